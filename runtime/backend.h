@@ -63,6 +63,7 @@ typedef struct hlo_job {
 typedef struct hlo_backend {
     const char *name;  /* as --backend names it */
     size_t alignment;  /* alignment of every buffer; a power of two */
+    int memory_kind;   /* DLPack's number of the kind of its memory, which is the first device's */
     bool keeps_bounds; /* runs jobs that are `bounded` or `perturbed` */
     bool simulates;    /* opens any number of devices, which run in threads of their own */
     /* Opens the device of a seat. HLO_INVALID_INPUT, with an error in `sink`: no such device here.
@@ -116,6 +117,18 @@ typedef struct hlo_backend {
      * closed. */
     hlo_status (*recorded)(void *device, const void **out_graph, const char **why);
     hlo_status (*replay)(void *device, const void *graph, const char **why);
+    /* Queues everything behind the work of a stream of the caller, and the caller's work behind it,
+     * until the next call; `stream` NULL: the device's own. HLO_INVALID_USAGE: the stream is of
+     * another device. NULL, and the next five as well: everything is done at once. */
+    hlo_status (*use_stream)(void *device, void *stream, const char **why);
+    /* Makes the event of the end of everything queued before, or reports the errors of that. */
+    hlo_status (*event_new)(void *device, void **out_event, const char **why);
+    /* Makes what is queued from now on wait for the event, of any device of this kind. */
+    void (*event_queue)(void *device, void *event);
+    /* On any thread: frees the event; waits for it, and writes to `why`; tells if it is over. */
+    void (*event_free)(void *device, void *event);
+    hlo_status (*event_wait)(void *device, void *event, char *why, size_t size);
+    bool (*event_done)(void *device, void *event);
     /* Prints the job's implementation, as lines that begin with four spaces and depend on the
      * module and the options only. NULL: there are none. */
     void (*describe)(void *device, const hlo_job *job, FILE *out);

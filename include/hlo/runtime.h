@@ -127,6 +127,11 @@ typedef struct hlo_progress {
     const char *instruction; /* the name of the one that is next; borrowed from the module */
 } hlo_progress;
 
+/* An input whose memory an output takes (buffer.h). */
+typedef struct hlo_donation {
+    size_t input, output;
+} hlo_donation;
+
 /* Options of a plan. Initialise with hlo_plan_options_init(), then change fields. */
 typedef struct hlo_plan_options {
     size_t struct_size;  /* see status.h */
@@ -175,6 +180,14 @@ typedef struct hlo_plan_options {
     hlo_accumulate accumulate; /* the FP8 calls of the cpu backend; with `bounds`, these cover such
                                   executions, also where a dot is replaced by a call. Default
                                   HLO_ACCUMULATE_F32 */
+    /* For any backend, without `bounds` and `perturbed`, for one device: */
+    bool resident; /* runs are those of hlo_plan_run_async() (buffer.h), whose inputs and outputs
+                      are memory of the device; there are no others. Inputs are donated as the
+                      module's input_output_alias has it. Default false */
+    const hlo_donation *donations; /* with `resident`: further inputs that are donated, each to an
+                                      output of its type, dimensions and layout. Borrowed while the
+                                      plan is made. Default NULL: none */
+    size_t donation_count;
 } hlo_plan_options;
 
 /* Sets the first `struct_size` bytes of *options to the defaults. */
@@ -195,7 +208,8 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  * options->struct_size, or there is no backend of that name, or it keeps no bounds.
  * HLO_INVALID_INPUT: the module does not verify, the backend is not available on this machine, or
  * it does not run an instruction, with one error in `sink` for each, at its place in the text; or a
- * name in `values` is that of no instruction that runs.
+ * name in `values` is that of no instruction that runs; or a donation has no such input or output,
+ * or of another type, other dimensions or another layout, or one is donated or taken twice.
  * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
@@ -207,7 +221,8 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
                           const hlo_diag_sink *sink);
 /* Runs the plan on `inputs`, which are not changed. A plan has one run at a time. On HLO_OK the
  * caller frees *out_outputs with hlo_arrays_free(). HLO_INVALID_INPUT: the inputs fail
- * hlo_plan_check(), or the device failed. HLO_INVALID_USAGE: the plan was made with `describe`.
+ * hlo_plan_check(), or the device failed. HLO_INVALID_USAGE: the plan was made with `describe` or
+ * `resident`.
  * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out_outputs);

@@ -241,6 +241,7 @@ static hlo_status cpu_seconds_after(void *device, uint32_t index, double *out_se
 const hlo_backend cpu_backend = {
     .name = "cpu",
     .alignment = ALIGN,
+    .memory_kind = 1,
     .keeps_bounds = true,
     .simulates = true,
     .open = cpu_open,

@@ -103,6 +103,7 @@ static void cuda_describe_shared(void *device, FILE *out) {
 const hlo_backend cuda_backend = {
     .name = "cuda",
     .alignment = ALIGN,
+    .memory_kind = 2,
     .keeps_bounds = false,
     .open = cuda_open,
     .close = cuda_device_close,
@@ -126,6 +127,12 @@ const hlo_backend cuda_backend = {
     .record = cuda_record,
     .recorded = cuda_recorded,
     .replay = cuda_replay,
+    .use_stream = cuda_use_stream,
+    .event_new = cuda_event_new,
+    .event_free = cuda_event_free,
+    .event_queue = cuda_event_queue,
+    .event_wait = cuda_event_wait,
+    .event_done = cuda_event_done,
     .describe = cuda_describe,
     .describe_shared = cuda_describe_shared,
 };

@@ -94,6 +94,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     if (hlo_options_take("hlo_plan_options", &own, sizeof own, least, options, sink) != HLO_OK)
         return HLO_INVALID_USAGE;
     const hlo_backend *backend = find_backend(own.backend);
+    if (own.resident && (own.bounds || own.perturbed || own.devices > 1)) return HLO_INVALID_USAGE;
     if (!backend || ((own.bounds || own.perturbed) && !backend->keeps_bounds) || !own.devices ||
         own.devices > HLO_MOST_DEVICES || (own.devices > 1 && !backend->simulates))
         return HLO_INVALID_USAGE;
@@ -200,7 +201,7 @@ static hlo_status seconds_of(hlo_plan *plan, uint32_t n, const hlo_diag_sink *si
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out) {
     *out = NULL;
-    if (!plan->memory) return HLO_INVALID_USAGE;
+    if (!plan->memory || plan->resident) return HLO_INVALID_USAGE;
     hlo_status status = hlo_plan_check(plan, inputs, sink);
     if (status != HLO_OK) return status;
     void *staging = malloc(plan_staging_size(plan));
@@ -226,7 +227,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
 
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds) {
-    if (!plan->runs || count >= UINT32_MAX) return HLO_INVALID_USAGE;
+    if (!plan->runs || plan->resident || count >= UINT32_MAX) return HLO_INVALID_USAGE;
     hlo_status status = execute(plan, count, sink);
     for (size_t i = 0; i < count && status == HLO_OK; i++)
         status = seconds_of(plan, (uint32_t)i, sink, &out_seconds[i]);

@@ -246,6 +246,7 @@ hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
     for (uint32_t i = 0; i < comp->result_count; i++)
         if (results[i].data && !plan_makes_result(comp, i)) {
             const plan_slot *slot = &comp->slots[comp->results[i]];
+            if (slot->place.data == results[i].data) continue; /* a donated input is the output */
             plan_slot like = *slot;
             if (results[i].bound)
                 like.bound_size = slot->size / hlo_types[slot->type].bytes * sizeof(float);
@@ -268,18 +269,22 @@ static hlo_status run_entry(const plan_run *r) {
     return plan_run_comp(r, plan->entry, plan->memory, plan->arguments, plan->results);
 }
 
+hlo_status plan_queue(hlo_plan *plan, const hlo_diag_sink *sink) {
+    uint64_t stream = plan->runs++ << 40;
+    double done = 0;
+    const double start = plan_trace_clock();
+    const plan_run r = {
+        .plan = plan, .sink = sink, .stream = &stream, .done = &done, .start = start};
+    plan->failure = NULL;
+    const hlo_status status = run_entry(&r);
+    return status == HLO_OK && plan->trace ? plan_trace_run(plan->trace, start) : status;
+}
+
 hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
     hlo_status status = HLO_OK;
-    plan->failure = NULL;
     plan->backend->mark(plan->device, 0);
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
-        uint64_t stream = plan->runs++ << 40;
-        double done = 0;
-        const double start = plan_trace_clock();
-        const plan_run r = {
-            .plan = plan, .sink = sink, .stream = &stream, .done = &done, .start = start};
-        status = run_entry(&r);
-        if (status == HLO_OK && plan->trace) status = plan_trace_run(plan->trace, start);
+        status = plan_queue(plan, sink);
         plan->backend->mark(plan->device, (uint32_t)i + 1);
     }
     hlo_status finished = plan_finish(plan, sink);

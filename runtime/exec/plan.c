@@ -4,6 +4,7 @@
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
 #include "matmul/block_scaled.h"
+#include "runtime/exec/memory.h"
 #include "runtime/exec/run.h"
 
 #include <setjmp.h>
@@ -88,9 +89,11 @@ static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bound
     return all;
 }
 
-/* Allocates the entry's frame, inputs and outputs, in this order, in one piece. */
+/* Sums the memory of a run: the entry's frame, inputs and outputs, in this order, in one piece; of
+ * a resident plan the frame alone. */
 static void measure(hlo_plan *plan) {
     plan->memory_size = plan->entry->frame_size;
+    if (plan->options.resident) return;
     for (size_t i = 0; i < plan->inputs.count; i++)
         plan->memory_size += leaf_size(plan, plan->inputs.shapes[i], false);
     for (size_t i = 0; i < plan->outputs.count; i++)
@@ -119,9 +122,10 @@ static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
     size_t size = plan->memory_size;
     plan->memory = plan->backend->allocate(plan->device, size ? size : 1);
     if (!plan->memory) return refuse_memory(plan, sink);
+    plan->arguments = hlo_arena_zero(plan->arena, (plan->inputs.count + 1) * sizeof(plan_place));
+    plan->results = hlo_arena_zero(plan->arena, (plan->outputs.count + 1) * sizeof(plan_place));
+    if (plan->options.resident) return plan_resident_new(plan);
     size_t at = plan->entry->frame_size;
-    plan->arguments = hlo_arena_array(plan->arena, plan->inputs.count + 1, sizeof *plan->arguments);
-    plan->results = hlo_arena_array(plan->arena, plan->outputs.count + 1, sizeof *plan->results);
     for (size_t i = 0; i < plan->inputs.count; i++)
         plan->arguments[i] = place_leaf(plan, plan->inputs.shapes[i], false, plan->memory, &at);
     for (size_t i = 0; i < plan->outputs.count; i++)
@@ -131,14 +135,18 @@ static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
     hlo_status status = plan->backend->open(&plan->options, &plan->seat, sink, &plan->device);
+    if (status == HLO_OK && !(plan->shared = plan_device_new(plan->backend, plan->device)))
+        status = HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_INPUTS, &plan->inputs);
     if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_OUTPUTS, &plan->outputs);
     if (status == HLO_OK && !build_all(plan, sink)) status = HLO_INVALID_INPUT;
+    if (status == HLO_OK && plan->options.resident) status = plan_find_donations(plan, sink);
     if (status == HLO_OK) measure(plan);
     if (status != HLO_OK || plan->options.describe) return status;
     status = allocate(plan, sink);
     if (status == HLO_OK && plan_looks(plan)) status = plan_look_new(plan);
     if (status == HLO_OK && plan->options.profile) status = plan_trace_new(plan);
+    if (status == HLO_OK && plan->resident) return plan_resident_bind(plan, sink);
     if (status == HLO_OK) status = plan_bind(plan, sink);
     return status == HLO_OK ? plan_record(plan, sink) : status;
 }
@@ -189,8 +197,9 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
 }
 
 void plan_free(hlo_plan *plan) {
+    plan_resident_free(plan->resident);
     if (plan->memory) plan->backend->release(plan->device, plan->memory);
-    if (plan->device) plan->backend->close(plan->device);
+    if (plan->shared) plan_device_retire(plan->shared);
     plan_look_free(plan->look);
     plan_trace_free(plan->trace);
     hlo_leaves_free(&plan->inputs);
@@ -318,9 +327,20 @@ static void print_comp(const hlo_plan *plan, const plan_comp *comp, FILE *out) {
     fputs("\n", out);
 }
 
+static void print_donations(const hlo_plan *plan, FILE *out) {
+    for (uint32_t i = 0; plan->given && i < plan->inputs.count; i++) {
+        const uint32_t output = plan->given[i];
+        if (output == PLAN_ANY) fprintf(out, "arg%u is donated\n", i);
+        if (output < PLAN_ANY)
+            fprintf(out, "arg%u is donated to out%u%s\n", i, output,
+                    plan->in_place[output] ? ", in place" : "");
+    }
+}
+
 void hlo_plan_print(const hlo_plan *plan, FILE *out) {
     hlo_print_plain(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
                     plan->memory_size);
+    print_donations(plan, out);
     for (const hlo_computation *c = plan->module->first; c; c = c->next)
         if (plan->comps[c->id]) print_comp(plan, plan->comps[c->id], out);
     if (plan->backend->describe_shared) plan->backend->describe_shared(plan->device, out);

@@ -65,6 +65,13 @@ void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *stag
 hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arrays *out,
                               void *staging);
 
+/* resident.c: sets plan->resident; HLO_OUT_OF_MEMORY. */
+hlo_status plan_resident_new(hlo_plan *plan);
+/* Waits for the last run. NULL is allowed. */
+void plan_resident_free(plan_resident *resident);
+/* Binds every job to its memory, with inputs and outputs that exist meanwhile. */
+hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink);
+
 /* command_buffer.c: records a job that is executed between graphs. */
 hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step);
 /* Records a loop of unknown length; step->arguments and step->lent are set. */

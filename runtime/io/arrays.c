@@ -133,6 +133,15 @@ static bool same_array(const hlo_array *array, const hlo_shape *shape) {
             memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0);
 }
 
+hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, size_t index,
+                          const hlo_array *array, const hlo_diag_sink *sink) {
+    if (same_array(array, leaves->shapes[index])) return HLO_OK;
+    const hlo_instr *parameter = module->entry->parameters[leaves->owners[index]];
+    hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, strlen(parameter->name),
+                  "input %zu has another type or other dimensions than this parameter", index);
+    return HLO_INVALID_INPUT;
+}
+
 hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
                             const hlo_arrays *inputs, const hlo_diag_sink *sink) {
     if (inputs->count != leaves->count) {
@@ -141,14 +150,10 @@ hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
                       leaves->count);
         return HLO_INVALID_INPUT;
     }
-    for (size_t i = 0; i < inputs->count; i++) {
-        const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
-        if (same_array(&inputs->items[i], leaves->shapes[i])) continue;
-        hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, strlen(parameter->name),
-                      "input %zu has another type or other dimensions than this parameter", i);
-        return HLO_INVALID_INPUT;
-    }
-    return HLO_OK;
+    hlo_status status = HLO_OK;
+    for (size_t i = 0; i < inputs->count && status == HLO_OK; i++)
+        status = hlo_leaf_check(leaves, module, i, &inputs->items[i], sink);
+    return status;
 }
 
 int hlo_leaf_name(const hlo_instr *instr, size_t leaf, char *out, size_t size) {

@@ -50,6 +50,10 @@ void hlo_leaves_free(hlo_leaves *leaves);
 hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
                             const hlo_arrays *inputs, const hlo_diag_sink *sink);
 
+/* Checks `array`, which is input `index`, in the same way. */
+hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, size_t index,
+                          const hlo_array *array, const hlo_diag_sink *sink);
+
 /* Writes the name of leaf `leaf` of an instruction's value: the instruction's own, or of a tuple
  * `NAME{0}`. Returns its length, as snprintf() does. */
 int hlo_leaf_name(const hlo_instr *instr, size_t leaf, char *out, size_t size);

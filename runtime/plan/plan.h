@@ -50,6 +50,7 @@ typedef enum plan_step_kind {
 } plan_step_kind;
 
 #define PLAN_NONE UINT32_MAX
+#define PLAN_ANY (UINT32_MAX - 1)
 
 /* A recorded run: graphs that the backend replays, and between them control flow that depends on
  * data. */
@@ -57,6 +58,9 @@ typedef struct plan_command_buffer plan_command_buffer;
 /* Values that a run keeps, what it found in them, and its times: runtime/exec/. */
 typedef struct plan_look plan_look;
 typedef struct plan_trace plan_trace;
+/* The device that a plan shares with buffers, and the runs of a resident plan: runtime/exec/. */
+typedef struct plan_device plan_device;
+typedef struct plan_resident plan_resident;
 
 typedef struct plan_step {
     plan_step_kind kind;
@@ -108,6 +112,7 @@ struct hlo_plan {
                              it had none */
     const hlo_backend *backend;
     void *device;
+    plan_device *shared; /* the device, once it is open */
     hlo_plan_options options;
     plan_comp **comps; /* by computation id; NULL: not called */
     /* By computation id, shapes in place of the parameter's and the root's: text may have different
@@ -122,6 +127,11 @@ struct hlo_plan {
     void *memory;                    /* all memory of a run */
     size_t memory_size;
     plan_command_buffer *buffer; /* replayed by a run; NULL: a run executes the steps */
+    /* Of a resident plan. By input: the output that gets its memory, PLAN_ANY, or PLAN_NONE: it is
+     * not donated. By output: the input whose memory it gets, or PLAN_NONE, and whether at once. */
+    uint32_t *given, *taken;
+    bool *in_place;
+    plan_resident *resident;
     double seconds;
     uint64_t runs;
     hlo_seat seat;
@@ -148,8 +158,13 @@ static inline bool plan_looks(const hlo_plan *plan) {
 static inline bool plan_keeps(const hlo_plan *plan, const hlo_instr *instr) {
     return plan->kept && plan->kept[instr->id];
 }
+/* donation.c: sets given, taken and in_place. HLO_INVALID_INPUT, with an error in `sink`: a
+ * donation of the options cannot be made. */
+hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink);
 /* buffers.c: gives every SLOT_BUFFER its place in the frame. */
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
+/* execute.c: queues a run of the entry on plan->arguments, to plan->results. */
+hlo_status plan_queue(hlo_plan *plan, const hlo_diag_sink *sink);
 /* execute.c: runs the entry `count` times on plan->arguments, to plan->results; the n-th run is
  * between the marks n and n + 1. */
 hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink);

@@ -165,7 +165,8 @@ int cuStreamCreate(cuda_stream **stream, unsigned flags) {
 int cuStreamGetCtx(cuda_stream *stream, cuda_context **context) {
     (void)stream;
     ENTER("cuStreamGetCtx");
-    *context = (cuda_context *)&retained;
+    static int other;
+    *context = (cuda_context *)(getenv("HLO_STANDIN_CONTEXT") ? &other : &retained);
     return 0;
 }
 
@@ -192,6 +193,13 @@ int cuStreamDestroy(cuda_stream *stream) {
 int cuStreamSynchronize(cuda_stream *stream) {
     (void)stream;
     ENTER("cuStreamSynchronize");
+    return standin_uncaptured();
+}
+
+int cuStreamWaitEvent(cuda_stream *stream, cuda_event *event, unsigned flags) {
+    (void)stream;
+    (void)event;
+    ENTER("cuStreamWaitEvent %u", flags);
     return standin_uncaptured();
 }
 
@@ -387,6 +395,12 @@ int cuEventRecord(cuda_event *event, cuda_stream *stream) {
 int cuEventSynchronize(cuda_event *event) {
     (void)event;
     ENTER("cuEventSynchronize");
+    return standin_uncaptured();
+}
+
+int cuEventQuery(cuda_event *event) {
+    (void)event;
+    ENTER("cuEventQuery");
     return standin_uncaptured();
 }
 

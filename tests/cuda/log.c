@@ -42,8 +42,9 @@ int standin_enter(const char *format, ...) {
     write_line(format, args);
     va_end(args);
     long number = count_call(format);
-    const char *fail = getenv("HLO_STANDIN_FAIL");
+    const char *fail = getenv("HLO_STANDIN_FAIL"), *all = getenv("HLO_STANDIN_FAIL_ALL");
     size_t length = strcspn(format, " ");
+    if (all && strlen(all) == length && memcmp(all, format, length) == 0) return 1;
     if (!fail || strncmp(fail, format, length) != 0 || fail[length] != ':') return 0;
     char *end;
     long at = strtol(fail + length + 1, &end, 10);

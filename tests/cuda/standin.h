@@ -7,6 +7,8 @@
  *   HLO_STANDIN_LOG     a file to which every call is appended, a line each
  *   HLO_STANDIN_FAIL    NAME:N=STATUS: the N-th call of that function, from 1, does nothing and
  *                       returns STATUS
+ *   HLO_STANDIN_FAIL_ALL  NAME: every call of that function fails with the status 1
+ *   HLO_STANDIN_CONTEXT  if set, streams are of another context
  *   HLO_STANDIN_SM      compute capability * 10 of the device; 90 if unset
  *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset */
 #ifndef HLO_TESTS_CUDA_STANDIN_H

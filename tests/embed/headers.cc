@@ -1,4 +1,5 @@
 // What the public headers declare links from C++ (that each compiles as C++, run.sh sees to).
+#include <hlo/buffer.h>
 #include <hlo/dump.h>
 #include <hlo/ffi.h>
 #include <hlo/pass.h>
@@ -18,6 +19,8 @@ int main()
     hlo_dump *dump = nullptr;
     const hlo_status none = hlo_dump_open("/none", nullptr, &dump);
     hlo_dump_free(dump);
+    hlo_buffer_free(nullptr);
+    hlo_event_free(nullptr);
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     hlo_suggestion meant = hlo_suggest("none");

@@ -68,6 +68,13 @@ test "$(grep -c 'custom_call_target="__cublas$lt$matmul$f8"' "$work/quantised.hl
 "$work/examples/quantise" "$examples/wide.hlo" third 2>&1 | grep "error: pass 'quantise' ended with 'invalid input'"
 "$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 outputs agree"
 test -s "$work/out.npz"
+cuda=$build/tests/cuda_standin.so
+"$work/examples/train" "$examples/step.hlo" >"$work/train.out"
+test "$(grep -c '^step .*: loss ' "$work/train.out")" = 5
+HLO_CUDA_DRIVER=$cuda HLO_CUDA_CUBLASLT=$cuda HLO_CUDA_NVRTC=$cuda HLO_STANDIN_LOG=$work/train.log \
+    "$work/examples/train" "$examples/step.hlo" cuda | diff "$work/train.out" -
+test "$(grep -c ^cuMemcpyHtoDAsync "$work/train.log")" -le 8 # three inputs, and constants
+test "$(grep -c ^cuMemcpyDtoHAsync "$work/train.log")" = 5
 plugin=$(cd "$here/../peer/xla" && "$HLO_PYTHON" -c 'import _xla_gpu; print(_xla_gpu.find_plugin() or "")')
 if [ -n "$plugin" ] && [ -z "$*" ]; then # XLA's compiler; its leaks are not for a sanitizer
     target=$here/../peer/xla/targets/h100_sxm.txtpb
@@ -75,7 +82,7 @@ if [ -n "$plugin" ] && [ -z "$*" ]; then # XLA's compiler; its leaks are not for
         { cat "$work/compile.log"; exit 1; }
     grep -q 'custom_call_target="__cublas$lt$matmul$f8"' "$work/compiled.hlo"
 fi
-for program in explain rules quantise run compile; do # wrong usage, and a file that is not there
+for program in explain rules quantise run train compile; do # wrong usage, and a file that is not there
     if "$work/examples/$program" 2>/dev/null || "$work/examples/$program" a b c d 2>/dev/null; then exit 1; fi
 done
 "$work/examples/explain" "$work/none.hlo" 2>&1 | grep "none.hlo: error: cannot read the file"

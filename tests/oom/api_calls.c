@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hlo/buffer.h"
 #include "hlo/dump.h"
 #include "hlo/edit.h"
 #include "hlo/pass.h"
 #include "hlo/proto.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
+#include "runtime/exec/dlpack.h"
 #include "unit/api/rules.h"
 
 static const char text[] =
@@ -267,6 +269,34 @@ static hlo_status call_runtime(hlo_module *module) {
     return status;
 }
 
+static hlo_status call_resident(hlo_module *module) {
+    hlo_plan_options options;
+    hlo_plan *plan = NULL;
+    hlo_buffer *in[3] = {NULL}, *out[1] = {NULL};
+    hlo_event *event = NULL;
+    struct DLManagedTensorVersioned *tensor = NULL;
+    char data[1024];
+    hlo_plan_options_init(&options);
+    options.resident = true;
+    hlo_status status = hlo_plan_new(module, &options, &sink, &plan);
+    for (size_t i = 0; i < 3 && status == HLO_OK; i++)
+        status = hlo_buffer_new(plan, i, NULL, &sink, &in[i]);
+    if (status == HLO_OK) status = hlo_buffer_to_dlpack(in[0], NULL, &sink, &tensor);
+    if (status == HLO_OK) {
+        hlo_buffer_free(in[0]);
+        in[0] = NULL;
+        status = hlo_buffer_from_dlpack(plan, 0, tensor, &sink, &in[0]);
+        if (status != HLO_OK) tensor->deleter(tensor);
+    }
+    if (status == HLO_OK) status = hlo_plan_run_async(plan, in, 3, NULL, &sink, out, &event);
+    if (status == HLO_OK) status = hlo_buffer_read(out[0], data, sizeof data, &sink);
+    hlo_event_free(event);
+    hlo_buffer_free(out[0]);
+    for (int i = 0; i < 3; i++) hlo_buffer_free(in[i]);
+    hlo_plan_free(plan);
+    return status;
+}
+
 static hlo_status call_history(void) {
     hlo_dump *dump = NULL;
     hlo_history *history = NULL;
@@ -299,6 +329,7 @@ static const struct row {
     {.name = "changes", .call_with = call_changes},
     {.name = "optimize", .call_with = call_optimize},
     {.name = "runtime", .call_with = call_runtime},
+    {.name = "resident", .call_with = call_resident},
 };
 
 /* Of failing.so. */

@@ -22,10 +22,12 @@ typedef struct cuda_device {
     char name[128];          /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
     size_t l2_size;          /* bytes; 0 without a device */
     void *context;           /* CUcontext, current in the thread that runs the plan */
-    void *stream;            /* CUstream of all work */
-    void *lt;                /* cublasLtHandle */
-    cuda_program *program;   /* the kernels of all jobs: prepare() adds to it, it is compiled before
-                                the first job is bound */
+    void *stream;            /* CUstream of all work: own_stream, or the caller's during a run on
+                                it */
+    void *own_stream;
+    void *lt;              /* cublasLtHandle */
+    cuda_program *program; /* the kernels of all jobs: prepare() adds to it, it is compiled before
+                              the first job is bound */
     bool compiled;
     void *module;               /* CUmodule of the compiled program */
     const char *kernel_cache;   /* folder of compiled programs; NULL: none is kept */
@@ -104,6 +106,14 @@ hlo_status cuda_seconds_after(void *device, uint32_t index, double *out_seconds,
 bool cuda_record(void *device);
 hlo_status cuda_recorded(void *device, const void **out_graph, const char **why);
 hlo_status cuda_replay(void *device, const void *graph, const char **why);
+
+/* stream.c: streams of the caller, and events, for the backend's table. */
+hlo_status cuda_use_stream(void *device, void *stream, const char **why);
+hlo_status cuda_event_new(void *device, void **out_event, const char **why);
+void cuda_event_free(void *device, void *event);
+void cuda_event_queue(void *device, void *event);
+hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size);
+bool cuda_event_done(void *device, void *event);
 
 /* Writes to `why` that `what` ("launch the kernel") failed, and how; returns HLO_INVALID_INPUT. */
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why);

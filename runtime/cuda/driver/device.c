@@ -144,7 +144,7 @@ static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
     if (!result) result = lib->cuCtxSetCurrent(context);
     cuda_stream *stream = NULL;
     if (!result) result = lib->cuStreamCreate(&stream, STREAM_NON_BLOCKING);
-    device->stream = stream;
+    device->stream = device->own_stream = stream;
     for (uint32_t i = 0; i < 2 && !result; i++) result = make_mark(device, i);
     if (result) return refuse(device, sink, "the CUDA device cannot be used", result);
     return start_cublaslt(device, sink);
@@ -212,7 +212,7 @@ void cuda_device_close(void *closed) {
     for (uint32_t i = 0; i < device->mark_capacity; i++)
         if (device->marks[i]) lib->cuEventDestroy(device->marks[i]);
     free(device->marks);
-    if (device->stream) lib->cuStreamDestroy(device->stream);
+    if (device->own_stream) lib->cuStreamDestroy(device->own_stream);
     if (device->context) lib->cuDevicePrimaryCtxRelease(device->ordinal);
     if (lib) cuda_library_unload((cuda_library *)lib);
     free((void *)lib);
@@ -228,7 +228,7 @@ static cuda_address address(const void *memory) {
 void *cuda_allocate(void *device, size_t size) {
     const cuda_device *d = device;
     cuda_address memory = 0;
-    if (d->lib->cuMemAlloc(&memory, size)) return NULL;
+    if (d->lib->cuCtxSetCurrent(d->context) || d->lib->cuMemAlloc(&memory, size)) return NULL;
     return (void *)(uintptr_t)memory;
 }
 

@@ -1,0 +1,274 @@
+/* Runs of resident plans: on buffers, which a run takes and makes. */
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/text/diag.h"
+#include "runtime/exec/buffer.h"
+#include "runtime/exec/run.h"
+
+/* A run is recorded for the addresses of its inputs and outputs. A loop that donates alternates
+ * between few sets of them. */
+enum { RECORDINGS = 8 };
+
+typedef struct recording {
+    plan_place *places;          /* of inputs, then of outputs; NULL: not used yet */
+    plan_command_buffer *buffer; /* NULL: a run had these addresses once */
+} recording;
+
+struct plan_resident {
+    hlo_event *last; /* the end of the last run */
+    recording recordings[RECORDINGS];
+    size_t oldest; /* of the recordings without a buffer, the next to be replaced */
+};
+
+hlo_status plan_resident_new(hlo_plan *plan) {
+    plan->resident = hlo_arena_zero(plan->arena, sizeof *plan->resident);
+    return HLO_OK;
+}
+
+void plan_resident_free(plan_resident *resident) {
+    if (!resident) return;
+    hlo_event_wait(resident->last, NULL);
+    hlo_event_free(resident->last);
+}
+
+/* -------------------------------------------------------------------------------------- binding */
+
+static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape) {
+    return plan_align(plan, (size_t)hlo_shape_bytes(shape));
+}
+
+hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
+    size_t size = 0, at = 0;
+    for (size_t i = 0; i < plan->inputs.count; i++) size += leaf_size(plan, plan->inputs.shapes[i]);
+    for (size_t o = 0; o < plan->outputs.count; o++)
+        if (!plan->in_place[o]) size += leaf_size(plan, plan->outputs.shapes[o]);
+    char *memory = plan->backend->allocate(plan->device, size ? size : 1);
+    if (!memory) {
+        hlo_diag_refuse(sink, NULL, 0, 0,
+                        "the %s backend has no %zu bytes of memory for inputs and outputs beside "
+                        "the %zu between them",
+                        plan->backend->name, size, plan->memory_size);
+        return HLO_OUT_OF_MEMORY;
+    }
+    for (size_t i = 0; i < plan->inputs.count; i++) {
+        plan->arguments[i].data = memory + at;
+        at += leaf_size(plan, plan->inputs.shapes[i]);
+    }
+    for (size_t o = 0; o < plan->outputs.count; o++) {
+        plan->results[o].data =
+            plan->in_place[o] ? plan->arguments[plan->taken[o]].data : memory + at;
+        if (!plan->in_place[o]) at += leaf_size(plan, plan->outputs.shapes[o]);
+    }
+    const hlo_status status = plan_bind(plan, sink);
+    plan->backend->release(plan->device, memory);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------ recording */
+
+/* Finds the recording of these addresses; NULL: no run had them, and they are noted. */
+static recording *find_recording(hlo_plan *plan) {
+    plan_resident *r = plan->resident;
+    const size_t inputs = plan->inputs.count * sizeof(plan_place);
+    const size_t outputs = plan->outputs.count * sizeof(plan_place);
+    for (size_t i = 0; i < RECORDINGS && r->recordings[i].places; i++) {
+        const plan_place *places = r->recordings[i].places;
+        if (memcmp(places, plan->arguments, inputs) == 0 &&
+            memcmp(places + plan->inputs.count, plan->results, outputs) == 0)
+            return &r->recordings[i];
+    }
+    for (size_t tries = 0; tries < RECORDINGS; tries++) {
+        recording *free = &r->recordings[r->oldest++ % RECORDINGS];
+        if (free->buffer) continue;
+        if (!free->places) free->places = hlo_arena_alloc(plan->arena, inputs + outputs + 1);
+        memcpy(free->places, plan->arguments, inputs);
+        memcpy(free->places + plan->inputs.count, plan->results, outputs);
+        break;
+    }
+    return NULL;
+}
+
+static hlo_status find_or_record(hlo_plan *plan, const hlo_diag_sink *sink) {
+    recording *found = find_recording(plan);
+    if (!found) return HLO_OK;
+    plan->buffer = found->buffer;
+    if (found->buffer) return HLO_OK;
+    const hlo_status status = plan_record(plan, sink);
+    found->buffer = plan->buffer;
+    return status;
+}
+
+/* Sets plan->buffer to the recorded run on these addresses, or to NULL. */
+static hlo_status record(hlo_plan *plan, const hlo_diag_sink *sink) {
+    jmp_buf recover;
+    plan->buffer = NULL;
+    if (!plan->backend->record) return HLO_OK;
+    hlo_arena_set_recover(plan->arena, &recover);
+    const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : find_or_record(plan, sink);
+    hlo_arena_set_recover(plan->arena, NULL);
+    const void *graph;
+    const char *why;
+    if (status == HLO_OUT_OF_MEMORY) plan->backend->recorded(plan->device, &graph, &why);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------- checking */
+
+/* Checks a buffer that is to be donated. */
+static hlo_status check_donated(hlo_buffer *const *inputs, size_t count, size_t i,
+                                const hlo_diag_sink *sink) {
+    const plan_memory *memory = inputs[i]->memory;
+    if (memory->read_only)
+        return plan_misuse(sink, "input %zu is to be donated, and is a read-only tensor", i);
+    if (atomic_load(&memory->users) > 1)
+        return plan_misuse(sink, "input %zu is to be donated, and a tensor has its memory", i);
+    for (size_t k = 0; k < count; k++)
+        if (k != i && memory->size && inputs[k] && inputs[k]->memory &&
+            inputs[k]->memory->data == memory->data)
+            return plan_misuse(sink, "input %zu is to be donated, and is input %zu, too", i, k);
+    return HLO_OK;
+}
+
+static hlo_status check_input(const hlo_plan *plan, hlo_buffer *const *inputs, size_t i,
+                              const hlo_diag_sink *sink) {
+    const hlo_buffer *buffer = inputs[i];
+    if (!buffer || !buffer->memory)
+        return plan_misuse(sink, "input %zu %s", i,
+                           buffer ? "was donated to an earlier run" : "is missing");
+    const hlo_backend *backend = buffer->memory->device->backend;
+    if (backend->memory_kind != plan->backend->memory_kind)
+        return hlo_diag_refuse(sink, NULL, 0, 0,
+                               "input %zu is a buffer of the %s backend, the plan is for %s", i,
+                               backend->name, plan->backend->name);
+    const hlo_status status = hlo_leaf_check(&plan->inputs, plan->module, i, &buffer->array, sink);
+    if (status != HLO_OK) return status;
+    if (!hlo_shape_same_memory(&buffer->shape, plan->inputs.shapes[i]))
+        return hlo_diag_refuse(sink, NULL, 0, 0,
+                               "input %zu has another order in memory than the parameter's layout",
+                               i);
+    return plan->given[i] == PLAN_NONE ? HLO_OK
+                                       : check_donated(inputs, plan->inputs.count, i, sink);
+}
+
+static hlo_status check(const hlo_plan *plan, hlo_buffer *const *inputs, size_t count,
+                        const hlo_diag_sink *sink) {
+    hlo_status status = HLO_OK;
+    if (!plan->resident) return plan_misuse(sink, "the plan was made without `resident`");
+    if (count != plan->inputs.count)
+        return hlo_diag_refuse(sink, NULL, 0, 0,
+                               "%zu inputs given, the entry computation takes %zu", count,
+                               plan->inputs.count);
+    for (size_t i = 0; i < count && status == HLO_OK; i++)
+        status = check_input(plan, inputs, i, sink);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------- running */
+
+static hlo_status make_outputs(hlo_plan *plan, hlo_buffer *const *inputs, const hlo_diag_sink *sink,
+                               hlo_buffer **outputs) {
+    for (size_t o = 0; o < plan->outputs.count; o++) {
+        const hlo_shape *shape = plan->outputs.shapes[o];
+        const size_t size = (size_t)hlo_shape_bytes(shape);
+        plan_memory *memory = plan->in_place[o] ? plan_memory_share(inputs[plan->taken[o]]->memory)
+                                                : plan_memory_new(plan->shared, size);
+        if (!memory)
+            hlo_diag_refuse(sink, NULL, 0, 0,
+                            "the %s backend has no %zu bytes of memory for output %zu",
+                            plan->backend->name, size, o);
+        outputs[o] = plan_buffer_new(shape, memory);
+        if (!outputs[o]) return HLO_OUT_OF_MEMORY;
+    }
+    return HLO_OK;
+}
+
+static void set_places(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs) {
+    for (size_t i = 0; i < plan->inputs.count; i++)
+        plan->arguments[i].data = inputs[i]->memory->data;
+    for (size_t o = 0; o < plan->outputs.count; o++)
+        plan->results[o].data = outputs[o]->memory->data;
+}
+
+/* Makes the run wait for the last use of a buffer, unless it waits for that run already. */
+static void wait_for(const hlo_plan *plan, const hlo_buffer *buffer) {
+    if (buffer->memory->last != plan->resident->last)
+        plan_event_queue(plan->shared, buffer->memory->last);
+}
+
+static hlo_status queue(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs,
+                        const hlo_diag_sink *sink, hlo_event **out_event) {
+    const char *why = "failed";
+    plan_event_queue(plan->shared, plan->resident->last);
+    for (size_t i = 0; i < plan->inputs.count; i++) wait_for(plan, inputs[i]);
+    for (size_t o = 0; o < plan->outputs.count; o++) wait_for(plan, outputs[o]);
+    if (plan->look) plan_look_start(plan);
+    hlo_status status = plan_queue(plan, sink);
+    if (status == HLO_OK)
+        status = plan_event_new(plan->shared, out_event, &why);
+    else
+        plan->backend->finish(plan->device, &why);
+    if (status == HLO_INVALID_INPUT && !plan->failure)
+        hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", plan->backend->name, why);
+    if (status == HLO_OK && plan->look) plan_look_end(plan, sink);
+    return status;
+}
+
+/* Notes the end of the run in what it used, and takes the donated inputs' memory away. */
+static void settle(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs,
+                   hlo_event *event) {
+    for (size_t i = 0; i < plan->inputs.count; i++)
+        if (event) plan_memory_use(inputs[i]->memory, event);
+    for (size_t o = 0; o < plan->outputs.count; o++)
+        if (event) plan_memory_use(outputs[o]->memory, event);
+    for (size_t i = 0; i < plan->inputs.count; i++) {
+        if (plan->given[i] == PLAN_NONE) continue;
+        plan_memory *memory = inputs[i]->memory;
+        inputs[i]->memory = NULL;
+        inputs[i]->array.data = NULL;
+        plan_memory_drop(memory);
+    }
+    hlo_event_free(plan->resident->last);
+    plan->resident->last = plan_event_share(event);
+}
+
+/* Runs on buffers that were checked, on the stream. */
+static hlo_status run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
+                      const hlo_diag_sink *sink, hlo_buffer **outputs, hlo_event **out_event) {
+    const hlo_backend *backend = plan->backend;
+    const char *why = "failed";
+    hlo_status status = make_outputs(plan, inputs, sink, outputs);
+    if (status != HLO_OK) return status;
+    set_places(plan, inputs, outputs);
+    status = record(plan, sink);
+    if (status != HLO_OK) return status;
+    if (backend->use_stream) status = backend->use_stream(plan->device, stream, &why);
+    if (status == HLO_INVALID_USAGE)
+        return plan_misuse(sink, "the %s backend %s", backend->name, why);
+    if (status != HLO_OK)
+        return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
+    status = queue(plan, inputs, outputs, sink, out_event);
+    if (backend->use_stream) backend->use_stream(plan->device, NULL, &why);
+    settle(plan, inputs, outputs, *out_event);
+    return status;
+}
+
+hlo_status hlo_plan_run_async(hlo_plan *plan, hlo_buffer *const *inputs, size_t input_count,
+                              void *stream, const hlo_diag_sink *sink, hlo_buffer **outputs,
+                              hlo_event **out_event) {
+    hlo_event *event = NULL;
+    if (out_event) *out_event = NULL;
+    for (size_t o = 0; o < plan->outputs.count; o++) outputs[o] = NULL;
+    hlo_status status = check(plan, inputs, input_count, sink);
+    if (status == HLO_OK) status = run(plan, inputs, stream, sink, outputs, &event);
+    for (size_t o = 0; o < plan->outputs.count && status != HLO_OK; o++) {
+        hlo_buffer_free(outputs[o]);
+        outputs[o] = NULL;
+    }
+    if (out_event && status == HLO_OK)
+        *out_event = event;
+    else
+        hlo_event_free(event);
+    return status;
+}

@@ -1,0 +1,292 @@
+/* Resident plans: donation, streams, events, errors. */
+#include "runtime/cuda/driver/library.h"
+#include "runtime/exec/dlpack.h"
+#include "tests/unit/runtime/buffer_fixture.h"
+
+/* Both inputs are donated to what the other one becomes. */
+static const char SWAP[] = "HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }\n\n"
+                           "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {\n"
+                           "  %a = f32[4]{0} parameter(0)\n  %b = f32[4]{0} parameter(1)\n"
+                           "  ROOT %t = (f32[4]{0}, f32[4]{0}) tuple(%b, %a)\n}\n";
+
+/* The first input is read after the first output could be written; the third is the output. */
+static const char READ_LATE[] =
+    "HloModule m, input_output_alias={ {0}: (0, {}), {2}: (1, {}) }\n\n"
+    "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[2,4], f32[4]) {\n"
+    "  %a = f32[4]{0} parameter(0)\n  %b = f32[4]{0} parameter(1)\n"
+    "  %s = f32[4]{0} sine(%b)\n  %r = f32[4]{0} reverse(%s), dimensions={0}\n"
+    "  %n = f32[2,4]{1,0} broadcast(%a), dimensions={1}\n"
+    "  %m = f32[2,4]{1,0} broadcast(%r), dimensions={1}\n  %k = f32[2,4]{1,0} add(%n, %m)\n"
+    "  ROOT %t = (f32[4]{0}, f32[2,4]{1,0}, f32[4]{0}) tuple(%r, %k, %b)\n}\n";
+
+/* -------------------------------------------------------------------------------------- running */
+
+/* Replaces the donated input by its output. */
+static void advance(fixture *f) {
+    hlo_buffer_free(f->in[0]);
+    f->in[0] = f->out[0];
+    f->out[0] = NULL;
+    hlo_buffer_free(f->out[1]);
+    f->out[1] = NULL;
+}
+
+static void a_loop_keeps_its_state(void **state) {
+    (void)state;
+    fixture f = open_loop();
+    void *seen[2] = {hlo_buffer_array(f.in[0])->data, NULL};
+    assert_int_equal(hlo_plan_donated_input(f.plan, 0), 0);
+    assert_true(hlo_plan_donated_input(f.plan, 1) == SIZE_MAX);
+    for (int step = 1; step <= 6; step++) {
+        runs(&f);
+        assert_null(hlo_buffer_array(f.in[0])->data);
+        void *now = hlo_buffer_array(f.out[0])->data;
+        if (now != seen[0] && !seen[1]) seen[1] = now;
+        assert_true(now == seen[0] || now == seen[1]); /* at most one piece of memory more */
+        reads(f.out[1], (const float[]){6 + 15 * (float)step}, 1);
+        advance(&f);
+    }
+    reads(f.in[0], (const float[]){1, 7, 13, 19, 25, 31}, 6);
+    close_all(&f);
+}
+
+static void donated_inputs_are_exchanged(void **state) {
+    (void)state;
+    fixture f = open_with(SWAP, NULL);
+    for (int twice = 0; twice < 3; twice++) {
+        put(&f, 0, "f32", 1, dims4, numbers);
+        put(&f, 1, "f32", 1, dims4, ones);
+        runs(&f);
+        reads(f.out[0], ones, 4);
+        reads(f.out[1], numbers, 4);
+        for (int i = 0; i < 2; i++) {
+            hlo_buffer_free(f.in[i]);
+            hlo_buffer_free(f.out[i]);
+            f.in[i] = f.out[i] = NULL;
+        }
+    }
+    close_all(&f);
+}
+
+static void what_is_read_late_is_not_overwritten(void **state) {
+    (void)state;
+    static const float zeros[8] = {0};
+    fixture f = open_with(READ_LATE, NULL);
+    put(&f, 0, "f32", 1, dims4, numbers);
+    put(&f, 1, "f32", 1, dims4, zeros);
+    const void *second = hlo_buffer_array(f.in[1])->data;
+    runs(&f);
+    reads(f.out[0], zeros, 4);
+    reads(f.out[1], (const float[]){0, 1, 2, 3, 0, 1, 2, 3}, 8);
+    reads(f.out[2], zeros, 4);
+    assert_ptr_equal(hlo_buffer_array(f.out[2])->data, second);
+    close_all(&f);
+}
+
+static void inputs_that_are_not_donated_stay(void **state) {
+    (void)state;
+    fixture f = open_with(NARROW, NULL);
+    put(&f, 0, "f8e4m3fn", 2, dims23, "\x38\x40\x38\x40\x38\x40");
+    hlo_buffer_free(f.in[1]);
+    assert_int_equal(hlo_buffer_new(f.plan, 1, NULL, &sink, &f.in[1]), HLO_OK);
+    for (int i = 0; i < 3; i++) {
+        runs(&f);
+        reads(f.out[0], (const float[]){1, 2, 1, 2, 1, 2}, 6);
+        hlo_buffer_free(f.out[0]);
+        hlo_buffer_free(f.out[1]);
+        f.out[0] = f.out[1] = NULL;
+    }
+    close_all(&f);
+}
+
+static void donations_may_be_options(void **state) {
+    (void)state;
+    fixture f = open_with(LOOP, &(hlo_donation){0, 0}); /* as in the module */
+    close_all(&f);
+    static const hlo_donation wrong[] = {{1, 0}, {1, 1}, {0, 1}, {2, 0}, {0, 2}};
+    static const char *const why[] = {"has a donated input already", "different types",
+                                      "is donated already", "no such input", "no such output"};
+    hlo_plan_options options;
+    hlo_plan *plan;
+    hlo_plan_options_init(&options);
+    options.backend = backend;
+    options.resident = true;
+    options.donation_count = 1;
+    assert_int_equal(hlo_module_parse(LOOP, strlen(LOOP), "m.hlo", &sink, &f.module), HLO_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        options.donations = &wrong[i];
+        refused(hlo_plan_new(f.module, &options, &sink, &plan), why[i]);
+    }
+    options.donation_count = 0;
+    options.bounds = true;
+    assert_int_equal(hlo_plan_new(f.module, &options, &sink, &plan), HLO_INVALID_USAGE);
+    hlo_module_free(f.module);
+}
+
+static void buffers_outlive_their_plan(void **state) {
+    (void)state;
+    fixture f = open_loop(), g = open_loop();
+    runs(&f);
+    hlo_plan_free(f.plan);
+    f.plan = NULL;
+    reads(f.out[1], (const float[]){21}, 1);
+    hlo_buffer_free(g.in[0]);
+    g.in[0] = f.out[0]; /* of another plan for the device */
+    f.out[0] = NULL;
+    runs(&g);
+    reads(g.out[1], (const float[]){36}, 1);
+    close_all(&f);
+    close_all(&g);
+}
+
+/* ------------------------------------------------------------------------------------- refusing */
+
+static void wrong_buffers_are_refused(void **state) {
+    (void)state;
+    fixture f = open_loop(), g = open_with(SWAP, NULL);
+    put(&g, 0, "f32", 1, dims4, ones);
+    put(&g, 1, "f32", 1, dims4, ones);
+    refused(hlo_plan_run_async(f.plan, f.in, 1, NULL, &sink, f.out, NULL), "1 inputs given");
+    hlo_buffer *none[] = {f.in[0], NULL}, *other[] = {f.in[0], g.in[0]},
+               *twice[] = {g.in[0], g.in[0]};
+    hlo_buffer *turned[] = {f.in[1], f.in[1]};
+    misused(hlo_plan_run_async(f.plan, none, 2, NULL, &sink, f.out, NULL), "input 1 is missing");
+    refused(hlo_plan_run_async(f.plan, other, 2, NULL, &sink, f.out, NULL), "other dimensions");
+    misused(hlo_plan_run_async(g.plan, twice, 2, NULL, &sink, f.out, NULL), "is input 1, too");
+    refused(hlo_plan_run_async(f.plan, turned, 2, NULL, &sink, f.out, NULL), "another order");
+    assert_null(f.out[0]);
+    runs(&f);
+    misused(hlo_plan_run_async(f.plan, f.in, 2, NULL, &sink, g.out, NULL), "input 0 was donated");
+    float found[6];
+    misused(hlo_buffer_read(f.in[0], found, sizeof found, &sink), "donated");
+    misused(hlo_buffer_read(f.out[0], found, 4, &sink), "24 bytes, not 4");
+    refused(hlo_buffer_new(f.plan, 2, NULL, &sink, &g.out[0]), "no input 2");
+    hlo_arrays *arrays = NULL, *outputs = NULL;
+    double seconds;
+    assert_int_equal(hlo_arrays_draw(f.module, 0, &sink, &arrays), HLO_OK);
+    assert_int_equal(hlo_plan_run(f.plan, arrays, &sink, &outputs), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_plan_time(f.plan, 1, &sink, &seconds), HLO_INVALID_USAGE);
+    hlo_arrays_free(arrays);
+    assert_int_equal(hlo_arrays_draw(g.module, 0, &sink, &arrays), HLO_OK);
+    refused(hlo_buffer_new(f.plan, 1, hlo_arrays_at(arrays, 0), &sink, &g.out[0]), "dimensions");
+    hlo_arrays_free(arrays);
+    close_all(&g);
+    close_all(&f);
+}
+
+static void other_plans_take_no_buffers(void **state) {
+    (void)state;
+    fixture f = open_loop();
+    hlo_plan_options options;
+    hlo_plan *plan;
+    hlo_buffer *made, *out[2];
+    hlo_plan_options_init(&options);
+    options.backend = backend;
+    assert_int_equal(hlo_plan_new(f.module, &options, &sink, &plan), HLO_OK);
+    misused(hlo_buffer_new(plan, 0, NULL, &sink, &made), "without `resident`");
+    misused(hlo_plan_run_async(plan, f.in, 2, NULL, &sink, out, NULL), "without `resident`");
+    hlo_plan_free(plan);
+    close_all(&f);
+}
+
+static void buffers_of_other_devices_are_refused(void **state) {
+    (void)state;
+    fixture f = open_loop();
+    backend = "cuda";
+    fixture g = open_with(LOOP, NULL);
+    refused(hlo_plan_run_async(g.plan, f.in, 2, NULL, &sink, g.out, NULL),
+            "input 0 is a buffer of the cpu backend, the plan is for cuda");
+    close_all(&f);
+    close_all(&g);
+}
+
+/* ------------------------------------------------------------------------------ streams, events */
+
+static void an_event_is_over(void **state) {
+    (void)state;
+    fixture f = open_loop();
+    hlo_event *event;
+    assert_int_equal(run(&f, NULL, &event), HLO_OK);
+    assert_int_equal(hlo_event_wait(event, &sink), HLO_OK);
+    assert_true(hlo_event_is_done(event));
+    assert_int_equal(!hlo_event_handle(event), strcmp(backend, "cpu") == 0);
+    close_all(&f);
+    hlo_event_free(event); /* behind its plan */
+}
+
+static void streams_are_the_callers(void **state) {
+    (void)state;
+    cuda_library lib = {0};
+    cuda_stream *stream;
+    hlo_event *event;
+    assert_int_equal(cuda_library_load(&lib, CUDA_DRIVER, &sink), HLO_OK);
+    assert_int_equal(lib.cuStreamCreate(&stream, 1), 0);
+    fixture f = open_loop();
+    for (int step = 0; step < 4; step++) {
+        assert_int_equal(run(&f, stream, &event), HLO_OK);
+        hlo_event_free(event);
+        advance(&f);
+    }
+    struct DLManagedTensorVersioned *tensor;
+    assert_int_equal(hlo_buffer_to_dlpack(f.in[0], stream, &sink, &tensor), HLO_OK);
+    tensor->deleter(tensor);
+    reads(f.in[0], (const float[]){1, 5, 9, 13, 17, 21}, 6);
+    setenv("HLO_STANDIN_CONTEXT", "other", 1);
+    misused(run(&f, stream, NULL), "not of the primary context");
+    unsetenv("HLO_STANDIN_CONTEXT");
+    runs(&f); /* nothing was donated */
+    close_all(&f);
+    lib.cuStreamDestroy(stream);
+    cuda_library_unload(&lib);
+}
+
+static void failures_are_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *call, *why;
+    } rows[] = {
+        {"cuLaunchKernel", "launch its kernel"},
+        {"cuEventRecord", "queue the run"},
+        {"cuEventCreate", "queue the run"},
+        {"cuStreamGetCtx", "use the stream"},
+    };
+    cuda_library lib = {0};
+    cuda_stream *stream;
+    assert_int_equal(cuda_library_load(&lib, CUDA_DRIVER, &sink), HLO_OK);
+    assert_int_equal(lib.cuStreamCreate(&stream, 1), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fixture f = open_loop();
+        setenv("HLO_STANDIN_FAIL_ALL", rows[i].call, 1);
+        refused(run(&f, stream, NULL), rows[i].why);
+        unsetenv("HLO_STANDIN_FAIL_ALL");
+        assert_null(f.out[0]);
+        close_all(&f);
+    }
+    fixture f = open_loop();
+    setenv("HLO_STANDIN_FAIL_ALL", "cuMemAlloc", 1);
+    assert_int_equal(run(&f, stream, NULL), HLO_OUT_OF_MEMORY);
+    unsetenv("HLO_STANDIN_FAIL_ALL");
+    assert_non_null(strstr(said, "for output"));
+    runs(&f);
+    close_all(&f);
+    lib.cuStreamDestroy(stream);
+    cuda_library_unload(&lib);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        BOTH(a_loop_keeps_its_state),
+        BOTH(donated_inputs_are_exchanged),
+        BOTH(what_is_read_late_is_not_overwritten),
+        BOTH(inputs_that_are_not_donated_stay),
+        BOTH(donations_may_be_options),
+        BOTH(buffers_outlive_their_plan),
+        BOTH(wrong_buffers_are_refused),
+        BOTH(other_plans_take_no_buffers),
+        {"buffers_of_other_devices_are_refused", buffers_of_other_devices_are_refused, on_cpu, NULL,
+         NULL},
+        BOTH(an_event_is_over),
+        {"streams_are_the_callers", streams_are_the_callers, on_cuda, NULL, NULL},
+        {"failures_are_told", failures_are_told, on_cuda, NULL, NULL},
+    };
+    return cmocka_run_group_tests(tests, set_up_all, NULL);
+}

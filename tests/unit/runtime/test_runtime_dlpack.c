@@ -1,0 +1,115 @@
+/* Tensors of DLPack made of buffers, and buffers of tensors. */
+#include "runtime/exec/dlpack.h"
+#include "tests/unit/runtime/buffer_fixture.h"
+
+static int deleted;
+
+static void delete_versioned(struct DLManagedTensorVersioned *self) {
+    (void)self;
+    deleted++;
+}
+
+static void delete_plain(struct DLManagedTensor *self) {
+    (void)self;
+    deleted++;
+}
+
+static void tensors_share_memory(void **state) {
+    (void)state;
+    fixture f = open_loop();
+    struct DLManagedTensorVersioned *tensor;
+    struct DLManagedTensor *plain;
+    assert_int_equal(hlo_buffer_to_dlpack(f.in[1], NULL, &sink, &tensor), HLO_OK);
+    assert_int_equal(tensor->major, 1);
+    assert_int_equal(tensor->flags, 0);
+    assert_int_equal(tensor->tensor.device_type, strcmp(backend, "cpu") ? 2 : 1);
+    assert_int_equal(tensor->tensor.code, 2);
+    assert_int_equal(tensor->tensor.bits, 32);
+    assert_int_equal(tensor->tensor.strides[0], 1); /* {0,1} */
+    assert_int_equal(tensor->tensor.strides[1], 2);
+    assert_ptr_equal(tensor->tensor.data, hlo_buffer_array(f.in[1])->data);
+    hlo_buffer_free(f.in[1]);
+    assert_int_equal(hlo_buffer_from_dlpack(f.plan, 1, tensor, &sink, &f.in[1]), HLO_OK);
+    assert_int_equal(hlo_buffer_to_dlpack_unversioned(f.in[0], NULL, &sink, &plain), HLO_OK);
+    misused(run(&f, NULL, NULL), "a tensor has its memory");
+    plain->deleter(plain);
+    runs(&f);
+    reads(f.out[1], (const float[]){21}, 1);
+    misused(hlo_buffer_to_dlpack(f.in[0], NULL, &sink, &tensor), "donated");
+    close_all(&f);
+}
+
+static void tensors_have_owners(void **state) {
+    (void)state;
+    fixture f = open_loop();
+    const hlo_array *array = hlo_buffer_array(f.in[0]);
+    hlo_buffer *made = NULL;
+    int64_t dims[] = {2, 3}, strides[] = {3, 1};
+    struct DLManagedTensorVersioned t = {.major = 1, .deleter = delete_versioned};
+    t.tensor = (dlpack_tensor){
+        array->data, strcmp(backend, "cpu") ? 2 : 1, 0, 2, 2, 32, 1, dims, strides, 0};
+    struct DLManagedTensor plain = {.tensor = t.tensor, .deleter = delete_plain};
+#define REFUSED(change, back, why)                                                                 \
+    change;                                                                                        \
+    refused(hlo_buffer_from_dlpack(f.plan, 0, &t, &sink, &made), why);                             \
+    assert_null(made);                                                                             \
+    back
+    deleted = 0;
+    REFUSED(t.major = 2, t.major = 1, "DLPack 2.0");
+    REFUSED(t.tensor.device_type = 7, t.tensor.device_type = plain.tensor.device_type, "of type");
+    REFUSED(t.tensor.device_id = 1, t.tensor.device_id = 0, "on device 1");
+    REFUSED(t.tensor.code = 4, t.tensor.code = 2, "element type");
+    REFUSED(t.tensor.bits = 16, t.tensor.bits = 32, "element type");
+    REFUSED(t.tensor.lanes = 2, t.tensor.lanes = 1, "element type");
+    REFUSED(dims[0] = 3, dims[0] = 2, "dimensions");
+    REFUSED(strides[0] = 4, strides[0] = 3, "strides");
+    REFUSED(t.tensor.byte_offset = 4, t.tensor.byte_offset = 0, "no multiple of");
+    assert_int_equal(deleted, 0);
+    t.flags = 1;
+    assert_int_equal(hlo_buffer_from_dlpack(f.plan, 0, &t, &sink, &made), HLO_OK);
+    hlo_buffer *inputs[] = {made, f.in[1]};
+    misused(hlo_plan_run_async(f.plan, inputs, 2, NULL, &sink, f.out, NULL), "read-only");
+    hlo_buffer_free(made);
+    assert_int_equal(deleted, 1);
+    plain.tensor.strides = NULL;
+    assert_int_equal(hlo_buffer_from_dlpack_unversioned(f.plan, 0, &plain, &sink, &made), HLO_OK);
+    inputs[0] = made;
+    assert_int_equal(hlo_plan_run_async(f.plan, inputs, 2, NULL, &sink, f.out, NULL), HLO_OK);
+    reads(f.out[1], (const float[]){21}, 1);
+    hlo_buffer_free(made);
+    hlo_buffer_free(f.out[0]);
+    f.out[0] = NULL;
+    assert_int_equal(deleted, 2);
+    close_all(&f);
+}
+
+static void narrow_types_have_codes(void **state) {
+    (void)state;
+    fixture f = open_with(NARROW, NULL);
+    struct DLManagedTensorVersioned *tensor;
+    struct DLManagedTensor *plain;
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(hlo_buffer_new(f.plan, i, NULL, &sink, &f.in[i]), HLO_OK);
+    assert_int_equal(hlo_buffer_to_dlpack(f.in[0], NULL, &sink, &tensor), HLO_OK);
+    assert_int_equal(tensor->tensor.code, 10); /* kDLFloat8_e4m3fn */
+    assert_int_equal(tensor->tensor.bits, 8);
+    tensor->deleter(tensor);
+    misused(hlo_buffer_to_dlpack_unversioned(f.in[1], NULL, &sink, &plain), "no type for s4");
+    assert_int_equal(hlo_buffer_to_dlpack(f.in[1], NULL, &sink, &tensor), HLO_OK);
+    assert_int_equal(tensor->tensor.bits, 4);
+    assert_int_equal(tensor->flags, 4); /* padded */
+    tensor->flags = 0;
+    hlo_buffer *made;
+    refused(hlo_buffer_from_dlpack(f.plan, 1, tensor, &sink, &made), "several elements in a byte");
+    tensor->deleter(tensor);
+    close_all(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        BOTH(tensors_share_memory),
+        BOTH(tensors_have_owners),
+        BOTH(narrow_types_have_codes),
+    };
+    return cmocka_run_group_tests(tests, set_up_all, NULL);
+}
