@@ -80,6 +80,7 @@ static void find_owner(grouping *g, uint32_t i) {
     }
     bool reads_all = n->class == GROUP_REDUCE || n->class == GROUP_ALONE;
     n->computed = n->outside || reads_all || many || weight > GROUP_COPIES;
+    if (n->again && !n->outside) n->computed = false;
     if (n->class == GROUP_CHEAP) n->computed = n->outside && instr->op != HLO_OP_CONSTANT;
     if (n->class == GROUP_ALIAS) n->computed = false;
     if (many) n->owner = GROUP_NONE;
@@ -226,24 +227,41 @@ static void number_instrs(grouping *g) {
     for (uint32_t i = 0; i < g->count; i++) g->place[g->instrs[i]->id - g->first_id] = i;
 }
 
+/* Searches for groups; `again`: values that an earlier search has marked are inlined. NULL: none.
+ */
+static void search_groups(grouping *g, group_search *search, const grouping *again) {
+    g->nodes = hlo_arena_zero(g->arena, g->count * sizeof *g->nodes);
+    g->groups = hlo_arena_array(g->arena, g->count, sizeof *g->groups);
+    g->closed = hlo_arena_array(g->arena, g->count, sizeof *g->closed);
+    *search = (group_search){.nodes = hlo_arena_zero(g->arena, g->count * sizeof *search->nodes),
+                             .groups = hlo_arena_zero(g->arena, g->count * sizeof *search->groups)};
+    for (uint32_t i = 0; i < g->count; i++) {
+        g->nodes[i].class = g->rules->class_of(g->instrs[i]);
+        g->nodes[i].group = GROUP_NONE;
+        g->nodes[i].again = again && again->nodes[i].again;
+    }
+    for (uint32_t i = g->count; i-- > 0;) find_owner(g, i);
+    for (uint32_t i = 0; i < g->count; i++)
+        if (g->nodes[i].computed) place(g, search, i);
+}
+
 uint32_t group_instrs(const group_rules *rules, const hlo_instr *const *live, uint32_t count,
                       hlo_arena *arena, hlo_group **out_groups) {
     grouping g = {.rules = rules, .arena = arena, .instrs = live, .count = count};
+    group_search search;
     *out_groups = NULL;
     if (count == 0) return 0;
     number_instrs(&g);
-    g.nodes = hlo_arena_zero(arena, count * sizeof *g.nodes);
-    g.groups = hlo_arena_array(arena, count, sizeof *g.groups);
-    group_search search = {.nodes = hlo_arena_zero(arena, count * sizeof *search.nodes),
-                           .groups = hlo_arena_zero(arena, count * sizeof *search.groups)};
-    g.closed = hlo_arena_array(arena, count, sizeof *g.closed);
-    for (uint32_t i = 0; i < count; i++) {
-        g.nodes[i].class = rules->class_of(live[i]);
-        g.nodes[i].group = GROUP_NONE;
+    grouping other = g;
+    search_groups(&g, &search, NULL);
+    if (rules->recomputes && group_find_again(&g, &search)) {
+        group_search others;
+        search_groups(&other, &others, &g);
+        if (group_cost(&other, &others) < group_cost(&g, &search)) {
+            g = other;
+            search = others;
+        }
     }
-    for (uint32_t i = count; i-- > 0;) find_owner(&g, i);
-    for (uint32_t i = 0; i < count; i++)
-        if (g.nodes[i].computed) place(&g, &search, i);
     /* A value that a later group reads is a result of an earlier one: the groups are written twice,
      * and the second time all inputs are marked. */
     hlo_group *groups = hlo_arena_array(arena, g.group_count + 1, sizeof *groups);

@@ -30,6 +30,8 @@ typedef struct group_rules {
     bool (*reads_memory)(const hlo_instr *user, const hlo_instr *operand);
     /* True if no job both computes the reduce and reads it for whole rows. NULL: none is such. */
     bool (*is_chunked)(const hlo_instr *reduce);
+    /* Values are computed again where that moves fewer bytes (recompute.c). */
+    bool recomputes;
 } group_rules;
 
 /* Groups a computation's live instructions, in order; see hlo_backend.group. */

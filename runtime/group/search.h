@@ -24,6 +24,7 @@ typedef struct group_node {
     group_class class;
     bool computed;        /* once, in one group: not inlined */
     bool outside;         /* read by an instruction that is not in its group */
+    bool again;           /* computed in each group that reads it: inlined */
     bool stored;          /* an instruction reads it from memory: it is inlined nowhere */
     uint32_t owner;       /* the computed instruction that reads it, itself or through inlined ones;
                              GROUP_NONE: several */
@@ -92,6 +93,13 @@ static inline bool group_is_elementwise(const hlo_instr *instr) {
 
 /* Gives the group the rows of its first reduce. */
 void group_set_reduce(group *to, const hlo_instr *reduce);
+
+/* Marks as `again` what is better computed by each group that reads it than once; true: there is
+ * such a value. */
+bool group_find_again(grouping *g, group_search *search);
+/* Returns the bytes that groups move, and what their launches cost, as bytes; INT64_MAX: a group
+ * has too many inputs. */
+int64_t group_cost(const grouping *g, group_search *search);
 
 /* True if instruction `m` can join group `number`; *out_joined is then the group with the rows and
  * the members that it gets by that. Changes nothing but the marks of `search`. */

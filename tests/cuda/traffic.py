@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""What the scaled models move through memory, and in how many launches: at most what LIMITS has.
+"""What the scaled models move through memory, and in how many launches: at most what LIMITS has, and XLA's kernels.
 
-usage: traffic.py --bin DIR [--sass FILE --standin FILE --work DIR]
+usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]
 
 The models are those of tests/gpu (8192 tokens); their plans for sm_90 say what each kernel reads and writes. With
+--xla, XLA's compiler makes its own kernels of the same modules, and they are counted again. With
 --sass, which is nvdisasm, the kernels are compiled by this machine's NVRTC as well, and read: no conversion takes the
 slow instruction (F2F), and the ten kernels that move most load 8 bytes or more at a time, but for a fifth of what they
 move: sums of columns load an element at a time.
 """
 import argparse
 import collections
+import math
 import os
 import pathlib
 import re
@@ -21,11 +23,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/gpu"))
 import cases  # noqa: E402
 
-# Megabytes, and launches of kernels and copies, without matmuls and the copies of their operands.
-LIMITS = {"mlp_qdq_fwd": (780, 9), "mlp_qdq_train": (3370, 35), "encoder_qdq_fwd": (3530, 28),
-          "encoder_qdq_train": (16250, 136)}
+# Megabytes, and launches of kernels and copies, without matmuls and the copies of their operands: ours at most, and
+# XLA's for an H100.
+LIMITS = {"mlp_qdq_fwd": (772, 9, 772, 16), "mlp_qdq_train": (3360, 35, 4301, 53),
+          "encoder_qdq_fwd": (3525, 28, 4598, 61), "encoder_qdq_train": (12690, 133, 16096, 180)}
 KERNEL = re.compile(r"^    (\w+)\([^)]*\)(?: in \d+ blocks of \d+ threads,)? (\d+) bytes", re.M)
 HEAVIEST, WIDE = 10, 0.8
+XLA_COMPILER = ROOT / "tests/peer/xla/_xla_gpu.py"
+# An instruction of XLA's text: its name, its type without comments, its opcode, its operands.
+INSTR = re.compile(r"^  (?:ROOT )?(%\S+) = (\(.*?\)|\S+) ([a-z-]+)\((.*?)\)", re.M)
+XLA_KERNELS = ("fusion", "copy", "reduce", "transpose")
 READ = ("encoder_qdq_train", "mlp_qdq_train")
 
 
@@ -69,6 +76,27 @@ def check_sass(kernels, moved):
     return faults + ([f"kernels with wide loads move {wide} of {whole} bytes"] if wide < WIDE * whole else [])
 
 
+def type_bytes(text):
+    """Bytes of the arrays of a type. An element has at least 8 bits."""
+    arrays = re.findall(r"\b(?:pred|[a-z]+(\d+)\w*)\[([\d,]*)\]", text)
+    return sum(max(int(bits or 8), 8) // 8 * math.prod(int(size) for size in sizes.split(",") if size)
+               for bits, sizes in arrays)
+
+
+def xla_traffic(path):
+    """Megabytes and launches of the kernels that XLA makes of a module."""
+    status, text, said = run([sys.executable, XLA_COMPILER, path])
+    if status:
+        sys.exit(f"FAILED XLA does not compile {path}: {said}")
+    sizes, moved, launches = {}, 0, 0
+    for name, shape, opcode, operands in INSTR.findall(re.sub(r"/\*.*?\*/", "", text[text.index("\nENTRY"):])):
+        sizes[name] = type_bytes(shape)
+        if opcode in XLA_KERNELS:
+            moved += sizes[name] + sum(sizes[operand] for operand in set(re.findall(r"%[\w.-]+", operands)))
+            launches += 1
+    return moved / 1e6, launches
+
+
 def check(a, name):
     path = a.work / f"{name}.hlo"
     path.write_text(cases.scaled((ROOT / f"testdata/models/{name}.hlo").read_text(), cases.MODELS[name]))
@@ -77,9 +105,14 @@ def check(a, name):
     for kernel, size in KERNEL.findall(plan):
         moved[kernel] += int(size)
         launches += 1
-    megabytes, (most, times) = moved.total() / 1e6, LIMITS[name]
-    print(f"{name}: {megabytes:.0f} MB in {launches} launches, of at most {most} in {times}")
+    megabytes, (most, times, *xla) = moved.total() / 1e6, LIMITS[name]
+    print(f"{name}: {megabytes:.0f} MB in {launches} launches, of at most {most} in {times}; XLA's {xla[0]} in {xla[1]}")
     faults = [] if status == 0 and 0 < megabytes <= most and launches <= times else [f"more, or no plan: {said}"]
+    if most > xla[0] or times > xla[1]:
+        faults.append("XLA's kernels move less")
+    if a.xla:
+        found = [round(number) for number in xla_traffic(path)]
+        faults += [f"XLA's kernels move {found[0]} MB in {found[1]} launches"] if found != xla else []
     if a.sass and name in READ:
         faults += check_sass(sass_of(a, path), moved)
     path.unlink()
@@ -90,6 +123,7 @@ def main():
     args = argparse.ArgumentParser()
     args.add_argument("--bin", type=pathlib.Path, required=True)
     args.add_argument("--work", type=pathlib.Path, required=True)
+    args.add_argument("--xla", action="store_true")
     args.add_argument("--sass")
     args.add_argument("--standin")
     a = args.parse_args()

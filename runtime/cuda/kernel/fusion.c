@@ -33,7 +33,8 @@ static group_class class_of(const hlo_instr *instr) {
 
 uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups) {
-    static const group_rules rules = {.class_of = class_of, .is_chunked = cuda_reduce_is_chunked};
+    static const group_rules rules = {
+        .class_of = class_of, .is_chunked = cuda_reduce_is_chunked, .recomputes = true};
     (void)device;
     return group_instrs(&rules, live, count, arena, out_groups);
 }

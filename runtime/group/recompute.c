@@ -1,0 +1,146 @@
+/* Values that are computed again in each group that reads them, where that moves fewer bytes than
+ * writing them once: the exponentials of a softmax from its rows, a normalised array from the
+ * narrow one that it was made of.
+ *
+ * Decided on the groups of a first search. A value qualifies if it is computed element by element
+ * from arrays that are in memory anyway, are no larger together, and have few operations on the
+ * way. A second search follows with these values inlined. */
+
+#include "runtime/group/search.h"
+
+enum {
+    LEAVES = 16,
+    MEMBERS = 64,         /* instructions from the leaves to a value, */
+    WORK = 40,            /* and operations, */
+    TRANSCENDENTAL = 8,   /* of which one of these counts for so many */
+    WORTHWHILE = 1 << 12, /* bytes */
+    LAUNCH = 1 << 22,     /* bytes that a device moves in the time of a launch */
+    LARGER_BY = 8         /* the leaves may have one part in so many more bytes: values of rows */
+};
+
+/* A value traced to its leaves. */
+typedef struct recomputing {
+    grouping *g;
+    group_search *search;
+    uint32_t leaves[LEAVES], leaf_count; /* instructions that are read from memory */
+    uint32_t members[MEMBERS], member_count;
+    uint32_t work;
+    bool possible;
+} recomputing;
+
+static bool is_simple(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_CONSTANT:
+    case HLO_OP_IOTA:
+    case HLO_OP_BROADCAST:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_BITCAST: return true;
+    default: return group_is_elementwise(instr);
+    }
+}
+
+/* True if groups that compute what reads it again compute it as well: it is not in memory. */
+static bool is_traced(const group_node *n) {
+    return n->again || group_is_inlined(n) || (n->class == GROUP_PULL && !n->outside);
+}
+
+/* Counts the operations of an instruction and of those that are inlined in it, and lists them and
+ * their leaves. */
+static void trace(recomputing *r, uint32_t member) {
+    const hlo_instr *instr = r->g->instrs[member];
+    r->work +=
+        hlo_op_is(instr->op, HLO_TRANSCENDENTAL) ? TRANSCENDENTAL : group_is_elementwise(instr);
+    r->possible = r->possible && is_simple(instr) && r->work <= WORK && r->member_count < MEMBERS;
+    if (!r->possible) return;
+    r->members[r->member_count++] = member;
+    for (uint32_t o = 0; o < instr->operand_count && r->possible; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        if (!group_is_live(r->g, operand)) continue;
+        const uint32_t i = group_place(r->g, operand);
+        if (r->search->nodes[i].visited == r->search->attempt) continue;
+        r->search->nodes[i].visited = r->search->attempt;
+        if (is_traced(&r->g->nodes[i]))
+            trace(r, i);
+        else if (r->leaf_count == LEAVES)
+            r->possible = false;
+        else
+            r->leaves[r->leaf_count++] = i;
+    }
+}
+
+/* Marks the groups that read a value from memory, and returns their number. */
+static uint32_t mark_readers(const grouping *g, group_search *search, uint32_t i) {
+    uint32_t count = 0;
+    search->attempt++;
+    for (const group_reader *r = g->nodes[i].readers; r; r = r->next) {
+        count += search->groups[r->group] != search->attempt;
+        search->groups[r->group] = search->attempt;
+    }
+    return count;
+}
+
+/* True if the value is read by groups alone, in full. */
+static bool is_candidate(const grouping *g, uint32_t i) {
+    const hlo_instr *instr = g->instrs[i];
+    const group_node *n = &g->nodes[i];
+    if (!n->computed || !n->outside || n->stored || n->class != GROUP_PULL ||
+        instr == instr->parent->root || hlo_shape_bytes(instr->shape) < WORTHWHILE)
+        return false;
+    for (const hlo_use *use = instr->uses; use; use = use->next)
+        if (group_is_live(g, use->user) && g->nodes[group_place(g, use->user)].class == GROUP_OTHER)
+            return false;
+    return true;
+}
+
+/* Returns the bytes that the leaves of a value cost the groups that would compute it again. */
+static int64_t leaf_bytes(const recomputing *r, uint32_t value) {
+    int64_t bytes = 0;
+    for (uint32_t l = 0; l < r->leaf_count; l++) {
+        const uint32_t leaf = r->leaves[l];
+        const group_node *n = &r->g->nodes[leaf];
+        int64_t times = n->computed && !n->outside;
+        mark_readers(r->g, r->search, leaf);
+        for (const group_reader *to = r->g->nodes[value].readers; to; to = to->next) {
+            times += r->search->groups[to->group] != r->search->attempt;
+            r->search->groups[to->group] = r->search->attempt;
+        }
+        bytes += times * hlo_shape_bytes(r->g->instrs[leaf]->shape);
+    }
+    return bytes;
+}
+
+/* Marks the value, and the instructions that are inlined in it, if it is worth it. */
+static bool decide(grouping *g, group_search *search, uint32_t i) {
+    recomputing r = {.g = g, .search = search, .possible = true};
+    search->attempt++;
+    trace(&r, i);
+    if (!r.possible) return false;
+    const int64_t own = hlo_shape_bytes(g->instrs[i]->shape);
+    int64_t all = 0;
+    for (uint32_t l = 0; l < r.leaf_count; l++)
+        all += hlo_shape_bytes(g->instrs[r.leaves[l]]->shape);
+    const int64_t saved = (mark_readers(g, search, i) + 1) * own;
+    if (all > own + own / LARGER_BY || saved < leaf_bytes(&r, i) + WORTHWHILE) return false;
+    for (uint32_t m = 0; m < r.member_count; m++) g->nodes[r.members[m]].again = true;
+    return true;
+}
+
+bool group_find_again(grouping *g, group_search *search) {
+    bool any = false;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (is_candidate(g, i) && decide(g, search, i)) any = true;
+    return any;
+}
+
+int64_t group_cost(const grouping *g, group_search *search) {
+    int64_t cost = (int64_t)g->group_count * LAUNCH;
+    for (uint32_t h = 0; h < g->group_count; h++)
+        if (g->groups[h].inputs > GROUP_INPUTS) return INT64_MAX;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const group_node *n = &g->nodes[i];
+        if (!hlo_shape_is_array(g->instrs[i]->shape)) continue;
+        const int64_t times = mark_readers(g, search, i) + (n->computed && n->outside);
+        cost += times * hlo_shape_bytes(g->instrs[i]->shape);
+    }
+    return cost;
+}
