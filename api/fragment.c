@@ -4,6 +4,7 @@
 
 #include "api/edit.h"
 #include "hlo/text.h"
+#include "ir/async.h"
 #include "ir/intern.h"
 #include "ir/module/clone.h"
 #include "ir/text/diag.h"
@@ -12,6 +13,8 @@
 #define RESULT "new.instruction"
 /* The beginning of the names of values that cannot have their own. */
 #define OPERAND "__xla_operand."
+/* The beginning of the names of the operands of an asynchronous operation that goes on. */
+#define BOUND "__xla_bound."
 
 /* The module that is composed, line by line. */
 typedef struct composition {
@@ -21,7 +24,9 @@ typedef struct composition {
     const char *unreachable; /* a computation that is named, but cannot be called; NULL: none */
     hlo_instr **inputs;      /* instructions of e->comp that are parameters, by number */
     uint32_t input_count;
-    uint32_t line; /* lines so far */
+    hlo_instr *ongoing; /* operand 0 of an async-update or async-done; NULL: there is none */
+    uint32_t added;     /* instructions for it */
+    uint32_t line;      /* lines so far */
 } composition;
 
 static bool is_word(char c) {
@@ -41,7 +46,7 @@ static void put_value_name(hlo_printer *o, const hlo_instr *value) {
     const char *name = value->name;
     hlo_put_char(o, '%');
     if (fragment_is_name(name) && hlo_intern_length(name) == strlen(name) &&
-        strcmp(name, RESULT) != 0 && strncmp(name, OPERAND, sizeof OPERAND - 1) != 0) {
+        strcmp(name, RESULT) != 0 && strncmp(name, "__xla_", 6) != 0) {
         hlo_put_interned(o, name);
     } else {
         HLO_PUT(o, OPERAND);
@@ -130,9 +135,57 @@ static void declare_named(composition *c, const char *word, size_t length) {
 }
 
 static void add_input(composition *c, hlo_instr *value) {
+    if (value == c->ongoing) return;
     for (uint32_t i = 0; i < c->input_count; i++)
         if (c->inputs[i] == value) return;
     c->inputs[c->input_count++] = value;
+}
+
+/* Finds the operation that the instruction continues. */
+static void find_ongoing(composition *c) {
+    const fragment *f = c->f;
+    const hlo_op op = hlo_op_find(f->opcode, strlen(f->opcode));
+    if ((op != HLO_OP_ASYNC_UPDATE && op != HLO_OP_ASYNC_DONE) || !f->operand_count) return;
+    hlo_instr *operand = f->operands[0];
+    const hlo_instr *start = operand->op == HLO_OP_ASYNC_DONE ? NULL : hlo_async_start(operand);
+    const hlo_shape *shape = operand->shape;
+    if (!start || !hlo_instr_attr(start, HLO_ATTR_CALLS)) return;
+    if (shape->type == HLO_TYPE_TUPLE && shape->rank && shape->elements[0]->type == HLO_TYPE_TUPLE)
+        c->ongoing = operand;
+}
+
+/* Prints the operation that the instruction continues as a start that has all operands so far: new
+ * parameters. */
+static void put_ongoing(composition *c) {
+    static const hlo_attr_id ids[] = {HLO_ATTR_CALLS, HLO_ATTR_ASYNC_EXECUTION_THREAD};
+    hlo_printer *o = &c->e->text;
+    const hlo_shape *bound = c->ongoing->shape->elements[0];
+    for (uint32_t i = 0; i < bound->rank; i++) {
+        HLO_PUT(o, "%" BOUND);
+        hlo_put_uint(o, i);
+        HLO_PUT(o, " = ");
+        hlo_put_shape(o, bound->elements[i], true);
+        HLO_PUT(o, " parameter(");
+        hlo_put_uint(o, c->input_count + i);
+        hlo_put_char(o, ')');
+        end_line(c);
+    }
+    put_value_name(o, c->ongoing);
+    HLO_PUT(o, " = ");
+    hlo_put_shape(o, c->ongoing->shape, true);
+    HLO_PUT(o, " async-start(");
+    for (uint32_t i = 0; i < bound->rank; i++) {
+        if (i) HLO_PUT(o, ", ");
+        HLO_PUT(o, "%" BOUND);
+        hlo_put_uint(o, i);
+    }
+    hlo_put_char(o, ')');
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        const hlo_attr *attr = hlo_instr_attr(hlo_async_start(c->ongoing), ids[i]);
+        if (attr) hlo_put_attrs(o, attr, 1, ", ", ", ");
+    }
+    end_line(c);
+    c->added = bound->rank + 1;
 }
 
 /* Declares the computations that the attributes name; the operands, and the instructions that the
@@ -142,6 +195,8 @@ static void find_named(composition *c) {
     const char *text = f->attributes ? f->attributes : "";
     const bool control = strstr(text, hlo_attrs_info[HLO_ATTR_CONTROL_PREDECESSORS].name) != NULL;
     size_t length, words = 0;
+    find_ongoing(c);
+    if (c->ongoing) declare(c, hlo_instr_comp(hlo_async_start(c->ongoing), HLO_ATTR_CALLS));
     for (const char *at = text; (at = next_word(at, &length)); at += length, words++)
         declare_named(c, at, length);
     c->inputs = hlo_arena_array(c->e->scratch, f->operand_count + words + 1, sizeof *c->inputs);
@@ -160,6 +215,7 @@ static void compose(composition *c) {
     HLO_PUT(o, "ENTRY %__xla_fragment {");
     end_line(c);
     for (uint32_t i = 0; i < c->input_count; i++) put_parameter(c, c->inputs[i], i);
+    if (c->ongoing) put_ongoing(c);
     HLO_PUT(o, "ROOT %" RESULT " = ");
     if (f->shape) {
         hlo_put_string(o, f->shape);
@@ -199,7 +255,8 @@ static bool is_whole(const composition *c, const hlo_module *read) {
     for (uint32_t i = 0; i < c->e->module->next_computation_id; i++) declared += c->declared[i];
     for (const hlo_computation *comp = read->first; comp; comp = comp->next) computations++;
     return computations == declared && strcmp(hlo_ops[root->op].name, c->f->opcode) == 0 &&
-           root->operand_count == c->f->operand_count && entry->instr_count == c->input_count + 1;
+           root->operand_count == c->f->operand_count &&
+           entry->instr_count == c->input_count + c->added + 1;
 }
 
 hlo_status fragment_read(edit *e, const fragment *f, fragment_parts *out) {
@@ -227,6 +284,7 @@ hlo_status fragment_read(edit *e, const fragment *f, fragment_parts *out) {
     for (uint32_t i = 0; i < c.input_count; i++)
         copier.instrs[e->read->entry->parameters[i]->id] = c.inputs[i];
     const hlo_instr *root = e->read->entry->root;
+    if (c.ongoing) copier.instrs[hlo_instr_operand(root, 0)->id] = c.ongoing;
     *out = (fragment_parts){.op = root->op,
                             .shape = hlo_copy_shape(&copier, root->shape),
                             .attrs = hlo_copy_attrs(&copier, root->attrs, root->attr_count),

@@ -58,9 +58,10 @@ typedef struct hlo_passage {
 typedef struct hlo_history hlo_history;
 
 /* Reads every stage of one module of the dump and runs the passes of `options` over each. `dump`
- * and `options` are borrowed for the call. On HLO_OK the caller frees *out_history with
- * hlo_history_free(). HLO_INVALID_INPUT: a stage cannot be read; errors go to options->sink.
- * HLO_INVALID_USAGE, HLO_INTERNAL, HLO_OUT_OF_MEMORY as for hlo_module_optimize(). */
+ * and `options` (NULL: the defaults) are borrowed for the call. On HLO_OK the caller frees
+ * *out_history with hlo_history_free(). HLO_INVALID_INPUT: a stage cannot be read; errors go to
+ * options->sink. HLO_INVALID_USAGE, HLO_INTERNAL, HLO_OUT_OF_MEMORY as for hlo_module_optimize().
+ */
 hlo_status hlo_history_new(const hlo_dump *dump, size_t module, const hlo_pass_options *options,
                            hlo_history **out_history);
 void hlo_history_free(hlo_history *history); /* NULL is allowed */

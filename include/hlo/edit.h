@@ -12,7 +12,7 @@
  * What concerns more than one instruction is for hlo_module_verify() (module.h), which is due after
  * the last change, and which hlo_module_optimize() and hlo_plan_new() do by themselves.
  *
- * Pointers are not NULL unless said so; `sink` may be. */
+ * May be NULL: `sink`, and `out_...`, for a caller that needs no handle. */
 #ifndef HLO_EDIT_H
 #define HLO_EDIT_H
 
@@ -53,9 +53,9 @@ static inline void hlo_instruction_options_init(hlo_instruction_options *options
 }
 
 /* Makes an instruction in a computation. Parameters and constants have functions of their own,
- * below; async-update and async-done, and forms like negate-start(...), are read from text alone
- * (hlo_computation_new_text()). The time that it takes does not depend on the size of the module,
- * but on the distance in the computation between operands and `before`. */
+ * below; forms like negate-start(...) are read from text alone: an async-start is made with the
+ * computation that it `calls`, which no other one does. The time that it takes does not depend on
+ * the size of the module, but on the distance in the computation between operands and `before`. */
 hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instruction_options *options,
                                const hlo_diag_sink *sink, hlo_instruction **out_instruction);
 
@@ -67,8 +67,9 @@ hlo_status hlo_instruction_new_constant(hlo_computation *computation, hlo_instru
                                         hlo_instruction **out_instruction);
 
 /* Makes a parameter of a computation, behind its other ones in number. `shape` is as in text,
- * `name` as in hlo_instruction_options. The entry's layout gets it as well. Of another computation,
- * the instructions that call it need another operand, which hlo_module_verify() demands. */
+ * `name` as in hlo_instruction_options (NULL: "parameter"). The entry's layout gets it as well. Of
+ * another computation, the instructions that call it need another operand, which
+ * hlo_module_verify() demands. */
 hlo_status hlo_instruction_new_parameter(hlo_computation *computation, const char *shape,
                                          const char *name, const hlo_diag_sink *sink,
                                          hlo_instruction **out_instruction);

@@ -132,7 +132,8 @@ int64_t hlo_shape_bytes(const hlo_shape *shape);
  * of two modules. */
 bool hlo_shape_compatible(const hlo_shape *a, const hlo_shape *b);
 /* Writes `f32[2,3]{1,0}` (`layout`: with the layout) to `out`, cut off at `size` bytes, always
- * NUL-terminated. Returns the length of the whole text, as snprintf() does. */
+ * NUL-terminated (0: `out` may be NULL). Returns the length of the whole text, as snprintf() does.
+ */
 size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *out, size_t size);
 
 #pragma GCC visibility pop

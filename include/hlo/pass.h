@@ -113,8 +113,9 @@ static inline void hlo_pass_options_init(hlo_pass_options *options) {
     hlo_pass_options_init_sized(options, sizeof *options);
 }
 
-/* Checks the options. HLO_INVALID_USAGE: a pass, a form, the target, the CUDA version or the
- * struct_size does not exist; one diagnostic in options->sink, without a place, names it. */
+/* Checks the options; NULL: the defaults. HLO_INVALID_USAGE: a pass, a form, the target, the CUDA
+ * version or the struct_size does not exist; one diagnostic in options->sink, without a place,
+ * names it. */
 hlo_status hlo_pass_options_check(const hlo_pass_options *options);
 
 /* The kind of a verdict. */
@@ -257,17 +258,17 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
  *            requirement
  *   fail_on  "": no verdict has a reason; reason ids separated by commas: no verdict has one of
  *            them; NULL: no requirement
- * HLO_OK when both hold. HLO_MISMATCH: one line in `why` (`why_size` bytes, always NUL-terminated)
- * names the violated one. HLO_INVALID_USAGE: `expect` or `fail_on` has another form; `why` has the
- * fault. */
+ * HLO_OK when both hold. HLO_MISMATCH: one line in `why` (`why_size` bytes, always NUL-terminated;
+ * 0: it may be NULL) names the violated one. HLO_INVALID_USAGE: `expect` or `fail_on` has another
+ * form; `why` has the fault. */
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
                             const char *fail_on, char *why, size_t why_size);
 
 /* Checks that every matmul that was FP8 in an earlier run is FP8 now: each FP8 verdict in the file
  * at `path`, which HLO_REMARKS_JSON of all or passed verdicts wrote, has an FP8 verdict of its own
  * with an equal op_name and input_shape. HLO_MISMATCH: one line in `why` (`why_size` bytes, always
- * NUL-terminated) names a matmul that has none. HLO_INVALID_INPUT, with an error in `sink`: the
- * file cannot be read or has another form. HLO_OUT_OF_MEMORY. */
+ * NUL-terminated; 0: it may be NULL) names a matmul that has none. HLO_INVALID_INPUT, with an error
+ * in `sink`: the file cannot be read or has another form. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
                                 const hlo_diag_sink *sink, char *why, size_t why_size);
 

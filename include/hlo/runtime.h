@@ -88,9 +88,9 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out);
 /* Draws the inputs of `module` with the generator of numpy.random.default_rng(seed) (PCG64,
  * ziggurat normals), bit for bit: floats standard normal, rounded to f32 and then to the type, made
  * positive where the parameter's op_name has `_scale`, `amax`, `.nu` or `['scale`; integers 0 to 7;
- * pred 0 or
- * 1. On HLO_OK the caller frees *out_arrays with hlo_arrays_free(). HLO_INVALID_INPUT: an input is
- * no array. HLO_OUT_OF_MEMORY. */
+ * pred 0 or 1. On HLO_OK the caller frees *out_arrays with hlo_arrays_free(). HLO_INVALID_INPUT,
+ * with an error in `sink`: an input is complex, or has an unbounded dimension. HLO_OUT_OF_MEMORY.
+ */
 hlo_status hlo_arrays_draw(const hlo_module *module, uint64_t seed, const hlo_diag_sink *sink,
                            hlo_arrays **out_arrays);
 
@@ -311,11 +311,11 @@ static inline void hlo_comparison_init(hlo_comparison *comparison) {
 }
 
 /* Measures the noise of an execution (docs/numerics.md). Executes `module` on `inputs` 3 to 16 more
- * times, with `options`, but perturbed and without bounds, and sets hlo_array.noise of each array
- * of `judge`, which a plan with bounds has computed from equal inputs. Bounds alone take errors to
- * be independent, which makes them wide in long chains of operations; samples do not. Sampling
- * stops when the samples explain both sides of `comparison`. Statuses as for hlo_plan_new() and
- * hlo_plan_run(). */
+ * times, with `options` (NULL: the defaults), but perturbed and without bounds, and sets
+ * hlo_array.noise of each array of `judge`, which a plan with bounds has computed from equal
+ * inputs. Bounds alone take errors to be independent, which makes them wide in long chains of
+ * operations; samples do not. Sampling stops when the samples explain both sides of `comparison`.
+ * Statuses as for hlo_plan_new() and hlo_plan_run(). */
 hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
                              const hlo_module *module, const hlo_plan_options *options,
                              const hlo_arrays *inputs, const hlo_diag_sink *sink);

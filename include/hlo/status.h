@@ -7,7 +7,11 @@
  * sets to that of the program's header. Releases add fields at the end only: a program that was
  * compiled against an older header passes a smaller struct, and gets the defaults of the fields
  * that it does not know. A size that no release had is HLO_INVALID_USAGE, with an error in the
- * sink. (A sink that is itself in the options is told if `struct_size` covers it.) */
+ * sink. (A sink that is itself in the options is told if `struct_size` covers it.)
+ *
+ * A pointer is not NULL unless the comment of its function says that it may be. Everywhere may be
+ * NULL: a sink, and an array of no elements. A function that fails stores NULL where it would have
+ * stored a new object. */
 #ifndef HLO_STATUS_H
 #define HLO_STATUS_H
 

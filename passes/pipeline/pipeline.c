@@ -379,13 +379,6 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
                   hlo_suggest_meant(&s));
 }
 
-static hlo_status take_options(const hlo_pass_options *options, hlo_pass_options *out) {
-    *out = default_options;
-    return hlo_options_take("hlo_pass_options", out, sizeof *out,
-                            offsetof(hlo_pass_options, rules_text), options,
-                            hlo_options_sink(options));
-}
-
 static bool is_builtin(const char *name) {
     return strcmp(name, "all") == 0 || find_pass(name, strlen(name));
 }
@@ -421,10 +414,17 @@ static hlo_status check_options(const hlo_pass_options *options) {
     return HLO_OK;
 }
 
+static hlo_status take_options(const hlo_pass_options *options, hlo_pass_options *out) {
+    *out = default_options;
+    const hlo_status status = hlo_options_take("hlo_pass_options", out, sizeof *out,
+                                               offsetof(hlo_pass_options, rules_text), options,
+                                               hlo_options_sink(options));
+    return status == HLO_OK ? check_options(out) : status;
+}
+
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     hlo_pass_options own;
-    const hlo_status status = take_options(options, &own);
-    return status == HLO_OK ? check_options(&own) : status;
+    return take_options(options, &own);
 }
 
 /* Refuses a rule whose phase no pass runs: it would never fire. */
@@ -494,7 +494,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report) {
     hlo_pass_options own;
-    hlo_status status = take_options(options, &own);
-    if (status == HLO_OK) status = check_options(&own);
+    if (out_report) *out_report = NULL;
+    const hlo_status status = take_options(options, &own);
     return status == HLO_OK ? optimize(module, &own, out_report) : status;
 }

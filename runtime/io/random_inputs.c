@@ -43,6 +43,17 @@ static hlo_draw_role plain_role(const hlo_instr *parameter) {
     return (hlo_draw_role){0, 1, is_positive(hlo_instr_op_name(parameter))};
 }
 
+/* Refuses types and shapes that have no random inputs. */
+static hlo_status check_drawn(const hlo_module *module, const hlo_instr *parameter,
+                              const hlo_shape *shape, const hlo_diag_sink *sink) {
+    const char *kind = hlo_shape_count(shape) < 0 ? "without a size" : "of complex type";
+    if (hlo_shape_count(shape) >= 0 && hlo_types[shape->type].class != HLO_CLASS_COMPLEX)
+        return HLO_OK;
+    hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, 1,
+                  "inputs %s are not drawn from a seed", kind);
+    return HLO_INVALID_INPUT;
+}
+
 static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, uint64_t seed,
                            hlo_draw kind, const hlo_diag_sink *sink, hlo_arrays *out) {
     hlo_random random;
@@ -50,12 +61,8 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
     for (size_t i = 0; i < leaves->count; i++) {
         const hlo_shape *shape = leaves->shapes[i];
         const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
-        if (hlo_types[shape->type].class == HLO_CLASS_COMPLEX) {
-            hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, 1,
-                          "inputs of type %s are not drawn from a seed",
-                          hlo_types[shape->type].name);
-            return HLO_INVALID_INPUT;
-        }
+        const hlo_status status = check_drawn(module, parameter, shape, sink);
+        if (status != HLO_OK) return status;
         hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
         if (!array) return HLO_OUT_OF_MEMORY;
         draw(&random, shape->type,

@@ -326,12 +326,48 @@ static void test_place(void **state) {
     assert_string_equal(f->source, "ROOT %new.instruction = negate(%a), metadata={op_nam=\"x\"}");
 }
 
+/* Adds an operation on `operand`, of which `shape` may be NULL. */
+static hlo_instruction *add_async(fixture *f, const char *opcode, const char *shape,
+                                  hlo_instruction *const *operands, size_t count,
+                                  const char *attributes) {
+    hlo_instruction *made;
+    hlo_instruction_options options = build(opcode, operands, count, attributes);
+    options.shape = shape;
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &made));
+    return made;
+}
+
+/* Builds an asynchronous operation step by step; its second operand is bound late. */
+static void test_async(void **state) {
+    fixture *f = *state;
+    hlo_instruction *made,
+        *start = add_async(f, "async-start", "((f32[]), f32[], u32[])", &f->c, 1, "calls=%add");
+    hlo_instruction *both[] = {start, f->c};
+    hlo_instruction *update =
+        add_async(f, "async-update", "((f32[], f32[]), f32[], u32[])", both, 2, NULL);
+    hlo_instruction *later = add_async(f, "async-update", NULL, &update, 1, NULL);
+    hlo_instruction_options options =
+        build("async-done", &later, 1, "control-predecessors={%async-update.1}");
+    options.name = "sum";
+    assert_done(f, hlo_instruction_new(f->main, &options, &f->sink, &made));
+    hlo_instruction *const ended[] = {made, f->c};
+    for (int i = 0; i < 2; i++) {
+        options = build("async-done", &ended[i], 1, NULL);
+        assert_int_equal(hlo_instruction_new(f->main, &options, &f->sink, &made),
+                         HLO_INVALID_INPUT);
+        assert_true(f->errors > 0);
+    }
+    f->errors = 0;
+    assert_sound(
+        f, "%sum = f32[] async-done(%async-update.1), control-predecessors={%async-update.1}");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_new),         TEST(test_new_forms),       TEST(test_names),
         TEST(test_constants),   TEST(test_parameters),      TEST(test_computations),
         TEST(test_refused_new), TEST(test_refused_changes), TEST(test_removed),
-        TEST(test_changes),     TEST(test_place),
+        TEST(test_changes),     TEST(test_place),           TEST(test_async),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void rebuild(fixture *f, hlo_instruction *instr) {
 
 /* What is not made by hlo_instruction_new(). */
 static bool is_apart(const hlo_instruction *instr) {
-    static const char *const opcodes[] = {"parameter", "constant", "async-update", "async-done"};
+    static const char *const opcodes[] = {"parameter", "constant"};
     for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)
         if (strcmp(hlo_instruction_opcode(instr), opcodes[i]) == 0) return true;
     return false;

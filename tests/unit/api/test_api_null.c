@@ -1,0 +1,437 @@
+/* NULL where the public headers allow it: a sink that nobody reads, options that are left out,
+ * results that nobody wants. Each exported function has a row. */
+#include <glob.h>
+
+#include "hlo/dump.h"
+#include "hlo/pjrt.h"
+#include "hlo/proto.h"
+#include "hlo/runtime.h"
+#include "hlo/suggest.h"
+#include "unit/api/api_fixture.h"
+
+static const char WRONG[] = "ENTRY e {\n  ROOT a = f32[2] negate(b)\n}\n";
+static const char MISSING[] = "/nowhere/none.hlo";
+
+static hlo_arrays *inputs_of(const fixture *f) {
+    hlo_arrays *inputs;
+    assert_int_equal(hlo_arrays_draw(f->module, 1, NULL, &inputs), HLO_OK);
+    return inputs;
+}
+
+static hlo_plan *plan_of(const fixture *f) {
+    hlo_plan *plan;
+    assert_int_equal(hlo_plan_new(f->module, NULL, NULL, &plan), HLO_OK);
+    return plan;
+}
+
+/* Adds an operand of the wrong shape to the callee, which hlo_module_verify() sees. */
+static void break_module(fixture *f) {
+    assert_done(f, hlo_instruction_new_parameter(f->add, "f32[]", "extra", NULL, NULL));
+}
+
+/* -------------------------------------------------------------------------------------- modules */
+
+static void free_nothing(fixture *f) {
+    (void)f;
+    hlo_module_free(NULL);
+    hlo_modules_free(NULL, 0);
+    hlo_report_free(NULL);
+    hlo_dump_free(NULL);
+    hlo_history_free(NULL);
+    hlo_arrays_free(NULL);
+    hlo_plan_free(NULL);
+    hlo_pjrt_free(NULL);
+}
+
+static void print_diag(fixture *f) {
+    (void)f;
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    hlo_diag_print(out, &(hlo_diag){.severity = HLO_ERROR, .message = "none"}, 0);
+    fclose(out);
+    assert_string_equal(text, "error: none\n");
+    free(text);
+}
+
+static void parse_text(fixture *f) {
+    hlo_module *made = f->module;
+    assert_int_equal(hlo_module_parse(WRONG, strlen(WRONG), "w.hlo", NULL, &made),
+                     HLO_INVALID_INPUT);
+    assert_null(made);
+    made = f->module;
+    assert_int_equal(hlo_module_parse(NULL, 0, "w.hlo", NULL, &made), HLO_INVALID_INPUT);
+    assert_null(made);
+}
+
+static void parse_file(fixture *f) {
+    hlo_module *made = f->module, **all = &made;
+    size_t count = 7;
+    assert_int_equal(hlo_module_parse_file(MISSING, NULL, &made), HLO_INVALID_INPUT);
+    assert_null(made);
+    assert_int_equal(hlo_modules_parse_file(MISSING, NULL, NULL, &all, &count), HLO_INVALID_INPUT);
+    assert_null(all);
+    assert_int_equal(count, 0);
+}
+
+static void parse_proto(fixture *f) {
+    hlo_module *made = f->module;
+    assert_int_equal(hlo_module_parse_proto("\xff", 1, "w.pb", NULL, &made), HLO_INVALID_INPUT);
+    assert_null(made);
+    assert_false(hlo_proto_recognise(NULL, 0));
+}
+
+static void print_module(fixture *f) {
+    hlo_print_options options;
+    char *text, *wanted;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    hlo_print_options_init(&options, HLO_PRINT_LONG);
+    assert_done(f, hlo_module_print(f->module, NULL, out));
+    fclose(out);
+    assert_done(f, hlo_module_to_text(f->module, &options, &wanted, &size));
+    assert_string_equal(text, wanted);
+    free(text);
+    free(wanted);
+    assert_done(f, hlo_module_to_text(f->module, NULL, &wanted, &size));
+    free(wanted);
+    out = fopen("/dev/null", "r");
+    assert_int_equal(hlo_module_print(f->module, &options, out), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_module_print_proto(f->module, HLO_PROTO_BINARY, NULL, out),
+                     HLO_INVALID_INPUT);
+    fclose(out);
+}
+
+static void verify_module(fixture *f) {
+    assert_done(f, hlo_module_verify(f->module, NULL, NULL));
+    break_module(f);
+    assert_int_equal(hlo_module_verify(f->module, NULL, NULL), HLO_INVALID_INPUT);
+}
+
+static void format_shape(fixture *f) {
+    const hlo_shape *shape = hlo_instruction_shape(f->a);
+    assert_int_equal(hlo_shape_format(shape, true, NULL, 0), strlen("f32[4,8]{1,0}"));
+}
+
+/* ---------------------------------------------------------------------------------------- edits */
+
+static void new_instruction(fixture *f) {
+    hlo_instruction_options options;
+    hlo_instruction *made = f->a;
+    hlo_instruction_options_init(&options);
+    assert_int_equal(hlo_instruction_new(f->main, &options, NULL, &made), HLO_INVALID_USAGE);
+    assert_null(made);
+    options.opcode = "after-all";
+    assert_done(f, hlo_instruction_new(f->main, &options, NULL, NULL));
+    assert_done(f, hlo_instruction_new(f->main, &options, NULL, &made));
+    assert_string_equal(hlo_instruction_name(made), "after-all.1");
+    options.opcode = "add";
+    assert_int_equal(hlo_instruction_new(f->main, &options, NULL, &made), HLO_INVALID_INPUT);
+    assert_null(made);
+}
+
+static void new_constant(fixture *f) {
+    hlo_instruction *made;
+    size_t size;
+    const int64_t wrong = -1;
+    assert_done(f, hlo_instruction_new_constant(f->main, NULL, "f32", 0, NULL, NULL, NULL, &made));
+    assert_int_equal(*(const float *)hlo_instruction_constant(made, &size), 0);
+    assert_done(f, hlo_instruction_new_constant(f->main, NULL, "f32", 0, NULL, NULL, NULL, NULL));
+    assert_int_equal(
+        hlo_instruction_new_constant(f->main, NULL, "f32", 1, &wrong, NULL, NULL, &made),
+        HLO_INVALID_USAGE);
+    assert_null(made);
+    assert_int_equal(hlo_instruction_new_constant(f->main, NULL, "f33", 0, NULL, NULL, NULL, NULL),
+                     HLO_INVALID_USAGE);
+}
+
+static void new_parameter(fixture *f) {
+    hlo_instruction *made;
+    assert_done(f, hlo_instruction_new_parameter(f->main, "f32[]", NULL, NULL, &made));
+    assert_string_equal(hlo_instruction_name(made), "parameter");
+    assert_int_equal(hlo_instruction_new_parameter(f->main, "f33[]", NULL, NULL, &made),
+                     HLO_INVALID_INPUT);
+    assert_null(made);
+    assert_done(f, hlo_instruction_new_parameter(f->main, "f32[]", NULL, NULL, NULL));
+}
+
+static void new_text(fixture *f) {
+    static const char max[] = "ENTRY max {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+                              "  ROOT m = f32[] maximum(a, b)\n}\n";
+    hlo_computation *made = f->add;
+    assert_done(f, hlo_computation_new_text(f->module, max, strlen(max), NULL, NULL));
+    assert_int_equal(hlo_computation_new_text(f->module, WRONG, strlen(WRONG), NULL, &made),
+                     HLO_INVALID_INPUT);
+    assert_null(made);
+}
+
+static void change(fixture *f) {
+    assert_int_equal(hlo_instruction_replace(f->a, f->b, NULL), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_instruction_set_operand(f->d, 0, f->b, NULL), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_instruction_set_operand(f->d, 9, f->b, NULL), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_computation_replace_root(f->main, hlo_computation_root(f->add), NULL),
+                     HLO_INVALID_USAGE);
+    assert_int_equal(hlo_instruction_remove(f->a, NULL), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_instruction_set_attribute(f->n, "dimensions", "{0}", NULL),
+                     HLO_INVALID_INPUT);
+    const char *value;
+    assert_done(f, hlo_instruction_attribute(f->n, "metadata", &value));
+    assert_non_null(value);
+    assert_done(f, hlo_instruction_set_attribute(f->n, "metadata", NULL, NULL));
+    assert_done(f, hlo_instruction_attribute(f->n, "metadata", &value));
+    assert_null(value);
+    assert_done(f, hlo_instruction_set_attribute(f->n, "metadata", NULL, NULL));
+}
+
+/* --------------------------------------------------------------------------------------- passes */
+
+static void optimize(fixture *f) {
+    hlo_pass_options options;
+    hlo_report *report = NULL;
+    assert_done(f, hlo_module_optimize(f->module, NULL, NULL));
+    assert_done(f, hlo_module_optimize(f->module, NULL, &report));
+    hlo_report_free(report);
+    hlo_pass_options_init(&options);
+    options.rules_text = "rule {";
+    assert_done(f, hlo_pass_options_check(&options));
+    report = (hlo_report *)f;
+    assert_int_equal(hlo_module_optimize(f->module, &options, &report), HLO_INVALID_INPUT);
+    assert_null(report);
+    assert_done(f, hlo_pass_options_check(NULL));
+    options.passes = "none";
+    report = (hlo_report *)f;
+    assert_int_equal(hlo_module_optimize(f->module, &options, &report), HLO_INVALID_USAGE);
+    assert_null(report);
+    assert_int_equal(hlo_pass_options_check(&options), HLO_INVALID_USAGE);
+}
+
+static void extract(fixture *f) {
+    assert_int_equal(hlo_module_extract(f->module, "none", NULL), HLO_INVALID_INPUT);
+}
+
+static void report(fixture *f) {
+    hlo_report *made;
+    hlo_page_options page;
+    hlo_page_options_init(&page);
+    FILE *out = fopen("/dev/null", "w");
+    assert_done(f, hlo_module_optimize(f->module, NULL, &made));
+    const hlo_report *const all[] = {made};
+    assert_done(f, hlo_reports_page(all, 1, NULL, out));
+    assert_done(f, hlo_reports_page(all, 1, &page, out));
+    assert_done(f, hlo_reports_gate(all, 1, NULL, NULL, NULL, 0));
+    assert_int_equal(hlo_reports_gate(all, 1, "all", "", NULL, 0), HLO_MISMATCH);
+    assert_int_equal(hlo_reports_gate(all, 1, "some", NULL, NULL, 0), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_reports_gate(all, 1, NULL, "none", NULL, 0), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_reports_baseline(all, 1, MISSING, NULL, NULL, 0), HLO_INVALID_INPUT);
+    fclose(out);
+    hlo_report_free(made);
+}
+
+static void dump(fixture *f) {
+    char folder[] = "/tmp/hlo-null-XXXXXX", path[64];
+    hlo_dump *made;
+    hlo_history *history;
+    assert_int_equal(hlo_dump_open(MISSING, NULL, &made), HLO_INVALID_INPUT);
+    assert_null(made);
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/module_0000.m.before_optimizations.txt", folder);
+    FILE *out = fopen(path, "w");
+    assert_done(f, hlo_module_print(f->module, NULL, out));
+    fclose(out);
+    assert_done(f, hlo_dump_open(folder, NULL, &made));
+    assert_done(f, hlo_history_new(made, 0, NULL, &history));
+    hlo_history_free(history);
+    remove(path);
+    remove(folder);
+    assert_int_equal(hlo_history_new(made, 0, NULL, &history), HLO_INVALID_INPUT);
+    assert_null(history);
+    hlo_dump_free(made);
+}
+
+/* ----------------------------------------------------------------------------------------- runs */
+
+static void append(fixture *f) {
+    hlo_arrays *arrays;
+    assert_done(f, hlo_arrays_new(&arrays));
+    assert_done(f, hlo_arrays_append(arrays, "f32", 0, NULL, NULL));
+    assert_int_equal(*(const float *)hlo_arrays_at(arrays, 0)->data, 0);
+    hlo_arrays_free(arrays);
+}
+
+static void read_arrays(fixture *f) {
+    hlo_arrays *arrays = (hlo_arrays *)f;
+    assert_int_equal(hlo_arrays_read(MISSING, f->module, HLO_INPUTS, NULL, &arrays),
+                     HLO_INVALID_INPUT);
+    assert_null(arrays);
+    arrays = (hlo_arrays *)f;
+    assert_int_equal(hlo_arrays_read_each(MISSING, f->module, HLO_INPUTS, 2, NULL, &arrays),
+                     HLO_INVALID_INPUT);
+    assert_null(arrays);
+}
+
+static void draw(fixture *f) {
+    hlo_module *module = parse("ENTRY e {\n  ROOT t = f32[?] parameter(0)\n}\n");
+    hlo_arrays *arrays = (hlo_arrays *)f;
+    assert_int_equal(hlo_arrays_draw(module, 1, NULL, &arrays), HLO_INVALID_INPUT);
+    assert_null(arrays);
+    arrays = (hlo_arrays *)f;
+    assert_int_equal(hlo_arrays_draw_each(module, HLO_DRAW_REALISTIC, 1, 2, NULL, &arrays),
+                     HLO_INVALID_INPUT);
+    assert_null(arrays);
+    hlo_module_free(module);
+}
+
+static void plan(fixture *f) {
+    hlo_arrays *none, *inputs = inputs_of(f), *outputs = inputs;
+    hlo_plan *made = plan_of(f);
+    double seconds;
+    assert_done(f, hlo_arrays_new(&none));
+    assert_int_equal(hlo_plan_check(made, none, NULL), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_plan_run(made, none, NULL, &outputs), HLO_INVALID_INPUT);
+    assert_null(outputs);
+    assert_int_equal(hlo_plan_time(made, 1, NULL, &seconds), HLO_INVALID_USAGE);
+    assert_done(f, hlo_plan_run(made, inputs, NULL, &outputs));
+    assert_done(f, hlo_plan_time(made, 1, NULL, &seconds));
+    assert_null(hlo_plan_values(made));
+    hlo_arrays_free(outputs);
+    hlo_arrays_free(inputs);
+    hlo_arrays_free(none);
+    hlo_plan_free(made);
+    break_module(f);
+    assert_int_equal(hlo_plan_new(f->module, NULL, NULL, &made), HLO_INVALID_INPUT);
+    assert_null(made);
+}
+
+static void print_backend(fixture *f) {
+    (void)f;
+    assert_int_equal(hlo_backend_print("none", NULL, stderr), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_backend_print("cuda", NULL, stderr), HLO_INVALID_INPUT);
+}
+
+static void compare(fixture *f) {
+    hlo_comparison comparison;
+    hlo_arrays *one = inputs_of(f), *other;
+    assert_done(f, hlo_arrays_draw(f->module, 2, NULL, &other));
+    assert_done(f, hlo_arrays_compare(one, one, NULL));
+    assert_int_equal(hlo_arrays_compare(one, other, NULL), HLO_MISMATCH);
+    hlo_comparison_init(&comparison);
+    comparison.found = one;
+    comparison.expected = other;
+    assert_int_equal(hlo_arrays_compare_by(&comparison, NULL), HLO_MISMATCH);
+    FILE *out = fopen("/dev/null", "w");
+    assert_int_equal(hlo_arrays_compare_by(&comparison, out), HLO_MISMATCH);
+    fclose(out);
+    hlo_arrays_free(one);
+    hlo_arrays_free(other);
+}
+
+static void sample(fixture *f) {
+    hlo_plan_options options;
+    hlo_comparison comparison;
+    hlo_arrays *none, *inputs = inputs_of(f), *outputs;
+    hlo_plan *made;
+    hlo_plan_options_init(&options);
+    options.bounds = true;
+    assert_done(f, hlo_plan_new(f->module, &options, NULL, &made));
+    assert_done(f, hlo_plan_run(made, inputs, NULL, &outputs));
+    hlo_comparison_init(&comparison);
+    comparison.found = comparison.expected = outputs;
+    assert_done(f, hlo_arrays_sample(outputs, &comparison, f->module, NULL, inputs, NULL));
+    assert_done(f, hlo_arrays_new(&none));
+    assert_int_equal(hlo_arrays_sample(outputs, &comparison, f->module, NULL, none, NULL),
+                     HLO_INVALID_INPUT);
+    hlo_arrays_free(none);
+    hlo_arrays_free(outputs);
+    hlo_arrays_free(inputs);
+    hlo_plan_free(made);
+}
+
+static void pjrt(fixture *f) {
+    hlo_pjrt_options options;
+    hlo_pjrt *made = (hlo_pjrt *)f;
+    assert_int_equal(hlo_pjrt_new(f->module, NULL, NULL, &made), HLO_INVALID_USAGE);
+    assert_null(made);
+    hlo_pjrt_options_init(&options);
+    options.plugin = MISSING;
+    assert_int_equal(hlo_pjrt_new(f->module, &options, NULL, &made), HLO_INVALID_INPUT);
+    assert_null(made);
+}
+
+/* ------------------------------------------------------------------------------------ the table */
+
+/* Each exported function, with the case that has its optional pointers NULL; NULL: it has none. */
+static const struct row {
+    const char *function;
+    void (*call)(fixture *f);
+} rows[] = {
+#define FUNCTION(name, call) {#name, call},
+#include "unit/api/function.def"
+#undef FUNCTION
+};
+
+static char *read_files(const char *pattern) {
+    glob_t found;
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        FILE *in = fopen(found.gl_pathv[i], "r");
+        assert_non_null(in);
+        for (int c; (c = getc(in)) != EOF;) putc(c, out);
+        fclose(in);
+    }
+    globfree(&found);
+    fclose(out);
+    return text;
+}
+
+static void test_table(void **state) {
+    (void)state;
+    char *listed = read_files(HLO_MODELS "/../../tests/embed/exports.txt");
+    char *headers = read_files(HLO_MODELS "/../../include/hlo/*.h"), pattern[128];
+    size_t count = 0;
+    for (const char *at = listed; (at = strchr(at, '\n')); at++) count++;
+    assert_int_equal(count, sizeof rows / sizeof *rows);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *end = listed;
+        for (; end && *end; end += *end == '\n') {
+            const size_t length = strcspn(end, "\n");
+            if (length == strlen(rows[i].function) && !strncmp(end, rows[i].function, length))
+                break;
+            end += length;
+        }
+        if (!*end) fail_msg("%s is not exported", rows[i].function);
+        if (rows[i].call) continue;
+        snprintf(pattern, sizeof pattern, "%s(", rows[i].function);
+        char *declared = strstr(headers, pattern);
+        while (declared && declared[strlen(pattern)] == ')') /* in a comment */
+            declared = strstr(declared + 1, pattern);
+        assert_non_null(declared);
+        declared = strndup(declared, strcspn(declared, ";"));
+        if (strstr(declared, "hlo_diag_sink") || strstr(declared, "const hlo_pass_options") ||
+            strstr(declared, "const hlo_plan_options"))
+            fail_msg("%s has a pointer that may be NULL, and no case", rows[i].function);
+        free(declared);
+    }
+    free(listed);
+    free(headers);
+}
+
+static void test_cases(void **state) {
+    (void)state;
+    void (*last)(fixture * f) = NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        void *own = NULL;
+        if (!rows[i].call || rows[i].call == last) continue;
+        last = rows[i].call;
+        assert_int_equal(set_up(&own), 0);
+        last(own);
+        tear_down(&own);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_cases)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
