@@ -1,6 +1,7 @@
 /* CompileOptionsProto, written through protobuf-c. */
 #include "pjrt/compile_options.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,19 +117,22 @@ hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
     return out->data ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-bool pjrt_program_module(pjrt_bytes program, const char *format, size_t format_size,
-                         pjrt_bytes *out) {
+hlo_status pjrt_program_module(pjrt_bytes program, const char *format, size_t format_size,
+                               pjrt_bytes *out) {
     *out = (pjrt_bytes){0};
     const bool plain = format_size == 3 && memcmp(format, "hlo", 3) == 0;
+    errno = 0; /* which an allocation sets */
     Pjrt__ModuleWithConfig *read =
         plain ? NULL
               : pjrt__module_with_config__unpack(NULL, program.size, (const uint8_t *)program.data);
     const void *bytes = plain ? program.data : read ? (const char *)read->hlo_module.data : NULL;
     const size_t size = plain ? program.size : read ? read->hlo_module.len : 0;
-    if (bytes && (out->data = malloc(size + 1))) {
+    hlo_status status = bytes || errno != ENOMEM ? HLO_INVALID_INPUT : HLO_OUT_OF_MEMORY;
+    if (bytes) status = (out->data = malloc(size + 1)) ? HLO_OK : HLO_OUT_OF_MEMORY;
+    if (out->data) {
         memcpy(out->data, bytes, size);
         out->size = size;
     }
     if (read) pjrt__module_with_config__free_unpacked(read, NULL);
-    return out->data != NULL;
+    return status;
 }

@@ -24,9 +24,9 @@ typedef struct pjrt_module_kind {
 hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
                                 const hlo_pjrt_options *options, pjrt_bytes *out);
 
-/* Takes the HloModuleProto, a copy, out of a program as a plugin returns it. False: the program is
- * none. */
-bool pjrt_program_module(pjrt_bytes program, const char *format, size_t format_size,
-                         pjrt_bytes *out);
+/* Takes the HloModuleProto, a copy, out of a program as a plugin returns it. HLO_INVALID_INPUT: the
+ * program is none. HLO_OUT_OF_MEMORY. */
+hlo_status pjrt_program_module(pjrt_bytes program, const char *format, size_t format_size,
+                               pjrt_bytes *out);
 
 #endif

@@ -482,19 +482,19 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
     program.code = malloc(program.code_size + 1);
     if (!program.code) return HLO_OUT_OF_MEMORY;
     status = pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
-    pjrt_bytes module;
+    pjrt_bytes module = {0};
     if (status == HLO_OK) {
         const pjrt_bytes bytes = {program.code, program.code_size};
-        if (!pjrt_program_module(bytes, program.format, program.format_size, &module)) {
-            status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
-                                     "the optimised module is of the form %.*s",
-                                     (int)program.format_size, program.format);
-        } else {
+        status = pjrt_program_module(bytes, program.format, program.format_size, &module);
+        if (status == HLO_INVALID_INPUT)
+            hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                            "the optimised module is of the form %.*s", (int)program.format_size,
+                            program.format);
+        if (status == HLO_OK)
             status = hlo_module_parse_proto(module.data, module.size, pjrt->plugin.path, sink,
                                             out_module);
-            free(module.data);
-        }
     }
+    free(module.data);
     free(program.code);
     return status;
 }

@@ -1,16 +1,18 @@
-/* usage: api_calls [--long] FOLDER. Calls every function of the library that needs memory, once for
- * each of its allocations, with that one failing, and with it and all behind it failing: it returns
- * HLO_OUT_OF_MEMORY, or does without, and nothing is left when all is freed. Runs with failing.so
- * preloaded. FOLDER is one to write in. Files of arrays are for oom.py alone: libzip leaks. */
+/* usage: api_calls [--long] FOLDER PLUGIN. Calls every function of the library that needs memory,
+ * once for each of its allocations, with that one failing, and with it and all behind it failing:
+ * it returns HLO_OUT_OF_MEMORY, or does without, and nothing is left when all is freed. Runs with
+ * failing.so preloaded. FOLDER is one to write in, PLUGIN that of plugin.c. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "hlo/buffer.h"
 #include "hlo/dump.h"
 #include "hlo/edit.h"
 #include "hlo/pass.h"
+#include "hlo/pjrt.h"
 #include "hlo/proto.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
@@ -37,7 +39,8 @@ static const char text[] =
     "rhs_contracting_dims={0}, metadata={op_name=\"jit(f)/dot\"}\n"
     "}\n";
 
-static char model[512], baseline[512], folder[512];
+static char model[512], baseline[512], folder[512], archive[512];
+static const char *plugin;
 static FILE *nowhere;
 
 /* Counts the errors; a sink allocates nothing. */
@@ -252,6 +255,9 @@ static hlo_status call_runtime(hlo_module *module) {
     if (status == HLO_OK) status = hlo_arrays_draw(module, 1, &sink, &inputs);
     if (status == HLO_OK) status = hlo_plan_check(plan, inputs, &sink);
     if (status == HLO_OK) status = hlo_plan_run(plan, inputs, &sink, &outputs);
+    double seconds[2];
+    if (status == HLO_OK) status = hlo_plan_time(plan, 2, &sink, seconds);
+    if (status == HLO_OK) status = hlo_backend_print("cpu", &sink, nowhere);
     hlo_comparison_init(&comparison);
     comparison.found = comparison.expected = outputs;
     if (status == HLO_OK)
@@ -297,6 +303,64 @@ static hlo_status call_resident(hlo_module *module) {
     return status;
 }
 
+static hlo_status call_extract(hlo_module *module) {
+    hlo_status status = hlo_module_extract(module, "d", &sink);
+    return status == HLO_OK ? want(hlo_module_extract(module, "none", &sink), HLO_INVALID_INPUT)
+                            : status;
+}
+
+/* Reads the inputs of one device for two, and writes them. */
+static hlo_status call_npz(hlo_module *module) {
+    hlo_arrays *inputs = NULL;
+    hlo_status status = hlo_arrays_read_each(archive, module, HLO_INPUTS, 2, &sink, &inputs);
+    if (status == HLO_OK) status = hlo_arrays_write(inputs, nowhere);
+    hlo_arrays_free(inputs);
+    inputs = NULL;
+    if (status == HLO_OK)
+        status = hlo_arrays_draw_each(module, HLO_DRAW_REALISTIC, 1, 2, &sink, &inputs);
+    hlo_arrays_free(inputs);
+    return status;
+}
+
+/* Compiles and runs a module on the plugin's two devices, or compiles it for a target. */
+static hlo_status use_plugin(const hlo_module *module, const char *target) {
+    static const char *const setting = "xla_gpu_autotune_level=0";
+    hlo_pjrt_options options;
+    hlo_pjrt *pjrt = NULL;
+    hlo_arrays *inputs = NULL, *outputs = NULL;
+    hlo_module *optimized = NULL;
+    hlo_pjrt_options_init(&options);
+    options.plugin = plugin;
+    options.target = target;
+    options.devices = 2;
+    options.settings = &setting;
+    options.setting_count = 1;
+    hlo_status status = hlo_arrays_draw(module, 1, &sink, &inputs);
+    if (status == HLO_OK) status = hlo_pjrt_new(module, &options, &sink, &pjrt);
+    if (status == HLO_OK) {
+        status = hlo_pjrt_run(pjrt, inputs, &sink, &outputs);
+        if (target) status = want(status, HLO_INVALID_USAGE);
+    }
+    if (status == HLO_OK && !target) status = hlo_arrays_compare(inputs, outputs, NULL);
+    if (status == HLO_OK) status = hlo_pjrt_optimized(pjrt, &sink, &optimized);
+    hlo_module_free(optimized);
+    hlo_arrays_free(outputs);
+    hlo_arrays_free(inputs);
+    hlo_pjrt_free(pjrt);
+    return status;
+}
+
+static hlo_status call_pjrt(void) {
+    static const char identity[] =
+        "ENTRY e {\n  ROOT p = f32[4,6]{0,1} parameter(0), sharding={devices=[2,1]<=[2]}\n}\n";
+    hlo_module *module = NULL;
+    hlo_status status = hlo_module_parse(identity, strlen(identity), "i.hlo", &sink, &module);
+    if (status == HLO_OK) status = use_plugin(module, NULL);
+    if (status == HLO_OK) status = use_plugin(module, model);
+    hlo_module_free(module);
+    return status;
+}
+
 static hlo_status call_history(void) {
     hlo_dump *dump = NULL;
     hlo_history *history = NULL;
@@ -330,6 +394,9 @@ static const struct row {
     {.name = "optimize", .call_with = call_optimize},
     {.name = "runtime", .call_with = call_runtime},
     {.name = "resident", .call_with = call_resident},
+    {.name = "extract", .call_with = call_extract},
+    {.name = "npz", .call_with = call_npz},
+    {.name = "pjrt", .call = call_pjrt},
 };
 
 /* Of failing.so. */
@@ -348,6 +415,7 @@ static hlo_status run(const struct row *row) {
 /* Runs a row with allocation `at` failing; returns the number of allocations. */
 static long try(const struct row *row, long at, bool on, bool *failed) {
     long count;
+    tzset(); /* libc keeps the time zone's name, which it had no memory for in the run before */
     const long before = begin(at, on);
     const hlo_status status = run(row);
     const long left = end(&count) - before;
@@ -368,14 +436,18 @@ static hlo_status prepare(void) {
     hlo_module *module = NULL;
     hlo_report *report = NULL;
     hlo_status status = parse(&module);
-    FILE *files[] = {fopen(model, "w"), fopen(baseline, "w")};
-    if (!files[0] || !files[1]) return HLO_INVALID_INPUT;
+    hlo_arrays *inputs = NULL;
+    FILE *files[] = {fopen(model, "w"), fopen(baseline, "w"), fopen(archive, "w")};
+    if (!files[0] || !files[1] || !files[2]) return HLO_INVALID_INPUT;
+    if (status == HLO_OK) status = hlo_arrays_draw(module, 1, &sink, &inputs);
+    if (status == HLO_OK) status = hlo_arrays_write(inputs, files[2]);
     if (status == HLO_OK) status = hlo_module_print(module, NULL, files[0]);
     if (status == HLO_OK) status = hlo_module_optimize(module, NULL, &report);
     const hlo_report *reports[] = {report};
     if (status == HLO_OK)
         status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, HLO_REMARKS_JSON, files[1]);
-    for (int i = 0; i < 2; i++) fclose(files[i]);
+    for (int i = 0; i < 3; i++) fclose(files[i]);
+    hlo_arrays_free(inputs);
     hlo_report_free(report);
     hlo_module_free(module);
     return status;
@@ -383,13 +455,15 @@ static hlo_status prepare(void) {
 
 int main(int argc, char **argv) {
     enum { MOST = 150 }; /* runs of a row, of either kind, without --long */
-    const bool all = argc == 3 && strcmp(argv[1], "--long") == 0;
+    const bool all = argc == 4 && strcmp(argv[1], "--long") == 0;
     bool failed = false;
     *(void **)&begin = dlsym(RTLD_DEFAULT, "failing_begin");
     *(void **)&end = dlsym(RTLD_DEFAULT, "failing_end");
     nowhere = fopen("/dev/null", "w");
-    if (argc != 2 + all || !begin || !end || !nowhere) return 2;
-    snprintf(folder, sizeof folder, "%.400s", argv[argc - 1]);
+    if (argc != 3 + all || !begin || !end || !nowhere) return 2;
+    plugin = argv[argc - 1];
+    snprintf(folder, sizeof folder, "%.400s", argv[argc - 2]);
+    snprintf(archive, sizeof archive, "%.400s/inputs.npz", folder);
     snprintf(model, sizeof model, "%.400s/module_0000.m.before_optimizations.txt", folder);
     snprintf(baseline, sizeof baseline, "%.400s/baseline.json", folder);
     if (prepare() != HLO_OK) return 2;

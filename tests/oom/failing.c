@@ -22,8 +22,9 @@ void *__libc_realloc(void *memory, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 void __libc_free(void *memory);
 
-/* The dynamic linker ends the process when it has no memory for a thread. */
-static const char *const exempt[] = {"ld-linux", NULL};
+/* The dynamic linker ends the process when it has no memory for a thread; a plugin's memory is not
+ * the library's matter. */
+static const char *const exempt[] = {"ld-linux", "oom_plugin", NULL};
 
 /* When zip_close() does not get one block it does not free another. */
 static const char *const leaky[] = {"libzip", NULL};
