@@ -2,6 +2,7 @@
  * results that nobody wants. Each exported function has a row. */
 #include <glob.h>
 
+#include "hlo/buffer.h"
 #include "hlo/dump.h"
 #include "hlo/pjrt.h"
 #include "hlo/proto.h"
@@ -41,6 +42,8 @@ static void free_nothing(fixture *f) {
     hlo_arrays_free(NULL);
     hlo_plan_free(NULL);
     hlo_pjrt_free(NULL);
+    hlo_buffer_free(NULL);
+    hlo_event_free(NULL);
 }
 
 static void print_diag(fixture *f) {
@@ -343,6 +346,41 @@ static void sample(fixture *f) {
     hlo_arrays_free(none);
     hlo_arrays_free(outputs);
     hlo_arrays_free(inputs);
+    hlo_plan_free(made);
+}
+
+static void buffers(fixture *f) {
+    hlo_plan_options options;
+    hlo_plan *made;
+    hlo_buffer *in[2], *out[1], *none = (hlo_buffer *)f;
+    hlo_event *event;
+    struct DLManagedTensorVersioned *tensor;
+    struct DLManagedTensor *older;
+    char byte;
+    hlo_plan_options_init(&options);
+    options.resident = true;
+    assert_done(f, hlo_plan_new(f->module, &options, NULL, &made));
+    assert_int_equal(hlo_buffer_new(made, 9, NULL, NULL, &none), HLO_INVALID_INPUT);
+    assert_null(none);
+    for (size_t i = 0; i < 2; i++) assert_done(f, hlo_buffer_new(made, i, NULL, NULL, &in[i]));
+    assert_int_equal(hlo_plan_run_async(made, in, 1, NULL, NULL, out, NULL), HLO_INVALID_INPUT);
+    assert_done(f, hlo_plan_run_async(made, in, 2, NULL, NULL, out, NULL));
+    hlo_buffer_free(out[0]);
+    assert_done(f, hlo_plan_run_async(made, in, 2, NULL, NULL, out, &event));
+    assert_done(f, hlo_event_wait(event, NULL));
+    hlo_event_free(event);
+    assert_int_equal(hlo_buffer_read(out[0], &byte, 1, NULL), HLO_INVALID_USAGE);
+    assert_done(f, hlo_buffer_to_dlpack(in[0], NULL, NULL, &tensor));
+    none = (hlo_buffer *)f;
+    assert_int_equal(hlo_buffer_from_dlpack(made, 1, tensor, NULL, &none), HLO_INVALID_INPUT);
+    assert_null(none);
+    assert_done(f, hlo_buffer_from_dlpack(made, 0, tensor, NULL, &none));
+    hlo_buffer_free(none);
+    assert_done(f, hlo_buffer_to_dlpack_unversioned(in[0], NULL, NULL, &older));
+    assert_done(f, hlo_buffer_from_dlpack_unversioned(made, 0, older, NULL, &none));
+    hlo_buffer_free(none);
+    for (size_t i = 0; i < 2; i++) hlo_buffer_free(in[i]);
+    hlo_buffer_free(out[0]);
     hlo_plan_free(made);
 }
 
