@@ -333,6 +333,7 @@ struct hlo_module {
     uint32_t op_counts[HLO_OP_COUNT]; /* instructions of each opcode, in its computations */
     bool attrs_seen[HLO_ATTR_COUNT];  /* an instruction has or has had the attribute */
     bool spaces_seen;                 /* a shape has a memory space */
+    bool dynamic_seen;                /* a shape has a dynamic dimension */
     hlo_journal *journal;             /* the open log; NULL: none */
     /* Reads canonical text as a value that is a struct; NULL: the module was not read, and has
      * none. */

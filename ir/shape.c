@@ -74,6 +74,7 @@ static hlo_shape *copy_shape(hlo_module *module, const hlo_shape *from) {
     }
     s->dims = hlo_arena_copy(arena, s->dims, s->rank * sizeof *s->dims);
     if (s->dynamic) s->dynamic = hlo_arena_copy(arena, s->dynamic, s->rank * sizeof *s->dynamic);
+    module->dynamic_seen |= s->dynamic != NULL;
     if (s->layout) {
         hlo_layout *l = hlo_arena_copy(arena, s->layout, sizeof *l);
         l->minor_to_major =

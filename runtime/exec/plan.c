@@ -1,4 +1,5 @@
 /* Plans: making, running, printing, freeing. */
+#include "ir/dynamic/dynamic.h"
 #include "ir/module/trip_count.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
@@ -151,16 +152,18 @@ static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK ? plan_record(plan, sink) : status;
 }
 
-/* Plans a copy of the module without block-scaled notation, if it has any. */
+/* Plans a copy of the module without block-scaled notation and dynamic shapes, if it has any. */
 static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
-    if (!hlo_block_any(plan->module)) return HLO_OK;
-    hlo_status status = hlo_matmul_verify(plan->module, 0, sink);
+    const bool blocks = hlo_block_any(plan->module);
+    if (!blocks && !plan->module->dynamic_seen) return HLO_OK;
+    hlo_status status = blocks ? hlo_matmul_verify(plan->module, 0, sink) : HLO_OK;
     if (status == HLO_OK) status = hlo_module_clone(plan->module, &plan->expanded);
     if (status != HLO_OK) return status;
     hlo_arena_set_recover(plan->expanded->arena, recover);
-    hlo_block_expand(plan->expanded);
+    status = hlo_dynamic_expand(plan->expanded, sink);
+    if (status == HLO_OK) hlo_block_expand(plan->expanded);
     plan->module = plan->expanded;
-    return HLO_OK;
+    return status;
 }
 
 static hlo_status expand_and_make(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {

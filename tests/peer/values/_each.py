@@ -5,6 +5,8 @@ not. Opcodes that have no maker here have a reason in ELSEWHERE.
 """
 import numpy as np
 
+import _dynamic
+
 FLOATS, INTEGERS = ['f32', 'f64', 'f16', 'bf16'], ['s8', 's16', 's32', 's64', 'u8', 'u16', 'u32', 'u64']
 SIGNED = [n for n in INTEGERS if n[0] == 's']
 REAL = FLOATS + INTEGERS
@@ -20,13 +22,11 @@ OTHERS = 'all-gather all-reduce reduce-scatter all-to-all collective-permute par
 STARTS = ('all-gather-start all-gather-done all-reduce-start all-reduce-done collective-permute-start '
           'collective-permute-done async-start async-update async-done copy-start copy-done').split()
 HOST = 'send send-done recv recv-done infeed outfeed'.split()
-DYNAMIC = 'dynamic-reshape set-dimension-size'.split()
 # Why an opcode has no maker.
 ELSEWHERE = {
     **{o: 'test_collectives.py compares over several devices' for o in OTHERS},
     **{o: 'XLA\'s CPU takes none; testdata/run/devices.hlo has the same as the synchronous one' for o in STARTS},
     **{o: 'another program is at the other end; refused' for o in HOST},
-    **{o: 'dynamic shapes are refused' for o in DYNAMIC},
     **{o: 'test_opcodes.py, numpys()' for o in NUMPYS},
     'collective-broadcast': 'XLA\'s CPU takes none; testdata/run/devices.hlo has its values',
     'ragged-all-to-all': 'XLA\'s CPU takes none; testdata/run/devices-ragged.hlo has its values',
@@ -81,8 +81,8 @@ class Each:
     def within_domain(self, name, dims, low, high):
         return self.cases.input(name, self.rng.uniform(low, high, dims))
 
-    def add(self, opcode, shape, text, bound=None):
-        self.cases.add(opcode, [shape] if isinstance(shape, str) else shape, f'{opcode}({text}', bound)
+    def add(self, opcode, shape, text, bound=None, instruction=None):
+        self.cases.add(opcode, [shape] if isinstance(shape, str) else shape, instruction or f'{opcode}({text}', bound)
 
     def region(self, name, op):
         key = f'{op}.{name}'
@@ -387,6 +387,7 @@ MAKERS = {
     'scatter': scatter, 'pad': pad, 'reverse': reverse, 'transpose': transpose, 'dot': dot, 'reduce': reduce,
     'reduce-window': reduce_window, 'sort': sort, 'map': map_, 'topk': topk, 'call': call,
     'conditional': conditional, 'while': while_, 'get-dimension-size': size,
+    'set-dimension-size': _dynamic.of_size, 'dynamic-reshape': _dynamic.reshaped,
 }
 
 

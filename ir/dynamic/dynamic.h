@@ -1,0 +1,21 @@
+/* Dynamic shapes, as the static ones that they mean.
+ *
+ * A value of shape f32[<=8] is an array of its bound, f32[8], and beside it its size, an s32[] of
+ * the program: elements from the size on are padding, whose values nothing may depend on. As in
+ * XLA, operations compute the padding, too; what would let it into a result (sums, products,
+ * concatenations ...) puts neutral elements there first. Sizes of parameters and results of
+ * computations go with them in a tuple: (value, size...).
+ *
+ * Sources: XLA's dynamic_dimension_inference.cc and dynamic_padder.cc. */
+#ifndef HLO_IR_DYNAMIC_DYNAMIC_H
+#define HLO_IR_DYNAMIC_DYNAMIC_H
+
+#include "hlo/diag.h"
+#include "ir/ir.h"
+
+/* Replaces dynamic shapes by their bounds, and instructions by such as compute the real elements.
+ * The entry's results get zeros as padding. HLO_INVALID_INPUT, with an error in `sink`: an
+ * instruction has a dynamic shape that is not understood; the module may only be freed. */
+hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink);
+
+#endif

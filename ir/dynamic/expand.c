@@ -1,0 +1,228 @@
+/* From computation to computation: sizes beside values, and across calls. */
+#include <string.h>
+
+#include "ir/dynamic/expansion.h"
+
+/* Writes for each dimension whether the shape declares it dynamic. */
+static void list_dims(const hlo_shape *shape, bool **dynamic) {
+    if (shape->type == HLO_TYPE_TUPLE)
+        for (uint32_t i = 0; i < shape->rank; i++) list_dims(shape->elements[i], dynamic);
+    else if (hlo_shape_is_array(shape))
+        for (uint32_t i = 0; i < shape->rank; i++) *(*dynamic)++ = dynamic_declares(shape, i);
+}
+
+/* The dimensions of a shape's arrays. */
+typedef struct dims {
+    uint32_t count, dynamic_count;
+    bool *dynamic;
+} dims;
+
+static dims dims_of(const dynamic_expansion *x, const hlo_shape *shape) {
+    dims d = {.count = dynamic_dims(shape)};
+    bool *dynamic = d.dynamic = hlo_arena_array(x->module->arena, d.count + 1, sizeof *d.dynamic);
+    list_dims(shape, &dynamic);
+    for (uint32_t i = 0; i < d.count; i++) d.dynamic_count += d.dynamic[i];
+    return d;
+}
+
+static const hlo_shape *declared(dynamic_expansion *x, const hlo_instr *instr) {
+    const hlo_shape *shape = dynamic_value_of(x, instr)->declared;
+    return shape ? shape : instr->shape;
+}
+
+/* True if both shapes declare the same dimensions dynamic; otherwise refuses x->at. */
+static bool agree(dynamic_expansion *x, const hlo_shape *a, const hlo_shape *b) {
+    const dims of_a = dims_of(x, a), of_b = dims_of(x, b);
+    if (of_a.count == of_b.count && !memcmp(of_a.dynamic, of_b.dynamic, of_a.count)) return true;
+    dynamic_refuse(x, "and the computation that it runs declare different dimensions dynamic");
+    return false;
+}
+
+/* ---------------------------------------------------------------------------- values with sizes */
+
+/* Returns the shape of a value with its sizes. */
+static const hlo_shape *packed_shape(const dynamic_expansion *x, const hlo_shape *shape,
+                                     uint32_t sizes) {
+    const hlo_shape **parts = hlo_arena_array(x->module->arena, sizes + 1, sizeof *parts);
+    parts[0] = dynamic_bound(x->module, shape);
+    for (uint32_t i = 1; i <= sizes; i++)
+        parts[i] = hlo_shape_array(x->module, HLO_TYPE_S32, 0, NULL);
+    return sizes ? hlo_shape_tuple(x->module, sizes + 1, parts) : parts[0];
+}
+
+/* Makes the tuple of a value and its sizes, if it declares any. */
+static hlo_instr *pack(dynamic_expansion *x, hlo_instr *value) {
+    const dims d = dims_of(x, declared(x, value));
+    if (!d.dynamic_count) return value;
+    hlo_instr **parts = hlo_arena_array(x->module->arena, d.dynamic_count + 1, sizeof *parts);
+    uint32_t count = 0;
+    parts[count++] = value;
+    for (uint32_t i = 0; i < d.count; i++)
+        if (d.dynamic[i]) parts[count++] = dynamic_value_of(x, value)->sizes[i];
+    const hlo_shape *shape = packed_shape(x, value->shape, d.dynamic_count);
+    return dynamic_make(x, HLO_OP_TUPLE, shape, count, parts);
+}
+
+/* Makes of an instruction of a packed shape the value, for all its users, and the sizes. */
+static void unpack(dynamic_expansion *x, hlo_instr *instr) {
+    const hlo_shape *shape = declared(x, instr);
+    const dims d = dims_of(x, shape);
+    if (!d.dynamic_count) return;
+    hlo_instr *value = hlo_instr_new(instr->parent, instr->next, HLO_OP_GET_TUPLE_ELEMENT,
+                                     dynamic_bound(x->module, shape), 0, NULL, NULL);
+    hlo_instr_replace_uses(instr, value);
+    hlo_instr_append_operand(value, instr);
+    hlo_instr_set_int(value, HLO_ATTR_INDEX, 0);
+    value->offset = instr->offset;
+    instr->shape = packed_shape(x, shape, d.dynamic_count);
+    dynamic_value known = {shape, hlo_arena_zero(x->module->arena, d.count * sizeof(hlo_instr *))};
+    uint32_t index = 0;
+    x->at = value;
+    for (uint32_t i = 0; i < d.count; i++)
+        if (d.dynamic[i]) known.sizes[i] = dynamic_element(x, instr, ++index);
+    *dynamic_value_of(x, value) = known;
+}
+
+/* --------------------------------------------------------------------------------- computations */
+
+static void enter(dynamic_expansion *x, hlo_computation *comp) {
+    for (uint32_t i = 0; i < comp->parameter_count; i++) {
+        hlo_instr *parameter = comp->parameters[i];
+        dynamic_value_of(x, parameter)->declared = parameter->shape;
+        x->at = parameter;
+        if (comp != x->module->entry)
+            unpack(x, parameter);
+        else if (dims_of(x, parameter->shape).dynamic_count)
+            dynamic_refuse(x, "of the entry has a dynamic shape: no input tells its size");
+    }
+}
+
+/* Makes zeros of the padding of a result of the entry. `sizes` advances over its dimensions. */
+static hlo_instr *settle(dynamic_expansion *x, hlo_instr *value, hlo_instr ***sizes) {
+    if (value->shape->type == HLO_TYPE_TUPLE) {
+        hlo_instr **parts =
+            hlo_arena_array(x->module->arena, value->shape->rank + 1, sizeof *parts);
+        for (uint32_t i = 0; i < value->shape->rank; i++)
+            parts[i] = settle(x, dynamic_element(x, value, i), sizes);
+        return dynamic_make(x, HLO_OP_TUPLE, value->shape, value->shape->rank, parts);
+    }
+    for (uint32_t d = 0; hlo_shape_is_array(value->shape) && d < value->shape->rank; d++) {
+        hlo_instr *size = *(*sizes)++;
+        if (size) value = dynamic_mask(x, value, d, size, dynamic_zero(x, value->shape->type));
+    }
+    return value;
+}
+
+static void leave(dynamic_expansion *x, hlo_computation *comp) {
+    hlo_instr *root = comp->root, **sizes = dynamic_value_of(x, root)->sizes;
+    if (!sizes) return;
+    /* New instructions stand before this one, at the end. */
+    hlo_instr *end =
+        hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x->module, 0, NULL), 0, NULL, NULL);
+    end->offset = root->offset;
+    x->at = end;
+    hlo_computation_set_root(comp,
+                             comp == x->module->entry ? settle(x, root, &sizes) : pack(x, root));
+    hlo_instr_remove(end);
+}
+
+/* -------------------------------------------------------------------------------------- callers */
+
+/* Returns the computation that takes operand `index`, and the number of its parameter; NULL: none
+ * does. */
+static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
+                                       uint32_t *parameter) {
+    const hlo_attr *branches = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
+    *parameter = 0;
+    switch (instr->op) {
+    case HLO_OP_CALL: *parameter = index; return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+    case HLO_OP_FUSION: *parameter = index; return hlo_instr_comp(instr, HLO_ATTR_CALLS);
+    case HLO_OP_WHILE: return hlo_instr_comp(instr, HLO_ATTR_BODY);
+    case HLO_OP_CONDITIONAL:
+        if (!index) return NULL;
+        if (branches) return branches->u.comps->v[index - 1];
+        return hlo_instr_comp(instr,
+                              index == 1 ? HLO_ATTR_TRUE_COMPUTATION : HLO_ATTR_FALSE_COMPUTATION);
+    default: return NULL;
+    }
+}
+
+static bool is_caller(hlo_op op) {
+    return op == HLO_OP_CALL || op == HLO_OP_FUSION || op == HLO_OP_WHILE ||
+           op == HLO_OP_CONDITIONAL;
+}
+
+/* Hands sizes to the computations that x->at runs, and takes those of the result. */
+static void expand_caller(dynamic_expansion *x) {
+    hlo_instr *instr = x->at;
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        uint32_t parameter;
+        const hlo_computation *taker = taker_of(instr, i, &parameter);
+        if (!taker) continue;
+        hlo_instr *operand = hlo_instr_operand(instr, i);
+        if (!agree(x, declared(x, operand), declared(x, taker->parameters[parameter])) ||
+            !agree(x, instr->shape, x->results[taker->id]))
+            return;
+        hlo_instr_set_operand(instr, i, pack(x, operand));
+    }
+    const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
+    if (condition && !agree(x, instr->shape, declared(x, condition->parameters[0]))) return;
+    dynamic_value_of(x, instr)->declared = instr->shape;
+    unpack(x, instr);
+}
+
+/* ----------------------------------------------------------------------------------- the module */
+
+/* True if neither the instruction nor an operand has a size. */
+static bool is_static(dynamic_expansion *x, const hlo_instr *instr) {
+    if (dynamic_bound(x->module, instr->shape) != instr->shape) return false;
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (dynamic_value_of(x, hlo_instr_operand(instr, i))->sizes) return false;
+    return true;
+}
+
+/* Compares the sizes that a rule found with the dimensions that the text declares dynamic. */
+static bool check_declared(dynamic_expansion *x, const dims *d, hlo_instr *const *sizes) {
+    for (uint32_t i = 0; i < d->count; i++) {
+        if (!sizes[i] != d->dynamic[i]) continue;
+        dynamic_refuse(x, d->dynamic[i]
+                              ? "declares a dimension dynamic of which no operand has the size"
+                              : "has a dynamic dimension that its shape does not declare");
+        return false;
+    }
+    return true;
+}
+
+static void expand_instr(dynamic_expansion *x, hlo_instr *instr) {
+    x->at = instr;
+    if (is_static(x, instr)) return;
+    if (is_caller(instr->op)) {
+        expand_caller(x);
+        return;
+    }
+    const hlo_shape *shape = instr->shape;
+    const dims d = dims_of(x, shape);
+    hlo_instr **sizes = hlo_arena_zero(x->module->arena, (d.count + 1) * sizeof *sizes);
+    dynamic_value_of(x, instr)->declared = shape;
+    hlo_instr *value = dynamic_rule(x, sizes);
+    if (!value || !check_declared(x, &d, sizes)) return;
+    value->shape = dynamic_bound(x->module, value->shape);
+    *dynamic_value_of(x, value) = (dynamic_value){shape, d.dynamic_count ? sizes : NULL};
+}
+
+hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
+    dynamic_expansion x = {.module = module, .sink = sink};
+    if (!module->dynamic_seen) return HLO_OK;
+    x.results = hlo_arena_zero(module->arena, module->next_computation_id * sizeof *x.results);
+    for (hlo_computation *comp = module->first; comp; comp = comp->next) {
+        enter(&x, comp);
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = instr->next;
+            if (instr->op != HLO_OP_PARAMETER) expand_instr(&x, instr);
+            if (x.failed) return HLO_INVALID_INPUT;
+        }
+        x.results[comp->id] = declared(&x, comp->root);
+        leave(&x, comp);
+    }
+    return x.failed ? HLO_INVALID_INPUT : HLO_OK;
+}

@@ -1,0 +1,68 @@
+/* Internals: the sizes of values, rules that find them, and the instructions that they are made of.
+ */
+#ifndef HLO_IR_DYNAMIC_EXPANSION_H
+#define HLO_IR_DYNAMIC_EXPANSION_H
+
+#include "ir/dynamic/dynamic.h"
+
+/* The sizes of an instruction's value. */
+typedef struct dynamic_value {
+    const hlo_shape *declared; /* the shape that the text gives; NULL: it is made here, static */
+    hlo_instr **sizes; /* s32[] of each dimension of its arrays, one after another through tuples;
+                          NULL in the list: the dimension is static. NULL: all are */
+} dynamic_value;
+
+typedef struct dynamic_expansion {
+    hlo_module *module;
+    const hlo_diag_sink *sink;
+    dynamic_value *values; /* by instruction id */
+    uint32_t capacity;
+    const hlo_shape **results; /* by computation id: the shape that the text gives the root */
+    hlo_instr *at;             /* the instruction that is expanded: new ones stand before it */
+    bool failed;
+} dynamic_expansion;
+
+/* value.c: emits an error at x->at, "`OPCODE` TEXT". Returns NULL. */
+void *dynamic_refuse(dynamic_expansion *x, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+dynamic_value *dynamic_value_of(dynamic_expansion *x, const hlo_instr *instr);
+/* Returns the size of a dimension of an array; NULL: it is static. */
+hlo_instr *dynamic_size(dynamic_expansion *x, const hlo_instr *array, int64_t dim);
+/* Counts the dimensions of a shape's arrays. */
+uint32_t dynamic_dims(const hlo_shape *shape);
+/* Returns the bound of a shape. */
+const hlo_shape *dynamic_bound(hlo_module *module, const hlo_shape *shape);
+static inline bool dynamic_declares(const hlo_shape *shape, int64_t dim) {
+    return shape->dynamic && shape->dynamic[dim];
+}
+
+/* rules.c: finds the sizes of the value of x->at, in its shape's order, and changes its operands or
+ * itself where padding would reach the result. Returns the instruction that has the value, x->at or
+ * one made in its place; NULL: refused. */
+hlo_instr *dynamic_rule(dynamic_expansion *x, hlo_instr **sizes);
+/* rewrite.c, reshape.c: rules that replace x->at. */
+hlo_instr *dynamic_concatenate(dynamic_expansion *x, hlo_instr **sizes);
+hlo_instr *dynamic_reverse(dynamic_expansion *x, hlo_instr **sizes);
+hlo_instr *dynamic_sort(dynamic_expansion *x, hlo_instr **sizes);
+hlo_instr *dynamic_reshape(dynamic_expansion *x, hlo_instr **sizes);
+
+/* make.c: instructions before x->at, with its metadata and place in the text. */
+hlo_instr *dynamic_make(dynamic_expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
+                        hlo_instr *const *operands);
+/* Makes an instruction in the place of x->at, with its name, attributes that do not change what it
+ * computes, users and sizes. */
+hlo_instr *dynamic_replace(dynamic_expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
+                           hlo_instr *const *operands);
+hlo_instr *dynamic_number(dynamic_expansion *x, int64_t value); /* s32[] */
+hlo_instr *dynamic_zero(dynamic_expansion *x, hlo_type type);
+hlo_instr *dynamic_binary(dynamic_expansion *x, hlo_op op, hlo_instr *a, hlo_instr *b);
+hlo_instr *dynamic_compare(dynamic_expansion *x, const char *direction, hlo_instr *a, hlo_instr *b);
+hlo_instr *dynamic_splat(dynamic_expansion *x, hlo_instr *scalar, const hlo_shape *like);
+/* Makes the index along a dimension of each element of an array like `like`, in s32. */
+hlo_instr *dynamic_index(dynamic_expansion *x, const hlo_shape *like, int64_t dim);
+hlo_instr *dynamic_element(dynamic_expansion *x, hlo_instr *tuple, uint32_t index);
+/* Makes `array` with `fill`, a scalar, as the padding of a dimension; NULL `size`: none. */
+hlo_instr *dynamic_mask(dynamic_expansion *x, hlo_instr *array, int64_t dim, hlo_instr *size,
+                        hlo_instr *fill);
+
+#endif
