@@ -158,6 +158,11 @@ static hlo_instr *expand_dot(const place *p) {
     return make(p, HLO_OP_MULTIPLY, dot.d, 2, factors);
 }
 
+hlo_instr *hlo_block_expand_dot(hlo_instr *product) {
+    const place p = {.module = product->parent->module, .at = product};
+    return expand_dot(&p);
+}
+
 /* Makes the tuple that a call returns, whose workspace nothing reads. */
 static hlo_instr *with_workspace(const place *p, hlo_instr *product) {
     const hlo_shape *shape = p->at->shape;

@@ -68,6 +68,10 @@ const char *hlo_block_wrong(const hlo_instr *instr);
 /* True if the module has any instruction of the notation. */
 bool hlo_block_any(const hlo_module *module);
 
+/* Makes the plain HLO of a product, in front of it, and returns the last instruction, of the
+ * product's shape: a dot, or a convert or multiply of one. NULL: the product cannot be read. */
+hlo_instr *hlo_block_expand_dot(hlo_instr *product);
+
 /* Replaces every instruction of the notation that can be read by the plain HLO that it means. */
 void hlo_block_expand(hlo_module *module);
 

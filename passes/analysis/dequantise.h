@@ -18,6 +18,11 @@ static inline bool hlo_type_is_fp8_operand(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
+/* True for the fp8 types but f8e8m0fnu, which is the type of scales alone. */
+static inline bool hlo_type_is_fp8_value(hlo_type type) {
+    return hlo_type_is_fp8(type) && type != HLO_TYPE_F8E8M0FNU;
+}
+
 /* True for the types of fewer than 8 bits all of whose values f8e4m3fn has. */
 static inline bool hlo_type_fits_e4m3(hlo_type type) {
     return hlo_types[type].bits < 8 && (hlo_type_is_float(type) || hlo_type_is_integer(type));

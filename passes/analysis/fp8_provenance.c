@@ -2,6 +2,7 @@
 #include "passes/analysis/fp8_provenance.h"
 
 #include "ir/module/known.h"
+#include "passes/analysis/dequantise.h"
 #include "passes/analysis/pin.h"
 #include "passes/analysis/value.h"
 
@@ -148,7 +149,7 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
     }
     const uint32_t operands = carrying(instr);
     const facts *f = facts_of(c, instr);
-    bool carried = hlo_type_is_fp8(instr->shape->type);
+    bool carried = hlo_type_is_fp8_value(instr->shape->type);
     for (uint32_t i = 0; i < instr->operand_count && !carried; i++)
         carried = operands >> (i < 31 ? i : 31) & 1 && any(c, hlo_instr_operand(instr, i));
     for (uint32_t i = 0; i < f->count; i++) mark(c, &f->leaves[i], carried);

@@ -85,8 +85,7 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
 
 static unsigned char fp8_kind(hlo_type type) {
     if (hlo_type_is_fp8_operand(type)) return HLO_FROM_FP8;
-    /* f8e8m0fnu is the type of scales alone. */
-    return hlo_type_is_fp8(type) && type != HLO_TYPE_F8E8M0FNU ? HLO_FROM_OTHER_FP8 : 0;
+    return hlo_type_is_fp8_value(type) ? HLO_FROM_OTHER_FP8 : 0;
 }
 
 unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {

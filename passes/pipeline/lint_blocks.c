@@ -93,6 +93,19 @@ static int64_t find_run(const scaled *s, uint32_t dim) {
     return run;
 }
 
+/* Returns what the length of a block has to be a multiple of, for tensor cores to multiply such
+ * values and scales; 0: none do. */
+static int64_t hardware_block(const scaled *s) {
+    for (int i = 0; i < HLO_SCALE_MODE_COUNT; i++) {
+        const hlo_scale_info *mode = &hlo_scale_modes[i];
+        const bool narrow = mode->type == s->scale->shape->type,
+                   wide = mode->type == HLO_TYPE_F32 && hlo_type_is_wide(s->scale->shape->type);
+        if (mode->along && (narrow || wide))
+            return i != HLO_SCALE_VEC16 || s->value == HLO_TYPE_F4E2M1FN ? mode->along : 0;
+    }
+    return 0;
+}
+
 /* Reads an operand of a dot that is narrow values times scales. */
 static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled *s) {
     *s = (scaled){.operand = hlo_instr_operand(dot, side)};
@@ -112,6 +125,9 @@ static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled *s) {
         s->is_batch[i] = hlo_ints_contain(hlo_dot_batch(dot, side), i);
         s->runs[i] = find_run(s, i);
     }
+    /* The last block of the hardware's may be shorter than the others. */
+    const int64_t least = hardware_block(s);
+    if (least && shares(s, (uint32_t)s->along, least)) s->runs[s->along] = least;
     return true;
 }
 
@@ -130,19 +146,6 @@ static bool read_block_side(const hlo_block_dot *dot, bool b, scaled *s) {
                                                         : 1;
     }
     return is_narrow(s->value);
-}
-
-/* Returns what the length of a block has to be a multiple of, for tensor cores to multiply such
- * values and scales; 0: none do. */
-static int64_t hardware_block(const scaled *s) {
-    for (int i = 0; i < HLO_SCALE_MODE_COUNT; i++) {
-        const hlo_scale_info *mode = &hlo_scale_modes[i];
-        const bool narrow = mode->type == s->scale->shape->type,
-                   wide = mode->type == HLO_TYPE_F32 && hlo_type_is_wide(s->scale->shape->type);
-        if (mode->along && (narrow || wide))
-            return i != HLO_SCALE_VEC16 || s->value == HLO_TYPE_F4E2M1FN ? mode->along : 0;
-    }
-    return 0;
 }
 
 static void check(hlo_pass_context *context, const hlo_instr *dot, const scaled *s) {

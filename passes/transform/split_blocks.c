@@ -1,7 +1,7 @@
 /* Dots of fp8 values whose scales change along the contracting dimension, block by block, become a
- * batch of dots, one for each block, whose results are added in f32. Within a block a scale is one
- * for each row, which goes past the FP8 call. Run where no call has taken the dot as it is; only if
- * the results of all blocks, in memory, cost less than FP8 gains.
+ * batch of dots, one for each block, whose results are added in f32. So does block-scaled notation.
+ * Within a block a scale is one for each row, which goes past the FP8 call. Run where no call has
+ * taken the dot as it is; only if the results of all blocks, in memory, cost less than FP8 gains.
  *
  * Needs: dots in canonical form; the rules of `rows` after it.
  * Keeps: pinned instructions; fused computations; dots that cuBLASLt's own blocks of 128 are for.
@@ -9,6 +9,7 @@
  * testdata/passes/split-blocks/ */
 #include "cost/cost.h"
 #include "ir/float/literal.h"
+#include "matmul/block_scaled.h"
 #include "passes/analysis/dequantise.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/scale_range.h"
@@ -135,32 +136,86 @@ static double transposed(const side *s) {
     return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);
 }
 
-static void visit(hlo_pass_context *context, hlo_instr *dot, hlo_computation **add) {
+/* Says what becomes of a dot. */
+typedef struct decision {
+    enum {
+        LEAVE,
+        TOO_COSTLY,
+        AS_ROWS,
+        SPLIT
+    } what; /* AS_ROWS: the rules of `rows` take it as it is */
     side lhs, rhs;
-    if (dot->op != HLO_OP_DOT || dot->operand_count != 2 || dot->pin ||
-        hlo_instr_attr(dot, HLO_ATTR_ALGORITHM) || !hlo_type_is_wide(dot->shape->type) ||
-        hlo_remark_kept_wide(context, dot) || !read_side(dot, 0, &lhs) || !read_side(dot, 1, &rhs))
+    int64_t blocks;
+} decision;
+
+static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
+    decision d = {.what = LEAVE};
+    if (dot->pin || hlo_instr_attr(dot, HLO_ATTR_ALGORITHM) ||
+        !hlo_type_is_wide(dot->shape->type) || !read_side(dot, 0, &d.lhs) ||
+        !read_side(dot, 1, &d.rhs))
+        return d;
+    const int64_t k = d.lhs.operand->shape->dims[d.lhs.along];
+    const hlo_target_info *target = hlo_target_find(context->target.sm);
+    if (!hlo_scale_is_moderate(context->scratch, d.lhs.operand) ||
+        !hlo_scale_is_moderate(context->scratch, d.rhs.operand))
+        return d;
+    d.blocks = block_count(dot, k);
+    const bool rows =
+        d.blocks ? d.lhs.batch < 0 && is_for_blocks_of_128(context, dot) : both_have(dot, k);
+    if (rows) d.what = AS_ROWS;
+    if (rows || !d.blocks) return d;
+    const hlo_matmul_sizes size = {d.lhs.batch < 0 ? 1 : d.lhs.operand->shape->dims[d.lhs.batch],
+                                   d.lhs.operand->shape->dims[d.lhs.rows],
+                                   d.rhs.operand->shape->dims[d.rhs.rows], k};
+    const double moved = transposed(&d.lhs) + transposed(&d.rhs);
+    d.what = hlo_cost_gain_of_blocks(size, d.blocks, moved, target) > 1 ? SPLIT : TOO_COSTLY;
+    return d;
+}
+
+static void visit_dot(hlo_pass_context *context, hlo_instr *dot, hlo_computation **add) {
+    if (dot->operand_count != 2 || hlo_remark_kept_wide(context, dot)) return;
+    const decision d = decide(context, dot);
+    if (d.what == SPLIT) split(context, dot, &d.lhs, &d.rhs, d.blocks, add);
+    if (d.what == TOO_COSTLY) hlo_remark_reason(context, dot, HLO_REASON_SCALE_BLOCKS, NULL);
+}
+
+/* Replaces block-scaled notation by a dot that the rules take, or by one for each block. */
+static void visit_notation(hlo_pass_context *context, hlo_instr *product, hlo_computation **add) {
+    const hlo_instr *before = product->prev;
+    hlo_instr *made = product->pin || hlo_remark_kept_wide(context, product)
+                          ? NULL
+                          : hlo_block_expand_dot(product),
+              *dot = made;
+    if (!made) return;
+    while (dot->op != HLO_OP_DOT) dot = hlo_instr_operand(dot, 0);
+    const decision d = decide(context, dot);
+    if (d.what != SPLIT && d.what != AS_ROWS) {
+        while (product->prev != before) hlo_instr_remove(product->prev);
         return;
-    const int64_t k = lhs.operand->shape->dims[lhs.along];
-    const int64_t blocks = block_count(dot, k);
-    if (!blocks || (lhs.batch < 0 && is_for_blocks_of_128(context, dot)) ||
-        !hlo_scale_is_moderate(context->scratch, lhs.operand) ||
-        !hlo_scale_is_moderate(context->scratch, rhs.operand))
-        return;
-    const hlo_matmul_sizes size = {lhs.batch < 0 ? 1 : lhs.operand->shape->dims[lhs.batch],
-                                   lhs.operand->shape->dims[lhs.rows],
-                                   rhs.operand->shape->dims[rhs.rows], k};
-    if (hlo_cost_gain_of_blocks(size, blocks, transposed(&lhs) + transposed(&rhs),
-                                hlo_target_find(context->target.sm)) > 1)
-        split(context, dot, &lhs, &rhs, blocks, add);
+    }
+    hlo_instr_replace_uses(product, made);
+    hlo_instr_inherit(made, product);
+    hlo_remark_follow(context, product, dot);
+    hlo_instr_remove(product);
+    if (d.what == SPLIT)
+        split(context, dot, &d.lhs, &d.rhs, d.blocks, add);
     else
-        hlo_remark_reason(context, dot, HLO_REASON_SCALE_BLOCKS, NULL);
+        context->changes++;
+}
+
+static void visit(hlo_pass_context *context, hlo_instr *instr, hlo_computation **add) {
+    const hlo_block_kind kind = hlo_block_kind_of(instr);
+    if (instr->op == HLO_OP_DOT)
+        visit_dot(context, instr, add);
+    else if (kind == HLO_BLOCK_OP_DOT || kind == HLO_BLOCK_SCALED_DOT)
+        visit_notation(context, instr, add);
 }
 
 hlo_status hlo_pass_split_blocks(hlo_pass_context *context) {
     hlo_module *module = context->module;
     const hlo_target_info *target = hlo_target_find(context->target.sm);
-    if (!module->op_counts[HLO_OP_DOT] || !target->fp8 || context->target.cuda < 1200)
+    if ((!module->op_counts[HLO_OP_DOT] && !hlo_block_any(module)) || !target->fp8 ||
+        context->target.cuda < 1200)
         return HLO_OK;
     hlo_computation *add = NULL;
     const bool *fused = hlo_facts_fused(module, context->scratch);
