@@ -121,6 +121,7 @@ int main(int argc, char **argv) {
     pass.name = "quantise";
     pass.run = quantise;
     pass.user = argv[2];
+    pass.help = "quantises the operands of one dot";
     hlo_pass_options_init(&options);
     options.passes = "quantise,default";
     options.user_passes = &passes;

@@ -248,8 +248,8 @@ static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_
 }
 
 static int list_passes(void) {
-    for (size_t i = 0; i < hlo_pass_count(); i++)
-        printf("%-24s  %s\n", hlo_pass_name(i), hlo_pass_help(i));
+    const hlo_status status = hlo_passes_print(NULL, stdout);
+    if (status != HLO_OK) return hlo_status_exit(status);
     return fflush(stdout) == 0 ? 0 : hlo_status_exit(complain("write", "standard output"));
 }
 

@@ -36,7 +36,8 @@ typedef struct hlo_user_pass {
      * changed, after it. Handles (ir.h) are valid until it returns. A status other than HLO_OK ends
      * the run, which returns it. It does not free the module, run passes over it, or jump out. */
     hlo_status (*run)(void *user, hlo_module *module, const hlo_diag_sink *sink);
-    void *user; /* handed to `run` as it is */
+    void *user;       /* handed to `run` as it is */
+    const char *help; /* what it does, in one line, for hlo_passes_print(); NULL: none */
 } hlo_user_pass;
 
 /* Sets every field to NULL. */
@@ -290,6 +291,10 @@ void hlo_report_print_times(const hlo_report *report, FILE *out);
 size_t hlo_pass_count(void);
 const char *hlo_pass_name(size_t index);
 const char *hlo_pass_help(size_t index); /* one line */
+/* Writes the passes that options->passes may name, with their help, a line each: the built-in ones,
+ * then those of options->user_passes; `options` NULL: the built-in ones alone. Statuses are those
+ * of hlo_pass_options_check(). Write errors show in `out` (ferror). */
+hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out);
 /* The passes that a sequence runs, separated by commas; NULL: the pass is no sequence. */
 const char *hlo_pass_sequence(size_t index);
 

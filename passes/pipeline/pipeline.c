@@ -17,6 +17,7 @@
 #include "passes/emit/emit.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/pipeline/user_pass.h"
 #include "passes/rules/library.h"
 #include "passes/sharding/manual.h"
@@ -414,7 +415,7 @@ static hlo_status check_options(const hlo_pass_options *options) {
     return HLO_OK;
 }
 
-static hlo_status take_options(const hlo_pass_options *options, hlo_pass_options *out) {
+hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_options *out) {
     *out = default_options;
     const hlo_status status = hlo_options_take("hlo_pass_options", out, sizeof *out,
                                                offsetof(hlo_pass_options, rules_text), options,
@@ -423,8 +424,7 @@ static hlo_status take_options(const hlo_pass_options *options, hlo_pass_options
 }
 
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
-    hlo_pass_options own;
-    return take_options(options, &own);
+    return hlo_pass_options_take(options, &(hlo_pass_options){0});
 }
 
 /* Refuses a rule whose phase no pass runs: it would never fire. */
@@ -495,6 +495,6 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
                                hlo_report **out_report) {
     hlo_pass_options own;
     if (out_report) *out_report = NULL;
-    const hlo_status status = take_options(options, &own);
+    const hlo_status status = hlo_pass_options_take(options, &own);
     return status == HLO_OK ? optimize(module, &own, out_report) : status;
 }

@@ -201,6 +201,9 @@ static void optimize(fixture *f) {
     assert_int_equal(hlo_module_optimize(f->module, &options, &report), HLO_INVALID_INPUT);
     assert_null(report);
     assert_done(f, hlo_pass_options_check(NULL));
+    FILE *out = fopen("/dev/null", "w");
+    assert_done(f, hlo_passes_print(NULL, out));
+    fclose(out);
     options.passes = "none";
     report = (hlo_report *)f;
     assert_int_equal(hlo_module_optimize(f->module, &options, &report), HLO_INVALID_USAGE);

@@ -166,6 +166,33 @@ static void test_print_after(void **state) {
     hlo_report_free(report);
 }
 
+/* A list has the built-in passes, then the program's own, with or without help. */
+static void test_list(void **state) {
+    fixture *f = *state;
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    hlo_user_pass told = pass_of("sink-negate", sink_negate, NULL);
+    told.help = "negates the product";
+    hlo_user_pass older = pass_of("older", sink_negate, NULL); /* of a release without `help` */
+    older.struct_size = offsetof(hlo_user_pass, help);
+    older.help = "not read";
+    const hlo_user_pass *passes[] = {&told, &older};
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.sink = &f->sink;
+    options.user_passes = passes;
+    options.user_pass_count = 2;
+    assert_done(f, hlo_passes_print(&options, out));
+    passes[1] = &told; /* twice */
+    assert_int_equal(hlo_passes_print(&options, out), HLO_INVALID_USAGE);
+    fclose(out);
+    assert_ptr_equal(strstr(text, "default "), text);
+    static const char last[] = "\nsink-negate               negates the product\nolder\n";
+    assert_string_equal(text + size - strlen(last), last);
+    free(text);
+}
+
 /* The parts of a sequence are passes. */
 static void test_sequences(void **state) {
     fixture *f = *state;
@@ -184,8 +211,8 @@ static void test_sequences(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_runs),    TEST(test_faults),      TEST(test_failing),
-        TEST(test_verdict), TEST(test_print_after), TEST(test_sequences),
+        TEST(test_runs),        TEST(test_faults),    TEST(test_failing), TEST(test_verdict),
+        TEST(test_print_after), TEST(test_sequences), TEST(test_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

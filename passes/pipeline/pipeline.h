@@ -1,0 +1,10 @@
+/* The runner of passes, for the other files of this folder. */
+#ifndef HLO_PASSES_PIPELINE_PIPELINE_H
+#define HLO_PASSES_PIPELINE_PIPELINE_H
+
+#include "hlo/pass.h"
+
+/* Fills in the defaults and checks the options, as hlo_pass_options_check() does. */
+hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_options *out);
+
+#endif
