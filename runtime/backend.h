@@ -54,6 +54,15 @@ typedef struct hlo_job {
     void *state;      /* the backend's own data, in the plan's arena */
 } hlo_job;
 
+/* A condition on a value in memory of the device: a pred that is `wanted`, 0 or 1, or an s32 that
+ * is `wanted`, where one outside 0 to count - 1 is taken for count - 1. */
+typedef struct hlo_choice {
+    const void *value;
+    uint32_t wanted, count; /* count 0: a pred */
+} hlo_choice;
+
+enum { HLO_MOST_BRANCHES = 8 }; /* recorded within each other */
+
 /* Of the functions that return a status, HLO_INVALID_INPUT comes with `why`, a sentence that starts
  * with a verb and follows an opcode or the backend's name; static, in the arena, or the device's
  * until the next call.
@@ -117,6 +126,12 @@ typedef struct hlo_backend {
      * closed. */
     hlo_status (*recorded)(void *device, const void **out_graph, const char **why);
     hlo_status (*replay)(void *device, const void *graph, const char **why);
+    /* True if graphs may have branches. NULL: the next two are NULL. Not while one is recorded. */
+    bool (*branches)(void *device);
+    /* Begins a part of the graph being recorded that is executed if the choice holds, or `loop`, as
+     * long as it does. Branches within each other are HLO_MOST_BRANCHES at most. */
+    hlo_status (*branch_begin)(void *device, const hlo_choice *choice, bool loop, const char **why);
+    hlo_status (*branch_end)(void *device, const char **why);
     /* Queues everything behind the work of a stream of the caller, and the caller's work behind it,
      * until the next call; `stream` NULL: the device's own. HLO_INVALID_USAGE: the stream is of
      * another device. NULL, and the next five as well: everything is done at once. */

@@ -1,7 +1,8 @@
 /* Recorded runs. All addresses are known once a plan has its memory, so that a run is recorded once
- * and replayed: straight-line steps are a graph of the backend (a CUDA graph). A loop of unknown
- * trip count, a conditional and a job that runs on the host stand between graphs: the host reads
- * the predicate and replays the selected one. */
+ * and replayed: straight-line steps are a graph of the backend (a CUDA graph). A loop that is not
+ * unrolled and a conditional are branches of it, where the backend has them. Otherwise they, and a
+ * job that runs on the host, stand between graphs: the host reads the predicate and replays the
+ * selected one. */
 #include <string.h>
 
 #include "ir/module/trip_count.h"
@@ -102,8 +103,71 @@ static hlo_status record_back(const plan_run *r, const plan_comp *comp, const pl
     return cut(&own);
 }
 
+/* True if a step with these callees can be a branch of the graph, `own` branches within each other
+ * itself. */
+static bool is_branch(const plan_run *r, const plan_step *step, uint32_t own) {
+    for (uint32_t i = 0; i < step->called_count; i++)
+        if (step->called[i]->hosted || step->called[i]->depth + own > HLO_MOST_BRANCHES)
+            return false;
+    return r->branches;
+}
+
+static hlo_status begin_branch(const plan_run *r, const plan_step *step, hlo_choice choice,
+                               bool loop) {
+    const char *why = "cannot be recorded";
+    plan_command_buffer_note(r);
+    return plan_failed(r, step,
+                       r->plan->backend->branch_begin(r->plan->device, &choice, loop, &why), why);
+}
+
+/* Ends a branch whose recording has `status`. */
+static hlo_status end_branch(const plan_run *r, const plan_step *step, hlo_status status) {
+    const char *why = "cannot be recorded";
+    if (status != HLO_OK) return status;
+    return plan_failed(r, step, r->plan->backend->branch_end(r->plan->device, &why), why);
+}
+
+/* Records the condition on the state in the slots `from`. */
+static hlo_status record_test(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                              const uint32_t *from, plan_place test) {
+    lend_state(comp, step, step->arguments, from);
+    return plan_run_comp(r, step->called[0], comp->slots[step->work].place.data, step->arguments,
+                         &test);
+}
+
+/* Records the body, from the state in the slots `from` to that in `to`, and the condition. */
+static hlo_status record_round(const plan_run *r, const plan_comp *comp, const plan_step *step,
+                               const uint32_t *from, const uint32_t *to, plan_place test) {
+    lend_state(comp, step, step->arguments, from);
+    lend_state(comp, step, step->lent, to);
+    hlo_status status = plan_run_comp(r, step->called[1], comp->slots[step->work].place.data,
+                                      step->arguments, step->lent);
+    return status == HLO_OK ? record_test(r, comp, step, to, test) : status;
+}
+
+/* Records a loop as a branch. A round leads to the spare slots; there the loop ends, and the state
+ * is copied back, or the next round leads back. */
+static hlo_status record_loop(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    const plan_place test = comp->slots[step->predicate].place;
+    const hlo_choice more = {test.data, 1, 0}, over = {test.data, 0, 0};
+    move_state(r, comp, step, step->results);
+    hlo_status status = record_test(r, comp, step, step->results, test);
+    if (status == HLO_OK) status = begin_branch(r, step, more, true);
+    if (status == HLO_OK) status = record_round(r, comp, step, step->results, step->spare, test);
+    if (status == HLO_OK) status = begin_branch(r, step, over, false);
+    if (status == HLO_OK) move_state(r, comp, step, step->results);
+    status = end_branch(r, step, status);
+    if (status == HLO_OK) status = begin_branch(r, step, more, false);
+    if (status == HLO_OK) status = record_round(r, comp, step, step->spare, step->results, test);
+    status = end_branch(r, step, status);
+    status = end_branch(r, step, status);
+    lend_state(comp, step, step->arguments, step->results);
+    return status;
+}
+
 hlo_status plan_command_buffer_while(const plan_run *r, const plan_comp *comp,
                                      const plan_step *step) {
+    if (is_branch(r, step, 2)) return record_loop(r, comp, step);
     hlo_arena *arena = r->plan->arena;
     char *frame = comp->slots[step->work].place.data;
     plan_place test = comp->slots[step->predicate].place;
@@ -128,8 +192,25 @@ hlo_status plan_command_buffer_while(const plan_run *r, const plan_comp *comp,
     return begin(r);
 }
 
+static hlo_status record_branches(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    const plan_slot *selector = &comp->slots[step->operands[0]];
+    const bool is_pred = selector->type == HLO_TYPE_PRED;
+    hlo_status status = HLO_OK;
+    for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++) {
+        const hlo_choice choice = {selector->place.data, is_pred ? !i : i,
+                                   is_pred ? 0 : step->called_count};
+        status = begin_branch(r, step, choice, false);
+        if (status == HLO_OK)
+            status = plan_run_comp(r, step->called[i], comp->slots[step->work].place.data,
+                                   step->arguments + step->branch_operands[i], step->lent);
+        status = end_branch(r, step, status);
+    }
+    return status;
+}
+
 hlo_status plan_command_buffer_conditional(const plan_run *r, const plan_comp *comp,
                                            const plan_step *step) {
+    if (is_branch(r, step, 1)) return record_branches(r, comp, step);
     const plan_slot *selector = &comp->slots[step->operands[0]];
     hlo_status status = cut(r);
     plan_command_buffer *buffers =
@@ -161,11 +242,19 @@ hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step) {
 
 hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
     const bool observed = plan_looks(plan) || plan->options.profile || plan->options.progress;
-    if (observed || !plan->backend->record || !plan->backend->record(plan->device)) return HLO_OK;
+    const hlo_backend *backend = plan->backend;
+    if (observed || !plan->options.graph || !backend->record) return HLO_OK;
+    const bool branches =
+        plan->entry->depth && backend->branches && backend->branches(plan->device);
+    if (!backend->record(plan->device)) return HLO_OK;
     uint64_t stream = 0;
     plan_command_buffer *buffer = hlo_arena_zero(plan->arena, sizeof *buffer);
-    plan_run r = {
-        .plan = plan, .sink = sink, .mode = PLAN_RECORD, .buffer = buffer, .stream = &stream};
+    plan_run r = {.plan = plan,
+                  .sink = sink,
+                  .mode = PLAN_RECORD,
+                  .branches = branches,
+                  .buffer = buffer,
+                  .stream = &stream};
     hlo_status status =
         plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
     hlo_status ended = cut(&r);

@@ -15,6 +15,7 @@ typedef struct plan_run {
     hlo_plan *plan;
     const hlo_diag_sink *sink;
     plan_mode mode;
+    bool branches;               /* for PLAN_RECORD: graphs have branches */
     plan_command_buffer *buffer; /* for PLAN_RECORD */
     uint64_t *stream;            /* stream of the next job */
     double *done;                /* jobs executed, for options.progress */

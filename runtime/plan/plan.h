@@ -102,6 +102,8 @@ typedef struct plan_comp {
     uint32_t *results;                 /* the slots of the root's leaves; NULL: cannot run */
     size_t frame_size;
     uint64_t weight; /* estimated number of jobs of a run; loops of unknown length count once */
+    bool hosted;     /* a job runs on the host */
+    uint32_t depth;  /* branches within each other, were all recorded as such */
     double jobs;     /* number of jobs of a run, of the larger branch; NaN: not known */
 } plan_comp;
 

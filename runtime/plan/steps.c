@@ -301,6 +301,19 @@ static double jobs_of(const plan_step *step) {
     return most;
 }
 
+/* Notes what decides whether a graph may hold the computation, loops and all. */
+static void note_branches(plan_comp *comp, const plan_step *step) {
+    uint32_t depth = 0;
+    if (step->job && step->job->host) comp->hosted = true;
+    for (uint32_t i = 0; i < step->called_count; i++) {
+        comp->hosted |= step->called[i]->hosted;
+        if (step->called[i]->depth > depth) depth = step->called[i]->depth;
+    }
+    if (step->kind == STEP_CONDITIONAL) depth += 1;
+    if (step->kind == STEP_WHILE && !step->unrolls) depth += 2;
+    if (depth > comp->depth) comp->depth = depth;
+}
+
 static void count_places(build *b) {
     const hlo_computation *comp = b->comp->comp;
     uint32_t last_id = 0, count = 0;
@@ -359,6 +372,7 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
     for (uint32_t i = 0; i < comp->step_count; i++) {
         comp->weight += weight_of(&comp->steps[i]);
         comp->jobs += jobs_of(&comp->steps[i]);
+        note_branches(comp, &comp->steps[i]);
     }
     return true;
 }

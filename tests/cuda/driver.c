@@ -1,4 +1,5 @@
-/* libcuda, stood in for: devices, streams, graphs, memory, events. Kernels are in kernels.c. */
+/* libcuda, stood in for: devices, memory, events. Streams are in streams.c, kernels in kernels.c.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,10 @@
 /* --------------------------------------------------------------------------- device and context */
 
 static int retained;
+
+cuda_context *standin_context(void) {
+    return (cuda_context *)&retained;
+}
 
 enum { ALLOCATIONS = 1 << 14 };
 
@@ -105,164 +110,6 @@ int cuCtxGetDevice(int *device) {
     return 0;
 }
 
-/* -------------------------------------------------------------------------------------- streams */
-
-typedef struct node {
-    struct node *next;
-    void (*run)(void *argument);
-    max_align_t argument[];
-} node;
-
-struct cuda_graph {
-    node *first, **last;
-};
-
-struct cuda_graph_exec {
-    node *first;
-};
-
-struct cuda_stream {
-    cuda_graph *captured; /* NULL: nothing is captured */
-    bool invalid;
-};
-
-static cuda_stream *capturing; /* the one stream of which something is captured */
-
-int standin_uncaptured(void) {
-    if (!capturing) return 0;
-    capturing->invalid = true;
-    return CUDA_CAPTURE_UNSUPPORTED;
-}
-
-static node *node_new(void (*run)(void *), const void *argument, size_t size) {
-    node *n = calloc(1, sizeof *n + size);
-    if (!n) return NULL;
-    n->run = run;
-    memcpy(n->argument, argument, size);
-    return n;
-}
-
-int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void *argument,
-                    size_t size) {
-    node *n = node_new(run, argument, size);
-    if (!n) return CUDA_OUT_OF_MEMORY;
-    if (stream->captured) {
-        *stream->captured->last = n;
-        stream->captured->last = &n->next;
-        return 0;
-    }
-    run(n->argument);
-    free(n);
-    return 0;
-}
-
-int cuStreamCreate(cuda_stream **stream, unsigned flags) {
-    ENTER("cuStreamCreate %u", flags);
-    *stream = calloc(1, sizeof **stream);
-    return *stream ? 0 : CUDA_OUT_OF_MEMORY;
-}
-
-int cuStreamGetCtx(cuda_stream *stream, cuda_context **context) {
-    (void)stream;
-    ENTER("cuStreamGetCtx");
-    static int other;
-    *context = (cuda_context *)(getenv("HLO_STANDIN_CONTEXT") ? &other : &retained);
-    return 0;
-}
-
-static void free_nodes(node *first) {
-    while (first) {
-        node *next = first->next;
-        free(first);
-        first = next;
-    }
-}
-
-int cuStreamDestroy(cuda_stream *stream) {
-    ENTER("cuStreamDestroy");
-    if (stream->captured) {
-        standin_note("destroyed while it captures");
-        free_nodes(stream->captured->first);
-        free(stream->captured);
-    }
-    if (capturing == stream) capturing = NULL;
-    free(stream);
-    return 0;
-}
-
-int cuStreamSynchronize(cuda_stream *stream) {
-    (void)stream;
-    ENTER("cuStreamSynchronize");
-    return standin_uncaptured();
-}
-
-int cuStreamWaitEvent(cuda_stream *stream, cuda_event *event, unsigned flags) {
-    (void)stream;
-    (void)event;
-    ENTER("cuStreamWaitEvent %u", flags);
-    return standin_uncaptured();
-}
-
-int cuStreamBeginCapture(cuda_stream *stream, int mode) {
-    ENTER("cuStreamBeginCapture %d", mode);
-    if (capturing) return standin_uncaptured();
-    stream->captured = calloc(1, sizeof *stream->captured);
-    if (!stream->captured) return CUDA_OUT_OF_MEMORY;
-    stream->captured->last = &stream->captured->first;
-    stream->invalid = false;
-    capturing = stream;
-    return 0;
-}
-
-int cuStreamEndCapture(cuda_stream *stream, cuda_graph **graph) {
-    *graph = NULL;
-    if (!stream->captured) return CUDA_INVALID_VALUE;
-    cuda_graph *captured = stream->captured;
-    stream->captured = NULL;
-    capturing = NULL;
-    int failed = standin_enter("cuStreamEndCapture");
-    if (failed || stream->invalid) {
-        free_nodes(captured->first);
-        free(captured);
-        return failed ? failed : CUDA_CAPTURE_UNSUPPORTED + 1;
-    }
-    *graph = captured;
-    return 0;
-}
-
-int cuGraphInstantiate(cuda_graph_exec **exec, cuda_graph *graph, unsigned long long flags) {
-    long nodes = 0;
-    for (const node *n = graph->first; n; n = n->next) nodes++;
-    ENTER("cuGraphInstantiate %ld nodes, %llu", nodes, flags);
-    *exec = calloc(1, sizeof **exec);
-    if (!*exec) return CUDA_OUT_OF_MEMORY;
-    (*exec)->first = graph->first;
-    graph->first = NULL;
-    return 0;
-}
-
-int cuGraphLaunch(cuda_graph_exec *exec, cuda_stream *stream) {
-    (void)stream;
-    ENTER("cuGraphLaunch");
-    if (capturing) return standin_uncaptured();
-    for (node *n = exec->first; n; n = n->next) n->run(n->argument);
-    return 0;
-}
-
-int cuGraphExecDestroy(cuda_graph_exec *exec) {
-    free_nodes(exec->first);
-    free(exec);
-    ENTER("cuGraphExecDestroy");
-    return 0;
-}
-
-int cuGraphDestroy(cuda_graph *graph) {
-    free_nodes(graph->first);
-    free(graph);
-    ENTER("cuGraphDestroy");
-    return 0;
-}
-
 /* --------------------------------------------------------------------------------------- memory */
 
 int cuMemGetInfo(size_t *free_bytes, size_t *total) {
@@ -341,7 +188,7 @@ static void *host(cuda_address memory) {
 int cuMemcpyHtoDAsync(cuda_address to, const void *from, size_t size, cuda_stream *stream) {
     (void)stream;
     ENTER("cuMemcpyHtoDAsync %zu", size);
-    if (capturing) return standin_uncaptured();
+    if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
     memcpy(host(to), from, size);
     return 0;
 }
@@ -349,7 +196,7 @@ int cuMemcpyHtoDAsync(cuda_address to, const void *from, size_t size, cuda_strea
 int cuMemcpyDtoHAsync(void *to, cuda_address from, size_t size, cuda_stream *stream) {
     (void)stream;
     ENTER("cuMemcpyDtoHAsync %zu", size);
-    if (capturing) return standin_uncaptured();
+    if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
     memcpy(to, host(from), size);
     return 0;
 }

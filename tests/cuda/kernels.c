@@ -34,7 +34,7 @@ typedef void kernel(void *, ...);
 struct cuda_function {
     struct cuda_function *next;
     cuda_module *module;
-    kernel *run;
+    kernel *run; /* NULL: it sets a conditional handle */
     int arguments;
     char name[64];
 };
@@ -62,6 +62,10 @@ static void *load_image(const void *image) {
 int cuModuleLoadData(cuda_module **module, const void *image) {
     ENTER("cuModuleLoadData");
     if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
+    if (strncmp(image, ".version ", 9) == 0 && strstr(image, ".entry choose(")) { /* PTX */
+        *module = calloc(1, sizeof **module);
+        return *module ? 0 : CUDA_OUT_OF_MEMORY;
+    }
     void *handle = load_image(image);
     if (!handle) return CUDA_INVALID_IMAGE;
     *module = calloc(1, sizeof **module);
@@ -74,19 +78,22 @@ int cuModuleLoadData(cuda_module **module, const void *image) {
 int cuModuleGetFunction(cuda_function **function, cuda_module *module, const char *name) {
     char count[128];
     snprintf(count, sizeof count, "standin_arguments_%s", name);
-    const int *arguments = dlsym(module->handle, count);
+    const int none = 0;
+    const int *arguments = module->handle            ? dlsym(module->handle, count)
+                           : !strcmp(name, "choose") ? &none
+                                                     : NULL;
     ENTER("cuModuleGetFunction %s", name);
     if (!arguments || *arguments > ARGUMENTS) return CUDA_NOT_FOUND;
     cuda_function *f = calloc(1, sizeof *f);
     if (!f) return CUDA_OUT_OF_MEMORY;
-    *(void **)&f->run = dlsym(module->handle, name);
+    if (module->handle) *(void **)&f->run = dlsym(module->handle, name);
     f->module = module;
     f->arguments = *arguments;
     snprintf(f->name, sizeof f->name, "%s", name);
     f->next = module->functions;
     module->functions = f;
     *function = f;
-    return f->run ? 0 : CUDA_NOT_FOUND;
+    return f->run || !module->handle ? 0 : CUDA_NOT_FOUND;
 }
 
 int cuModuleUnload(cuda_module *module) {
@@ -95,7 +102,7 @@ int cuModuleUnload(cuda_module *module) {
         free(module->functions);
         module->functions = next;
     }
-    dlclose(module->handle);
+    if (module->handle) dlclose(module->handle);
     free(module);
     ENTER("cuModuleUnload");
     return 0;
@@ -188,6 +195,32 @@ static void run_launch(void *argument) {
     free(block.fibers);
 }
 
+typedef struct choosing {
+    uint64_t handle;
+    const void *value;
+    uint32_t wanted, count;
+} choosing;
+
+/* As the kernel of runtime/cuda/driver/graph.c. */
+static void run_choose(void *argument) {
+    const choosing *c = argument;
+    uint32_t chosen;
+    if (c->count) {
+        memcpy(&chosen, c->value, sizeof chosen);
+        if (chosen > c->count - 1) chosen = c->count - 1;
+    } else {
+        chosen = *(const unsigned char *)c->value != 0;
+    }
+    standin_set_conditional(c->handle, chosen == c->wanted);
+}
+
+static int launch_choose(cuda_stream *stream, void **arguments) {
+    const choosing c = {*(uint64_t *)arguments[0], *(void **)arguments[1],
+                        *(uint32_t *)arguments[2], *(uint32_t *)arguments[3]};
+    if (!standin_allocated(c.value, c.count ? 4 : 1)) return CUDA_INVALID_VALUE;
+    return standin_enqueue(stream, run_choose, &c, sizeof c);
+}
+
 int cuLaunchKernel(cuda_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    cuda_stream *stream, void **arguments, void **extra) {
@@ -195,6 +228,8 @@ int cuLaunchKernel(cuda_function *function, unsigned grid_x, unsigned grid_y, un
     if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || shared_bytes || extra ||
         grid_x == 0 || block_x == 0 || block_x > 1024)
         return CUDA_INVALID_VALUE;
+    if (!function->run)
+        return grid_x * block_x == 1 ? launch_choose(stream, arguments) : CUDA_INVALID_VALUE;
     launch l = {function, grid_x, block_x, {0}};
     for (int i = 0; i < function->arguments; i++) l.arguments[i] = *(void **)arguments[i];
     return standin_enqueue(stream, run_launch, &l, sizeof l);

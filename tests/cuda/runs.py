@@ -242,6 +242,45 @@ ENTRY %main (x: f32[8], step: f32[8]) -> (f32[8], s32[], f32[8], f32[8]) {
 """
 
 
+# A loop whose body has an instruction without a kernel.
+HOSTED = """HloModule hosted
+
+%more (s: (s32[], u64[2])) -> pred[] {
+  %s = (s32[], u64[2]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %k = u64[2] get-tuple-element(%s), index=1
+  %five = s32[] constant(5)
+  %lt = pred[] compare(%i, %five), direction=LT
+  ROOT %r = pred[] and(%lt, %lt)
+}
+
+%draw (s: (s32[], u64[2])) -> (s32[], u64[2]) {
+  %s = (s32[], u64[2]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %k = u64[2] get-tuple-element(%s), index=1
+  %b = (u64[2], u32[4]) rng-bit-generator(%k), algorithm=rng_three_fry
+  %n = u64[2] get-tuple-element(%b), index=0
+  %v = u32[4] get-tuple-element(%b), index=1
+  %first = u32[1] slice(%v), slice={[0:1]}
+  %f = u32[] reshape(%first)
+  %one = u32[] constant(1)
+  %bit = u32[] and(%f, %one)
+  %d = s32[] convert(%bit)
+  %two = s32[] constant(1)
+  %dd = s32[] add(%d, %two)
+  %j = s32[] add(%i, %dd)
+  ROOT %out = (s32[], u64[2]) tuple(%j, %n)
+}
+
+ENTRY %main (i: s32[], k: u64[2]) -> (s32[], u64[2]) {
+  %i = s32[] parameter(0)
+  %k = u64[2] parameter(1)
+  %s = (s32[], u64[2]) tuple(%i, %k)
+  ROOT %w = (s32[], u64[2]) while(%s), condition=%more, body=%draw
+}
+"""
+
+
 def many(count):
     """More scalars than a kernel takes pointers, and a chain of more instructions than one has."""
     given = ", ".join(f"p{i}: f32[]" for i in range(count))
@@ -265,11 +304,11 @@ class Runs:
         path.write_text(text)
         return path
 
-    def run(self, module, *options, fail="", name="run"):
+    def run(self, module, *options, fail="", name="run", driver="13000"):
         """Exit status, what it said, and the calls."""
         log = self.work / f"{name}.log"
         log.unlink(missing_ok=True)
-        environment = dict(self.environment, HLO_STANDIN_LOG=str(log), HLO_STANDIN_FAIL=fail)
+        environment = dict(self.environment, HLO_STANDIN_LOG=str(log), HLO_STANDIN_FAIL=fail, HLO_STANDIN_DRIVER=driver)
         command = [self.program, "--backend=cuda", f"--kernel-cache={self.cache}", *options, module]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         calls = log.read_text().splitlines() if log.exists() else []
@@ -322,15 +361,37 @@ def check_cache(runs, module):
     runs.cache = shared
 
 
-def check_control(runs, module, seeds):
+# How loops and conditionals are recorded: in the graph; between graphs, as the driver has no conditional nodes, or they
+# do not work; not at all.
+CONTROLLED = (dict(), dict(driver="12030"), dict(fail="cuGraphConditionalHandleCreate:2=801"), dict(fail="cuGraphAddNode:1=1"),
+              dict(fail="cuModuleLoadData:2=218"), ["--graph=0"], ["--fallback=cpu"])
+
+
+def check_control(runs, module, seeds, branches=True):
+    """With `branches` the device decides alone: one launch beside that of the trial, and only outputs are copied out."""
     for seed in range(seeds):
         outputs = []
-        for options in (["--graph=1"], ["--graph=0"], ["--graph=1", "--fallback=cpu"]):
+        for case in CONTROLLED:
             path = runs.work / "control.npz"
-            status, said, _ = runs.run(module, f"--seed={seed}", *options, f"--compare={module}", f"--outputs={path}")
-            runs.check(status == 0 and "outputs agree" in said, f"seed {seed} {options}: status {status}: {said}")
+            options, how = (case, {}) if isinstance(case, list) else ([], case)
+            status, said, calls = runs.run(module, f"--seed={seed}", *options, f"--compare={module}", f"--outputs={path}", **how)
+            runs.check(status == 0 and "outputs agree" in said, f"seed {seed} {case}: status {status}: {said}")
+            runs.check(not any("leaked" in call or "captures" in call or "dependenc" in call.replace("Dependencies", "")
+                               for call in calls), f"seed {seed} {case}: {calls}")
             outputs.append(path.read_bytes() if path.exists() else None)
+            counts = collections.Counter(names_of(calls))
+            copied = counts["cuMemcpyDtoHAsync"] - int(re.search(r"(\d+) outputs", said)[1])
+            alone = not case or case == ["--fallback=cpu"]
+            if branches:
+                runs.check((counts["cuGraphLaunch"] == 2 and copied == 0) == alone,
+                           f"seed {seed} {case}: {counts['cuGraphLaunch']} launches, {copied} copies")
         runs.check(len(set(outputs)) == 1, f"seed {seed}: outputs differ")
+
+
+def check_hosted(runs, module):
+    status, said, calls = runs.run(module, "--fallback=cpu", f"--compare={module}")
+    runs.check(status == 0 and "2 outputs agree" in said, f"hosted: status {status}: {said}")
+    runs.check(names_of(calls).count("cuGraphLaunch") > 2, "hosted: the loop is in a graph")
 
 
 def check_failures(runs, module, few):
@@ -370,7 +431,8 @@ def main():
     check_execution(runs, fp8)
     check_cache(runs, fp8)
     check_control(runs, runs.write("control.hlo", CONTROL), 1 if a.few else 4)
-    check_control(runs, runs.write("many.hlo", many(150)), 1)
+    check_control(runs, runs.write("many.hlo", many(150)), 1, branches=False)
+    check_hosted(runs, runs.write("hosted.hlo", HOSTED))
     if not a.few:
         check_control(runs, runs.write("nested.hlo", NESTED), 1)
     failures = check_failures(runs, fp8, a.few)

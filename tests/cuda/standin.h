@@ -63,6 +63,10 @@ bool standin_allocated(const void *memory, size_t size);
 /* "memory N+offset", N being the number of the allocation, from 1; NULL when it is in none. In
  * `room`. */
 const char *standin_name(const void *memory, char capacity[64]);
+/* Returns the one context. */
+cuda_context *standin_context(void);
+/* Sets the value of a conditional handle. */
+void standin_set_conditional(uint64_t handle, unsigned value);
 /* Makes time pass on the device's clock, which events read. */
 void standin_pass(double milliseconds);
 

@@ -11,6 +11,7 @@
 
 typedef struct cuda_library cuda_library; /* library.h */
 typedef struct cuda_program cuda_program; /* kernel.h */
+typedef struct cuda_branching cuda_branching;
 
 /* A device, or the description of one. */
 typedef struct cuda_device {
@@ -41,7 +42,8 @@ typedef struct cuda_device {
     /* used by device.c and cuda.c */
     int ordinal;
     bool graph, host_fallback, recording;
-    struct cuda_event **marks; /* NULL: not made yet */
+    struct cuda_branching *branching; /* graph.c; NULL: not needed yet */
+    struct cuda_event **marks;        /* NULL: not made yet */
     uint32_t mark_capacity;
     int failed;        /* first CUresult other than 0 since the last finish() */
     char message[256]; /* buffer for a `why` */
@@ -82,7 +84,7 @@ uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t 
 /* kernel.c: compiles the device's program for it, and loads it. `why` as cuda_part has it. */
 hlo_status cuda_program_compile(cuda_device *device, const char **why);
 
-/* device.c: memory, time and recording for the backend's table (backend.h). */
+/* device.c: memory and time for the backend's table (backend.h). */
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out_device);
 void cuda_device_close(void *device);
@@ -103,10 +105,14 @@ void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
 void cuda_mark(void *device, uint32_t index);
 hlo_status cuda_finish(void *device, const char **why);
 hlo_status cuda_seconds_after(void *device, uint32_t index, double *out_seconds, const char **why);
+
+/* graph.c: recording for the backend's table. */
 bool cuda_record(void *device);
 hlo_status cuda_recorded(void *device, const void **out_graph, const char **why);
 hlo_status cuda_replay(void *device, const void *graph, const char **why);
-
+bool cuda_branches(void *device);
+hlo_status cuda_branch_begin(void *device, const hlo_choice *choice, bool loop, const char **why);
+hlo_status cuda_branch_end(void *device, const char **why);
 /* stream.c: streams of the caller, and events, for the backend's table. */
 hlo_status cuda_use_stream(void *device, void *stream, const char **why);
 hlo_status cuda_event_new(void *device, void **out_event, const char **why);

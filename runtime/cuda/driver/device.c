@@ -1,4 +1,4 @@
-/* The device: opening it, memory, time, recording. */
+/* The device: opening it, memory, time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +13,7 @@ enum {
     ATTRIBUTE_MAJOR = 75,
     ATTRIBUTE_MINOR = 76,
     STREAM_NON_BLOCKING = 1,
-    OUT_OF_MEMORY = 2, /* a status */
-    CAPTURE_THREAD_LOCAL = 1
+    OUT_OF_MEMORY = 2 /* a status */
 };
 
 /* -------------------------------------------------------------------------------------- keeping */
@@ -321,43 +320,4 @@ hlo_status cuda_finish(void *device, const char **why) {
     int failed = d->failed;
     d->failed = 0;
     return failed ? cuda_fails(d, "finish", failed, why) : HLO_OK;
-}
-
-/* ------------------------------------------------------------------------------------ recording */
-
-bool cuda_record(void *device) {
-    cuda_device *d = device;
-    if (!d->graph) return false;
-    int result = d->lib->cuStreamBeginCapture(d->stream, CAPTURE_THREAD_LOCAL);
-    note(d, result);
-    return d->recording = !result;
-}
-
-static void release_exec(cuda_device *device, void *exec) {
-    device->lib->cuGraphExecDestroy(exec);
-}
-
-hlo_status cuda_recorded(void *device, const void **out_graph, const char **why) {
-    cuda_device *d = device;
-    const cuda_library *lib = d->lib;
-    cuda_graph *graph = NULL;
-    cuda_graph_exec *exec = NULL;
-    if (!d->recording) {
-        *why = "is not recording";
-        return HLO_INVALID_INPUT;
-    }
-    d->recording = false;
-    int result = lib->cuStreamEndCapture(d->stream, &graph);
-    if (!result) result = d->failed;
-    if (!result) result = lib->cuGraphInstantiate(&exec, graph, 0);
-    if (graph) lib->cuGraphDestroy(graph);
-    if (result) return cuda_fails(d, "record the run in a graph", result, why);
-    *out_graph = exec;
-    return cuda_own(d, exec, release_exec) ? HLO_OK : HLO_OUT_OF_MEMORY;
-}
-
-hlo_status cuda_replay(void *device, const void *graph, const char **why) {
-    cuda_device *d = device;
-    int result = d->lib->cuGraphLaunch((cuda_graph_exec *)graph, d->stream);
-    return result ? cuda_fails(d, "launch a graph", result, why) : HLO_OK;
 }

@@ -145,11 +145,14 @@ typedef struct symbol_info {
     cuda_library_id library;
     const char *name;
     size_t offset; /* offset of the pointer in struct cuda_library */
+    bool optional;
 } symbol_info;
 
 static const symbol_info symbols[] = {
 #define CUDA_SYMBOL(library, name, symbol, result, parameters)                                     \
-    {CUDA_##library, symbol, offsetof(cuda_library, name)},
+    {CUDA_##library, symbol, offsetof(cuda_library, name), false},
+#define CUDA_OPTIONAL(library, name, symbol, result, parameters)                                   \
+    {CUDA_##library, symbol, offsetof(cuda_library, name), true},
 #include "runtime/cuda/driver/cublaslt.def"
 #undef CUDA_SYMBOL
 };
@@ -168,7 +171,7 @@ hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_di
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         if (symbols[i].library != id) continue;
         void *address = dlsym(handle, symbols[i].name);
-        if (!address) {
+        if (!address && !symbols[i].optional) {
             hlo_diag_refuse(sink, NULL, 0, 0, "the %s on this machine has no %s: it is too old",
                             info->what, symbols[i].name);
             dlclose(handle);

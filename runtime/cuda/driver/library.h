@@ -22,6 +22,8 @@ typedef struct cuda_context cuda_context;
 typedef struct cuda_stream cuda_stream;
 typedef struct cuda_event cuda_event;
 typedef struct cuda_graph cuda_graph;
+typedef struct cuda_graph_node cuda_graph_node;
+struct cuda_node_parameters; /* graph.h */
 typedef struct cuda_graph_exec cuda_graph_exec;
 typedef struct cuda_module cuda_module;
 typedef struct cuda_function cuda_function;
