@@ -1,4 +1,6 @@
 /* Verdicts for people: tables with a line each, and a summary. */
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,14 +102,24 @@ static void writer_summary_line(const report_writer *t) {
 
 /* ----------------------------------------------------------------------------------------- text */
 
+/* Appends to a list in a cell; nothing, if the text is empty. */
+__attribute__((format(printf, 2, 3))) static void append(char *cell, const char *format, ...) {
+    char text[CELL];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const size_t used = strlen(cell);
+    if (*text) snprintf(cell + used, CELL - used, "%s%s", used ? ", " : "", text);
+}
+
 static void fill_text(const hlo_verdict *v, cells out) {
     snprintf(out[SHAPE], CELL, "%s", v->shape);
     snprintf(out[OPERANDS], CELL, "%s", v->operands);
-    int used = snprintf(out[OUTCOME], CELL, "%s%s%s", v->epilogue,
-                        *v->epilogue && v->reason ? ", " : "", v->reason ? v->reason : "");
-    if (writer_is_slower(v) && used >= 0 && used < CELL)
-        snprintf(out[OUTCOME] + used, (size_t)(CELL - used), "%sslower (%.2fx)", used ? ", " : "",
-                 v->input_seconds / v->seconds);
+    append(out[OUTCOME], "%s", v->epilogue);
+    if (v->reason) append(out[OUTCOME], "%s", v->reason);
+    if (v->groups) append(out[OUTCOME], "%" PRId64 " groups", v->groups);
+    if (writer_is_slower(v)) append(out[OUTCOME], "slower (%.2fx)", v->input_seconds / v->seconds);
     if (v->blocker) snprintf(out[BLOCKER], CELL, "at %s", v->blocker);
     fill_source(v, out[SOURCE]);
 }
