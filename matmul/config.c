@@ -215,11 +215,10 @@ static const char *read_json(const json_t *json, hlo_config *config) {
 
 static const char *read_typed(hlo_arena *arena, const char *text, hlo_config *config) {
     bool starved;
-    json_t *json = hlo_mlir_read(text, &starved);
+    json_t *json;
+    const char *wrong = hlo_mlir_read(text, &json, &starved);
     if (starved) hlo_arena_exhausted(arena);
-    if (!json)
-        return "backend_config is no dictionary of strings, flags, numbers and arrays of integers";
-    const char *wrong = read_gemm((const json_t *[]){json, json, json}, config);
+    if (!wrong) wrong = read_gemm((const json_t *[]){json, json, json}, config);
     json_decref(json);
     return wrong;
 }

@@ -160,33 +160,43 @@ static char *read_key(const char **at) {
     return name;
 }
 
-static bool read_entry(const char **at, json_t *into) {
+static const char no_dictionary[] =
+    "backend_config is no dictionary of strings, flags, numbers and arrays of integers";
+
+/* Reads `key = value`; returns NULL, or the fault. */
+static const char *read_entry(const char **at, json_t *into) {
     char *key = read_key(at);
-    json_t *value = key && take(at, "=") ? read_value(at) : NULL;
-    bool good = value && !json_object_get(into, key);
-    if (!good || json_object_set_new(into, key, value) != 0) {
-        if (!good) json_decref(value);
-        good = false;
-    }
+    const char *fault = NULL;
+    if (!key || !take(at, "="))
+        fault = no_dictionary;
+    else if (json_object_get(into, key))
+        fault = "backend_config has an attribute twice";
+    json_t *value = fault ? NULL : read_value(at);
+    if (!fault && !value)
+        fault = "an attribute in backend_config is no string, flag, number or array of integers";
+    if (fault)
+        json_decref(value);
+    else if (json_object_set_new(into, key, value) != 0)
+        fault = no_dictionary; /* no memory, or invalid UTF-8 */
     free(key);
-    return good;
+    return fault;
 }
 
-json_t *hlo_mlir_read(const char *text, bool *out_starved) {
+const char *hlo_mlir_read(const char *text, json_t **out, bool *out_starved) {
     hlo_json_watch();
-    json_t *object = json_object();
-    const char *at = text;
-    bool good = object && take(&at, "{");
-    if (good && !take(&at, "}")) {
-        do good = read_entry(&at, object);
-        while (good && take(&at, ","));
-        good = good && take(&at, "}");
+    json_t *object = *out = json_object();
+    const char *at = text, *fault = object && take(&at, "{") ? NULL : no_dictionary;
+    if (!fault && !take(&at, "}")) {
+        do fault = read_entry(&at, object);
+        while (!fault && take(&at, ","));
+        if (!fault && !take(&at, "}")) fault = no_dictionary;
     }
-    good = good && !*skip_space(at);
+    if (!fault && *skip_space(at)) fault = no_dictionary;
     *out_starved = hlo_json_starved();
-    if (good && !*out_starved) return object;
+    if (!fault && !*out_starved) return NULL;
     json_decref(object);
-    return NULL;
+    *out = NULL;
+    return fault;
 }
 
 char *hlo_mlir_number(hlo_arena *arena, double value) {

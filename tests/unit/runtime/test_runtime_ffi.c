@@ -120,7 +120,7 @@ static void attributes_have_types(void **state) {
     refuses("has attribute \"of.no meaning\", which is no string, flag, number or array");
     c.attr_kinds[c.frame.attrs.count - 1] = FFI_ATTR_STRING;
     c.values[0].string = (ffi_span){"ALG_UNSET\0", 10};
-    refuses("backend_config is no dictionary");
+    refuses("an attribute in backend_config is no string, flag, number or array of integers");
 }
 
 /* ----------------------------------------------------------------------------------- properties */
