@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/device_list.h"
+#include "ir/kernel/kernel.h"
 #include "ir/module/trip_count.h"
 #include "runtime/plan/build.h"
 
@@ -37,6 +38,23 @@ static bool is_annotation(const hlo_instr *call) {
            (!strcmp(target, "Sharding") || !strcmp(target, "xla.sdy.FuncResultSharding"));
 }
 
+/* True if a transpose, or a broadcast that only adds dimensions of one, leaves every element at its
+ * place in memory. */
+static bool keeps_places(const hlo_instr *instr) {
+    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
+    const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
+    const bool adds = hlo_op_is(instr->op, HLO_REPEATS);
+    hlo_dims own, its;
+    if (from->type != to->type || hlo_shape_count(from) != hlo_shape_count(to)) return false;
+    hlo_shape_strides(from, own.v);
+    hlo_shape_strides(to, its.v);
+    for (uint32_t k = 0; k < dims->count; k++) {
+        const int64_t read = adds ? k : dims->v[k], made = adds ? dims->v[k] : k;
+        if (to->dims[made] != 1 && own.v[read] != its.v[made]) return false;
+    }
+    return true;
+}
+
 /* True if the instruction's value is its first operand, unchanged in memory. */
 static bool is_alias(const build *b, const hlo_instr *instr) {
     switch (instr->op) {
@@ -57,6 +75,7 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
         if (!is_annotation(instr)) return false;
         break;
     default:
+        if (hlo_op_is(instr->op, HLO_REPEATS | HLO_TRANSPOSES)) return keeps_places(instr);
         if (!hlo_op_is(instr->op, HLO_KEEPS_ORDER)) return false;
     }
     return hlo_shape_same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
@@ -233,7 +252,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
     if (!is_alias(b, instr)) return build_job(b, instr, instr->shape);
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     build_value v = *build_value_of(b, operand);
-    if (hlo_op_is(instr->op, HLO_KEEPS_ORDER)) return v;
+    if (hlo_op_is(instr->op, HLO_MOVES_DIMENSIONS)) return v;
     return relaid(b, instr, v, operand->shape, instr->shape);
 }
 
