@@ -243,6 +243,7 @@ const hlo_backend cpu_backend = {
     .alignment = ALIGN,
     .memory_kind = 1,
     .keeps_bounds = true,
+    .inlines = true,
     .simulates = true,
     .open = cpu_open,
     .close = cpu_close,

@@ -152,16 +152,27 @@ static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK ? plan_record(plan, sink) : status;
 }
 
-/* Plans a copy of the module without block-scaled notation and dynamic shapes, if it has any. */
+/* True if calls are planned as parts of their callers: bounds and noise are derived computation by
+ * computation, values are looked at where the text has them, and simulated devices meet at the
+ * instructions of one module. */
+static bool inlines(const hlo_plan *plan) {
+    const hlo_plan_options *o = &plan->options;
+    return plan->backend->inlines && plan->module->op_counts[HLO_OP_CALL] && !o->bounds &&
+           !o->perturbed && !o->values && !o->check_finite && !plan->seat.world;
+}
+
+/* Plans a copy of the module without block-scaled notation, dynamic shapes and calls, if it has
+ * any. */
 static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
-    const bool blocks = hlo_block_any(plan->module);
-    if (!blocks && !plan->module->dynamic_seen) return HLO_OK;
+    const bool blocks = hlo_block_any(plan->module), calls = inlines(plan);
+    if (!blocks && !calls && !plan->module->dynamic_seen) return HLO_OK;
     hlo_status status = blocks ? hlo_matmul_verify(plan->module, 0, sink) : HLO_OK;
     if (status == HLO_OK) status = hlo_module_clone(plan->module, &plan->expanded);
     if (status != HLO_OK) return status;
     hlo_arena_set_recover(plan->expanded->arena, recover);
     status = hlo_dynamic_expand(plan->expanded, sink);
     if (status == HLO_OK) hlo_block_expand(plan->expanded);
+    if (status == HLO_OK && calls) plan_inline_calls(plan->expanded, plan->arena);
     plan->module = plan->expanded;
     return status;
 }

@@ -110,8 +110,8 @@ typedef struct plan_comp {
 struct hlo_plan {
     hlo_arena *arena;
     const hlo_module *module;
-    hlo_module *expanded; /* the module, if it had block-scaled notation, without it; owned. NULL:
-                             it had none */
+    hlo_module *expanded; /* a copy of the module, if it had them without block-scaled notation and
+                             calls; owned. NULL: there was nothing to change */
     const hlo_backend *backend;
     void *device;
     plan_device *shared; /* the device, once it is open */
@@ -163,6 +163,9 @@ static inline bool plan_keeps(const hlo_plan *plan, const hlo_instr *instr) {
 /* donation.c: sets given, taken and in_place. HLO_INVALID_INPUT, with an error in `sink`: a
  * donation of the options cannot be made. */
 hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink);
+/* inline.c: replaces calls by the instructions that they call, where nothing but the place of these
+ * changes. */
+void plan_inline_calls(hlo_module *module, hlo_arena *scratch);
 /* buffers.c: gives every SLOT_BUFFER its place in the frame. */
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
 /* execute.c: queues a run of the entry on plan->arguments, to plan->results. */

@@ -1,0 +1,86 @@
+/* Calls replaced by the instructions that they call, in a copy of the module that only the plan
+ * sees: groups reach across what was a call, and its values share memory with the caller's. */
+#include "runtime/plan/plan.h"
+
+/* Copies that all calls together may make: nested calls can grow a module exponentially. */
+enum { MOST_COPIES = 1 << 18 };
+
+/* True if nothing ties the instruction to its computation: no side effect whose place in the order
+ * matters, and no computation that has one caller. */
+static bool is_free(const hlo_instr *instr) {
+    return !hlo_op_is(instr->op, HLO_SIDE_EFFECT | HLO_NONDET | HLO_COLLECTIVE | HLO_SOLE_CALLER);
+}
+
+/* True if a value of one shape may stand for the other, once it is copied to its layout. */
+static bool is_convertible(const hlo_shape *from, const hlo_shape *to) {
+    return from == to || (hlo_shape_is_array(from) && hlo_shape_is_array(to));
+}
+
+/* Returns the computation that replaces the call; NULL: it stays. */
+static const hlo_computation *callee_of(const hlo_instr *call) {
+    if (call->op != HLO_OP_CALL) return NULL;
+    const hlo_computation *callee = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
+    if (callee->attr_count || callee->parameter_count != call->operand_count ||
+        !is_convertible(callee->root->shape, call->shape))
+        return NULL;
+    for (uint32_t i = 0; i < call->operand_count; i++)
+        if (!is_convertible(hlo_instr_operand(call, i)->shape, callee->parameters[i]->shape))
+            return NULL;
+    for (const hlo_instr *i = callee->first; i; i = hlo_instr_next(i))
+        if (!is_free(i)) return NULL;
+    return callee;
+}
+
+/* Returns `value` in the layout of `shape`. */
+static hlo_instr *in_layout(hlo_instr *call, hlo_instr *value, const hlo_shape *shape) {
+    if (value->shape == shape || hlo_shape_same_memory(value->shape, shape)) return value;
+    hlo_instr *copy = hlo_instr_new(call->parent, call, HLO_OP_COPY, shape, 1, &value, NULL);
+    copy->offset = call->offset;
+    return copy;
+}
+
+typedef struct inliner {
+    hlo_arena *scratch;
+    hlo_instr **copies; /* by id of the callee's instructions */
+    uint32_t capacity, budget;
+} inliner;
+
+static void reserve(inliner *in, uint32_t ids) {
+    if (ids <= in->capacity) return;
+    in->capacity = 2 * ids;
+    in->copies = hlo_arena_array(in->scratch, in->capacity, sizeof *in->copies);
+}
+
+static hlo_instr *copy_of(const inliner *in, hlo_instr *call, const hlo_instr *from) {
+    hlo_arena_mark mark = hlo_arena_here(in->scratch);
+    hlo_instr **operands = hlo_arena_array(in->scratch, from->operand_count, sizeof *operands);
+    for (uint32_t o = 0; o < from->operand_count; o++)
+        operands[o] = in->copies[hlo_instr_operand(from, o)->id];
+    hlo_instr *copy = hlo_instr_copy(call->parent, call, from, operands);
+    hlo_arena_release(in->scratch, mark);
+    return copy;
+}
+
+static void inline_call(inliner *in, hlo_instr *call, const hlo_computation *callee) {
+    reserve(in, callee->module->next_id);
+    in->budget -= callee->instr_count;
+    for (const hlo_instr *from = callee->first; from; from = hlo_instr_next(from))
+        in->copies[from->id] =
+            from->op == HLO_OP_PARAMETER
+                ? in_layout(call, hlo_instr_operand(call, (uint32_t)from->u.parameter), from->shape)
+                : copy_of(in, call, from);
+    hlo_instr_replace_uses(call, in_layout(call, in->copies[callee->root->id], call->shape));
+    hlo_instr_remove(call);
+}
+
+void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
+    hlo_arena_mark mark = hlo_arena_here(scratch);
+    inliner in = {.scratch = scratch, .budget = MOST_COPIES};
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = hlo_instr_next(instr);
+            const hlo_computation *callee = callee_of(instr);
+            if (callee && callee->instr_count <= in.budget) inline_call(&in, instr, callee);
+        }
+    hlo_arena_release(scratch, mark);
+}
