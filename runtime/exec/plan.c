@@ -101,6 +101,55 @@ static void measure(hlo_plan *plan) {
         plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
 }
 
+enum { LARGEST = 8 };
+
+/* A leaf in memory, and what it is. */
+typedef struct need {
+    const hlo_instr *instr;
+    size_t size;
+    const char *what;
+} need;
+
+/* Adds a leaf to the largest ones, which are in descending order. */
+static void add_need(need *largest, need added) {
+    for (int i = 0; i < LARGEST; i++)
+        if (added.size > largest[i].size) {
+            const need next = largest[i];
+            largest[i] = added;
+            added = next;
+        }
+}
+
+/* Adds a note about each of the largest leaves of the entry: inputs, outputs, results of steps, and
+ * what steps need beside them. Steps share the memory of those that are not needed any more. */
+static void note_largest(const hlo_plan *plan, const hlo_diag_sink *sink) {
+    need largest[LARGEST] = {{0}};
+    const hlo_computation *entry = plan->module->entry;
+    for (size_t i = 0; i < plan->inputs.count; i++)
+        add_need(largest, (need){entry->parameters[plan->inputs.owners[i]],
+                                 leaf_size(plan, plan->inputs.shapes[i], false), "an input"});
+    for (size_t i = 0; i < plan->outputs.count; i++)
+        add_need(largest,
+                 (need){entry->root, leaf_size(plan, plan->outputs.shapes[i], true), "an output"});
+    for (uint32_t s = 0; s < plan->entry->step_count; s++) {
+        const plan_step *step = &plan->entry->steps[s];
+        const plan_slot *slots = plan->entry->slots;
+        for (uint32_t i = 0; i < step->result_count; i++)
+            if (step->results[i] != PLAN_NONE && slots[step->results[i]].kind == SLOT_BUFFER)
+                add_need(largest,
+                         (need){step->instr,
+                                slots[step->results[i]].size + slots[step->results[i]].bound_size,
+                                "a result"});
+        if (step->work != PLAN_NONE)
+            add_need(largest, (need){step->instr, slots[step->work].size,
+                                     step->job ? "working memory" : "a computation"});
+    }
+    for (int i = 0; i < LARGEST && largest[i].size; i++)
+        hlo_diag_emit(plan->module, sink, HLO_NOTE, largest[i].instr->offset,
+                      strlen(largest[i].instr->name), "%zu bytes for %s of `%s`", largest[i].size,
+                      largest[i].what, hlo_ops[largest[i].instr->op].name);
+}
+
 /* Says what the memory was for, and, where the backend knows, how much there is. */
 static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink) {
     size_t inputs = 0, outputs = 0, available = 0;
@@ -116,6 +165,7 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
         "the %s backend has no %zu bytes of memory to run this%s: inputs take %zu, outputs "
         "%zu, what lies between %zu",
         plan->backend->name, plan->memory_size, there, inputs, outputs, plan->entry->frame_size);
+    note_largest(plan, sink);
     return HLO_OUT_OF_MEMORY;
 }
 

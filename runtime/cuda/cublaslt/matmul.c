@@ -23,11 +23,32 @@ static cuda_matmul_options options_of(const cuda_device *device) {
     };
 }
 
+/* Returns the first architecture with FP8. */
+static int first_fp8(void) {
+    int sm = 0;
+    while (!hlo_target_find(sm) || !hlo_target_find(sm)->fp8) sm++;
+    return sm;
+}
+
+/* Plans the instruction's problem, as cuda_matmul_plan(); says of a device without FP8 what it
+ * lacks. */
+static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+                     cuda_matmul *problem, const char **why) {
+    const cuda_matmul_options options = options_of(device);
+    if (cuda_matmul_plan(instr, &options, arena, problem, why)) return true;
+    if (hlo_matmul_is_call(instr) && !hlo_target_find(device->target)->fp8)
+        *why = hlo_arena_format(arena,
+                                "needs FP8 tensor cores, which devices of compute capability %d.%d "
+                                "and later have: %s has %d.%d",
+                                first_fp8() / 10, first_fp8() % 10, device->name, device->sm / 10,
+                                device->sm % 10);
+    return false;
+}
+
 static bool matmul_supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
                             const char **why) {
     cuda_matmul problem;
-    const cuda_matmul_options options = options_of(device);
-    return cuda_matmul_plan(instr, &options, arena, &problem, why);
+    return plan_for(device, instr, arena, &problem, why);
 }
 
 /* Prepares a copy, a job without instructions. */
@@ -53,9 +74,7 @@ static hlo_status prepare_copy(cuda_device *device, const hlo_job *whole, matmul
 static hlo_status matmul_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
                                  const char **why) {
     matmul_job *state = hlo_arena_zero(arena, sizeof *state);
-    const cuda_matmul_options options = options_of(device);
-    if (!cuda_matmul_plan(job->instr, &options, arena, &state->problem, why))
-        return HLO_INVALID_INPUT;
+    if (!plan_for(device, job->instr, arena, &state->problem, why)) return HLO_INVALID_INPUT;
     cuda_matmul *p = &state->problem;
     for (uint32_t i = 0; i < p->copy_count; i++) {
         hlo_status status = prepare_copy(device, job, state, i, arena, why);

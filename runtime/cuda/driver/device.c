@@ -13,7 +13,8 @@ enum {
     ATTRIBUTE_MAJOR = 75,
     ATTRIBUTE_MINOR = 76,
     STREAM_NON_BLOCKING = 1,
-    OUT_OF_MEMORY = 2 /* a status */
+    FIRST_DRIVER = 11080, /* whose cuBLASLt has FP8 */
+    OUT_OF_MEMORY = 2     /* a status */
 };
 
 /* -------------------------------------------------------------------------------------- keeping */
@@ -75,13 +76,24 @@ static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, c
                            cuda_error_text(device->lib, result, capacity, sizeof capacity));
 }
 
+static hlo_status check_driver(const cuda_library *lib, const hlo_diag_sink *sink) {
+    int version = 0;
+    if (lib->cuDriverGetVersion(&version) || version >= FIRST_DRIVER) return HLO_OK;
+    return hlo_diag_refuse(sink, NULL, 0, 0,
+                           "the CUDA driver of this machine is of CUDA %d.%d, which is too old: "
+                           "%d.%d or later is needed",
+                           version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000,
+                           FIRST_DRIVER % 1000 / 10);
+}
+
 static hlo_status load_libraries(cuda_device *device, const hlo_diag_sink *sink) {
     cuda_library *lib = calloc(1, sizeof *lib);
     if (!lib) return HLO_OUT_OF_MEMORY;
-    hlo_status status = HLO_OK;
+    device->lib = lib;
+    hlo_status status = cuda_library_load(lib, CUDA_DRIVER, sink);
+    if (status == HLO_OK) status = check_driver(lib, sink);
     for (int id = 0; id < CUDA_LIBRARY_COUNT && status == HLO_OK; id++)
         status = cuda_library_load(lib, (cuda_library_id)id, sink);
-    device->lib = lib;
     return status;
 }
 
