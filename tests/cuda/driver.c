@@ -61,7 +61,7 @@ int cuDeviceGetName(char *name, int size, int device) {
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     ENTER("cuDeviceGetAttribute %d of %d", attribute, device);
     switch (attribute) {
-    case 16: *value = 4; break;       /* multiprocessors */
+    case 16: *value = 132; break;     /* multiprocessors */
     case 38: *value = 1 << 20; break; /* bytes of L2 */
     case 75: *value = standin_sm() / 10; break;
     case 76: *value = standin_sm() % 10; break;

@@ -87,6 +87,15 @@ inline float from_f8e4m3fn(unsigned char bits) {
 inline float from_f8e5m2(unsigned char bits) {
     return from_f16((unsigned short)(bits << 8));
 }
+// The NaN has no sign, whichever operand's it is.
+inline float ptx_maximum(float x, float y) {
+    if (x != x || y != y) return NAN;
+    return x > y || (x == y && !std::signbit(x)) ? x : y;
+}
+inline float ptx_minimum(float x, float y) {
+    if (x != x || y != y) return NAN;
+    return x < y || (x == y && std::signbit(x)) ? x : y;
+}
 // Up to two steps off, as the hardware's is by one.
 inline float ptx_reciprocal(float x) {
     float y = 1 / x;

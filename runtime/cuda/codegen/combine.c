@@ -49,6 +49,19 @@ void reduce_combine(emit *e, const reducing *r, const char *const *a, const char
     emit_region(e, r->region, in, out);
 }
 
+/* Declares a variable for each column of a thread, and returns its text. */
+static const char *declare_each(reduction *s, const char *storage, const char *type,
+                                const char *prefix, const char *dims) {
+    emit *e = s->e;
+    const char *name = emit_name(e, prefix);
+    if (s->each == 1) {
+        emit_text(e, "%s%s %s%s;", storage, type, name, dims);
+        return name;
+    }
+    emit_text(e, "%s%s %s[%d]%s;", storage, type, name, s->each, dims);
+    return hlo_arena_format(e->arena, "%s[u]", name);
+}
+
 /* Declares a thread's accumulators: the identity if there is one, else the initial value, which HLO
  * allows to be combined any number of times. */
 void reduce_declare(reduction *s, reducing *r) {
@@ -60,8 +73,10 @@ void reduce_declare(reduction *s, reducing *r) {
             r->simple != HLO_OP_INVALID
                 ? reduce_identity(r->simple, hlo_instr_operand(r->instr, 0)->shape->type)
                 : emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + i));
-        r->acc[i] = emit_name(e, "a");
-        emit_text(e, "%s %s = %s;", reduce_compute(r, i), r->acc[i], start);
+        r->acc[i] = declare_each(s, "", reduce_compute(r, i), "a", "");
+        reduce_open_columns(s);
+        emit_text(e, "%s = %s;", r->acc[i], start);
+        reduce_close_columns(s);
     }
 }
 
@@ -71,48 +86,55 @@ void reduce_accumulate(reduction *s, const reducing *r, const char *const *x) {
     for (uint32_t i = 0; i < r->arrays; i++) emit_text(s->e, "%s = %s;", r->acc[i], sum[i]);
 }
 
+/* Combines the accumulators of a thread, in shared memory, with those of another one. */
+static void combine_threads(reduction *s, const reducing *r, const char *other) {
+    emit *e = s->e;
+    const char **a = hlo_arena_array(e->arena, r->arrays, sizeof *a);
+    const char **b = hlo_arena_array(e->arena, r->arrays, sizeof *b);
+    const char **out = hlo_arena_array(e->arena, r->arrays, sizeof *out);
+    for (uint32_t j = 0; j < r->arrays; j++) {
+        a[j] = emit_value(e, "v", reduce_compute(r, j), "%s[threadIdx.x]", r->total[j]);
+        b[j] = emit_value(e, "v", reduce_compute(r, j), "%s[%s]", r->total[j], other);
+    }
+    reduce_combine(e, r, a, b, out);
+    for (uint32_t j = 0; j < r->arrays; j++)
+        emit_text(e, "%s[threadIdx.x] = %s;", r->total[j], out[j]);
+}
+
 void reduce_gather_lanes(reduction *s, uint32_t phase) {
     emit *e = s->e;
     const char *step = emit_name(e, "i"), *other = emit_name(e, "i");
     bool any = false;
     for (uint32_t i = 0; i < s->count; i++) any |= s->reduces[i].phase == phase;
-    if (any && s->lanes > 1) {
-        for (uint32_t i = 0; i < s->count; i++) {
-            reducing *r = &s->reduces[i];
-            if (r->phase != phase) continue;
-            for (uint32_t a = 0; a < r->arrays; a++) {
-                r->total[a] = emit_name(e, "s");
-                emit_text(e, "__shared__ %s %s[%d];", reduce_compute(r, a), r->total[a],
-                          CUDA_BLOCK);
-                emit_text(e, "%s[threadIdx.x] = %s;", r->total[a], r->acc[a]);
-            }
+    if (!any || s->lanes == 1) return;
+    for (uint32_t i = 0; i < s->count; i++) {
+        reducing *r = &s->reduces[i];
+        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++) {
+            r->total[a] = declare_each(s, "__shared__ ", reduce_compute(r, a), "s",
+                                       hlo_arena_format(e->arena, "[%d]", CUDA_BLOCK));
+            reduce_open_columns(s);
+            emit_text(e, "%s[threadIdx.x] = %s;", r->total[a], r->acc[a]);
+            reduce_close_columns(s);
         }
-        emit_text(e, "__syncthreads();");
-        emit_open(e, "for (int %s = %d; %s > 0; %s /= 2) {", step, s->lanes / 2, step, step);
-        emit_open(e, "if (%s < %s) {", s->lane, step);
-        emit_text(e, "const int %s = threadIdx.x + %s * %d;", other, step, s->row ? 1 : s->rows);
-        for (uint32_t i = 0; i < s->count; i++) {
-            reducing *r = &s->reduces[i];
-            if (r->phase != phase) continue;
-            const char **a = hlo_arena_array(e->arena, r->arrays, sizeof *a);
-            const char **b = hlo_arena_array(e->arena, r->arrays, sizeof *b);
-            const char **out = hlo_arena_array(e->arena, r->arrays, sizeof *out);
-            for (uint32_t j = 0; j < r->arrays; j++) {
-                a[j] = emit_value(e, "v", reduce_compute(r, j), "%s[threadIdx.x]", r->total[j]);
-                b[j] = emit_value(e, "v", reduce_compute(r, j), "%s[%s]", r->total[j], other);
-            }
-            reduce_combine(e, r, a, b, out);
-            for (uint32_t j = 0; j < r->arrays; j++)
-                emit_text(e, "%s[threadIdx.x] = %s;", r->total[j], out[j]);
-        }
-        emit_close(e);
-        emit_text(e, "__syncthreads();");
-        emit_close(e);
     }
+    emit_text(e, "__syncthreads();");
+    emit_open(e, "for (int %s = %d; %s > 0; %s /= 2) {", step, s->lanes / 2, step, step);
+    emit_open(e, "if (%s < %s) {", s->lane, step);
+    emit_text(e, "const int %s = threadIdx.x + %s * %d;", other, step, s->row ? 1 : s->rows);
+    reduce_open_columns(s);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->reduces[i].phase == phase) combine_threads(s, &s->reduces[i], other);
+    reduce_close_columns(s);
+    emit_close(e);
+    emit_text(e, "__syncthreads();");
+    emit_close(e);
+}
+
+void reduce_total(reduction *s, uint32_t phase) {
     for (uint32_t i = 0; i < s->count; i++) {
         reducing *r = &s->reduces[i];
         for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
-            r->total[a] = s->lanes > 1 ? emit_value(e, "v", reduce_compute(r, a), "%s[%s]",
+            r->total[a] = s->lanes > 1 ? emit_value(s->e, "v", reduce_compute(r, a), "%s[%s]",
                                                     r->total[a], s->row_at)
                                        : r->acc[a];
     }

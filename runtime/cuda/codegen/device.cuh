@@ -40,6 +40,18 @@ static inline float from_f8e5m2(unsigned char bits) {
     return from_f16((unsigned short)((unsigned)bits << 8));
 }
 
+/* The larger and the smaller of two floats: a NaN if one is, and -0 is less than 0. */
+static inline float ptx_maximum(float x, float y) {
+    float z;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+    return z;
+}
+static inline float ptx_minimum(float x, float y) {
+    float z;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+    return z;
+}
+
 /* Returns 1/x, one step off at most. */
 static inline float ptx_reciprocal(float x) {
     float y;

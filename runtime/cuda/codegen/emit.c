@@ -350,14 +350,21 @@ static const char *pack_name(emit *e, const char *pointer, const char *cell, con
     for (uint32_t i = 0; i < e->pack_count; i++)
         if (strcmp(e->packs[i].address, whole) == 0) return e->packs[i].name;
     hlo_arena_grow(e->arena, &e->packs, e->pack_count, &e->pack_capacity, sizeof *e->packs);
-    const char *name = emit_name(e, "w");
-    e->packs[e->pack_count].name = name;
+    const char *name = emit_name(e, "w"), *used = name;
+    const char *type = hlo_arena_format(e->arena, "pack<%s, %d>", cell, e->width), *line;
+    if (e->repeat) {
+        used = hlo_arena_format(e->arena, "%s[%s]", name, e->repeat);
+        add_line(e, &e->declared, name,
+                 hlo_arena_format(e->arena, "%s %s[%d];", type, name, e->repeat_count));
+        line = hlo_arena_format(e->arena, "%s = *(const %s *)(%s);", used, type, whole);
+    } else {
+        line =
+            hlo_arena_format(e->arena, "const %s %s = *(const %s *)(%s);", type, name, type, whole);
+    }
+    add_line(e, &e->before, name, line);
+    e->packs[e->pack_count].name = used;
     e->packs[e->pack_count++].address = whole;
-    const char *type = hlo_arena_format(e->arena, "pack<%s, %d>", cell, e->width);
-    add_line(
-        e, &e->before, name,
-        hlo_arena_format(e->arena, "const %s %s = *(const %s *)(%s);", type, name, type, whole));
-    return name;
+    return used;
 }
 
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell) {
@@ -394,12 +401,44 @@ void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, boo
 
 /* -------------------------------------------------------------------------- a thread's elements */
 
+enum { EARLY = 16 }; /* packs that are loaded early at most: registers */
+
+void emit_open_repeat(emit *e, const char *name, int count) {
+    e->repeat = name;
+    e->repeat_count = count;
+    e->repeat_from = e->out->count;
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int %s = 0; %s < %d; %s++) {", name, name, count, name);
+}
+
+/* Moves the first loads of the unrolled loop, and what their addresses are computed of, to a loop
+ * in front of it. */
+static void load_early(emit *e) {
+    emit_lines *out = e->out, loop = {0}, rest = {0};
+    for (uint32_t i = e->repeat_from; i < out->count; i++)
+        add_line(e, &loop, out->v[i].target, out->v[i].text);
+    out->count = e->repeat_from;
+    append(e, out, &e->declared);
+    append(e, out, &loop);
+    int loads = 0;
+    for (uint32_t i = 0; i < e->before.count; i++) {
+        const emit_line *line = &e->before.v[i];
+        const bool early = line->target && (loads + 1) * e->repeat_count <= EARLY;
+        loads += early;
+        add_line(e, early ? out : &rest, line->target, line->text);
+    }
+    add_line(e, out, NULL, "}");
+    append(e, out, &loop);
+    e->before = rest;
+    e->repeat = NULL;
+}
+
 void emit_elements_begin(emit *e, emit_lines *inner) {
     *inner = (emit_lines){0};
     e->inner = inner;
     e->around = e->out;
     e->out = inner;
-    e->before = e->after = (emit_lines){0};
+    e->before = e->after = e->declared = (emit_lines){0};
     e->pack_count = 0;
     if (e->width > 1) emit_open(e, "for (int u = 0; u < %d; u++) {", e->width);
     e->pack_depth = e->open_count;
@@ -408,6 +447,7 @@ void emit_elements_begin(emit *e, emit_lines *inner) {
 void emit_elements_end(emit *e) {
     if (e->width > 1) emit_close(e);
     e->out = e->around;
+    if (e->repeat) load_early(e);
     append(e, e->out, &e->before);
     if (e->width > 1) emit_text(e, "#pragma unroll");
     append(e, e->out, e->inner);
@@ -423,8 +463,8 @@ void emit_store(emit *e, uint32_t result, const emit_index *index, const char *c
         return;
     }
     const char *address = emit_dot(e, index, view->strides);
-    if (e->width == 1 || e->open_count != e->pack_depth || !e->linear ||
-        strcmp(address, e->linear) != 0) {
+    const char *packed = pack_address(e, index, view, address);
+    if (!packed) {
         emit_text(e, "%s[%s] = %s;", pointer, address, cell);
         return;
     }
@@ -433,7 +473,7 @@ void emit_store(emit *e, uint32_t result, const emit_index *index, const char *c
     add_line(e, &e->before, NULL, hlo_arena_format(e->arena, "%s %s;", type, name));
     emit_text(e, "%s.v[u] = %s;", name, cell);
     add_line(e, &e->after, NULL,
-             hlo_arena_format(e->arena, "*(%s *)(%s + %s) = %s;", type, pointer, e->base, name));
+             hlo_arena_format(e->arena, "*(%s *)(%s + (%s)) = %s;", type, pointer, packed, name));
 }
 
 bool emit_is_wide(hlo_type type) {

@@ -66,7 +66,8 @@ typedef struct emit {
     const char *offset;         /* "int" or "int64": the type of indices */
     emit_lines *out;            /* where lines go */
     emit_lines *around, *inner; /* around the loop over a thread's elements, and inside it */
-    emit_lines before, after;   /* loads and stores around the loop over a thread's elements */
+    emit_lines before, after;   /* loads and stores around the loop over a thread's elements, */
+    emit_lines declared;        /* and variables of loads in front of the loop around that one */
     uint32_t next_name;
 
     uint32_t scope, next_scope; /* the innermost open scope; numbers are not reused */
@@ -96,6 +97,12 @@ typedef struct emit {
     } * packs;
     uint32_t pack_count, pack_capacity;
     uint32_t pack_depth; /* scope in which every element runs */
+    /* The unrolled loop around that one: its variable, NULL if there is none; how often it runs;
+     * and its first line in `out`. What it loads first is loaded for all of it before anything
+     * else. */
+    const char *repeat;
+    int repeat_count;
+    uint32_t repeat_from;
 
     /* In a tile (tile.c), by result leaf: the packs that collect its cells across the thread's
      * rows; NULL, or an element NULL: none. */
@@ -167,6 +174,9 @@ uint32_t emit_leaf(const emit *e, const hlo_instr *instr);
 
 /* Stores a cell to a result. */
 void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell);
+/* Opens an unrolled loop around the code for each of a thread's elements: `name` counts to `count`.
+ * emit_close() closes it. */
+void emit_open_repeat(emit *e, const char *name, int count);
 /* Begin and end the code for each of a thread's elements. */
 void emit_elements_begin(emit *e, emit_lines *inner);
 void emit_elements_end(emit *e);
@@ -258,6 +268,7 @@ int64_t emit_blocks(const emit *e, int64_t count);
 /* Returns the index of a thread's elements, inside the loop over them, in which lines are written
  * then. */
 const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *inner);
+void emit_loop_end(emit *e, const emit_space *space);
 /* Writes an update in place; false, and nothing is written: the update is not in place. */
 bool emit_update(emit *e, cuda_code *code);
 void emit_reduce(emit *e, cuda_code *code);

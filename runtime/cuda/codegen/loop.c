@@ -21,7 +21,11 @@ emit_space emit_space_of(const hlo_view *view) {
     return s;
 }
 
-enum { FEW = 1 << 16 }; /* elements, up to which threads are scarcer than instructions */
+enum {
+    FEW = 1 << 16, /* elements, up to which threads are scarcer than instructions */
+    PARTS = 2,
+    MANY = 1 << 12 /* blocks */
+};
 
 int emit_width(const emit *e, const emit_space *space, int64_t side) {
     int widest = 1;
@@ -89,14 +93,29 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
 
 /* ----------------------------------------------------------------------------------------- loop */
 
+/* Returns the number of places in which a thread has elements, a block apart: several, whose loads
+ * it begins together, where there are enough of them and none is left over. */
+static int loop_parts(const emit *e, int64_t count) {
+    const int64_t each = (int64_t)CUDA_BLOCK * e->width;
+    return count % (PARTS * each) == 0 && count / each >= MANY ? PARTS : 1;
+}
+
 /* Returns the index of each of the thread's elements inside the loop over them. */
 const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *inner) {
     const char *at[HLO_EVAL_MAX_RANK], *minor_base = NULL;
     uint32_t minor = 0;
+    const int64_t each = (int64_t)CUDA_BLOCK * e->width;
+    const int parts = loop_parts(e, space->count);
     e->base = e->linear = emit_name(e, "i");
-    emit_text(e, "const %s %s = (%s)blockIdx.x * %d + (%s)threadIdx.x * %d;", e->offset, e->base,
-              e->offset, CUDA_BLOCK * e->width, e->offset, e->width);
-    emit_text(e, "if (%s >= %lld) return;", e->base, (long long)space->count);
+    if (parts > 1) {
+        emit_open_repeat(e, "p", parts);
+        emit_text(e, "const %s %s = ((%s)blockIdx.x * %d + p) * %lld + (%s)threadIdx.x * %d;",
+                  e->offset, e->base, e->offset, parts, (long long)each, e->offset, e->width);
+    } else {
+        emit_text(e, "const %s %s = (%s)blockIdx.x * %lld + (%s)threadIdx.x * %d;", e->offset,
+                  e->base, e->offset, (long long)each, e->offset, e->width);
+        emit_text(e, "if (%s >= %lld) return;", e->base, (long long)space->count);
+    }
     e->minor = NULL;
     for (uint32_t i = space->rank; i-- > 0;)
         if (space->dims[space->order[i]] > 1) minor = space->order[i];
@@ -121,6 +140,11 @@ const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *
     return emit_index_new(e, space->rank, space->dims, at, e->linear, space->strides);
 }
 
+void emit_loop_end(emit *e, const emit_space *space) {
+    emit_elements_end(e);
+    if (loop_parts(e, space->count) > 1) emit_close(e);
+}
+
 void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch) {
     cuda_launch *launches =
         hlo_arena_array(e->arena, code->launch_count + 1, sizeof *code->launches);
@@ -130,7 +154,7 @@ void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch) {
 }
 
 int64_t emit_blocks(const emit *e, int64_t count) {
-    int64_t each = (int64_t)CUDA_BLOCK * e->width;
+    int64_t each = (int64_t)CUDA_BLOCK * e->width * loop_parts(e, count);
     return (count + each - 1) / each;
 }
 
@@ -189,7 +213,7 @@ void emit_loop(emit *e, cuda_code *code) {
     e->width = emit_width(e, &space, space.count);
     const emit_index *index = emit_loop_index(e, &space, &inner);
     store_results(e, index);
-    emit_elements_end(e);
+    emit_loop_end(e, &space);
     emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
 }
 
@@ -243,7 +267,7 @@ bool emit_update(emit *e, cuda_code *code) {
                     : emit_offset(e, "%s + %s", start[d], index->at[d]);
     const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
     emit_store(e, 0, to, emit_pull(e, update, index, true));
-    emit_elements_end(e);
+    emit_loop_end(e, &dense);
     if (e->uses[0][code->overwrites]) code->overwrites = -1;
     emit_add_launch(e, code,
                     emit_launch(e, "update", &lines, emit_blocks(e, space.count), 0, NULL));

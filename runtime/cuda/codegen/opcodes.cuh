@@ -169,6 +169,12 @@ template <typename T> static inline T op_maximum(T x, T y) {
 template <typename T> static inline T op_minimum(T x, T y) {
     return x < y || x != x || (x == y && is_minus(x)) ? x : y;
 }
+static inline float op_maximum(float x, float y) {
+    return ptx_maximum(x, y);
+}
+static inline float op_minimum(float x, float y) {
+    return ptx_minimum(x, y);
+}
 
 #define MATH2(name, function)                                                                      \
     static inline float op_##name(float x, float y) {                                              \

@@ -15,7 +15,10 @@ enum {
     LONG = 1 << 14,  /* elements of a row, up to which one block has all of it */
     CHUNK = 1 << 12, /* the least elements of a chunk in a row, */
     TALL = 64,       /* and in a column */
-    BLOCKS = 528     /* blocks that fill a device */
+    BLOCKS = 4,      /* blocks that fill a multiprocessor */
+    PAIRED = 2,      /* steps whose loads are begun together, */
+    MANY_PAIRS = 4,  /* and pairs of them, from which on blocks have whole ones */
+    ACROSS = 32,     /* threads along the columns of a block */
 };
 
 /* -------------------------------------------------------------------------------------- results */
@@ -27,6 +30,7 @@ static void know(emit *e, const hlo_instr *instr, const char *name) {
 /* Computes the value of each reduce of a phase: with its initial value, rounded. */
 static void finish(reduction *s, uint32_t phase) {
     emit *e = s->e;
+    reduce_total(s, phase);
     for (uint32_t i = 0; i < s->count; i++) {
         reducing *r = &s->reduces[i];
         if (r->phase != phase) continue;
@@ -95,6 +99,7 @@ static uint32_t level_of(const reduction *s, const hlo_instr *instr) {
  * written then. `step`: position of the first of them in the row. */
 static const emit_index *element_index(reduction *s, const char *step, emit_lines *inner) {
     emit *e = s->e;
+    if (s->each > 1) return reduce_columns_index(s, step, inner);
     int64_t row_major[HLO_EVAL_MAX_RANK];
     const char *at[HLO_EVAL_MAX_RANK], *minor_base = NULL;
     uint32_t minor = 0;
@@ -134,15 +139,37 @@ static const emit_index *element_index(reduction *s, const char *step, emit_line
     return emit_index_new(e, s->shape->rank, s->shape->dims, at, e->linear, row_major);
 }
 
+/* Returns the number of blocks that fill the device. */
+static int64_t full_blocks(const reduction *s) {
+    return (int64_t)BLOCKS * s->e->device->processors;
+}
+
+/* Returns the contiguous elements of a row that a thread has at once. */
+static int along(const reduction *s) {
+    return s->each > 1 ? 1 : s->e->width;
+}
+
+/* Opens the loop over a thread's elements of the row, and returns the position of the first of
+ * those that it has at once. Where steps come in pairs, a second loop, over these, is open as well.
+ */
+static const char *open_steps(reduction *s) {
+    emit *e = s->e;
+    const int64_t stride = (int64_t)s->lanes * along(s);
+    const char *step = emit_name(e, "i");
+    emit_open(e, "for (%s %s = %s; %s < %s; %s += %lld) {", e->offset, step, s->part, step, s->end,
+              step, (long long)(stride * s->paired));
+    if (s->paired == 1) return step;
+    emit_open_repeat(e, "j", s->paired);
+    return emit_offset(e, "%s + j * %lld", step, (long long)stride);
+}
+
 /* Writes the loop of one phase over the elements of a row. */
 static void run_phase(reduction *s, uint32_t phase) {
     emit *e = s->e;
     const hlo_group *group = &e->job->group;
     for (uint32_t i = 0; i < s->count; i++)
         if (s->reduces[i].phase == phase) reduce_declare(s, &s->reduces[i]);
-    const char *step = emit_name(e, "i");
-    emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, s->part, step, s->end,
-              step, s->lanes * e->width);
+    const char *step = open_steps(s);
     emit_lines inner;
     const emit_index *index = s->tile.width ? emit_tile_begin(e, &s->space, &s->tile, step, &inner)
                                             : element_index(s, step, &inner);
@@ -168,6 +195,7 @@ static void run_phase(reduction *s, uint32_t phase) {
         emit_tile_end(e, &s->space, &s->tile);
     else
         emit_elements_end(e);
+    if (s->paired > 1) emit_close(e);
     emit_close(e);
 }
 
@@ -180,9 +208,12 @@ static void divide(reduction *s, int64_t count, int width) {
     int most = CUDA_BLOCK, lanes = 1;
     if (!s->row) {
         int across = 1;
-        while (across < 32 && across < s->kept) across *= 2;
+        while (across < ACROSS && across < s->kept / s->each) across *= 2;
         most = CUDA_BLOCK / across;
     }
+    /* Rows are enough for the device, and a thread begins several loads. */
+    if (s->row && s->kept * parts / (PAIRED * CUDA_BLOCK) >= full_blocks(s))
+        parts = (parts + PAIRED - 1) / PAIRED;
     while (lanes < most && lanes < parts) lanes *= 2;
     s->lanes = lanes;
     s->rows = CUDA_BLOCK / lanes;
@@ -204,6 +235,7 @@ static void begin_kernel(reduction *s, int64_t chunks, int64_t chunk, int64_t co
         which = emit_offset(e, "blockIdx.x %% %lld", (long long)chunks);
     }
     s->k = s->kept == 1 ? "0" : emit_offset(e, "(%s)%s * %d + %s", e->offset, block, s->rows, mine);
+    if (s->each > 1) s->k = emit_offset(e, "%s * %d", s->k, s->each);
     s->begin = chunks > 1 ? emit_offset(e, "%s * %lld", which, (long long)chunk) : "0";
     s->end = hlo_arena_format(e->arena, "%lld", (long long)count);
     if (chunks > 1)
@@ -213,18 +245,19 @@ static void begin_kernel(reduction *s, int64_t chunks, int64_t chunk, int64_t co
     if (s->kept == 1 && s->rows > 1) {
         s->live = hlo_arena_format(e->arena, " && %s == 0", mine);
         s->end = emit_offset(e, "%s == 0 ? %s : 0", mine, s->end);
-    } else if (s->kept % s->rows != 0) {
+    } else if (s->kept % (s->rows * s->each) != 0) {
         s->live = hlo_arena_format(e->arena, " && %s < %lld", s->k, (long long)s->kept);
         s->end = emit_offset(e, "%s < %lld ? %s : 0", s->k, (long long)s->kept, s->end);
     }
     s->part =
-        emit_offset(e, e->width > 1 ? "%s + %s * %d" : "%s + %s", s->begin, s->lane, e->width);
+        emit_offset(e, along(s) > 1 ? "%s + %s * %d" : "%s + %s", s->begin, s->lane, along(s));
     for (uint32_t d = 0; d < s->shape->rank; d++) s->at[d] = "0";
     emit_split(e, s->k, s->shape->dims, s->kept_order, s->kept_count, s->at);
 }
 
 static int64_t row_blocks(const reduction *s) {
-    return (s->kept + s->rows - 1) / s->rows;
+    const int64_t rows = (int64_t)s->rows * s->each;
+    return (s->kept + rows - 1) / rows;
 }
 
 static const char *form_of(const reduction *s) {
@@ -250,6 +283,7 @@ static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
 static void write_partials(reduction *s) {
     emit *e = s->e;
     uint32_t t = 0;
+    reduce_total(s, 0);
     emit_open(e, "if (%s == 0%s) {", s->lane, s->live);
     const char *place = emit_offset(e, "%s * %lld + blockIdx.x %% %lld", s->k, (long long)s->chunks,
                                     (long long)s->chunks);
@@ -266,6 +300,7 @@ static void join_chunks(reduction *s, uint32_t scratch_count, const emit_scratch
     emit_restart(e, &lines);
     e->width = 1;
     s->row = true;
+    s->each = 1;
     divide(s, s->chunks, 1);
     begin_kernel(s, 1, s->chunks, s->chunks);
     for (uint32_t i = 0; i < s->count; i++) reduce_declare(s, &s->reduces[i]);
@@ -349,18 +384,18 @@ static void count_phases(reduction *s) {
     }
 }
 
-/* Returns the number of blocks that share a row. */
-static int64_t chunks_of(const reduction *s) {
-    int64_t blocks = s->row ? s->kept : (s->kept + 31) / 32;
+/* Returns the number of blocks that share a row, where `full` fill the device. */
+static int64_t chunks_of(const reduction *s, int64_t full) {
+    int64_t blocks = s->row ? s->kept : (s->kept / s->each + 31) / 32;
     int64_t most = s->row ? (s->reduced > LONG ? s->reduced / CHUNK : 1) : s->reduced / TALL;
-    int64_t chunks = blocks ? BLOCKS / blocks : 1;
+    int64_t chunks = blocks ? full / blocks : 1;
     return chunks < 1 || most < 1 ? 1 : chunks < most ? chunks : most;
 }
 
 bool cuda_reduce_is_chunked(const hlo_instr *reduce) {
-    reduction s = {0};
+    reduction s = {.each = 1, .paired = 1};
     find_rows(&s, reduce);
-    return chunks_of(&s) > 1;
+    return chunks_of(&s, (int64_t)BLOCKS * CUDA_PROCESSORS) > 1;
 }
 
 const char *cuda_reduce_refusal(const hlo_instr *instr) {
@@ -384,20 +419,18 @@ static bool has_tuple(const emit *e) {
 /* Chooses tiles or elements, and returns how many of them a row has. */
 static int64_t find_elements(reduction *s) {
     emit *e = s->e;
-    const hlo_view view = hlo_view_in_layout(e->arena, s->shape);
-    s->space = emit_space_of(&view);
     if (s->kept == 1 && s->phases == 1 && s->reduced > 1 && !has_tuple(e) &&
         emit_find_tile(e, &s->space, &s->tile)) {
-        s->chunks = s->chunks > 1 ? BLOCKS : 1;
+        s->chunks = s->chunks > 1 ? full_blocks(s) : 1;
         while (s->chunks > 1 && s->tile.count / s->chunks < CUDA_BLOCK) s->chunks /= 2;
         return s->tile.count;
     }
-    e->width = s->row && s->reduced ? emit_width(e, &s->space, s->reduced) : 1;
+    e->width = s->row && s->reduced ? emit_width(e, &s->space, s->reduced) : s->each;
     return s->reduced;
 }
 
 void emit_reduce(emit *e, cuda_code *code) {
-    reduction s = {.e = e, .code = code};
+    reduction s = {.e = e, .code = code, .each = 1, .paired = 1};
     find_reduces(&s);
     if (e->why) return;
     find_rows(&s, s.reduces[0].instr);
@@ -406,16 +439,24 @@ void emit_reduce(emit *e, cuda_code *code) {
     emit_lines lines = {0};
     emit_restart(e, &lines);
     e->offset = emit_offset_type(e, s.kept * s.reduced);
-    s.chunks = s.phases > 1 ? 1 : chunks_of(&s);
+    const hlo_view view = hlo_view_in_layout(e->arena, s.shape);
+    s.space = emit_space_of(&view);
+    s.each = reduce_find_columns(&s);
+    s.chunks = s.phases > 1 ? 1 : chunks_of(&s, full_blocks(&s));
     int64_t count = find_elements(&s);
-    int64_t granularity = (int64_t)e->width;
+    const int64_t pairs = (int64_t)along(&s) * PAIRED * (s.row ? CUDA_BLOCK : CUDA_BLOCK / ACROSS);
+    const int64_t granularity =
+        count % pairs == 0 && count / s.chunks >= MANY_PAIRS * pairs ? pairs : along(&s);
     s.chunk = ((count + s.chunks - 1) / s.chunks + granularity - 1) / granularity * granularity;
     if (count) s.chunks = (count + s.chunk - 1) / s.chunk;
-    divide(&s, s.chunk, e->width);
+    divide(&s, s.chunk, along(&s));
+    const int64_t pair = (int64_t)PAIRED * s.lanes * along(&s);
+    s.paired = !s.tile.width && s.chunk % pair == 0 && count % pair == 0 ? PAIRED : 1;
     begin_kernel(&s, s.chunks, s.chunk, count);
     for (uint32_t phase = 0; phase < s.phases; phase++) {
         run_phase(&s, phase);
         reduce_gather_lanes(&s, phase);
+        if (s.each > 1) reduce_enter_column(&s);
         if (s.chunks == 1) finish(&s, phase);
     }
     uint32_t scratch_count = 0;
@@ -427,6 +468,7 @@ void emit_reduce(emit *e, cuda_code *code) {
     } else {
         write_rows(&s);
     }
+    reduce_close_columns(&s);
     emit_add_launch(e, code, emit_launch(e, form_of(&s), &lines, blocks, scratch_count, scratch));
     if (s.chunks > 1) join_chunks(&s, scratch_count, scratch);
 }

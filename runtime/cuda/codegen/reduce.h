@@ -1,4 +1,4 @@
-/* Kernels that reduce: the state that reduce.c and combine.c share. */
+/* Kernels that reduce: the state that reduce.c, columns.c and combine.c share. */
 #ifndef HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H
 #define HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H
 
@@ -28,6 +28,8 @@ typedef struct reduction {
     emit_space space;
     emit_tile tile;  /* width 0: elements are visited in their order */
     int lanes, rows; /* of a block; lanes * rows = CUDA_BLOCK */
+    int paired;      /* steps of a thread that come together */
+    int each;        /* contiguous columns of a thread: it has accumulators for each, [u] */
     const char *at[HLO_EVAL_MAX_RANK];
     const char *lane, *k, *live, *row_at, *begin, *end, *part;
 } reduction;
@@ -50,5 +52,18 @@ void reduce_declare(reduction *s, reducing *r);
 void reduce_accumulate(reduction *s, const reducing *r, const char *const *x);
 /* Combines the accumulators of a row's lanes: the upper half into the lower, until one is left. */
 void reduce_gather_lanes(reduction *s, uint32_t phase);
+/* Sets the totals of a phase to what the lanes have been combined to. */
+void reduce_total(reduction *s, uint32_t phase);
+/* columns.c: returns how many columns a thread has: none is shared by its neighbours in memory, and
+ * there is shared memory for their accumulators. */
+int reduce_find_columns(const reduction *s);
+/* Returns the index of an element of each column, and opens the loop over them, in which lines are
+ * written then. `step`: position in the column. */
+const emit_index *reduce_columns_index(reduction *s, const char *step, emit_lines *inner);
+/* Opens a loop over a thread's columns, u, if it has several; and closes it. */
+void reduce_open_columns(reduction *s);
+void reduce_close_columns(reduction *s);
+/* Opens the loop over a thread's columns in which their results are written. */
+void reduce_enter_column(reduction *s);
 
 #endif

@@ -149,7 +149,7 @@ void emit_scatter(emit *e, cuda_code *code) {
         }
     apply(&s);
     while (loops-- > 0) emit_close(e);
-    emit_elements_end(e);
+    emit_loop_end(e, &space);
     for (uint32_t a = 0; a < s.arrays; a++)
         if (e->uses[0][emit_leaf(e, hlo_instr_operand(s.instr, a))]) code->overwrites = -1;
     emit_add_launch(e, code,
@@ -195,6 +195,6 @@ void emit_sort(emit *e, cuda_code *code) {
     const emit_index *to = emit_index_new(e, index->rank, shape->dims, at, NULL, NULL);
     for (uint32_t a = 0; a < arrays; a++)
         emit_store(e, a, to, emit_pull(e, hlo_instr_operand(instr, a), index, true));
-    emit_elements_end(e);
+    emit_loop_end(e, &space);
     emit_add_launch(e, code, emit_launch(e, "sort", &lines, emit_blocks(e, space.count), 0, NULL));
 }

@@ -95,8 +95,7 @@ const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *t
         emit_text(e, "pack<%s, %d> %s[%d];", cuda_types[e->job->results[i].type].cell, tile->width,
                   e->turned[i], tile->width);
     }
-    emit_text(e, "#pragma unroll");
-    emit_open(e, "for (int r = 0; r < %d; r++) {", tile->width);
+    emit_open_repeat(e, "r", tile->width);
     const char *at[HLO_EVAL_MAX_RANK];
     memcpy(at, tile->at, space->rank * sizeof *at);
     at[tile->row] = emit_value(e, "i", e->offset, "%s + r", tile->row_base);

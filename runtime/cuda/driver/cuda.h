@@ -13,11 +13,14 @@ typedef struct cuda_library cuda_library; /* library.h */
 typedef struct cuda_program cuda_program; /* kernel.h */
 typedef struct cuda_branching cuda_branching;
 
+enum { CUDA_PROCESSORS = 132 }; /* of an H100 SXM */
+
 /* A device, or the description of one. */
 typedef struct cuda_device {
     const cuda_library *lib; /* NULL: plans are made to be printed; nothing is allocated,
                                 compiled or run */
     int sm;                  /* compute capability * 10 */
+    int processors;          /* multiprocessors; without a device CUDA_PROCESSORS */
     int target;              /* row of target.def used for it: the nearest below */
     int cublaslt;            /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
     char name[128];          /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */

@@ -9,6 +9,7 @@
 
 /* Numbers of cuda.h (CUDA 13.0). */
 enum {
+    ATTRIBUTE_PROCESSORS = 16,
     ATTRIBUTE_L2_SIZE = 38,
     ATTRIBUTE_MAJOR = 75,
     ATTRIBUTE_MINOR = 76,
@@ -106,6 +107,9 @@ static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sin
     if (!result) result = lib->cuDeviceGetAttribute(&major, ATTRIBUTE_MAJOR, device->ordinal);
     if (!result) result = lib->cuDeviceGetAttribute(&minor, ATTRIBUTE_MINOR, device->ordinal);
     if (!result) result = lib->cuDeviceGetAttribute(&l2, ATTRIBUTE_L2_SIZE, device->ordinal);
+    if (!result)
+        result =
+            lib->cuDeviceGetAttribute(&device->processors, ATTRIBUTE_PROCESSORS, device->ordinal);
     if (result) return refuse(device, sink, "the CUDA device does not answer", result);
     device->sm = major * 10 + minor;
     device->l2_size = (size_t)l2;
@@ -196,6 +200,7 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     hlo_status status = HLO_OK;
     if (options->describe) {
         device->sm = options->describe;
+        device->processors = CUDA_PROCESSORS;
         device->cublaslt = options->cuda * 100;
         snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
     } else {

@@ -134,7 +134,7 @@ typedef struct checked {
 
 /* The code of a module's jobs, its kernels added to the program. */
 static checked generate(const hlo_module *m, cuda_program *program, hlo_arena *arena) {
-    const cuda_device device = {.sm = 90};
+    const cuda_device device = {.sm = 90, .processors = CUDA_PROCESSORS};
     checked c = {.module = m, .jobs = jobs_of_module(m, &device, arena)};
     c.codes = hlo_arena_array(arena, c.jobs.count + 1, sizeof *c.codes);
     for (uint32_t i = 0; i < c.jobs.count; i++) {

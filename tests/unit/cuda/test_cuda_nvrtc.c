@@ -34,7 +34,7 @@ static void add_kernels(const hlo_module *m, cuda_program *program) {
     jmp_buf recover;
     if (setjmp(recover)) fail_msg("no memory");
     hlo_arena_set_recover(arena, &recover);
-    const cuda_device device = {.sm = 90};
+    const cuda_device device = {.sm = 90, .processors = CUDA_PROCESSORS};
     jobs all = jobs_of_module(m, &device, arena);
     for (uint32_t i = 0; i < all.count; i++) {
         const char *why = NULL;
