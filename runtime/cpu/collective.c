@@ -241,8 +241,11 @@ const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr
     if (is_boundary(instr)) return boundary_refusal(seat, instr, arena);
     if (hlo_instr_attr(instr, HLO_ATTR_SLICE_SIZE_LISTS))
         return "sends slices in place, which the cpu backend does not run";
-    if (hlo_instr_int(instr, HLO_ATTR_HAS_DYNAMIC_ROOT, 0))
-        return "has a dynamic root, which the cpu backend does not run";
+    if (cpu_has_dynamic_root(instr)) {
+        const hlo_shape *roots = hlo_instr_operand(instr, instr->operand_count - 1)->shape;
+        if (roots->rank > 1 || hlo_shape_count(roots) < instr->operand_count - 1)
+            return "has no list of a root for each operand";
+    }
     const hlo_ints *members = find_members(seat, instr, arena, &why);
     if (!members) return why;
     if (is_permute(instr)) return find_sources(seat, instr, arena, &why) ? NULL : why;
@@ -272,8 +275,8 @@ void cpu_collective_prepare(const cpu_device *cpu, hlo_job *job, hlo_arena *aren
 hlo_status cpu_collective_execute(const cpu_device *cpu, const hlo_job *job, const char **why) {
     const cpu_gathering *g = job->state;
     if (g->members)
-        return hlo_world_meet(&cpu->seat, job->instr, g->members, (void *)(uintptr_t)job,
-                              cpu_exchange, why);
+        return hlo_world_meet(&cpu->seat, (void *)(uintptr_t)(job->instr->id + 1), g->members,
+                              (void *)(uintptr_t)job, cpu_exchange, why);
     if (g->tilings) {
         cpu_take_parts(cpu, job);
         return HLO_OK;

@@ -8,6 +8,10 @@
 /* True for instructions that these functions run: collectives and their starts, partition-id and
  * replica-id, and calls at the boundary of a manual region. */
 bool cpu_is_collective(const hlo_instr *instr);
+/* True if the last operand says which member of the group sends each other operand. */
+static inline bool cpu_has_dynamic_root(const hlo_instr *instr) {
+    return hlo_instr_int(instr, HLO_ATTR_HAS_DYNAMIC_ROOT, 0) != 0;
+}
 /* Returns why the device does not run a collective; NULL: it does. In the arena, or static. */
 const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr, hlo_arena *arena);
 /* Makes the job's state: whom the device meets. */

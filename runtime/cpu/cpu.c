@@ -61,15 +61,14 @@ static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena,
         return !*why;
     }
     if (is_matmul(instr)) return cpu_matmul_supports(instr, arena, why);
-    if (instr->op == HLO_OP_CUSTOM_CALL) {
-        const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-        *why = hlo_arena_format(arena, "of \"%s\" is not run by the cpu backend",
-                                target ? target : "");
-        return false;
-    }
     if (hlo_eval_supports(instr, &reason)) return true;
-    *why = reason ? hlo_arena_format(arena, "is not run by the cpu backend: %s", reason)
-                  : "is not run by the cpu backend";
+    const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+    if (target)
+        *why =
+            hlo_arena_format(arena, "of \"%s\" is not run by the cpu backend: %s", target, reason);
+    else
+        *why = reason ? hlo_arena_format(arena, "is not run by the cpu backend: %s", reason)
+                      : "is not run by the cpu backend";
     return false;
 }
 

@@ -72,6 +72,13 @@ static int64_t dim_of(const party *p) {
     return dims->count ? dims->v[0] : -1;
 }
 
+static int64_t integer_at(const hlo_view *view, int64_t index) {
+    int64_t value;
+    hlo_lane_load(view->type, (const char *)view->data + index * hlo_types[view->type].bytes, 0, 1,
+                  &value);
+    return value;
+}
+
 /* --------------------------------------------------------------------------------------- moving */
 
 static void gather(const party *p, uint32_t leaf) {
@@ -104,6 +111,27 @@ static void permute(const party *p, uint32_t leaf) {
             copy(p, sent(p, (uint32_t)g->sources->v[i], leaf), received(p, i, leaf));
 }
 
+/* Sends the first member's operand, or that of the member that the last operand names for it. */
+static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
+    int64_t root = 0;
+    const uint32_t last = p->instr->operand_count - 1;
+    for (uint32_t i = 0; i < p->count && cpu_has_dynamic_root(p->instr); i++) {
+        const int64_t named = integer_at(&p->jobs[i]->operands[last], leaf);
+        if (i && named != root) {
+            *why = "is told of different roots by the members of a group";
+            return HLO_INVALID_INPUT;
+        }
+        root = named;
+    }
+    if (root < 0 || root >= p->count) {
+        *why = "has a root that is no member of its group";
+        return HLO_INVALID_INPUT;
+    }
+    for (uint32_t i = 0; i < p->count; i++)
+        copy(p, sent(p, (uint32_t)root, leaf), received(p, i, leaf));
+    return HLO_OK;
+}
+
 /* Joins the members' tiles. Of equal tiles each member keeps its own. */
 static void join(const party *p, uint32_t leaf) {
     const cpu_gathering *g = p->jobs[0]->state;
@@ -126,13 +154,6 @@ void cpu_take_parts(const cpu_device *cpu, const hlo_job *job) {
         for (uint32_t i = 0; i < job->operand_count; i++)
             copy(&p, tile_of(sent(&p, 0, i), &g->tilings[i], own, &from), received(&p, 0, i));
     }
-}
-
-static int64_t integer_at(const hlo_view *view, int64_t index) {
-    int64_t value;
-    hlo_lane_load(view->type, (const char *)view->data + index * hlo_types[view->type].bytes, 0, 1,
-                  &value);
-    return value;
 }
 
 static bool inside(const hlo_view *view, int64_t at, int64_t size) {
@@ -253,9 +274,7 @@ static hlo_status exchange_leaf(const party *p, uint32_t leaf, const char **why)
     case HLO_OP_ALL_TO_ALL: transpose(p, leaf); break;
     case HLO_OP_COLLECTIVE_PERMUTE:
     case HLO_OP_COLLECTIVE_PERMUTE_START: permute(p, leaf); break;
-    case HLO_OP_COLLECTIVE_BROADCAST:
-        for (uint32_t i = 0; i < p->count; i++) copy(p, sent(p, 0, leaf), received(p, i, leaf));
-        break;
+    case HLO_OP_COLLECTIVE_BROADCAST: return broadcast(p, leaf, why);
     case HLO_OP_ALL_REDUCE:
     case HLO_OP_ALL_REDUCE_START: return p->sigmas ? HLO_OK : reduce(p, leaf, -1, why);
     default: return p->sigmas ? HLO_OK : reduce(p, leaf, dim_of(p), why);
@@ -270,8 +289,8 @@ static hlo_status exchange(const party *p, const char **why) {
         return HLO_OK;
     }
     hlo_status status = HLO_OK;
-    for (uint32_t i = 0; i < p->instr->operand_count && status == HLO_OK; i++)
-        status = exchange_leaf(p, i, why);
+    const uint32_t leaves = p->instr->operand_count - cpu_has_dynamic_root(p->instr);
+    for (uint32_t i = 0; i < leaves && status == HLO_OK; i++) status = exchange_leaf(p, i, why);
     return status;
 }
 

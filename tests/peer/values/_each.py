@@ -19,25 +19,21 @@ PAIRS = 'add subtract multiply maximum minimum'.split()
 BITS = 'and or xor'.split()
 SHIFTS = 'shift-left shift-right-arithmetic shift-right-logical'.split()
 OTHERS = 'all-gather all-reduce reduce-scatter all-to-all collective-permute partition-id replica-id'.split()
-STARTS = ('all-gather-start all-gather-done all-reduce-start all-reduce-done collective-permute-start '
-          'collective-permute-done async-start async-update async-done copy-start copy-done').split()
+STARTS = 'async-start async-update async-done copy-start copy-done'.split()
 HOST = 'send send-done recv recv-done infeed outfeed'.split()
 # Why an opcode has no maker.
 ELSEWHERE = {
     **{o: 'test_collectives.py compares over several devices' for o in OTHERS},
-    **{o: 'XLA\'s CPU takes none; testdata/run/devices.hlo has the same as the synchronous one' for o in STARTS},
+    **{o: 'XLA\'s CPU takes none; testdata/run/async.hlo has their values' for o in STARTS},
     **{o: 'another program is at the other end; refused' for o in HOST},
     **{o: 'test_opcodes.py, numpys()' for o in NUMPYS},
     'collective-broadcast': 'XLA\'s CPU takes none; testdata/run/devices.hlo has its values',
     'ragged-all-to-all': 'XLA\'s CPU takes none; testdata/run/devices-ragged.hlo has its values',
-    'custom-call': 'a name, not an operation; those that are run have tests of their own',
     'mulhi': 'test_opcodes.py, mulhi()',
-    'domain': 'XLA removes it before it compiles',
     'bitcast': 'XLA makes them by itself: *.xla.hlo of testdata/models have them',
-    'fusion': 'a call, which XLA makes by itself: the modules of testdata/models have it',
     'ragged-dot': 'test_ragged.py',
     'scaled-dot': 'test_block_scaled.py',
-    'scan': 'this XLA has none; refused',
+    'scan': 'this XLA has none; testdata/run/scan.hlo has its values',
     'rng': 'random; testdata/run/random.hlo has its moments',
     'rng-get-and-update-state': 'the state outlives a run of XLA; testdata/run/random.hlo has the first ones',
     'rng-bit-generator': 'test_opcodes.py, bits()', 'stochastic-convert': 'test_opcodes.py, stochastic()',
@@ -312,6 +308,40 @@ def topk(e, opcode):
           f'{e.cases.input(name, x)}), k={k}, largest=true')
 
 
+def topk_call(e, opcode):
+    """XLA's custom call, of f32 alone."""
+    dims = [*e.dims(0, 2), int(e.rng.integers(2, 9))]
+    k = int(e.rng.integers(1, dims[-1] + 1))
+    x = np.stack([e.rng.permutation(dims[-1]) for _ in range(int(np.prod(dims[:-1])))]).reshape(dims)
+    e.add(opcode, [shape_of('f32', [*dims[:-1], k]), shape_of('s32', [*dims[:-1], k])],
+          f'{e.cases.input("f32", x)}), custom_call_target="TopK"')
+
+
+def fusion(e, opcode):
+    name, dims = e.kind(REAL), e.dims()
+    key, shape = f'fused.{len(e.regions)}', shape_of(name, dims)
+    e.regions[key] = (f'%{key} {{\n  %p.{key} = {shape} parameter(0)\n  %q.{key} = {shape} parameter(1)\n'
+                      f'  ROOT %o.{key} = {shape} {e.kind(PAIRS)}(%p.{key}, %q.{key})\n}}\n\n')
+    e.add(opcode, shape, f'{e.whole(name, dims)}, {e.whole(name, dims)}), kind=kLoop, calls=%{key}')
+
+
+def domain(e, opcode):
+    e.same(opcode, REAL, end=', domain={kind="sharding", entry={maximal device=0}, exit={maximal device=0}}')
+
+
+def started(e, opcode):
+    """A collective's start and its end, on one device."""
+    kind = opcode.rsplit('-', 1)[0]
+    name, dims = e.kind(REAL), e.dims(1)
+    shape, x = shape_of(name, dims), e.whole(name, dims)
+    end = {'all-gather': ', dimensions={0}, replica_groups={{0}}', 'collective-permute': ', source_target_pairs={{0,0}}'}
+    if kind == 'all-reduce':
+        start = e.cases.note(shape, f'{kind}-start({x}), replica_groups={{{{0}}}}, to_apply={e.region(name, "add")}')
+    else:
+        start = e.cases.note(f'({shape}, {shape})', f'{kind}-start({x}){end[kind]}')
+    e.add(opcode, shape, None, instruction=f'{kind}-done({start})')
+
+
 def call(e, opcode):
     name = e.kind(REAL)
     e.add(opcode, f'{name}[]', f'{e.whole(name, [])}, {e.whole(name, [])}), to_apply={e.region(name, e.kind(PAIRS))}')
@@ -387,6 +417,8 @@ MAKERS = {
     'scatter': scatter, 'pad': pad, 'reverse': reverse, 'transpose': transpose, 'dot': dot, 'reduce': reduce,
     'reduce-window': reduce_window, 'sort': sort, 'map': map_, 'topk': topk, 'call': call,
     'conditional': conditional, 'while': while_, 'get-dimension-size': size,
+    'custom-call': topk_call, 'fusion': fusion, 'domain': domain,
+    **of(started, [f'{k}-{end}' for k in ('all-gather', 'all-reduce', 'collective-permute') for end in ('start', 'done')]),
     'set-dimension-size': _dynamic.of_size, 'dynamic-reshape': _dynamic.reshaped,
 }
 

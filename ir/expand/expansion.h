@@ -1,9 +1,9 @@
 /* Internals: the sizes of values, rules that find them, and the instructions that they are made of.
  */
-#ifndef HLO_IR_DYNAMIC_EXPANSION_H
-#define HLO_IR_DYNAMIC_EXPANSION_H
+#ifndef HLO_IR_EXPAND_EXPANSION_H
+#define HLO_IR_EXPAND_EXPANSION_H
 
-#include "ir/dynamic/dynamic.h"
+#include "ir/expand/expand.h"
 
 /* The sizes of an instruction's value. */
 typedef struct dynamic_value {
@@ -12,7 +12,7 @@ typedef struct dynamic_value {
                           NULL in the list: the dimension is static. NULL: all are */
 } dynamic_value;
 
-typedef struct dynamic_expansion {
+typedef struct expansion {
     hlo_module *module;
     const hlo_diag_sink *sink;
     dynamic_value *values; /* by instruction id */
@@ -20,14 +20,13 @@ typedef struct dynamic_expansion {
     const hlo_shape **results; /* by computation id: the shape that the text gives the root */
     hlo_instr *at;             /* the instruction that is expanded: new ones stand before it */
     bool failed;
-} dynamic_expansion;
+} expansion;
 
 /* value.c: emits an error at x->at, "`OPCODE` TEXT". Returns NULL. */
-void *dynamic_refuse(dynamic_expansion *x, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-dynamic_value *dynamic_value_of(dynamic_expansion *x, const hlo_instr *instr);
+void *expand_refuse(expansion *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+dynamic_value *dynamic_value_of(expansion *x, const hlo_instr *instr);
 /* Returns the size of a dimension of an array; NULL: it is static. */
-hlo_instr *dynamic_size(dynamic_expansion *x, const hlo_instr *array, int64_t dim);
+hlo_instr *dynamic_size(expansion *x, const hlo_instr *array, int64_t dim);
 /* Counts the dimensions of a shape's arrays. */
 uint32_t dynamic_dims(const hlo_shape *shape);
 /* Returns the bound of a shape. */
@@ -39,30 +38,32 @@ static inline bool dynamic_declares(const hlo_shape *shape, int64_t dim) {
 /* rules.c: finds the sizes of the value of x->at, in its shape's order, and changes its operands or
  * itself where padding would reach the result. Returns the instruction that has the value, x->at or
  * one made in its place; NULL: refused. */
-hlo_instr *dynamic_rule(dynamic_expansion *x, hlo_instr **sizes);
+hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes);
 /* rewrite.c, reshape.c: rules that replace x->at. */
-hlo_instr *dynamic_concatenate(dynamic_expansion *x, hlo_instr **sizes);
-hlo_instr *dynamic_reverse(dynamic_expansion *x, hlo_instr **sizes);
-hlo_instr *dynamic_sort(dynamic_expansion *x, hlo_instr **sizes);
-hlo_instr *dynamic_reshape(dynamic_expansion *x, hlo_instr **sizes);
+hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes);
+hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes);
+hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes);
+hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes);
 
 /* make.c: instructions before x->at, with its metadata and place in the text. */
-hlo_instr *dynamic_make(dynamic_expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
-                        hlo_instr *const *operands);
+hlo_instr *expand_make(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
+                       hlo_instr *const *operands);
 /* Makes an instruction in the place of x->at, with its name, attributes that do not change what it
  * computes, users and sizes. */
-hlo_instr *dynamic_replace(dynamic_expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
-                           hlo_instr *const *operands);
-hlo_instr *dynamic_number(dynamic_expansion *x, int64_t value); /* s32[] */
-hlo_instr *dynamic_zero(dynamic_expansion *x, hlo_type type);
-hlo_instr *dynamic_binary(dynamic_expansion *x, hlo_op op, hlo_instr *a, hlo_instr *b);
-hlo_instr *dynamic_compare(dynamic_expansion *x, const char *direction, hlo_instr *a, hlo_instr *b);
-hlo_instr *dynamic_splat(dynamic_expansion *x, hlo_instr *scalar, const hlo_shape *like);
+hlo_instr *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
+                          hlo_instr *const *operands);
+/* Moves a computation that was just made, last in the module, in front of one that will call it. */
+void expand_place_before(hlo_computation *caller, hlo_computation *made);
+hlo_instr *expand_number(expansion *x, int64_t value); /* s32[] */
+hlo_instr *expand_zero(expansion *x, hlo_type type);
+hlo_instr *expand_binary(expansion *x, hlo_op op, hlo_instr *a, hlo_instr *b);
+hlo_instr *expand_compare(expansion *x, const char *direction, hlo_instr *a, hlo_instr *b);
+hlo_instr *expand_splat(expansion *x, hlo_instr *scalar, const hlo_shape *like);
 /* Makes the index along a dimension of each element of an array like `like`, in s32. */
-hlo_instr *dynamic_index(dynamic_expansion *x, const hlo_shape *like, int64_t dim);
-hlo_instr *dynamic_element(dynamic_expansion *x, hlo_instr *tuple, uint32_t index);
+hlo_instr *expand_index(expansion *x, const hlo_shape *like, int64_t dim);
+hlo_instr *expand_element(expansion *x, hlo_instr *tuple, uint32_t index);
 /* Makes `array` with `fill`, a scalar, as the padding of a dimension; NULL `size`: none. */
-hlo_instr *dynamic_mask(dynamic_expansion *x, hlo_instr *array, int64_t dim, hlo_instr *size,
-                        hlo_instr *fill);
+hlo_instr *expand_mask(expansion *x, hlo_instr *array, int64_t dim, hlo_instr *size,
+                       hlo_instr *fill);
 
 #endif

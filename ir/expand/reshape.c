@@ -3,7 +3,7 @@
  * The dimensions of operand and result fall into groups, as small as possible, of equal products of
  * their bounds. Where in each group only the outermost dimension is dynamic, the real elements lie
  * as they did; otherwise each is fetched by its number among them. */
-#include "ir/dynamic/expansion.h"
+#include "ir/expand/expansion.h"
 
 typedef struct reshape {
     hlo_instr *operand;
@@ -33,34 +33,34 @@ static bool find_group(const reshape *r, group *g) {
     return true;
 }
 
-static hlo_instr *size_or_bound(dynamic_expansion *x, hlo_instr *size, int64_t bound) {
-    return size ? size : dynamic_number(x, bound);
+static hlo_instr *size_or_bound(expansion *x, hlo_instr *size, int64_t bound) {
+    return size ? size : expand_number(x, bound);
 }
 
 /* Finds the size of a plain reshape's result in a group: of one dimension, which the operand's are
  * collapsed to. */
-static bool collapse(dynamic_expansion *x, reshape *r, const group *g) {
+static bool collapse(expansion *x, reshape *r, const group *g) {
     hlo_instr *size = NULL;
     uint32_t dim = g->to_end;
     for (uint32_t e = g->to; e < g->to_end; e++) {
         if (!dynamic_declares(r->to, e) && r->to->dims[e] == 1) continue;
         if (!dynamic_declares(r->to, e) || dim < g->to_end)
-            return dynamic_refuse(x, "divides a dynamic dimension");
+            return expand_refuse(x, "divides a dynamic dimension");
         dim = e;
     }
-    if (dim == g->to_end) return dynamic_refuse(x, "drops a dynamic dimension");
+    if (dim == g->to_end) return expand_refuse(x, "drops a dynamic dimension");
     for (uint32_t d = g->from; d < g->from_end; d++) {
         hlo_instr *factor = dynamic_size(x, r->operand, d);
         if (!factor && r->from->dims[d] == 1) continue;
         factor = size_or_bound(x, factor, r->from->dims[d]);
-        size = size ? dynamic_binary(x, HLO_OP_MULTIPLY, size, factor) : factor;
+        size = size ? expand_binary(x, HLO_OP_MULTIPLY, size, factor) : factor;
     }
     r->now[dim] = size;
     return true;
 }
 
 /* Looks at the dynamic dimensions of a group. False: refused. */
-static bool read_group(dynamic_expansion *x, reshape *r, const group *g) {
+static bool read_group(expansion *x, reshape *r, const group *g) {
     int64_t outside = 1;
     bool from = false, to = false;
     for (uint32_t d = g->from; d < g->from_end; outside *= r->from->dims[d++])
@@ -81,35 +81,35 @@ static bool read_group(dynamic_expansion *x, reshape *r, const group *g) {
 
 /* Makes for each element of the result the place of its value among the operand's, padding
  * included. */
-static hlo_instr *places(dynamic_expansion *x, const reshape *r, const hlo_shape *to) {
+static hlo_instr *places(expansion *x, const reshape *r, const hlo_shape *to) {
     hlo_instr *number = NULL, *stride = NULL, *place = NULL;
     for (uint32_t e = to->rank; e-- > 0;) {
-        hlo_instr *index = dynamic_index(x, to, e);
+        hlo_instr *index = expand_index(x, to, e);
         hlo_instr *size = size_or_bound(x, r->now[e], to->dims[e]);
-        if (stride) index = dynamic_binary(x, HLO_OP_MULTIPLY, index, dynamic_splat(x, stride, to));
-        number = number ? dynamic_binary(x, HLO_OP_ADD, number, index) : index;
-        stride = stride ? dynamic_binary(x, HLO_OP_MULTIPLY, stride, size) : size;
+        if (stride) index = expand_binary(x, HLO_OP_MULTIPLY, index, expand_splat(x, stride, to));
+        number = number ? expand_binary(x, HLO_OP_ADD, number, index) : index;
+        stride = stride ? expand_binary(x, HLO_OP_MULTIPLY, stride, size) : size;
     }
     int64_t step = 1;
     for (uint32_t d = r->from->rank; d-- > 0; step *= r->from->dims[d]) {
-        hlo_instr *size = dynamic_splat(
-            x, size_or_bound(x, dynamic_size(x, r->operand, d), r->from->dims[d]), to);
-        hlo_instr *index = dynamic_binary(x, HLO_OP_REMAINDER, number, size);
-        hlo_instr *steps = dynamic_splat(x, dynamic_number(x, step), to);
-        index = dynamic_binary(x, HLO_OP_MULTIPLY, index, steps);
-        place = place ? dynamic_binary(x, HLO_OP_ADD, place, index) : index;
-        number = dynamic_binary(x, HLO_OP_DIVIDE, number, size);
+        hlo_instr *size =
+            expand_splat(x, size_or_bound(x, dynamic_size(x, r->operand, d), r->from->dims[d]), to);
+        hlo_instr *index = expand_binary(x, HLO_OP_REMAINDER, number, size);
+        hlo_instr *steps = expand_splat(x, expand_number(x, step), to);
+        index = expand_binary(x, HLO_OP_MULTIPLY, index, steps);
+        place = place ? expand_binary(x, HLO_OP_ADD, place, index) : index;
+        number = expand_binary(x, HLO_OP_DIVIDE, number, size);
     }
     return place;
 }
 
-static hlo_instr *fetch(dynamic_expansion *x, const reshape *r, const hlo_shape *to) {
+static hlo_instr *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
     static const int64_t first[] = {0}, one[] = {1};
     const int64_t count = hlo_shape_count(r->from);
     const hlo_shape *line = hlo_shape_array(x->module, r->from->type, 1, &count);
     hlo_instr *operands[] = {r->operand, places(x, r, to)};
-    operands[0] = dynamic_make(x, HLO_OP_RESHAPE, line, 1, operands);
-    hlo_instr *made = dynamic_replace(x, HLO_OP_GATHER, to, 2, operands);
+    operands[0] = expand_make(x, HLO_OP_RESHAPE, line, 1, operands);
+    hlo_instr *made = expand_replace(x, HLO_OP_GATHER, to, 2, operands);
     hlo_instr_set_ints(made, HLO_ATTR_OFFSET_DIMS, 0, NULL);
     hlo_instr_set_ints(made, HLO_ATTR_COLLAPSED_SLICE_DIMS, 1, first);
     hlo_instr_set_ints(made, HLO_ATTR_START_INDEX_MAP, 1, first);
@@ -118,13 +118,13 @@ static hlo_instr *fetch(dynamic_expansion *x, const reshape *r, const hlo_shape 
     return made;
 }
 
-hlo_instr *dynamic_reshape(dynamic_expansion *x, hlo_instr **sizes) {
+hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
     hlo_instr *operand = hlo_instr_operand(x->at, 0);
     reshape r = {.operand = operand, .from = operand->shape, .to = x->at->shape, .now = sizes};
     const int64_t count = hlo_shape_count(r.from);
     if (count < 1 || count > INT32_MAX || count != hlo_shape_count(r.to) || !r.to->rank ||
         !r.from->rank)
-        return dynamic_refuse(x, "is run on a dynamic shape of 1 to 2^31-1 elements only");
+        return expand_refuse(x, "is run on a dynamic shape of 1 to 2^31-1 elements only");
     for (uint32_t e = 0; x->at->op == HLO_OP_DYNAMIC_RESHAPE && e < r.to->rank; e++)
         if (dynamic_declares(r.to, e)) sizes[e] = hlo_instr_operand(x->at, 1 + e);
     for (group g = {0}; find_group(&r, &g); g.from = g.from_end, g.to = g.to_end)
@@ -132,5 +132,5 @@ hlo_instr *dynamic_reshape(dynamic_expansion *x, hlo_instr **sizes) {
     const hlo_shape *to = dynamic_bound(x->module, r.to);
     if (r.fetches || (x->at->op == HLO_OP_DYNAMIC_RESHAPE && r.dynamic_groups > 1))
         return fetch(x, &r, to);
-    return dynamic_replace(x, HLO_OP_RESHAPE, to, 1, &operand);
+    return expand_replace(x, HLO_OP_RESHAPE, to, 1, &operand);
 }

@@ -1,7 +1,7 @@
-/* From computation to computation: sizes beside values, and across calls. */
+/* Dynamic shapes from computation to computation: sizes beside values, and across calls. */
 #include <string.h>
 
-#include "ir/dynamic/expansion.h"
+#include "ir/expand/expansion.h"
 
 /* Writes for each dimension whether the shape declares it dynamic. */
 static void list_dims(const hlo_shape *shape, bool **dynamic) {
@@ -17,7 +17,7 @@ typedef struct dims {
     bool *dynamic;
 } dims;
 
-static dims dims_of(const dynamic_expansion *x, const hlo_shape *shape) {
+static dims dims_of(const expansion *x, const hlo_shape *shape) {
     dims d = {.count = dynamic_dims(shape)};
     bool *dynamic = d.dynamic = hlo_arena_array(x->module->arena, d.count + 1, sizeof *d.dynamic);
     list_dims(shape, &dynamic);
@@ -25,24 +25,23 @@ static dims dims_of(const dynamic_expansion *x, const hlo_shape *shape) {
     return d;
 }
 
-static const hlo_shape *declared(dynamic_expansion *x, const hlo_instr *instr) {
+static const hlo_shape *declared(expansion *x, const hlo_instr *instr) {
     const hlo_shape *shape = dynamic_value_of(x, instr)->declared;
     return shape ? shape : instr->shape;
 }
 
 /* True if both shapes declare the same dimensions dynamic; otherwise refuses x->at. */
-static bool agree(dynamic_expansion *x, const hlo_shape *a, const hlo_shape *b) {
+static bool agree(expansion *x, const hlo_shape *a, const hlo_shape *b) {
     const dims of_a = dims_of(x, a), of_b = dims_of(x, b);
     if (of_a.count == of_b.count && !memcmp(of_a.dynamic, of_b.dynamic, of_a.count)) return true;
-    dynamic_refuse(x, "and the computation that it runs declare different dimensions dynamic");
+    expand_refuse(x, "and the computation that it runs declare different dimensions dynamic");
     return false;
 }
 
 /* ---------------------------------------------------------------------------- values with sizes */
 
 /* Returns the shape of a value with its sizes. */
-static const hlo_shape *packed_shape(const dynamic_expansion *x, const hlo_shape *shape,
-                                     uint32_t sizes) {
+static const hlo_shape *packed_shape(const expansion *x, const hlo_shape *shape, uint32_t sizes) {
     const hlo_shape **parts = hlo_arena_array(x->module->arena, sizes + 1, sizeof *parts);
     parts[0] = dynamic_bound(x->module, shape);
     for (uint32_t i = 1; i <= sizes; i++)
@@ -51,7 +50,7 @@ static const hlo_shape *packed_shape(const dynamic_expansion *x, const hlo_shape
 }
 
 /* Makes the tuple of a value and its sizes, if it declares any. */
-static hlo_instr *pack(dynamic_expansion *x, hlo_instr *value) {
+static hlo_instr *pack(expansion *x, hlo_instr *value) {
     const dims d = dims_of(x, declared(x, value));
     if (!d.dynamic_count) return value;
     hlo_instr **parts = hlo_arena_array(x->module->arena, d.dynamic_count + 1, sizeof *parts);
@@ -60,11 +59,11 @@ static hlo_instr *pack(dynamic_expansion *x, hlo_instr *value) {
     for (uint32_t i = 0; i < d.count; i++)
         if (d.dynamic[i]) parts[count++] = dynamic_value_of(x, value)->sizes[i];
     const hlo_shape *shape = packed_shape(x, value->shape, d.dynamic_count);
-    return dynamic_make(x, HLO_OP_TUPLE, shape, count, parts);
+    return expand_make(x, HLO_OP_TUPLE, shape, count, parts);
 }
 
 /* Makes of an instruction of a packed shape the value, for all its users, and the sizes. */
-static void unpack(dynamic_expansion *x, hlo_instr *instr) {
+static void unpack(expansion *x, hlo_instr *instr) {
     const hlo_shape *shape = declared(x, instr);
     const dims d = dims_of(x, shape);
     if (!d.dynamic_count) return;
@@ -79,13 +78,13 @@ static void unpack(dynamic_expansion *x, hlo_instr *instr) {
     uint32_t index = 0;
     x->at = value;
     for (uint32_t i = 0; i < d.count; i++)
-        if (d.dynamic[i]) known.sizes[i] = dynamic_element(x, instr, ++index);
+        if (d.dynamic[i]) known.sizes[i] = expand_element(x, instr, ++index);
     *dynamic_value_of(x, value) = known;
 }
 
 /* --------------------------------------------------------------------------------- computations */
 
-static void enter(dynamic_expansion *x, hlo_computation *comp) {
+static void enter(expansion *x, hlo_computation *comp) {
     for (uint32_t i = 0; i < comp->parameter_count; i++) {
         hlo_instr *parameter = comp->parameters[i];
         dynamic_value_of(x, parameter)->declared = parameter->shape;
@@ -93,27 +92,27 @@ static void enter(dynamic_expansion *x, hlo_computation *comp) {
         if (comp != x->module->entry)
             unpack(x, parameter);
         else if (dims_of(x, parameter->shape).dynamic_count)
-            dynamic_refuse(x, "of the entry has a dynamic shape: no input tells its size");
+            expand_refuse(x, "of the entry has a dynamic shape: no input tells its size");
     }
 }
 
 /* Makes zeros of the padding of a result of the entry. `sizes` advances over its dimensions. */
-static hlo_instr *settle(dynamic_expansion *x, hlo_instr *value, hlo_instr ***sizes) {
+static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
     if (value->shape->type == HLO_TYPE_TUPLE) {
         hlo_instr **parts =
             hlo_arena_array(x->module->arena, value->shape->rank + 1, sizeof *parts);
         for (uint32_t i = 0; i < value->shape->rank; i++)
-            parts[i] = settle(x, dynamic_element(x, value, i), sizes);
-        return dynamic_make(x, HLO_OP_TUPLE, value->shape, value->shape->rank, parts);
+            parts[i] = settle(x, expand_element(x, value, i), sizes);
+        return expand_make(x, HLO_OP_TUPLE, value->shape, value->shape->rank, parts);
     }
     for (uint32_t d = 0; hlo_shape_is_array(value->shape) && d < value->shape->rank; d++) {
         hlo_instr *size = *(*sizes)++;
-        if (size) value = dynamic_mask(x, value, d, size, dynamic_zero(x, value->shape->type));
+        if (size) value = expand_mask(x, value, d, size, expand_zero(x, value->shape->type));
     }
     return value;
 }
 
-static void leave(dynamic_expansion *x, hlo_computation *comp) {
+static void leave(expansion *x, hlo_computation *comp) {
     hlo_instr *root = comp->root, **sizes = dynamic_value_of(x, root)->sizes;
     if (!sizes) return;
     /* New instructions stand before this one, at the end. */
@@ -153,7 +152,7 @@ static bool is_caller(hlo_op op) {
 }
 
 /* Hands sizes to the computations that x->at runs, and takes those of the result. */
-static void expand_caller(dynamic_expansion *x) {
+static void expand_caller(expansion *x) {
     hlo_instr *instr = x->at;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         uint32_t parameter;
@@ -174,7 +173,7 @@ static void expand_caller(dynamic_expansion *x) {
 /* ----------------------------------------------------------------------------------- the module */
 
 /* True if neither the instruction nor an operand has a size. */
-static bool is_static(dynamic_expansion *x, const hlo_instr *instr) {
+static bool is_static(expansion *x, const hlo_instr *instr) {
     if (dynamic_bound(x->module, instr->shape) != instr->shape) return false;
     for (uint32_t i = 0; i < instr->operand_count; i++)
         if (dynamic_value_of(x, hlo_instr_operand(instr, i))->sizes) return false;
@@ -182,18 +181,18 @@ static bool is_static(dynamic_expansion *x, const hlo_instr *instr) {
 }
 
 /* Compares the sizes that a rule found with the dimensions that the text declares dynamic. */
-static bool check_declared(dynamic_expansion *x, const dims *d, hlo_instr *const *sizes) {
+static bool check_declared(expansion *x, const dims *d, hlo_instr *const *sizes) {
     for (uint32_t i = 0; i < d->count; i++) {
         if (!sizes[i] != d->dynamic[i]) continue;
-        dynamic_refuse(x, d->dynamic[i]
-                              ? "declares a dimension dynamic of which no operand has the size"
-                              : "has a dynamic dimension that its shape does not declare");
+        expand_refuse(x, d->dynamic[i]
+                             ? "declares a dimension dynamic of which no operand has the size"
+                             : "has a dynamic dimension that its shape does not declare");
         return false;
     }
     return true;
 }
 
-static void expand_instr(dynamic_expansion *x, hlo_instr *instr) {
+static void expand_instr(expansion *x, hlo_instr *instr) {
     x->at = instr;
     if (is_static(x, instr)) return;
     if (is_caller(instr->op)) {
@@ -211,7 +210,7 @@ static void expand_instr(dynamic_expansion *x, hlo_instr *instr) {
 }
 
 hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
-    dynamic_expansion x = {.module = module, .sink = sink};
+    expansion x = {.module = module, .sink = sink};
     if (!module->dynamic_seen) return HLO_OK;
     x.results = hlo_arena_zero(module->arena, module->next_computation_id * sizeof *x.results);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {

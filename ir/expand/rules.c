@@ -1,35 +1,35 @@
 /* The sizes of results, opcode by opcode. What has no rule here is refused. */
-#include "ir/dynamic/expansion.h"
+#include "ir/expand/expansion.h"
 #include "ir/module/known.h"
 
-static hlo_instr *operand_of(const dynamic_expansion *x, uint32_t index) {
+static hlo_instr *operand_of(const expansion *x, uint32_t index) {
     return hlo_instr_operand(x->at, index);
 }
 
-static hlo_instr *size_of(dynamic_expansion *x, uint32_t operand, int64_t dim) {
+static hlo_instr *size_of(expansion *x, uint32_t operand, int64_t dim) {
     return dynamic_size(x, operand_of(x, operand), dim);
 }
 
 /* Puts `fill` on the padding of a dimension of an operand of x->at. */
-static void mask(dynamic_expansion *x, uint32_t operand, int64_t dim, hlo_instr *fill) {
+static void mask(expansion *x, uint32_t operand, int64_t dim, hlo_instr *fill) {
     hlo_instr *array = operand_of(x, operand), *size = dynamic_size(x, array, dim);
     if (!size) return;
-    hlo_instr *masked = dynamic_mask(x, array, dim, size, fill);
+    hlo_instr *masked = expand_mask(x, array, dim, size, fill);
     *dynamic_value_of(x, masked) = *dynamic_value_of(x, array);
     hlo_instr_set_operand(x->at, operand, masked);
 }
 
 /* Takes the smaller of two sizes, as XLA does. */
-static void join(dynamic_expansion *x, hlo_instr **size, hlo_instr *other) {
+static void join(expansion *x, hlo_instr **size, hlo_instr *other) {
     if (!*size || *size == other)
         *size = other;
     else if (other)
-        *size = dynamic_binary(x, HLO_OP_MINIMUM, *size, other);
+        *size = expand_binary(x, HLO_OP_MINIMUM, *size, other);
 }
 
 /* Gives each dimension the size that it has in any of the operands, which are scalars or of one
  * shape. */
-static hlo_instr *elementwise(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
     const uint32_t rank = dynamic_dims(x->at->shape);
     for (uint32_t i = 0; i < x->at->operand_count; i++)
         for (uint32_t d = 0; d < rank && operand_of(x, i)->shape->rank == rank; d++)
@@ -38,13 +38,13 @@ static hlo_instr *elementwise(dynamic_expansion *x, hlo_instr **sizes) {
 }
 
 /* Forwards the sizes of an operand, tuples too. */
-static hlo_instr *forwarded(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
     hlo_instr **known = dynamic_value_of(x, operand_of(x, 0))->sizes;
     for (uint32_t i = 0; known && i < dynamic_dims(x->at->shape); i++) sizes[i] = known[i];
     return x->at;
 }
 
-static hlo_instr *tuple(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *tuple(expansion *x, hlo_instr **sizes) {
     for (uint32_t i = 0; i < x->at->operand_count; i++) {
         const uint32_t count = dynamic_dims(operand_of(x, i)->shape);
         hlo_instr **known = dynamic_value_of(x, operand_of(x, i))->sizes;
@@ -54,7 +54,7 @@ static hlo_instr *tuple(dynamic_expansion *x, hlo_instr **sizes) {
     return x->at;
 }
 
-static hlo_instr *tuple_element(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *tuple_element(expansion *x, hlo_instr **sizes) {
     const hlo_instr *whole = operand_of(x, 0);
     hlo_instr **known = dynamic_value_of(x, whole)->sizes;
     const int64_t index = hlo_instr_int(x->at, HLO_ATTR_INDEX, 0);
@@ -64,13 +64,13 @@ static hlo_instr *tuple_element(dynamic_expansion *x, hlo_instr **sizes) {
     return x->at;
 }
 
-static hlo_instr *get_size(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *get_size(expansion *x, hlo_instr **sizes) {
     hlo_instr *size = size_of(x, 0, hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS)->v[0]);
     (void)sizes;
-    return size ? dynamic_replace(x, HLO_OP_COPY, x->at->shape, 1, &size) : x->at;
+    return size ? expand_replace(x, HLO_OP_COPY, x->at->shape, 1, &size) : x->at;
 }
 
-static hlo_instr *set_size(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *set_size(expansion *x, hlo_instr **sizes) {
     hlo_instr *array = operand_of(x, 0), *size = operand_of(x, 1);
     const int64_t dim = hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS)->v[0];
     double number;
@@ -78,68 +78,67 @@ static hlo_instr *set_size(dynamic_expansion *x, hlo_instr **sizes) {
     sizes[dim] = dynamic_declares(x->at->shape, dim) ? size : NULL;
     if (!sizes[dim] &&
         (!hlo_known_number(size, &number) || number != (double)array->shape->dims[dim]))
-        return dynamic_refuse(x,
-                              "declares dimension %lld static, which has the bound then, but "
-                              "another size",
-                              (long long)dim);
-    return dynamic_replace(x, HLO_OP_COPY, x->at->shape, 1, &array);
+        return expand_refuse(x,
+                             "declares dimension %lld static, which has the bound then, but "
+                             "another size",
+                             (long long)dim);
+    return expand_replace(x, HLO_OP_COPY, x->at->shape, 1, &array);
 }
 
-static hlo_instr *transpose(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *transpose(expansion *x, hlo_instr **sizes) {
     const hlo_ints *from = hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS);
     for (uint32_t d = 0; d < from->count; d++) sizes[d] = size_of(x, 0, from->v[d]);
     return x->at;
 }
 
-static hlo_instr *broadcast(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *broadcast(expansion *x, hlo_instr **sizes) {
     const hlo_ints *to = hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS);
     for (uint32_t d = 0; to && d < to->count; d++) sizes[to->v[d]] = size_of(x, 0, d);
     return x->at;
 }
 
 /* Makes max(size, 0). */
-static hlo_instr *at_least_0(dynamic_expansion *x, hlo_instr *size) {
-    return dynamic_binary(x, HLO_OP_MAXIMUM, size, dynamic_number(x, 0));
+static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
+    return expand_binary(x, HLO_OP_MAXIMUM, size, expand_number(x, 0));
 }
 
-static hlo_instr *plus(dynamic_expansion *x, hlo_instr *size, int64_t more) {
-    return more ? dynamic_binary(x, HLO_OP_ADD, size, dynamic_number(x, more)) : size;
+static hlo_instr *plus(expansion *x, hlo_instr *size, int64_t more) {
+    return more ? expand_binary(x, HLO_OP_ADD, size, expand_number(x, more)) : size;
 }
 
 /* Counts the real elements of a slice; one element is no dynamic dimension, as in XLA. */
-static hlo_instr *slice(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *slice(expansion *x, hlo_instr **sizes) {
     const hlo_shape *shape = x->at->shape;
     const int64_t *v = hlo_instr_ints(x->at, HLO_ATTR_SLICE)->v;
     for (uint32_t d = 0; d < shape->rank; d++, v += 3) {
         hlo_instr *size = size_of(x, 0, d);
         if (!size || (shape->dims[d] == 1 && !dynamic_declares(shape, d))) continue;
-        size = dynamic_binary(x, HLO_OP_MINIMUM, size, dynamic_number(x, v[1]));
+        size = expand_binary(x, HLO_OP_MINIMUM, size, expand_number(x, v[1]));
         size = at_least_0(x, plus(x, size, v[2] - 1 - v[0]));
-        sizes[d] =
-            v[2] == 1 ? size : dynamic_binary(x, HLO_OP_DIVIDE, size, dynamic_number(x, v[2]));
+        sizes[d] = v[2] == 1 ? size : expand_binary(x, HLO_OP_DIVIDE, size, expand_number(x, v[2]));
     }
     return x->at;
 }
 
 /* Keeps the operand's sizes of dimensions that are taken whole; of others the text says that they
  * are static. */
-static hlo_instr *dynamic_slice(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *dynamic_slice(expansion *x, hlo_instr **sizes) {
     for (uint32_t i = 1; i < x->at->operand_count; i++)
         if (dynamic_value_of(x, operand_of(x, i))->sizes)
-            return dynamic_refuse(x, "has an index of a dynamic shape");
+            return expand_refuse(x, "has an index of a dynamic shape");
     for (uint32_t d = 0; d < x->at->shape->rank; d++)
         if (x->at->shape->dims[d] == operand_of(x, 0)->shape->dims[d]) sizes[d] = size_of(x, 0, d);
     return x->at;
 }
 
-static hlo_instr *dynamic_update_slice(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *dynamic_update_slice(expansion *x, hlo_instr **sizes) {
     for (uint32_t i = 1; i < x->at->operand_count; i++)
         if (dynamic_value_of(x, operand_of(x, i))->sizes)
-            return dynamic_refuse(x, "has an update or an index of a dynamic shape");
+            return expand_refuse(x, "has an update or an index of a dynamic shape");
     return forwarded(x, sizes);
 }
 
-static hlo_instr *pad(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *pad(expansion *x, hlo_instr **sizes) {
     const int64_t *v = hlo_instr_ints(x->at, HLO_ATTR_PADDING)->v;
     for (uint32_t d = 0; d < x->at->shape->rank; d++, v += 3) {
         hlo_instr *size = size_of(x, 0, d);
@@ -148,9 +147,9 @@ static hlo_instr *pad(dynamic_expansion *x, hlo_instr **sizes) {
         hlo_instr *larger = size;
         if (v[2])
             larger =
-                dynamic_binary(x, HLO_OP_ADD, size,
-                               dynamic_binary(x, HLO_OP_MULTIPLY, at_least_0(x, plus(x, size, -1)),
-                                              dynamic_number(x, v[2])));
+                expand_binary(x, HLO_OP_ADD, size,
+                              expand_binary(x, HLO_OP_MULTIPLY, at_least_0(x, plus(x, size, -1)),
+                                            expand_number(x, v[2])));
         sizes[d] = at_least_0(x, plus(x, larger, v[0] + v[1]));
     }
     return x->at;
@@ -158,7 +157,7 @@ static hlo_instr *pad(dynamic_expansion *x, hlo_instr **sizes) {
 
 /* The padding of what is reduced is the initial value, as in XLA: HLO's reductions may take it any
  * number of times. */
-static hlo_instr *reduce(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *reduce(expansion *x, hlo_instr **sizes) {
     const uint32_t count = x->at->operand_count / 2, rank = operand_of(x, 0)->shape->rank;
     const hlo_ints *along = hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS);
     for (uint32_t i = 0; i < count; i++)
@@ -171,19 +170,19 @@ static hlo_instr *reduce(dynamic_expansion *x, hlo_instr **sizes) {
 }
 
 /* Writes the sizes of the free dimensions of an operand of a dot behind *sizes. */
-static void free_sizes(dynamic_expansion *x, uint32_t operand, const hlo_ints *batch,
-                       const hlo_ints *along, hlo_instr ***sizes) {
+static void free_sizes(expansion *x, uint32_t operand, const hlo_ints *batch, const hlo_ints *along,
+                       hlo_instr ***sizes) {
     for (uint32_t d = 0; d < operand_of(x, operand)->shape->rank; d++)
         if (!(batch && hlo_ints_contain(batch, d)) && !(along && hlo_ints_contain(along, d)))
             *(*sizes)++ = size_of(x, operand, d);
 }
 
-static hlo_instr *dot(dynamic_expansion *x, hlo_instr **sizes) {
+static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
     const hlo_ints *batch[] = {hlo_instr_ints(x->at, HLO_ATTR_LHS_BATCH_DIMS),
                                hlo_instr_ints(x->at, HLO_ATTR_RHS_BATCH_DIMS)};
     const hlo_ints *along[] = {hlo_instr_ints(x->at, HLO_ATTR_LHS_CONTRACTING_DIMS),
                                hlo_instr_ints(x->at, HLO_ATTR_RHS_CONTRACTING_DIMS)};
-    if (x->at->operand_count != 2) return dynamic_refuse(x, "is sparse and has a dynamic shape");
+    if (x->at->operand_count != 2) return expand_refuse(x, "is sparse and has a dynamic shape");
     for (uint32_t i = 0; batch[0] && i < batch[0]->count; i++) {
         *sizes = size_of(x, 0, batch[0]->v[i]);
         join(x, sizes++, size_of(x, 1, batch[1]->v[i]));
@@ -191,11 +190,11 @@ static hlo_instr *dot(dynamic_expansion *x, hlo_instr **sizes) {
     for (uint32_t o = 0; o < 2; o++) free_sizes(x, o, batch[o], along[o], &sizes);
     for (uint32_t o = 0; o < 2; o++)
         for (uint32_t i = 0; along[o] && i < along[o]->count; i++)
-            mask(x, o, along[o]->v[i], dynamic_zero(x, operand_of(x, o)->shape->type));
+            mask(x, o, along[o]->v[i], expand_zero(x, operand_of(x, o)->shape->type));
     return x->at;
 }
 
-hlo_instr *dynamic_rule(dynamic_expansion *x, hlo_instr **sizes) {
+hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     const hlo_instr *instr = x->at;
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise(x, sizes);
     if (hlo_instr_is_mark(instr)) return forwarded(x, sizes);
@@ -223,6 +222,6 @@ hlo_instr *dynamic_rule(dynamic_expansion *x, hlo_instr **sizes) {
     case HLO_OP_SORT: return dynamic_sort(x, sizes);
     case HLO_OP_RESHAPE:
     case HLO_OP_DYNAMIC_RESHAPE: return dynamic_reshape(x, sizes);
-    default: return dynamic_refuse(x, "is not run on a dynamic shape");
+    default: return expand_refuse(x, "is not run on a dynamic shape");
     }
 }

@@ -1,10 +1,10 @@
 /* Sizes and bounds of values; refusals. */
 #include <string.h>
 
-#include "ir/dynamic/expansion.h"
+#include "ir/expand/expansion.h"
 #include "ir/text/diag.h"
 
-void *dynamic_refuse(dynamic_expansion *x, const char *format, ...) {
+void *expand_refuse(expansion *x, const char *format, ...) {
     char text[256];
     va_list args;
     va_start(args, format);
@@ -16,7 +16,7 @@ void *dynamic_refuse(dynamic_expansion *x, const char *format, ...) {
     return NULL;
 }
 
-dynamic_value *dynamic_value_of(dynamic_expansion *x, const hlo_instr *instr) {
+dynamic_value *dynamic_value_of(expansion *x, const hlo_instr *instr) {
     if (instr->id >= x->capacity) {
         const uint32_t capacity = 2 * instr->id + 64;
         dynamic_value *values = hlo_arena_zero(x->module->arena, capacity * sizeof *values);
@@ -27,7 +27,7 @@ dynamic_value *dynamic_value_of(dynamic_expansion *x, const hlo_instr *instr) {
     return &x->values[instr->id];
 }
 
-hlo_instr *dynamic_size(dynamic_expansion *x, const hlo_instr *array, int64_t dim) {
+hlo_instr *dynamic_size(expansion *x, const hlo_instr *array, int64_t dim) {
     hlo_instr **sizes = dynamic_value_of(x, array)->sizes;
     return sizes ? sizes[dim] : NULL;
 }

@@ -1,25 +1,24 @@
 /* Concatenations, reversals and sorts of dynamic dimensions, in which padding would come before
  * real elements. */
-#include "ir/dynamic/expansion.h"
+#include "ir/expand/expansion.h"
 
 /* Makes an array of zeros. */
-static hlo_instr *zeros(dynamic_expansion *x, const hlo_shape *shape) {
-    return dynamic_splat(x, dynamic_zero(x, shape->type), shape);
+static hlo_instr *zeros(expansion *x, const hlo_shape *shape) {
+    return expand_splat(x, expand_zero(x, shape->type), shape);
 }
 
 /* Makes the start of a dynamic slice or update: `start` along `dim`, otherwise 0. */
-static void start_at(dynamic_expansion *x, uint32_t rank, int64_t dim, hlo_instr *start,
-                     hlo_instr **out) {
-    hlo_instr *zero = dynamic_number(x, 0);
+static void start_at(expansion *x, uint32_t rank, int64_t dim, hlo_instr *start, hlo_instr **out) {
+    hlo_instr *zero = expand_number(x, 0);
     for (uint32_t d = 0; d < rank; d++) out[d] = d == dim ? start : zero;
 }
 
 /* Writes one operand behind the real elements of those before, over their padding. */
-hlo_instr *dynamic_concatenate(dynamic_expansion *x, hlo_instr **sizes) {
+hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
     hlo_instr *old = x->at;
     const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
     const hlo_shape *shape = dynamic_bound(x->module, old->shape);
-    hlo_instr *at = dynamic_number(x, 0), *joined = NULL;
+    hlo_instr *at = expand_number(x, 0), *joined = NULL;
     bool along = false;
     for (uint32_t i = 0; i < old->operand_count; i++)
         for (uint32_t d = 0; d < shape->rank; d++) {
@@ -28,7 +27,7 @@ hlo_instr *dynamic_concatenate(dynamic_expansion *x, hlo_instr **sizes) {
             if (d == dim || !size) continue;
             sizes[d] = !sizes[d] || sizes[d] == size
                            ? size
-                           : dynamic_binary(x, HLO_OP_MINIMUM, sizes[d], size);
+                           : expand_binary(x, HLO_OP_MINIMUM, sizes[d], size);
         }
     if (!along) return old;
     hlo_instr *operands[2 + HLO_LARGEST_RANK];
@@ -37,53 +36,53 @@ hlo_instr *dynamic_concatenate(dynamic_expansion *x, hlo_instr **sizes) {
         hlo_instr *part = operands[1] = hlo_instr_operand(old, i);
         hlo_instr *size = dynamic_size(x, part, dim);
         start_at(x, shape->rank, dim, at, operands + 2);
-        at = dynamic_binary(x, HLO_OP_ADD, at,
-                            size ? size : dynamic_number(x, part->shape->dims[dim]));
+        at = expand_binary(x, HLO_OP_ADD, at,
+                           size ? size : expand_number(x, part->shape->dims[dim]));
         const bool last = i + 1 == old->operand_count;
         sizes[dim] = at;
-        joined = (last ? dynamic_replace : dynamic_make)(x, HLO_OP_DYNAMIC_UPDATE_SLICE, shape,
-                                                         2 + shape->rank, operands);
+        joined = (last ? expand_replace : expand_make)(x, HLO_OP_DYNAMIC_UPDATE_SLICE, shape,
+                                                       2 + shape->rank, operands);
         operands[0] = joined;
     }
     return joined;
 }
 
 /* Reverses padding and all, and takes the real elements from behind the padding. */
-hlo_instr *dynamic_reverse(dynamic_expansion *x, hlo_instr **sizes) {
+hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes) {
     hlo_instr *old = x->at, *array = hlo_instr_operand(old, 0);
     const hlo_ints *dims = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS);
     const hlo_shape *shape = dynamic_bound(x->module, old->shape);
     for (uint32_t d = 0; d < shape->rank; d++) sizes[d] = dynamic_size(x, array, d);
     hlo_instr *starts[HLO_LARGEST_RANK], *value = NULL;
     int64_t padding[3 * HLO_LARGEST_RANK] = {0}, wide[HLO_LARGEST_RANK];
-    hlo_instr *zero = dynamic_number(x, 0);
+    hlo_instr *zero = expand_number(x, 0);
     bool any = false;
     for (uint32_t d = 0; d < shape->rank; d++) {
         const bool moved = sizes[d] && hlo_ints_contain(dims, d);
         starts[d] =
-            moved ? dynamic_binary(x, HLO_OP_SUBTRACT, dynamic_number(x, shape->dims[d]), sizes[d])
+            moved ? expand_binary(x, HLO_OP_SUBTRACT, expand_number(x, shape->dims[d]), sizes[d])
                   : zero;
         padding[3 * d + 1] = moved ? shape->dims[d] : 0;
         wide[d] = shape->dims[d] + padding[3 * d + 1];
         any |= moved;
     }
     if (!any) return old;
-    value = dynamic_make(x, HLO_OP_REVERSE, shape, 1, &array);
+    value = expand_make(x, HLO_OP_REVERSE, shape, 1, &array);
     hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, dims->count, dims->v);
-    hlo_instr *padded[] = {value, dynamic_zero(x, shape->type)};
-    value = dynamic_make(x, HLO_OP_PAD, hlo_shape_array(x->module, shape->type, shape->rank, wide),
-                         2, padded);
+    hlo_instr *padded[] = {value, expand_zero(x, shape->type)};
+    value = expand_make(x, HLO_OP_PAD, hlo_shape_array(x->module, shape->type, shape->rank, wide),
+                        2, padded);
     hlo_instr_set_ints(value, HLO_ATTR_PADDING, 3 * shape->rank, padding);
     hlo_instr *operands[1 + HLO_LARGEST_RANK] = {value};
     for (uint32_t d = 0; d < shape->rank; d++) operands[1 + d] = starts[d];
-    value = dynamic_replace(x, HLO_OP_DYNAMIC_SLICE, shape, 1 + shape->rank, operands);
+    value = expand_replace(x, HLO_OP_DYNAMIC_SLICE, shape, 1 + shape->rank, operands);
     hlo_instr_set_ints(value, HLO_ATTR_DYNAMIC_SLICE_SIZES, shape->rank, shape->dims);
     return value;
 }
 
 /* Makes a comparator of a sort's operands and, behind them, whether an element is padding: padding
  * comes last, the rest as `less` has it. */
-static hlo_computation *padding_last(dynamic_expansion *x, hlo_computation *less) {
+static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
     hlo_computation *caller = x->at->parent;
     hlo_computation *comp = hlo_computation_new(x->module, less->name);
     const uint32_t count = less->parameter_count;
@@ -99,45 +98,41 @@ static hlo_computation *padding_last(dynamic_expansion *x, hlo_computation *less
     hlo_instr *differ = hlo_instr_new(comp, NULL, HLO_OP_XOR, pred, 2, p + count, NULL);
     hlo_instr *choice[] = {differ, p[count + 1], call};
     hlo_computation_set_root(comp, hlo_instr_new(comp, NULL, HLO_OP_SELECT, pred, 3, choice, NULL));
-    /* Callees stand before callers. */
-    for (hlo_computation *moved = caller, *next; moved != comp; moved = next) {
-        next = moved->next;
-        hlo_computation_move_last(moved);
-    }
+    expand_place_before(caller, comp);
     return comp;
 }
 
 /* Sorts with a further operand, which is true in the padding. */
-static hlo_instr *sort_along(dynamic_expansion *x, int64_t dim, hlo_instr *size) {
+static hlo_instr *sort_along(expansion *x, int64_t dim, hlo_instr *size) {
     hlo_instr *old = x->at;
     const uint32_t count = old->operand_count;
     hlo_arena *arena = x->module->arena;
     hlo_instr **parts = hlo_arena_array(arena, count + 1, sizeof(hlo_instr *));
     const hlo_shape **shapes = hlo_arena_array(arena, count + 1, sizeof *shapes);
-    hlo_instr *index = dynamic_index(x, hlo_instr_operand(old, 0)->shape, dim);
+    hlo_instr *index = expand_index(x, hlo_instr_operand(old, 0)->shape, dim);
     for (uint32_t i = 0; i < count; i++) parts[i] = hlo_instr_operand(old, i);
-    parts[count] = dynamic_compare(x, "GE", index, dynamic_splat(x, size, index->shape));
+    parts[count] = expand_compare(x, "GE", index, expand_splat(x, size, index->shape));
     for (uint32_t i = 0; i <= count; i++) shapes[i] = parts[i]->shape;
-    hlo_instr *sorted = dynamic_make(x, HLO_OP_SORT, hlo_shape_tuple(x->module, count + 1, shapes),
-                                     count + 1, parts);
+    hlo_instr *sorted = expand_make(x, HLO_OP_SORT, hlo_shape_tuple(x->module, count + 1, shapes),
+                                    count + 1, parts);
     hlo_instr_set_ints(sorted, HLO_ATTR_DIMENSIONS, 1, &dim);
     hlo_instr_set_int(sorted, HLO_ATTR_IS_STABLE, hlo_instr_int(old, HLO_ATTR_IS_STABLE, 0));
     hlo_instr_set_comp(sorted, HLO_ATTR_TO_APPLY,
                        padding_last(x, hlo_instr_comp(old, HLO_ATTR_TO_APPLY)));
-    for (uint32_t i = 0; i < count; i++) parts[i] = dynamic_element(x, sorted, i);
+    for (uint32_t i = 0; i < count; i++) parts[i] = expand_element(x, sorted, i);
     const bool one = old->shape->type != HLO_TYPE_TUPLE;
-    return dynamic_replace(x, one ? HLO_OP_COPY : HLO_OP_TUPLE,
-                           dynamic_bound(x->module, old->shape), count, parts);
+    return expand_replace(x, one ? HLO_OP_COPY : HLO_OP_TUPLE, dynamic_bound(x->module, old->shape),
+                          count, parts);
 }
 
-hlo_instr *dynamic_sort(dynamic_expansion *x, hlo_instr **sizes) {
+hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
     hlo_instr *old = x->at, *size = NULL;
     const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
     const uint32_t rank = hlo_instr_operand(old, 0)->shape->rank;
     for (uint32_t i = 0; i < old->operand_count; i++, sizes += rank) {
         for (uint32_t d = 0; d < rank; d++)
             sizes[d] = dynamic_size(x, hlo_instr_operand(old, i), d);
-        if (i && size != sizes[dim]) return dynamic_refuse(x, "has operands of different sizes");
+        if (i && size != sizes[dim]) return expand_refuse(x, "has operands of different sizes");
         size = sizes[dim];
     }
     return size ? sort_along(x, dim, size) : old;

@@ -1,0 +1,164 @@
+/* Scans as loops: a slice of each input in each turn, and the results' slices put together. */
+#include "ir/expand/expansion.h"
+
+/* The loop's state: the number of turns so far, the inputs, the results put together so far, the
+ * carries. */
+typedef struct scan {
+    uint32_t inputs, outputs, carries;
+    int64_t dim, turns;
+    bool reverse;
+    hlo_computation *step; /* (input slices, carries) to (output slices, carries) */
+    const hlo_shape *state;
+    const hlo_shape *const *parts; /* of the state */
+} scan;
+
+static const hlo_shape *scalar(const expansion *x, hlo_type type) {
+    return hlo_shape_array(x->module, type, 0, NULL);
+}
+
+/* Makes a computation of the loop's state, in front of the scan's, and moves x->at into it. */
+static hlo_instr *open_computation(expansion *x, const scan *s, const char *name) {
+    hlo_computation *caller = x->at->parent, *comp = hlo_computation_new(x->module, name);
+    const uint32_t offset = x->at->offset;
+    hlo_instr *state = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, s->state, 0, NULL, NULL);
+    hlo_instr_set_parameter(state, 0);
+    x->at =
+        hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x->module, 0, NULL), 0, NULL, NULL);
+    state->offset = x->at->offset = offset;
+    expand_place_before(caller, comp);
+    return state;
+}
+
+/* Ends the computation, whose root is made; new instructions stand before `at` again. */
+static hlo_computation *close_computation(expansion *x, hlo_instr *root, hlo_instr *at) {
+    hlo_computation *comp = root->parent;
+    hlo_instr *end = x->at;
+    hlo_computation_set_root(comp, root);
+    hlo_instr_remove(end);
+    x->at = at;
+    return comp;
+}
+
+static hlo_computation *make_condition(expansion *x, const scan *s) {
+    hlo_instr *at = x->at, *state = open_computation(x, s, "scan_condition");
+    hlo_instr *turn = expand_element(x, state, 0);
+    return close_computation(x, expand_compare(x, "LT", turn, expand_number(x, s->turns)), at);
+}
+
+/* Makes the operands of a dynamic slice or update of a value at a turn. */
+static uint32_t place_at(expansion *x, const scan *s, hlo_instr *array, hlo_instr *slice,
+                         hlo_instr *place, hlo_instr **out) {
+    hlo_instr *zero = expand_number(x, 0);
+    uint32_t count = 0;
+    out[count++] = array;
+    if (slice) out[count++] = slice;
+    for (uint32_t d = 0; d < array->shape->rank; d++) out[count++] = d == s->dim ? place : zero;
+    return count;
+}
+
+/* Returns the shape of a slice: one element along the scan's dimension. */
+static const hlo_shape *slice_shape(const expansion *x, const scan *s, const hlo_shape *of) {
+    int64_t dims[HLO_LARGEST_RANK];
+    for (uint32_t d = 0; d < of->rank; d++) dims[d] = d == s->dim ? 1 : of->dims[d];
+    return hlo_shape_array(x->module, of->type, of->rank, dims);
+}
+
+static hlo_computation *make_body(expansion *x, const scan *s) {
+    hlo_instr *at = x->at, *state = open_computation(x, s, "scan_body");
+    const uint32_t count = 1 + s->inputs + s->outputs + s->carries;
+    hlo_instr **next = hlo_arena_array(x->module->arena, count, sizeof(hlo_instr *));
+    hlo_instr **given = hlo_arena_array(x->module->arena, count, sizeof(hlo_instr *));
+    hlo_instr *operands[2 + HLO_LARGEST_RANK];
+    for (uint32_t i = 0; i < count; i++) next[i] = expand_element(x, state, i);
+    hlo_instr *place = next[0];
+    if (s->reverse)
+        place = expand_binary(x, HLO_OP_SUBTRACT, expand_number(x, s->turns - 1), place);
+    next[0] = expand_binary(x, HLO_OP_ADD, next[0], expand_number(x, 1));
+    for (uint32_t i = 0; i < s->inputs; i++) {
+        const hlo_shape *shape = slice_shape(x, s, next[1 + i]->shape);
+        const uint32_t n = place_at(x, s, next[1 + i], NULL, place, operands);
+        hlo_instr *slice = expand_make(x, HLO_OP_DYNAMIC_SLICE, shape, n, operands);
+        hlo_instr_set_ints(slice, HLO_ATTR_DYNAMIC_SLICE_SIZES, shape->rank, shape->dims);
+        given[i] = expand_make(x, HLO_OP_RESHAPE, s->step->parameters[i]->shape, 1, &slice);
+    }
+    hlo_instr **made = next + 1 + s->inputs, **carried = made + s->outputs;
+    for (uint32_t i = 0; i < s->carries; i++) given[s->inputs + i] = carried[i];
+    const hlo_shape *results = s->step->root->shape;
+    hlo_instr *call = expand_make(x, HLO_OP_CALL, results, s->inputs + s->carries, given);
+    hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, s->step);
+    for (uint32_t i = 0; i < s->outputs + s->carries; i++) {
+        hlo_instr *result = results->type == HLO_TYPE_TUPLE ? expand_element(x, call, i) : call;
+        if (i < s->outputs) {
+            hlo_instr *slice =
+                expand_make(x, HLO_OP_RESHAPE, slice_shape(x, s, made[i]->shape), 1, &result);
+            const uint32_t n = place_at(x, s, made[i], slice, place, operands);
+            result = expand_make(x, HLO_OP_DYNAMIC_UPDATE_SLICE, made[i]->shape, n, operands);
+        }
+        made[i] = result;
+    }
+    return close_computation(x, expand_make(x, HLO_OP_TUPLE, s->state, count, next), at);
+}
+
+/* Reads the scan and lays out the loop's state. */
+static scan read_scan(expansion *x) {
+    const hlo_instr *instr = x->at;
+    const hlo_shape *result = instr->shape;
+    const bool many = result->type == HLO_TYPE_TUPLE;
+    const hlo_shape **parts = hlo_arena_array(
+        x->module->arena, instr->operand_count + (many ? result->rank : 1) + 1, sizeof *parts);
+    scan s = {.carries = (uint32_t)hlo_instr_int(instr, HLO_ATTR_NUM_CARRIES, 0),
+              .dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0],
+              .reverse = hlo_instr_int(instr, HLO_ATTR_IS_REVERSE, 0) != 0,
+              .step = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY),
+              .parts = parts};
+    s.inputs = instr->operand_count - s.carries;
+    s.outputs = (many ? result->rank : 1) - s.carries;
+    s.turns = hlo_instr_operand(instr, 0)->shape->dims[s.dim];
+    *parts++ = scalar(x, HLO_TYPE_S32);
+    for (uint32_t i = 0; i < s.inputs; i++) *parts++ = hlo_instr_operand(instr, i)->shape;
+    for (uint32_t i = 0; i < s.outputs; i++) *parts++ = many ? result->elements[i] : result;
+    for (uint32_t i = 0; i < s.carries; i++)
+        *parts++ = hlo_instr_operand(instr, s.inputs + i)->shape;
+    s.state = hlo_shape_tuple(x->module, 1 + s.inputs + s.outputs + s.carries, s.parts);
+    return s;
+}
+
+static void expand_scan(expansion *x) {
+    hlo_instr *instr = x->at;
+    const scan s = read_scan(x);
+    const uint32_t first = 1 + s.inputs, results = s.outputs + s.carries;
+    hlo_instr **parts = hlo_arena_array(x->module->arena, first + results, sizeof(hlo_instr *));
+    parts[0] = expand_number(x, 0);
+    for (uint32_t i = 0; i < s.inputs; i++) parts[1 + i] = hlo_instr_operand(instr, i);
+    for (uint32_t i = 0; i < s.outputs; i++)
+        parts[first + i] =
+            expand_splat(x, expand_zero(x, s.parts[first + i]->type), s.parts[first + i]);
+    for (uint32_t i = 0; i < s.carries; i++)
+        parts[first + s.outputs + i] = hlo_instr_operand(instr, s.inputs + i);
+    if (s.turns > 0) {
+        hlo_instr *start = expand_make(x, HLO_OP_TUPLE, s.state, first + results, parts);
+        hlo_instr *loop = expand_make(x, HLO_OP_WHILE, s.state, 1, &start);
+        hlo_instr_set_comp(loop, HLO_ATTR_CONDITION, make_condition(x, &s));
+        hlo_instr_set_comp(loop, HLO_ATTR_BODY, make_body(x, &s));
+        for (uint32_t i = 0; i < results; i++)
+            parts[first + i] = expand_element(x, loop, first + i);
+    }
+    expand_replace(x, instr->shape->type == HLO_TYPE_TUPLE ? HLO_OP_TUPLE : HLO_OP_COPY,
+                   instr->shape, results, parts + first);
+}
+
+hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {
+    expansion x = {.module = module, .sink = sink};
+    if (!module->op_counts[HLO_OP_SCAN]) return HLO_OK;
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = instr->next;
+            if (instr->op != HLO_OP_SCAN) continue;
+            x.at = instr;
+            if (hlo_instr_operand(instr, 0)
+                    ->shape->dims[hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0]] > INT32_MAX)
+                return expand_refuse(&x, "has more than 2^31-1 turns"), HLO_INVALID_INPUT;
+            expand_scan(&x);
+        }
+    return HLO_OK;
+}
