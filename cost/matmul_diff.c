@@ -157,8 +157,9 @@ static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_
     position at = {0};
     const hlo_diag_sink sink = {keep_position, &at};
     hlo_diag_emit(module, &sink, HLO_NOTE, instr->offset, 1, "%s", "");
-    hlo_print_plain(out, "    %c %s:%u:%u: %%%s: %s\n", sign, module->file, at.line, at.column,
-                    instr->name, text);
+    hlo_print_plain(out, "    %c %s", sign, module->file);
+    if (at.line) fprintf(out, ":%u:%u", at.line, at.column); /* a binary module has no lines */
+    hlo_print_plain(out, ": %%%s: %s\n", instr->name, text);
 }
 
 static const char *value_text(hlo_arena *scratch, const hlo_literal *literal) {

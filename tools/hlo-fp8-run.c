@@ -117,7 +117,7 @@ static hlo_plan_options judge_options(const run_job *job) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     plan.bounds = true;
-    plan.devices = usage_devices(&job->options);
+    plan.devices = usage_judged_devices(&job->options);
     plan.roundings_may_be_dropped = first_judge(job) != NULL;
     const option_value *accumulate = &job->options.values[OPTION_ACCUMULATE];
     const bool on_gpu = strcmp(job->options.values[OPTION_BACKEND].text, "cuda") == 0;
@@ -265,8 +265,9 @@ static hlo_status prepare(run_job *job) {
     hlo_status status = get_inputs(job);
     if (status != HLO_OK || !path) return status;
     if (is_npz(path))
-        status = hlo_arrays_read_each(path, job->module, HLO_OUTPUTS, usage_devices(&job->options),
-                                      &options_sink, &job->expected);
+        status = hlo_arrays_read_each(path, job->module, HLO_OUTPUTS,
+                                      usage_judged_devices(&job->options), &options_sink,
+                                      &job->expected);
     if (status != HLO_OK || !first_judge(job)) return status;
     status = make_plan(first_judge(job), &how, &job->judge_plan);
     return status == HLO_OK ? hlo_plan_check(job->judge_plan, job->inputs, &options_sink) : status;
@@ -305,8 +306,8 @@ static hlo_status compare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     if (!path) return HLO_OK;
     const hlo_module *judge = first_judge(job);
-    const bool alone =
-        usage_devices(&job->options) == 1; /* else an output's origin is not computed again */
+    const bool alone = usage_judged_devices(&job->options) ==
+                       1; /* else an output's origin is not computed again */
     hlo_comparison comparison = {.struct_size = sizeof comparison,
                                  .found = job->outputs,
                                  .expected = job->expected,

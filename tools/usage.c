@@ -22,6 +22,12 @@ uint32_t usage_devices(const options *given) {
     return usage_plugin(values) ? 1 : (uint32_t)values[OPTION_DEVICES].number;
 }
 
+uint32_t usage_judged_devices(const options *given) {
+    const option_value *values = given->values;
+    return values[OPTION_PARTITIONED].given ? (uint32_t)values[OPTION_DEVICES].number
+                                            : usage_devices(given);
+}
+
 /* True if no file to be written is standard output, an input, or another one of them. */
 static bool spares_files(const options *given) {
     const option_value *values = given->values;
@@ -81,9 +87,6 @@ bool usage_is_right(const options *given) {
     if (!suits_devices(given)) return false;
     if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
         return refuse("--topology has no use without --compile-only");
-    if (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given)
-        return refuse("--compare has no use with --partitioned: the cpu "
-                      "backend runs one device");
     for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {
         at += strspn(at, " ");
         const size_t length = strcspn(at, " ");

@@ -14,6 +14,9 @@ extern const option_id usage_written[USAGE_WRITTEN];
 const char *usage_plugin(const option_value *values);
 /* Returns the number of simulated devices. */
 uint32_t usage_devices(const options *given);
+/* Returns the number of simulated devices that a comparison executes on: those of a plugin's
+ * partitioned module, too. */
+uint32_t usage_judged_devices(const options *given);
 /* True if the options suit each other; otherwise complains. */
 bool usage_is_right(const options *given);
 
