@@ -13,6 +13,7 @@
 #include "ir/text/file.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
+#include "pjrt/check.h"
 #include "pjrt/compile_options.h"
 #include "pjrt/transfer.h"
 
@@ -66,12 +67,6 @@ static const hlo_shape *find_leaf(const hlo_shape *shape, size_t *index) {
     return NULL;
 }
 
-static hlo_status refuse_value(const hlo_pjrt *pjrt, const hlo_instr *value,
-                               const hlo_diag_sink *sink, const char *why) {
-    hlo_diag_emit(pjrt->module, sink, HLO_ERROR, value->offset, strlen(value->name), "%s", why);
-    return HLO_INVALID_INPUT;
-}
-
 /* Describes the leaf `index` of `value`, an input or the result. `laid_out`: the shape that has the
  * layout of `value` on the device. */
 static hlo_status describe_leaf(hlo_pjrt *pjrt, const hlo_instr *value, size_t index,
@@ -80,19 +75,23 @@ static hlo_status describe_leaf(hlo_pjrt *pjrt, const hlo_instr *value, size_t i
     const hlo_shape *with_layout = find_leaf(laid_out, &(size_t){index});
     *out = (pjrt_leaf){.shape = shape};
     if (!pjrt_type(shape->type))
-        return refuse_value(pjrt, value, sink, "arrays of this type are not passed to a plugin");
+        return pjrt_refuse(pjrt->module, value, sink,
+                           "arrays of this type are not passed to a plugin");
     for (uint32_t i = 0; shape->dynamic && i < shape->rank; i++)
         if (shape->dynamic[i])
-            return refuse_value(pjrt, value, sink, "dynamic arrays are not passed to a plugin");
+            return pjrt_refuse(pjrt->module, value, sink,
+                               "dynamic arrays are not passed to a plugin");
     if (with_layout && !hlo_shape_is_row_major(with_layout))
         out->minor_to_major = with_layout->layout->minor_to_major;
     if (pjrt->device_count > 1 && !pjrt->partitioned &&
         !hlo_tiling_of_sharding(pjrt->arena, sharding_of(value, index), shape->rank, &out->tiling))
-        return refuse_value(pjrt, value, sink, "arrays of this sharding are not divided");
+        return pjrt_refuse(pjrt->module, value, sink, "arrays of this sharding are not divided");
     if (out->tiling.devices && out->tiling.devices != pjrt->device_count)
-        return refuse_value(pjrt, value, sink, "the sharding is over another number of devices");
+        return pjrt_refuse(pjrt->module, value, sink,
+                           "the sharding is over another number of devices");
     if (!pjrt_leaf_divide(pjrt->arena, out))
-        return refuse_value(pjrt, value, sink, "the sharding does not divide this array evenly");
+        return pjrt_refuse(pjrt->module, value, sink,
+                           "the sharding does not divide this array evenly");
     return HLO_OK;
 }
 
@@ -183,33 +182,10 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
     return status;
 }
 
-/* Finds a call whose target begins with `start`; NULL: there is none. */
-static const hlo_instr *find_call(const hlo_module *module, const char *start) {
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
-            if (target && strncmp(target, start, strlen(start)) == 0) return instr;
-        }
-    return NULL;
-}
-
-/* Refuses calls of cuBLASLt, over which XLA's layout assignment ends the process, unless that pass
- * is left out. */
-static hlo_status check_calls(const hlo_pjrt *pjrt, const hlo_pjrt_options *options,
-                              const hlo_diag_sink *sink) {
-    const hlo_instr *call = find_call(pjrt->module, "__cublas$lt$matmul");
-    for (size_t i = 0; call && i < options->setting_count; i++)
-        if (strstr(options->settings[i], "layout-assignment")) call = NULL;
-    return call ? refuse_value(pjrt, call, sink,
-                               "XLA takes no calls of cuBLASLt but its own: it takes the forms qdq "
-                               "and ffi of them (docs/emit.md)")
-                : HLO_OK;
-}
-
 /* Registers the function that executes typed calls on the plugin's platform. A plugin without the
  * extension for it refuses the module by itself. */
 static hlo_status register_calls(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
-    if (!find_call(pjrt->module, HLO_FFI_TARGET)) return HLO_OK;
+    if (!pjrt_find_call(pjrt->module, HLO_FFI_TARGET)) return HLO_OK;
     pjrt_platform_name_args name = {.size = sizeof name, .client = pjrt->client};
     hlo_status status = HLO_OK;
     if (pjrt->client)
@@ -280,27 +256,9 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     return status;
 }
 
-/* Refuses parameters that no plugin takes: tuples, but for a single one of arrays. */
-static hlo_status check_parameters(const hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
-    const hlo_computation *entry = pjrt->module->entry;
-    for (uint32_t i = 0; i < entry->parameter_count; i++) {
-        const hlo_instr *parameter = entry->parameters[i];
-        if (parameter->shape->type != HLO_TYPE_TUPLE) continue;
-        if (entry->parameter_count > 1)
-            return refuse_value(pjrt, parameter, sink,
-                                "a tuple beside other parameters is not passed to a plugin");
-        for (uint32_t k = 0; k < parameter->shape->rank; k++)
-            if (parameter->shape->elements[k]->type == HLO_TYPE_TUPLE)
-                return refuse_value(pjrt, parameter, sink,
-                                    "a tuple in a tuple is not passed to a plugin");
-    }
-    return HLO_OK;
-}
-
 /* Makes all members and compiles the module; when it fails, the caller frees the members made. */
 static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hlo_diag_sink *sink) {
-    hlo_status status = check_parameters(pjrt, sink);
-    if (status == HLO_OK) status = check_calls(pjrt, options, sink);
+    hlo_status status = pjrt_check_module(pjrt->module, options, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_OUTPUTS, sink);
     if (status == HLO_OK) status = pjrt_plugin_load(options->plugin, sink, &pjrt->plugin);

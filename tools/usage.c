@@ -57,7 +57,9 @@ static bool suits_devices(const options *given) {
                                       OPTION_PROFILE, OPTION_TRACE};
     const option_value *values = given->values;
     const bool plugin = usage_plugin(values) != NULL;
-    const int most = plugin ? HLO_PJRT_MOST_DEVICES : HLO_MOST_DEVICES;
+    const bool simulates =
+        !plugin || (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given);
+    const int most = simulates ? HLO_MOST_DEVICES : HLO_PJRT_MOST_DEVICES;
     const char *why = NULL;
     if (values[OPTION_DEVICES].number > most) return refuse("--devices takes at most %d", most);
     if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
