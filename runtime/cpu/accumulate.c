@@ -77,13 +77,13 @@ void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_
     hlo_arena_release(cpu->scratch, mark);
 }
 
-/* True if the value is one of fp8 type, moved, converted and scaled. */
+/* True if the value is one of fp8 type, moved, joined with others, converted and scaled. */
 static bool is_dequantised(const hlo_instr *value, int depth) {
     if (!hlo_shape_is_array(value->shape) || depth == 0) return false;
     if (hlo_type_is_fp8(value->shape->type)) return true;
     const bool scales = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
     if (!scales && value->op != HLO_OP_CONVERT && value->op != HLO_OP_CALL &&
-        !hlo_op_is(value->op, HLO_MOVEMENT))
+        !hlo_op_is(value->op, HLO_MOVEMENT | HLO_JOINS))
         return false;
     for (uint32_t i = 0; i < value->operand_count; i++)
         if (is_dequantised(hlo_instr_operand(value, i), depth - 1)) return true;

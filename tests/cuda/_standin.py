@@ -2,6 +2,7 @@
 import os
 
 
-def environment(standin):
-    """For the programs: CUDA's libraries are `standin`."""
-    return dict(os.environ, **{f"HLO_CUDA_{library}": standin for library in ("DRIVER", "CUBLASLT", "NVRTC")})
+def environment(standin, accumulate="f32"):
+    """For the programs: CUDA's libraries are `standin`, which sums products of fp8 values so."""
+    return dict(os.environ, HLO_STANDIN_ACCUMULATE=accumulate,
+                **{f"HLO_CUDA_{library}": standin for library in ("DRIVER", "CUBLASLT", "NVRTC")})

@@ -3,7 +3,8 @@
  *
  *   D = sD * Epi(alpha * sA * sB * op(A) op(B) + beta * sC * C + bias)
  *
- * with the sum in f64. Source: the cuBLAS manual. */
+ * with the sum in f64, or of fp8 values as the tensor cores of Hopper sum (HLO_STANDIN_ACCUMULATE).
+ * Sources: the cuBLAS manual; docs/numerics.md. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,9 +147,10 @@ static double gelu(double x) {
     return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-/* One of the batch's matrices, scaled: for each row of op(A), or column of op(B), its elements
+/* One of the batch's matrices, `scaled`: for each row of op(A), or column of op(B), its elements
  * along K. The caller frees it. */
-static double *gather(const problem *p, bool b, int64_t batch, int64_t size, int64_t k) {
+static double *gather(const problem *p, bool b, bool scaled, int64_t batch, int64_t size,
+                      int64_t k) {
     const struct lt_layout *layout = b ? &p->b : &p->a;
     const void *data = b ? p->b_data : p->a_data;
     bool transposed = p->desc.at.value[b ? TRANSB : TRANSA];
@@ -157,9 +159,64 @@ static double *gather(const problem *p, bool b, int64_t batch, int64_t size, int
     double *out = malloc((size_t)(size * k) * sizeof *out);
     for (int64_t i = 0; out && i < size; i++)
         for (int64_t l = 0; l < k; l++)
-            out[i * k + l] = whole * scale(p, pointer_at, mode, batch, i, size, l, k) *
-                             element(data, layout, transposed, batch, b ? l : i, b ? i : l);
+            out[i * k + l] =
+                (scaled ? whole * scale(p, pointer_at, mode, batch, i, size, l, k) : 1) *
+                element(data, layout, transposed, batch, b ? l : i, b ? i : l);
     return out;
+}
+
+/* --------------------------------------------------------------------------------------- Hopper */
+
+enum { FAST = 25, STEP = 32, PROMOTED = 128, FRACTION_BITS = 13 };
+
+/* True if products are of fp8 values, and summed as on Hopper. */
+static bool is_narrow(const problem *p) {
+    const char *chosen = getenv("HLO_STANDIN_ACCUMULATE");
+    return chosen && strcmp(chosen, "hopper") == 0 &&
+           standin_element_size((int)of(&p->a, TYPE)) == 1 &&
+           standin_element_size((int)of(&p->b, TYPE)) == 1 && p->desc.at.value[A_MODE] != 2;
+}
+
+/* Adds products to an accumulator: each is cut, toward zero, to the last kept bit of the largest.
+ * What is not finite is as in any order. */
+static double add_cut(double sum, const double *a, const double *b, int64_t count) {
+    double largest = fabs(sum), plain = sum, kept;
+    for (int64_t l = 0; l < count; l++) {
+        largest = fmax(largest, fabs(a[l] * b[l]));
+        plain += a[l] * b[l];
+    }
+    if (!isfinite(plain) || largest == 0) return plain;
+    const double unit = ldexp(1, ilogb(largest) - FRACTION_BITS);
+    kept = trunc(sum / unit);
+    for (int64_t l = 0; l < count; l++) kept += trunc(a[l] * b[l] / unit);
+    return (double)(float)(kept * unit);
+}
+
+/* The scale that element `at` along K has in both operands. */
+static double both_scales(const problem *p, int64_t batch, int64_t i, int64_t j, int64_t at,
+                          int64_t k) {
+    const uint64_t *modes = p->desc.at.value;
+    double s = modes[A_MODE] ? scale(p, A_SCALE, A_MODE, batch, i, of(&p->d, ROWS), at, k)
+                             : scalar(p, A_SCALE);
+    return s * (modes[B_MODE] ? scale(p, B_SCALE, B_MODE, batch, j, of(&p->d, COLS), at, k)
+                              : scalar(p, B_SCALE));
+}
+
+/* The sum of a row and a column without scales, times these: an accumulator is added to a sum in
+ * f32 after PROMOTED products, or, fast, once. Blocks of scales are as long as that. */
+static double narrow_sum(const problem *p, const double *a, const double *b, int64_t batch,
+                         int64_t i, int64_t j, int64_t k) {
+    const bool blocks = p->desc.at.value[A_MODE] > 3 || p->desc.at.value[B_MODE] > 3;
+    const int64_t length = p->desc.at.value[FAST] && !blocks ? k : PROMOTED;
+    float all = 0;
+    for (int64_t from = 0; from < k; from += length) {
+        const int64_t end = k - from < length ? k : from + length;
+        double sum = 0;
+        for (int64_t at = from; at < end; at += STEP)
+            sum = add_cut(sum, a + at, b + at, end - at < STEP ? end - at : STEP);
+        all += (float)(blocks ? sum * both_scales(p, batch, i, j, from, k) : sum);
+    }
+    return blocks ? (double)all : (double)all * both_scales(p, batch, i, j, 0, k);
 }
 
 /* The value that the activation gets, from alpha times the product. */
@@ -213,13 +270,18 @@ bool standin_matmul(const problem *p) {
     if (!all_inside(p)) return false;
     int64_t m = of(&p->d, ROWS), n = of(&p->d, COLS);
     int64_t k = of(&p->a, p->desc.at.value[TRANSA] ? ROWS : COLS);
+    const bool narrow = is_narrow(p);
     double amax = 0;
     for (int64_t batch = 0; batch < of(&p->d, BATCH); batch++) {
-        double *a = gather(p, false, batch, m, k), *b = gather(p, true, batch, n, k);
+        double *a = gather(p, false, !narrow, batch, m, k);
+        double *b = gather(p, true, !narrow, batch, n, k);
         for (int64_t j = 0; a && b && j < n; j++)
             for (int64_t i = 0; i < m; i++) {
                 double sum = 0;
-                for (int64_t l = 0; p->alpha != 0 && l < k; l++) sum += a[i * k + l] * b[j * k + l];
+                if (narrow && p->alpha != 0)
+                    sum = narrow_sum(p, a + i * k, b + j * k, batch, i, j, k);
+                for (int64_t l = 0; !narrow && p->alpha != 0 && l < k; l++)
+                    sum += a[i * k + l] * b[j * k + l];
                 finish(p, linear(p, p->alpha * sum, batch, i, j), batch, i, j, &amax);
             }
         free(a);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Every module of testdata/models on the cuda backend agrees with the cpu backend, as it is and after --optimize.
 
-usage: models.py --bin DIR --models DIR --work DIR --standin FILE [--long] [--only NAME,...]
+usage: models.py --bin DIR --models DIR --work DIR --standin FILE [--accumulate=f32|hopper] [--long] [--only NAME,...]
 
 Each output lies within the bound that the cpu backend derives for it (hlo-fp8-run --compare). Runs are replayed from
 CUDA graphs; some modules run without as well, and must give the same bytes. CUDA's libraries are the file of --standin
-(tests/cuda/README.md), whose kernels and matmuls run on the host; tests/gpu does the same on a device. A few cases take
-minutes: --long runs those as well.
+(tests/cuda/README.md), whose kernels and matmuls run on the host; tests/gpu does the same on a device. With
+--accumulate=hopper its matmuls sum as tensor cores do, and the bounds count on it. A few cases take minutes: --long runs
+those as well.
 """
 import argparse
 import concurrent.futures
@@ -49,17 +50,19 @@ def main():
     args.add_argument("--models", type=pathlib.Path, required=True)
     args.add_argument("--work", type=pathlib.Path, required=True)
     args.add_argument("--standin", required=True)
+    args.add_argument("--accumulate", choices=("f32", "hopper"), default="f32")
     args.add_argument("--long", action="store_true")
     args.add_argument("--only")
     a = args.parse_args()
-    environment = _standin.environment(a.standin)
+    environment = _standin.environment(a.standin, a.accumulate)
     names = [m for m in sorted(a.models.glob("*.hlo")) if m.name.count(".") == 1]
     if a.only:
         names = [m for m in names if m.stem in a.only.split(",")]
     cases = [(m, optimize) for m in names for optimize in (False, True)
              if a.long or (m.stem, optimize) not in LONG]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        faults = pool.map(lambda case: check(a.bin / "hlo-fp8-run", *case, a.work, environment), cases)
+        faults = pool.map(lambda case: check(a.bin / "hlo-fp8-run", *case, a.work, environment,
+                                               f"--accumulate={a.accumulate}"), cases)
     faults = [fault for found in faults for fault in found]
     for fault in faults:
         print("FAILED", fault)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Random modules (tests/random) on the cuda backend agree with the cpu backend, as they are and after --optimize.
 
-usage: random.py --bin DIR --work DIR --standin FILE [--first SEED] [--count N]
+usage: random.py --bin DIR --work DIR --standin FILE [--accumulate=f32|hopper] [--first SEED] [--count N]
 
 CUDA's libraries are the file of --standin (tests/cuda/README.md); tests/gpu does the same on a device. What the cpu
-backend refuses is passed over; what only the cuda backend refuses is counted.
+backend refuses is passed over; what only the cuda backend refuses is counted. With --accumulate=hopper matmuls of fp8
+values sum as tensor cores do, and the bounds count on it.
 """
 import argparse
 import concurrent.futures
@@ -32,8 +33,8 @@ class Cases:
             if self.run(program, *form, "--plan", module)[0]:
                 found.append("passed over")
                 continue
-            status, said, errors = self.run(program, "--backend=cuda", f"--seed={seed}", f"--compare={module}", *form,
-                                            module)
+            status, said, errors = self.run(program, "--backend=cuda", f"--accumulate={self.a.accumulate}", f"--seed={seed}",
+                                            f"--compare={module}", *form, module)
             if status == 0:
                 found.append("agrees")
             elif status == 1 and ("has no kernel" in errors or "is not run by cuBLASLt" in errors):
@@ -49,10 +50,11 @@ def main():
     args.add_argument("--bin", type=pathlib.Path, required=True)
     args.add_argument("--work", type=pathlib.Path, required=True)
     args.add_argument("--standin", required=True)
+    args.add_argument("--accumulate", choices=("f32", "hopper"), default="f32")
     args.add_argument("--first", type=int, default=1)
     args.add_argument("--count", type=int, default=40)
     a = args.parse_args()
-    cases = Cases(a, _standin.environment(a.standin))
+    cases = Cases(a, _standin.environment(a.standin, a.accumulate))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         found = [one for both in pool.map(cases.check, range(a.first, a.first + a.count)) for one in both]
     counts = {what: found.count(what) for what in ("agrees", "refused", "passed over")}

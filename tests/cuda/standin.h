@@ -10,6 +10,8 @@
  *   HLO_STANDIN_FAIL_ALL  NAME: every call of that function fails with the status 1
  *   HLO_STANDIN_CONTEXT  if set, streams are of another context
  *   HLO_STANDIN_SM      compute capability * 10 of the device; 90 if unset
+ *   HLO_STANDIN_ACCUMULATE  hopper: products of fp8 values are summed as tensor cores of Hopper do;
+ *                       otherwise, as all others, in f64
  *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset */
 #ifndef HLO_TESTS_CUDA_STANDIN_H
 #define HLO_TESTS_CUDA_STANDIN_H
