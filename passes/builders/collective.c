@@ -83,6 +83,7 @@ static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo
     if (!sent) return NULL;
     hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
     hlo_instr_copy_attrs(sent, collective);
+    hlo_instr_drop_attr(sent, HLO_ATTR_SHARDING); /* of the values, which have more dimensions */
     if (along >= 0) hlo_instr_set_ints(sent, HLO_ATTR_DIMENSIONS, 1, &place);
     if (hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID))
         hlo_instr_set_int(sent, HLO_ATTR_CHANNEL_ID, hlo_devices_free_channel(module));
