@@ -151,12 +151,27 @@ static void note_fused(void *user, hlo_computation *called) {
     fused[called->id] = true;
 }
 
+/* True if what the instruction calls is part of its own kernel: applied to elements, not to arrays
+ * as the steps of a scan are. */
+static bool has_kernel(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_FUSION:
+    case HLO_OP_SELECT_AND_SCATTER: return true;
+    case HLO_OP_CALL:
+    case HLO_OP_CUSTOM_CALL:
+    case HLO_OP_SCAN: return false;
+    default: return hlo_instr_comp(instr, HLO_ATTR_TO_APPLY) != NULL;
+    }
+}
+
 bool *hlo_facts_fused(const hlo_module *module, hlo_arena *arena) {
-    if (!module->op_counts[HLO_OP_FUSION]) return NULL;
+    if (!module->op_counts[HLO_OP_FUSION] && !module->op_counts[HLO_OP_SELECT_AND_SCATTER] &&
+        !module->attrs_seen[HLO_ATTR_TO_APPLY])
+        return NULL;
     bool *fused = hlo_arena_zero(arena, module->next_computation_id);
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (fused[comp->id] || instr->op == HLO_OP_FUSION)
+            if (fused[comp->id] || has_kernel(instr))
                 hlo_instr_visit_called(instr, note_fused, fused);
     return fused;
 }

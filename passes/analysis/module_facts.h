@@ -37,8 +37,8 @@ enum { HLO_FROM_FP8 = 1, HLO_FROM_OTHER_FP8 = 2 };
 /* Finds the set of sources, by instruction id. */
 unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena);
 
-/* Finds, by computation id, bodies of fusions and their callees. A compiler has made a kernel of
- * them: they stay as they are. */
+/* Finds, by computation id, bodies of fusions, computations that are applied to elements, and the
+ * callees of both. They are parts of one kernel, which calls no other: they stay as they are. */
 bool *hlo_facts_fused(const hlo_module *module, hlo_arena *arena);
 
 #endif
