@@ -111,3 +111,35 @@ inline float ptx_shorten(double x) {
     const float y = (float)x;
     return fabs((double)y) > fabs(x) ? nextafterf(y, 0) : y;
 }
+
+// The registers of a block's threads, which call mma_*() together: a thread computes its four
+// elements of the result from those of its warp.
+static unsigned standin_a[1024][4], standin_b[1024][2];
+inline unsigned char standin_byte(const unsigned *registers, int i) {
+    return (unsigned char)(registers[i / 4] >> i % 4 * 8);
+}
+#define MMA(name_a, name_b)                                                                        \
+    inline void mma_##name_a##_##name_b(float &d0, float &d1, float &d2, float &d3, unsigned a0,   \
+                                        unsigned a1, unsigned a2, unsigned a3, unsigned b0,        \
+                                        unsigned b1) {                                             \
+        const unsigned thread = threadIdx.x, warp = thread / 32 * 32, lane = thread % 32;          \
+        const unsigned a[] = {a0, a1, a2, a3}, b[] = {b0, b1};                                     \
+        memcpy(standin_a[thread], a, sizeof a);                                                    \
+        memcpy(standin_b[thread], b, sizeof b);                                                    \
+        __syncthreads();                                                                           \
+        float *const d[] = {&d0, &d1, &d2, &d3};                                                   \
+        for (int i = 0; i < 4; i++)                                                                \
+            for (unsigned k = 0; k < 32; k++) {                                                    \
+                const unsigned row = warp + lane / 4 * 4 + k % 16 / 4;                             \
+                const unsigned column = warp + (lane % 4 * 2 + i % 2) * 4 + k % 16 / 4;            \
+                const unsigned part = k / 16;                                                      \
+                *d[i] += from_##name_a(standin_byte(standin_a[row] + i / 2 + 2 * part, k % 4)) *   \
+                         from_##name_b(standin_byte(standin_b[column] + part, k % 4));             \
+            }                                                                                      \
+        __syncthreads();                                                                           \
+    }
+MMA(f8e4m3fn, f8e4m3fn)
+MMA(f8e4m3fn, f8e5m2)
+MMA(f8e5m2, f8e4m3fn)
+MMA(f8e5m2, f8e5m2)
+#undef MMA

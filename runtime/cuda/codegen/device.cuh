@@ -65,3 +65,20 @@ static inline float ptx_shorten(double x) {
     asm("cvt.rz.f32.f64 %0, %1;" : "=f"(y) : "d"(x));
     return y;
 }
+
+/* Adds to a tile of 16 rows and 8 columns, in the registers of a warp, the product of tiles with 32 FP8
+ * terms: the PTX manual, "Matrix fragments for mma.m16n8k32". */
+#define MMA(name_a, name_b, type_a, type_b)                                                        \
+    static inline void mma_##name_a##_##name_b(float &d0, float &d1, float &d2, float &d3,         \
+                                               unsigned a0, unsigned a1, unsigned a2, unsigned a3, \
+                                               unsigned b0, unsigned b1) {                         \
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.f32." type_a "." type_b ".f32 "            \
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"             \
+                     : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)                                      \
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));                      \
+    }
+MMA(f8e4m3fn, f8e4m3fn, "e4m3", "e4m3")
+MMA(f8e4m3fn, f8e5m2, "e4m3", "e5m2")
+MMA(f8e5m2, f8e4m3fn, "e5m2", "e4m3")
+MMA(f8e5m2, f8e5m2, "e5m2", "e5m2")
+#undef MMA

@@ -287,7 +287,7 @@ const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
 
 /* --------------------------------------------------------------------------------------- leaves */
 
-static const char *operand_pointer(emit *e, uint32_t leaf) {
+const char *emit_operand(emit *e, uint32_t leaf) {
     if (leaf >= sizeof e->uses[0]) return emit_refuse(e, "has too many operands for a kernel");
     e->uses[0][leaf] = true;
     return hlo_arena_format(e->arena, "p%u", leaf);
@@ -372,7 +372,7 @@ const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool c
     const cuda_type *type = &cuda_types[view->type];
     if (!type->cell)
         return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[view->type].name);
-    const char *pointer = operand_pointer(e, operand), *address = emit_dot(e, index, view->strides);
+    const char *pointer = emit_operand(e, operand), *address = emit_dot(e, index, view->strides);
     const char *packed = pack_address(e, index, view, address), *name;
     if (packed)
         name = emit_value(e, "c", type->cell, "%s.v[u]", pack_name(e, pointer, type->cell, packed));

@@ -166,7 +166,9 @@ const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector
                                const char *const *place);
 /* Loads an element of a leaf of the job. */
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell);
-/* Returns the pointer to a result, `q0`, which becomes a parameter of the kernel. */
+/* Return the pointer to an operand or a result, `p0` and `q0`, which becomes a parameter of the
+ * kernel. */
+const char *emit_operand(emit *e, uint32_t leaf);
 const char *emit_result(emit *e, uint32_t leaf);
 /* True if the instruction is in the group; false: *out_operand is the leaf of its value. */
 bool emit_is_member(const emit *e, const hlo_instr *instr);
@@ -274,9 +276,6 @@ bool emit_update(emit *e, cuda_code *code);
 void emit_reduce(emit *e, cuda_code *code);
 /* True if rows are so few and long that several blocks share each. */
 bool cuda_reduce_is_chunked(const hlo_instr *reduce);
-void emit_ragged(emit *e, cuda_code *code);
-/* Returns why kernels cannot run the ragged-dot; NULL: they can. */
-const char *cuda_ragged_refusal(const hlo_instr *instr);
 void emit_scatter(emit *e, cuda_code *code);
 void emit_sort(emit *e, cuda_code *code);
 /* Returns why kernels cannot run the scatter or sort; NULL: they can. */

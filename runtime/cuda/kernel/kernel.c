@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/cuda/codegen/emit.h"
+#include "runtime/cuda/codegen/ragged/ragged.h"
 #include "runtime/cuda/driver/library.h"
 
 /* A job's code, and the kernel of each of its launches. */

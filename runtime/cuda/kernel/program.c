@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/cuda/codegen/emit.h"
+#include "runtime/cuda/codegen/ragged/ragged.h"
 
 static bool reduces(const hlo_group *group) {
     for (uint32_t i = 0; i < group->instr_count; i++)

@@ -4,43 +4,9 @@
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
-#include "ir/module/ragged.h"
-#include "runtime/cuda/codegen/emit.h"
+#include "runtime/cuda/codegen/ragged/ragged.h"
 
-/* Threads of a block as a square, and terms that are in shared memory at once. */
-enum { SIDE = 16, DEPTH = 16 };
 _Static_assert(SIDE *SIDE == CUDA_BLOCK, "a thread for each position in the square");
-
-/* Dimensions of an operand that are counted as one. */
-typedef struct dims_of {
-    uint32_t count, order[HLO_EVAL_MAX_RANK]; /* from the fastest to the slowest */
-    int64_t size;
-} dims_of;
-
-/* One side of the tile: its rows, or its columns. */
-typedef struct side {
-    const hlo_instr *operand;
-    const hlo_ints *summed;
-    int64_t to[HLO_EVAL_MAX_RANK], after; /* the result's dimension; -1: none; and the next */
-    dims_of open;                         /* dimensions that the tile divides */
-    int each;                             /* rows or columns of a thread */
-    const char *base;                     /* the tile's first row or column */
-    const char *shared; /* the operand's part in shared memory, [DEPTH][each * SIDE] */
-    const char *at[HLO_EVAL_MAX_RANK];
-} side;
-
-typedef struct ragging {
-    emit *e;
-    const hlo_instr *instr;
-    hlo_ragged r;
-    hlo_type type;
-    const char *sum_type; /* of sums; integers wrap */
-    side side[2];
-    dims_of summed;   /* of the left operand: what one loop runs over */
-    dims_of apart;    /* CONTRACTING: the other contracting dimensions */
-    const char *sums; /* of a thread, [rows][columns] */
-    const char *result[HLO_EVAL_MAX_RANK];
-} ragging;
 
 /* ----------------------------------------------------------------------------------- supporting */
 
@@ -59,8 +25,8 @@ const char *cuda_ragged_refusal(const hlo_instr *instr) {
 }
 
 /* Counts dimensions as one: from the last of those that `chosen` has. */
-static dims_of joined(const hlo_shape *shape, const bool *chosen) {
-    dims_of d = {.size = 1};
+static ragged_dims joined(const hlo_shape *shape, const bool *chosen) {
+    ragged_dims d = {.size = 1};
     for (uint32_t i = 0, rank = shape->rank; i < rank; i++) {
         const uint32_t dim =
             shape->layout ? (uint32_t)shape->layout->minor_to_major[i] : rank - 1 - i;
@@ -74,7 +40,7 @@ static dims_of joined(const hlo_shape *shape, const bool *chosen) {
 /* Sets the result's dimension of each of an operand's, and which of these the tile divides. */
 static void read_side(ragging *g, unsigned number) {
     const hlo_ragged *r = &g->r;
-    side *s = &g->side[number];
+    ragged_side *s = &g->side[number];
     const hlo_dot_dims dot = hlo_dot_dims_of(g->instr);
     const hlo_ints *batch = number ? dot.rhs_batch : dot.lhs_batch;
     const int64_t first = r->mode == HLO_RAGGED_CONTRACTING;
@@ -100,7 +66,7 @@ static void read_side(ragging *g, unsigned number) {
 }
 
 static void read_summed(ragging *g) {
-    const side *s = &g->side[0];
+    const ragged_side *s = &g->side[0];
     bool one[HLO_EVAL_MAX_RANK] = {0}, other[HLO_EVAL_MAX_RANK] = {0};
     for (uint32_t i = 0; i < s->summed->count; i++) {
         const int64_t d = s->summed->v[i];
@@ -112,18 +78,7 @@ static void read_summed(ragging *g) {
 
 /* -------------------------------------------------------------------------------------- indices */
 
-static void split(ragging *g, const char *linear, const side *s, const dims_of *d,
-                  const char **at) {
-    emit_split(g->e, linear, s->operand->shape->dims, d->order, d->count, at);
-}
-
-/* Sets the right operand's indices of contracting dimensions to those of the left. */
-static void pair_summed(ragging *g) {
-    for (uint32_t i = 0; i < g->side[0].summed->count; i++)
-        g->side[1].at[g->side[1].summed->v[i]] = g->side[0].at[g->side[0].summed->v[i]];
-}
-
-static bool is_open(const side *s, uint32_t dim) {
+static bool is_open(const ragged_side *s, uint32_t dim) {
     for (uint32_t i = 0; i < s->open.count; i++)
         if (s->open.order[i] == dim) return true;
     return false;
@@ -139,7 +94,7 @@ static int64_t find_place(ragging *g) {
     const char *at[HLO_EVAL_MAX_RANK + 2];
     bool divided[HLO_EVAL_MAX_RANK] = {0};
     for (uint32_t i = 0; i < 2; i++) {
-        const side *s = &g->side[i];
+        const ragged_side *s = &g->side[i];
         const int64_t width = (int64_t)s->each * SIDE;
         dims[!i] = (s->open.size + width - 1) / width;
         for (uint32_t d = 0; d < s->operand->shape->rank; d++)
@@ -153,7 +108,7 @@ static int64_t find_place(ragging *g) {
     emit_split(e, "(int)blockIdx.x", dims, order, rank + 2, at);
     memcpy(g->result, at + 2, rank * sizeof *at);
     for (uint32_t i = 0; i < 2; i++) {
-        side *s = &g->side[i];
+        ragged_side *s = &g->side[i];
         s->base = emit_offset(e, "%s * %d", at[!i], s->each * SIDE);
         for (uint32_t d = 0; d < s->operand->shape->rank; d++)
             if (s->to[d] >= 0 && !is_open(s, d)) s->at[d] = g->result[s->to[d]];
@@ -181,7 +136,7 @@ static void open_groups(ragging *g, const char *below, const char *which, const 
 /* ----------------------------------------------------------------------------------------- sums */
 
 /* Returns an element of an operand, as a number of the result's type. */
-static const char *element(ragging *g, const side *s) {
+static const char *element(ragging *g, const ragged_side *s) {
     emit *e = g->e;
     const hlo_shape *shape = s->operand->shape;
     const char *value = emit_pull(
@@ -196,7 +151,7 @@ static const char *element(ragging *g, const side *s) {
 static void load_tile(ragging *g, unsigned number, const char *first, const char *last,
                       const char *step, const char *end) {
     emit *e = g->e;
-    side *s = &g->side[number];
+    ragged_side *s = &g->side[number];
     const int width = s->each * SIDE;
     int64_t strides[HLO_EVAL_MAX_RANK];
     hlo_shape_strides(s->operand->shape, strides);
@@ -214,9 +169,9 @@ static void load_tile(ragging *g, unsigned number, const char *first, const char
     const char *at = emit_offset(e, "%s + %s", s->base, row), *value = emit_name(e, "v");
     emit_text(e, "%s %s = 0;", g->sum_type, value);
     emit_open(e, "if (%s < %s && %s >= %s && %s < %s) {", k, end, at, first, at, last);
-    split(g, at, s, &s->open, s->at);
-    split(g, k, &g->side[0], &g->summed, g->side[0].at);
-    pair_summed(g);
+    ragged_split(g, at, s, &s->open, s->at);
+    ragged_split(g, k, &g->side[0], &g->summed, g->side[0].at);
+    ragged_pair_summed(g);
     emit_text(e, "%s = (%s)%s;", value, g->sum_type, element(g, s));
     emit_close(e);
     emit_text(e, "%s[%s][%s] = %s;", s->shared, term, row, value);
@@ -228,6 +183,10 @@ static void load_tile(ragging *g, unsigned number, const char *first, const char
 static void add_terms(ragging *g, const char *start, const char *end, const char *first,
                       const char *last, bool guarded) {
     emit *e = g->e;
+    if (g->on_tensor_cores) {
+        ragged_mma_terms(g, start, end, first, last);
+        return;
+    }
     const int rows = g->side[0].each, columns = g->side[1].each;
     const char *step = emit_name(e, "i"),
                *most = hlo_arena_format(e->arena, "%lld", (long long)g->side[1].open.size);
@@ -261,7 +220,7 @@ static const char *count_text(ragging *g, int64_t count) {
 /* Sums for each group that a row of the tile is in. */
 static void sum_rows(ragging *g) {
     emit *e = g->e;
-    const side *s = &g->side[0];
+    const ragged_side *s = &g->side[0];
     const char *which = emit_name(e, "i"), *start = emit_name(e, "i"), *end = emit_name(e, "i");
     open_groups(g, count_text(g, g->r.groups), which, start, end);
     emit_text(e, "if (%s >= %s + %d) break;", start, s->base, s->each * SIDE);
@@ -278,7 +237,7 @@ static void sum_group(ragging *g) {
                *end = emit_name(e, "i"), *below = emit_offset(e, "%s + 1", g->result[g->r.place]);
     emit_open(e, "for (%s %s = 0; %s < %lld; %s++) {", e->offset, apart, apart,
               (long long)g->apart.size, apart);
-    split(g, apart, &g->side[0], &g->apart, g->side[0].at);
+    ragged_split(g, apart, &g->side[0], &g->apart, g->side[0].at);
     open_groups(g, below, which, start, end);
     emit_close(e);
     add_terms(g, start, end, "0", count_text(g, g->side[0].open.size), false);
@@ -299,20 +258,33 @@ static void sum_batch(ragging *g) {
 
 /* ---------------------------------------------------------------------------------- the results */
 
+/* The row or column of a thread's sum r or c in the tile, and how many rows or columns it has. */
+typedef struct sum_place {
+    const char *text;
+    int count;
+} sum_place;
+
+static sum_place place_of_sum(const ragging *g, int number) {
+    static const char *const in_square[] = {"threadIdx.x / 16 + r * 16",
+                                            "threadIdx.x % 16 + c * 16"};
+    if (!g->on_tensor_cores) return (sum_place){in_square[number], g->side[number].each};
+    return number ? (sum_place){RAGGED_MMA_COLUMN, RAGGED_MMA_COLUMNS}
+                  : (sum_place){RAGGED_MMA_ROW, RAGGED_MMA_ROWS};
+}
+
 static void store_sums(ragging *g) {
     emit *e = g->e;
     const hlo_shape *shape = g->instr->shape;
     const char *names[] = {"r", "c"}, *index[2];
     for (int i = 0; i < 2; i++) {
-        side *s = &g->side[i];
+        ragged_side *s = &g->side[i];
+        const sum_place place = place_of_sum(g, i);
         emit_text(e, "#pragma unroll");
-        emit_open(e, "for (int %s = 0; %s < %d; %s++) {", names[i], names[i], s->each, names[i]);
-        index[i] =
-            emit_value(e, "i", e->offset,
-                       i ? "%s + threadIdx.x %% %d + %s * %d" : "%s + threadIdx.x / %d + %s * %d",
-                       s->base, SIDE, names[i], SIDE);
+        emit_open(e, "for (int %s = 0; %s < %d; %s++) {", names[i], names[i], place.count,
+                  names[i]);
+        index[i] = emit_value(e, "i", e->offset, "%s + %s", s->base, place.text);
         emit_text(e, "if (%s >= %lld) continue;", index[i], (long long)s->open.size);
-        split(g, index[i], s, &s->open, s->at);
+        ragged_split(g, index[i], s, &s->open, s->at);
         for (uint32_t d = 0; d < s->operand->shape->rank; d++)
             if (is_open(s, d)) g->result[s->to[d]] = s->at[d];
     }
@@ -344,10 +316,14 @@ void emit_ragged(emit *e, cuda_code *code) {
     for (unsigned i = 0; i < 2; i++) read_side(&g, i);
     read_summed(&g);
     e->offset = emit_offset_type(e, g.summed.size);
+    g.on_tensor_cores = ragged_has_mma(&g);
+    for (int i = 0; i < 2 && g.on_tensor_cores; i++) g.side[i].each = RAGGED_MMA_SIDE / SIDE;
     const int64_t blocks = find_place(&g);
     g.sums = emit_name(e, "a");
-    emit_text(e, "%s %s[%d][%d] = {};", g.sum_type, g.sums, g.side[0].each, g.side[1].each);
-    for (int i = 0; i < 2; i++) {
+    emit_text(e, "%s %s[%d][%d] = {};", g.sum_type, g.sums, place_of_sum(&g, 0).count,
+              place_of_sum(&g, 1).count);
+    if (g.on_tensor_cores) ragged_mma_declare(&g);
+    for (int i = 0; i < 2 && !g.on_tensor_cores; i++) {
         g.side[i].shared = emit_name(e, "s");
         emit_text(e, "__shared__ %s %s[%d][%d];", g.sum_type, g.side[i].shared, DEPTH,
                   g.side[i].each * SIDE + 1);

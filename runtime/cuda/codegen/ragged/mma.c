@@ -1,0 +1,145 @@
+/* Sums of a ragged-dot of FP8 values on the tensor cores (mma.sync, from sm_89 on). Tiles of both
+ * operands are in shared memory with the terms contiguous, as the instruction takes them; what it
+ * sums, with fewer bits than f32 on some devices, is added in f32 tile by tile. */
+#include "ir/kernel/kernel.h"
+#include "runtime/cuda/codegen/ragged/ragged.h"
+
+/* Terms in shared memory at once, bytes from row to row there, terms of an instruction, and bytes
+ * that are loaded as one. */
+enum { TERMS = 64, PITCH = TERMS + 16, STEP = 32, RUN = 16 };
+
+static bool is_mma_type(hlo_type type) {
+    return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
+}
+
+bool ragged_has_mma(const ragging *g) {
+    return is_mma_type(g->side[0].operand->shape->type) &&
+           is_mma_type(g->side[1].operand->shape->type) &&
+           (g->type == HLO_TYPE_F32 || g->type == HLO_TYPE_BF16 || g->type == HLO_TYPE_F16);
+}
+
+void ragged_mma_declare(ragging *g) {
+    for (int i = 0; i < 2; i++) {
+        g->side[i].shared = emit_name(g->e, "s");
+        emit_text(g->e, "__shared__ pack<uchar, %d> %s[%d][%d];", RUN, g->side[i].shared,
+                  RAGGED_MMA_SIDE, PITCH / RUN);
+    }
+}
+
+/* Returns the operand's fastest dimension in memory if bytes along it are loaded RUN at a time: a
+ * run begins at a multiple of RUN, and is in the group or is not; -1: byte by byte. */
+static int64_t run_dim(const ragging *g, unsigned number) {
+    const ragged_side *s = &g->side[number];
+    const hlo_shape *shape = s->operand->shape;
+    const hlo_view *view = &g->e->job->operands[emit_leaf(g->e, s->operand)];
+    int64_t fast = -1;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        if (shape->dims[d] == 1) continue;
+        if (view->strides[d] == 1)
+            fast = d;
+        else if (view->strides[d] % RUN)
+            return -1;
+    }
+    if (emit_is_member(g->e, s->operand) || fast < 0 || shape->dims[fast] % RUN) return -1;
+    if (s->open.count && s->open.order[0] == fast)
+        return number || g->r.mode != HLO_RAGGED_FREE ? fast : -1;
+    const ragged_side *left = &g->side[0];
+    const bool term = !number
+                          ? g->summed.count && g->summed.order[0] == fast
+                          : g->summed.count && left->summed->count == 1 && s->summed->v[0] == fast;
+    return term && g->r.mode != HLO_RAGGED_CONTRACTING ? fast : -1;
+}
+
+/* Loads the bytes at the operand's index: a pack of `run`. */
+static const char *load_run(ragging *g, const ragged_side *s, int run) {
+    emit *e = g->e;
+    const hlo_shape *shape = s->operand->shape;
+    const emit_index *index = emit_index_new(e, shape->rank, shape->dims, s->at, NULL, NULL);
+    if (run == 1) return emit_pull(e, s->operand, index, true);
+    const uint32_t leaf = emit_leaf(e, s->operand);
+    const char *at = emit_dot(e, index, e->job->operands[leaf].strides);
+    return hlo_arena_format(e->arena, "*(const pack<uchar, %d> *)(%s + (%s))", run,
+                            emit_operand(e, leaf), at);
+}
+
+/* Brings TERMS terms of an operand to shared memory: rows in [first, last), and terms from `step`
+ * up to `end`; 0 elsewhere. */
+static void load_tile(ragging *g, unsigned number, const char *first, const char *last,
+                      const char *step, const char *end) {
+    emit *e = g->e;
+    ragged_side *s = &g->side[number];
+    const int64_t fast = run_dim(g, number);
+    const int run = fast >= 0 ? RUN : 1;
+    int64_t strides[HLO_EVAL_MAX_RANK];
+    hlo_shape_strides(s->operand->shape, strides);
+    const bool by_terms = !s->open.count || strides[s->open.order[0]] != 1;
+    const char *t = emit_name(e, "i"), *value = emit_name(e, "w");
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int %s = threadIdx.x; %s < %d; %s += %d) {", t, t,
+              RAGGED_MMA_SIDE * TERMS / run, t, CUDA_BLOCK);
+    const int runs = (by_terms ? TERMS : RAGGED_MMA_SIDE) / run;
+    const char *low = emit_offset(e, "%s %% %d * %d", t, runs, run),
+               *high = emit_offset(e, "%s / %d", t, runs);
+    const char *term = by_terms ? low : high, *row = by_terms ? high : low;
+    const char *k = emit_offset(e, "%s + %s", step, term);
+    const char *at = emit_offset(e, "%s + %s", s->base, row);
+    emit_text(e, "pack<uchar, %d> %s = {};", run, value);
+    emit_open(e, "if (%s < %s && %s >= %s && %s < %s) {", k, end, at, first, at, last);
+    ragged_split(g, at, s, &s->open, s->at);
+    ragged_split(g, k, &g->side[0], &g->summed, g->side[0].at);
+    ragged_pair_summed(g);
+    emit_text(e, "%s%s = %s;", value, run == 1 ? ".v[0]" : "", load_run(g, s, run));
+    emit_close(e);
+    if (by_terms && run == RUN)
+        emit_text(e, "%s[%s][%s / %d] = %s;", s->shared, row, term, RUN, value);
+    else
+        emit_text(e,
+                  "for (int u = 0; u < %d; u++) ((uchar *)%s[%s + u * %d])[%s + u * %d] = %s.v[u];",
+                  run, s->shared, row, !by_terms, term, by_terms, value);
+    emit_close(e);
+}
+
+/* Writes the loads of a thread's registers for one instruction: of 16 rows, or of 8 columns. */
+static const char *registers(ragging *g, unsigned number, const char *row) {
+    const char *text = "";
+    for (int i = 0; i < (number ? 2 : 4); i++)
+        text = hlo_arena_format(
+            g->e->arena, "%s, ((const uint *)%s[%s + %d])[%d + k / 4 + lane %% 4]", text,
+            g->side[number].shared, row, number ? 0 : i % 2 * 8, (number ? i : i / 2) * 4);
+    return text;
+}
+
+void ragged_mma_terms(ragging *g, const char *start, const char *end, const char *first,
+                      const char *last) {
+    emit *e = g->e;
+    const char *step = emit_name(e, "i"), *sums = emit_name(e, "a"),
+               *most = hlo_arena_format(e->arena, "%lld", (long long)g->side[1].open.size);
+    emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, start, step, end, step,
+              TERMS);
+    emit_text(e, "__syncthreads();");
+    load_tile(g, 0, first, last, step, end);
+    load_tile(g, 1, "0", most, step, end);
+    emit_text(e, "__syncthreads();");
+    emit_text(e, "const int lane = threadIdx.x %% 32;");
+    emit_text(e, "float %s[%d][%d] = {};", sums, RAGGED_MMA_ROWS, RAGGED_MMA_COLUMNS);
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int k = 0; k < %d; k += %d) {", TERMS, STEP);
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int n = 0; n < %d; n++) {", RAGGED_MMA_COLUMNS / 2);
+    emit_text(e, "mma_%s_%s(%s[0][2 * n], %s[0][2 * n + 1], %s[1][2 * n], %s[1][2 * n + 1]%s%s);",
+              hlo_types[g->side[0].operand->shape->type].name,
+              hlo_types[g->side[1].operand->shape->type].name, sums, sums, sums, sums,
+              registers(g, 0, "threadIdx.x / 64 * 16 + lane / 4"),
+              registers(g, 1, "threadIdx.x / 32 % 2 * 32 + n * 8 + lane / 4"));
+    emit_close(e);
+    emit_close(e);
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int r = 0; r < %d; r++) {", RAGGED_MMA_ROWS);
+    const char *row = emit_value(e, "i", e->offset, "%s + %s", g->side[0].base, RAGGED_MMA_ROW);
+    emit_text(e, "if (%s < %s || %s >= %s) continue;", row, first, row, last);
+    emit_text(e, "#pragma unroll");
+    emit_text(e, "for (int c = 0; c < %d; c++) %s[r][c] += %s[r][c];", RAGGED_MMA_COLUMNS, g->sums,
+              sums);
+    emit_close(e);
+    emit_close(e);
+}

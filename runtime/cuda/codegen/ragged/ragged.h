@@ -1,0 +1,66 @@
+/* Kernels for ragged-dots: the state that the files of this room share. */
+#ifndef HLO_RUNTIME_CUDA_CODEGEN_RAGGED_RAGGED_H
+#define HLO_RUNTIME_CUDA_CODEGEN_RAGGED_RAGGED_H
+
+#include "ir/module/ragged.h"
+#include "runtime/cuda/codegen/emit.h"
+
+/* Threads of a block as a square, and terms that are in shared memory at once. */
+enum { SIDE = 16, DEPTH = 16 };
+/* Dimensions of an operand that are counted as one. */
+typedef struct ragged_dims {
+    uint32_t count, order[HLO_EVAL_MAX_RANK]; /* from the fastest to the slowest */
+    int64_t size;
+} ragged_dims;
+
+/* One side of the tile: its rows, or its columns. */
+typedef struct ragged_side {
+    const hlo_instr *operand;
+    const hlo_ints *summed;
+    int64_t to[HLO_EVAL_MAX_RANK], after; /* the result's dimension; -1: none; and the next */
+    ragged_dims open;                     /* dimensions that the tile divides */
+    int each;                             /* rows or columns of a thread */
+    const char *base;                     /* the tile's first row or column */
+    const char *shared; /* the operand's part in shared memory, [DEPTH][each * SIDE] */
+    const char *at[HLO_EVAL_MAX_RANK];
+} ragged_side;
+
+typedef struct ragging {
+    emit *e;
+    const hlo_instr *instr;
+    hlo_ragged r;
+    hlo_type type;
+    const char *sum_type; /* of sums; integers wrap */
+    ragged_side side[2];
+    ragged_dims summed; /* of the left operand: what one loop runs over */
+    ragged_dims apart;  /* CONTRACTING: the other contracting dimensions */
+    const char *sums;   /* of a thread, [rows][columns] */
+    const char *result[HLO_EVAL_MAX_RANK];
+    bool on_tensor_cores; /* mma.c */
+} ragging;
+
+/* Splits a number of the dimensions `d` of an operand over them. */
+void ragged_split(ragging *g, const char *linear, const ragged_side *s, const ragged_dims *d,
+                  const char **at);
+/* Sets the right operand's indices of contracting dimensions to those of the left. */
+void ragged_pair_summed(ragging *g);
+
+/* On the tensor cores a block has a square of the result, and each of its warps 16 rows and 32
+ * columns of that, a thread the sums [r][c] of these. */
+enum { RAGGED_MMA_SIDE = 64, RAGGED_MMA_ROWS = 2, RAGGED_MMA_COLUMNS = 8 };
+#define RAGGED_MMA_ROW "threadIdx.x / 64 * 16 + threadIdx.x % 32 / 4 + r * 8"
+#define RAGGED_MMA_COLUMN "threadIdx.x / 32 % 2 * 32 + c / 2 * 8 + threadIdx.x % 4 * 2 + c % 2"
+
+/* True if tensor cores multiply the operands: FP8 of the two types that they have. */
+bool ragged_has_mma(const ragging *g);
+/* Writes the declarations of what a block has in shared memory for them. */
+void ragged_mma_declare(ragging *g);
+/* Adds the terms from `start` to `end`, for rows in [first, last); others keep their sums. */
+void ragged_mma_terms(ragging *g, const char *start, const char *end, const char *first,
+                      const char *last);
+
+void emit_ragged(emit *e, cuda_code *code);
+/* Returns why kernels cannot run the ragged-dot; NULL: they can. */
+const char *cuda_ragged_refusal(const hlo_instr *instr);
+
+#endif
