@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bisect.h"
+#include "hlo/bisect.h"
 #include "hlo/pjrt.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
@@ -333,6 +333,16 @@ static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
     return HLO_OK;
 }
 
+/* Prints the distance by which each rewritten matmul moves the outputs. */
+static hlo_status bisect(const run_job *job, const hlo_plan_options *how) {
+    hlo_bisection *found = NULL;
+    const hlo_status status =
+        hlo_module_bisect(job->before, &job->pass, how, job->inputs, &options_sink, &found);
+    if (status == HLO_OK) hlo_bisection_print(found, stdout);
+    hlo_bisection_free(found);
+    return status;
+}
+
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
     hlo_status status = execute(job);
@@ -343,7 +353,7 @@ static hlo_status execute_all(run_job *job) {
         how.values = NULL;
         how.check_finite = how.profile = how.bounds = false;
         how.progress = NULL;
-        status = bisect(job->before, &job->pass, &how, job->inputs);
+        status = bisect(job, &how);
     }
     if (status == HLO_OK) status = compare(job);
     const bool found = job->plan && hlo_plan_nonfinite(job->plan);

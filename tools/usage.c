@@ -53,21 +53,20 @@ static bool spares_files(const options *given) {
 
 /* True if --devices suits the other options; otherwise complains. */
 static bool suits_devices(const options *given) {
-    static const option_id looks[] = {OPTION_DUMP_VALUES, OPTION_CHECK_NAN, OPTION_BISECT,
-                                      OPTION_PROFILE, OPTION_TRACE};
+    static const option_id looks[] = {OPTION_DUMP_VALUES, OPTION_CHECK_NAN, OPTION_PROFILE,
+                                      OPTION_TRACE};
     const option_value *values = given->values;
     const bool plugin = usage_plugin(values) != NULL;
     const bool simulates =
         !plugin || (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given);
     const int most = simulates ? HLO_MOST_DEVICES : HLO_PJRT_MOST_DEVICES;
-    const char *why = NULL;
     if (values[OPTION_DEVICES].number > most) return refuse("--devices takes at most %d", most);
     if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
-        why = "--devices has no use with --backend=cuda";
+        return refuse("--devices has no use with --backend=cuda");
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
         if (usage_devices(given) > 1 && values[looks[i]].given)
-            why = "what looks into a run has no use with --devices";
-    return !why || refuse("%s", why);
+            return refuse("--%s has no use with --devices", options_name(looks[i]));
+    return true;
 }
 
 bool usage_is_right(const options *given) {

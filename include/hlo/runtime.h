@@ -205,8 +205,11 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
 /* Makes a plan for the entry computation, with all allocation and look-up that its runs need.
  * `module` must outlive the plan, unchanged; it is verified if it has not been. `options`
  * NULL: the defaults. On HLO_OK the caller frees *out_plan with hlo_plan_free(). HLO_INVALID_USAGE:
- * options->struct_size, or there is no backend of that name, or it keeps no bounds.
- * HLO_INVALID_INPUT: the module does not verify, the backend is not available on this machine, or
+ * options->struct_size, or there is no backend of that name, or it keeps no bounds; or `devices` is
+ * 0 or above HLO_MOST_DEVICES, or above 1 with a backend that simulates none, or with `values`,
+ * `check_finite`, `profile` or `resident`.
+ * HLO_INVALID_INPUT: the module does not verify, or is for another number of devices than
+ * `devices`, the backend is not available on this machine, or
  * it does not run an instruction, with one error in `sink` for each, at its place in the text; or a
  * name in `values` is that of no instruction that runs; or a donation has no such input or output,
  * or of another type, other dimensions or another layout, or one is donated or taken twice.

@@ -1,4 +1,5 @@
 // What the public headers declare links from C++ (that each compiles as C++, run.sh sees to).
+#include <hlo/bisect.h>
 #include <hlo/buffer.h>
 #include <hlo/dump.h>
 #include <hlo/ffi.h>

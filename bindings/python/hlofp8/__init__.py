@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ._explain import Explanation, assert_fp8, explain
 from ._explorer import ModelExplorer, model_explorer
 from ._library import Diagnostic, Error, RewriteWarning, get_include
+from ._look import Bisected, Bisection, Moved, Profile, bisect, extract, profile
 from ._module import ModuleLike, Rewritten, Verdict, rewrite
 from ._run import Comparison, compare, draw, run, values
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ._jax import Jitted, export, jit
 
 __all__ = [
+    "Bisected",
+    "Bisection",
     "Comparison",
     "Diagnostic",
     "Error",
@@ -26,17 +29,22 @@ __all__ = [
     "Jitted",
     "ModelExplorer",
     "ModuleLike",
+    "Moved",
+    "Profile",
     "RewriteWarning",
     "Rewritten",
     "Verdict",
     "assert_fp8",
+    "bisect",
     "compare",
     "draw",
     "explain",
     "export",
+    "extract",
     "get_include",
     "jit",
     "model_explorer",
+    "profile",
     "rewrite",
     "run",
     "values",

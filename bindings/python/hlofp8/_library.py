@@ -16,7 +16,7 @@ from cffi import FFI
 
 HERE = pathlib.Path(__file__).parent
 # Headers in the order in which they include each other.
-_HEADERS = ("status", "diag", "module", "ir", "text", "proto", "pass", "runtime")
+_HEADERS = ("status", "diag", "module", "ir", "text", "proto", "pass", "runtime", "bisect")
 
 
 def _declarations(name: str) -> str:

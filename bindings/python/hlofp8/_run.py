@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from ._library import Error, Sink, ffi, lib, sink, string, written
+from ._library import Error, Sink, enumerator, ffi, lib, sink, string, written
 from ._module import MODULE_TYPES, ModuleLike, read
 
+_CUDA = ffi.new("char[]", b"cuda")
 _CLASSES = {"int": "s", "uint": "u", "float": "f", "complex": "c", "bfloat": "bf"}
 
 
@@ -74,72 +76,116 @@ def _numpy(array: Any) -> np.ndarray[Any, Any]:
     return made
 
 
-def _drawn(module: Any, seed: int, told: Sink) -> Any:
+def _drawn(module: Any, seed: int, kind: str, told: Sink) -> Any:
     made = ffi.new("hlo_arrays **")
-    told.check(lib.hlo_arrays_draw(module, seed, told.pointer, made))
+    told.check(lib.hlo_arrays_draw_each(module, enumerator("hlo_draw", kind), seed, 1, told.pointer, made))
     return ffi.gc(made[0], lib.hlo_arrays_free)
 
 
-def _plan_options(**options: Any) -> Any:
+def inputs_of(module: Any, args: Any, seed: int, kind: str, told: Sink) -> Any:
+    """The inputs of a run: ``args``, or drawn ones."""
+    return _drawn(module, seed, kind, told) if args is None else _arrays(args, told)
+
+
+def plan_options(*, backend: str = "cpu", accumulate: str = "f32", **fields: Any) -> Any:
+    """An ``hlo_plan_options *``. The caller keeps what ``fields`` point to."""
+    if backend not in ("cpu", "cuda"):
+        raise Error(f"no such backend: {backend!r}; there are cpu, cuda", "invalid usage")
     made = ffi.new("hlo_plan_options *")
     lib.hlo_plan_options_init_sized(made, ffi.sizeof(made[0]))
-    for key, value in options.items():
+    if backend != "cpu":
+        made.backend = _CUDA
+    made.accumulate = enumerator("hlo_accumulate", accumulate)
+    for key, value in fields.items():
         setattr(made, key, value)
     return made
 
 
-def _execute(module: Any, inputs: Any, how: Any, told: Sink) -> Any:
+@contextmanager
+def ran(module: Any, inputs: Any, how: Any, told: Sink) -> Iterator[tuple[Any, Any]]:
+    """A plan, and the outputs of its first run."""
     plan, outputs = ffi.new("hlo_plan **"), ffi.new("hlo_arrays **")
     told.check(lib.hlo_plan_new(module, how, told.pointer, plan))
     try:
         told.check(lib.hlo_plan_run(plan[0], inputs, told.pointer, outputs))
+        yield plan[0], ffi.gc(outputs[0], lib.hlo_arrays_free)
     finally:
         lib.hlo_plan_free(plan[0])
-    return ffi.gc(outputs[0], lib.hlo_arrays_free)
 
 
-def draw(module: ModuleLike, seed: int = 0) -> list[np.ndarray[Any, Any]]:
-    """Random inputs of a module: standard normal, scales positive; the same for the same seed."""
+def _execute(module: Any, inputs: Any, how: Any, told: Sink) -> Any:
+    with ran(module, inputs, how, told) as (_plan, outputs):
+        return outputs
+
+
+def _all(arrays: Any) -> list[Any]:
+    return [lib.hlo_arrays_at(arrays, i) for i in range(lib.hlo_arrays_count(arrays))]
+
+
+def draw(module: ModuleLike, seed: int = 0, kind: str = "normal") -> list[np.ndarray[Any, Any]]:
+    """Random inputs of a module, the same for the same seed.
+
+    Args:
+      module: as for ``rewrite``.
+      seed: as for ``numpy.random.default_rng``.
+      kind: "normal": standard normal, scales positive; "realistic": as of a model in use (docs/inside.md).
+    """
     with sink() as told:
-        arrays = _drawn(read(module, None, told), seed, told)
-    return [_numpy(lib.hlo_arrays_at(arrays, i)) for i in range(lib.hlo_arrays_count(arrays))]
+        arrays = _drawn(read(module, None, told), seed, kind, told)
+    return [_numpy(array) for array in _all(arrays)]
 
 
-def _backend(name: str) -> bytes:
-    if name not in ("cpu", "cuda"):
-        raise Error(f"no such backend: {name!r}; there are cpu, cuda", "invalid usage")
-    return name.encode()
-
-
-def run(module: ModuleLike, args: Any = None, *, seed: int = 0, backend: str = "cpu") -> list[np.ndarray[Any, Any]]:
+def run(
+    module: ModuleLike,
+    args: Any = None,
+    *,
+    seed: int = 0,
+    draw: str = "normal",
+    backend: str = "cpu",
+    accumulate: str = "f32",
+    check_nan: bool = False,
+) -> list[np.ndarray[Any, Any]]:
     """Executes the entry computation of a module, FP8 calls included.
 
     Args:
       module: as for ``rewrite``; also what ``rewrite`` returned.
       args: the leaves of the entry's parameters in order, nested as you like; None draws them from ``seed``.
+      seed, draw: of drawn inputs: as ``draw(module, seed, draw)``.
       backend: "cpu", or "cuda" for the first device of this machine.
+      accumulate: how FP8 calls sum on the CPU: in "f32", or as the tensor cores of "hopper" (docs/numerics.md).
+      check_nan: looks for the first instruction that makes a NaN, and for the first that makes an infinity.
 
     Returns:
       The leaves of the result, as numpy arrays; element types that numpy lacks are those of ml_dtypes.
 
     Raises:
-      Error: the arguments are not what the module has, or an instruction cannot be run.
+      Error: the arguments are not what the module has, or an instruction cannot be run; with ``check_nan``, what
+        makes a NaN or an infinity, with its place in the text, the element and the operands there.
     """
-    name = ffi.new("char[]", _backend(backend))
+    how = plan_options(backend=backend, accumulate=accumulate, check_finite=check_nan)
     with sink() as told:
         made = read(module, None, told)
-        inputs = _drawn(made, seed, told) if args is None else _arrays(args, told)
-        outputs = _execute(made, inputs, _plan_options(backend=name), told)
-    return [_numpy(lib.hlo_arrays_at(outputs, i)) for i in range(lib.hlo_arrays_count(outputs))]
+        with ran(made, inputs_of(made, args, seed, draw, told), how, told) as (plan, outputs):
+            if lib.hlo_plan_nonfinite(plan):
+                text = "\n".join(d.text for d in told.diagnostics if d.severity == "warning")
+                raise Error(text, "mismatch", tuple(told.diagnostics))
+            return [_numpy(array) for array in _all(outputs)]
 
 
 def values(
-    module: ModuleLike, names: str | Sequence[str], args: Any = None, *, seed: int = 0, backend: str = "cpu"
+    module: ModuleLike,
+    names: str | Sequence[str],
+    args: Any = None,
+    *,
+    seed: int = 0,
+    draw: str = "normal",
+    backend: str = "cpu",
+    accumulate: str = "f32",
 ) -> dict[str, np.ndarray[Any, Any]]:
     """The values of instructions in a run of the module: of one in a loop, that of the last time.
 
     Args:
-      module, args, seed, backend: as for ``run``.
+      module, args, seed, draw, backend, accumulate: as for ``run``.
       names: of instructions, or globs such as ``"dot*"``.
 
     Returns:
@@ -150,21 +196,11 @@ def values(
       Error: no instruction that runs has one of the names.
     """
     words = ffi.new("char[]", ",".join([names] if isinstance(names, str) else names).encode())
-    name = ffi.new("char[]", _backend(backend))
+    how = plan_options(backend=backend, accumulate=accumulate, values=words)
     with sink() as told:
         made = read(module, None, told)
-        inputs = _drawn(made, seed, told) if args is None else _arrays(args, told)
-        plan, outputs = ffi.new("hlo_plan **"), ffi.new("hlo_arrays **")
-        how = _plan_options(backend=name, values=words)
-        told.check(lib.hlo_plan_new(made, how, told.pointer, plan))
-        try:
-            told.check(lib.hlo_plan_run(plan[0], inputs, told.pointer, outputs))
-            lib.hlo_arrays_free(outputs[0])
-            kept = lib.hlo_plan_values(plan[0])
-            arrays = [lib.hlo_arrays_at(kept, i) for i in range(lib.hlo_arrays_count(kept))]
-            return {string(array.name) or "": _numpy(array) for array in arrays}
-        finally:
-            lib.hlo_plan_free(plan[0])
+        with ran(made, inputs_of(made, args, seed, draw, told), how, told) as (plan, _outputs):
+            return {string(array.name) or "": _numpy(array) for array in _all(lib.hlo_plan_values(plan))}
 
 
 @dataclass(frozen=True)
@@ -189,7 +225,7 @@ class _Comparison:
         self.data = ffi.new("hlo_comparison *", {"struct_size": ffi.sizeof("hlo_comparison"), "inputs": inputs})
         self.table = ffi.new("hlo_arrays *[2]")
         self.data.judges = self.table
-        self.how = _plan_options(bounds=True, roundings_may_be_dropped=True)
+        self.how = plan_options(bounds=True, roundings_may_be_dropped=True)
 
     def judge(self, module: Any) -> None:
         """Executes a module with bounds, and samples its noise by a few more runs."""
@@ -212,7 +248,9 @@ class _Comparison:
         return text.decode("utf-8", "backslashreplace").rstrip("\n")
 
 
-def compare(before: ModuleLike, after: Any, args: Any = None, *, seed: int = 0) -> Comparison:
+def compare(
+    before: ModuleLike, after: Any, args: Any = None, *, seed: int = 0, draw: str = "normal"
+) -> Comparison:
     """Compares what two modules compute, or one module and arrays that something else computed of it.
 
     Each element may be as far off as rounding may have taken it, which is derived from the data
@@ -222,6 +260,7 @@ def compare(before: ModuleLike, after: Any, args: Any = None, *, seed: int = 0) 
       before: the module that gives the bounds.
       after: a module with the same inputs, such as what ``rewrite`` returned, or the outputs as arrays.
       args: the inputs; None draws them from ``seed``.
+      seed, draw: as for ``run``.
 
     Returns:
       A Comparison, which is true when all outputs agree.
@@ -229,8 +268,8 @@ def compare(before: ModuleLike, after: Any, args: Any = None, *, seed: int = 0) 
     with sink() as told:
         first = read(before, None, told)
         second = read(after, None, told) if isinstance(after, MODULE_TYPES) else None
-        inputs = _drawn(first, seed, told) if args is None else _arrays(args, told)
-        found = _arrays(after, told) if second is None else _execute(second, inputs, _plan_options(), told)
+        inputs = inputs_of(first, args, seed, draw, told)
+        found = _arrays(after, told) if second is None else _execute(second, inputs, plan_options(), told)
         comparison = _Comparison(inputs, told)
         names = ffi.new("char[]", b"after"), ffi.new("char[]", b"before")
         comparison.data.found, (comparison.data.found_name, comparison.data.expected_name) = found, names

@@ -101,8 +101,36 @@ def has_values(args):
     found = hlofp8.values(ADD, ['a', 'b'], [np.array([1, 2], np.float32)])
     assert list(found) == ['a', 'b'] and found['b'].tolist() == [2, 4]
     assert sorted(hlofp8.values(ADD, '?')) == ['a', 'b']
-    _cases.refused("did you mean 'b'", hlofp8.values, ADD, 'bb')
+    _cases.refused('no instruction that runs is called `bb`', hlofp8.values, ADD, 'bb')
     _cases.refused('backend', hlofp8.values, ADD, 'b', backend='tpu')
+
+
+def looks_inside(args):
+    """Drawn inputs of both kinds, the first NaN, other sums, times, bisection, one matmul by itself."""
+    import hlofp8
+    text = model(args)
+    assert [a.shape for a in hlofp8.draw(text)] == [a.shape for a in hlofp8.draw(text, kind='realistic')]
+    assert any((a != b).any() for a, b in zip(hlofp8.run(text), hlofp8.run(text, draw='realistic')))
+    _cases.refused('normal, realistic', hlofp8.run, ADD, draw='real')
+    after = hlofp8.rewrite(text)
+    assert hlofp8.run(after, accumulate='hopper')[0].shape == hlofp8.run(after)[0].shape
+    _cases.refused('f32, hopper', hlofp8.run, after, accumulate='f16')
+    assert hlofp8.run(ADD, [np.ones(2, np.float32)], check_nan=True)[0].tolist() == [2, 2]
+    told = _cases.refused('makes an infinity at [1] of %a', hlofp8.run, ADD, [np.array([1, 3e38], np.float32)], check_nan=True)
+    assert ':4:8:' in told, told
+    profile = hlofp8.profile(text, runs=3)
+    assert 'ms a run, of 3' in str(profile) and len(profile.trace['traceEvents']) > 3 and profile.seconds > 0
+    found = hlofp8.bisect(text, emit='cublas', target='sm_90')
+    assert len(found) == after.fp8 == text_matmuls(after) and found[0].alone.distance >= found[-1].alone.distance
+    assert found.rounding.distance >= 0 and found.all.output >= 0 and str(found).startswith('bisect: ')
+    _cases.refused('no matmul is called', hlofp8.bisect, text, wide='none')
+    small = hlofp8.extract(text, found[0].matmul)
+    assert hlofp8.rewrite(small).fp8 == 1 and hlofp8.compare(small, hlofp8.rewrite(small))
+    _cases.refused('none', hlofp8.extract, text, 'none')
+
+
+def text_matmuls(rewritten):
+    return rewritten.text.count('custom_call_target="__cublas$lt$matmul$f8"')
 
 
 def compares(args):
@@ -253,7 +281,7 @@ def wheel(args):
 
 def main():
     args = _cases.arguments()
-    return _cases.run([same_as_program, read_alike, verdicts, runs, compares, refusals, warns, threads, typed, wheel], args)
+    return _cases.run([same_as_program, read_alike, verdicts, runs, has_values, looks_inside, compares, refusals, warns, threads, typed, wheel], args)
 
 
 if __name__ == '__main__':

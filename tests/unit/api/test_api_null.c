@@ -2,6 +2,7 @@
  * results that nobody wants. Each exported function has a row. */
 #include <glob.h>
 
+#include "hlo/bisect.h"
 #include "hlo/buffer.h"
 #include "hlo/dump.h"
 #include "hlo/pjrt.h"
@@ -40,6 +41,7 @@ static void free_nothing(fixture *f) {
     hlo_dump_free(NULL);
     hlo_history_free(NULL);
     hlo_arrays_free(NULL);
+    hlo_bisection_free(NULL);
     hlo_plan_free(NULL);
     hlo_pjrt_free(NULL);
     hlo_buffer_free(NULL);
@@ -306,6 +308,23 @@ static void plan(fixture *f) {
     break_module(f);
     assert_int_equal(hlo_plan_new(f->module, NULL, NULL, &made), HLO_INVALID_INPUT);
     assert_null(made);
+}
+
+static void bisect(fixture *f) {
+    hlo_bisection *made;
+    hlo_arrays *none, *inputs = inputs_of(f);
+    assert_done(f, hlo_arrays_new(&none));
+    made = (hlo_bisection *)f;
+    assert_int_equal(hlo_module_bisect(f->module, NULL, NULL, none, NULL, &made),
+                     HLO_INVALID_INPUT);
+    assert_null(made);
+    assert_done(f, hlo_module_bisect(f->module, NULL, NULL, inputs, NULL, &made));
+    FILE *out = fopen("/dev/null", "w");
+    hlo_bisection_print(made, out);
+    fclose(out);
+    hlo_bisection_free(made);
+    hlo_arrays_free(inputs);
+    hlo_arrays_free(none);
 }
 
 static void print_backend(fixture *f) {
