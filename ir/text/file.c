@@ -75,7 +75,7 @@ char *hlo_content_take(hlo_content *content, hlo_arena *arena) {
         content->bytes = NULL;
     } else {
         taken = hlo_arena_alloc(arena, size + NULS);
-        memcpy(taken, content->bytes, size);
+        if (size) memcpy(taken, content->bytes, size);
     }
     memset(taken + size, '\0', NULS);
     return taken;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "hlo/pass.h"
+#include "hlo/dump.h"
 #include "hlo/pjrt.h"
 #include "hlo/runtime.h"
 #include "hlo/text.h"
@@ -104,6 +104,33 @@ static hlo_status call_check(fixture *f, size_t struct_size) {
     return hlo_pass_options_check(&options);
 }
 
+static hlo_status call_list(fixture *f, size_t struct_size) {
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.struct_size = struct_size;
+    options.sink = &f->sink;
+    return hlo_passes_print(&options, stdout);
+}
+
+static hlo_status call_history(fixture *f, size_t struct_size) {
+    hlo_pass_options options;
+    hlo_dump *dump;
+    hlo_history *history;
+    hlo_pass_options_init(&options);
+    options.struct_size = struct_size;
+    options.sink = &f->sink;
+    char folder[] = "/tmp/hlo-size-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/module_0000.m.before_optimizations.txt", folder);
+    fclose(fopen(path, "w"));
+    assert_int_equal(hlo_dump_open(folder, NULL, &dump), HLO_OK);
+    const hlo_status status = hlo_history_new(dump, 0, &options, &history);
+    hlo_dump_free(dump);
+    remove(path);
+    remove(folder);
+    return status;
+}
+
 static hlo_status call_plan(fixture *f, size_t struct_size) {
     hlo_plan_options options;
     hlo_plan *plan;
@@ -141,6 +168,8 @@ static void test_wrong_sizes(void **state) {
         {"hlo_print_options", call_print, sizeof(hlo_print_options), true},
         {"hlo_pass_options", call_optimize, sizeof(hlo_pass_options), true},
         {"hlo_pass_options", call_check, sizeof(hlo_pass_options), true},
+        {"hlo_pass_options", call_list, sizeof(hlo_pass_options), true},
+        {"hlo_pass_options", call_history, sizeof(hlo_pass_options), true},
         {"hlo_plan_options", call_plan, sizeof(hlo_plan_options), false},
         {"hlo_comparison", call_sample, sizeof(hlo_comparison), false},
         {"hlo_pjrt_options", call_pjrt, sizeof(hlo_pjrt_options), false},
