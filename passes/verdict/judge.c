@@ -3,6 +3,7 @@
 #include "passes/verdict/judge.h"
 
 #include "ir/module/known.h"
+#include "matmul/block_scaled.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantise.h"
 #include "passes/analysis/fp8_provenance.h"
@@ -183,13 +184,23 @@ static hlo_judgement judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
     return wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
 }
 
+/* Judges block-scaled notation that no rule has looked at. */
+static hlo_judgement judge_blocks(const hlo_instr *instr) {
+    const hlo_instr *dynamic = find_dynamic(instr);
+    if (dynamic) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        if (!hlo_shape_count(hlo_instr_operand(instr, i)->shape))
+            return wide(HLO_REASON_EMPTY, NULL);
+    return wide(hlo_block_fault(instr) ? HLO_REASON_BLOCK_SCALE_TYPES : HLO_REASON_BLOCK_SCALED,
+                NULL);
+}
+
 /* Judges a matmul that is no FP8 call or kernel. */
 static hlo_judgement judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     static const hlo_reason reasons[] = {
         [HLO_PRODUCT_WIDE_CALL] = HLO_REASON_WIDE_LIBRARY_CALL,
         [HLO_PRODUCT_LIBRARY] = HLO_REASON_WIDE_LIBRARY_CALL,
         [HLO_PRODUCT_RAGGED] = HLO_REASON_RAGGED_DOT,
-        [HLO_PRODUCT_BLOCK_SCALED] = HLO_REASON_BLOCK_SCALED,
         [HLO_PRODUCT_CONVOLUTION] = HLO_REASON_CONVOLUTION,
         [HLO_PRODUCT_ATTENTION] = HLO_REASON_FUSED_ATTENTION,
         [HLO_PRODUCT_CPU] = HLO_REASON_CPU_LIBRARY,
@@ -199,6 +210,7 @@ static hlo_judgement judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     if (ragged &&
         (!fp8_of(j, hlo_instr_operand(instr, 0)) || !fp8_of(j, hlo_instr_operand(instr, 1))))
         return judge_carried(j, instr);
+    if (kind == HLO_PRODUCT_BLOCK_SCALED) return judge_blocks(instr);
     return kind == HLO_PRODUCT_DOT ? judge_dot(j, instr) : wide(reasons[kind], NULL);
 }
 
