@@ -133,6 +133,9 @@ typedef struct hlo_backend {
      * long as it does. Branches within each other are HLO_MOST_BRANCHES at most. */
     hlo_status (*branch_begin)(void *device, const hlo_choice *choice, bool loop, const char **why);
     hlo_status (*branch_end)(void *device, const char **why);
+    /* Begin and end a range of the calls of this thread, for a profiler. NULL: there is none. */
+    void (*range_push)(void *device, const char *name);
+    void (*range_pop)(void *device);
     /* Queues everything behind the work of a stream of the caller, and the caller's work behind it,
      * until the next call; `stream` NULL: the device's own. HLO_INVALID_USAGE: the stream is of
      * another device. NULL, and the next five as well: everything is done at once. */

@@ -208,7 +208,7 @@ static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, cons
     return status;
 }
 
-static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *step) {
+static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step *step) {
     switch (step->kind) {
     case STEP_JOB: return run_job(r, comp, step);
     case STEP_WHILE: return run_while(r, comp, step);
@@ -224,6 +224,17 @@ static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *
     lend(comp, step);
     return plan_run_comp(r, step->called[0], comp->slots[step->work].place.data, step->arguments,
                          step->lent);
+}
+
+/* Executes in a profiler's range with the op_name. */
+static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *step) {
+    const hlo_backend *backend = r->plan->backend;
+    if (r->mode != PLAN_EXECUTE || !backend->range_push) return visit_step(r, comp, step);
+    const char *op_name = hlo_instr_op_name(step->instr);
+    backend->range_push(r->plan->device, op_name ? op_name : step->instr->name);
+    const hlo_status status = visit_step(r, comp, step);
+    backend->range_pop(r->plan->device);
+    return status;
 }
 
 /* Waits for the device, and takes the time of a step. */
@@ -275,8 +286,11 @@ hlo_status plan_queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     const double start = plan_trace_clock();
     const plan_run r = {
         .plan = plan, .sink = sink, .stream = &stream, .done = &done, .start = start};
+    const hlo_backend *backend = plan->backend;
     plan->failure = NULL;
+    if (backend->range_push) backend->range_push(plan->device, plan->module->name);
     const hlo_status status = run_entry(&r);
+    if (backend->range_pop) backend->range_pop(plan->device);
     return status == HLO_OK && plan->trace ? plan_trace_run(plan->trace, start) : status;
 }
 

@@ -74,6 +74,7 @@ typedef struct row {
     const char *op_name;
     double seconds, bytes; /* of all its runs */
     uint64_t runs;
+    double *in_run; /* seconds in each run that the events have whole */
 } row;
 
 static bool is_leaf(const plan_step *step) {
@@ -100,8 +101,9 @@ static size_t collect(const hlo_plan *plan, row *out) {
             if (!is_leaf(step)) continue;
             const char *op_name = hlo_instr_op_name(step->instr);
             if (out)
-                out[count] = (row){step, op_name ? op_name : "", step->seconds,
-                                   (double)step->runs * bytes_of(comp, step), step->runs};
+                out[count] = (row){step,          op_name ? op_name : "",
+                                   step->seconds, (double)step->runs * bytes_of(comp, step),
+                                   step->runs,    NULL};
             count++;
         }
     }
@@ -117,8 +119,38 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const row *)a)->op_name, ((const row *)b)->op_name);
 }
 
+static int by_step(const void *a, const void *b) {
+    const uintptr_t x = (uintptr_t)((const row *)a)->step, y = (uintptr_t)((const row *)b)->step;
+    return (x > y) - (x < y);
+}
+
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t whole_runs(const plan_trace *trace) {
+    size_t runs = 0;
+    for (size_t i = 0; i < trace->count; i++) runs += !trace->events[i].step;
+    return runs;
+}
+
+/* Sorts the rows by step, and sets their seconds in each whole run, in `seconds`, all 0. */
+static void fill_runs(const plan_trace *trace, row *rows, size_t count, size_t runs,
+                      double *seconds) {
+    size_t run = 0;
+    qsort(rows, count, sizeof *rows, by_step);
+    for (size_t i = 0; i < count; i++) rows[i].in_run = seconds + i * runs;
+    for (size_t i = 0; i < trace->count && run < runs; i++) {
+        const row key = {.step = trace->events[i].step};
+        const row *found = key.step ? bsearch(&key, rows, count, sizeof *rows, by_step) : NULL;
+        if (found) found->in_run[run] += trace->events[i].seconds;
+        run += !key.step;
+    }
+}
+
 /* Makes one row of those of each op_name; returns their number. */
-static size_t join(row *rows, size_t count) {
+static size_t join(row *rows, size_t count, size_t runs) {
     size_t kept = 0;
     qsort(rows, count, sizeof *rows, by_name);
     for (size_t i = 0; i < count; i++) {
@@ -129,6 +161,7 @@ static size_t join(row *rows, size_t count) {
         rows[kept - 1].seconds += rows[i].seconds;
         rows[kept - 1].bytes += rows[i].bytes;
         rows[kept - 1].runs += rows[i].runs;
+        for (size_t r = 0; r < runs; r++) rows[kept - 1].in_run[r] += rows[i].in_run[r];
     }
     return kept;
 }
@@ -142,12 +175,21 @@ static void print_step(const plan_step *step, FILE *out) {
         fputs(" (copy)", out);
 }
 
-static void print_rows(const plan_trace *trace, row *rows, size_t count, bool names, FILE *out) {
+/* Prints the least and the median seconds in a run; `sorted` has place for all. */
+static void print_spread(const row *r, size_t runs, double *sorted, FILE *out) {
+    if (runs) memcpy(sorted, r->in_run, runs * sizeof *sorted);
+    qsort(sorted, runs, sizeof *sorted, by_size);
+    fprintf(out, " %10.3f %10.3f", runs ? 1e3 * sorted[0] : 0, runs ? 1e3 * sorted[runs / 2] : 0);
+}
+
+static void print_rows(const plan_trace *trace, row *rows, size_t count, double *sorted, bool names,
+                       FILE *out) {
     enum { SHOWN = 40 };
     double rest = 0;
+    const size_t whole = whole_runs(trace);
     qsort(rows, count, sizeof *rows, by_time);
-    fprintf(out, "%10s %6s %8s %10s %8s  %s\n", "ms", "%", "times", "MB", "GB/s",
-            names ? "op_name" : "instruction");
+    fprintf(out, "%10s %10s %10s %6s %8s %10s %8s  %s\n", "ms", "min", "median", "%", "times", "MB",
+            "GB/s", names ? "op_name" : "instruction");
     for (size_t i = 0; i < count; i++) {
         const row *r = &rows[i];
         const double runs = (double)trace->runs;
@@ -155,15 +197,17 @@ static void print_rows(const plan_trace *trace, row *rows, size_t count, bool na
             rest += r->seconds;
             continue;
         }
-        fprintf(out, "%10.3f %6.1f %8.6g %10.3f %8.2f  ", 1e3 * r->seconds / runs,
-                100 * r->seconds / trace->seconds, (double)r->runs / runs, 1e-6 * r->bytes / runs,
+        fprintf(out, "%10.3f", 1e3 * r->seconds / runs);
+        print_spread(r, whole, sorted, out);
+        fprintf(out, " %6.1f %8.6g %10.3f %8.2f  ", 100 * r->seconds / trace->seconds,
+                (double)r->runs / runs, 1e-6 * r->bytes / runs,
                 r->seconds > 0 ? 1e-9 * r->bytes / r->seconds : 0);
         if (!names) print_step(r->step, out);
         hlo_print_plain(out, names ? "%s" : "  %s", r->op_name);
         fputc('\n', out);
     }
     if (count > SHOWN)
-        fprintf(out, "%10.3f %6.1f %28s  %zu more\n", 1e3 * rest / (double)trace->runs,
+        fprintf(out, "%10.3f %21s %6.1f %28s  %zu more\n", 1e3 * rest / (double)trace->runs, "",
                 100 * rest / trace->seconds, "", count - SHOWN);
 }
 
@@ -171,17 +215,26 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     const plan_trace *trace = plan->trace;
     if (!trace || !trace->runs) return HLO_OK;
     size_t count = collect(plan, NULL);
+    const size_t runs = whole_runs(trace);
     row *rows = calloc(count + 1, sizeof *rows);
-    if (!rows) return HLO_OUT_OF_MEMORY;
+    double *seconds = calloc((count + 1) * runs + 1, sizeof *seconds);
+    if (!rows || !seconds) {
+        free(rows);
+        free(seconds);
+        return HLO_OUT_OF_MEMORY;
+    }
     collect(plan, rows);
+    fill_runs(trace, rows, count, runs, seconds);
     double all = 0;
     for (size_t i = 0; i < count; i++) all += rows[i].seconds;
     fprintf(out, "profile: %.3f ms a run, of %llu; %.3f ms of it in %zu steps\n",
             1e3 * trace->seconds / (double)trace->runs, (unsigned long long)trace->runs,
             1e3 * all / (double)trace->runs, count);
-    print_rows(trace, rows, count, false, out);
+    double *sorted = seconds + count * runs;
+    print_rows(trace, rows, count, sorted, false, out);
     fputc('\n', out);
-    print_rows(trace, rows, join(rows, count), true, out);
+    print_rows(trace, rows, join(rows, count, runs), sorted, true, out);
+    free(seconds);
     free(rows);
     return HLO_OK;
 }

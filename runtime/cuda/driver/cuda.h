@@ -116,6 +116,9 @@ hlo_status cuda_replay(void *device, const void *graph, const char **why);
 bool cuda_branches(void *device);
 hlo_status cuda_branch_begin(void *device, const hlo_choice *choice, bool loop, const char **why);
 hlo_status cuda_branch_end(void *device, const char **why);
+/* ranges.c: ranges of a profiler, for the backend's table. */
+void cuda_range_push(void *device, const char *name);
+void cuda_range_pop(void *device);
 /* stream.c: streams of the caller, and events, for the backend's table. */
 hlo_status cuda_use_stream(void *device, void *stream, const char **why);
 hlo_status cuda_event_new(void *device, void **out_event, const char **why);
