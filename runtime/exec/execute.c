@@ -144,7 +144,7 @@ static hlo_status ask(const plan_run *r, const plan_comp *comp, const plan_step 
 }
 
 /* Runs a loop. The state begins in `arguments`; the body writes the next one to whichever of its
- * two slots is free. */
+ * two slots is free, or in place. */
 static hlo_status run_while(const plan_run *r, const plan_comp *comp, const plan_step *step) {
     char *frame = comp->slots[step->work].place.data;
     bool uncertain = false, more;
@@ -157,7 +157,7 @@ static hlo_status run_while(const plan_run *r, const plan_comp *comp, const plan
         for (uint32_t i = 0; i < step->result_count; i++) {
             if (step->results[i] == PLAN_NONE) continue;
             plan_place own = comp->slots[step->results[i]].place;
-            bool taken = step->arguments[i].data == own.data;
+            bool taken = step->spare[i] != PLAN_NONE && step->arguments[i].data == own.data;
             step->lent[i] = taken ? comp->slots[step->spare[i]].place : own;
         }
         status = plan_run_comp(r, step->called[1], frame, step->arguments, step->lent);

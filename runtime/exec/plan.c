@@ -90,15 +90,22 @@ static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bound
     return all;
 }
 
-/* Sums the memory of a run: the entry's frame, inputs and outputs, in this order, in one piece; of
- * a resident plan the frame alone. */
+/* True if an output is in the entry's frame. */
+static bool is_in_frame(const hlo_plan *plan, size_t output) {
+    return plan_places_results(plan, plan->entry) &&
+           plan_makes_result(plan->entry, (uint32_t)output);
+}
+
+/* Sums the memory of a run: the entry's frame, inputs and the other outputs, in this order, in one
+ * piece; of a resident plan the frame alone. */
 static void measure(hlo_plan *plan) {
     plan->memory_size = plan->entry->frame_size;
     if (plan->options.resident) return;
     for (size_t i = 0; i < plan->inputs.count; i++)
         plan->memory_size += leaf_size(plan, plan->inputs.shapes[i], false);
     for (size_t i = 0; i < plan->outputs.count; i++)
-        plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
+        if (!is_in_frame(plan, i))
+            plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
 }
 
 enum { LARGEST = 8 };
@@ -164,7 +171,8 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
         plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
         "the %s backend has no %zu bytes of memory to run this%s: inputs take %zu, outputs "
         "%zu, what lies between %zu",
-        plan->backend->name, plan->memory_size, there, inputs, outputs, plan->entry->frame_size);
+        plan->backend->name, plan->memory_size, there, inputs, outputs,
+        plan->options.resident ? plan->entry->frame_size : plan->memory_size - inputs - outputs);
     note_largest(plan, sink);
     return HLO_OUT_OF_MEMORY;
 }
@@ -179,8 +187,11 @@ static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
     size_t at = plan->entry->frame_size;
     for (size_t i = 0; i < plan->inputs.count; i++)
         plan->arguments[i] = place_leaf(plan, plan->inputs.shapes[i], false, plan->memory, &at);
-    for (size_t i = 0; i < plan->outputs.count; i++)
-        plan->results[i] = place_leaf(plan, plan->outputs.shapes[i], true, plan->memory, &at);
+    for (size_t i = 0; i < plan->outputs.count; i++) {
+        size_t own = plan->entry->slots[plan->entry->results[i]].offset;
+        plan->results[i] = place_leaf(plan, plan->outputs.shapes[i], true, plan->memory,
+                                      is_in_frame(plan, i) ? &own : &at);
+    }
     return HLO_OK;
 }
 

@@ -65,32 +65,37 @@ static void give(frame *f, size_t offset, size_t size) {
     }
 }
 
-/* Returns the buffer that dies in this step and whose memory result 0 takes; PLAN_NONE: there is
+/* True if the slot is a range of this frame: a buffer, or a result of the entry that its caller
+ * does not lend, which lives to the end. */
+static bool is_placed(const hlo_plan *plan, const plan_comp *comp, const plan_slot *slot) {
+    return slot->kind == SLOT_BUFFER ||
+           (slot->kind == SLOT_RESULT && plan_places_results(plan, comp));
+}
+
+/* Returns the operand whose memory result `r` of a step may take once it is dead: one that the
+ * backend overwrites, or the first state of a loop; -1: none. */
+static int overwrites(const plan_step *step, uint32_t r) {
+    if (step->kind == STEP_WHILE) return step->results[r] == PLAN_NONE ? -1 : (int)r;
+    return step->job && r == 0 ? step->job->overwrites : -1;
+}
+
+/* Returns the buffer that dies in this step and whose memory result `r` takes; PLAN_NONE: there is
  * none. */
-static uint32_t overwritten(const plan_comp *comp, uint32_t s) {
+static uint32_t overwritten(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t r) {
     const plan_step *step = &comp->steps[s];
-    if (!step->job || step->job->overwrites < 0) return PLAN_NONE;
-    uint32_t operand = step->operands[step->job->overwrites];
-    const plan_slot *from = &comp->slots[operand], *to = &comp->slots[step->results[0]];
-    if (from->kind != SLOT_BUFFER || to->kind != SLOT_BUFFER || from->last != s ||
-        from->size != to->size || from->bound_size != to->bound_size)
+    const int place = overwrites(step, r);
+    if (place < 0) return PLAN_NONE;
+    const uint32_t operand = step->operands[place];
+    const plan_slot *from = &comp->slots[operand], *to = &comp->slots[step->results[r]];
+    if (from->kind != SLOT_BUFFER || !is_placed(plan, comp, to) || to->first != s ||
+        from->last != s || from->size != to->size || from->bound_size != to->bound_size)
         return PLAN_NONE;
     uint32_t times = 0;
     for (uint32_t i = 0; i < step->operand_count; i++) times += step->operands[i] == operand;
     return times == 1 ? operand : PLAN_NONE;
 }
 
-static void place(frame *f, plan_slot *slot, uint32_t s) {
-    size_t size = total_size(f->plan, slot);
-    if (slot->kind == SLOT_BUFFER && slot->first == s && size) slot->offset = take(f, size);
-}
-
-static void free_dead(frame *f, plan_slot *slot, uint32_t s) {
-    size_t size = total_size(f->plan, slot);
-    if (slot->kind == SLOT_BUFFER && slot->last == s && size) give(f, slot->offset, size);
-}
-
-/* Writes the slots that a step uses, each once, to `out`; returns their number. */
+/* Writes the slots that a step uses to `out`, its results first; returns their number. */
 static uint32_t slots_of(const plan_step *step, uint32_t *out) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < step->result_count; i++) out[count++] = step->results[i];
@@ -99,6 +104,35 @@ static uint32_t slots_of(const plan_step *step, uint32_t *out) {
     out[count++] = step->predicate;
     for (uint32_t i = 0; i < step->operand_count; i++) out[count++] = step->operands[i];
     return count;
+}
+
+/* Gives the slots that a step is the first to use their places, then frees those that it is the
+ * last to use. `done`, by slot: it has its place; `freed`: its place is another's. */
+static void place_step(frame *f, plan_comp *comp, uint32_t s, uint32_t *slots, bool *done,
+                       bool *freed) {
+    const plan_step *step = &comp->steps[s];
+    const uint32_t count = slots_of(step, slots);
+    for (uint32_t r = 0; r < step->result_count; r++) {
+        const uint32_t over = overwritten(f->plan, comp, s, r);
+        if (over == PLAN_NONE || done[step->results[r]]) continue;
+        comp->slots[step->results[r]].offset = comp->slots[over].offset;
+        done[step->results[r]] = freed[over] = true;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i] == PLAN_NONE || done[slots[i]]) continue;
+        plan_slot *slot = &comp->slots[slots[i]];
+        const size_t size = total_size(f->plan, slot);
+        done[slots[i]] = true;
+        if (size && is_placed(f->plan, comp, slot)) slot->offset = take(f, size);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i] == PLAN_NONE || freed[slots[i]]) continue;
+        const plan_slot *slot = &comp->slots[slots[i]];
+        const size_t size = total_size(f->plan, slot);
+        if (slot->last != s || slot->kind != SLOT_BUFFER || !size) continue;
+        give(f, slot->offset, size);
+        freed[slots[i]] = true;
+    }
 }
 
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
@@ -112,23 +146,9 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
     frame f = {.plan = plan,
                .gaps = hlo_arena_array(plan->arena, comp->slot_count + 1, sizeof *f.gaps)};
     uint32_t *slots = hlo_arena_array(plan->arena, most, sizeof *slots);
+    bool *done = hlo_arena_zero(plan->arena, comp->slot_count);
     bool *freed = hlo_arena_zero(plan->arena, comp->slot_count);
-    for (uint32_t s = 0; s < comp->step_count; s++) {
-        const plan_step *step = &comp->steps[s];
-        uint32_t count = slots_of(step, slots), over = overwritten(comp, s);
-        if (over != PLAN_NONE) {
-            comp->slots[step->results[0]].offset = comp->slots[over].offset;
-            freed[over] = true;
-        }
-        for (uint32_t i = over == PLAN_NONE ? 0 : 1; i < count - step->operand_count; i++)
-            if (slots[i] != PLAN_NONE) place(&f, &comp->slots[slots[i]], s);
-        for (uint32_t i = 0; i < count; i++) {
-            if (slots[i] == PLAN_NONE || freed[slots[i]] || comp->slots[slots[i]].last != s)
-                continue;
-            free_dead(&f, &comp->slots[slots[i]], s);
-            freed[slots[i]] = true;
-        }
-    }
+    for (uint32_t s = 0; s < comp->step_count; s++) place_step(&f, comp, s, slots, done, freed);
     comp->frame_size = f.end;
     hlo_arena_release(plan->arena, mark);
 }

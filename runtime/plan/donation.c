@@ -80,8 +80,7 @@ static bool overwrites(const plan_comp *comp, const plan_step *step, uint32_t re
            comp->slots[argument].size == comp->slots[result].size;
 }
 
-/* True if nothing reads the argument once the output is written, in the order of the steps. */
-static bool is_in_place(const plan_comp *comp, uint32_t output, uint32_t input) {
+bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input) {
     const uint32_t argument = find_argument(comp, input), result = comp->results[output];
     bool written = false;
     if (argument == PLAN_NONE) return plan_makes_result(comp, output);
@@ -121,6 +120,6 @@ hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink) {
         status = take_option(plan, &plan->options.donations[i], sink);
     for (uint32_t o = 0; o < plan->outputs.count; o++)
         if (plan->taken[o] != PLAN_NONE)
-            plan->in_place[o] = is_in_place(plan->entry, o, plan->taken[o]);
+            plan->in_place[o] = plan_is_in_place(plan->entry, o, plan->taken[o]);
     return status;
 }

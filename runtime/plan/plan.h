@@ -34,7 +34,7 @@ typedef struct plan_slot {
     hlo_type type;
     size_t size;          /* bytes of the elements */
     size_t bound_size;    /* bytes of their sigmas, which follow them; 0: none */
-    size_t offset;        /* SLOT_BUFFER: its offset in the frame */
+    size_t offset;        /* SLOT_BUFFER, results of the entry: its offset in the frame */
     uint32_t index;       /* SLOT_ARGUMENT, SLOT_RESULT: its number */
     uint32_t first, last; /* live range of a SLOT_BUFFER, in steps */
     plan_place place;
@@ -76,7 +76,8 @@ typedef struct plan_step {
     struct plan_comp **called; /* STEP_CALL: one; STEP_WHILE: condition, body; STEP_CONDITIONAL: the
                                   branches */
     uint32_t called_count;
-    uint32_t *spare;              /* STEP_WHILE: a second slot per result, for the next iteration */
+    uint32_t *spare;              /* STEP_WHILE: a second slot per result, for the next iteration;
+                                     PLAN_NONE: the body writes the next one in place */
     uint32_t predicate;           /* STEP_WHILE: slot of the predicate */
     uint64_t trip_count;          /* STEP_WHILE: trip count; HLO_TRIP_COUNT_UNKNOWN */
     bool unrolls;                 /* STEP_WHILE: each iteration is recorded */
@@ -187,6 +188,14 @@ uint32_t plan_branch_count(const hlo_instr *conditional);
 /* Returns the computation of a branch. */
 hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index);
 
+/* donation.c: true if nothing reads argument `input` once result `output` is written, so that both
+ * may have the same memory. */
+bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input);
+/* True if the results of the computation are in its own frame: those of the entry, unless their
+ * memory is the caller's. */
+static inline bool plan_places_results(const hlo_plan *plan, const plan_comp *comp) {
+    return comp->comp == plan->module->entry && !plan->options.resident;
+}
 /* True if the computation writes result `index` itself, to the memory that the caller lends. */
 bool plan_makes_result(const plan_comp *comp, uint32_t index);
 /* Rounds a size up to the alignment of slots. */
