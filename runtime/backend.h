@@ -74,7 +74,8 @@ typedef struct hlo_backend {
     size_t alignment;  /* alignment of every buffer; a power of two */
     int memory_kind;   /* DLPack's number of the kind of its memory, which is the first device's */
     bool keeps_bounds; /* runs jobs that are `bounded` or `perturbed` */
-    bool inlines;      /* calls are planned as parts of their callers */
+    bool rearranges;   /* calls are planned as parts of their callers, and what frees memory runs
+                          as soon as it can */
     bool simulates;    /* opens any number of devices, which run in threads of their own */
     /* Opens the device of a seat. HLO_INVALID_INPUT, with an error in `sink`: no such device here.
      */

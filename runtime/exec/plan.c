@@ -218,7 +218,7 @@ static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
  * instructions of one module. */
 static bool inlines(const hlo_plan *plan) {
     const hlo_plan_options *o = &plan->options;
-    return plan->backend->inlines && plan->module->op_counts[HLO_OP_CALL] && !o->bounds &&
+    return plan->backend->rearranges && plan->module->op_counts[HLO_OP_CALL] && !o->bounds &&
            !o->perturbed && !o->values && !o->check_finite && !plan->seat.world;
 }
 

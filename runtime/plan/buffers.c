@@ -1,4 +1,5 @@
 /* Offset of each buffer of a computation in its frame: dead memory is reused. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/plan/plan.h"
@@ -107,15 +108,17 @@ static uint32_t slots_of(const plan_step *step, uint32_t *out) {
 }
 
 /* Gives the slots that a step is the first to use their places, then frees those that it is the
- * last to use. `done`, by slot: it has its place; `freed`: its place is another's. */
-static void place_step(frame *f, plan_comp *comp, uint32_t s, uint32_t *slots, bool *done,
-                       bool *freed) {
+ * last to use. `shares`, by slot: the slot whose memory it takes; `done`: it has its place;
+ * `freed`: its place is another's. */
+static void place_step(frame *f, plan_comp *comp, uint32_t s, uint32_t *slots, uint32_t *shares,
+                       bool *done, bool *freed) {
     const plan_step *step = &comp->steps[s];
     const uint32_t count = slots_of(step, slots);
     for (uint32_t r = 0; r < step->result_count; r++) {
         const uint32_t over = overwritten(f->plan, comp, s, r);
         if (over == PLAN_NONE || done[step->results[r]]) continue;
         comp->slots[step->results[r]].offset = comp->slots[over].offset;
+        shares[step->results[r]] = shares[over];
         done[step->results[r]] = freed[over] = true;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -135,6 +138,86 @@ static void place_step(frame *f, plan_comp *comp, uint32_t s, uint32_t *slots, b
     }
 }
 
+/* ------------------------------------------------------------------------------- by their sizes */
+
+/* Memory of one slot, or of several in turn. */
+typedef struct range {
+    size_t size, offset;
+    uint32_t first, last; /* steps */
+    uint32_t slot;
+} range;
+
+/* Computations of at most so many slots are placed by size as well: the time is quadratic. */
+enum { MOST_BY_SIZE = 1024 };
+
+static int compare_sizes(const void *a, const void *b) {
+    const range *x = a, *y = b;
+    if (x->size != y->size) return x->size < y->size ? 1 : -1;
+    return x->slot < y->slot ? -1 : 1;
+}
+
+/* Returns the offset of the smallest gap for `r` between the first `count` ranges, which are in the
+ * order of their offsets, that are in use at the same time. */
+static size_t fit(const range *placed, uint32_t count, const range *r) {
+    size_t end = 0, best = SIZE_MAX, least = SIZE_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const range *p = &placed[i];
+        if (p->last < r->first || r->last < p->first) continue;
+        if (p->offset >= end + r->size && p->offset - end < least) {
+            best = end;
+            least = p->offset - end;
+        }
+        if (p->offset + p->size > end) end = p->offset + p->size;
+    }
+    return best == SIZE_MAX ? end : best;
+}
+
+/* Gathers the ranges of memory; slots that share one are one range. */
+static uint32_t find_ranges(const hlo_plan *plan, const plan_comp *comp, const uint32_t *shares,
+                            const bool *done, uint32_t *range_of, range *out) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < comp->slot_count; i++) {
+        const plan_slot *slot = &comp->slots[i];
+        if (!done[i] || shares[i] != i || !is_placed(plan, comp, slot)) continue;
+        range_of[i] = count;
+        out[count++] = (range){.size = total_size(plan, slot), .first = PLAN_NONE, .slot = i};
+    }
+    for (uint32_t i = 0; i < comp->slot_count; i++) {
+        const plan_slot *slot = &comp->slots[i];
+        if (!done[i] || !is_placed(plan, comp, slot)) continue;
+        range *r = &out[range_of[shares[i]]];
+        const uint32_t last = slot->kind == SLOT_BUFFER ? slot->last : PLAN_NONE;
+        if (slot->first < r->first) r->first = slot->first;
+        if (last > r->last) r->last = last;
+    }
+    return count;
+}
+
+/* Places the largest first, and takes these places if the frame is then smaller. */
+static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, const bool *done) {
+    hlo_arena *arena = f->plan->arena;
+    range *ranges = hlo_arena_array(arena, comp->slot_count + 1, sizeof *ranges);
+    range *placed = hlo_arena_array(arena, comp->slot_count + 1, sizeof *placed);
+    uint32_t *range_of = hlo_arena_zero(arena, (comp->slot_count + 1) * sizeof *range_of);
+    const uint32_t count = find_ranges(f->plan, comp, shares, done, range_of, ranges);
+    size_t end = 0;
+    qsort(ranges, count, sizeof *ranges, compare_sizes);
+    for (uint32_t i = 0; i < count; i++) {
+        range *r = &ranges[i];
+        r->offset = fit(placed, i, r);
+        if (r->offset + r->size > end) end = r->offset + r->size;
+        uint32_t at = i;
+        for (; at > 0 && placed[at - 1].offset > r->offset; at--) placed[at] = placed[at - 1];
+        placed[at] = *r;
+    }
+    if (end >= f->end) return;
+    f->end = end;
+    for (uint32_t i = 0; i < count; i++) range_of[ranges[i].slot] = i;
+    for (uint32_t i = 0; i < comp->slot_count; i++)
+        if (done[i] && is_placed(f->plan, comp, &comp->slots[i]))
+            comp->slots[i].offset = ranges[range_of[shares[i]]].offset;
+}
+
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
     uint32_t most = 0;
     for (uint32_t s = 0; s < comp->step_count; s++) {
@@ -146,9 +229,13 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
     frame f = {.plan = plan,
                .gaps = hlo_arena_array(plan->arena, comp->slot_count + 1, sizeof *f.gaps)};
     uint32_t *slots = hlo_arena_array(plan->arena, most, sizeof *slots);
+    uint32_t *shares = hlo_arena_array(plan->arena, comp->slot_count, sizeof *shares);
     bool *done = hlo_arena_zero(plan->arena, comp->slot_count);
     bool *freed = hlo_arena_zero(plan->arena, comp->slot_count);
-    for (uint32_t s = 0; s < comp->step_count; s++) place_step(&f, comp, s, slots, done, freed);
+    for (uint32_t i = 0; i < comp->slot_count; i++) shares[i] = i;
+    for (uint32_t s = 0; s < comp->step_count; s++)
+        place_step(&f, comp, s, slots, shares, done, freed);
+    if (comp->slot_count <= MOST_BY_SIZE) place_by_size(&f, comp, shares, done);
     comp->frame_size = f.end;
     hlo_arena_release(plan->arena, mark);
 }

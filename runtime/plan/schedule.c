@@ -15,7 +15,7 @@ typedef struct order {
     uint8_t *state;    /* by unit */
     uint32_t *waiting; /* a stack of units */
     uint32_t *next;    /* parallel to `waiting`: inputs of each that are made */
-    build_unit *out;
+    uint32_t *made;    /* units in their order */
     uint32_t count;
 } order;
 
@@ -131,7 +131,7 @@ static bool make(order *o, uint32_t unit) {
         build_unit u = unit_at(o, top);
         if (o->next[depth - 1] == input_count(u)) {
             o->state[top] = MADE;
-            o->out[o->count++] = u;
+            o->made[o->count++] = top;
             depth--;
             continue;
         }
@@ -145,6 +145,139 @@ static bool make(order *o, uint32_t unit) {
     return true;
 }
 
+/* ---------------------------------------------------------------------------------- fewer bytes */
+
+enum { FEW_INPUTS = 64 };
+
+/* The order made anew: a unit runs as soon as its inputs are made, if it then frees more bytes than
+ * it takes. */
+typedef struct hastening {
+    order *o;
+    uint32_t *first_user,
+        *users;       /* by unit: where its users begin in `users`; one behind the end */
+    uint32_t *unread; /* by unit: reads of its values to come */
+    uint32_t *waits;  /* by unit: inputs that are not made */
+    bool *done;
+    uint32_t *stack, depth, *out, count;
+} hastening;
+
+/* Returns the bytes of a unit's results; 0: none, or another unit's, or not known to be its own. */
+static int64_t bytes_of(const order *o, uint32_t unit, bool surely) {
+    const build_unit u = unit_at(o, unit);
+    int64_t bytes = 0;
+    for (uint32_t i = 0; u.group && i < u.group->result_count; i++)
+        bytes += hlo_shape_bytes(u.group->results[i]->shape);
+    const hlo_op op = u.instr->op;
+    if (u.group || op == HLO_OP_PARAMETER || op == HLO_OP_CONSTANT ||
+        !hlo_shape_is_array(u.instr->shape) || op == HLO_OP_GET_TUPLE_ELEMENT ||
+        (surely && hlo_op_is(op, HLO_MOVES_DIMENSIONS)))
+        return bytes;
+    return hlo_shape_bytes(u.instr->shape);
+}
+
+/* True if the unit may run earlier: nothing but its inputs says when, and there are few. */
+static bool may_move(const order *o, uint32_t unit) {
+    const build_unit u = unit_at(o, unit);
+    if (input_count(u) > FEW_INPUTS) return false;
+    if (u.group) return true;
+    if (!hlo_shape_is_array(u.instr->shape) || plan_looks(o->b->plan)) return false;
+    switch (u.instr->op) {
+    case HLO_OP_CALL:
+    case HLO_OP_FUSION:
+    case HLO_OP_WHILE:
+    case HLO_OP_CONDITIONAL:
+    case HLO_OP_CUSTOM_CALL:
+    case HLO_OP_GET_TUPLE_ELEMENT: return false;
+    default:
+        return !hlo_op_is(u.instr->op, HLO_SIDE_EFFECT | HLO_NONDET | HLO_COLLECTIVE) &&
+               !hlo_op_is(u.instr->op, HLO_SOLE_CALLER);
+    }
+}
+
+/* Returns the bytes that the unit frees, less those that it takes. */
+static int64_t gain_of(const hastening *h, uint32_t unit) {
+    const build_unit u = unit_at(h->o, unit);
+    int64_t gain = -bytes_of(h->o, unit, false);
+    for (uint32_t i = 0; i < input_count(u); i++) {
+        const uint32_t maker = maker_of_input(h->o, u, i);
+        uint32_t reads = 0, before = 0;
+        for (uint32_t k = 0; k < input_count(u); k++) {
+            reads += maker_of_input(h->o, u, k) == maker;
+            before += k < i && maker_of_input(h->o, u, k) == maker;
+        }
+        if (!before && reads == h->unread[maker]) gain += bytes_of(h->o, maker, true);
+    }
+    return gain;
+}
+
+static void consider(hastening *h, uint32_t unit) {
+    if (!h->done[unit] && !h->waits[unit] && may_move(h->o, unit) && gain_of(h, unit) > 0) {
+        h->done[unit] = true;
+        h->stack[h->depth++] = unit;
+    }
+}
+
+/* Appends a unit; puts those on the stack that may follow at once. */
+static void append(hastening *h, uint32_t unit) {
+    const build_unit u = unit_at(h->o, unit);
+    h->done[unit] = true;
+    h->out[h->count++] = unit;
+    for (uint32_t k = h->first_user[unit]; k < h->first_user[unit + 1]; k++)
+        h->waits[h->users[k]]--;
+    for (uint32_t i = 0; i < input_count(u); i++) h->unread[maker_of_input(h->o, u, i)]--;
+    for (uint32_t k = h->first_user[unit]; k < h->first_user[unit + 1]; k++)
+        consider(h, h->users[k]);
+    for (uint32_t i = 0; i < input_count(u); i++) {
+        const uint32_t maker = maker_of_input(h->o, u, i);
+        for (uint32_t k = h->first_user[maker];
+             h->unread[maker] == 1 && k < h->first_user[maker + 1]; k++)
+            consider(h, h->users[k]);
+    }
+}
+
+static void find_users(hastening *h, uint32_t *fill) {
+    order *o = h->o;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t m = 0; m < o->count; m++) {
+            const build_unit u = unit_at(o, o->made[m]);
+            for (uint32_t i = 0; i < input_count(u); i++) {
+                const uint32_t maker = maker_of_input(o, u, i);
+                if (pass) {
+                    h->users[fill[maker]++] = o->made[m];
+                    h->waits[o->made[m]]++;
+                } else {
+                    h->unread[maker]++;
+                }
+            }
+        }
+        for (uint32_t unit = 0; !pass && unit < o->unit_count; unit++)
+            h->first_user[unit + 1] = fill[unit + 1] = h->first_user[unit] + h->unread[unit];
+        if (!pass)
+            h->users =
+                hlo_arena_array(o->b->plan->arena, h->first_user[o->unit_count], sizeof *h->users);
+    }
+}
+
+static void hasten(order *o) {
+    hlo_arena *arena = o->b->plan->arena;
+    const size_t size = (o->unit_count + 1) * sizeof(uint32_t);
+    hastening h = {.o = o,
+                   .first_user = hlo_arena_zero(arena, size),
+                   .unread = hlo_arena_zero(arena, size),
+                   .waits = hlo_arena_zero(arena, size),
+                   .done = hlo_arena_zero(arena, o->unit_count),
+                   .stack = hlo_arena_alloc(arena, size),
+                   .out = hlo_arena_alloc(arena, size)};
+    find_users(&h, hlo_arena_zero(arena, size));
+    h.unread[o->maker[place_of(o, o->b->comp->comp->root)]]++; /* the caller's read */
+    for (uint32_t m = 0; m < o->count; m++) {
+        if (h.done[o->made[m]]) continue;
+        append(&h, o->made[m]);
+        while (h.depth) append(&h, h.stack[--h.depth]);
+    }
+    o->made = h.out;
+}
+
 build_unit *build_order(build *b, uint32_t *out_count) {
     hlo_arena *arena = b->plan->arena;
     const hlo_computation *comp = b->comp->comp;
@@ -156,12 +289,16 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     o.state = hlo_arena_zero(arena, o.unit_count);
     o.waiting = hlo_arena_array(arena, o.unit_count, sizeof *o.waiting);
     o.next = hlo_arena_array(arena, o.unit_count, sizeof *o.next);
-    o.out = hlo_arena_array(arena, o.unit_count, sizeof *o.out);
+    o.made = hlo_arena_array(arena, o.unit_count, sizeof *o.made);
     find_wanted(&o);
     for (uint32_t i = 0; i < o.instr_count; i++)
         if (o.wanted[o.maker[i]] && !make(&o, o.maker[i]))
             build_refuse(b, o.instrs[i], "`%s` is in a group that waits for itself",
                          hlo_ops[o.instrs[i]->op].name);
+    const hlo_plan *plan = b->plan;
+    if (plan->backend->rearranges && !plan->options.perturbed && !b->failed) hasten(&o);
+    build_unit *units = hlo_arena_array(arena, o.count, sizeof *units);
+    for (uint32_t m = 0; m < o.count; m++) units[m] = unit_at(&o, o.made[m]);
     *out_count = o.count;
-    return o.out;
+    return units;
 }
