@@ -5,7 +5,7 @@ usage: steady.py --bin DIR [--rounds N] [--runs N] [MODEL...]
 
 One line a module: milliseconds of the cpu backend and of XLA's CPU compiler, each the least of all runs of the rounds, in
 which both have turns, so that what else the machine does meets both, and their ratio; then how many times as long XLA takes
-from the module's text to its first result. Without a model: some of testdata/models, and FP8 matmuls of some sizes.
+from the module's text to its first result; then the kilobytes of a run of both, and their ratio. Without a model: some of testdata/models, and FP8 matmuls of some sizes.
 """
 import argparse
 import pathlib
@@ -44,8 +44,10 @@ def output(*command):
 
 
 def measure(program, model, inputs, rounds, runs):
-    """Seconds of a run, of both; seconds from text to the first result, of both."""
-    output(sys.executable, PEER, model, "--save-inputs", inputs)
+    """Seconds of a run, of both; seconds from text to the first result, of both; bytes of a run, of both."""
+    theirs = output(sys.executable, PEER, model, "--save-inputs", inputs)
+    memory = [int(re.search(r"for cpu: (\d+) bytes", output(program, "--plan", model))[1]),
+              int(re.search(r"memory_bytes (\d+)", theirs)[1])]
     run, first = [float("inf")] * 2, [float("inf")] * 2
     for _ in range(rounds):
         start = time.perf_counter()
@@ -57,7 +59,7 @@ def measure(program, model, inputs, rounds, runs):
         parse, compile_s, run_s = map(float, re.search(r"parse_s (\S+) compile_s (\S+) run_s (\S+)", theirs).groups())
         run[1] = min(run[1], run_s)
         first[1] = min(first[1], parse + compile_s + run_s)
-    return run, first
+    return run, first, memory
 
 
 def main():
@@ -68,16 +70,18 @@ def main():
     args.add_argument("models", type=pathlib.Path, nargs="*")
     a = args.parse_args()
     print(f"milliseconds of a run, the best of {a.rounds} times {a.runs}, and of text to first result, our whole process")
-    print(f"{'':20}{'hlo-fp8':>10}{'XLA':>10}{'ratio':>8}{'first':>10}{'XLA':>10}{'times':>8}")
+    print(f"{'':20}{'hlo-fp8':>10}{'XLA':>10}{'ratio':>8}{'first':>10}{'XLA':>10}{'times':>8}"
+          f"{'memory':>10}{'XLA':>10}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as work:
         models = a.models or [ROOT / "testdata" / "models" / f"{name}.hlo" for name in MODELS]
         for n in () if a.models else SIZES:
             models.append(pathlib.Path(work, f"matmul_{n}.hlo"))
             models[-1].write_text(MATMUL.format(n=n))
         for model in models:
-            run, first = measure(a.bin / "hlo-fp8-run", model, pathlib.Path(work, "in.npz"), a.rounds, a.runs)
+            run, first, memory = measure(a.bin / "hlo-fp8-run", model, pathlib.Path(work, "in.npz"), a.rounds, a.runs)
             print(f"{model.stem:20}{run[0] * 1e3:10.3f}{run[1] * 1e3:10.3f}{run[0] / run[1]:8.2f}"
-                  f"{first[0] * 1e3:10.1f}{first[1] * 1e3:10.1f}{first[1] / first[0]:8.1f}", flush=True)
+                  f"{first[0] * 1e3:10.1f}{first[1] * 1e3:10.1f}{first[1] / first[0]:8.1f}"
+                  f"{memory[0] / 1e3:10.0f}{memory[1] / 1e3:10.0f}{memory[0] / memory[1]:8.2f}", flush=True)
 
 
 main()

@@ -121,13 +121,14 @@ def check_files(checks, program, work):
 
 
 def run_xla(name, models, work):
-    """XLA's outputs for the inputs that seed 0 gives, and those inputs; in a process that does so for many."""
+    """XLA's outputs for the inputs that seed 0 gives, and those inputs; in a process that does so for many. Returns
+    what it printed."""
     import _xla_cpu
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
             _xla_cpu.main([f'{models}/{name}.hlo', '--save-inputs', f'{work}/{name}.in.npz',
                            '--outputs', f'{work}/{name}.xla.npz'])
-        return 0, ''
+        return 0, said.getvalue()
     except SystemExit as refused:
         return 1, str(refused)
 
@@ -145,6 +146,14 @@ FEW = ('seed_', 'mlp_qdq_train', 'scan_layers')
 def check_model(checks, program, model, inputs, theirs, name):
     status, said = run(program, model, inputs, f'--compare={theirs}')
     checks.check(f'{name} against XLA', status == 0 and 'outputs agree' in said, said)
+
+
+def check_memory(checks, program, model, said, name):
+    """A run takes no more bytes than XLA's."""
+    ours = re.search(r'for cpu: (\d+) bytes', run(program, '--plan', model)[1])
+    theirs = re.search(r'memory_bytes (\d+)', said)
+    checks.check(f'{name} takes at most the memory that XLA takes', int(ours[1]) <= int(theirs[1]),
+                 f'{ours[0]}, {theirs[0]}')
 
 
 def check_optimised(checks, program, model, inputs, name, forms):
@@ -299,6 +308,7 @@ def main():
                 checks.check(f'XLA runs {name}', status == 0, said)
                 inputs = f'--inputs={work}/{name}.in.npz'
                 check_model(checks, program, model, inputs, f'{work}/{name}.xla.npz', name)
+                if status == 0: check_memory(checks, program, model, said, name)
             one = name in LARGE and not options.long
             check_optimised(checks, program, model, inputs, name, ('all',) if one else ('all', 'used'))
             if not options.few or name.startswith('seed_'):
