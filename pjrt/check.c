@@ -50,8 +50,19 @@ static hlo_status check_parameters(const hlo_module *module, const hlo_diag_sink
     return HLO_OK;
 }
 
+/* Refuses another number of devices than a partitioned module is for. */
+static hlo_status check_partitions(const hlo_module *module, const hlo_pjrt_options *options,
+                                   const hlo_diag_sink *sink) {
+    const int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
+    if (!options->partitioned || partitions <= 1 || partitions == options->devices) return HLO_OK;
+    hlo_diag_emit(module, sink, HLO_ERROR, 0, 1, "the module is for %lld partitions, not for %u",
+                  (long long)partitions, options->devices);
+    return HLO_INVALID_INPUT;
+}
+
 hlo_status pjrt_check_module(const hlo_module *module, const hlo_pjrt_options *options,
                              const hlo_diag_sink *sink) {
-    const hlo_status status = check_parameters(module, sink);
+    hlo_status status = check_parameters(module, sink);
+    if (status == HLO_OK) status = check_partitions(module, options, sink);
     return status == HLO_OK ? check_calls(module, options, sink) : status;
 }

@@ -10,7 +10,7 @@ hlo_status pjrt_refuse(const hlo_module *module, const hlo_instr *value, const h
                        const char *why);
 /* Finds a call whose target begins with `start`; NULL: there is none. */
 const hlo_instr *pjrt_find_call(const hlo_module *module, const char *start);
-/* Refuses parameters and calls that no plugin takes. */
+/* Refuses parameters, calls and partitions that no plugin takes. */
 hlo_status pjrt_check_module(const hlo_module *module, const hlo_pjrt_options *options,
                              const hlo_diag_sink *sink);
 

@@ -184,6 +184,7 @@ def test_refusals(args, plugin):
              (["--devices=4", other], "over another number of devices"),
              (["--xla=xla_no_such_option=1", model], "cannot compile the module"),
              (["--compile-only", f"--topology={model}", model], "cannot read the target"),
+             (["--devices=8", "--partitioned", args.models / "fsdp_matmul.spmd.hlo"], "is for 4 partitions, not for 8"),
              (["--optimize", model], "XLA takes no calls of cuBLASLt but its own")]
     wrong = 0
     for options, message in cases:
