@@ -53,8 +53,6 @@ static bool spares_files(const options *given) {
 
 /* True if --devices suits the other options; otherwise complains. */
 static bool suits_devices(const options *given) {
-    static const option_id looks[] = {OPTION_DUMP_VALUES, OPTION_CHECK_NAN, OPTION_PROFILE,
-                                      OPTION_TRACE};
     const option_value *values = given->values;
     const bool plugin = usage_plugin(values) != NULL;
     const bool simulates =
@@ -63,9 +61,6 @@ static bool suits_devices(const options *given) {
     if (values[OPTION_DEVICES].number > most) return refuse("--devices takes at most %d", most);
     if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
         return refuse("--devices has no use with --backend=cuda");
-    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
-        if (usage_devices(given) > 1 && values[looks[i]].given)
-            return refuse("--%s has no use with --devices", options_name(looks[i]));
     return true;
 }
 

@@ -175,8 +175,8 @@ typedef struct hlo_plan_options {
     uint32_t devices; /* simulated devices, a thread each, on which collectives are executed: as
                          many as the module's header has replicas and partitions. With more than
                          one, a run takes the inputs of each, device after device, or those of one
-                         for all, and returns outputs device after device; `values`,
-                         `check_finite`, `profile` and `progress` are for one. Default 1 */
+                         for all, and returns outputs device after device; `values` are called
+                         NAME@DEVICE, `profile` is of device 0, `progress` is for one. Default 1 */
     hlo_accumulate accumulate; /* the FP8 calls of the cpu backend; with `bounds`, these cover such
                                   executions, also where a dot is replaced by a call. Default
                                   HLO_ACCUMULATE_F32 */
@@ -206,8 +206,7 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  * `module` must outlive the plan, unchanged; it is verified if it has not been. `options`
  * NULL: the defaults. On HLO_OK the caller frees *out_plan with hlo_plan_free(). HLO_INVALID_USAGE:
  * options->struct_size, or there is no backend of that name, or it keeps no bounds; or `devices` is
- * 0 or above HLO_MOST_DEVICES, or above 1 with a backend that simulates none, or with `values`,
- * `check_finite`, `profile` or `resident`.
+ * 0 or above HLO_MOST_DEVICES, or above 1 with a backend that simulates none, or with `resident`.
  * HLO_INVALID_INPUT: the module does not verify, or is for another number of devices than
  * `devices`, the backend is not available on this machine, or
  * it does not run an instruction, with one error in `sink` for each, at its place in the text; or a

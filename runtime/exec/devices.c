@@ -65,12 +65,12 @@ static hlo_status make_plans(const hlo_module *module, const hlo_backend *backen
                              hlo_plan_options *options, const hlo_diag_sink *sink, hlo_plan **out) {
     hlo_world *world = NULL;
     options->progress = NULL;
-    if (options->values || options->check_finite || options->profile) return HLO_INVALID_USAGE;
     hlo_status status = make_world(module, options->devices, sink, &world);
     hlo_plan **plans = calloc(options->devices, sizeof(hlo_plan *));
     if (status == HLO_OK && !plans) status = HLO_OUT_OF_MEMORY;
     for (uint32_t d = 0; d < options->devices && status == HLO_OK; d++) {
         const hlo_seat seat = hlo_world_seat(world, d);
+        options->profile &= d == 0;
         status = plan_new(module, backend, options, &seat, d ? NULL : sink, &plans[d]);
     }
     if (status == HLO_OK) {
@@ -214,7 +214,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
     if (plan->look) plan_look_start(plan);
     status = execute(plan, 1, sink);
     if (status == HLO_OK) status = seconds_of(plan, 0, sink, &plan->seconds);
-    if (status == HLO_OK && plan->look) plan_look_end(plan, sink);
+    if (status == HLO_OK && plan->look) status = plan_look_end(plan, sink);
     if (status == HLO_OK) status = hlo_arrays_new(out);
     for (uint32_t d = 0; d < device_count(plan) && status == HLO_OK; d++)
         status = plan_fetch_outputs(plan_of(plan, d), sink, *out, staging);

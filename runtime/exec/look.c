@@ -9,8 +9,16 @@
 
 enum { FOUND_NAN, FOUND_INFINITY, FOUND_KINDS };
 
+/* A warning to be given when all devices are done. */
+typedef struct warning {
+    const hlo_instr *instr;
+    char *text;
+} warning;
+
 struct plan_look {
     hlo_arrays values;
+    warning warnings[FOUND_KINDS];
+    uint32_t warning_count;
     uint32_t *places; /* by instruction id: one above the index of its first value; 0: not computed
                          in this run */
     bool reported[FOUND_KINDS];
@@ -25,8 +33,13 @@ hlo_status plan_look_new(hlo_plan *plan) {
     return plan->look && plan->look->places ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
+static void drop_warnings(plan_look *look) {
+    while (look->warning_count) free(look->warnings[--look->warning_count].text);
+}
+
 void plan_look_free(plan_look *look) {
     if (!look) return;
+    drop_warnings(look);
     hlo_arrays_clear(&look->values);
     free(look->places);
     free(look->staging[0]);
@@ -34,10 +47,20 @@ void plan_look_free(plan_look *look) {
     free(look);
 }
 
+/* Returns device `d` of the plan's; NULL: there are no more. */
+static hlo_plan *device_of(const hlo_plan *plan, uint32_t d) {
+    if (plan->devices) return d < plan->device_count ? plan->devices[d] : NULL;
+    return d ? NULL : (hlo_plan *)(uintptr_t)plan;
+}
+
 void plan_look_start(hlo_plan *plan) {
-    hlo_arrays_clear(&plan->look->values);
-    memset(plan->look->places, 0, plan->module->next_id * sizeof *plan->look->places);
-    memset(plan->look->reported, 0, sizeof plan->look->reported);
+    hlo_plan *own;
+    for (uint32_t d = 0; (own = device_of(plan, d)); d++) {
+        drop_warnings(own->look);
+        hlo_arrays_clear(&own->look->values);
+        memset(own->look->places, 0, own->module->next_id * sizeof *own->look->places);
+        memset(own->look->reported, 0, sizeof own->look->reported);
+    }
 }
 
 static bool reserve(plan_look *look, size_t size) {
@@ -54,16 +77,20 @@ static bool reserve(plan_look *look, size_t size) {
 /* ----------------------------------------------------------------------------------------- kept */
 
 /* Adds arrays for the value of an instruction that had none in this run. */
-static bool add_arrays(plan_look *look, const plan_step *step) {
+static bool add_arrays(const hlo_plan *plan, const plan_step *step) {
+    enum { MOST_DIGITS = 12 };
+    plan_look *look = plan->look;
     look->places[step->instr->id] = (uint32_t)look->values.count + 1;
     for (uint32_t i = 0; i < step->own; i++) {
         const hlo_shape *shape = step->shapes[i];
         hlo_array *array =
             hlo_arrays_add(&look->values, shape->type, shape->rank, shape->dims, false);
         const int length = hlo_leaf_name(step->instr, i, NULL, 0);
-        char *name = array ? malloc((size_t)length + 1) : NULL;
+        char *name = array ? malloc((size_t)length + MOST_DIGITS) : NULL;
         if (!name) return false;
         hlo_leaf_name(step->instr, i, name, (size_t)length + 1);
+        if (plan->seat.world)
+            snprintf(name + length, MOST_DIGITS, "@%u", hlo_seat_number(&plan->seat));
         array->name = name;
     }
     return true;
@@ -72,7 +99,7 @@ static bool add_arrays(plan_look *look, const plan_step *step) {
 static hlo_status keep(const plan_run *r, const plan_comp *comp, const plan_step *step) {
     plan_look *look = r->plan->look;
     uint32_t *place = &look->places[step->instr->id];
-    if (!*place && !add_arrays(look, step)) return HLO_OUT_OF_MEMORY;
+    if (!*place && !add_arrays(r->plan, step)) return HLO_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < step->own; i++) {
         hlo_array *array = &look->values.items[*place - 1 + i];
         const hlo_shape *shape = step->shapes[i];
@@ -186,12 +213,11 @@ static hlo_status report(const plan_run *r, const plan_comp *comp, const plan_st
     put_index(step->shapes[leaf], element, out);
     hlo_status status = put_operands(r, comp, step, step->shapes[leaf], element, out);
     if (op_name) fprintf(out, " (%s)", op_name);
+    if (r->plan->seat.world) fprintf(out, ", on device %u", hlo_seat_number(&r->plan->seat));
     if (fclose(out) != 0) status = HLO_OUT_OF_MEMORY;
-    if (status == HLO_OK)
-        hlo_diag_emit(r->plan->module, r->sink, HLO_WARNING, instr->offset, strlen(instr->name),
-                      "%s", text);
-    free(text);
-    r->plan->look->reported[kind] = true;
+    plan_look *look = r->plan->look;
+    look->reported[kind] = true;
+    look->warnings[look->warning_count++] = (warning){instr, text};
     return status;
 }
 
@@ -237,7 +263,13 @@ hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_ste
     return status == HLO_OK && step->keeps ? keep(r, comp, step) : status;
 }
 
-void plan_look_end(const hlo_plan *plan, const hlo_diag_sink *sink) {
+/* Gives the warnings of one device. */
+static void warn(const hlo_plan *plan, const hlo_diag_sink *sink) {
+    for (uint32_t i = 0; i < plan->look->warning_count; i++) {
+        const warning *w = &plan->look->warnings[i];
+        hlo_diag_emit(plan->module, sink, HLO_WARNING, w->instr->offset, strlen(w->instr->name),
+                      "%s", w->text);
+    }
     for (const hlo_computation *c = plan->module->first; c; c = c->next)
         for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
             if (plan_keeps(plan, i) && !plan->look->places[i->id])
@@ -245,11 +277,33 @@ void plan_look_end(const hlo_plan *plan, const hlo_diag_sink *sink) {
                               "`%s` has no value: it did not run", i->name);
 }
 
+hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {
+    const hlo_plan *own;
+    size_t count = 0;
+    for (uint32_t d = 0; (own = device_of(plan, d)); d++) {
+        warn(own, sink);
+        count += own->look->values.count;
+    }
+    hlo_array *items = realloc(plan->values.items, (count + 1) * sizeof *items);
+    if (!items) return HLO_OUT_OF_MEMORY;
+    plan->values = (hlo_arrays){.items = items};
+    for (uint32_t d = 0; (own = device_of(plan, d)); d++) {
+        const hlo_arrays *values = &own->look->values;
+        if (values->count)
+            memcpy(items + plan->values.count, values->items, values->count * sizeof *items);
+        plan->values.count += values->count;
+    }
+    return HLO_OK;
+}
+
 const hlo_arrays *hlo_plan_values(const hlo_plan *plan) {
-    return plan->kept && plan->look && plan->runs ? &plan->look->values : NULL;
+    return plan->kept && plan->look && plan->runs ? &plan->values : NULL;
 }
 
 unsigned hlo_plan_nonfinite(const hlo_plan *plan) {
-    const plan_look *look = plan->look;
-    return look ? (unsigned)look->reported[FOUND_NAN] + look->reported[FOUND_INFINITY] : 0;
+    const hlo_plan *own;
+    unsigned count = 0;
+    for (uint32_t d = 0; plan->look && (own = device_of(plan, d)); d++)
+        count += own->look->warning_count;
+    return count;
 }

@@ -277,6 +277,7 @@ void plan_free(hlo_plan *plan) {
     plan_resident_free(plan->resident);
     if (plan->memory) plan->backend->release(plan->device, plan->memory);
     if (plan->shared) plan_device_retire(plan->shared);
+    free(plan->values.items);
     plan_look_free(plan->look);
     plan_trace_free(plan->trace);
     hlo_leaves_free(&plan->inputs);

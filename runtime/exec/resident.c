@@ -211,7 +211,7 @@ static hlo_status queue(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *c
         plan->backend->finish(plan->device, &why);
     if (status == HLO_INVALID_INPUT && !plan->failure)
         hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", plan->backend->name, why);
-    if (status == HLO_OK && plan->look) plan_look_end(plan, sink);
+    if (status == HLO_OK && plan->look) status = plan_look_end(plan, sink);
     return status;
 }
 

@@ -37,12 +37,12 @@ hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status stat
 /* look.c: sets plan->look; HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_new(hlo_plan *plan);
 void plan_look_free(plan_look *look); /* NULL is allowed */
-/* Forgets the last run. */
+/* Forgets the last run, of all devices. */
 void plan_look_start(hlo_plan *plan);
 /* Looks at the values of a STEP_LOOK. HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step);
-/* Warns of values that were not computed. */
-void plan_look_end(const hlo_plan *plan, const hlo_diag_sink *sink);
+/* Gives the warnings of all devices, and lists the values that they kept. HLO_OUT_OF_MEMORY. */
+hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink);
 
 /* profile.c: sets plan->trace; HLO_OUT_OF_MEMORY. */
 hlo_status plan_trace_new(hlo_plan *plan);

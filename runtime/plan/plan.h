@@ -124,6 +124,7 @@ struct hlo_plan {
     plan_comp *entry;
     bool *kept;        /* by instruction id: its value is kept; NULL: none is */
     plan_look *look;   /* NULL: no value is looked at */
+    hlo_arrays values; /* the values that the last run kept, of all devices; owns the list alone */
     plan_trace *trace; /* NULL: no times are taken */
     hlo_leaves inputs, outputs;
     plan_place *arguments, *results; /* of the entry */
