@@ -123,9 +123,13 @@ static hlo_status matmul_execute(cuda_device *device, const hlo_job *job, const 
     find_addresses(job, addresses);
     hlo_status status = run_copies(device, job, 0, p->copies_before, why);
     if (status != HLO_OK) return status;
-    status = cuda_call_launch(state->call, &state->chosen.algo, addresses, state->why,
-                              sizeof state->why);
     *why = state->why;
+    for (int64_t i = 0; i < p->times && status == HLO_OK; i++) {
+        status = cuda_call_launch(state->call, &state->chosen.algo, addresses, state->why,
+                                  sizeof state->why);
+        for (int part = LT_PART_A; part <= LT_PART_D; part++)
+            if (addresses[part]) addresses[part] = (char *)addresses[part] + p->steps[part];
+    }
     if (status != HLO_OK) return status;
     if (state->workspace >= 0 && job->results[state->workspace].data) {
         const hlo_view *unused = &job->results[state->workspace];

@@ -6,6 +6,9 @@
  * library's A is the instruction's b. (Where D itself is column-major nothing is swapped.) Rows,
  * cols, m and n below are the library's: D has m rows and n cols.
  *
+ * Where the batch dimensions of an operand do not join, the call is made for each index of the
+ * first of them, if that costs less than copies.
+ *
  * An operand that does not lie as the library wants it (its contracting dimension is not minor and
  * the target takes TN only; dimensions that do not join to one; an element type that it has no
  * product for) is copied first, to the call's scratch memory. A result of that kind is made there
@@ -106,6 +109,8 @@ enum { CUDA_SETTINGS = 20, CUDA_COPIES = 5 };
 typedef struct cuda_matmul {
     bool fp8;
     int64_t m, n, k, batch;
+    int64_t times;                      /* calls, of `batch` matrices each, */
+    int64_t steps[4];                   /* and bytes from one to the next, by lt_part A to D */
     int compute, scale_type;            /* LT_COMPUTE_..., LT_TYPE_... of alpha and beta */
     lt_matrix matrices[4];              /* by lt_part, A to D */
     lt_setting settings[CUDA_SETTINGS]; /* in the order in which they are set */

@@ -17,6 +17,8 @@ typedef struct split {
     const hlo_shape *shape;
     uint32_t counts[KINDS], dims[KINDS][DIMS]; /* major to minor */
     axis axes[KINDS];
+    bool apart; /* the first batch dimension has a call for each index: its axis is `outer` */
+    axis outer;
     bool joined; /* the dimensions of each kind are contiguous in memory */
 } split;
 
@@ -29,6 +31,7 @@ typedef struct builder {
     cuda_matmul *p;
     hlo_type operand_type, d_type; /* types that the library computes with; INVALID: the
                                       instruction's */
+    bool apart;                    /* a call for each index of the first batch dimension */
     bool swapped;                  /* its A is the instruction's b */
 } builder;
 
@@ -45,7 +48,9 @@ static void join_axes(split *s) {
     for (int kind = 0; kind < KINDS; kind++) {
         axis *a = &s->axes[kind];
         *a = (axis){1, 0};
-        for (uint32_t i = s->counts[kind]; i-- > 0;) {
+        const uint32_t first = kind == BATCH && s->apart;
+        if (first) s->outer = (axis){s->shape->dims[s->dims[BATCH][0]], strides[s->dims[BATCH][0]]};
+        for (uint32_t i = s->counts[kind]; i-- > first;) {
             uint32_t dim = s->dims[kind][i];
             int64_t size = s->shape->dims[dim];
             if (size == 1) continue;
@@ -57,8 +62,8 @@ static void join_axes(split *s) {
 }
 
 static split split_operand(const hlo_shape *shape, const hlo_ints *batch,
-                           const hlo_ints *contracting) {
-    split s = {.shape = shape};
+                           const hlo_ints *contracting, bool apart) {
+    split s = {.shape = shape, .apart = apart};
     for (uint32_t i = 0; i < batch->count; i++) add_dim(&s, BATCH, batch->v[i]);
     for (uint32_t i = 0; i < contracting->count; i++) add_dim(&s, CONTRACTING, contracting->v[i]);
     for (uint32_t i = 0; i < shape->rank; i++)
@@ -68,8 +73,8 @@ static split split_operand(const hlo_shape *shape, const hlo_ints *batch,
 }
 
 /* Splits the dimensions of D, or of an array of its shape: [batch.., m.., n..]. */
-static split split_result(const hlo_matmul *m, const hlo_shape *shape) {
-    split s = {.shape = shape};
+static split split_result(const hlo_matmul *m, const hlo_shape *shape, bool apart) {
+    split s = {.shape = shape, .apart = apart};
     uint32_t batch = m->a_batch->count;
     uint32_t rows = m->a->shape->rank - batch - m->a_contracting->count;
     for (uint32_t i = 0; i < shape->rank; i++)
@@ -84,6 +89,11 @@ static bool lies(const split *s, int minor, int major) {
     const axis *in = &s->axes[minor], *out = &s->axes[major];
     return s->joined && (in->size == 1 || in->stride == 1) &&
            (out->size == 1 || out->stride >= in->size);
+}
+
+/* Sets the distance between the matrices of a part for one call and the next. */
+static void set_step(builder *b, lt_part part, const split *s, hlo_type type) {
+    b->p->steps[part] = s->apart ? s->outer.stride * hlo_types[type].bytes : 0;
 }
 
 static lt_matrix matrix_of(int type, const split *s, int minor, int major) {
@@ -137,6 +147,7 @@ static hlo_view lay(builder *b, hlo_type type, split *s, int major, int minor) {
         s->axes[kind].stride = next;
         for (uint32_t i = s->counts[kind]; i-- > 0;) {
             strides[s->dims[kind][i]] = next;
+            if (kind == BATCH && i == 0) s->outer.stride = next;
             next *= s->shape->dims[s->dims[kind][i]];
         }
     }
@@ -172,7 +183,7 @@ static const char *copy_reason(const builder *b, const split *s, hlo_type type) 
 /* Places the library's A (whose free dimension is m) or B (n). */
 static void place_operand(builder *b, lt_part part, const hlo_instr *operand, const hlo_ints *batch,
                           const hlo_ints *contracting) {
-    split s = split_operand(operand->shape, batch, contracting);
+    split s = split_operand(operand->shape, batch, contracting, b->apart);
     hlo_type given = operand->shape->type;
     hlo_type type = b->operand_type == HLO_TYPE_INVALID ? given : b->operand_type;
     bool by_rows = lies(&s, CONTRACTING, FREE);
@@ -186,6 +197,7 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
     }
     int minor = by_rows ? CONTRACTING : FREE, major = by_rows ? FREE : CONTRACTING;
     b->p->matrices[part] = matrix_of(lt_type_word(type), &s, minor, major);
+    set_step(b, part, &s, type);
     bool transposed = by_rows == (part == LT_PART_A);
     set(b, part == LT_PART_A ? LT_DESC_TRANSA : LT_DESC_TRANSB,
         transposed ? LT_OPERATION_T : LT_OPERATION_N);
@@ -202,7 +214,7 @@ static int major_kind(const builder *b) {
 
 static void place_result(builder *b, lt_part part, const hlo_shape *shape, hlo_type type,
                          int index) {
-    split s = split_result(b->m, shape);
+    split s = split_result(b->m, shape, b->apart);
     int minor = minor_kind(b), major = major_kind(b);
     if (type != shape->type || !lies(&s, minor, major))
         copy_part(b, part, (cuda_pointer){CUDA_RESULT, (uint32_t)index, 0}, type, &s, major, minor,
@@ -213,6 +225,7 @@ static void place_result(builder *b, lt_part part, const hlo_shape *shape, hlo_t
     lt_matrix matrix = matrix_of(lt_type_word(type), &s, minor, major);
     if (part == LT_PART_D) {
         b->p->matrices[LT_PART_D] = matrix;
+        set_step(b, part, &s, type);
         return;
     }
     set(b, LT_DESC_EPILOGUE_AUX_LD, matrix.ld);
@@ -229,7 +242,7 @@ static void place_c(builder *b) {
         b->p->matrices[LT_PART_C] = c;
         return;
     }
-    split s = split_result(m, m->c->shape);
+    split s = split_result(m, m->c->shape, b->apart);
     int minor = minor_kind(b), major = major_kind(b);
     hlo_type type = m->c->shape->type;
     if (!lies(&s, minor, major))
@@ -338,10 +351,11 @@ static const char *build(builder *b) {
         return "is not run by cuBLASLt: f4e2m1fn-not-packed";
     if (size.batch > INT_MAX) return "is not run by cuBLASLt: batch-too-large";
     hlo_type d_type = b->d_type == HLO_TYPE_INVALID ? m->d->type : b->d_type;
-    split d = split_result(m, m->d);
+    split d = split_result(m, m->d, b->apart);
     b->swapped = lies(&d, COLS, ROWS) || m->bias || !lies(&d, ROWS, COLS);
     hlo_type operands = b->operand_type == HLO_TYPE_INVALID ? m->a->shape->type : b->operand_type;
-    p->batch = size.batch;
+    p->times = b->apart ? m->d->dims[0] : 1;
+    p->batch = size.batch / p->times;
     p->m = b->swapped ? size.n : size.m;
     p->n = b->swapped ? size.m : size.n;
     p->k = size.k;
@@ -369,11 +383,39 @@ static const char *build(builder *b) {
     return broken ? hlo_arena_format(b->arena, "is not taken by cuBLASLt: %s", broken) : NULL;
 }
 
+enum { CALL = 1 << 22 }; /* bytes that a device moves in the time of a launch */
+
+/* Returns what copies and calls cost, as bytes. */
+static int64_t cost(const cuda_matmul *p) {
+    int64_t bytes = p->times * CALL;
+    for (uint32_t i = 0; i < p->copy_count; i++)
+        bytes += (int64_t)(hlo_view_bytes(&p->copies[i].from_view) +
+                           hlo_view_bytes(&p->copies[i].to_view));
+    return bytes;
+}
+
+/* True if all matrices of all calls are aligned as the first one's are. */
+static bool is_aligned(const cuda_matmul *p) {
+    bool aligned = true;
+    for (int part = LT_PART_A; part <= LT_PART_D; part++)
+        aligned &= p->steps[part] % p->alignment == 0;
+    return aligned;
+}
+
 static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) {
     *b->p = (cuda_matmul){.fp8 = fp8};
     b->operand_type = operands;
     b->d_type = d;
-    return build(b);
+    const char *why = build(b);
+    if (why || !b->p->copy_count || b->instr->op != HLO_OP_DOT || b->m->a_batch->count < 2)
+        return why;
+    const cuda_matmul copied = *b->p;
+    *b->p = (cuda_matmul){.fp8 = fp8};
+    b->apart = true;
+    why = build(b);
+    b->apart = false;
+    if (why || !is_aligned(b->p) || cost(b->p) >= cost(&copied)) *b->p = copied;
+    return NULL;
 }
 
 /* True if every value of one float type is a value of the other. */

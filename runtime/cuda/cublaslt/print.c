@@ -22,6 +22,7 @@ static void print_matrix(const cuda_matmul *p, lt_part part, const char *indent,
     fprintf(out, ", %s %lldx%lld, ld %lld", lt_word(LT_TYPE, matrix->type), (long long)matrix->rows,
             (long long)matrix->cols, (long long)matrix->ld);
     if (p->batch > 1) fprintf(out, ", stride %lld", (long long)matrix->stride);
+    if (p->times > 1) fprintf(out, ", next %lld bytes behind", (long long)p->steps[part]);
     fputc('\n', out);
 }
 
@@ -86,6 +87,7 @@ void cuda_matmul_print(const cuda_matmul *p, const char *indent, FILE *out) {
     fprintf(out, "%scublasLtMatmul m=%lld n=%lld k=%lld", indent, (long long)p->m, (long long)p->n,
             (long long)p->k);
     if (p->batch > 1) fprintf(out, " batch=%lld", (long long)p->batch);
+    if (p->times > 1) fprintf(out, " times=%lld", (long long)p->times);
     fprintf(out, " compute=%s scale=%s alpha=%.9g beta=%.9g\n", lt_word(LT_COMPUTE, p->compute),
             lt_word(LT_TYPE, p->scale_type), p->alpha, p->beta);
     for (lt_part part = LT_PART_A; part <= LT_PART_D; part++) print_matrix(p, part, indent, out);
