@@ -85,6 +85,47 @@ def questions(size=8192):
             for scales in (True, False) for precision in ("default", "highest")]
 
 
+# Groups of rows, each with a matrix of its own; and scales per block of 32, which tensor cores have from sm_100 on.
+RAGGED = """HloModule ragged
+
+ENTRY %main (x: f8e4m3fn[64,32], w: f8e4m3fn[4,32,48], g: s32[4], sx: f32[], sw: f32[]) -> f32[64,48] {
+  %x = f8e4m3fn[64,32]{1,0} parameter(0)
+  %w = f8e4m3fn[4,32,48]{2,1,0} parameter(1)
+  %g = s32[4]{0} parameter(2)
+  %sx = f32[] parameter(3), metadata={op_name="x_scale"}
+  %sw = f32[] parameter(4), metadata={op_name="w_scale"}
+  %xc = f32[64,32]{1,0} convert(%x)
+  %sxs = f32[64,32]{1,0} broadcast(%sx), dimensions={}
+  %xd = f32[64,32]{1,0} multiply(%xc, %sxs)
+  %wc = f32[4,32,48]{2,1,0} convert(%w)
+  %sws = f32[4,32,48]{2,1,0} broadcast(%sw), dimensions={}
+  %wd = f32[4,32,48]{2,1,0} multiply(%wc, %sws)
+  ROOT %d = f32[64,48]{1,0} ragged-dot(%xd, %wd, %g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}
+}
+"""
+BLOCKS = """HloModule mx
+
+ENTRY %main (a: f8e4m3fn[256,256], b: f8e4m3fn[128,256], s: f8e8m0fnu[256,8], t: f8e8m0fnu[128,8]) -> bf16[256,128] {
+  %a = f8e4m3fn[256,256]{1,0} parameter(0)
+  %b = f8e4m3fn[128,256]{1,0} parameter(1)
+  %s = f8e8m0fnu[256,8]{1,0} parameter(2)
+  %t = f8e8m0fnu[128,8]{1,0} parameter(3)
+  %aw = f32[256,256]{1,0} convert(%a)
+  %sw = f32[256,8]{1,0} convert(%s)
+  %sb = f32[256,8,32]{2,1,0} broadcast(%sw), dimensions={0,1}
+  %sr = f32[256,256]{1,0} reshape(%sb)
+  %ad = f32[256,256]{1,0} multiply(%aw, %sr)
+  %bw = f32[128,256]{1,0} convert(%b)
+  %tw = f32[128,8]{1,0} convert(%t)
+  %tb = f32[128,8,32]{2,1,0} broadcast(%tw), dimensions={0,1}
+  %tr = f32[128,256]{1,0} reshape(%tb)
+  %bd = f32[128,256]{1,0} multiply(%bw, %tr)
+  %f = f32[256,128]{1,0} dot(%ad, %bd), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  ROOT %d = bf16[256,128]{1,0} convert(%f)
+}
+"""
+
+
 # A corpus module's sizes, by value, and what they become. Its other sizes are histories and ones.
 MLP = {32: 8192, 64: 4096, 256: 16384}
 ENCODER = {2: 4, 4: 32, 16: 128, 32: 2048, 64: 4096, 256: 16384}

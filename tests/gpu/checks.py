@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 
+import cases as programs
 from machine import ROOT, run
 
 FIRST = "seed_relu_damax"
@@ -81,11 +82,23 @@ def random_agrees(cases, seed):
     return {"error": "; ".join(faults)} if faults else {"found": ", ".join(found)}
 
 
+def low_precision(here):
+    """Ragged dots, as one kernel and as dense calls; where the device has scales per block, a call with them."""
+    ragged, blocks = here.a.out / "ragged.hlo", here.a.out / "blocks.hlo"
+    ragged.write_text(programs.RAGGED)
+    blocks.write_text(programs.BLOCKS)
+    found = [(f"ragged {form}", lambda form=form: row_of(*here.ours("--optimize", f"--ragged={form}", "--compare=before", ragged)))
+             for form in ("keep", "dense")]
+    if float(here.facts["compute_cap"]) >= 10:
+        found.append(("blocks", lambda: row_of(*here.ours("--optimize", "--target=sm_100", "--cuda=12.9", "--compare=before", blocks))))
+    return found
+
+
 def correct(here, a):
     models, random = script("models"), script("random")
-    cases = random.Cases(argparse.Namespace(bin=a.bin, work=a.out), here.environment)
+    cases = random.Cases(argparse.Namespace(bin=a.bin, work=a.out, accumulate="hopper"), here.environment)
     found = [(f"{name}{' optimised' * optimize}",
               lambda name=name, optimize=optimize: model_agrees(here, models, name, optimize))
              for name in names_of(here) for optimize in (False, True)]
-    return found + [(f"random {seed}", lambda seed=seed: random_agrees(cases, seed))
+    return found + low_precision(here) + [(f"random {seed}", lambda seed=seed: random_agrees(cases, seed))
                     for seed in range(1, (4 if a.standin else RANDOM) + 1)]
