@@ -137,8 +137,8 @@ def test_executing(args, plugin):
     wrong = runs = fp8 = 0
     backend = f"--backend=pjrt:{plugin}"
     for path, options in [*models(args), *forms(args.work), *sharded_programs(args.work)]:
-        forms = [[]] * bool(options) + [["--optimize", "--emit=ffi"], ["--optimize", "--emit=dq"]]
-        for form in forms[:1] if path.name in LARGE and not args.long else forms:
+        every = [[]] * bool(options) + [["--optimize", "--emit=ffi"], ["--optimize", "--emit=dq"]]
+        for form in every[:1] if path.name in LARGE and not args.long else every:
             got = execute(args, backend, *options, *form, "--compare=before", path)
             runs += 1
             if got.returncode or "outputs agree" not in got.stdout:
