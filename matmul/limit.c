@@ -16,7 +16,7 @@ typedef struct facts {
     const hlo_epilogue_info *epilogue;
     side a, b;
     bool empty, huge, d_fp8, types_known, algorithm_fp8;
-    bool d_batch_minor, d_n_minor;
+    bool batch_minor, d_n_minor;     /* the former of D or C */
     bool scale_arrays, scale_blocks; /* not both scales are scalars; one is per block */
     bool tiled;                      /* one is VEC32 or VEC16 */
     int64_t batch;
@@ -107,6 +107,10 @@ static bool is_huge(const hlo_matmul *m, hlo_matmul_sizes size) {
     return (double)size.batch * most >= 0x1p62;
 }
 
+static bool is_batch(const hlo_matmul *m, int64_t result_dim) {
+    return result_dim >= 0 && result_dim < (int64_t)m->a_batch->count;
+}
+
 static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
     facts f = {
         .m = m,
@@ -128,7 +132,8 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
     f.huge = !f.empty && is_huge(m, size);
     f.types_known = types_known(m, f.a.e5m2 != f.b.e5m2);
     int64_t minor = minor_dimension(m->d, m->a_batch->count);
-    f.d_batch_minor = minor >= 0 && minor < (int64_t)m->a_batch->count;
+    f.batch_minor = is_batch(m, minor) ||
+                    (m->c && is_batch(m, minor_dimension(m->c->shape, m->a_batch->count)));
     f.d_n_minor = minor < 0 || minor >= (int64_t)(m->a_batch->count + f.a.free);
     return f;
 }
