@@ -422,7 +422,7 @@ int main(int argc, char **argv) {
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
     if (values[OPTION_EXTRACT].given && !values[OPTION_PASSES].given) job.pass.passes = "";
-    program_mode mode = mode_of(&job.options);
+    const int mode = (int)mode_of(&job.options);
     if (!options_suit(PROGRAM_OPT, &job.options, mode) || !spares_inputs(&job.options)) return 2;
     /* Evaluates the gates on no reports, so that wrong ones are refused before any work. */
     char why[1024];

@@ -264,7 +264,7 @@ HLO_CLONED static void add_own(const hlo_error_analysis *a, double own, bool hol
         const bool held = holds & (a->variance[i] == 0) & ((double)(float)value == value);
         const bool flushed = (error > 0) & (size < 2 * HLO_ERROR_FLUSHED);
         const double e = flushed ? error + HLO_ERROR_FLUSHED / LAMBDA : error;
-        const double kept = held | !isfinite(value) ? 0 : e;
+        const double kept = (held | !isfinite(value)) ? 0 : e;
         const double s = sqrt(a->variance[i] + kept * kept);
         sigma[i] = isnan(value) ? s : smaller(s, spread);
     }

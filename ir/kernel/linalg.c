@@ -143,7 +143,7 @@ typedef struct fourier {
 
 static number turn(int64_t part, int64_t whole) {
     double angle = -2 * M_PI * (double)part / (double)whole;
-    return CMPLX(cos(angle), sin(angle));
+    return __builtin_complex(cos(angle), sin(angle)); /* CMPLX, which clang has not with glibc */
 }
 
 static void transform_halves(const fourier *f, number *x) {
