@@ -32,14 +32,24 @@ typedef void cpu_parallel(void *user, int64_t count,
  * executed as on a device that cpu_backend opens, one at a time. */
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel);
 
+enum { CPU_MAX_THREADS = 64 };
+
+/* A stretch of a loop's indices, taken from its beginning on. */
+typedef struct cpu_share {
+    _Alignas(64) _Atomic int64_t next; /* first index that is not taken */
+    int64_t end, chunk;
+} cpu_share;
+
 /* pool.c: a loop that threads share: opened and finished by one, helped by others at any time, also
- * when it is over. Who waits for it asks for a while whether it is time, and then sleeps. */
+ * when it is over. Who waits for it asks for a while whether it is time, and then sleeps. A thread
+ * begins with the share of its seat, so that loops over equal arrays, one after the other, find
+ * them in the caches of their processors, and then helps with other shares. */
 typedef struct cpu_loop {
     void (*body)(void *arg, int64_t begin, int64_t end);
     void *arg;
-    int64_t count, chunk;
+    int64_t share_count;
+    cpu_share shares[CPU_MAX_THREADS];
     _Alignas(64) atomic_uint generation; /* odd while the loop is open */
-    _Alignas(64) _Atomic int64_t next;   /* first index that is not taken */
     _Alignas(64) atomic_int inside;      /* threads that help */
     atomic_int asleep;                   /* threads that wait for the loop to open */
     atomic_bool finishing;               /* the thread that opened it sleeps */
@@ -48,11 +58,12 @@ typedef struct cpu_loop {
 } cpu_loop;
 void cpu_loop_init(cpu_loop *loop);
 void cpu_loop_end(cpu_loop *loop);
-/* Opens the loop: it is to be done in chunks of which each of `threads` gets some. */
+/* Opens the loop, with a share for each of `threads`, or of as many as there are indices. */
 void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
                    void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
-/* Runs chunks until none is left, if the loop is still open as of `generation`. */
-void cpu_loop_help(cpu_loop *loop, unsigned generation);
+/* Runs chunks until none is left, if the loop is still open as of `generation`. The seat of who
+ * opened the loop is 0. */
+void cpu_loop_help(cpu_loop *loop, unsigned generation, int64_t seat);
 /* Runs chunks, closes the loop and waits for the other threads. */
 void cpu_loop_finish(cpu_loop *loop);
 

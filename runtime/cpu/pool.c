@@ -9,15 +9,14 @@
 #include "runtime/cpu/cpu.h"
 
 enum {
-    MAX_THREADS = 64,
-    CHUNKS_PER_THREAD = 8,
+    CHUNKS_PER_SHARE = 8,
     ASKED = 2000 /* times that a thread asks before it sleeps: some 50 microseconds */
 };
 
 /* ----------------------------------------------------------------------------------------- loop */
 
 void cpu_loop_init(cpu_loop *loop) {
-    *loop = (cpu_loop){.count = 0};
+    *loop = (cpu_loop){.share_count = 0};
     pthread_mutex_init(&loop->lock, NULL);
     pthread_cond_init(&loop->opened, NULL);
     pthread_cond_init(&loop->left, NULL);
@@ -29,23 +28,37 @@ void cpu_loop_end(cpu_loop *loop) {
     pthread_mutex_destroy(&loop->lock);
 }
 
-static void take(cpu_loop *loop) {
-    for (;;) {
-        const int64_t begin = atomic_fetch_add(&loop->next, loop->chunk);
-        if (begin >= loop->count) return;
-        const int64_t left = loop->count - begin;
-        loop->body(loop->arg, begin, begin + (left < loop->chunk ? left : loop->chunk));
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static void take(const cpu_loop *loop, cpu_share *share) {
+    while (atomic_load(&share->next) < share->end) {
+        const int64_t begin = atomic_fetch_add(&share->next, share->chunk);
+        if (begin >= share->end) return;
+        loop->body(loop->arg, begin, smaller(begin + share->chunk, share->end));
     }
+}
+
+static void take_all(cpu_loop *loop, int64_t seat) {
+    for (int64_t i = 0; i < loop->share_count; i++)
+        take(loop, &loop->shares[(seat + i) % loop->share_count]);
 }
 
 void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
                    void (*body)(void *arg, int64_t begin, int64_t end), void *arg) {
-    const int64_t chunks = threads * CHUNKS_PER_THREAD;
+    const int64_t shares = smaller(smaller(threads, count), CPU_MAX_THREADS);
     loop->body = body;
     loop->arg = arg;
-    loop->count = count;
-    loop->chunk = (count + chunks - 1) / chunks;
-    atomic_store(&loop->next, 0);
+    loop->share_count = shares;
+    for (int64_t i = 0, begin = 0; i < shares; i++) {
+        cpu_share *share = &loop->shares[i];
+        const int64_t size = count / shares + (i < count % shares);
+        atomic_store(&share->next, begin);
+        begin += size;
+        share->end = begin;
+        share->chunk = (size + CHUNKS_PER_SHARE - 1) / CHUNKS_PER_SHARE;
+    }
     atomic_fetch_add(&loop->generation, 1);
     if (!atomic_load(&loop->asleep)) return;
     pthread_mutex_lock(&loop->lock);
@@ -56,9 +69,9 @@ void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
 
 /* The thread is counted before it looks whether the loop is open, and the loop is closed before its
  * threads are counted: none is inside when it is opened again. */
-void cpu_loop_help(cpu_loop *loop, unsigned generation) {
+void cpu_loop_help(cpu_loop *loop, unsigned generation, int64_t seat) {
     atomic_fetch_add(&loop->inside, 1);
-    if (generation % 2 && atomic_load(&loop->generation) == generation) take(loop);
+    if (generation % 2 && atomic_load(&loop->generation) == generation) take_all(loop, seat);
     if (atomic_fetch_sub(&loop->inside, 1) != 1 || !atomic_load(&loop->finishing)) return;
     pthread_mutex_lock(&loop->lock);
     pthread_cond_signal(&loop->left);
@@ -72,7 +85,7 @@ static void pause_a_little(void) {
 }
 
 void cpu_loop_finish(cpu_loop *loop) {
-    take(loop);
+    take_all(loop, 0);
     atomic_fetch_add(&loop->generation, 1);
     for (int i = 0; i < ASKED && atomic_load(&loop->inside); i++) pause_a_little();
     if (!atomic_load(&loop->inside)) return;
@@ -85,9 +98,15 @@ void cpu_loop_finish(cpu_loop *loop) {
 
 /* ----------------------------------------------------------------------------------------- pool */
 
+typedef struct pool_thread {
+    cpu_pool *pool;
+    int seat;
+    pthread_t id;
+} pool_thread;
+
 struct cpu_pool {
     cpu_loop loop;
-    pthread_t threads[MAX_THREADS];
+    pool_thread threads[CPU_MAX_THREADS];
     int thread_count; /* without the caller's */
     atomic_bool stop;
 };
@@ -114,11 +133,12 @@ static unsigned wait_for_loop(cpu_pool *pool, unsigned seen) {
 }
 
 static void *thread_main(void *user) {
-    cpu_pool *pool = user;
+    const pool_thread *thread = user;
+    cpu_pool *pool = thread->pool;
     unsigned seen = 0;
     while (!atomic_load(&pool->stop)) {
         seen = wait_for_loop(pool, seen);
-        cpu_loop_help(&pool->loop, seen);
+        cpu_loop_help(&pool->loop, seen, thread->seat);
     }
     return NULL;
 }
@@ -126,7 +146,7 @@ static void *thread_main(void *user) {
 static int processor_count(void) {
     cpu_set_t set;
     int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return count < MAX_THREADS ? count : MAX_THREADS;
+    return (int)smaller(count, CPU_MAX_THREADS);
 }
 
 cpu_pool *cpu_pool_new(int most) {
@@ -136,9 +156,12 @@ cpu_pool *cpu_pool_new(int most) {
     pool->thread_count = 0;
     atomic_init(&pool->stop, false);
     const int processors = processor_count(), wanted = (processors < most ? processors : most) - 1;
-    while (pool->thread_count < wanted &&
-           pthread_create(&pool->threads[pool->thread_count], NULL, thread_main, pool) == 0)
+    while (pool->thread_count < wanted) {
+        pool_thread *thread = &pool->threads[pool->thread_count];
+        *thread = (pool_thread){.pool = pool, .seat = pool->thread_count + 1};
+        if (pthread_create(&thread->id, NULL, thread_main, thread) != 0) break;
         pool->thread_count++;
+    }
     return pool;
 }
 
@@ -152,7 +175,7 @@ void cpu_pool_free(cpu_pool *pool) {
     atomic_store(&pool->stop, true);
     pthread_cond_broadcast(&pool->loop.opened);
     pthread_mutex_unlock(&pool->loop.lock);
-    for (int i = 0; i < pool->thread_count; i++) pthread_join(pool->threads[i], NULL);
+    for (int i = 0; i < pool->thread_count; i++) pthread_join(pool->threads[i].id, NULL);
     cpu_loop_end(&pool->loop);
     free(pool);
 }

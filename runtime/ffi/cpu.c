@@ -12,7 +12,7 @@
 typedef struct shared {
     cpu_loop loop;
     unsigned generation; /* of the loop */
-    atomic_int holders;
+    atomic_int holders, seats;
 } shared;
 
 static void let_go(shared *s) {
@@ -23,7 +23,7 @@ static void let_go(shared *s) {
 
 static void help(void *data) {
     shared *s = data;
-    cpu_loop_help(&s->loop, s->generation);
+    cpu_loop_help(&s->loop, s->generation, 1 + atomic_fetch_add(&s->seats, 1));
     let_go(s);
 }
 
@@ -59,6 +59,7 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
     cpu_loop_open(&s->loop, count, threads, body, arg);
     s->generation = atomic_load(&s->loop.generation);
     atomic_init(&s->holders, 1);
+    atomic_init(&s->seats, 0);
     for (int64_t i = 1; i < threads && i < count; i++) {
         ffi_task task = {
             .size = FFI_SIZE(ffi_task, data), .context = frame->context, .run = help, .data = s};
