@@ -151,29 +151,31 @@ static bool is_caller(hlo_op op) {
            op == HLO_OP_CONDITIONAL;
 }
 
-/* Hands sizes to the computations that x->at runs, and takes those of the result. */
+/* Hands sizes to the computations that x->at runs, and takes those of the result. What is static on
+ * this side may still be dynamic on the other. */
 static void expand_caller(expansion *x) {
     hlo_instr *instr = x->at;
-    for (uint32_t i = 0; i < instr->operand_count; i++) {
+    const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
+    if (condition && !agree(x, instr->shape, declared(x, condition->parameters[0]))) return;
+    for (uint32_t i = 0; !i || i < instr->operand_count; i++) {
         uint32_t parameter;
         const hlo_computation *taker = taker_of(instr, i, &parameter);
         if (!taker) continue;
+        if (!agree(x, instr->shape, x->results[taker->id])) return;
+        if (!instr->operand_count) break;
         hlo_instr *operand = hlo_instr_operand(instr, i);
-        if (!agree(x, declared(x, operand), declared(x, taker->parameters[parameter])) ||
-            !agree(x, instr->shape, x->results[taker->id]))
-            return;
+        if (!agree(x, declared(x, operand), declared(x, taker->parameters[parameter]))) return;
         hlo_instr_set_operand(instr, i, pack(x, operand));
     }
-    const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
-    if (condition && !agree(x, instr->shape, declared(x, condition->parameters[0]))) return;
     dynamic_value_of(x, instr)->declared = instr->shape;
     unpack(x, instr);
 }
 
 /* ----------------------------------------------------------------------------------- the module */
 
-/* True if neither the instruction nor an operand has a size. */
+/* True if neither the instruction nor an operand has a size, and the instruction is about none. */
 static bool is_static(expansion *x, const hlo_instr *instr) {
+    if (instr->op == HLO_OP_SET_DIMENSION_SIZE || instr->op == HLO_OP_DYNAMIC_RESHAPE) return false;
     if (dynamic_bound(x->module, instr->shape) != instr->shape) return false;
     for (uint32_t i = 0; i < instr->operand_count; i++)
         if (dynamic_value_of(x, hlo_instr_operand(instr, i))->sizes) return false;
@@ -194,11 +196,11 @@ static bool check_declared(expansion *x, const dims *d, hlo_instr *const *sizes)
 
 static void expand_instr(expansion *x, hlo_instr *instr) {
     x->at = instr;
-    if (is_static(x, instr)) return;
     if (is_caller(instr->op)) {
         expand_caller(x);
         return;
     }
+    if (is_static(x, instr)) return;
     const hlo_shape *shape = instr->shape;
     const dims d = dims_of(x, shape);
     hlo_instr **sizes = hlo_arena_zero(x->module->arena, (d.count + 1) * sizeof *sizes);
@@ -211,7 +213,9 @@ static void expand_instr(expansion *x, hlo_instr *instr) {
 
 hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
     expansion x = {.module = module, .sink = sink};
-    if (!module->dynamic_seen) return HLO_OK;
+    if (!module->dynamic_seen && !module->op_counts[HLO_OP_SET_DIMENSION_SIZE] &&
+        !module->op_counts[HLO_OP_DYNAMIC_RESHAPE])
+        return HLO_OK;
     x.results = hlo_arena_zero(module->arena, module->next_computation_id * sizeof *x.results);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         enter(&x, comp);
