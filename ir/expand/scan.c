@@ -147,6 +147,15 @@ static void expand_scan(expansion *x) {
                    instr->shape, results, parts + first);
 }
 
+/* Tells whether the scan at x->at can be a loop; otherwise refuses it. */
+static bool can_expand(expansion *x) {
+    const scan s = read_scan(x);
+    for (uint32_t i = 0; i < s.inputs; i++)
+        if (dynamic_declares(hlo_instr_operand(x->at, i)->shape, s.dim))
+            return expand_refuse(x, "has a turn for each element of a dynamic dimension");
+    return s.turns <= INT32_MAX || expand_refuse(x, "has more than 2^31-1 turns");
+}
+
 hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {
     expansion x = {.module = module, .sink = sink};
     if (!module->op_counts[HLO_OP_SCAN]) return HLO_OK;
@@ -155,9 +164,7 @@ hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {
             next = instr->next;
             if (instr->op != HLO_OP_SCAN) continue;
             x.at = instr;
-            if (hlo_instr_operand(instr, 0)
-                    ->shape->dims[hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0]] > INT32_MAX)
-                return expand_refuse(&x, "has more than 2^31-1 turns"), HLO_INVALID_INPUT;
+            if (!can_expand(&x)) return HLO_INVALID_INPUT;
             expand_scan(&x);
         }
     return HLO_OK;
