@@ -1,4 +1,5 @@
 /* Asynchronous operations that wrap a single instruction. */
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/async.h"
@@ -66,9 +67,16 @@ static bool keeps_attrs(const hlo_instr *start, const hlo_instr *wrapped) {
     return true;
 }
 
+/* True for all-gather, since `all-gather-start` is an opcode of its own, and the like. */
+static bool has_own_start(hlo_op op) {
+    char name[64];
+    const int length = snprintf(name, sizeof name, "%s-start", hlo_ops[op].name);
+    return hlo_op_find(name, (size_t)length) != HLO_OP_INVALID;
+}
+
 bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called) {
     const hlo_instr *wrapped = hlo_async_wrapped(called);
-    return wrapped && keeps_attrs(start, wrapped) &&
+    return wrapped && !has_own_start(wrapped->op) && keeps_attrs(start, wrapped) &&
            start->operand_count == called->parameter_count &&
            start->shape->type == HLO_TYPE_TUPLE && start->shape->rank > 1 &&
            hlo_shape_compatible(start->shape->elements[1], wrapped->shape);

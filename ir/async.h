@@ -14,7 +14,8 @@ const hlo_instr *hlo_async_start(const hlo_instr *instr);
  * Text writes `negate-start(...)` for such an async-start and omits the computation. */
 const hlo_instr *hlo_async_wrapped(const hlo_computation *comp);
 /* True if the computation that a start calls can be rebuilt from the start: it wraps one
- * instruction, has all of the start's operands, and returns the shape in the start's result. */
+ * instruction, whose opcode has no start of its own, as all-gather has, has all of the start's
+ * operands, and returns the shape in the start's result. */
 bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called);
 
 #endif
