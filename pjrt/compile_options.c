@@ -54,11 +54,23 @@ static void add_override(draft *d, char *key, char *value) {
     d->entry_list[at] = &d->entries[at];
 }
 
-/* Adds the settings, `KEY=VALUE` each; later ones override earlier ones. */
+/* Returns the bytes of a setting, with those that its value may grow by. */
+static size_t room_of(const char *setting) {
+    return strlen(setting) + sizeof partitioning_passes + 1;
+}
+
+/* Copies a value to `at`, behind the passes that a partitioned module is not to have. */
+static char *join_passes(char *at, const char *value) {
+    const int length = sprintf(at, "%s%s%s", partitioning_passes, *value ? "," : "", value);
+    return at + length + 1;
+}
+
+/* Adds the settings, `KEY=VALUE` each; later ones override earlier ones. Passes that a setting
+ * disables are disabled beside those of a partitioned module. */
 static bool override_options(draft *d, const hlo_pjrt_options *options) {
     size_t size = 1;
     const size_t count = options->setting_count + 1;
-    for (size_t i = 0; i < options->setting_count; i++) size += strlen(options->settings[i]) + 1;
+    for (size_t i = 0; i < options->setting_count; i++) size += room_of(options->settings[i]);
     d->overrides = calloc(count, sizeof *d->overrides);
     d->entries = calloc(count, sizeof *d->entries);
     d->entry_list = calloc(count, sizeof *d->entry_list);
@@ -67,12 +79,15 @@ static bool override_options(draft *d, const hlo_pjrt_options *options) {
     d->all.env_option_overrides = d->entry_list;
     if (options->partitioned) add_override(d, disable_passes, partitioning_passes);
     for (size_t i = 0; i < options->setting_count; i++) {
-        const size_t length = strlen(options->settings[i]) + 1;
-        memcpy(at, options->settings[i], length);
-        char *value = strchr(at, '=');
-        *value = 0;
-        add_override(d, at, value + 1);
-        at += length;
+        const char *setting = options->settings[i], *given = strchr(setting, '=') + 1;
+        char *key = at, *value = key + (given - setting);
+        memcpy(key, setting, (size_t)(given - setting));
+        value[-1] = 0;
+        if (options->partitioned && strcmp(key, disable_passes) == 0)
+            at = join_passes(value, given);
+        else
+            at = stpcpy(value, given) + 1;
+        add_override(d, key, value);
     }
     return true;
 }

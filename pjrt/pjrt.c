@@ -237,12 +237,31 @@ static pjrt_module_kind kind_of(const hlo_pjrt *pjrt) {
     return kind;
 }
 
+/* Writes the module for the plugin. Its number of partitions is left out where the options, which
+ * are the only place for it, have it. */
+static hlo_status write_module(const hlo_pjrt *pjrt, const hlo_diag_sink *sink, FILE *out) {
+    hlo_module *told;
+    const hlo_module *module = pjrt->module;
+    if (hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 0) != pjrt->device_count)
+        return hlo_module_print_proto(module, HLO_PROTO_BINARY, sink, out);
+    hlo_status status = hlo_module_clone(module, &told);
+    if (status != HLO_OK) return status;
+    hlo_attr *attrs = (hlo_attr *)(uintptr_t)told->attrs; /* the copy's own */
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < told->attr_count; i++)
+        if (attrs[i].id != HLO_ATTR_NUM_PARTITIONS) attrs[kept++] = attrs[i];
+    told->attr_count = kept;
+    status = hlo_module_print_proto(told, HLO_PROTO_BINARY, sink, out);
+    hlo_module_free(told);
+    return status;
+}
+
 static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
                           const hlo_diag_sink *sink) {
     pjrt_bytes module = {0}, message = {0};
     FILE *file = open_memstream(&module.data, &module.size);
     if (!file) return HLO_OUT_OF_MEMORY;
-    hlo_status status = hlo_module_print_proto(pjrt->module, HLO_PROTO_BINARY, sink, file);
+    hlo_status status = write_module(pjrt, sink, file);
     if ((fclose(file) != 0 || !module.data) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) status = pjrt_compile_options(module, kind_of(pjrt), options, &message);
     const pjrt_program program = {.size = sizeof program,

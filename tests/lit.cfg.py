@@ -24,6 +24,7 @@ quoted = '"{}"'.format
 standin = config.hlo_binary_dir + "/tests/cuda_standin.so"
 config.substitutions += [
     (r"%standin\b", quoted(standin)),
+    (r"%plugin\b", quoted(config.hlo_binary_dir + "/tests/oom_plugin.so")),
     (r"%on-standin\b", "env " + " ".join(f"HLO_CUDA_{library}=\"{standin}\"" for library in ("DRIVER", "CUBLASLT", "NVRTC"))),
     *((rf"(?<!%)%{letter}\b", quoted("%" + letter)) for letter in "stS"),
     (r"%hlo-fp8-opt\b", quoted(config.hlo_bin_dir + "/hlo-fp8-opt")),

@@ -1,6 +1,10 @@
-/* A PJRT plugin of two devices, for api_calls.c: it compiles a module whose result is its first
- * parameter, and executes it by copying. Its own allocations do not fail (failing.c). */
+/* A PJRT plugin of two devices, for api_calls.c and lit: it compiles a module whose result is its
+ * first parameter, and executes it by copying. Its own allocations do not fail (failing.c).
+ *
+ * Environment:
+ *   HLO_PLUGIN_OPTIONS  a file for the options with which a module is compiled, as they come */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,9 +68,17 @@ static pjrt_error *list_devices(void *arguments) {
     return NULL;
 }
 
+static void keep_options(const char *options, size_t size) {
+    const char *name = getenv("HLO_PLUGIN_OPTIONS");
+    FILE *file = name ? fopen(name, "w") : NULL;
+    if (!file) return;
+    if (fwrite(options, 1, size, file) != size || fclose(file)) abort();
+}
+
 /* An executable on devices is its code alone. */
 static pjrt_error *compile_on_client(void *arguments) {
     pjrt_client_compile_args *args = arguments;
+    keep_options(args->options, args->options_size);
     args->loaded = (pjrt_loaded *)executable_of(args->program->code, args->program->code_size);
     return NULL;
 }
