@@ -73,12 +73,19 @@ static hlo_status record_comp(const plan_run *r, plan_comp *comp, char *frame,
     return status == HLO_OK ? ended : status;
 }
 
+/* Returns the slot of a loop's state in step->results or step->spare; a state that is written in
+ * place has one for both. */
+static const plan_slot *state_slot(const plan_comp *comp, const plan_step *step,
+                                   const uint32_t *slots, uint32_t i) {
+    return &comp->slots[slots[i] == PLAN_NONE ? step->results[i] : slots[i]];
+}
+
 /* Copies a loop's state to other slots: step->results or step->spare. */
 static void move_state(const plan_run *r, const plan_comp *comp, const plan_step *step,
                        const uint32_t *slots) {
     for (uint32_t i = 0; i < step->result_count; i++) {
         if (step->results[i] == PLAN_NONE) continue;
-        const plan_slot *to = &comp->slots[slots[i]];
+        const plan_slot *to = state_slot(comp, step, slots, i);
         if (to->place.data == step->arguments[i].data) continue;
         plan_copy_leaf(r->plan, to->place, step->arguments[i], to);
         plan_command_buffer_note(r);
@@ -89,7 +96,7 @@ static void move_state(const plan_run *r, const plan_comp *comp, const plan_step
 static void lend_state(const plan_comp *comp, const plan_step *step, plan_place *places,
                        const uint32_t *slots) {
     for (uint32_t i = 0; i < step->result_count; i++)
-        if (step->results[i] != PLAN_NONE) places[i] = comp->slots[slots[i]].place;
+        if (step->results[i] != PLAN_NONE) places[i] = state_slot(comp, step, slots, i)->place;
 }
 
 static hlo_status record_back(const plan_run *r, const plan_comp *comp, const plan_step *step,

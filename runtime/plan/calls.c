@@ -80,8 +80,7 @@ build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called
 }
 
 /* Makes a loop's state: leaves that the body only forwards, or can write in place, have one slot;
- * each other leaf has two, as the body reads one while it writes the other. Backends that record
- * loops record both ways. */
+ * each other leaf has two, as the body reads one while it writes the other. */
 build_value build_while(build *b, const hlo_instr *instr) {
     plan_comp **callee = callees(b, 2);
     callee[0] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_CONDITION)->id];
@@ -94,8 +93,7 @@ build_value build_while(build *b, const hlo_instr *instr) {
         const plan_slot *slot = &body->slots[body->results[i]];
         bool constant = slot->kind == SLOT_ARGUMENT && slot->index == i;
         own.slots[i] = constant ? PLAN_NONE : v.slots[i];
-        if (constant || (!b->plan->backend->record && plan_is_in_place(body, i, i)))
-            spare.slots[i] = PLAN_NONE;
+        if (constant || plan_is_in_place(body, i, i)) spare.slots[i] = PLAN_NONE;
         if (constant) v.slots[i] = operands.slots[i];
     }
     plan_step *step = build_step(b, STEP_WHILE, instr, operands, own);

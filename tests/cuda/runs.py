@@ -241,6 +241,45 @@ ENTRY %main (x: f32[8], step: f32[8]) -> (f32[8], s32[], f32[8], f32[8]) {
 }
 """
 
+# A loop until the data says so, of which an array is updated in place, from an input that must stay as it is.
+PLACED = """HloModule placed
+
+%less (s: (s32[], f32[16], f32[])) -> pred[] {
+  %s = (s32[], f32[16], f32[]) parameter(0)
+  %x = f32[] get-tuple-element(%s), index=2
+  %limit = f32[] constant(9)
+  ROOT %more = pred[] compare(%x, %limit), direction=LT
+}
+
+%next (s: (s32[], f32[16], f32[])) -> (s32[], f32[16], f32[]) {
+  %s = (s32[], f32[16], f32[]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %all = f32[16] get-tuple-element(%s), index=1
+  %x = f32[] get-tuple-element(%s), index=2
+  %one = s32[] constant(1)
+  %j = s32[] add(%i, %one)
+  %start = s32[] add(%j, %j)
+  %step = f32[] constant(1.5)
+  %y = f32[] add(%x, %step)
+  %part = f32[3] broadcast(%y), dimensions={}
+  %updated = f32[16] dynamic-update-slice(%all, %part, %start)
+  ROOT %out = (s32[], f32[16], f32[]) tuple(%j, %updated, %y)
+}
+
+ENTRY %main (all: f32[16], x: f32[]) -> (s32[], f32[16], f32[], f32[16]) {
+  %all = f32[16] parameter(0)
+  %x = f32[] parameter(1)
+  %zero = s32[] constant(0)
+  %init = (s32[], f32[16], f32[]) tuple(%zero, %all, %x)
+  %w = (s32[], f32[16], f32[]) while(%init), condition=%less, body=%next
+  %n = s32[] get-tuple-element(%w), index=0
+  %a = f32[16] get-tuple-element(%w), index=1
+  %y = f32[] get-tuple-element(%w), index=2
+  %both = f32[16] add(%a, %all)
+  ROOT %out = (s32[], f32[16], f32[], f32[16]) tuple(%n, %a, %y, %both)
+}
+"""
+
 
 # A loop whose body has an instruction without a kernel.
 HOSTED = """HloModule hosted
@@ -431,6 +470,7 @@ def main():
     check_execution(runs, fp8)
     check_cache(runs, fp8)
     check_control(runs, runs.write("control.hlo", CONTROL), 1 if a.few else 4)
+    check_control(runs, runs.write("placed.hlo", PLACED), 1)
     check_control(runs, runs.write("many.hlo", many(150)), 1, branches=False)
     check_hosted(runs, runs.write("hosted.hlo", HOSTED))
     if not a.few:
