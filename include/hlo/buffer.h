@@ -13,7 +13,9 @@
  * it may outlive the plan. One thread at a time works on a plan and on the buffers that it uses;
  * hlo_buffer_free(), and the deleters of tensors made here, may be called on any.
  *
- * With the backend "cpu" memory is the host's, and everything is done when a function returns. */
+ * With the backend "cuda" the device's primary context is current in the thread when a function
+ * returns. With the backend "cpu" memory is the host's, and everything is done when a function
+ * returns. */
 #ifndef HLO_BUFFER_H
 #define HLO_BUFFER_H
 

@@ -89,25 +89,41 @@ int cuDevicePrimaryCtxRelease(int device) {
     return 0;
 }
 
+/* The thread's stack of current contexts, of which the last is current. */
+enum { CONTEXTS = 8 };
+static _Thread_local cuda_context *current[CONTEXTS];
+static _Thread_local int depth;
+
+bool standin_has_context(void) {
+    return current[depth] != NULL;
+}
+
 int cuCtxSetCurrent(cuda_context *context) {
-    return context == (cuda_context *)&retained ? 0 : CUDA_INVALID_HANDLE;
+    if (context && context != standin_context()) return CUDA_INVALID_HANDLE;
+    current[depth] = context;
+    return 0;
 }
 
 int cuCtxPushCurrent(cuda_context *context) {
     ENTER("cuCtxPushCurrent");
-    return cuCtxSetCurrent(context);
+    if (context != standin_context() || depth + 1 == CONTEXTS) return CUDA_INVALID_HANDLE;
+    current[++depth] = context;
+    return 0;
 }
 
 int cuCtxPopCurrent(cuda_context **context) {
     ENTER("cuCtxPopCurrent");
-    *context = (cuda_context *)&retained;
+    if (!standin_has_context()) return CUDA_INVALID_CONTEXT;
+    if (context) *context = current[depth];
+    current[depth] = NULL;
+    if (depth > 0) depth--;
     return 0;
 }
 
 int cuCtxGetDevice(int *device) {
     ENTER("cuCtxGetDevice");
     *device = 0;
-    return 0;
+    return standin_has_context() ? 0 : CUDA_INVALID_CONTEXT;
 }
 
 /* --------------------------------------------------------------------------------------- memory */

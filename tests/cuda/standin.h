@@ -33,13 +33,15 @@ enum {
     CUDA_OUT_OF_MEMORY = 2,
     CUDA_NO_DEVICE = 100,
     CUDA_INVALID_IMAGE = 200,
+    CUDA_INVALID_CONTEXT = 201,
     CUDA_INVALID_HANDLE = 400,
     CUDA_NOT_FOUND = 500,
     CUDA_CAPTURE_UNSUPPORTED = 900
 };
 
 /* Logs a call, whose name is the first word of `format`. Returns the status with which it is to
- * fail, or 0. */
+ * fail, or 0: what was made to fail, and what works in the thread's current context where there is
+ * none. */
 int standin_enter(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A line of the log that is no call. */
 void standin_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -67,6 +69,8 @@ bool standin_allocated(const void *memory, size_t size);
 const char *standin_name(const void *memory, char capacity[64]);
 /* Returns the one context. */
 cuda_context *standin_context(void);
+/* True if a context is current in the thread. */
+bool standin_has_context(void);
 /* Sets the value of a conditional handle. */
 void standin_set_conditional(uint64_t handle, unsigned value);
 /* Makes time pass on the device's clock, which events read. */

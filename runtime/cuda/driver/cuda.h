@@ -87,7 +87,8 @@ uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t 
 /* kernel.c: compiles the device's program for it, and loads it. `why` as cuda_part has it. */
 hlo_status cuda_program_compile(cuda_device *device, const char **why);
 
-/* device.c: memory and time for the backend's table (backend.h). */
+/* device.c: memory and time for the backend's table (backend.h). Here and in graph.c and stream.c:
+ * what a thread may call first makes the context current in it. */
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out_device);
 void cuda_device_close(void *device);

@@ -257,7 +257,7 @@ void cuda_release(void *device, void *memory) {
 bool cuda_available(void *device, size_t *out_bytes) {
     const cuda_device *d = device;
     size_t total;
-    return !d->lib->cuMemGetInfo(out_bytes, &total);
+    return !d->lib->cuCtxSetCurrent(d->context) && !d->lib->cuMemGetInfo(out_bytes, &total);
 }
 
 void cuda_identify(void *device, FILE *out) {
@@ -298,6 +298,7 @@ void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
 
 void cuda_copy_out(void *device, void *host, const void *from, size_t size) {
     cuda_device *d = device;
+    note(d, d->lib->cuCtxSetCurrent(d->context));
     if (size) note(d, d->lib->cuMemcpyDtoHAsync(host, address(from), size, d->stream));
     note(d, d->lib->cuStreamSynchronize(d->stream));
 }
@@ -309,6 +310,7 @@ void cuda_copy_within(void *device, void *to, const void *from, size_t size) {
 
 void cuda_fill(void *device, void *memory, unsigned char byte, size_t size) {
     cuda_device *d = device;
+    note(d, d->lib->cuCtxSetCurrent(d->context));
     if (size) note(d, d->lib->cuMemsetD8Async(address(memory), byte, size, d->stream));
 }
 

@@ -74,7 +74,8 @@ struct cuda_branching {
 bool cuda_record(void *device) {
     cuda_device *d = device;
     if (!d->graph) return false;
-    int result = d->lib->cuStreamBeginCapture(d->stream, CAPTURE_THREAD_LOCAL);
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    if (!result) result = d->lib->cuStreamBeginCapture(d->stream, CAPTURE_THREAD_LOCAL);
     if (!d->failed) d->failed = result;
     return d->recording = !result;
 }
@@ -222,7 +223,8 @@ static void release_branching(cuda_device *device, void *branching) {
 static int prepare(cuda_device *d) {
     const cuda_library *lib = d->lib;
     cuda_branching *b = d->branching;
-    int version = 0, result = lib->cuDriverGetVersion(&version);
+    int version = 0, result = lib->cuCtxSetCurrent(d->context);
+    if (!result) result = lib->cuDriverGetVersion(&version);
     if (!result && (version < FIRST_DRIVER || !lib->cuStreamGetCaptureInfo ||
                     !lib->cuStreamUpdateCaptureDependencies || !lib->cuStreamBeginCaptureToGraph ||
                     !lib->cuGraphConditionalHandleCreate || !lib->cuGraphAddNode))

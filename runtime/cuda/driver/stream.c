@@ -40,7 +40,8 @@ void cuda_event_free(void *device, void *event) {
 
 void cuda_event_queue(void *device, void *event) {
     cuda_device *d = device;
-    const int result = d->lib->cuStreamWaitEvent(d->stream, event, 0);
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    if (!result) result = d->lib->cuStreamWaitEvent(d->stream, event, 0);
     if (!d->failed) d->failed = result;
 }
 

@@ -450,11 +450,13 @@ static void test_forms(void **state) {
 
 int main(int argc, char **argv) {
     is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
+    cuda_context *context;
     setenv("HLO_CUDA_DRIVER", HLO_STANDIN, 1);
     setenv("HLO_CUDA_NVRTC", HLO_STANDIN, 1);
     if (cuda_library_load(&standin, CUDA_DRIVER, &sink) != HLO_OK ||
         cuda_library_load(&standin, CUDA_NVRTC, &sink) != HLO_OK ||
-        standin.cuStreamCreate(&stream, 0) != 0)
+        standin.cuDevicePrimaryCtxRetain(&context, 0) != 0 ||
+        standin.cuCtxSetCurrent(context) != 0 || standin.cuStreamCreate(&stream, 0) != 0)
         return 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms),
                                        cmocka_unit_test(test_elementwise),

@@ -1,4 +1,6 @@
-/* Resident plans: donation, streams, events, errors. */
+/* Resident plans: donation, streams, events, threads, errors. */
+#include <pthread.h>
+
 #include "runtime/cuda/driver/library.h"
 #include "runtime/exec/dlpack.h"
 #include "tests/unit/runtime/buffer_fixture.h"
@@ -219,8 +221,8 @@ static void streams_are_the_callers(void **state) {
     cuda_stream *stream;
     hlo_event *event;
     assert_int_equal(cuda_library_load(&lib, CUDA_DRIVER, &sink), HLO_OK);
-    assert_int_equal(lib.cuStreamCreate(&stream, 1), 0);
     fixture f = open_loop();
+    assert_int_equal(lib.cuStreamCreate(&stream, 1), 0);
     for (int step = 0; step < 4; step++) {
         assert_int_equal(run(&f, stream, &event), HLO_OK);
         hlo_event_free(event);
@@ -272,6 +274,98 @@ static void failures_are_told(void **state) {
     cuda_library_unload(&lib);
 }
 
+/* -------------------------------------------------------------------------------------- threads */
+
+static void *made_anew(void *fixture_) {
+    fixture *f = fixture_;
+    hlo_buffer_free(f->in[1]); /* its memory is the next one's */
+    return (void *)(uintptr_t)hlo_buffer_new(f->plan, 1, NULL, &sink, &f->in[1]);
+}
+
+static void *run_here(void *fixture_) {
+    return (void *)(uintptr_t)run(fixture_, NULL, NULL);
+}
+
+static void *read_here(void *fixture_) {
+    float found[6];
+    const fixture *f = fixture_;
+    return (void *)(uintptr_t)hlo_buffer_read(f->in[1], found, sizeof found, &sink);
+}
+
+static void *hand_over_here(void *fixture_) {
+    const fixture *f = fixture_;
+    struct DLManagedTensorVersioned *tensor;
+    const hlo_status status = hlo_buffer_to_dlpack(f->out[0], (void *)1, &sink, &tensor);
+    if (status == HLO_OK) tensor->deleter(tensor);
+    return (void *)(uintptr_t)status;
+}
+
+static void *free_here(void *fixture_) {
+    close_all(fixture_);
+    return NULL;
+}
+
+/* Each on a thread of its own, in which nothing was called before. */
+static void any_thread_may_call(void **state) {
+    (void)state;
+    void *(*const calls[])(void *) = {made_anew, read_here,      run_here, read_here,
+                                      run_here,  hand_over_here, free_here};
+    fixture f = open_loop();
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        pthread_t thread;
+        void *status;
+        assert_int_equal(pthread_create(&thread, NULL, calls[i], &f), 0);
+        assert_int_equal(pthread_join(thread, &status), 0);
+        if (status) fail_msg("call %zu: status %d: %s", i, (int)(uintptr_t)status, said);
+        if (calls[i] == run_here && i < 4) advance(&f);
+    }
+}
+
+typedef struct plain_plan {
+    hlo_plan *plan;
+    hlo_arrays *inputs;
+} plain_plan;
+
+static void *run_plain(void *plan) {
+    const plain_plan *p = plan;
+    hlo_arrays *outputs = NULL;
+    const hlo_status status = hlo_plan_run(p->plan, p->inputs, &sink, &outputs);
+    hlo_arrays_free(outputs);
+    return (void *)(uintptr_t)status;
+}
+
+static void *time_plain(void *plan) {
+    double seconds[3];
+    return (void *)(uintptr_t)hlo_plan_time(((plain_plan *)plan)->plan, 3, &sink, seconds);
+}
+
+static void *free_plain(void *plan) {
+    hlo_plan_free(((plain_plan *)plan)->plan);
+    return NULL;
+}
+
+static void any_thread_may_run_a_plan(void **state) {
+    (void)state;
+    void *(*const calls[])(void *) = {run_plain, time_plain, free_plain};
+    hlo_plan_options options;
+    hlo_module *module;
+    plain_plan p;
+    hlo_plan_options_init(&options);
+    options.backend = backend;
+    assert_int_equal(hlo_module_parse(LOOP, strlen(LOOP), "m.hlo", &sink, &module), HLO_OK);
+    assert_int_equal(hlo_arrays_draw(module, 0, &sink, &p.inputs), HLO_OK);
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &p.plan), HLO_OK);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        pthread_t thread;
+        void *status;
+        assert_int_equal(pthread_create(&thread, NULL, calls[i], &p), 0);
+        assert_int_equal(pthread_join(thread, &status), 0);
+        if (status) fail_msg("call %zu: status %d: %s", i, (int)(uintptr_t)status, said);
+    }
+    hlo_arrays_free(p.inputs);
+    hlo_module_free(module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(a_loop_keeps_its_state),
@@ -286,6 +380,8 @@ int main(void) {
          NULL},
         BOTH(an_event_is_over),
         {"streams_are_the_callers", streams_are_the_callers, on_cuda, NULL, NULL},
+        BOTH(any_thread_may_call),
+        BOTH(any_thread_may_run_a_plan),
         {"failures_are_told", failures_are_told, on_cuda, NULL, NULL},
     };
     return cmocka_run_group_tests(tests, set_up_all, NULL);

@@ -24,13 +24,15 @@ static const char log_path[] = "ffi_cuda.log";
 
 static int set_up_all(void **state) {
     (void)state;
-    static int (*allocate)(cuda_address *, size_t);
-    void *standin = dlopen(HLO_STANDIN, RTLD_NOW | RTLD_NODELETE);
-    if (!standin) return -1;
-    void *symbol = dlsym(standin, "cuMemAlloc_v2");
-    memcpy(&allocate, &symbol, sizeof allocate);
+    cuda_library lib = {0};
+    cuda_context *context;
     cuda_address at = 0;
-    if (allocate(&at, sizeof *m)) return -1;
+    setenv("HLO_CUDA_DRIVER", HLO_STANDIN, 1);
+    if (cuda_library_load(&lib, CUDA_DRIVER, NULL) != HLO_OK ||
+        lib.cuDevicePrimaryCtxRetain(&context, 0) || lib.cuCtxSetCurrent(context) ||
+        lib.cuMemAlloc(&at, sizeof *m))
+        return -1;
+    lib.cuCtxSetCurrent(NULL); /* a call makes the stream's current */
     m = (memory *)(uintptr_t)at;
     return 0;
 }
