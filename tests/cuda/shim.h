@@ -96,16 +96,17 @@ inline float ptx_minimum(float x, float y) {
     if (x != x || y != y) return NAN;
     return x < y || (x == y && std::signbit(x)) ? x : y;
 }
-// Up to two steps off, as the hardware's is by one.
+// Up to two steps off, as the hardware's is by one; without subnormal values.
 inline float ptx_reciprocal(float x) {
-    float y = 1 / x;
+    const float y = 1 / (fabsf(x) < 0x1p-126f ? std::copysign(0.0f, x) : x);
+    if (fabsf(y) < 0x1p-126f) return std::copysign(0.0f, y);
+    if (std::isnan(y) || std::isinf(y)) return y;
     unsigned bits;
     memcpy(&bits, &y, sizeof bits);
-    const unsigned exponent = bits >> 23 & 0xff;
-    if (exponent == 0 || exponent >= 0xfe) return y;
     bits += (bits * 2654435761u >> 16) % 5 - 2;
-    memcpy(&y, &bits, sizeof y);
-    return y;
+    float off;
+    memcpy(&off, &bits, sizeof off);
+    return off;
 }
 inline float ptx_shorten(double x) {
     const float y = (float)x;

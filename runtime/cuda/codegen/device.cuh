@@ -52,10 +52,10 @@ static inline float ptx_minimum(float x, float y) {
     return z;
 }
 
-/* Returns 1/x, one step off at most. */
+/* Returns 1/x, one step off at most. Subnormal values, x or 1/x, count as 0. */
 static inline float ptx_reciprocal(float x) {
     float y;
-    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 

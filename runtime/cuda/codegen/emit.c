@@ -41,7 +41,7 @@ const char *emit_refuse(emit *e, const char *format, ...) {
 
 /* ---------------------------------------------------------------------------------------- lines */
 
-static void add_line(emit *e, emit_lines *lines, const char *target, const char *text) {
+void emit_add(emit *e, emit_lines *lines, const char *target, const char *text) {
     hlo_arena_grow(e->arena, &lines->v, lines->count, &lines->capacity, sizeof *lines->v);
     lines->v[lines->count++] = (emit_line){target, text};
 }
@@ -49,7 +49,7 @@ static void add_line(emit *e, emit_lines *lines, const char *target, const char 
 void emit_set(emit *e, const char *target, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    add_line(e, e->out, target, vformat(e->arena, format, args));
+    emit_add(e, e->out, target, vformat(e->arena, format, args));
     va_end(args);
 }
 
@@ -69,7 +69,7 @@ const char *emit_value(emit *e, const char *prefix, const char *type, const char
 void emit_open(emit *e, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    add_line(e, e->out, NULL, vformat(e->arena, format, args));
+    emit_add(e, e->out, NULL, vformat(e->arena, format, args));
     va_end(args);
     if (e->open_count == sizeof e->open / sizeof *e->open) {
         emit_refuse(e, "is nested too deeply for a kernel");
@@ -83,19 +83,14 @@ void emit_close(emit *e) {
     emit_text(e, "}");
 }
 
-static void append(emit *e, emit_lines *to, const emit_lines *from) {
-    for (uint32_t i = 0; i < from->count; i++) add_line(e, to, from->v[i].target, from->v[i].text);
-}
-
 static bool is_open(const emit *e, uint32_t scope) {
     for (uint32_t i = e->open_count; i-- > 0;)
         if (e->open[i] == scope) return true;
     return false;
 }
 
-/* Returns the number of a name of emit_name() at `text`; UINT32_MAX: there is none. Names end in
- * `_` and their number. */
-static uint32_t name_at(const char *text, size_t length) {
+/* Names end in `_` and their number. */
+uint32_t emit_name_at(const char *text, size_t length) {
     size_t digits = length;
     while (digits > 0 && isdigit((unsigned char)text[digits - 1])) digits--;
     if (digits == length || digits < 2 || text[digits - 1] != '_') return UINT32_MAX;
@@ -106,7 +101,7 @@ static void mark_names(const char *text, bool *used, uint32_t count) {
     while (*text) {
         size_t length = 0;
         while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
-        uint32_t name = name_at(text, length);
+        uint32_t name = emit_name_at(text, length);
         if (name < count) used[name] = true;
         text += length ? length : 1;
     }
@@ -118,7 +113,7 @@ const char *emit_finish(const emit *e, const emit_lines *lines) {
     size_t size = 1;
     for (uint32_t i = lines->count; i-- > 0;) {
         const emit_line *line = &lines->v[i];
-        if (line->target && !used[name_at(line->target, strlen(line->target))]) continue;
+        if (line->target && !used[emit_name_at(line->target, strlen(line->target))]) continue;
         kept[i] = true;
         mark_names(line->text, used, e->next_name);
         size += strlen(line->text) + 1;
@@ -354,14 +349,14 @@ static const char *pack_name(emit *e, const char *pointer, const char *cell, con
     const char *type = hlo_arena_format(e->arena, "pack<%s, %d>", cell, e->width), *line;
     if (e->repeat) {
         used = hlo_arena_format(e->arena, "%s[%s]", name, e->repeat);
-        add_line(e, &e->declared, name,
+        emit_add(e, &e->declared, name,
                  hlo_arena_format(e->arena, "%s %s[%d];", type, name, e->repeat_count));
         line = hlo_arena_format(e->arena, "%s = *(const %s *)(%s);", used, type, whole);
     } else {
         line =
             hlo_arena_format(e->arena, "const %s %s = *(const %s *)(%s);", type, name, type, whole);
     }
-    add_line(e, &e->before, name, line);
+    emit_add(e, &e->before, name, line);
     e->packs[e->pack_count].name = used;
     e->packs[e->pack_count++].address = whole;
     return used;
@@ -399,62 +394,6 @@ void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, boo
     e->memos[e->memo_count++] = (emit_memo){instr, index, cell, name, e->scope};
 }
 
-/* -------------------------------------------------------------------------- a thread's elements */
-
-enum { EARLY = 16 }; /* packs that are loaded early at most: registers */
-
-void emit_open_repeat(emit *e, const char *name, int count) {
-    e->repeat = name;
-    e->repeat_count = count;
-    e->repeat_from = e->out->count;
-    emit_text(e, "#pragma unroll");
-    emit_open(e, "for (int %s = 0; %s < %d; %s++) {", name, name, count, name);
-}
-
-/* Moves the first loads of the unrolled loop, and what their addresses are computed of, to a loop
- * in front of it. */
-static void load_early(emit *e) {
-    emit_lines *out = e->out, loop = {0}, rest = {0};
-    for (uint32_t i = e->repeat_from; i < out->count; i++)
-        add_line(e, &loop, out->v[i].target, out->v[i].text);
-    out->count = e->repeat_from;
-    append(e, out, &e->declared);
-    append(e, out, &loop);
-    int loads = 0;
-    for (uint32_t i = 0; i < e->before.count; i++) {
-        const emit_line *line = &e->before.v[i];
-        const bool early = line->target && (loads + 1) * e->repeat_count <= EARLY;
-        loads += early;
-        add_line(e, early ? out : &rest, line->target, line->text);
-    }
-    add_line(e, out, NULL, "}");
-    append(e, out, &loop);
-    e->before = rest;
-    e->repeat = NULL;
-}
-
-void emit_elements_begin(emit *e, emit_lines *inner) {
-    *inner = (emit_lines){0};
-    e->inner = inner;
-    e->around = e->out;
-    e->out = inner;
-    e->before = e->after = e->declared = (emit_lines){0};
-    e->pack_count = 0;
-    if (e->width > 1) emit_open(e, "for (int u = 0; u < %d; u++) {", e->width);
-    e->pack_depth = e->open_count;
-}
-
-void emit_elements_end(emit *e) {
-    if (e->width > 1) emit_close(e);
-    e->out = e->around;
-    if (e->repeat) load_early(e);
-    append(e, e->out, &e->before);
-    if (e->width > 1) emit_text(e, "#pragma unroll");
-    append(e, e->out, e->inner);
-    append(e, e->out, &e->after);
-    e->pack_depth = 0;
-}
-
 void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell) {
     const hlo_view *view = &e->job->results[result];
     const char *pointer = emit_result(e, result), *type = cuda_types[view->type].cell;
@@ -470,9 +409,9 @@ void emit_store(emit *e, uint32_t result, const emit_index *index, const char *c
     }
     const char *name = emit_name(e, "w");
     type = hlo_arena_format(e->arena, "pack<%s, %d>", type, e->width);
-    add_line(e, &e->before, NULL, hlo_arena_format(e->arena, "%s %s;", type, name));
+    emit_add(e, &e->before, NULL, hlo_arena_format(e->arena, "%s %s;", type, name));
     emit_text(e, "%s.v[u] = %s;", name, cell);
-    add_line(e, &e->after, NULL,
+    emit_add(e, &e->after, NULL,
              hlo_arena_format(e->arena, "*(%s *)(%s + (%s)) = %s;", type, pointer, packed, name));
 }
 

@@ -129,6 +129,10 @@ const char *emit_name(emit *e, const char *prefix);
 /* Opens a block with that line, which ends in `{`; variables set in it are forgotten at its end. */
 void emit_open(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_close(emit *e);
+/* Adds a line at the end of `lines`. */
+void emit_add(emit *e, emit_lines *lines, const char *target, const char *text);
+/* Returns the number of the name of emit_name() at `text`; UINT32_MAX: there is none. */
+uint32_t emit_name_at(const char *text, size_t length);
 /* Returns the text of the lines that are not dropped. */
 const char *emit_finish(const emit *e, const emit_lines *lines);
 
@@ -179,7 +183,8 @@ void emit_store(emit *e, uint32_t result, const emit_index *index, const char *c
 /* Opens an unrolled loop around the code for each of a thread's elements: `name` counts to `count`.
  * emit_close() closes it. */
 void emit_open_repeat(emit *e, const char *name, int count);
-/* Begin and end the code for each of a thread's elements. */
+/* Begin and end the code for each of a thread's elements. What is the same for all of them is
+ * computed in front of it, and in front of the unrolled loop where it is the same there. */
 void emit_elements_begin(emit *e, emit_lines *inner);
 void emit_elements_end(emit *e);
 

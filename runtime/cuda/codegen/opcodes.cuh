@@ -118,18 +118,26 @@ ARITHMETIC(multiply, *)
 static inline float op_divide(float x, float y) {
     return x / y;
 }
-/* Is called, where a division in place would be written out for each element. */
-static __noinline__ float divide_far(float x, float y) {
-    return x / y;
+/* A divisor of bf16 values, as two factors: the reciprocal, to the nearest, and a power of two without
+ * which that, or its approximation, would leave the range of f32. */
+struct divisor_bf16 {
+    float reciprocal, scale;
+};
+/* One step of Newton's makes the nearest of the approximation, as y has few bits; of 0 and infinities it
+ * makes NaN. */
+static inline divisor_bf16 divide_by(float y) {
+    const float size = fabsf(y), least = 0x1p-125f;
+    const float scale = size < least ? 0x1p24f : size > 1 / least ? 0x1p-24f : 1.0f;
+    const float near = ptx_reciprocal(y * scale);
+    const float nearest = fmaf(fmaf(-y * scale, near, 1.0f), near, near);
+    return {nearest == nearest ? nearest : near, scale};
 }
-/* Divides bf16 values, for a result that is rounded to bf16. A quotient of significands of 8 bits is no
- * boundary of rounding to 8 bits, and at least 2^-17 of itself away from the next one: further than the
- * errors of the reciprocal and the product. One near the ends of f32's range is divided: it, or the
- * reciprocal, may have fewer bits or none. */
-static inline float op_divide_bf16(float x, float y) {
-    const float quotient = x * ptx_reciprocal(y);
-    const uint size = bits_as<uint>(quotient) & 0x7fffffffu, least = 0x0d800000u; /* 2^-100 */
-    return x == 0 || size - least <= 0x71800000u - least ? quotient : divide_far(x, y);
+/* x / y for a result that is rounded to bf16. A quotient of significands of 8 bits is at least 2^-17 of
+ * itself away from a boundary of rounding, which is further than the errors here, or it is a boundary
+ * among subnormal results, and then the products are exact, because the reciprocal is the nearest.
+ * testdata/run/divide-bf16.hlo compares all of them. */
+static inline float op_divide_bf16(float x, divisor_bf16 y) {
+    return x * y.reciprocal * y.scale;
 }
 static inline double op_divide(double x, double y) {
     return x / y;

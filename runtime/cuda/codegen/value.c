@@ -133,7 +133,8 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
         return hlo_arena_format(e->arena, "%s ? %s : %s", in[0], in[1], in[2]);
     if (emit_takes_codes(instr)) return total_compare(e, instr, in);
     if (instr->op == HLO_OP_DIVIDE && type == HLO_TYPE_BF16)
-        return hlo_arena_format(e->arena, "op_divide_bf16(%s, %s)", in[0], in[1]);
+        return hlo_arena_format(e->arena, "op_divide_bf16(%s, %s)", in[0],
+                                emit_value(e, "d", "divisor_bf16", "divide_by(%s)", in[1]));
     const char *text = hlo_arena_format(e->arena, "%s(%s", function_of(e, instr), in[0]);
     for (uint32_t i = 1; i < instr->operand_count; i++)
         text = hlo_arena_format(e->arena, "%s, %s", text, in[i]);

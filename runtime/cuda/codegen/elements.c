@@ -1,0 +1,139 @@
+/* The loops over a thread's elements: what is loaded, and what is computed, in front of them. */
+#include <ctype.h>
+#include <string.h>
+
+#include "runtime/cuda/codegen/emit.h"
+
+enum { EARLY = 16 }; /* packs that are loaded early at most: registers */
+
+static void append(emit *e, emit_lines *to, const emit_lines *from) {
+    for (uint32_t i = 0; i < from->count; i++) emit_add(e, to, from->v[i].target, from->v[i].text);
+}
+
+/* ------------------------------------------------------------------ what is the same every time */
+
+/* Finds the next word at or behind `text`; *out_length 0: there is none. */
+static const char *word_at(const char *text, size_t *out_length) {
+    size_t length = 0;
+    while (*text && !isalnum((unsigned char)*text) && *text != '_') text++;
+    while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+    *out_length = length;
+    return text;
+}
+
+static void mark(bool *set, uint32_t count, const char *text, size_t length) {
+    uint32_t name = emit_name_at(text, length);
+    if (name < count) set[name] = true;
+}
+
+/* Marks what a line may set: its target, and a variable that it begins with. */
+static void mark_set(const emit_line *line, bool *set, uint32_t count) {
+    size_t length;
+    const char *word = word_at(line->text, &length);
+    mark(set, count, word, length);
+    if (line->target) mark(set, count, line->target, strlen(line->target));
+}
+
+/* True if the line reads the counter or a marked name. */
+static bool depends(const emit_line *line, const char *counter, const bool *set, uint32_t count) {
+    size_t length;
+    for (const char *word = word_at(line->text, &length); length;
+         word = word_at(word + length, &length)) {
+        uint32_t name = emit_name_at(word, length);
+        if (name < count && set[name]) return true;
+        if (length == strlen(counter) && memcmp(word, counter, length) == 0) return true;
+    }
+    return false;
+}
+
+/* Moves the constants of a loop to `out` that are the same in each of its turns: those that depend
+ * neither on the counter nor on what is set in the loop. `head`: lines of the loop that stay, in
+ * front of `lines`; `depth`: blocks of `lines` in which constants may be moved from. Every turn
+ * computes them, and there is a turn: lines in blocks further inside stay. */
+static void move_constants(emit *e, const emit_lines *head, emit_lines *lines, int depth,
+                           const char *counter, emit_lines *out) {
+    const uint32_t names = e->next_name;
+    bool *set = hlo_arena_zero(e->arena, names + 1);
+    bool *movable = hlo_arena_zero(e->arena, lines->count + 1);
+    for (uint32_t i = 0; i < head->count; i++) mark_set(&head->v[i], set, names);
+    for (uint32_t i = 0; i < lines->count; i++) {
+        const emit_line *line = &lines->v[i];
+        size_t length = strlen(line->text);
+        if (line->text[0] == '}') depth++;
+        movable[i] = depth == 0 && line->target && strncmp(line->text, "const ", 6) == 0;
+        if (length && line->text[length - 1] == '{') depth--;
+        if (!movable[i]) mark_set(line, set, names);
+    }
+    emit_lines kept = {0};
+    for (uint32_t i = 0; i < lines->count; i++) {
+        const emit_line *line = &lines->v[i];
+        bool moves = movable[i] && !depends(line, counter, set, names);
+        if (movable[i] && !moves) mark_set(line, set, names);
+        emit_add(e, moves ? out : &kept, line->target, line->text);
+    }
+    *lines = kept;
+}
+
+/* ------------------------------------------------------------------------------------ the loops */
+
+void emit_open_repeat(emit *e, const char *name, int count) {
+    e->repeat = name;
+    e->repeat_count = count;
+    e->repeat_from = e->out->count;
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int %s = 0; %s < %d; %s++) {", name, name, count, name);
+}
+
+/* Moves the first loads of the unrolled loop, and what their addresses are computed of, to a loop
+ * in front of it, and in front of both those `constants` that are the same in each turn. */
+static void load_early(emit *e, emit_lines *constants) {
+    emit_lines *out = e->out, loop = {0}, early = {0}, rest = {0};
+    for (uint32_t i = e->repeat_from; i < out->count; i++)
+        emit_add(e, &loop, out->v[i].target, out->v[i].text);
+    out->count = e->repeat_from;
+    move_constants(e, &loop, constants, 0, e->repeat, out);
+    int loads = 0;
+    for (uint32_t i = 0; i < e->before.count; i++) {
+        const emit_line *line = &e->before.v[i];
+        const bool first = line->target && (loads + 1) * e->repeat_count <= EARLY;
+        loads += first;
+        emit_add(e, first ? &early : &rest, line->target, line->text);
+    }
+    append(e, out, &e->declared);
+    if (loads) {
+        append(e, out, &loop);
+        append(e, out, &early);
+        emit_add(e, out, NULL, "}");
+    }
+    append(e, out, &loop);
+    e->before = rest;
+    e->repeat = NULL;
+}
+
+void emit_elements_begin(emit *e, emit_lines *inner) {
+    *inner = (emit_lines){0};
+    e->inner = inner;
+    e->around = e->out;
+    e->out = inner;
+    e->before = e->after = e->declared = (emit_lines){0};
+    e->pack_count = 0;
+    if (e->width > 1) emit_open(e, "for (int u = 0; u < %d; u++) {", e->width);
+    e->pack_depth = e->open_count;
+}
+
+void emit_elements_end(emit *e) {
+    const emit_lines none = {0};
+    emit_lines constants = {0};
+    if (e->width > 1) {
+        emit_close(e);
+        move_constants(e, &none, e->inner, 1, "u", &constants);
+    }
+    e->out = e->around;
+    if (e->repeat) load_early(e, e->width > 1 ? &constants : e->inner);
+    if (e->width > 1) append(e, e->out, &constants);
+    append(e, e->out, &e->before);
+    if (e->width > 1) emit_text(e, "#pragma unroll");
+    append(e, e->out, e->inner);
+    append(e, e->out, &e->after);
+    e->pack_depth = 0;
+}
