@@ -30,7 +30,6 @@
 /* Statuses of the driver. */
 enum {
     CUDA_INVALID_VALUE = 1,
-    CUDA_OUT_OF_MEMORY = 2,
     CUDA_NO_DEVICE = 100,
     CUDA_INVALID_IMAGE = 200,
     CUDA_INVALID_CONTEXT = 201,

@@ -15,8 +15,7 @@ enum {
     PATTERN = 1 << 18, /* elements of the pattern that fills memory */
     PIECES = 16,       /* parts of a result that are compared */
     PIECE = 1 << 12,   /* elements of one */
-    SAMPLE = PIECES * PIECE,
-    OUT_OF_MEMORY = 2 /* the driver's status */
+    SAMPLE = PIECES * PIECE
 };
 
 typedef struct saved {
@@ -53,7 +52,7 @@ static hlo_status failed(tuning *t, int result) {
     char capacity[256];
     snprintf(t->why, t->size, "cannot be tuned: %s",
              cuda_error_text(t->lib, result, capacity, sizeof capacity));
-    return result == OUT_OF_MEMORY ? HLO_OUT_OF_MEMORY : HLO_INVALID_INPUT;
+    return result == CUDA_OUT_OF_MEMORY ? HLO_OUT_OF_MEMORY : HLO_INVALID_INPUT;
 }
 
 /* True if the driver's call succeeded. */
@@ -246,8 +245,8 @@ static double time_algo(tuning *t, const lt_algo *algo) {
 
 /* Prints the attributes of an algorithm that cuBLASLt reports. */
 static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t size) {
-    enum { ID = 0, TILE = 1, SPLIT = 2, STAGES = 6 };
-    static const int attributes[] = {ID, TILE, STAGES, SPLIT};
+    static const int attributes[] = {CUDA_LT_ALGO_ID, CUDA_LT_ALGO_TILE, CUDA_LT_ALGO_STAGES,
+                                     CUDA_LT_ALGO_SPLIT};
     int values[4] = {0};
     size_t written;
     for (int i = 0; i < 4; i++)
@@ -330,7 +329,7 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
 
 static int set_up(tuning *t) {
     t->raw = malloc(PATTERN * sizeof(double));
-    if (!t->raw) return OUT_OF_MEMORY;
+    if (!t->raw) return CUDA_OUT_OF_MEMORY;
     int result = t->lib->cuEventCreate(&t->begun, 0);
     if (!result) result = t->lib->cuEventCreate(&t->ended, 0);
     t->flush_size = 2 * t->device->l2_size;

@@ -244,8 +244,7 @@ hlo_status cuda_call_heuristic(cuda_call *call, uint32_t count, lt_heuristic *ou
             out_found[usable++] = out_found[i];
     *out_count = usable;
     if (usable) return HLO_OK;
-    const int not_supported = 15;
-    int status = q.status ? q.status : not_supported;
+    int status = q.status ? q.status : CUDA_LT_NOT_SUPPORTED;
     log_line line;
     with_log(call->device->lib, ask, &q, &line);
     return refuse(call->device->lib, "cublasLtMatmulAlgoGetHeuristic", status, &line, why, size);

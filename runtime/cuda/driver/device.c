@@ -7,16 +7,7 @@
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
 
-/* Numbers of cuda.h (CUDA 13.0). */
-enum {
-    ATTRIBUTE_PROCESSORS = 16,
-    ATTRIBUTE_L2_SIZE = 38,
-    ATTRIBUTE_MAJOR = 75,
-    ATTRIBUTE_MINOR = 76,
-    STREAM_NON_BLOCKING = 1,
-    FIRST_DRIVER = 11080, /* whose cuBLASLt has FP8 */
-    OUT_OF_MEMORY = 2     /* a status */
-};
+enum { FIRST_DRIVER = 11080 }; /* whose cuBLASLt has FP8 */
 
 /* -------------------------------------------------------------------------------------- keeping */
 
@@ -104,12 +95,12 @@ static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sin
     int major = 0, minor = 0, l2 = 0;
     if (!result)
         result = lib->cuDeviceGetName(device->name, (int)sizeof device->name, device->ordinal);
-    if (!result) result = lib->cuDeviceGetAttribute(&major, ATTRIBUTE_MAJOR, device->ordinal);
-    if (!result) result = lib->cuDeviceGetAttribute(&minor, ATTRIBUTE_MINOR, device->ordinal);
-    if (!result) result = lib->cuDeviceGetAttribute(&l2, ATTRIBUTE_L2_SIZE, device->ordinal);
+    if (!result) result = lib->cuDeviceGetAttribute(&major, CUDA_ATTRIBUTE_MAJOR, device->ordinal);
+    if (!result) result = lib->cuDeviceGetAttribute(&minor, CUDA_ATTRIBUTE_MINOR, device->ordinal);
+    if (!result) result = lib->cuDeviceGetAttribute(&l2, CUDA_ATTRIBUTE_L2_SIZE, device->ordinal);
     if (!result)
-        result =
-            lib->cuDeviceGetAttribute(&device->processors, ATTRIBUTE_PROCESSORS, device->ordinal);
+        result = lib->cuDeviceGetAttribute(&device->processors, CUDA_ATTRIBUTE_PROCESSORS,
+                                           device->ordinal);
     if (result) return refuse(device, sink, "the CUDA device does not answer", result);
     device->sm = major * 10 + minor;
     device->l2_size = (size_t)l2;
@@ -143,7 +134,7 @@ static int make_mark(cuda_device *d, uint32_t index) {
     if (index >= d->mark_capacity) {
         const uint32_t capacity = index < 8 ? 16 : 2 * index;
         cuda_event **marks = realloc(d->marks, capacity * sizeof *marks);
-        if (!marks) return OUT_OF_MEMORY;
+        if (!marks) return CUDA_OUT_OF_MEMORY;
         memset(marks + d->mark_capacity, 0, (capacity - d->mark_capacity) * sizeof *marks);
         d->marks = marks;
         d->mark_capacity = capacity;
@@ -158,7 +149,7 @@ static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
     device->context = context;
     if (!result) result = lib->cuCtxSetCurrent(context);
     cuda_stream *stream = NULL;
-    if (!result) result = lib->cuStreamCreate(&stream, STREAM_NON_BLOCKING);
+    if (!result) result = lib->cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING);
     device->stream = device->own_stream = stream;
     for (uint32_t i = 0; i < 2 && !result; i++) result = make_mark(device, i);
     if (result) return refuse(device, sink, "the CUDA device cannot be used", result);

@@ -6,14 +6,7 @@
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
 
-/* Numbers of cuda.h (CUDA 13.0). */
-enum {
-    CAPTURE_THREAD_LOCAL = 1,
-    SET_CAPTURE_DEPENDENCIES = 1,
-    STREAM_NON_BLOCKING = 1,
-    FIRST_DRIVER = 12040, /* that has all of them */
-    NOT_SUPPORTED = 801   /* a status */
-};
+enum { FIRST_DRIVER = 12040 }; /* that has all of them */
 
 /* Sets the value of a conditional handle: whether a choice holds (hlo_choice). The driver compiles
  * it: cudaGraphSetConditional is a function of the driver's alone. */
@@ -75,7 +68,7 @@ bool cuda_record(void *device) {
     cuda_device *d = device;
     if (!d->graph) return false;
     int result = d->lib->cuCtxSetCurrent(d->context);
-    if (!result) result = d->lib->cuStreamBeginCapture(d->stream, CAPTURE_THREAD_LOCAL);
+    if (!result) result = d->lib->cuStreamBeginCapture(d->stream, CUDA_CAPTURE_THREAD_LOCAL);
     if (!d->failed) d->failed = result;
     return d->recording = !result;
 }
@@ -147,20 +140,23 @@ static int begin(cuda_device *d, level *l) {
     if (!result)
         result = lib->cuStreamGetCaptureInfo(d->stream, &capturing, NULL, &graph, &before, &count);
     parameters.u.conditional = (cuda_conditional_parameters){
-        .handle = l->handle, .type = l->loop, .size = 1, .context = d->context};
+        .handle = l->handle,
+        .type = l->loop ? CUDA_CONDITIONAL_WHILE : CUDA_CONDITIONAL_IF,
+        .size = 1,
+        .context = d->context};
     if (!result) result = lib->cuGraphAddNode(&node, graph, before, count, &parameters);
     if (!result)
-        result =
-            lib->cuStreamUpdateCaptureDependencies(d->stream, &node, 1, SET_CAPTURE_DEPENDENCIES);
+        result = lib->cuStreamUpdateCaptureDependencies(d->stream, &node, 1,
+                                                        CUDA_CAPTURE_SET_DEPENDENCIES);
     if (!result)
         result = lib->cuStreamBeginCaptureToGraph(l->stream, parameters.u.conditional.graphs[0],
-                                                  NULL, NULL, 0, CAPTURE_THREAD_LOCAL);
+                                                  NULL, NULL, 0, CUDA_CAPTURE_THREAD_LOCAL);
     return result;
 }
 
 static int begin_branch(cuda_device *d, const hlo_choice *choice, bool loop) {
     cuda_branching *b = d->branching;
-    if (b->depth == HLO_MOST_BRANCHES) return NOT_SUPPORTED;
+    if (b->depth == HLO_MOST_BRANCHES) return CUDA_NOT_SUPPORTED;
     level *l = &b->levels[b->depth];
     l->outer = d->stream;
     l->choice = *choice;
@@ -197,7 +193,7 @@ static int try_branches(cuda_device *d, void *predicate) {
     const hlo_choice choice = {predicate, 1, 0};
     cuda_graph_exec *exec = NULL;
     cuda_fill(d, predicate, 0, 1);
-    if (!cuda_record(d)) return NOT_SUPPORTED;
+    if (!cuda_record(d)) return CUDA_NOT_SUPPORTED;
     int result = begin_branch(d, &choice, true);
     if (!result) result = begin_branch(d, &choice, false);
     if (!result) cuda_fill(d, predicate, 1, 1);
@@ -228,13 +224,13 @@ static int prepare(cuda_device *d) {
     if (!result && (version < FIRST_DRIVER || !lib->cuStreamGetCaptureInfo ||
                     !lib->cuStreamUpdateCaptureDependencies || !lib->cuStreamBeginCaptureToGraph ||
                     !lib->cuGraphConditionalHandleCreate || !lib->cuGraphAddNode))
-        result = NOT_SUPPORTED;
+        result = CUDA_NOT_SUPPORTED;
     if (!result) result = lib->cuModuleLoadData(&b->module, program);
     if (!result) result = lib->cuModuleGetFunction(&b->choose, b->module, "choose");
     for (uint32_t i = 0; i < HLO_MOST_BRANCHES && !result; i++)
-        result = lib->cuStreamCreate(&b->levels[i].stream, STREAM_NON_BLOCKING);
+        result = lib->cuStreamCreate(&b->levels[i].stream, CUDA_STREAM_NON_BLOCKING);
     void *predicate = result ? NULL : cuda_allocate(d, 1);
-    if (!predicate) return result ? result : NOT_SUPPORTED;
+    if (!predicate) return result ? result : CUDA_NOT_SUPPORTED;
     result = try_branches(d, predicate);
     cuda_release(d, predicate);
     return result;

@@ -4,12 +4,10 @@
 
 #include <stdint.h>
 
-enum { CUDA_NODE_CONDITIONAL = 13 };
-
 /* CUDA_CONDITIONAL_NODE_PARAMS. */
 typedef struct cuda_conditional_parameters {
     uint64_t handle;
-    int type; /* 0: if, 1: while */
+    int type; /* CUDA_CONDITIONAL_... of number.def */
     unsigned size;
     struct cuda_graph **graphs; /* the driver's: the graph to be filled */
     void *context;

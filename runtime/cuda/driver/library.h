@@ -17,6 +17,12 @@ typedef enum cuda_library_id {
     CUDA_LIBRARY_COUNT
 } cuda_library_id;
 
+enum {
+#define CUDA_NUMBER(name, value, constant) CUDA_##name = value,
+#include "runtime/cuda/driver/number.def"
+#undef CUDA_NUMBER
+};
+
 /* Handles of the libraries: `cuda_stream *` is a CUstream. */
 typedef struct cuda_context cuda_context;
 typedef struct cuda_stream cuda_stream;

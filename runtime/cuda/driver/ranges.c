@@ -7,25 +7,15 @@
 #include <string.h>
 
 #include "runtime/cuda/driver/cuda.h"
-
-/* Numbers of nvtxTypes.h (CUDA 13.0). */
-enum {
-    TABLE_CALLBACKS = 1,
-    TABLE_VERSION = 3,
-    MODULE_CORE = 1,
-    CORE_PUSH = 9,
-    CORE_POP = 11,
-    CORE_FUNCTIONS = 16,
-    NVTX_VERSION = 3
-};
+#include "runtime/cuda/driver/library.h"
 
 typedef void function(void);
 
 /* The profiler's functions, by number. */
 typedef struct profiler {
     pthread_once_t once;
-    function *functions[CORE_FUNCTIONS];
-    function **addresses[CORE_FUNCTIONS + 1]; /* of these; ended by NULL */
+    function *functions[CUDA_NVTX_CORE_FUNCTIONS];
+    function **addresses[CUDA_NVTX_CORE_FUNCTIONS + 1]; /* of these; ended by NULL */
 } profiler;
 
 /* Returns the one of the process: a profiler's functions have no argument that tells whose they
@@ -36,9 +26,9 @@ static profiler *find_profiler(void) {
 }
 
 static int find_functions(uint32_t module, function ***out_table[1], unsigned *out_size) {
-    if (module != MODULE_CORE) return 0;
+    if (module != CUDA_NVTX_CORE) return 0;
     *out_table = find_profiler()->addresses;
-    if (out_size) *out_size = CORE_FUNCTIONS;
+    if (out_size) *out_size = CUDA_NVTX_CORE_FUNCTIONS;
     return 1;
 }
 
@@ -55,8 +45,10 @@ static const void *find_table(uint32_t id) {
         size_t size;
         uint32_t version, reserved;
         void (*set)(uint32_t version);
-    } version = {sizeof version, NVTX_VERSION, 0, set_version};
-    return id == TABLE_CALLBACKS ? (const void *)&callbacks : id == TABLE_VERSION ? &version : NULL;
+    } version = {sizeof version, CUDA_NVTX_VERSION, 0, set_version};
+    return id == CUDA_NVTX_CALLBACKS       ? (const void *)&callbacks
+           : id == CUDA_NVTX_VERSION_TABLE ? &version
+                                           : NULL;
 }
 
 static void initialise(void) {
@@ -65,10 +57,10 @@ static void initialise(void) {
     void *library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
     void *symbol = library ? dlsym(library, "InitializeInjectionNvtx2") : NULL;
     int (*start)(const void *(*find)(uint32_t id)) = NULL;
-    for (int i = 1; i < CORE_FUNCTIONS; i++) p->addresses[i] = &p->functions[i];
+    for (int i = 1; i < CUDA_NVTX_CORE_FUNCTIONS; i++) p->addresses[i] = &p->functions[i];
     memcpy(&start, &symbol, sizeof start);
     if (start && start(find_table)) return;
-    p->functions[CORE_PUSH] = p->functions[CORE_POP] = NULL;
+    p->functions[CUDA_NVTX_PUSH] = p->functions[CUDA_NVTX_POP] = NULL;
     if (library) dlclose(library);
 }
 
@@ -76,11 +68,11 @@ void cuda_range_push(void *device, const char *name) {
     profiler *p = find_profiler();
     (void)device;
     pthread_once(&p->once, initialise);
-    if (p->functions[CORE_PUSH]) ((int (*)(const char *))p->functions[CORE_PUSH])(name);
+    if (p->functions[CUDA_NVTX_PUSH]) ((int (*)(const char *))p->functions[CUDA_NVTX_PUSH])(name);
 }
 
 void cuda_range_pop(void *device) {
     const profiler *p = find_profiler();
     (void)device;
-    if (p->functions[CORE_POP]) ((int (*)(void))p->functions[CORE_POP])();
+    if (p->functions[CUDA_NVTX_POP]) ((int (*)(void))p->functions[CUDA_NVTX_POP])();
 }

@@ -2,8 +2,6 @@
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
 
-enum { EVENT_DISABLE_TIMING = 2, NOT_READY = 600 }; /* of cuda.h (CUDA 13.0) */
-
 hlo_status cuda_use_stream(void *device, void *stream, const char **why) {
     cuda_device *d = device;
     cuda_context *context = NULL;
@@ -25,7 +23,7 @@ hlo_status cuda_event_new(void *device, void **out_event, const char **why) {
     cuda_event *event = NULL;
     int result = d->failed;
     d->failed = 0;
-    if (!result) result = d->lib->cuEventCreate(&event, EVENT_DISABLE_TIMING);
+    if (!result) result = d->lib->cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING);
     if (!result) result = d->lib->cuEventRecord(event, d->stream);
     if (result && event) d->lib->cuEventDestroy(event);
     *out_event = result ? NULL : event;
@@ -57,5 +55,5 @@ hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size) {
 
 bool cuda_event_done(void *device, void *event) {
     const cuda_device *d = device;
-    return d->lib->cuCtxSetCurrent(d->context) || d->lib->cuEventQuery(event) != NOT_READY;
+    return d->lib->cuCtxSetCurrent(d->context) || d->lib->cuEventQuery(event) != CUDA_NOT_READY;
 }
