@@ -77,6 +77,7 @@ typedef struct hlo_backend {
     bool rearranges;   /* calls are planned as parts of their callers, and what frees memory runs
                           as soon as it can */
     bool simulates;    /* opens any number of devices, which run in threads of their own */
+    bool own_clock;    /* works beside the host: marks are times of a clock of its own */
     /* Opens the device of a seat. HLO_INVALID_INPUT, with an error in `sink`: no such device here.
      */
     hlo_status (*open)(const hlo_plan_options *options, const hlo_seat *seat,
@@ -113,13 +114,14 @@ typedef struct hlo_backend {
     void (*copy_out)(void *device, void *host, const void *from, size_t size);
     void (*copy)(void *device, void *to, const void *from, size_t size);
     void (*fill)(void *device, void *memory, unsigned char byte, size_t size);
-    /* Marks the time at which the device has done everything before; marks are numbered from 0. */
+    /* Marks the time at which the device has done everything before; marks are numbered from 0, and
+     * one that is made again is moved. */
     void (*mark)(void *device, uint32_t index);
     /* Waits until the device is done. */
     hlo_status (*finish)(void *device, const char **why);
-    /* Writes the seconds from a mark to the next one, after finish(). */
-    hlo_status (*seconds_after)(void *device, uint32_t index, double *out_seconds,
-                                const char **why);
+    /* Writes the seconds from a mark to another, after finish(). */
+    hlo_status (*seconds_between)(void *device, uint32_t from, uint32_t to, double *out_seconds,
+                                  const char **why);
     /* Begins a graph: until recorded(), execute(), copy() and fill() are recorded and not executed.
      * False: the device cannot, or the plan's options forbid it. NULL: no device can, and the next
      * two are NULL. */

@@ -255,7 +255,9 @@ const hlo_arrays *hlo_plan_values(const hlo_plan *plan);
  * input with a NaN counts as made by its parameter. */
 unsigned hlo_plan_nonfinite(const hlo_plan *plan);
 /* Writes the time and the bytes of all runs with `profile`, as two tables: by instruction and by
- * op_name, in descending order of time. HLO_OUT_OF_MEMORY. Write errors show in `out` (ferror). */
+ * op_name, in descending order of time. On a GPU it is the device's time, of steps that are queued
+ * one behind the other; of what the host does, the host's. HLO_OUT_OF_MEMORY. Write errors show in
+ * `out` (ferror). */
 hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out);
 /* Writes the first million steps of these runs as JSON in the Trace Event Format, which Perfetto
  * and chrome://tracing open. Write errors show in `out` (ferror). */

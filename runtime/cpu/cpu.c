@@ -229,11 +229,11 @@ static hlo_status cpu_finish(void *device, const char **why) {
     return unmarked ? HLO_OUT_OF_MEMORY : HLO_OK;
 }
 
-static hlo_status cpu_seconds_after(void *device, uint32_t index, double *out_seconds,
-                                    const char **why) {
+static hlo_status cpu_seconds_between(void *device, uint32_t from, uint32_t to, double *out_seconds,
+                                      const char **why) {
     const cpu_device *cpu = device;
     (void)why;
-    *out_seconds = cpu->marks[index + 1] - cpu->marks[index];
+    *out_seconds = cpu->marks[to] - cpu->marks[from];
     return HLO_OK;
 }
 
@@ -260,5 +260,5 @@ const hlo_backend cpu_backend = {
     .fill = cpu_fill,
     .mark = cpu_mark,
     .finish = cpu_finish,
-    .seconds_after = cpu_seconds_after,
+    .seconds_between = cpu_seconds_between,
 };

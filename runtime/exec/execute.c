@@ -125,9 +125,28 @@ static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step 
     }
 }
 
+/* Begins to take the time of a step, or of the run. */
+static hlo_status begin_span(const plan_run *r, plan_step *step, bool on_host,
+                             plan_span *out_span) {
+    const char *why = "failed";
+    const hlo_status status = plan_span_begin(r->plan, step, on_host, out_span, &why);
+    return plan_failed(r, NULL, status, why);
+}
+
+/* Begins a decision of the host about a loop or conditional, once what it reads is there. */
+static hlo_status begin_decision(const plan_run *r, plan_step *step, plan_span *out_span) {
+    const bool timed = r->plan->trace && r->plan->backend->own_clock;
+    return timed ? begin_span(r, step, true, out_span) : HLO_OK;
+}
+
+static hlo_status end_decision(const plan_run *r, const plan_span *span) {
+    const bool timed = r->plan->trace && r->plan->backend->own_clock;
+    return timed ? plan_span_end(r->plan, span) : HLO_OK;
+}
+
 /* Decides whether the loop runs another iteration. */
-static hlo_status ask(const plan_run *r, const plan_comp *comp, const plan_step *step,
-                      uint64_t rounds, bool *out_more, bool *uncertain) {
+static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step, uint64_t rounds,
+                      bool *out_more, bool *uncertain) {
     const hlo_plan *plan = r->plan;
     plan_place test = comp->slots[step->predicate].place;
     *out_more = rounds < (r->mode == PLAN_BIND ? 1 : step->trip_count);
@@ -136,16 +155,19 @@ static hlo_status ask(const plan_run *r, const plan_comp *comp, const plan_step 
     hlo_status status = plan_run_comp(r, step->called[0], comp->slots[step->work].place.data,
                                       step->arguments, &test);
     if (status != HLO_OK || r->mode == PLAN_BIND) return status;
+    plan_span span;
     unsigned char more = 0;
+    status = begin_decision(r, step, &span);
+    if (status != HLO_OK) return status;
     plan->backend->copy_out(plan->device, &more, test.data, sizeof more);
     *uncertain |= is_uncertain(plan, test);
     *out_more = more != 0;
-    return HLO_OK;
+    return end_decision(r, &span);
 }
 
 /* Runs a loop. The state begins in `arguments`; the body writes the next one to whichever of its
  * two slots is free, or in place. */
-static hlo_status run_while(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step *step) {
     char *frame = comp->slots[step->work].place.data;
     bool uncertain = false, more;
     lend(comp, step);
@@ -192,7 +214,7 @@ static hlo_status run_branch(const plan_run *r, const plan_comp *comp, const pla
                          step->arguments + step->branch_operands[branch], step->lent);
 }
 
-static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan_step *step) {
     const plan_slot *selector = &comp->slots[step->operands[0]];
     lend(comp, step);
     if (r->mode == PLAN_RECORD) return plan_command_buffer_conditional(r, comp, step);
@@ -202,8 +224,12 @@ static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, cons
             status = run_branch(r, comp, step, i);
         return status;
     }
+    plan_span span;
+    status = begin_decision(r, step, &span);
+    if (status != HLO_OK) return status;
     uint32_t branch = plan_chosen(r->plan, selector, selector->place.data, step->called_count);
-    status = run_branch(r, comp, step, branch);
+    status = end_decision(r, &span);
+    if (status == HLO_OK) status = run_branch(r, comp, step, branch);
     if (status == HLO_OK && is_uncertain(r->plan, selector->place)) forget(r->plan, comp, step);
     return status;
 }
@@ -237,10 +263,13 @@ static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *
     return status;
 }
 
-/* Waits for the device, and takes the time of a step. */
-static hlo_status end_step(const plan_run *r, plan_step *step, double start) {
-    const hlo_status status = plan_finish(r->plan, r->sink);
-    return status == HLO_OK ? plan_trace_step(r->plan->trace, step, start) : status;
+/* Executes, and takes the time of it: of a job that runs on the host by the host's clock. */
+static hlo_status run_timed(const plan_run *r, const plan_comp *comp, plan_step *step) {
+    plan_span span;
+    hlo_status status = begin_span(r, step, step->job && step->job->host, &span);
+    if (status != HLO_OK) return status;
+    status = run_step(r, comp, step);
+    return status == HLO_OK ? plan_span_end(r->plan, &span) : status;
 }
 
 hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
@@ -249,9 +278,8 @@ hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
     const bool timed = r->mode == PLAN_EXECUTE && r->plan->trace;
     for (uint32_t i = 0; i < comp->step_count; i++) {
         plan_step *step = &comp->steps[i];
-        const double start = timed ? plan_trace_clock() : 0;
-        hlo_status status = run_step(r, comp, step);
-        if (status == HLO_OK && timed && step->kind != STEP_LOOK) status = end_step(r, step, start);
+        const hlo_status status =
+            (timed && step->kind != STEP_LOOK ? run_timed : run_step)(r, comp, step);
         if (status != HLO_OK) return status;
     }
     for (uint32_t i = 0; i < comp->result_count; i++)
@@ -280,29 +308,55 @@ static hlo_status run_entry(const plan_run *r) {
     return plan_run_comp(r, plan->entry, plan->memory, plan->arguments, plan->results);
 }
 
-hlo_status plan_queue(hlo_plan *plan, const hlo_diag_sink *sink) {
+static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     uint64_t stream = plan->runs++ << 40;
     double done = 0;
-    const double start = plan_trace_clock();
     const plan_run r = {
-        .plan = plan, .sink = sink, .stream = &stream, .done = &done, .start = start};
+        .plan = plan, .sink = sink, .stream = &stream, .done = &done, .start = plan_trace_clock()};
     const hlo_backend *backend = plan->backend;
+    plan_span span;
     plan->failure = NULL;
+    hlo_status status = plan->trace ? begin_span(&r, NULL, false, &span) : HLO_OK;
+    if (status != HLO_OK) return status;
     if (backend->range_push) backend->range_push(plan->device, plan->module->name);
-    const hlo_status status = run_entry(&r);
+    status = run_entry(&r);
     if (backend->range_pop) backend->range_pop(plan->device);
-    return status == HLO_OK && plan->trace ? plan_trace_run(plan->trace, start) : status;
+    return status == HLO_OK && plan->trace ? plan_span_end(plan, &span) : status;
+}
+
+/* Begin to take times, if any are taken, with marks from number `mark` on; read them. */
+static hlo_status begin_times(hlo_plan *plan, uint32_t mark, const hlo_diag_sink *sink) {
+    const char *why = "failed";
+    const plan_run r = {.plan = plan, .sink = sink};
+    const hlo_status status = plan->trace ? plan_trace_begin(plan, mark, &why) : HLO_OK;
+    return plan_failed(&r, NULL, status, why);
+}
+
+static hlo_status read_times(hlo_plan *plan, const hlo_diag_sink *sink) {
+    const char *why = "failed";
+    const plan_run r = {.plan = plan, .sink = sink};
+    const hlo_status status = plan->trace ? plan_trace_read(plan, &why) : HLO_OK;
+    return plan_failed(&r, NULL, status, why);
+}
+
+hlo_status plan_queue(hlo_plan *plan, const hlo_diag_sink *sink) {
+    hlo_status status = begin_times(plan, 0, sink);
+    if (status == HLO_OK) status = queue(plan, sink);
+    return status == HLO_OK ? read_times(plan, sink) : status;
 }
 
 hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
-    hlo_status status = HLO_OK;
-    plan->backend->mark(plan->device, 0);
+    const char *why;
+    hlo_status status = begin_times(plan, (uint32_t)count + 1, sink);
+    if (status == HLO_OK) plan->backend->mark(plan->device, 0);
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
-        status = plan_queue(plan, sink);
+        status = queue(plan, sink);
         plan->backend->mark(plan->device, (uint32_t)i + 1);
     }
-    hlo_status finished = plan_finish(plan, sink);
-    return status == HLO_OK ? finished : status;
+    if (status == HLO_OK) status = plan_finish(plan, sink);
+    if (status == HLO_OK) return read_times(plan, sink);
+    plan->backend->finish(plan->device, &why); /* the first failure is told */
+    return status;
 }
 
 hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink) {
@@ -315,7 +369,7 @@ hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink) {
 hlo_status plan_seconds(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink,
                         double *out_seconds) {
     const char *why = "failed";
-    hlo_status status = plan->backend->seconds_after(plan->device, n, out_seconds, &why);
+    hlo_status status = plan->backend->seconds_between(plan->device, n, n + 1, out_seconds, &why);
     const plan_run r = {.plan = plan, .sink = sink};
     return plan_failed(&r, NULL, status, why);
 }

@@ -8,17 +8,35 @@
 
 /* A step that ran. */
 typedef struct event {
-    const plan_step *step; /* NULL: the whole run */
-    double start, seconds;
+    plan_step *step; /* NULL: the whole run */
+    bool on_host;
+    double start, seconds; /* by plan_trace_clock() */
 } event;
 
-enum { MOST_EVENTS = 1000000 };
+/* A span that has ended, and is not read yet. */
+typedef struct pending {
+    plan_span span;
+    uint32_t mark; /* of its end */
+    double end;    /* of one of the host */
+} pending;
+
+enum {
+    MOST_EVENTS = 1000000,
+    MOST_MARKS = 4096 /* and spans, from one reading to the next, but for those that are open */
+};
 
 struct plan_trace {
     event *events;
     size_t count, capacity;
     double first, seconds; /* when the first run began; of all runs */
     uint64_t runs;
+    /* Spans that are not read yet. The mark `base` is that of the time `moment`. */
+    plan_span *open; /* the innermost */
+    uint32_t depth;  /* number of those that are open */
+    pending *pending;
+    size_t pending_count, pending_capacity;
+    uint32_t base, marks;
+    double moment;
 };
 
 hlo_status plan_trace_new(hlo_plan *plan) {
@@ -29,6 +47,7 @@ hlo_status plan_trace_new(hlo_plan *plan) {
 void plan_trace_free(plan_trace *trace) {
     if (!trace) return;
     free(trace->events);
+    free(trace->pending);
     free(trace);
 }
 
@@ -38,8 +57,22 @@ double plan_trace_clock(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* True if the time is that of the step's own work: of a loop, a conditional or a call it is that of
+ * the host's decisions. */
+static bool is_own(const plan_step *step, bool on_host) {
+    return step && (step->kind == STEP_JOB || step->kind == STEP_COPY || on_host);
+}
+
+/* ---------------------------------------------------------------------------------------- times */
+
 /* Adds an event, unless there are enough. HLO_OUT_OF_MEMORY. */
-static hlo_status add(plan_trace *trace, const plan_step *step, double start, double seconds) {
+static hlo_status add(plan_trace *trace, event e) {
+    if (!e.step && !trace->runs++) trace->first = e.start;
+    if (!e.step) trace->seconds += e.seconds;
+    if (is_own(e.step, e.on_host)) {
+        e.step->runs++;
+        e.step->seconds += e.seconds;
+    }
     if (trace->count == trace->capacity) {
         const size_t capacity = trace->capacity ? 2 * trace->capacity : 1024;
         if (trace->capacity >= MOST_EVENTS) return HLO_OK;
@@ -48,22 +81,115 @@ static hlo_status add(plan_trace *trace, const plan_step *step, double start, do
         trace->events = events;
         trace->capacity = capacity;
     }
-    if (trace->count < MOST_EVENTS) trace->events[trace->count++] = (event){step, start, seconds};
+    if (trace->count < MOST_EVENTS) trace->events[trace->count++] = e;
     return HLO_OK;
 }
 
-hlo_status plan_trace_step(plan_trace *trace, plan_step *step, double start) {
-    const double seconds = plan_trace_clock() - start;
-    step->runs++;
-    step->seconds += seconds;
-    return add(trace, step, start, seconds);
+/* Sets the start of a span. */
+static hlo_status find_start(const hlo_plan *plan, plan_span *span, const char **why) {
+    const plan_trace *trace = plan->trace;
+    double seconds = 0;
+    if (span->known) return HLO_OK;
+    const hlo_status status =
+        plan->backend->seconds_between(plan->device, trace->base, span->mark, &seconds, why);
+    span->start = trace->moment + seconds;
+    span->known = true;
+    return status;
 }
 
-hlo_status plan_trace_run(plan_trace *trace, double start) {
-    const double seconds = plan_trace_clock() - start;
-    if (!trace->runs++) trace->first = start;
-    trace->seconds += seconds;
-    return add(trace, NULL, start, seconds);
+/* Reads the marks of a span that has ended. */
+static hlo_status read_span(const hlo_plan *plan, pending *p, const char **why) {
+    plan_trace *trace = plan->trace;
+    const bool old = p->span.known && !p->span.on_host; /* its start was read before */
+    double end = p->end, seconds = 0;
+    hlo_status status = find_start(plan, &p->span, why);
+    if (status == HLO_OK && !p->span.on_host)
+        status = plan->backend->seconds_between(plan->device, old ? trace->base : p->span.mark,
+                                                p->mark, &seconds, why);
+    if (status != HLO_OK) return status;
+    if (old) end = trace->moment + seconds;
+    if (old || p->span.on_host) seconds = end - p->span.start;
+    return add(trace, (event){p->span.step, p->span.on_host, p->span.start, seconds});
+}
+
+hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
+    plan_trace *trace = plan->trace;
+    hlo_status status = plan->backend->finish(plan->device, why);
+    for (plan_span *s = trace->open; s && status == HLO_OK; s = s->outer)
+        status = find_start(plan, s, why);
+    for (size_t i = 0; i < trace->pending_count && status == HLO_OK; i++)
+        status = read_span(plan, &trace->pending[i], why);
+    trace->pending_count = 0;
+    return status;
+}
+
+/* Begins to make marks from the base on, whose time it finds by the host's clock: the device has
+ * nothing else to do. */
+static hlo_status begin_marks(const hlo_plan *plan, const char **why) {
+    plan_trace *trace = plan->trace;
+    plan->backend->mark(plan->device, trace->base);
+    const hlo_status status = plan->backend->finish(plan->device, why);
+    trace->moment = plan_trace_clock();
+    trace->marks = 0;
+    return status;
+}
+
+hlo_status plan_trace_begin(const hlo_plan *plan, uint32_t mark, const char **why) {
+    plan_trace *trace = plan->trace;
+    trace->open = NULL;
+    trace->depth = 0;
+    trace->pending_count = 0; /* of a run that failed */
+    trace->base = mark;
+    const hlo_status status = plan->backend->finish(plan->device, why);
+    return status == HLO_OK ? begin_marks(plan, why) : status;
+}
+
+static uint32_t make_mark(const hlo_plan *plan) {
+    plan_trace *trace = plan->trace;
+    const uint32_t mark = trace->base + ++trace->marks;
+    plan->backend->mark(plan->device, mark);
+    return mark;
+}
+
+hlo_status plan_span_begin(const hlo_plan *plan, plan_step *step, bool on_host, plan_span *out_span,
+                           const char **why) {
+    plan_trace *trace = plan->trace;
+    hlo_status status = HLO_OK;
+    if (trace->marks + trace->depth + 2 > MOST_MARKS || trace->pending_count >= MOST_MARKS) {
+        status = plan_trace_read(plan, why);
+        if (status == HLO_OK) status = begin_marks(plan, why);
+    }
+    if (status == HLO_OK && on_host) status = plan->backend->finish(plan->device, why);
+    if (status != HLO_OK) return status;
+    *out_span = (plan_span){.outer = trace->open, .step = step, .on_host = on_host};
+    if (on_host)
+        out_span->start = plan_trace_clock();
+    else
+        out_span->mark = make_mark(plan);
+    out_span->known = on_host;
+    trace->open = out_span;
+    trace->depth++;
+    return HLO_OK;
+}
+
+hlo_status plan_span_end(const hlo_plan *plan, const plan_span *span) {
+    plan_trace *trace = plan->trace;
+    trace->open = span->outer;
+    trace->depth--;
+    if (trace->pending_count == trace->pending_capacity) {
+        const size_t capacity = trace->pending_capacity ? 2 * trace->pending_capacity : 1024;
+        pending *more = realloc(trace->pending, capacity * sizeof *more);
+        if (!more) return HLO_OUT_OF_MEMORY;
+        trace->pending = more;
+        trace->pending_capacity = capacity;
+    }
+    pending *p = &trace->pending[trace->pending_count++];
+    *p = (pending){.span = *span};
+    if (span->on_host)
+        p->end = plan_trace_clock();
+    else
+        p->mark = make_mark(plan);
+    return HLO_OK;
 }
 
 /* --------------------------------------------------------------------------------------- tables */
@@ -77,13 +203,10 @@ typedef struct row {
     double *in_run; /* seconds in each run that the events have whole */
 } row;
 
-static bool is_leaf(const plan_step *step) {
-    return (step->kind == STEP_JOB || step->kind == STEP_COPY) && step->runs;
-}
-
-/* Returns the bytes that a run of the step reads and writes. */
+/* Returns the bytes that a run of the step reads and writes; a decision reads next to none. */
 static double bytes_of(const plan_comp *comp, const plan_step *step) {
     double bytes = 0;
+    if (step->called_count) return 0;
     for (uint32_t i = 0; i < step->operand_count; i++)
         bytes += (double)comp->slots[step->operands[i]].size;
     for (uint32_t i = 0; i < step->result_count; i++)
@@ -98,7 +221,7 @@ static size_t collect(const hlo_plan *plan, row *out) {
         const plan_comp *comp = plan->comps[c->id];
         for (uint32_t s = 0; comp && s < comp->step_count; s++) {
             const plan_step *step = &comp->steps[s];
-            if (!is_leaf(step)) continue;
+            if (!step->runs) continue;
             const char *op_name = hlo_instr_op_name(step->instr);
             if (out)
                 out[count] = (row){step,          op_name ? op_name : "",
@@ -142,9 +265,11 @@ static void fill_runs(const plan_trace *trace, row *rows, size_t count, size_t r
     qsort(rows, count, sizeof *rows, by_step);
     for (size_t i = 0; i < count; i++) rows[i].in_run = seconds + i * runs;
     for (size_t i = 0; i < trace->count && run < runs; i++) {
-        const row key = {.step = trace->events[i].step};
-        const row *found = key.step ? bsearch(&key, rows, count, sizeof *rows, by_step) : NULL;
-        if (found) found->in_run[run] += trace->events[i].seconds;
+        const event *e = &trace->events[i];
+        const row key = {.step = e->step};
+        const row *found =
+            is_own(e->step, e->on_host) ? bsearch(&key, rows, count, sizeof *rows, by_step) : NULL;
+        if (found) found->in_run[run] += e->seconds;
         run += !key.step;
     }
 }
@@ -171,6 +296,8 @@ static void print_step(const plan_step *step, FILE *out) {
     hlo_print_plain(out, "%s", step->instr->name);
     if (step->job && step->job->group.instr_count > 1)
         fprintf(out, " (group of %u)", step->job->group.instr_count);
+    else if (step->called_count)
+        fputs(" (decision)", out);
     else if (!step->job || !step->job->group.instr_count)
         fputs(" (copy)", out);
 }
@@ -227,9 +354,10 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     fill_runs(trace, rows, count, runs, seconds);
     double all = 0;
     for (size_t i = 0; i < count; i++) all += rows[i].seconds;
-    fprintf(out, "profile: %.3f ms a run, of %llu; %.3f ms of it in %zu steps\n",
+    fprintf(out, "profile: %.3f ms a run, of %llu; %.3f ms of it in %zu steps%s\n",
             1e3 * trace->seconds / (double)trace->runs, (unsigned long long)trace->runs,
-            1e3 * all / (double)trace->runs, count);
+            1e3 * all / (double)trace->runs, count,
+            plan->backend->own_clock ? ", by the device's clock" : "");
     double *sorted = seconds + count * runs;
     print_rows(trace, rows, count, sorted, false, out);
     fputc('\n', out);
@@ -251,16 +379,18 @@ static void print_text(const char *text, FILE *out) {
     fputc('"', out);
 }
 
+enum { DEVICE = 1, HOST }; /* tracks */
+
 static void print_event(const plan_trace *trace, const event *e, FILE *out) {
     const hlo_instr *instr = e->step ? e->step->instr : NULL;
-    fputs("{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"name\": ", out);
+    fprintf(out, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", e->on_host ? HOST : DEVICE);
     print_text(instr ? instr->name : "run", out);
     fprintf(out, ", \"ts\": %.3f, \"dur\": %.3f", 1e6 * (e->start - trace->first),
             1e6 * e->seconds);
     if (instr) {
         const char *op_name = hlo_instr_op_name(instr);
         fputs(", \"cat\": ", out);
-        print_text(hlo_ops[instr->op].name, out);
+        print_text(e->on_host && e->step->called_count ? "decision" : hlo_ops[instr->op].name, out);
         fputs(", \"args\": {\"op_name\": ", out);
         print_text(op_name ? op_name : "", out);
         if (e->step->job) fprintf(out, ", \"instructions\": %u", e->step->job->group.instr_count);
@@ -269,12 +399,24 @@ static void print_event(const plan_trace *trace, const event *e, FILE *out) {
     fputs("}", out);
 }
 
+/* Prints the name of the process, or of a track. */
+static void print_name(const char *kind, int track, const char *name, FILE *out) {
+    fprintf(out, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"%s\", \"args\": {\"name\": ",
+            track, kind);
+    print_text(name, out);
+    fputs("}}", out);
+}
+
 void hlo_plan_print_trace(const hlo_plan *plan, FILE *out) {
     const plan_trace *trace = plan->trace;
     fputs("{\"traceEvents\": [\n", out);
-    fputs("{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": ", out);
-    print_text(plan->module->name, out);
-    fputs("}}", out);
+    print_name("process_name", DEVICE, plan->module->name, out);
+    fputs(",\n", out);
+    print_name("thread_name", DEVICE, plan->backend->name, out);
+    if (plan->backend->own_clock) {
+        fputs(",\n", out);
+        print_name("thread_name", HOST, "host", out);
+    }
     for (size_t i = 0; trace && i < trace->count; i++) {
         fputs(",\n", out);
         print_event(trace, &trace->events[i], out);

@@ -44,15 +44,31 @@ hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_ste
 /* Gives the warnings of all devices, and lists the values that they kept. HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink);
 
+/* The time of a step that is being queued, or of the whole run. */
+typedef struct plan_span {
+    struct plan_span *outer; /* around it; NULL: there is none */
+    plan_step *step;         /* NULL: the whole run */
+    bool on_host;            /* by the host's clock; otherwise the device's, between two marks */
+    bool known;              /* `start` is */
+    uint32_t mark;           /* of its start */
+    double start;            /* by plan_trace_clock() */
+} plan_span;
+
 /* profile.c: sets plan->trace; HLO_OUT_OF_MEMORY. */
 hlo_status plan_trace_new(hlo_plan *plan);
 void plan_trace_free(plan_trace *trace); /* NULL is allowed */
-/* Returns seconds from some moment on. */
+/* Returns seconds from some moment on, by the host's clock. */
 double plan_trace_clock(void);
-/* Adds a step that began at `start`. HLO_OUT_OF_MEMORY. */
-hlo_status plan_trace_step(plan_trace *trace, plan_step *step, double start);
-/* Adds a run that began at `start`. HLO_OUT_OF_MEMORY. */
-hlo_status plan_trace_run(plan_trace *trace, double start);
+/* `why` in these is as the backend's functions have it (backend.h). Waits for the device, and
+ * begins to take times, with marks from number `mark` on. */
+hlo_status plan_trace_begin(const hlo_plan *plan, uint32_t mark, const char **why);
+/* Waits for the device, and reads all marks, so that they can be made again. HLO_OUT_OF_MEMORY. */
+hlo_status plan_trace_read(const hlo_plan *plan, const char **why);
+/* Begins a span, which stays where it is until it ends. One of the host waits for the device. */
+hlo_status plan_span_begin(const hlo_plan *plan, plan_step *step, bool on_host, plan_span *out_span,
+                           const char **why);
+/* Ends the innermost span. HLO_OUT_OF_MEMORY. */
+hlo_status plan_span_end(const hlo_plan *plan, const plan_span *span);
 /* plan.c: makes the plan of one device. */
 hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
                     const hlo_plan_options *options, const hlo_seat *seat,

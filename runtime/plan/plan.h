@@ -88,8 +88,9 @@ typedef struct plan_step {
                                      of the instruction's operands */
     uint32_t own;                 /* STEP_LOOK: leaves of the value */
     bool keeps, checks;           /* STEP_LOOK: the value is kept; it is checked for NaNs */
-    uint64_t runs;                /* in runs with options.profile */
-    double seconds;               /* of these, callees included */
+    uint64_t runs;                /* in runs with options.profile: of a job or copy; of a loop or
+                                     conditional, the host's decisions */
+    double seconds;               /* of these */
 } plan_step;
 
 typedef struct plan_comp {
@@ -170,7 +171,8 @@ hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink);
 void plan_inline_calls(hlo_module *module, hlo_arena *scratch);
 /* buffers.c: gives every SLOT_BUFFER its place in the frame. */
 void plan_place_buffers(hlo_plan *plan, plan_comp *comp);
-/* execute.c: queues a run of the entry on plan->arguments, to plan->results. */
+/* execute.c: queues a run of the entry on plan->arguments, to plan->results; waits for it if its
+ * times are taken. */
 hlo_status plan_queue(hlo_plan *plan, const hlo_diag_sink *sink);
 /* execute.c: runs the entry `count` times on plan->arguments, to plan->results; the n-th run is
  * between the marks n and n + 1. */

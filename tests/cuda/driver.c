@@ -26,7 +26,8 @@ typedef struct allocation {
 
 static allocation allocated[ALLOCATIONS];
 static long allocations, numbered;
-static double passed; /* milliseconds that the clock is ahead */
+static double passed;          /* milliseconds that the clock is ahead */
+static long recorded, awaited; /* events, those that are known to be over */
 
 int cuInit(unsigned flags) {
     ENTER("cuInit %u", flags);
@@ -189,11 +190,13 @@ typedef struct copying {
 static void run_copy(void *argument) {
     const copying *c = argument;
     memmove(c->to, c->from, c->size);
+    standin_work(0.25);
 }
 
 static void run_fill(void *argument) {
     const copying *c = argument;
     memset(c->to, c->byte, c->size);
+    standin_work(0.25);
 }
 
 static void *host(cuda_address memory) {
@@ -233,31 +236,47 @@ int cuMemsetD8Async(cuda_address memory, unsigned char byte, size_t size, cuda_s
 
 struct cuda_event {
     double time;
-    bool recorded;
+    long order; /* of its last record; 0: it was not recorded */
+    bool timed;
 };
 
 void standin_pass(double milliseconds) {
     passed += milliseconds;
 }
 
+static bool has_own_clock(void) {
+    return getenv("HLO_STANDIN_CLOCK") != NULL;
+}
+
+void standin_work(double milliseconds) {
+    if (has_own_clock()) standin_pass(milliseconds);
+}
+
+void standin_await(void) {
+    awaited = recorded;
+}
+
 int cuEventCreate(cuda_event **event, unsigned flags) {
     ENTER("cuEventCreate %u", flags);
     *event = calloc(1, sizeof **event);
-    return *event ? 0 : CUDA_OUT_OF_MEMORY;
+    if (!*event) return CUDA_OUT_OF_MEMORY;
+    (*event)->timed = !(flags & CUDA_EVENT_DISABLE_TIMING);
+    return 0;
 }
 
 int cuEventRecord(cuda_event *event, cuda_stream *stream) {
     (void)stream;
     ENTER("cuEventRecord");
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    *event = (cuda_event){(double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6 + passed, true};
+    struct timespec now = {0};
+    if (!has_own_clock()) clock_gettime(CLOCK_MONOTONIC, &now);
+    event->time = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6 + passed;
+    event->order = ++recorded;
     return 0;
 }
 
 int cuEventSynchronize(cuda_event *event) {
-    (void)event;
     ENTER("cuEventSynchronize");
+    if (event->order > awaited) awaited = event->order;
     return standin_uncaptured();
 }
 
@@ -269,7 +288,8 @@ int cuEventQuery(cuda_event *event) {
 
 int cuEventElapsedTime(float *milliseconds, cuda_event *start, cuda_event *end) {
     ENTER("cuEventElapsedTime");
-    if (!start->recorded || !end->recorded) return CUDA_INVALID_HANDLE;
+    if (!start->timed || !end->timed || !start->order || !end->order) return CUDA_INVALID_HANDLE;
+    if (start->order > awaited || end->order > awaited) return CUDA_NOT_READY;
     *milliseconds = (float)(end->time - start->time);
     return 0;
 }

@@ -193,6 +193,7 @@ static void run_launch(void *argument) {
     }
     free(stacks);
     free(block.fibers);
+    standin_work(1);
 }
 
 typedef struct choosing {

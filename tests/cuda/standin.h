@@ -12,7 +12,10 @@
  *   HLO_STANDIN_SM      compute capability * 10 of the device; 90 if unset
  *   HLO_STANDIN_ACCUMULATE  hopper: products of fp8 values are summed as tensor cores of Hopper do;
  *                       otherwise, as all others, in f64
- *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset */
+ *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset
+ *   HLO_STANDIN_CLOCK   if set, the device's clock stands still but for its work: 1 ms for a
+ * kernel, 1/4 ms for a copy or fill, and a matmul as its algorithm takes; otherwise it is the
+ * host's, and goes forward by the matmuls' times */
 #ifndef HLO_TESTS_CUDA_STANDIN_H
 #define HLO_TESTS_CUDA_STANDIN_H
 
@@ -72,7 +75,11 @@ cuda_context *standin_context(void);
 bool standin_has_context(void);
 /* Sets the value of a conditional handle. */
 void standin_set_conditional(uint64_t handle, unsigned value);
-/* Makes time pass on the device's clock, which events read. */
+/* Makes time pass on the device's clock, which events read; standin_work() under HLO_STANDIN_CLOCK
+ * alone. */
 void standin_pass(double milliseconds);
+void standin_work(double milliseconds);
+/* Notes that all events that were recorded are over. */
+void standin_await(void);
 
 #endif

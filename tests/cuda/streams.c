@@ -111,6 +111,7 @@ int cuStreamDestroy(cuda_stream *stream) {
 int cuStreamSynchronize(cuda_stream *stream) {
     (void)stream;
     ENTER("cuStreamSynchronize");
+    standin_await();
     return standin_uncaptured();
 }
 

@@ -9,7 +9,7 @@ correct  Every model, and random modules, against the cpu backend, before and af
 matmul   TFLOP/s of square and of fused matmuls, with and without scales, with fast and full accumulation, and of 64
          algorithms of cuBLASLt the best; torch._scaled_mm and JAX's XLA beside them.
 models   The scaled MLP and encoder, then the matmuls of Llama's layers; JAX's XLA beside them.
-profile  Nsight Compute on the kernels that take longest, where it is installed.
+profile  Nsight Compute on the kernels that take longest; where it is not installed, the steps that take longest.
 
 Each case is a line of JSON in OUT/STAGE.jsonl, written when it is done; the first line has the device and the versions.
 A case that is there and did not fail is not run again. No case is begun after --minutes (the stage's own by default).

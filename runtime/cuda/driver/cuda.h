@@ -108,7 +108,8 @@ void cuda_copy_within(void *device, void *to, const void *from, size_t size);
 void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
 void cuda_mark(void *device, uint32_t index);
 hlo_status cuda_finish(void *device, const char **why);
-hlo_status cuda_seconds_after(void *device, uint32_t index, double *out_seconds, const char **why);
+hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double *out_seconds,
+                                const char **why);
 
 /* graph.c: recording for the backend's table. */
 bool cuda_record(void *device);

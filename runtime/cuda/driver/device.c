@@ -314,11 +314,11 @@ void cuda_mark(void *device, uint32_t index) {
     note(d, result ? result : d->lib->cuEventRecord(d->marks[index], d->stream));
 }
 
-hlo_status cuda_seconds_after(void *device, uint32_t index, double *out_seconds, const char **why) {
+hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double *out_seconds,
+                                const char **why) {
     cuda_device *d = device;
     float milliseconds = 0;
-    const int result =
-        d->lib->cuEventElapsedTime(&milliseconds, d->marks[index], d->marks[index + 1]);
+    const int result = d->lib->cuEventElapsedTime(&milliseconds, d->marks[from], d->marks[to]);
     *out_seconds = milliseconds * 1e-3;
     return result ? cuda_fails(d, "tell the time", result, why) : HLO_OK;
 }
