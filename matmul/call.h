@@ -11,7 +11,8 @@
  *
  * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then every
  * product of an element of A and one of B is multiplied with the two scales that these elements
- * have, and the formula's a_scale and b_scale stand within the sum.
+ * have, and the formula's a_scale and b_scale stand within the sum. Of VEC16 scales the magnitudes
+ * count: cuBLASLt ignores their signs.
  *
  * XLA's `__cublas$lt$matmul` and `__cublas$gemm` on wider types have the same config and no scales;
  * they are read into the same struct, with `wide` set. Only FP8 calls are made.

@@ -15,7 +15,7 @@
 typedef struct hlo_group {
     uint32_t instr_count, result_count, input_count;
     /* The members, in the computation's order. None: the job copies its operand to its result, in
-     * another order in memory (in a backend's own jobs, also converted). */
+     * another order in memory (in a backend's own jobs, also converted or packed). */
     const hlo_instr **instrs;
     const hlo_instr **results; /* members read by instructions outside, in any order */
     /* Operands of members that are not members: of a group of one, its operands; otherwise each

@@ -70,6 +70,7 @@ static hlo_sign sign_of(hlo_instr *value, unsigned *budget) {
     case HLO_OP_RESHAPE:
     case HLO_OP_SLICE:
     case HLO_OP_TRANSPOSE: return s[0];
+    case HLO_OP_PAD: return least(s[0], s[1]);
     case HLO_OP_REDUCE: return reduced(value, budget);
     default: return HLO_SIGN_ANY;
     }

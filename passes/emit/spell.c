@@ -5,6 +5,7 @@
 
 #include "ir/float/float.h"
 #include "ir/intern.h"
+#include "passes/analysis/value.h"
 
 typedef struct speller {
     hlo_module *module;
@@ -96,9 +97,11 @@ static hlo_instr *lines(speller *s, hlo_instr *scale) {
 static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode, int64_t batch,
                               int64_t size, int64_t k) {
     const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
-    if (hlo_scale_modes[mode].tiled)
+    if (hlo_scale_modes[mode].tiled) {
+        const bool any_sign = mode == HLO_SCALE_VEC16 && hlo_sign_least(scale) == HLO_SIGN_ANY;
         scale = converted(s, lines(s, scale), HLO_TYPE_F32);
-    else if (across == 1) { /* [k/along, size] */
+        if (any_sign) scale = unary(s, HLO_OP_ABS, scale);
+    } else if (across == 1) { /* [k/along, size] */
         const int64_t turned[] = {scale->shape->dims[1], scale->shape->dims[0]};
         scale = make(s, HLO_OP_TRANSPOSE, hlo_shape_array(s->module, HLO_TYPE_F32, 2, turned), 1,
                      &scale);

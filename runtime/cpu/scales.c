@@ -23,8 +23,9 @@ cpu_scale cpu_scale_at(const cpu_scales *s, int64_t element, int64_t along) {
     int64_t b = hlo_scale_index(s->b_mode, s->size.n, s->size.k, column, along);
     double x = (double)at(s->a, a, 1), y = (double)at(s->b, b, 1);
     double x_sigma = (double)at(s->a_sigma, a, 0), y_sigma = (double)at(s->b_sigma, b, 0);
-    const bool narrow = hlo_scale_modes[s->a_mode].type != HLO_TYPE_F32;
-    return (cpu_scale){.value = narrow ? x * y : (double)((float)x * (float)y),
+    const bool narrow =
+        hlo_scale_modes[s->a_mode].type != HLO_TYPE_F32; /* their signs do not count */
+    return (cpu_scale){.value = narrow ? fabs(x * y) : (double)((float)x * (float)y),
                        .sigma = hypot(x_sigma * y, y_sigma * x)};
 }
 

@@ -6,7 +6,15 @@
 #include "standin.h"
 
 /* The numbers of cudaDataType_t. */
-enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14, R_8F_E4M3 = 28, R_8F_E5M2 = 29 };
+enum {
+    R_32F = 0,
+    R_64F = 1,
+    R_16F = 2,
+    R_16BF = 14,
+    R_8F_E4M3 = 28,
+    R_8F_E5M2 = 29,
+    R_4F_E2M1 = 33
+};
 
 enum { DESC_ATTRIBUTES = 39, LAYOUT_ATTRIBUTES = 9, PREFERENCE_ATTRIBUTES = 13 };
 
@@ -41,7 +49,7 @@ typedef struct problem {
 
 /* cublaslt_matmul.c: computes it. False when it reads or writes outside of allocated memory. */
 bool standin_matmul(const problem *p);
-size_t standin_element_size(int type);
+int standin_element_bits(int type);
 
 /* cublaslt_rules.c: the line that the library's log has about a problem that it does not take, and
  * its status; NULL when it takes it. Data that is NULL is not looked at, as by the heuristic. */

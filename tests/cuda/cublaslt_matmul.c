@@ -17,14 +17,20 @@ enum { BIAS_TYPE = 26, A_MODE = 31, B_MODE = 32 };
 enum { TYPE = 0, ROWS = 2, COLS = 3, LD = 4, BATCH = 5, STRIDE = 6 };
 enum { EPI_RELU = 2, EPI_BIAS = 4, EPI_GELU = 32, EPI_AUX = 128 };
 
-size_t standin_element_size(int type) {
+int standin_element_bits(int type) {
     switch (type) {
-    case R_64F: return 8;
-    case R_32F: return 4;
+    case R_64F: return 64;
+    case R_32F: return 32;
     case R_8F_E4M3:
-    case R_8F_E5M2: return 1;
-    default: return 2;
+    case R_8F_E5M2: return 8;
+    case R_4F_E2M1: return 4;
+    default: return 16;
     }
+}
+
+/* Elements of 4 bits lie two to a byte, the first in the low bits. */
+static size_t bytes_of(int type, int64_t count) {
+    return ((size_t)count * (size_t)standin_element_bits(type) + 7) / 8;
 }
 
 /* --------------------------------------------------------------------------------------- floats */
@@ -32,15 +38,17 @@ size_t standin_element_size(int type) {
 typedef struct format {
     int exponent, mantissa, bias;
     bool infinite;  /* the largest exponent is infinity and NaN */
+    bool nan;       /* or, if not, its largest mantissa is NaN */
     double highest; /* finite */
 } format;
 
 static format format_of(int type) {
     switch (type) {
-    case R_8F_E4M3: return (format){4, 3, 7, false, 448};
-    case R_8F_E5M2: return (format){5, 2, 15, true, 57344};
-    case R_16F: return (format){5, 10, 15, true, 65504};
-    default: return (format){8, 7, 127, true, 0x1.fep127};
+    case R_4F_E2M1: return (format){2, 1, 1, false, false, 6};
+    case R_8F_E4M3: return (format){4, 3, 7, false, true, 448};
+    case R_8F_E5M2: return (format){5, 2, 15, true, true, 57344};
+    case R_16F: return (format){5, 10, 15, true, true, 65504};
+    default: return (format){8, 7, 127, true, true, 0x1.fep127};
     }
 }
 
@@ -50,7 +58,7 @@ static double decode(format f, unsigned bits) {
     int exponent = (int)(bits >> f.mantissa) & ((1 << f.exponent) - 1);
     int mantissa = (int)bits & ((1 << f.mantissa) - 1), all = (1 << f.exponent) - 1;
     if (f.infinite && exponent == all) return mantissa ? NAN : sign * INFINITY;
-    if (!f.infinite && exponent == all && mantissa == (1 << f.mantissa) - 1) return NAN;
+    if (!f.infinite && f.nan && exponent == all && mantissa == (1 << f.mantissa) - 1) return NAN;
     if (!exponent) return sign * ldexp(mantissa, 1 - f.bias - f.mantissa);
     return sign * ldexp((1 << f.mantissa) + mantissa, exponent - f.bias - f.mantissa);
 }
@@ -76,7 +84,9 @@ static unsigned encode(format f, double x, bool saturates) {
 static double load(int type, const void *data, int64_t index) {
     if (type == R_64F) return ((const double *)data)[index];
     if (type == R_32F) return (double)((const float *)data)[index];
-    if (standin_element_size(type) == 1)
+    if (type == R_4F_E2M1)
+        return decode(format_of(type), ((const unsigned char *)data)[index / 2] >> index % 2 * 4);
+    if (standin_element_bits(type) == 8)
         return decode(format_of(type), ((const unsigned char *)data)[index]);
     return decode(format_of(type), ((const uint16_t *)data)[index]);
 }
@@ -86,7 +96,7 @@ static void store(int type, void *data, int64_t index, double x) {
         ((double *)data)[index] = x;
     else if (type == R_32F)
         ((float *)data)[index] = (float)x;
-    else if (standin_element_size(type) == 1)
+    else if (standin_element_bits(type) == 8)
         ((unsigned char *)data)[index] = (unsigned char)encode(format_of(type), x, true);
     else
         ((uint16_t *)data)[index] = (uint16_t)encode(format_of(type), x, false);
@@ -101,7 +111,7 @@ static int64_t of(const struct lt_layout *layout, int attribute) {
 static bool inside(const void *data, const struct lt_layout *layout) {
     int64_t last = (of(layout, BATCH) - 1) * of(layout, STRIDE) +
                    (of(layout, COLS) - 1) * of(layout, LD) + of(layout, ROWS);
-    return standin_allocated(data, (size_t)last * standin_element_size((int)of(layout, TYPE)));
+    return standin_allocated(data, bytes_of((int)of(layout, TYPE), last));
 }
 
 static double element(const void *data, const struct lt_layout *layout, bool transposed,
@@ -120,13 +130,16 @@ static double scalar(const problem *p, int attribute) {
     return at ? (double)*at : 1;
 }
 
-/* The power of two of element `at` of row `i`: a byte of a tile of 128 rows by 4 steps of 32.
+/* The byte for element `at` of row `i`: in a tile of 128 rows by 4 steps of `length` elements.
  * Matrices of a batch follow one another. */
-static double power(const unsigned char *codes, int64_t i, int64_t at, int64_t k) {
-    int64_t step = at / 32, tiles = ((k + 31) / 32 + 3) / 4;
-    int code =
-        codes[(i / 128 * tiles + step / 4) * 512 + i % 32 * 16 + i % 128 / 32 * 4 + step % 4];
-    return code == 255 ? (double)NAN : ldexp(1, code - 127);
+static unsigned tiled(const unsigned char *codes, int64_t length, int64_t i, int64_t at,
+                      int64_t k) {
+    int64_t step = at / length, tiles = ((k + length - 1) / length + 3) / 4;
+    return codes[(i / 128 * tiles + step / 4) * 512 + i % 32 * 16 + i % 128 / 32 * 4 + step % 4];
+}
+
+static double power(unsigned code) {
+    return code == 255 ? (double)NAN : ldexp(1, (int)code - 127);
 }
 
 /* The scale of element `at` along K of row `i` of op(A), or column of op(B), of `size` of them. */
@@ -134,8 +147,11 @@ static double scale(const problem *p, int attribute, int mode, int64_t batch, in
                     int64_t size, int64_t at, int64_t k) {
     const float *scales = pointer(p, attribute);
     int64_t steps = (k + 127) / 128, padded = (steps + 3) / 4 * 4;
+    int64_t row = batch * ((size + 127) / 128 * 128) + i;
     switch (p->desc.at.value[mode]) {
-    case 2: return power(pointer(p, attribute), batch * ((size + 127) / 128 * 128) + i, at, k);
+    case 1: /* the sign is not looked at */
+        return decode(format_of(R_8F_E4M3), tiled(pointer(p, attribute), 16, row, at, k) & 0x7f);
+    case 2: return power(tiled(pointer(p, attribute), 32, row, at, k));
     case 3: return (double)scales[i];
     case 4: return (double)scales[at / 128 * size + i];
     case 5: return (double)scales[i / 128 * padded + at / 128];
@@ -173,8 +189,8 @@ enum { FAST = 25, STEP = 32, PROMOTED = 128, FRACTION_BITS = 13 };
 static bool is_narrow(const problem *p) {
     const char *chosen = getenv("HLO_STANDIN_ACCUMULATE");
     return chosen && strcmp(chosen, "hopper") == 0 &&
-           standin_element_size((int)of(&p->a, TYPE)) == 1 &&
-           standin_element_size((int)of(&p->b, TYPE)) == 1 && p->desc.at.value[A_MODE] != 2;
+           standin_element_bits((int)of(&p->a, TYPE)) == 8 &&
+           standin_element_bits((int)of(&p->b, TYPE)) == 8 && p->desc.at.value[A_MODE] != 2;
 }
 
 /* Adds products to an accumulator: each is cut, toward zero, to the last kept bit of the largest.
@@ -241,13 +257,12 @@ static bool all_inside(const problem *p) {
         (p->beta != 0 && !inside(p->c_data, &p->c)))
         return false;
     if (at->value[EPILOGUE] & EPI_BIAS &&
-        !standin_allocated(pointer(p, BIAS),
-                           (size_t)m * standin_element_size((int)at->value[BIAS_TYPE])))
+        !standin_allocated(pointer(p, BIAS), bytes_of((int)at->value[BIAS_TYPE], m)))
         return false;
     if (!(at->value[EPILOGUE] & EPI_AUX)) return true;
     int64_t last =
         (batch - 1) * (int64_t)at->value[AUX_STRIDE] + (n - 1) * (int64_t)at->value[AUX_LD] + m;
-    return standin_allocated(pointer(p, AUX), (size_t)last * standin_element_size(aux_type(p)));
+    return standin_allocated(pointer(p, AUX), bytes_of(aux_type(p), last));
 }
 
 /* Stores element (i,j) from `x`, the operand of the activation; its size raises *amax. */

@@ -16,6 +16,11 @@ static bool is_fp8(int type) {
     return type == R_8F_E4M3 || type == R_8F_E5M2;
 }
 
+/* Of A or of B. */
+static bool is_narrow(int type) {
+    return is_fp8(type) || type == R_4F_E2M1;
+}
+
 static bool known_epilogue(uint64_t epilogue) {
     static const uint64_t known[] = {1, 2, 4, 6, 32, 36, 160, 164};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -37,6 +42,8 @@ static const struct {
 static bool fp8_types(const problem *p, bool has_bias) {
     int a = (int)of(&p->a, TYPE), b = (int)of(&p->b, TYPE);
     if (a == R_8F_E5M2 && b == R_8F_E5M2) return false;
+    if ((a == R_4F_E2M1 || b == R_4F_E2M1) && (a != b || is_fp8((int)of(&p->d, TYPE))))
+        return false;
     for (size_t i = 0; i < sizeof fp8_table / sizeof *fp8_table; i++)
         if (fp8_table[i].c == of(&p->c, TYPE) && fp8_table[i].d == of(&p->d, TYPE) &&
             (!fp8_table[i].mixed || a != b) &&
@@ -74,18 +81,19 @@ static const char *shapes(const problem *p) {
 static const char *fp8_rules(const problem *p) {
     const attributes *at = &p->desc.at;
     int sm = standin_sm();
-    bool ta = at->value[TRANSA], tb = at->value[TRANSB];
+    bool ta = at->value[TRANSA], tb = at->value[TRANSB], fp4 = of(&p->a, TYPE) == R_4F_E2M1;
     if (sm < 89) return "current device is not supported";
-    if (sm / 10 != 10 && sm / 10 != 11 && (!ta || tb))
+    if ((fp4 || (sm / 10 != 10 && sm / 10 != 11)) && (!ta || tb))
         return "FP8 matmul support only TN input layout";
     if (of(&p->d, ROWS) % 16) return "Unsupported M dimension for FP8 matmul";
-    if (of(&p->a, ta ? ROWS : COLS) % 16) return "Unsupported K dimension for FP8 matmul";
+    if (of(&p->a, ta ? ROWS : COLS) % (fp4 ? 32 : 16))
+        return "Unsupported K dimension for FP8 matmul";
     const struct lt_layout *all[] = {&p->a, &p->b, &p->c, &p->d};
     const void *data[] = {p->a_data, p->b_data, p->c_data, p->d_data};
     for (int i = 0; i < 4; i++) {
-        int64_t size = (int64_t)standin_element_size((int)of(all[i], TYPE));
-        if (of(all[i], LD) * size % 16) return "Unsupported leading dimension for matrix";
-        if ((uintptr_t)data[i] % 16 || of(all[i], STRIDE) * size % 16)
+        int64_t bits = standin_element_bits((int)of(all[i], TYPE));
+        if (of(all[i], LD) * bits % 128) return "Unsupported leading dimension for matrix";
+        if ((uintptr_t)data[i] % 16 || of(all[i], STRIDE) * bits % 128)
             return "Unsupported alignment for matrix";
     }
     return NULL;
@@ -100,9 +108,11 @@ static const char *scale_rules(const problem *p) {
     if (at->value[D_SCALE] && !d8)
         return "Setting a custom pointer for matrix D scale is not allowed";
     if (at->value[AMAX] && !d8) return "Requesting the absolute max from matrix D is not allowed";
-    if (!a && !b) return NULL;
-    bool pair = (a == b && a >= 2 && a <= 4) || (a == 4 && b == 5) || (a == 5 && b == 4);
-    if (!pair || d8) return "Setting a custom scaling mode for matrix A is not allowed";
+    bool fp4 = of(&p->a, TYPE) == R_4F_E2M1, sixteen = a == 1 || b == 1;
+    if (!a && !b && !fp4) return NULL;
+    bool pair = (a == b && a >= 1 && a <= 4) || (a == 4 && b == 5) || (a == 5 && b == 4);
+    if (!pair || d8 || fp4 != sixteen)
+        return "Setting a custom scaling mode for matrix A is not allowed";
     if (!at->value[A_SCALE] || !at->value[B_SCALE])
         return "This scaling mode requires a custom pointer for the scale";
     if (at->value[A_SCALE] % 16 || at->value[B_SCALE] % 16) return "Unsupported alignment of scale";
@@ -128,7 +138,7 @@ static const char *epilogue_rules(const problem *p) {
 
 const char *standin_refusal(const problem *p, int *out_status) {
     const attributes *at = &p->desc.at;
-    bool fp8 = is_fp8((int)of(&p->a, TYPE)) || is_fp8((int)of(&p->b, TYPE));
+    bool fp8 = is_narrow((int)of(&p->a, TYPE)) || is_narrow((int)of(&p->b, TYPE));
     bool has_bias = at->value[EPILOGUE] & EPI_BIAS;
     *out_status = INVALID;
     const char *line = shapes(p);
@@ -148,7 +158,7 @@ const char *standin_refusal(const problem *p, int *out_status) {
     if (line) return line;
     *out_status = NOT_SUPPORTED;
     int sm = standin_sm();
-    bool blocks = at->value[A_MODE] == 2; /* of 32, with scales that are powers of two */
+    bool blocks = at->value[A_MODE] == 1 || at->value[A_MODE] == 2; /* with scales of 8 bits */
     if (at->value[A_MODE] &&
         (blocks ? sm < 100 || standin_version() < 120800 : sm != 90 || standin_version() < 120900))
         return "Setting a custom scaling mode for matrix A is not supported by the device";

@@ -20,6 +20,18 @@ template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N :
     T v[N];
 };
 
+/* Elements of 4 bits two to a byte, the first in the low bits. */
+template <int N> static inline pack<uchar, N / 2> halved(pack<uchar, N> x) {
+    const pack<uint, N / 4> words = bits_as<pack<uint, N / 4>>(x);
+    pack<ushort, N / 4> out;
+#pragma unroll
+    for (int i = 0; i < N / 4; i++) {
+        const uint low = words.v[i] & 0x0f0f0f0f, pairs = low | low >> 4;
+        out.v[i] = (ushort)((pairs & 0xff) | (pairs >> 8 & 0xff00));
+    }
+    return bits_as<pack<uchar, N / 2>>(out);
+}
+
 static inline float float_inf() {
     return bits_as<float>(0x7f800000u);
 }

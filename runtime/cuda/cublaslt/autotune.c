@@ -87,17 +87,32 @@ static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *o
     *out_count = hlo_view_count(view);
 }
 
+/* Returns the bytes of elements in the library's memory. */
+static size_t bytes_of(hlo_type type, int64_t count) {
+    return type == HLO_TYPE_F4E2M1FN ? (size_t)count / 2 : (size_t)count * hlo_types[type].bytes;
+}
+
+/* Stores element `i` of an array in the library's memory. */
+static void store(hlo_type type, unsigned char *array, size_t i, double value) {
+    unsigned char code = 0;
+    if (type != HLO_TYPE_F4E2M1FN) {
+        hlo_number_store(type, array + i * hlo_types[type].bytes, value);
+        return;
+    }
+    hlo_number_store(type, &code, value);
+    array[i / 2] = (unsigned char)(i % 2 ? array[i / 2] | code << 4 : code);
+}
+
 /* Draws numbers of a model's distribution, about normal; the same ones each time. */
 static void draw(hlo_type type, bool scale, size_t count, void *out) {
     uint64_t state = 1;
-    unsigned char *to = out;
     for (size_t i = 0; i < count; i++) {
         float sum = -2;
         for (int j = 0; j < 4; j++) {
             state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             sum += (float)(state >> 40) * 0x1p-24f;
         }
-        hlo_number_store(type, to + i * hlo_types[type].bytes, scale ? 1 : (double)sum * 1.7);
+        store(type, out, i, scale ? 1 : (double)sum * 1.7);
     }
 }
 
@@ -105,9 +120,9 @@ static int fill(tuning *t, lt_part part, char *memory) {
     hlo_type type;
     int64_t count;
     extent(t, part, &type, &count);
-    size_t bytes = hlo_types[type].bytes, size = (size_t)count * bytes;
-    size_t first = size < PATTERN * bytes ? size : PATTERN * bytes;
-    draw(type, part >= LT_PART_A_SCALE && part <= LT_PART_D_SCALE, first / bytes, t->raw);
+    int64_t drawn = count < PATTERN ? count : PATTERN;
+    size_t size = bytes_of(type, count), first = bytes_of(type, drawn);
+    draw(type, part >= LT_PART_A_SCALE && part <= LT_PART_D_SCALE, (size_t)drawn, t->raw);
     cuda_stream *stream = t->device->stream;
     int result = t->lib->cuMemcpyHtoDAsync(address_of(memory), t->raw, first, stream);
     if (!result) result = t->lib->cuStreamSynchronize(stream); /* raw is used again */
@@ -132,7 +147,7 @@ static int save_operands(tuning *t) {
         int64_t count;
         extent(t, (lt_part)part, &type, &count);
         saved *s = &t->saved[t->saved_count];
-        *s = (saved){t->addresses[part], (size_t)count * hlo_types[type].bytes, 0};
+        *s = (saved){t->addresses[part], bytes_of(type, count), 0};
         result = t->lib->cuMemAlloc(&s->copy, s->size);
         if (result) break;
         t->saved_count++;

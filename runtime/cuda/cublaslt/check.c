@@ -4,6 +4,7 @@
 typedef struct facts {
     int sm;
     bool tn_only, tn;
+    bool fp4;                 /* A and B have two elements to a byte */
     bool unaligned[4];        /* by lt_part: a column does not begin at 16 bytes */
     int64_t unaligned_stride; /* a stride between batches that is no multiple of 16 bytes; 0:
                                  none */
@@ -33,14 +34,15 @@ static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options
         .tn_only = hlo_target_find(options->target.sm)->tn_only,
         .tn = setting(p, LT_DESC_TRANSA) == LT_OPERATION_T &&
               setting(p, LT_DESC_TRANSB) == LT_OPERATION_N,
+        .fp4 = p->matrices[LT_PART_A].type == LT_TYPE_4F_E2M1,
         .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
         .tile_k = tile_k(p),
     };
     for (int part = LT_PART_A; part <= LT_PART_D; part++) {
         const lt_matrix *matrix = &p->matrices[part];
-        int64_t bytes = hlo_types[lt_type_find(matrix->type)->type].bytes;
-        f.unaligned[part] = matrix->ld * bytes % 16 != 0;
-        if (matrix->stride * bytes % 16) f.unaligned_stride = matrix->stride;
+        int64_t bits = hlo_types[lt_type_find(matrix->type)->type].bits;
+        f.unaligned[part] = matrix->ld * bits % 128 != 0;
+        if (matrix->stride * bits % 128) f.unaligned_stride = matrix->stride;
         if (matrix->ld > f.ld) f.ld = matrix->ld;
     }
     return f;

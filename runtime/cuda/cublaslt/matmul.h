@@ -12,7 +12,8 @@
  * An operand that does not lie as the library wants it (its contracting dimension is not minor and
  * the target takes TN only; dimensions that do not join to one; an element type that it has no
  * product for) is copied first, to the call's scratch memory. A result of that kind is made there
- * and copied out. */
+ * and copied out. An operand of f4e2m1fn, which has an element to a byte here and two in the
+ * library's memory, is always copied: so no other kernel has to write half a byte. */
 #ifndef HLO_RUNTIME_CUDA_MATMUL_H
 #define HLO_RUNTIME_CUDA_MATMUL_H
 
@@ -96,7 +97,8 @@ typedef struct lt_setting {
 
 /* A copy of a part before the call (A, B, C) or after it (D, AUX), converted as HLO's convert does
  * if the types differ. One of the two sides is scratch memory. The views have equal dimensions, in
- * the instruction's order, and no data. */
+ * the instruction's order, and no data; but f4e2m1fn is copied to u8, two elements to a byte, the
+ * first in the low bits: the dimension along which they are has half as many. */
 typedef struct cuda_copy {
     lt_part part;
     cuda_pointer from, to;

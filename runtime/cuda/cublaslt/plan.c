@@ -155,13 +155,26 @@ static hlo_view lay(builder *b, hlo_type type, split *s, int major, int minor) {
     return (hlo_view){type, s->shape->rank, s->shape->dims, strides, NULL};
 }
 
+/* Returns the view of the bytes of a dense array with two elements to a byte along `dim`, which is
+ * minor. */
+static hlo_view packed(builder *b, const hlo_view *all, uint32_t dim) {
+    int64_t *dims = hlo_arena_array(b->arena, all->rank + 1u, sizeof *dims);
+    int64_t *strides = hlo_arena_array(b->arena, all->rank + 1u, sizeof *strides);
+    for (uint32_t i = 0; i < all->rank; i++) {
+        dims[i] = i == dim ? all->dims[i] / 2 : all->dims[i];
+        strides[i] = i == dim ? 1 : all->strides[i] / 2;
+    }
+    return (hlo_view){HLO_TYPE_U8, all->rank, dims, strides, NULL};
+}
+
 /* Copies a part, `outside` in the instruction, to scratch memory, as `type` and with `minor` minor.
  */
 static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type type, split *s,
                       int major, int minor, const char *why) {
-    size_t size = (size_t)hlo_shape_count(s->shape) * hlo_types[type].bytes;
     hlo_view given = hlo_view_in_layout(b->arena, s->shape), wanted = lay(b, type, s, major, minor);
-    put_scratch(b, part, size);
+    if (type == HLO_TYPE_F4E2M1FN)
+        wanted = packed(b, &wanted, s->dims[minor][s->counts[minor] - 1]);
+    put_scratch(b, part, (size_t)hlo_view_count(&wanted) * hlo_types[wanted.type].bytes);
     cuda_pointer inside = b->p->places[part];
     cuda_copy *copy = &b->p->copies[b->p->copy_count++];
     if (outside.kind == CUDA_OPERAND) {
@@ -173,6 +186,7 @@ static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type t
 }
 
 static const char *copy_reason(const builder *b, const split *s, hlo_type type) {
+    if (type == HLO_TYPE_F4E2M1FN) return "two elements to a byte";
     if (type != s->shape->type) return "no product of these types";
     if (!s->joined) return "its dimensions do not join";
     if (b->p->fp8 && b->target->tn_only)
@@ -188,7 +202,7 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
     hlo_type type = b->operand_type == HLO_TYPE_INVALID ? given : b->operand_type;
     bool by_rows = lies(&s, CONTRACTING, FREE);
     bool by_columns = lies(&s, FREE, CONTRACTING) && !(b->p->fp8 && b->target->tn_only);
-    if (type != given || (!by_rows && !by_columns)) {
+    if (type != given || type == HLO_TYPE_F4E2M1FN || (!by_rows && !by_columns)) {
         copy_part(b, part, operand_place(b, operand), type, &s, FREE, CONTRACTING,
                   copy_reason(b, &s, type));
         by_rows = true;
@@ -347,8 +361,6 @@ static const char *build(builder *b) {
         return "is not run by cuBLASLt: empty";
     if (m->a->shape->rank > DIMS || m->b->shape->rank > DIMS || m->d->rank > DIMS)
         return "is not run by cuBLASLt: too-many-dimensions";
-    if (m->a->shape->type == HLO_TYPE_F4E2M1FN || m->b->shape->type == HLO_TYPE_F4E2M1FN)
-        return "is not run by cuBLASLt: f4e2m1fn-not-packed";
     if (size.batch > INT_MAX) return "is not run by cuBLASLt: batch-too-large";
     hlo_type d_type = b->d_type == HLO_TYPE_INVALID ? m->d->type : b->d_type;
     split d = split_result(m, m->d, b->apart);

@@ -39,6 +39,7 @@ static const lt_type types[] = {
     {LT_TYPE_32F, HLO_TYPE_F32, 0x1p-20},         {LT_TYPE_64F, HLO_TYPE_F64, 0x1p-20},
     {LT_TYPE_16F, HLO_TYPE_F16, 0x1p-10},         {LT_TYPE_16BF, HLO_TYPE_BF16, 0x1p-7},
     {LT_TYPE_8F_E4M3, HLO_TYPE_F8E4M3FN, 0x1p-3}, {LT_TYPE_8F_E5M2, HLO_TYPE_F8E5M2, 0x1p-2},
+    {LT_TYPE_4F_E2M1, HLO_TYPE_F4E2M1FN, 0x1p-1},
 };
 
 const lt_type *lt_type_find(int number) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/cuda/codegen/ragged/ragged.h"
+#include "runtime/cuda/kernel/pack.h"
 
 static bool reduces(const hlo_group *group) {
     for (uint32_t i = 0; i < group->instr_count; i++)
@@ -14,7 +15,9 @@ static bool reduces(const hlo_group *group) {
 static void emit_group(emit *e, cuda_code *code) {
     const hlo_group *group = &e->job->group;
     hlo_op op = group->instr_count ? group->results[0]->op : HLO_OP_COPY;
-    if (op == HLO_OP_SORT)
+    if (cuda_packs(e->job))
+        emit_pack(e, code);
+    else if (op == HLO_OP_SORT)
         emit_sort(e, code);
     else if (op == HLO_OP_SCATTER)
         emit_scatter(e, code);

@@ -138,12 +138,30 @@ static void *address(const memory *m, const cuda_pointer *at) {
     return (char *)host(m->scratch) + at->offset;
 }
 
+/* Packs elements of 4 bits, two to a byte, along the dimension that is halved. */
+static void pack(const hlo_view *from, const hlo_view *to) {
+    int64_t index[HLO_EVAL_MAX_RANK] = {0};
+    uint32_t halved = 0;
+    while (from->dims[halved] == to->dims[halved]) halved++;
+    do {
+        int64_t at[HLO_EVAL_MAX_RANK];
+        memcpy(at, index, sizeof at);
+        at[halved] *= 2;
+        char low = *hlo_view_element(from, at);
+        at[halved]++;
+        *hlo_view_element(to, index) = (char)((low & 15) | *hlo_view_element(from, at) << 4);
+    } while (hlo_dims_next(to->rank, to->dims, index));
+}
+
 static void copy_parts(const cuda_matmul *p, const memory *m, uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; i++) {
         hlo_view from = p->copies[i].from_view, to = p->copies[i].to_view;
         from.data = address(m, &p->copies[i].from);
         to.data = address(m, &p->copies[i].to);
-        hlo_view_convert(&env, &from, &to);
+        if (from.type == HLO_TYPE_F4E2M1FN && to.type == HLO_TYPE_U8)
+            pack(&from, &to);
+        else
+            hlo_view_convert(&env, &from, &to);
     }
 }
 

@@ -82,7 +82,8 @@ static void test_sizes(void **state) {
 
 /* ------------------------------------------------------------------------------------ read back */
 
-static size_t set_count, block_modes; /* of the latter, those of scales of 8 bits per block */
+static size_t set_count;
+static size_t block_modes[2]; /* scales of 8 bits per block: of 32, of 16 */
 
 static void compare(int status, const char *object, int attribute, const void *value,
                     const unsigned char *read, size_t size, size_t written) {
@@ -99,8 +100,9 @@ static int set_desc(lt_desc *desc, int attribute, const void *value, size_t size
     if (!status)
         status = library.cublasLtMatmulDescGetAttribute(desc, attribute, read, size, &written);
     compare(status, "desc", attribute, value, read, size, written);
-    if (attribute == LT_DESC_A_SCALE_MODE || attribute == LT_DESC_B_SCALE_MODE)
-        block_modes += read[0] == hlo_scale_modes[HLO_SCALE_VEC32].value;
+    if (attribute != LT_DESC_A_SCALE_MODE && attribute != LT_DESC_B_SCALE_MODE) return status;
+    block_modes[0] += read[0] == hlo_scale_modes[HLO_SCALE_VEC32].value;
+    block_modes[1] += read[0] == hlo_scale_modes[HLO_SCALE_VEC16].value;
     return status;
 }
 
@@ -186,7 +188,7 @@ static void test_read_back(void **state) {
     print_message("%zu calls, %zu attributes read back, cuBLASLt %zu\n", made, set_count,
                   library.cublasLtGetVersion());
     assert_true(made > 100 && set_count > 10 * made);
-    assert_true(block_modes >= 8);
+    assert_true(block_modes[0] >= 8 && block_modes[1] >= 12);
 }
 
 /* -------------------------------------------------------------------------------------- headers */

@@ -129,6 +129,27 @@ static void test_transposition(void **state) {
     assert_null(cuda_matmul_preflight(&m, &options, f->arena));
 }
 
+/* Of elements of 4 bits 16 bytes are 32, and both operands lie along k wherever they are. */
+static void test_fp4(void **state) {
+    fixture *f = *state;
+    cuda_matmul m = f->matmul;
+    m.matrices[LT_PART_A].type = m.matrices[LT_PART_B].type = LT_TYPE_4F_E2M1;
+    assert_null(cuda_matmul_preflight(&m, &options, f->arena));
+    m.k = 48;
+    refused(f, &m, "k-not-multiple-of-32 (48)");
+    m.k = 64;
+    m.matrices[LT_PART_B].ld = 80;
+    refused(f, &m, "b-leading-dimension-not-16-bytes (80)");
+    m.matrices[LT_PART_B].ld = 64;
+    m.matrices[LT_PART_B].stride = 2064;
+    refused(f, &m, "batch-stride-not-16-bytes (2064)");
+    m.matrices[LT_PART_B].stride = 2048;
+    change_setting(&m, LT_DESC_TRANSA, LT_OPERATION_N);
+    cuda_matmul_options other = options;
+    other.target.sm = 100;
+    assert_string_equal(cuda_matmul_preflight(&m, &other, f->arena), "transposed-not-normal (100)");
+}
+
 static void test_aux(void **state) {
     fixture *f = *state;
     cuda_matmul m = f->matmul;
@@ -142,7 +163,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken),  cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_memory), cmocka_unit_test(test_transposition),
-        cmocka_unit_test(test_aux),
+        cmocka_unit_test(test_fp4),    cmocka_unit_test(test_aux),
     };
     return cmocka_run_group_tests_name("cuda matmul", tests, set_up, tear_down);
 }

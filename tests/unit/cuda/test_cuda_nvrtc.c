@@ -99,6 +99,34 @@ static void test_models(void **state) {
     cuda_program_free(all);
 }
 
+/* Kernels that pack elements of 4 bits, from rows and from columns. */
+static void test_packed(void **state) {
+    (void)state;
+    if (!nvrtc.nvrtcCompileProgram) skip();
+    hlo_arena *arena = hlo_arena_new(NULL);
+    jmp_buf recover;
+    if (setjmp(recover)) fail_msg("no memory");
+    hlo_arena_set_recover(arena, &recover);
+    const cuda_device device = {.sm = 100, .processors = CUDA_PROCESSORS};
+    const int64_t dims[] = {48, 96}, bytes[] = {48, 48}, to[] = {48, 1};
+    const int64_t from[][2] = {{96, 1}, {1, 48}};
+    cuda_program *program = cuda_program_new();
+    for (int i = 0; i < 2; i++) {
+        hlo_view operand = {HLO_TYPE_F4E2M1FN, 2, dims, from[i], NULL};
+        hlo_view result = {HLO_TYPE_U8, 2, bytes, to, NULL};
+        const hlo_job job = {
+            .operand_count = 1, .result_count = 1, .operands = &operand, .results = &result};
+        const char *why = NULL;
+        const cuda_code *code = cuda_code_new(&device, &job, arena, &why);
+        assert_non_null(code);
+        assert_string_equal(code->launches[0].form, "pack");
+        cuda_program_add(program, &code->launches[0]);
+    }
+    compile(program, 100);
+    cuda_program_free(program);
+    hlo_arena_free(arena);
+}
+
 /* One function of every opcode and type, which templates leave uncompiled until they are used. */
 static void test_helpers(void **state) {
     (void)state;
@@ -144,6 +172,7 @@ int main(int argc, char **argv) {
     if (cuda_library_load(&nvrtc, CUDA_NVRTC, NULL) != HLO_OK)
         fprintf(stderr, "skipped: there is no NVRTC on this machine\n");
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_helpers), cmocka_unit_test(test_kept),
+                                       cmocka_unit_test(test_packed),
                                        cmocka_unit_test(test_models)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     cuda_library_unload(&nvrtc);
