@@ -12,7 +12,6 @@ those as well.
 import argparse
 import concurrent.futures
 import pathlib
-import subprocess
 import sys
 
 import _standin
@@ -23,23 +22,18 @@ WITHOUT_GRAPH = {"seed_relu_damax", "scan_layers", "mlp_qdq_train"}
 LONG = {("qkv_shared", False), ("qkv_shared", True), ("llama_train", False)}
 
 
-def run(program, arguments, environment):
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, env=environment)
-    return done.returncode, done.stdout + done.stderr
-
-
-def check(program, model, optimize, work, environment, *options):
-    """What is wrong with the module; nothing when all is well."""
+def check(run, program, model, optimize, work, environment, *options):
+    """What is wrong with the module; nothing when all is well. Programs are run by `run`, as _standin.run()."""
     how = ["--backend=cuda", f"--compare={model}", *options] + (["--optimize"] if optimize else [])
     name = model.stem + (".optimized" if optimize else "")
-    status, said = run(program, [*how, f"--outputs={work}/{name}.npz", model], environment)
+    status, said, errors = run([program, *how, f"--outputs={work}/{name}.npz", model], environment)
     if status or "agree" not in said:
-        return [f"{name}: status {status}\n{said}"]
+        return [f"{name}: status {status}\n{said}{errors}"]
     if model.stem not in WITHOUT_GRAPH:
         return []
-    status, said = run(program, [*how, "--graph=0", f"--outputs={work}/{name}.plain.npz", model], environment)
+    status, said, errors = run([program, *how, "--graph=0", f"--outputs={work}/{name}.plain.npz", model], environment)
     if status:
-        return [f"{name} --graph=0: status {status}\n{said}"]
+        return [f"{name} --graph=0: status {status}\n{said}{errors}"]
     same = (work / f"{name}.npz").read_bytes() == (work / f"{name}.plain.npz").read_bytes()
     return [] if same else [f"{name}: other outputs with --graph=0"]
 
@@ -61,7 +55,7 @@ def main():
     cases = [(m, optimize) for m in names for optimize in (False, True)
              if a.long or (m.stem, optimize) not in LONG]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        faults = pool.map(lambda case: check(a.bin / "hlo-fp8-run", *case, a.work, environment,
+        faults = pool.map(lambda case: check(_standin.run, a.bin / "hlo-fp8-run", *case, a.work, environment,
                                                f"--accumulate={a.accumulate}"), cases)
     faults = [fault for found in faults for fault in found]
     for fault in faults:

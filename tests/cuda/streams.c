@@ -49,7 +49,8 @@ int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void
                     size_t size) {
     node *n = node_new(run, argument, size);
     if (!n) return CUDA_OUT_OF_MEMORY;
-    if (stream->captured) {
+    const bool special = (uintptr_t)stream <= 2; /* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD */
+    if (!special && stream->captured) {
         if (stream->captured->unset) standin_note("a node is not among the dependencies");
         *stream->captured->last = n;
         stream->captured->last = &n->next;

@@ -6,7 +6,7 @@ import shutil
 import sys
 
 import cases as programs
-from machine import ROOT, run
+from machine import ROOT, find_tool
 
 FIRST = "seed_relu_damax"
 SANITIZED = (FIRST, "mlp_qdq_fwd", "scan_layers", "rowwise_before")
@@ -40,19 +40,35 @@ def compared(here, name, *options):
 
 
 def executed(here, name):
-    """Plans the model, which asks cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept."""
-    status, said, errors = here.ours("--optimize", "--time=3", here.models / f"{name}.hlo",
-                                     environment={"CUBLASLT_LOG_LEVEL": "1"})
+    """Plans the model, which asks cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept. One that fails is run
+    again without graphs, each launch behind the one before."""
+    path = here.models / f"{name}.hlo"
+    status, said, errors = here.ours("--optimize", "--time=3", path,
+                                     environment={"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": "/dev/stderr"})
     seconds = re.search(r"median ([0-9.]+) s", said)
-    return row_of(status, said, errors, seconds=float(seconds[1]) if seconds else None)
+    row = row_of(status, said, errors, seconds=float(seconds[1]) if seconds else None)
+    if status and here.left() > 10:
+        status, said, errors = here.ours("--optimize", "--graph=0", path, environment={"CUDA_LAUNCH_BLOCKING": "1"})
+        row["without_graphs"] = f"status {status}: {(errors or said)[-300:]}" if status else "runs"
+    return row
+
+
+def resident(here):
+    """Arrays that stay on the device, streams of the caller, calls from several threads: a unit test of this tree."""
+    program = here.a.bin / "test_runtime_buffer"
+    if not program.exists():
+        return {"left_out": "test_runtime_buffer was not built"}
+    status, said, errors = here.run([program], {**here.environment, "HLO_TEST_DEVICE": "1"})
+    return row_of(status, said, "\n".join(re.findall(r".*(?:ERROR|FAILED|PASSED).*", said + errors)))
 
 
 def sanitized(here, tool, name):
-    if here.a.standin or not shutil.which("compute-sanitizer"):
+    sanitizer = None if here.a.standin else find_tool("compute-sanitizer")
+    if not sanitizer:
         return {"left_out": "there is no compute-sanitizer"}
-    command = ["compute-sanitizer", f"--tool={tool}", "--error-exitcode=9", here.a.bin / "hlo-fp8-run",
+    command = [sanitizer, f"--tool={tool}", "--error-exitcode=9", "--target-processes=all", here.a.bin / "hlo-fp8-run",
                "--backend=cuda", "--graph=0", "--optimize", here.models / f"{name}.hlo"]
-    return row_of(*run(command, here.environment, 120))
+    return row_of(*here.run(command, None, 120))
 
 
 def smoke(here, a):
@@ -60,19 +76,19 @@ def smoke(here, a):
         return name, lambda: function(here, *arguments)
     names = names_of(here)
     return [case(f"{FIRST} without graphs", compared, FIRST, "--graph=0"), case(FIRST, compared, FIRST),
+            case("resident plans", resident),
             *(case(f"run {name}", executed, name) for name in names),
             *(case(f"{tool} {name}", sanitized, tool, name) for tool in ("memcheck", "racecheck")
               for name in SANITIZED if name in names)]
 
 
 def model_agrees(here, models, name, optimize):
-    work = here.a.out / "correct"
-    work.mkdir(exist_ok=True)
+    work = here.a.work / "correct" / f"{name}{'-optimised' * optimize}"
+    work.mkdir(parents=True, exist_ok=True)
     path = here.models / f"{name}.hlo"
-    faults = models.check(here.a.bin / "hlo-fp8-run", path, optimize, work, here.environment,
+    faults = models.check(here.run, here.a.bin / "hlo-fp8-run", path, optimize, work, here.environment,
                           f"--kernel-cache={here.kernels}")
-    for written in work.glob(f"{name}.*npz"):
-        written.unlink()
+    shutil.rmtree(work)
     return {"error": "; ".join(faults)} if faults else {}
 
 
@@ -84,7 +100,7 @@ def random_agrees(cases, seed):
 
 def low_precision(here):
     """Ragged dots, as one kernel and as dense calls; where the device has scales per block, a call with them."""
-    ragged, blocks = here.a.out / "ragged.hlo", here.a.out / "blocks.hlo"
+    ragged, blocks = here.a.work / "ragged.hlo", here.a.work / "blocks.hlo"
     ragged.write_text(programs.RAGGED)
     blocks.write_text(programs.BLOCKS)
     found = [(f"ragged {form}", lambda form=form: row_of(*here.ours("--optimize", f"--ragged={form}", "--compare=before", ragged)))
@@ -96,7 +112,7 @@ def low_precision(here):
 
 def correct(here, a):
     models, random = script("models"), script("random")
-    cases = random.Cases(argparse.Namespace(bin=a.bin, work=a.out, accumulate="hopper"), here.environment)
+    cases = random.Cases(argparse.Namespace(bin=a.bin, work=a.work, accumulate="hopper"), here.environment, here.run)
     found = [(f"{name}{' optimised' * optimize}",
               lambda name=name, optimize=optimize: model_agrees(here, models, name, optimize))
              for name in names_of(here) for optimize in (False, True)]

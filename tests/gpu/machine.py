@@ -5,30 +5,60 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 QUERY = ("name", "driver_version", "clocks.max.sm", "clocks.max.memory", "power.limit", "temperature.gpu", "compute_cap")
 
 
+# A process group of its own, but the session of this one: who ends that ends the programs.
+OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
+
+
 def run(command, environment=None, seconds=None):
-    """Exit status, output, errors; the status is 124 when it took longer."""
+    """Exit status, output, errors. The status is 124 when it took longer: it is ended with what it started, and what
+    cannot be ended, as it waits for a device that hangs, is left behind."""
+    child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, errors="replace", env=environment, **OWN_GROUP)
     try:
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment,
-                              timeout=seconds)
+        said, errors = child.communicate(timeout=seconds)
+        return child.returncode, said, errors.strip()
     except subprocess.TimeoutExpired:
-        return 124, "", f"not done after {seconds} s"
-    return done.returncode, done.stdout, done.stderr.strip()
+        said = errors = ""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+        said, errors = child.communicate(timeout=5)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        pass
+    return 124, said, f"not done after {seconds:.0f} s\n{errors}".strip()
+
+
+def find_tool(name):
+    """The path of a tool of the toolkit, which may not be in PATH; None: there is none."""
+    folders = [str(folder) for pattern in ("local/cuda/bin", "local/cuda/compute-sanitizer", "local/cuda*/bin")
+               for folder in sorted(pathlib.Path("/usr").glob(pattern))]
+    folders += map(str, sorted(pathlib.Path("/opt/nvidia/nsight-compute").glob("*"), reverse=True))
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(folders))
 
 
 def query_device():
-    """What nvidia-smi says of the first device; None where it says nothing."""
+    """What nvidia-smi says of the first device; nothing where it does not answer."""
     if not shutil.which("nvidia-smi"):
-        return None
-    status, said, _ = run(["nvidia-smi", "-i", "0", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader"], None, 60)
+        return {}
+    status, said, _ = run(["nvidia-smi", "-i", "0", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader"], None, 30)
     values = [value.strip() for value in said.strip().split(",")]
-    return dict(zip(QUERY, values)) if status == 0 and len(values) == len(QUERY) else None
+    return dict(zip(QUERY, values)) if status == 0 and len(values) == len(QUERY) else {}
+
+
+def read_versions(said):
+    """What --version --backend=cuda says: the device's name and compute capability, and the libraries' versions."""
+    rows = dict(row for row in re.findall(r"^([A-Za-z ]+): (.*)$", said, re.M))
+    device = re.match(r"(.*), sm_(\d+)(\d)(,|$)", rows.pop("device", ""))
+    found = {"name": device[1], "compute_cap": f"{device[2]}.{device[3]}"} if device else {}
+    return {**found, **rows}
 
 
 def peak_of(compute_cap):
@@ -51,34 +81,41 @@ def versions():
 
 
 class Machine:
-    """`error`: why no device can be used; None when one can."""
+    """`error`: why no device can be used; None when one can. No program runs beyond `stop`, a time of the clock."""
 
-    def __init__(self, a):
-        self.a, self.error = a, None
+    def __init__(self, a, stop):
+        self.a, self.error, self.stop = a, None, stop
         self.environment = dict(os.environ)
+        self.environment.setdefault("VIRTUAL_ENV", sys.prefix)  # NVIDIA's packages of this Python
         for library in ("DRIVER", "CUBLASLT", "NVRTC") if a.standin else ():
             self.environment[f"HLO_CUDA_{library}"] = str(pathlib.Path(a.standin).resolve())
-        self.kernels = a.out / "kernels"
-        self.kernels.mkdir(exist_ok=True)
-        self.jobs = min(os.cpu_count() or 1, 8)
+        self.kernels = a.work / "kernels"
+        self.kernels.mkdir(parents=True, exist_ok=True)
         self.models = ROOT / "testdata/models"
-        device = {"name": "stand-in", "compute_cap": "9.0"} if a.standin else query_device()
-        status, said, errors = self.ours(self.models / "seed_relu_damax.hlo")
+        status, said, errors = self.run([a.bin / "hlo-fp8-run", "--version", "--backend=cuda"], self.environment, 120)
         if status:
-            self.error = errors.partition("error: ")[2] or errors or said
+            self.error = errors.partition("error: ")[2] or errors or said or f"status {status}"
             return
-        device = device or {"name": "unknown", "compute_cap": "9.0"}
+        device = {**({} if a.standin else query_device()), **read_versions(said)}
         gpu, peak = peak_of(device["compute_cap"])
         self.facts = {**device, "peak": peak, "peak_of": gpu, **versions()}
         self.peak = peak
 
-    def ours(self, *arguments, environment=None, seconds=600):
+    def left(self):
+        return self.stop - time.monotonic()
+
+    def run(self, command, environment=None, seconds=240):
+        """As run(), but not beyond `stop`."""
+        return run(command, environment or self.environment, max(1, min(seconds, self.left())))
+
+    def ours(self, *arguments, environment=None):
         """Runs hlo-fp8-run on the device."""
         command = [self.a.bin / "hlo-fp8-run", "--backend=cuda", f"--kernel-cache={self.kernels}", *arguments]
-        return run(command, {**self.environment, **(environment or {})}, seconds)
+        return self.run(command, {**self.environment, **(environment or {})})
 
     def peer(self, *arguments):
         """What others take: seconds and versions, or error."""
         program = pathlib.Path(__file__).parent / "peers.py"
-        status, said, errors = run([sys.executable, program, *arguments, f"--repeat={self.a.repeat}"], None, 300)
-        return json.loads(said) if status in (0, 1) and said else {"error": errors[-200:]}
+        status, said, errors = self.run([sys.executable, program, *arguments, f"--repeat={self.a.repeat}"], dict(os.environ))
+        lines = said.splitlines()  # the last is its own
+        return json.loads(lines[-1]) if status in (0, 1) and lines else {"error": errors[-200:] or f"status {status}"}

@@ -57,6 +57,7 @@ def draw(jax, numpy, shape):
 
 
 def xla_seconds(a):
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     os.environ["JAX_PLATFORMS"] = "cuda" if a.platform == "gpu" else a.platform
     import jax
     import numpy

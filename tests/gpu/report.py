@@ -13,13 +13,24 @@ import sys
 
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 NOTHING = "Nothing has been measured: the backend is built and checked without a device, and nothing has run on one.\n"
-FACTS = ("name", "driver_version", "clocks.max.sm", "clocks.max.memory", "power.limit", "torch", "jax", "date")
+FACTS = ("name", "driver_version", "CUDA driver", "cuBLASLt", "NVRTC", "clocks.max.sm", "clocks.max.memory", "power.limit", "torch", "jax", "date")
+
+
+def read_rows(path):
+    """The rows of a stage that are whole."""
+    rows = []
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:  # the machine was taken back meanwhile
+            pass
+    return rows
 
 
 def read(path):
     """The facts of a stage, and the last row of each of its cases."""
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return lines[0] if lines else {}, {row["case"]: row for row in lines[1:]}
+    rows = read_rows(path)
+    return rows[0] if rows else {}, {row["case"]: row for row in rows if "case" in row}
 
 
 def cell(row, key, peak):

@@ -2,10 +2,9 @@
 import csv
 import io
 import re
-import shutil
 
 import cases
-from machine import run
+from machine import find_tool
 
 MODELS = ("encoder_qdq_train", "mlp_qdq_train", "encoder_qdq_fwd", "mlp_qdq_fwd")
 HOTTEST = 5
@@ -13,7 +12,7 @@ METRICS = "gpu__time_duration.sum,dram__bytes.sum,launch__registers_per_thread,s
 
 
 def write(here, case):
-    path = here.a.out / f"{re.sub('[^a-z0-9]+', '-', case.name.lower())}.hlo"
+    path = here.a.work / f"{re.sub('[^a-z0-9]+', '-', case.name.lower())}.hlo"
     path.write_text(case.text)
     return path
 
@@ -59,9 +58,9 @@ def matmuls(here, a):
 
 
 def flops_of(here, text):
-    path = here.a.out / "count.hlo"
+    path = here.a.work / "count.hlo"
     path.write_text(text)
-    _, _, said = run([here.a.bin / "hlo-fp8-opt", "--stats", path, "-o", "/dev/null"])
+    _, _, said = here.run([here.a.bin / "hlo-fp8-opt", "--stats", path, "-o", "/dev/null"])
     path.unlink()
     found = sum(int(n) for n in re.findall(r"FLOPs of (?:dots|library calls|convolutions)\s+(\d+)", said))
     if not found:
@@ -81,9 +80,11 @@ def models(here, a):
            [(case.name, lambda case=case: measure(here, case)) for case in layers]
 
 
-def step_times(here, path):
+def stepped(here, name):
     """The steps that take longest, by the device's events: milliseconds of a run, and how it is moved."""
+    path = write(here, scaled(here, name))
     status, said, errors = here.ours("--optimize", "--profile", f"--time={here.a.repeat}", path)
+    path.unlink()
     rows = re.findall(r"^ *([0-9.]+) +([0-9.]+) +([0-9.]+) +[0-9.]+ +([0-9.e+]+) +([0-9.]+) +([0-9.]+)  (\S.*)$",
                       said.partition("profile: ")[2].partition("\n\n")[0], re.M)
     if status or not rows:
@@ -93,14 +94,14 @@ def step_times(here, path):
 
 
 def profiled(here, name):
-    """The kernels that take longest: seconds and bytes of each launch, by Nsight Compute where it is installed."""
+    """The kernels that take longest: seconds and bytes of each launch, by Nsight Compute."""
+    tool = None if here.a.standin else find_tool("ncu")
+    if not tool:
+        return {"left_out": "there is no Nsight Compute (ncu)"}
     path = write(here, scaled(here, name))
-    if here.a.standin or not shutil.which("ncu"):
-        row = step_times(here, path)
-        path.unlink()
-        return row
-    status, said, errors = run(["ncu", "--csv", "--page=raw", f"--metrics={METRICS}", here.a.bin / "hlo-fp8-run",
-                                "--backend=cuda", "--graph=0", "--optimize", path], here.environment, 170)
+    status, said, errors = here.run([tool, "--csv", "--page=raw", "--clock-control=none", "--target-processes=all",
+                                     f"--metrics={METRICS}", here.a.bin / "hlo-fp8-run", "--backend=cuda", "--graph=0",
+                                     "--optimize", path])
     path.unlink()
     if status:
         raise RuntimeError((errors or said)[-300:])
@@ -111,5 +112,5 @@ def profiled(here, name):
 
 
 def profile(here, a):
-    names = MODELS[1::2] if a.standin else MODELS[:2]
-    return [(f"profile {name}", lambda name=name: profiled(here, name)) for name in names]
+    return [(f"{what} {name}", lambda name=name, function=function: function(here, name))
+            for what, function in (("steps", stepped), ("profile", profiled)) for name in MODELS[bool(here.a.standin):2]]

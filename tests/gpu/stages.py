@@ -1,18 +1,22 @@
 """Runs one stage on a machine with a GPU: lease.sh calls it.
 
-usage: stages.py STAGE --bin DIR [--out DIR] [--minutes N] [--only TEXT] [--repeat N] [--autotune N] [--no-peers]
-                 [--standin FILE]
+usage: stages.py STAGE --bin DIR [--out DIR] [--from DIR] [--work DIR] [--minutes N] [--only TEXT] [--repeat N]
+                 [--autotune N] [--no-peers] [--standin FILE]
 
-smoke    Versions and the device; a matmul without CUDA graphs and with them; every model planned and run once, with
-         what cuBLASLt logs; compute-sanitizer over four, where it is installed.
+smoke    Versions and the device; a matmul without CUDA graphs and with them; arrays that stay on the device; every model
+         planned and run once, with what cuBLASLt logs, and one that fails again without graphs; compute-sanitizer over
+         four, where it is installed.
 correct  Every model, and random modules, against the cpu backend, before and after the rewrite.
 matmul   TFLOP/s of square and of fused matmuls, with and without scales, with fast and full accumulation, and of 64
          algorithms of cuBLASLt the best; torch._scaled_mm and JAX's XLA beside them.
 models   The scaled MLP and encoder, then the matmuls of Llama's layers; JAX's XLA beside them.
-profile  Nsight Compute on the kernels that take longest; where it is not installed, the steps that take longest.
+profile  The steps of the training modules that take longest; Nsight Compute on kernels, where it is installed.
 
-Each case is a line of JSON in OUT/STAGE.jsonl, written when it is done; the first line has the device and the versions.
-A case that is there and did not fail is not run again. No case is begun after --minutes (the stage's own by default).
+Each case is a line of JSON in OUT/STAGE.jsonl, written when it is done, behind one that it was begun; the first line has
+the device and the versions. A case that is there and did not fail is not run again; those that failed, or were begun and
+are not there, as they hung or the machine was taken back, come last. No case is begun after --minutes (the stage's own by
+default), and no program runs for more than a minute beyond. --from has the rows of an earlier machine. OUT has nothing
+but rows, and autotune.json; everything else is in --work.
 With --standin (tests/cuda/README.md) no device is needed: sizes are small, cases few, and times mean nothing.
 """
 import argparse
@@ -21,45 +25,65 @@ import datetime
 import json
 import os
 import pathlib
+import shutil
 import sys
+import tempfile
+import threading
 import time
 
 import checks
 import machine
+import report
 import speeds
 
-# Minutes, and the cases: functions that give (name, function) pairs, each of which returns the row of its case; the
-# row of a case that fails has `error`.
+# Minutes, how many cases run side by side, and the cases: functions that give (name, function) pairs, each of which
+# returns the row of its case; the row of a case that fails has `error`.
 STAGES = {
-    "smoke": (4, checks.smoke),
-    "correct": (6, checks.correct),
-    "matmul": (8, speeds.matmuls),
-    "models": (7, speeds.models),
-    "profile": (3, speeds.profile),
+    "smoke": (4, 4, checks.smoke),
+    "correct": (6, 8, checks.correct),
+    "matmul": (8, 1, speeds.matmuls),
+    "models": (7, 1, speeds.models),
+    "profile": (3, 1, speeds.profile),
 }
 NOT_DONE = 75
+AFTERWARDS = 60  # seconds beyond a stage's minutes that a program may take
 
 
 class Journal:
-    """The rows of a stage in a file, one written behind the other."""
+    """The rows of a stage in a file, one written behind the other. `lost`: why rows are no longer written."""
 
     def __init__(self, path, head):
-        self.path = path
-        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        self.path, self.lost, self.lock = path, None, threading.Lock()
+        rows = report.read_rows(path)
         self.rows = {row["case"]: row for row in rows if "case" in row}
-        with open(path, "a") as file:
-            if not rows:
-                file.write(json.dumps(head) + "\n")
+        self.begun = [row["begun"] for row in rows if "begun" in row]
+        if not rows:
+            path.write_text("")
+            self.write(head)
+        elif not path.read_bytes().endswith(b"\n"):  # the last row is not whole
+            with open(path, "a") as file:
+                file.write("\n")
 
     def has(self, name):
         return name in self.rows and "error" not in self.rows[name]
 
+    def waiting(self, cases):
+        """Those that are not done: first the ones that were not begun, then the ones that were begun least often."""
+        return sorted((case for case in cases if not self.has(case[0])), key=lambda case: self.begun.count(case[0]))
+
+    def write(self, row):
+        with self.lock:
+            try:
+                with open(self.path, "a") as file:
+                    file.write(json.dumps(row) + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:  # what is done is printed as well
+                self.lost = self.lost or str(error)
+
     def add(self, row):
         self.rows[row["case"]] = row
-        with open(self.path, "a") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        self.write(row)
 
 
 def run_case(name, function):
@@ -79,18 +103,29 @@ def say(row):
 
 def run_stage(journal, cases, jobs, deadline):
     """Runs the cases that the journal does not have, `jobs` at a time; returns the number that were not begun."""
-    waiting = [case for case in cases if not journal.has(case[0])]
     late = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         def begin(case):
-            return None if time.monotonic() > deadline else run_case(*case)
-        for done in concurrent.futures.as_completed([pool.submit(begin, case) for case in waiting]):
+            if time.monotonic() > deadline:
+                return None
+            journal.write({"begun": case[0]})
+            return run_case(*case)
+        for done in concurrent.futures.as_completed([pool.submit(begin, case) for case in journal.waiting(cases)]):
             row = done.result()
             late += row is None
             if row:
-                journal.add(row)
                 say(row)
+                journal.add(row)
     return late
+
+
+def make_folders(a):
+    """Makes OUT and --work, and takes over the rows of --from."""
+    a.out.mkdir(parents=True, exist_ok=True)
+    a.work.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for earlier in a.earlier.glob("*.json*") if a.earlier else ():
+        if not (a.out / earlier.name).exists():
+            shutil.copyfile(earlier, a.out / earlier.name)
 
 
 def main():
@@ -98,6 +133,8 @@ def main():
     args.add_argument("stage", choices=STAGES)
     args.add_argument("--bin", type=pathlib.Path, required=True)
     args.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results"))
+    args.add_argument("--from", type=pathlib.Path, dest="earlier")
+    args.add_argument("--work", type=pathlib.Path)
     args.add_argument("--minutes", type=float)
     args.add_argument("--only", default="")
     args.add_argument("--repeat", type=int, default=50)
@@ -105,22 +142,30 @@ def main():
     args.add_argument("--no-peers", action="store_true")
     args.add_argument("--standin")
     a = args.parse_args()
-    a.out.mkdir(parents=True, exist_ok=True)
-    here = machine.Machine(a)
+    if not a.work:
+        a.work = pathlib.Path(tempfile.gettempdir()) / f"hlo-fp8-{'standin' if a.standin else 'device'}-{os.getuid()}"
+    minutes, jobs, cases_of = STAGES[a.stage]
+    deadline = time.monotonic() + 60 * (minutes if a.minutes is None else a.minutes)
+    try:
+        make_folders(a)
+        here = machine.Machine(a, deadline + AFTERWARDS)
+    except OSError as error:
+        print(f"{a.stage}: error: {error}", file=sys.stderr)
+        return 1
     if here.error:
         print(f"{a.stage}: error: {here.error}", file=sys.stderr)
         return 1
-    minutes, cases_of = STAGES[a.stage]
     head = {"stage": a.stage, "date": datetime.date.today().isoformat(), **here.facts}
     print(", ".join(f"{key} {value}" for key, value in head.items()), flush=True)
     journal = Journal(a.out / f"{a.stage}.jsonl", head)
     cases = [case for case in cases_of(here, a) if a.only in case[0]]
-    deadline = time.monotonic() + 60 * (a.minutes if a.minutes is not None else minutes)
-    late = run_stage(journal, cases, here.jobs if a.stage == "correct" else 1, deadline)
+    late = run_stage(journal, cases, min(jobs, os.cpu_count() or 1), deadline)
+    if journal.lost:
+        print(f"{a.stage}: error: rows are lost: {journal.lost}", file=sys.stderr)
     failed = [name for name, _ in cases if "error" in journal.rows.get(name, {})]
     print(f"{a.stage}: {len(cases) - late} of {len(cases)} cases are done, {len(failed)} failed"
           f"{': call it again to go on' if late else ''}")
-    return 1 if failed or not cases else NOT_DONE if late else 0
+    return 1 if failed or journal.lost or not cases else NOT_DONE if late else 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 usage: test_stages.py --bin DIR --work DIR --standin FILE
 
 Each stage does all its cases; called again it does none again, and those alone that failed; one without time left
-begins none; the page has a row for each measured case; without a device a stage says so.
+begins none; one that was broken off goes on, with what hung last; a program that hangs is ended with what it started;
+OUT has few files; the page has a row for each measured case; without a device, or a folder to write to, a stage says so.
 """
 import argparse
 import json
@@ -13,8 +14,11 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
+import machine
 import report
+import stages
 
 STAGES = ("smoke", "correct", "matmul", "models", "profile")
 LEASE = pathlib.Path(__file__).parent / "lease.sh"
@@ -22,7 +26,7 @@ LEASE = pathlib.Path(__file__).parent / "lease.sh"
 
 class Test:
     def __init__(self, a):
-        self.a, self.faults = a, []
+        self.a, self.faults, self.out = a, [], a.work / "out"
         shutil.rmtree(a.work, ignore_errors=True)
         a.work.mkdir(parents=True)
 
@@ -31,8 +35,8 @@ class Test:
             self.faults.append(text)
 
     def stage(self, stage, *options, standin=True):
-        command = [LEASE, stage, "--bin", self.a.bin, "--out", self.a.work, "--repeat=2", "--autotune=2", "--no-peers",
-                   *(("--standin", self.a.standin) if standin else ()), *options]
+        command = [LEASE, stage, "--bin", self.a.bin, "--out", self.out, "--work", self.a.work / "kept", "--repeat=2",
+                   "--autotune=2", "--no-peers", *(("--standin", self.a.standin) if standin else ()), *options]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HLO_CUDA")}
         if not standin:
             environment["HLO_CUDA_DRIVER"] = "/nowhere/libcuda.so.1"
@@ -40,7 +44,8 @@ class Test:
         return done.returncode, done.stdout, done.stderr
 
     def rows(self, stage):
-        return [json.loads(line) for line in (self.a.work / f"{stage}.jsonl").read_text().splitlines()]
+        rows = [json.loads(line) for line in (self.out / f"{stage}.jsonl").read_text().splitlines()]
+        return rows[:1] + [row for row in rows if "case" in row]
 
     def runs(self, stage):
         status, said, errors = self.stage(stage, "--minutes=0")
@@ -53,16 +58,54 @@ class Test:
     def goes_on(self):
         *kept, last = self.rows("models")
         broken = {"case": last["case"], "error": "broken off"}
-        (self.a.work / "models.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*kept, broken)))
-        status, said, _ = self.stage("models")
+        half = json.dumps(last)[:20]  # the machine was taken back while it was written
+        (self.out / "models.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*kept, broken)) + half)
+        again = self.a.work / "again"
+        shutil.rmtree(again, ignore_errors=True)
+        status, said, _ = self.stage("models", "--out", again, "--from", self.out)
+        self.out = again
+        lines = (again / "models.jsonl").read_text().splitlines()
+        self.check(lines.count(half) == 1, "the row that was not whole spoils the next one")
+        (again / "models.jsonl").write_text("".join(line + "\n" for line in lines if line != half))
         again = self.rows("models")
         self.check(status == 0 and len(again) == len(kept) + 2 and again[-1]["case"] == last["case"],
                    f"a case that failed is not run again, or others are: status {status}: {said}")
 
+    def comes_last(self):
+        """What was begun and has no row is begun again behind what was not begun."""
+        path = self.a.work / "order.jsonl"
+        path.unlink(missing_ok=True)
+        journal = stages.Journal(path, {"stage": "order"})
+        for row in ({"begun": "hangs"}, {"begun": "hangs"}, {"begun": "fails"}, {"case": "fails", "error": "x"}, {"begun": "good"},
+                    {"case": "good"}):
+            journal.write(row)
+        order = [name for name, _ in stages.Journal(path, {}).waiting([(name, None) for name in ("hangs", "fails", "good", "new")])]
+        self.check(order == ["new", "fails", "hangs"], f"order of cases: {order}")
+
+    def ends_what_hangs(self):
+        begun, left = time.monotonic(), self.a.work / "left"
+        left.unlink(missing_ok=True)
+        status, said, errors = machine.run(["sh", "-c", f"(sleep 3; touch {left}) & echo begun; sleep 60"], None, 1)
+        self.check(status == 124 and said == "begun\n" and "not done after 1 s" in errors, f"{status}: {said}{errors}")
+        self.check(time.monotonic() - begun < 3, "a program that hangs is waited for")
+        time.sleep(max(0, begun + 4 - time.monotonic()))
+        self.check(not left.exists(), "what a program started is not ended with it")
+
+    def writes_few_files(self):
+        """What comes back from a borrowed machine is 8 files."""
+        files = sorted(path.name for path in self.out.rglob("*"))
+        self.check(files == sorted([*(f"{stage}.jsonl" for stage in STAGES), "autotune.json"]), f"files: {files}")
+
+    def needs_a_folder(self):
+        file = self.a.work / "file"
+        file.write_text("")
+        status, _, errors = self.stage("smoke", "--out", file / "out")
+        self.check(status == 1 and "error: " in errors and "Traceback" not in errors, f"no folder: {status}: {errors}")
+
     def fills_the_page(self):
         page = self.a.work / "page.md"
         page.write_text(f"before\n{report.BEGIN}old\n{report.END}after\n")
-        found = report.fill(self.a.work, page)
+        found = report.fill(self.out, page)
         text = page.read_text()
         self.check(found == 0 and "old" not in text and text.startswith("before") and text.endswith("after\n"), text)
         for stage in ("matmul", "models"):
@@ -86,7 +129,11 @@ def main():
     test = Test(args.parse_args())
     for stage in STAGES:
         test.runs(stage)
+    test.writes_few_files()
     test.goes_on()
+    test.comes_last()
+    test.ends_what_hangs()
+    test.needs_a_folder()
     test.fills_the_page()
     test.misses_the_device()
     for fault in test.faults:

@@ -232,17 +232,31 @@ static void streams_are_the_callers(void **state) {
     assert_int_equal(hlo_buffer_to_dlpack(f.in[0], stream, &sink, &tensor), HLO_OK);
     tensor->deleter(tensor);
     reads(f.in[0], (const float[]){1, 5, 9, 13, 17, 21}, 6);
-    setenv("HLO_STANDIN_CONTEXT", "other", 1);
-    misused(run(&f, stream, NULL), "not of the primary context");
-    unsetenv("HLO_STANDIN_CONTEXT");
-    runs(&f); /* nothing was donated */
+    for (uintptr_t special = 1; special <= 2; special++) { /* CU_STREAM_LEGACY, _PER_THREAD */
+        assert_int_equal(run(&f, (void *)special, NULL), HLO_OK);
+        advance(&f);
+    }
+    reads(f.in[0], (const float[]){1, 7, 13, 19, 25, 31}, 6);
     close_all(&f);
     lib.cuStreamDestroy(stream);
     cuda_library_unload(&lib);
 }
 
+static void streams_of_other_contexts_are_refused(void **state) {
+    (void)state;
+    need_standin();
+    static char stream[64];
+    fixture f = open_loop();
+    setenv("HLO_STANDIN_CONTEXT", "other", 1);
+    misused(run(&f, stream, NULL), "not of the primary context");
+    unsetenv("HLO_STANDIN_CONTEXT");
+    runs(&f); /* nothing was donated */
+    close_all(&f);
+}
+
 static void failures_are_told(void **state) {
     (void)state;
+    need_standin();
     static const struct {
         const char *call, *why;
     } rows[] = {
@@ -380,6 +394,8 @@ int main(void) {
          NULL},
         BOTH(an_event_is_over),
         {"streams_are_the_callers", streams_are_the_callers, on_cuda, NULL, NULL},
+        {"streams_of_other_contexts_are_refused", streams_of_other_contexts_are_refused, on_cuda,
+         NULL, NULL},
         BOTH(any_thread_may_call),
         BOTH(any_thread_may_run_a_plan),
         {"failures_are_told", failures_are_told, on_cuda, NULL, NULL},
