@@ -78,9 +78,13 @@ void emit_open(emit *e, const char *format, ...) {
     e->open[e->open_count++] = e->scope = e->next_scope++;
 }
 
-void emit_close(emit *e) {
+void emit_close_as(emit *e, const char *line) {
     e->scope = e->open[--e->open_count - 1];
-    emit_text(e, "}");
+    emit_text(e, "%s", line);
+}
+
+void emit_close(emit *e) {
+    emit_close_as(e, "}");
 }
 
 static bool is_open(const emit *e, uint32_t scope) {
@@ -362,12 +366,12 @@ static const char *pack_name(emit *e, const char *pointer, const char *cell, con
     return used;
 }
 
-const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell) {
-    const hlo_view *view = &e->job->operands[operand];
+static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
+                             const emit_index *index, bool cell) {
     const cuda_type *type = &cuda_types[view->type];
     if (!type->cell)
         return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[view->type].name);
-    const char *pointer = emit_operand(e, operand), *address = emit_dot(e, index, view->strides);
+    const char *address = emit_dot(e, index, view->strides);
     const char *packed = pack_address(e, index, view, address), *name;
     if (packed)
         name = emit_value(e, "c", type->cell, "%s.v[u]", pack_name(e, pointer, type->cell, packed));
@@ -375,6 +379,14 @@ const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool c
         name = emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
     if (cell || emit_is_wide(view->type)) return name;
     return emit_value(e, "v", type->compute, "from_%s(%s)", hlo_types[view->type].name, name);
+}
+
+const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell) {
+    return load_from(e, &e->job->operands[operand], emit_operand(e, operand), index, cell);
+}
+
+const char *emit_load_result(emit *e, uint32_t result, const emit_index *index, bool cell) {
+    return load_from(e, &e->job->results[result], emit_result(e, result), index, cell);
 }
 
 const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_index *index,

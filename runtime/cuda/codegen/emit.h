@@ -133,6 +133,8 @@ void emit_close(emit *e);
 void emit_add(emit *e, emit_lines *lines, const char *target, const char *text);
 /* Returns the number of the name of emit_name() at `text`; UINT32_MAX: there is none. */
 uint32_t emit_name_at(const char *text, size_t length);
+/* Closes a block with that line, which begins with `}`. */
+void emit_close_as(emit *e, const char *line);
 /* Returns the text of the lines that are not dropped. */
 const char *emit_finish(const emit *e, const emit_lines *lines);
 
@@ -168,8 +170,9 @@ void emit_starts(emit *e, const hlo_instr *instr, uint32_t first, uint32_t rank,
  * `indices` but `vector`. */
 const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
                                const char *const *place);
-/* Loads an element of a leaf of the job. */
+/* Load an element of an operand of the job, and of a result. */
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell);
+const char *emit_load_result(emit *e, uint32_t result, const emit_index *index, bool cell);
 /* Return the pointer to an operand or a result, `p0` and `q0`, which becomes a parameter of the
  * kernel. */
 const char *emit_operand(emit *e, uint32_t leaf);
@@ -191,6 +194,10 @@ void emit_elements_end(emit *e);
 /* Evaluates a computation on scalars: `in` are its parameters' values, `out` receives the values of
  * its root's leaves. */
 void emit_region(emit *e, const hlo_computation *region, const char *const *in, const char **out);
+/* Evaluates a computation on scalars whose cells are known as well: orders of all codes are those
+ * of the cells, in which a NaN has its sign. */
+void emit_region_of_cells(emit *e, const hlo_computation *region, const char *const *in,
+                          const char *const *cells, const char **out);
 /* True if an elementwise instruction works on its operands' cells, not on their values. */
 bool emit_takes_codes(const hlo_instr *instr);
 /* Returns the expression of one elementwise instruction, not yet rounded to its type. */
@@ -239,6 +246,7 @@ const char *emit_offset_type(const emit *e, int64_t count);
 typedef struct emit_scratch {
     const char *type;
     size_t offset;
+    bool number; /* t<i> is the offset itself, no address */
 } emit_scratch;
 cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int64_t blocks,
                         uint32_t scratch_count, const emit_scratch *scratch);
@@ -281,12 +289,8 @@ bool emit_update(emit *e, cuda_code *code);
 void emit_reduce(emit *e, cuda_code *code);
 /* True if rows are so few and long that several blocks share each. */
 bool cuda_reduce_is_chunked(const hlo_instr *reduce);
-void emit_scatter(emit *e, cuda_code *code);
-void emit_sort(emit *e, cuda_code *code);
-/* Returns why kernels cannot run the scatter or sort; NULL: they can. */
-const char *cuda_applied_refusal(const hlo_instr *instr);
 
-/* Texts of device.cuh, ir/float/encode.h, element.cuh and opcodes.cuh, ended by NULL;
+/* Texts of device.cuh, ir/float/encode.h, element.cuh, opcodes.cuh and sort.cuh, ended by NULL;
  * cmake/embed.cmake makes them. */
 extern const char *const cuda_helpers[];
 

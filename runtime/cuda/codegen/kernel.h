@@ -9,15 +9,20 @@
 
 #include "runtime/cuda/driver/cuda.h"
 
-typedef enum cuda_pointer_kind { CUDA_OPERAND, CUDA_RESULT, CUDA_SCRATCH } cuda_pointer_kind;
+typedef enum cuda_pointer_kind {
+    CUDA_OPERAND,
+    CUDA_RESULT,
+    CUDA_SCRATCH,
+    CUDA_NUMBER /* no address */
+} cuda_pointer_kind;
 
 typedef struct cuda_pointer {
     cuda_pointer_kind kind;
     uint32_t index; /* leaf of the job's operands or results */
-    size_t offset;  /* CUDA_SCRATCH: bytes into the job's scratch */
+    size_t offset;  /* CUDA_SCRATCH: bytes into the job's scratch; CUDA_NUMBER: the number */
 } cuda_pointer;
 
-/* kernel.c: returns the address of a job's pointer. */
+/* kernel.c: returns the address of a job's pointer, or the number. */
 void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer);
 
 /* A kernel with its arguments, or a copy. */

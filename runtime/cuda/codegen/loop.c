@@ -57,7 +57,7 @@ static void add_pointer(emit *e, cuda_launch *launch, cuda_pointer pointer, cons
                         const char *text) {
     const hlo_job *job = e->job;
     launch->pointers[launch->pointer_count++] = pointer;
-    if (pointer.kind != CUDA_SCRATCH)
+    if (pointer.kind == CUDA_OPERAND || pointer.kind == CUDA_RESULT)
         launch->bytes +=
             hlo_view_bytes(pointer.kind == CUDA_OPERAND ? &job->operands[pointer.index]
                                                         : &job->results[pointer.index]);
@@ -82,7 +82,9 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
                         hlo_arena_format(e->arena, "%s *__restrict__ q%u",
                                          cuda_types[e->job->results[i].type].cell, i));
     for (uint32_t i = 0; i < scratch_count; i++)
-        add_pointer(e, &launch, (cuda_pointer){.kind = CUDA_SCRATCH, .offset = scratch[i].offset},
+        add_pointer(e, &launch,
+                    (cuda_pointer){.kind = scratch[i].number ? CUDA_NUMBER : CUDA_SCRATCH,
+                                   .offset = scratch[i].offset},
                     &parameters,
                     hlo_arena_format(e->arena, "%s *__restrict__ t%u", scratch[i].type, i));
     if (launch.pointer_count > CUDA_POINTERS) emit_refuse(e, "has too many operands for a kernel");

@@ -273,7 +273,7 @@ static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t a = 0; a < s->reduces[i].arrays; a++) {
             scratch[at++] =
-                (emit_scratch){reduce_compute(&s->reduces[i], a), s->code->scratch_size};
+                (emit_scratch){reduce_compute(&s->reduces[i], a), s->code->scratch_size, false};
             s->code->scratch_size += (size_t)(s->kept * s->chunks * 8 + 255) / 256 * 256;
         }
     *out_count = count;

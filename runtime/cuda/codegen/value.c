@@ -219,32 +219,45 @@ const char *cuda_region_refusal(const hlo_computation *region) {
     return why;
 }
 
-void emit_region(emit *e, const hlo_computation *region, const char *const *in, const char **out) {
+void emit_region_of_cells(emit *e, const hlo_computation *region, const char *const *in,
+                          const char *const *cells, const char **out) {
     uint32_t first = UINT32_MAX, last = 0;
     for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
         if (i->id < first) first = i->id;
         if (i->id > last) last = i->id;
     }
     const char **values = hlo_arena_array(e->arena, last - first + 1, sizeof *values);
+    const char **known = hlo_arena_zero(e->arena, (last - first + 1) * sizeof *known);
     for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
         const char **own = &values[i->id - first];
         const char **operands = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *operands);
-        for (uint32_t o = 0; o < i->operand_count; o++)
+        const char **codes = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *codes);
+        for (uint32_t o = 0; o < i->operand_count; o++) {
             operands[o] = values[hlo_instr_operand(i, o)->id - first];
-        for (uint32_t o = 0; emit_takes_codes(i) && o < i->operand_count; o++)
-            operands[o] = emit_cell(e, hlo_instr_operand(i, o)->shape->type, operands[o]);
-        if (i->op == HLO_OP_PARAMETER)
+            codes[o] = known[hlo_instr_operand(i, o)->id - first];
+            if (!emit_takes_codes(i)) continue;
+            const hlo_type type = hlo_instr_operand(i, o)->shape->type;
+            operands[o] = codes[o] ? codes[o] : emit_cell(e, type, operands[o]);
+        }
+        if (i->op == HLO_OP_PARAMETER) {
             *own = in[i->u.parameter];
-        else if (i->op == HLO_OP_CONSTANT)
+            known[i->id - first] = cells ? cells[i->u.parameter] : NULL;
+        } else if (i->op == HLO_OP_CONSTANT) {
             *own = emit_literal(e, i->u.literal, 0);
-        else if (i->op == HLO_OP_TUPLE)
+        } else if (i->op == HLO_OP_TUPLE) {
             memcpy(out, operands, i->operand_count * sizeof *operands);
-        else if (hlo_region_passes_on(i))
+        } else if (hlo_region_passes_on(i)) {
             *own = operands[0];
-        else if (hlo_region_called(i))
-            emit_region(e, hlo_region_called(i), operands, own);
-        else
+            known[i->id - first] = codes[0];
+        } else if (hlo_region_called(i)) {
+            emit_region_of_cells(e, hlo_region_called(i), operands, codes, own);
+        } else {
             *own = emit_elementwise(e, i, operands, false);
+        }
     }
     if (region->root->op != HLO_OP_TUPLE) out[0] = values[region->root->id - first];
+}
+
+void emit_region(emit *e, const hlo_computation *region, const char *const *in, const char **out) {
+    emit_region_of_cells(e, region, in, NULL, out);
 }

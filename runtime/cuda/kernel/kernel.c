@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/cuda/codegen/ragged/ragged.h"
+#include "runtime/cuda/codegen/sort/sort.h"
 #include "runtime/cuda/driver/library.h"
 
 /* A job's code, and the kernel of each of its launches. */
@@ -95,6 +96,7 @@ void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer) {
     case CUDA_OPERAND: return job->operands[pointer->index].data;
     case CUDA_RESULT: return job->results[pointer->index].data;
     case CUDA_SCRATCH: return (char *)job->scratch + pointer->offset;
+    case CUDA_NUMBER: return (void *)(uintptr_t)pointer->offset;
     }
     return NULL;
 }
@@ -136,6 +138,7 @@ static void print_pointer(const cuda_pointer *pointer, FILE *out) {
     case CUDA_OPERAND: fprintf(out, "p%u", pointer->index); break;
     case CUDA_RESULT: fprintf(out, "q%u", pointer->index); break;
     case CUDA_SCRATCH: fprintf(out, "work+%zu", pointer->offset); break;
+    case CUDA_NUMBER: fprintf(out, "%zu", pointer->offset); break;
     }
 }
 

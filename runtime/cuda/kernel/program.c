@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/cuda/codegen/ragged/ragged.h"
+#include "runtime/cuda/codegen/sort/sort.h"
 #include "runtime/cuda/kernel/pack.h"
 
 static bool reduces(const hlo_group *group) {

@@ -28,19 +28,13 @@ static cuda_stream *stream;
 
 /* -------------------------------------------------------------------------------------- running */
 
-static void *address_of(const hlo_job *job, const cuda_pointer *pointer) {
-    if (pointer->kind == CUDA_SCRATCH) return (char *)job->scratch + pointer->offset;
-    return pointer->kind == CUDA_OPERAND ? job->operands[pointer->index].data
-                                         : job->results[pointer->index].data;
-}
-
 static void run(const cuda_code *code, const hlo_job *job, cuda_program *program,
                 cuda_module *module) {
     for (uint32_t i = 0; i < code->launch_count; i++) {
         const cuda_launch *launch = &code->launches[i];
         void *data[CUDA_POINTERS], *arguments[CUDA_POINTERS];
         for (uint32_t p = 0; p < launch->pointer_count; p++) {
-            data[p] = address_of(job, &launch->pointers[p]);
+            data[p] = cuda_pointer_of(job, &launch->pointers[p]);
             arguments[p] = &data[p];
         }
         if (!launch->text) {

@@ -1,0 +1,379 @@
+/* Kernels whose results go to positions computed at run time: "scatter". The operands are copied to
+ * the results, then the updates of each element are applied in their order, so that the bits are
+ * those of one thread that applies them all.
+ *
+ * Two windows are the same or apart if along each dimension that an index moves along they have one
+ * element, or all of them and so no place but one. Then updates are sorted by where their window
+ * goes, stably, and each element of a window has a thread that applies what goes there. Other
+ * windows may overlap in part: dimensions of a result that no index moves along are divided among
+ * threads, so that no two threads write one element, and a thread applies all updates; so it does
+ * if these are few. If indices are declared unique, all dimensions are divided. */
+#include <string.h>
+
+#include "ir/kernel/kernel.h"
+#include "runtime/cuda/codegen/sort/sort.h"
+
+enum {
+    FEW = 8,     /* updates that are not worth sorting */
+    TOGETHER = 4 /* updates whose loads are begun together; twice as many if they are narrow */
+};
+
+typedef struct scattering {
+    emit *e;
+    const hlo_instr *instr, *indices;
+    const hlo_shape *wide, *narrow;
+    const hlo_ints *window, *dropped, *batching, *with, *map;
+    int64_t vector;
+    uint32_t arrays;
+    int64_t sizes[HLO_EVAL_MAX_RANK];      /* of a window, by dimension of the result */
+    int64_t window_dim[HLO_EVAL_MAX_RANK]; /* of the updates; -1: the window has none */
+    bool shared[HLO_EVAL_MAX_RANK];        /* dimensions of the updates divided among threads */
+    const char *at[HLO_EVAL_MAX_RANK];     /* of the updates */
+    int64_t updates;                       /* windows */
+    /* where updates are sorted */
+    int64_t places;                     /* for windows */
+    int64_t strides[HLO_EVAL_MAX_RANK]; /* of a place's number, by dimension of the result */
+    const char *key;                    /* type of a record: place << shift | update */
+    int shift;
+    uint32_t minor; /* dimension of the updates in which threads have several */
+    const char *base[HLO_EVAL_MAX_RANK]; /* of a thread's elements, by dimension of the updates */
+    const char **sum;                    /* the values of the results' elements */
+} scattering;
+
+/* True if windows have several places along a dimension of the result. */
+static bool moves_along(const scattering *s, uint32_t d) {
+    return hlo_ints_contain(s->map, d) && s->sizes[d] < s->wide->dims[d];
+}
+
+static void find_dimensions(scattering *s) {
+    const hlo_instr *i = s->instr;
+    s->updates = 1;
+    s->arrays = i->operand_count / 2;
+    s->indices = hlo_instr_operand(i, s->arrays);
+    s->wide = hlo_instr_operand(i, 0)->shape;
+    s->narrow = hlo_instr_operand(i, s->arrays + 1)->shape;
+    s->window = hlo_instr_ints(i, HLO_ATTR_UPDATE_WINDOW_DIMS);
+    s->dropped = hlo_instr_ints(i, HLO_ATTR_INSERTED_WINDOW_DIMS);
+    s->batching = hlo_instr_ints(i, HLO_ATTR_INPUT_BATCHING_DIMS);
+    s->with = hlo_instr_ints(i, HLO_ATTR_SCATTER_INDICES_BATCHING_DIMS);
+    s->map = hlo_instr_ints(i, HLO_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS);
+    s->vector = hlo_instr_int(i, HLO_ATTR_INDEX_VECTOR_DIM, 0);
+    for (uint32_t d = 0, w = 0; d < s->wide->rank; d++) {
+        bool kept = !hlo_ints_contain(s->dropped, d) && !hlo_ints_contain(s->batching, d);
+        s->window_dim[d] = kept ? s->window->v[w++] : -1;
+        s->sizes[d] = kept ? s->narrow->dims[s->window_dim[d]] : 1;
+    }
+    const hlo_attr *unique = hlo_instr_attr(i, HLO_ATTR_UNIQUE_INDICES);
+    for (uint32_t d = 0; d < s->narrow->rank; d++) s->shared[d] = unique && unique->u.i;
+    for (uint32_t d = 0; d < s->narrow->rank; d++)
+        if (!hlo_ints_contain(s->window, d)) s->updates *= s->narrow->dims[d];
+    for (uint32_t d = 0; d < s->wide->rank; d++)
+        if (s->window_dim[d] >= 0 && (!moves_along(s, d) || s->updates == 1))
+            s->shared[s->window_dim[d]] = true;
+    for (uint32_t d = 0, place = 0; d < s->narrow->rank; d++) {
+        if (hlo_ints_contain(s->window, d)) continue;
+        if (place == s->vector) place++;
+        if (hlo_ints_contain(s->with, place++)) s->shared[d] = true;
+    }
+}
+
+/* Returns the index that an update goes to, and whether its window fits. */
+static const emit_index *destination(scattering *s, const char **out_fits) {
+    emit *e = s->e;
+    const char *place[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK], *inside = "true";
+    uint32_t places = 0;
+    for (uint32_t d = 0; d < s->narrow->rank; d++)
+        if (!hlo_ints_contain(s->window, d)) place[places++] = s->at[d];
+    for (uint32_t d = 0; d < s->wide->rank; d++)
+        at[d] = s->window_dim[d] >= 0 ? s->at[s->window_dim[d]] : "0";
+    for (uint32_t i = 0; i < s->batching->count; i++)
+        at[s->batching->v[i]] = place[s->with->v[i] - (s->with->v[i] > s->vector)];
+    for (uint32_t k = 0; k < s->map->count; k++) {
+        int64_t d = s->map->v[k];
+        const char *start = emit_index_element(e, s->indices, s->vector, k, place);
+        inside = hlo_arena_format(e->arena, "%s && fits(%s, %lld)", inside, start,
+                                  (long long)(s->wide->dims[d] - s->sizes[d]));
+        if (moves_along(s, (uint32_t)d))
+            at[d] = emit_offset(e, "(%s)%s + %s", e->offset, start, at[d]);
+    }
+    *out_fits = inside;
+    return emit_index_new(e, s->wide->rank, s->wide->dims, at, NULL, NULL);
+}
+
+static void apply_all(scattering *s) {
+    emit *e = s->e;
+    const char *inside;
+    const emit_index *to = destination(s, &inside);
+    const emit_index *from = emit_index_new(e, s->narrow->rank, s->narrow->dims, s->at, NULL, NULL);
+    emit_open(e, "if (%s) {", inside);
+    const char **in = hlo_arena_array(e->arena, 2 * s->arrays, sizeof *in);
+    const char **out = hlo_arena_array(e->arena, s->arrays, sizeof *out);
+    for (uint32_t a = 0; a < s->arrays; a++) {
+        const hlo_view *view = &e->job->results[a];
+        const char *cell = emit_value(e, "c", cuda_types[view->type].cell, "%s[%s]",
+                                      emit_result(e, a), emit_dot(e, to, view->strides));
+        in[a] = emit_decoded(e, view->type, cell);
+        in[s->arrays + a] =
+            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, false);
+    }
+    emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, out);
+    for (uint32_t a = 0; a < s->arrays; a++)
+        emit_store(e, a, to, emit_cell(e, e->job->results[a].type, out[a]));
+    emit_close(e);
+}
+
+/* Adds the launch of a kernel whose threads apply all updates to their elements. */
+static void scatter_all(scattering *s, cuda_code *code) {
+    emit *e = s->e;
+    emit_lines lines = {0}, inner;
+    emit_restart(e, &lines);
+    int64_t dims[HLO_EVAL_MAX_RANK], strides[HLO_EVAL_MAX_RANK], count = 1;
+    for (uint32_t d = s->narrow->rank; d-- > 0; count *= dims[d]) {
+        dims[d] = s->shared[d] ? s->narrow->dims[d] : 1;
+        strides[d] = count;
+    }
+    hlo_view view = {.rank = s->narrow->rank, .dims = dims, .strides = strides};
+    emit_space space = emit_space_of(&view);
+    const emit_index *index = emit_loop_index(e, &space, &inner);
+    uint32_t loops = 0;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t d = 0; d < s->narrow->rank; d++) {
+            if (hlo_ints_contain(s->window, d) != (pass == 1)) continue;
+            s->at[d] = index->at[d];
+            if (s->shared[d] || s->narrow->dims[d] == 1) continue;
+            s->at[d] = emit_name(e, "i");
+            emit_open(e, "for (%s %s = 0; %s < %lld; %s++) {", e->offset, s->at[d], s->at[d],
+                      (long long)s->narrow->dims[d], s->at[d]);
+            loops++;
+        }
+    apply_all(s);
+    while (loops-- > 0) emit_close(e);
+    emit_loop_end(e, &space);
+    emit_add_launch(e, code,
+                    emit_launch(e, "scatter", &lines, emit_blocks(e, space.count), 0, NULL));
+}
+
+/* ------------------------------------------------------------------------------- sorted updates */
+
+static int bits_of(int64_t value) {
+    int bits = 0;
+    for (uint64_t rest = (uint64_t)value; rest; rest >>= 1) bits++;
+    return bits;
+}
+
+/* Decides whether updates are sorted, and numbers the places of windows. */
+static bool find_places(scattering *s) {
+    int64_t serial = 1;
+    for (uint32_t d = 0; d < s->narrow->rank; d++)
+        if (!s->shared[d]) serial *= s->narrow->dims[d];
+    s->places = 1;
+    for (uint32_t d = s->wide->rank; d-- > 0;) {
+        const bool moves = moves_along(s, d);
+        if (moves && s->sizes[d] != 1) return false;
+        s->strides[d] = 0;
+        if (!moves && !hlo_ints_contain(s->batching, d)) continue;
+        s->strides[d] = s->places;
+        s->places *= s->wide->dims[d];
+    }
+    s->shift = bits_of(s->updates - 1);
+    const int bits = s->shift + bits_of(s->places);
+    s->key = bits <= 32 ? "uint" : "uint64";
+    return serial > FEW && bits <= 64;
+}
+
+/* Sets the index of an update's window. */
+static void enter_update(scattering *s, const char *update) {
+    uint32_t order[HLO_EVAL_MAX_RANK], count = 0;
+    for (uint32_t d = s->narrow->rank; d-- > 0;)
+        if (!hlo_ints_contain(s->window, d)) order[count++] = d;
+    emit_split(s->e, update, s->narrow->dims, order, count, s->at);
+}
+
+static void load_key(sorting *sort, const char *row, const char *at) {
+    scattering *s = sort->user;
+    (void)row;
+    const char *fits;
+    for (uint32_t d = 0; d < s->narrow->rank; d++) s->at[d] = "0";
+    enter_update(s, at);
+    const char *place = emit_dot(s->e, destination(s, &fits), s->strides);
+    emit_text(s->e, "return (%s ? (%s)%s : (%s)%lld) << %d | (%s)%s;", fits, s->key, place, s->key,
+              (long long)s->places, s->shift, s->key, at);
+}
+
+static const char *compare_keys(sorting *sort, const char *x, const char *y) {
+    return hlo_arena_format(sort->e->arena, "%s < %s", x, y);
+}
+
+/* Begins the code for each of a thread's elements. */
+static void begin_elements(scattering *s, emit_lines *inner, const char **outer, uint32_t count) {
+    emit *e = s->e;
+    e->linear = e->base = e->minor = NULL;
+    e->outer = outer;
+    e->outer_count = count;
+    for (uint32_t d = 0; d < s->narrow->rank; d++)
+        if (hlo_ints_contain(s->window, d)) s->at[d] = s->base[d];
+    emit_elements_begin(e, inner);
+    if (e->width == 1) return;
+    e->minor_base = s->base[s->minor];
+    s->at[s->minor] = e->minor = emit_offset(e, "%s + u", e->minor_base);
+}
+
+/* Applies one update to the thread's elements. */
+static void apply_one(scattering *s, const char *sorted, const char **outer, uint32_t count) {
+    emit *e = s->e;
+    emit_lines inner;
+    const char **in = hlo_arena_array(e->arena, 2 * s->arrays, sizeof *in);
+    const char **out = hlo_arena_array(e->arena, s->arrays, sizeof *out);
+    enter_update(s, emit_value(e, "i", e->offset, "(%s)(t0[%s] & %lluull)", e->offset, sorted,
+                               (1ull << s->shift) - 1));
+    for (uint32_t d = 0; d < s->narrow->rank; d++)
+        if (!hlo_ints_contain(s->window, d)) outer[count++] = s->at[d];
+    begin_elements(s, &inner, outer, count);
+    const emit_index *from = emit_index_new(e, s->narrow->rank, s->narrow->dims, s->at, NULL, NULL);
+    for (uint32_t a = 0; a < s->arrays; a++) {
+        const hlo_type type = e->job->results[a].type;
+        in[a] = emit_value(e, "v", cuda_types[type].compute, "%s", s->sum[a]);
+        in[s->arrays + a] =
+            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, false);
+    }
+    emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, out);
+    for (uint32_t a = 0; a < s->arrays; a++) emit_text(e, "%s = %s;", s->sum[a], out[a]);
+    emit_elements_end(e);
+}
+
+/* Loads the results' elements, or stores them. */
+static void move_results(scattering *s, const char **outer, uint32_t count, bool store) {
+    emit *e = s->e;
+    emit_lines inner;
+    const char *fits;
+    begin_elements(s, &inner, outer, count);
+    const emit_index *to = destination(s, &fits);
+    for (uint32_t a = 0; a < s->arrays; a++) {
+        if (store)
+            emit_store(e, a, to, emit_cell(e, e->job->results[a].type, s->sum[a]));
+        else
+            emit_text(e, "%s = %s;", s->sum[a], emit_load_result(e, a, to, false));
+    }
+    emit_elements_end(e);
+}
+
+static void declare_sums(scattering *s) {
+    emit *e = s->e;
+    s->sum = hlo_arena_array(e->arena, s->arrays, sizeof *s->sum);
+    for (uint32_t a = 0; a < s->arrays; a++) {
+        const char *name = emit_name(e, "a"), *type = cuda_types[e->job->results[a].type].compute;
+        s->sum[a] = e->width > 1 ? hlo_arena_format(e->arena, "%s[u]", name) : name;
+        if (e->width > 1)
+            emit_text(e, "%s %s[%d];", type, name, e->width);
+        else
+            emit_text(e, "%s %s;", type, name);
+    }
+}
+
+/* Writes the loops over a window's updates, which are sorted from `first` on: several at a time,
+ * and the rest. */
+static void apply_segment(scattering *s, const char *first, const char **outer, uint32_t count) {
+    emit *e = s->e;
+    const int together = e->width > 2 ? TOGETHER : 2 * TOGETHER;
+    const char *update = emit_name(e, "i");
+    emit_text(e, "%s %s = %s;", e->offset, update, first);
+    emit_open(e, "for (; %s + %d < %lld && t0[%s + %d] >> %d == place; %s += %d) {", update,
+              together - 1, (long long)s->updates, update, together - 1, s->shift, update,
+              together);
+    emit_open_repeat(e, "j", together);
+    apply_one(s, hlo_arena_format(e->arena, "%s + j", update), outer, count);
+    emit_close(e);
+    emit_close(e);
+    emit_open(e, "for (; %s < %lld && t0[%s] >> %d == place; %s++) {", update,
+              (long long)s->updates, update, s->shift, update);
+    apply_one(s, update, outer, count);
+    emit_close(e);
+}
+
+/* Adds the launch of a kernel with a thread for a few elements of each update. The threads of a
+ * window's first update apply them all, the others nothing. */
+static void scatter_sorted(scattering *s, cuda_code *code, size_t keys) {
+    emit *e = s->e;
+    emit_lines lines = {0};
+    emit_restart(e, &lines);
+    /* Windows one behind the other, each as in memory. */
+    hlo_view view = hlo_view_in_layout(e->arena, s->narrow);
+    emit_space space = emit_space_of(&view);
+    uint32_t order[HLO_EVAL_MAX_RANK], rank = 0;
+    for (uint32_t i = 0; i < space.rank; i++)
+        if (hlo_ints_contain(s->window, space.order[i])) order[rank++] = space.order[i];
+    for (uint32_t i = rank; i-- > 0;)
+        if (s->narrow->dims[order[i]] > 1) s->minor = order[i];
+    e->width = rank ? emit_width(e, &space, s->narrow->dims[s->minor]) : 1;
+    int64_t window = space.count / s->updates;
+    const char *element = emit_name(e, "i"), *fits, *outer[4 * HLO_EVAL_MAX_RANK];
+    emit_text(e, "const %s %s = ((%s)blockIdx.x * %d + (%s)threadIdx.x) * %d;", e->offset, element,
+              e->offset, CUDA_BLOCK, e->offset, e->width);
+    emit_text(e, "if (%s >= %lld) return;", element, (long long)space.count);
+    const char *first = emit_offset(e, "%s / %lld", element, (long long)window);
+    const char *inside = emit_offset(e, "%s %% %lld", element, (long long)window);
+    emit_text(e, "const %s place = t0[%s] >> %d;", s->key, first, s->shift);
+    emit_text(e, "if (place >= %lldull || (%s > 0 && t0[%s - 1] >> %d == place)) return;",
+              (long long)s->places, first, first, s->shift);
+    emit_split(e, inside, s->narrow->dims, order, rank, s->base);
+    memcpy(s->at, s->base, s->narrow->rank * sizeof *s->at);
+    enter_update(s, emit_value(e, "i", e->offset, "(%s)(t0[%s] & %lluull)", e->offset, first,
+                               (1ull << s->shift) - 1));
+    const emit_index *to = destination(s, &fits);
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < rank; d++) outer[count++] = s->base[order[d]];
+    for (uint32_t d = 0; d < to->rank; d++) outer[count++] = to->at[d];
+    declare_sums(s);
+    const char *const *at = hlo_arena_copy(e->arena, s->at, sizeof s->at);
+    move_results(s, outer, count, false);
+    apply_segment(s, first, outer, count);
+    memcpy(s->at, at, sizeof s->at);
+    move_results(s, outer, count, true);
+    const int64_t each = (int64_t)CUDA_BLOCK * e->width;
+    const emit_scratch scratch = {hlo_arena_format(e->arena, "const %s", s->key), keys, false};
+    emit_add_launch(
+        e, code, emit_launch(e, "scatter", &lines, (space.count + each - 1) / each, 1, &scratch));
+}
+
+static size_t sort_updates(scattering *s, cuda_code *code) {
+    sorting sort = {.e = s->e,
+                    .code = code,
+                    .rows = 1,
+                    .count = s->updates,
+                    .record = s->key,
+                    .bytes = strcmp(s->key, "uint") == 0 ? 4 : 8,
+                    .user = s,
+                    .load = load_key,
+                    .less = compare_keys};
+    return emit_sorting(&sort);
+}
+
+/* -------------------------------------------------------------------------------------- kernels */
+
+void emit_scatter(emit *e, cuda_code *code) {
+    scattering s = {.e = e, .instr = e->job->group.results[0]};
+    const char *why = cuda_applied_refusal(s.instr);
+    if (why) {
+        emit_refuse(e, "%s", why);
+        return;
+    }
+    find_dimensions(&s);
+    for (uint32_t a = 0; a < s.arrays; a++) {
+        const hlo_instr *operand = hlo_instr_operand(s.instr, a);
+        if (emit_is_member(e, operand) || !emit_copy(e, code, emit_leaf(e, operand), a)) {
+            emit_refuse(e, "has no kernel for operands of another layout than its results");
+            return;
+        }
+    }
+    /* The result takes the operand's memory unless that is read as something else. */
+    bool apart = s.arrays == 1;
+    for (uint32_t o = 1; o < s.instr->operand_count; o++)
+        apart &= hlo_instr_operand(s.instr, o) != hlo_instr_operand(s.instr, 0);
+    if (apart) code->overwrites = (int)emit_leaf(e, hlo_instr_operand(s.instr, 0));
+    if (hlo_shape_count(s.narrow) == 0) return;
+    e->offset = emit_offset_type(e, hlo_shape_count(s.narrow));
+    if (find_places(&s))
+        scatter_sorted(&s, code, sort_updates(&s, code));
+    else
+        scatter_all(&s, code);
+}
