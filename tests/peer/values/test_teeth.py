@@ -3,8 +3,9 @@
 
 - Every model with all its outputs 5% too large: each float output is refused, but those that are 0 and
   those whose noise, as it is measured, is too large for it, which are listed here.
-- Deep models with one thing wrong inside, in each dot in turn: a dequantising scale dropped, doubled or
-  taken from the other operand, a square operand transposed, the bias or the relu behind it missing.
+- Deep models with one thing wrong inside, in each dot in turn, on inputs as of a model in use: a dequantising
+  scale dropped, doubled or taken from the other operand, a square operand transposed, the bias or the relu behind it
+  missing.
 - A training step with each dequantising scale dropped in turn, in the comparison of modules, which may leave roundings out: on inputs as of
   a model in use all of them are told; on normal numbers half of them are within the noise.
 """
@@ -254,9 +255,9 @@ class Runner:
             first, second = (right, path) if turned else (path, right)
             result = self.run(first, f'--compare={second}', '--all-outputs', f'--draw={draw}')
         else:
-            result = self.run(path, f'--outputs={outputs}')
+            result = self.run(path, f'--outputs={outputs}', f'--draw={draw}')
             if result[0] == 0:
-                result = self.run(right, f'--compare={outputs}', '--all-outputs')
+                result = self.run(right, f'--compare={outputs}', '--all-outputs', f'--draw={draw}')
         for used in (path, outputs):
             if os.path.exists(used):
                 os.remove(used)
@@ -315,7 +316,7 @@ def main():
                 failures.append(f'{name}: not refused {noises}, known are {known} (outputs, %)')
         jobs = [(model, what, text) for model in DEEP + (LARGE_DEEP if options.long else ())
                 for what, text in chosen(Text(f'{options.models}/{model}.hlo'), options.long)]
-        results = pool.map(lambda j: runner.compare(f'mutant{j[0]}', j[1][0], j[1][2], False),
+        results = pool.map(lambda j: runner.compare(f'mutant{j[0]}', j[1][0], j[1][2], False, draw='realistic'),
                            enumerate(jobs))
         for (model, what, _), (status, said) in zip(jobs, results):
             checked += 1
