@@ -85,7 +85,7 @@ def questions(size=8192):
             for scales in (True, False) for precision in ("default", "highest")]
 
 
-# Groups of rows, each with a matrix of its own; and scales per block of 32, which tensor cores have from sm_100 on.
+# Groups of rows, each with a matrix of its own.
 RAGGED = """HloModule ragged
 
 ENTRY %main (x: f8e4m3fn[64,32], w: f8e4m3fn[4,32,48], g: s32[4], sx: f32[], sw: f32[]) -> f32[64,48] {
@@ -103,27 +103,25 @@ ENTRY %main (x: f8e4m3fn[64,32], w: f8e4m3fn[4,32,48], g: s32[4], sx: f32[], sw:
   ROOT %d = f32[64,48]{1,0} ragged-dot(%xd, %wd, %g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}
 }
 """
-BLOCKS = """HloModule mx
+# Elements, scales, and the elements that share one.
+BLOCKS = {"mxfp8": ("f8e4m3fn", "f8e8m0fnu", 32), "nvfp4": ("f4e2m1fn", "f8e4m3fn", 16)}
 
-ENTRY %main (a: f8e4m3fn[256,256], b: f8e4m3fn[128,256], s: f8e8m0fnu[256,8], t: f8e8m0fnu[128,8]) -> bf16[256,128] {
-  %a = f8e4m3fn[256,256]{1,0} parameter(0)
-  %b = f8e4m3fn[128,256]{1,0} parameter(1)
-  %s = f8e8m0fnu[256,8]{1,0} parameter(2)
-  %t = f8e8m0fnu[128,8]{1,0} parameter(3)
-  %aw = f32[256,256]{1,0} convert(%a)
-  %sw = f32[256,8]{1,0} convert(%s)
-  %sb = f32[256,8,32]{2,1,0} broadcast(%sw), dimensions={0,1}
-  %sr = f32[256,256]{1,0} reshape(%sb)
-  %ad = f32[256,256]{1,0} multiply(%aw, %sr)
-  %bw = f32[128,256]{1,0} convert(%b)
-  %tw = f32[128,8]{1,0} convert(%t)
-  %tb = f32[128,8,32]{2,1,0} broadcast(%tw), dimensions={0,1}
-  %tr = f32[128,256]{1,0} reshape(%tb)
-  %bd = f32[128,256]{1,0} multiply(%bw, %tr)
-  %f = f32[256,128]{1,0} dot(%ad, %bd), lhs_contracting_dims={1}, rhs_contracting_dims={1}
-  ROOT %d = bf16[256,128]{1,0} convert(%f)
-}
-"""
+
+def block_scaled(kind, m, n, k):
+    """D[m,n] = A[m,k] B[n,k]^T to bf16, with scales per block along k, which are not negative."""
+    element, scale, block = BLOCKS[kind]
+    given = {"a": f"{element}[{m},{k}]", "b": f"{element}[{n},{k}]", "s": f"{scale}[{m},{k // block}]",
+             "t": f"{scale}[{n},{k // block}]"}
+    lines = [f"  %{name} = {shape}{{1,0}} parameter({i})" for i, (name, shape) in enumerate(given.items())]
+    scales = ["%s", "%t"]
+    if kind == "nvfp4":
+        lines += [f"  %{name}a = {given[name]}{{1,0}} abs(%{name})" for name in "st"]
+        scales = ["%sa", "%ta"]
+    lines.append(f"  ROOT %d = bf16[{m},{n}]{{1,0}} scaled-dot(%a, %b, {', '.join(scales)}), lhs_contracting_dims={{1}}, "
+                 "rhs_contracting_dims={1}")
+    header = ", ".join(f"{name}: {shape}" for name, shape in given.items())
+    text = f"HloModule {kind}\n\nENTRY %main ({header}) -> bf16[{m},{n}] {{\n" + "\n".join(lines) + "\n}\n"
+    return Case(f"block-scaled {kind} {m}x{n}x{k}", text, 2 * m * n * k)
 
 
 # A corpus module's sizes, by value, and what they become. Its other sizes are histories and ones.

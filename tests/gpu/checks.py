@@ -35,20 +35,19 @@ def row_of(status, said, errors, **more):
     return {**row, "error": f"status {status}: {(errors or said)[-300:]}"} if status else row
 
 
-def compared(here, name, *options):
-    return row_of(*here.ours("--optimize", "--compare=before", *options, here.models / f"{name}.hlo"))
+def compared(here, path, *options):
+    return row_of(*here.ours("--optimize", "--compare=before", *options, path))
 
 
-def executed(here, name):
-    """Plans the model, which asks cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept. One that fails is run
+def executed(here, path, *options):
+    """Plans the module, which asks cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept. One that fails is run
     again without graphs, each launch behind the one before."""
-    path = here.models / f"{name}.hlo"
-    status, said, errors = here.ours("--optimize", "--time=3", path,
+    status, said, errors = here.ours("--optimize", "--time=3", *options, path,
                                      environment={"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": "/dev/stderr"})
     seconds = re.search(r"median ([0-9.]+) s", said)
     row = row_of(status, said, errors, seconds=float(seconds[1]) if seconds else None)
     if status and here.left() > 10:
-        status, said, errors = here.ours("--optimize", "--graph=0", path, environment={"CUDA_LAUNCH_BLOCKING": "1"})
+        status, said, errors = here.ours("--optimize", "--graph=0", *options, path, environment={"CUDA_LAUNCH_BLOCKING": "1"})
         row["without_graphs"] = f"status {status}: {(errors or said)[-300:]}" if status else "runs"
     return row
 
@@ -71,13 +70,31 @@ def sanitized(here, tool, name):
     return row_of(*here.run(command, None, 120))
 
 
+def blocks(here, function):
+    """Matmuls with scales per block, which become calls, where the device has these."""
+    options, why = here.blocks()
+
+    def check(path):
+        if why:
+            return {"left_out": why}
+        _, said, errors = here.ours("--optimize", "--plan", *options, path)
+        return function(here, path, *options) if "A_SCALE_MODE VEC" in said else {"error": f"no call: {(errors or said)[-300:]}"}
+    found = []
+    for kind in programs.BLOCKS:
+        case = programs.block_scaled(kind, 256, 128, 256)
+        path = here.a.work / f"{kind}.hlo"
+        path.write_text(case.text)
+        found.append((case.name, lambda path=path: check(path)))
+    return found
+
+
 def smoke(here, a):
     def case(name, function, *arguments):
         return name, lambda: function(here, *arguments)
-    names = names_of(here)
-    return [case(f"{FIRST} without graphs", compared, FIRST, "--graph=0"), case(FIRST, compared, FIRST),
+    names, first = names_of(here), here.models / f"{FIRST}.hlo"
+    return [case(f"{FIRST} without graphs", compared, first, "--graph=0"), case(FIRST, compared, first),
             case("resident plans", resident),
-            *(case(f"run {name}", executed, name) for name in names),
+            *(case(f"run {name}", executed, here.models / f"{name}.hlo") for name in names), *blocks(here, executed),
             *(case(f"{tool} {name}", sanitized, tool, name) for tool in ("memcheck", "racecheck")
               for name in SANITIZED if name in names)]
 
@@ -99,15 +116,11 @@ def random_agrees(cases, seed):
 
 
 def low_precision(here):
-    """Ragged dots, as one kernel and as dense calls; where the device has scales per block, a call with them."""
-    ragged, blocks = here.a.work / "ragged.hlo", here.a.work / "blocks.hlo"
+    """Ragged dots, as one kernel and as dense calls; calls with scales per block."""
+    ragged = here.a.work / "ragged.hlo"
     ragged.write_text(programs.RAGGED)
-    blocks.write_text(programs.BLOCKS)
-    found = [(f"ragged {form}", lambda form=form: row_of(*here.ours("--optimize", f"--ragged={form}", "--compare=before", ragged)))
-             for form in ("keep", "dense")]
-    if float(here.facts["compute_cap"]) >= 10:
-        found.append(("blocks", lambda: row_of(*here.ours("--optimize", "--target=sm_100", "--cuda=12.9", "--compare=before", blocks))))
-    return found
+    return [(f"ragged {form}", lambda form=form: compared(here, ragged, f"--ragged={form}"))
+            for form in ("keep", "dense")] + blocks(here, compared)
 
 
 def correct(here, a):

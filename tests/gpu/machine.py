@@ -61,13 +61,18 @@ def read_versions(said):
     return {**found, **rows}
 
 
-def peak_of(compute_cap):
-    """(whose, dense FP8 TFLOP/s) of matmul/table/target.def's row for the architecture, or the nearest below."""
+def rows_below(compute_cap):
+    """(sm, has scales per block, whose, dense FP8 TFLOP/s) of each row of matmul/table/target.def up to the architecture."""
     sm = int(compute_cap.replace(".", ""))
     table = (ROOT / "matmul/table/target.def").read_text()
-    rows = re.findall(r'^HLO_TARGET\((\d+),.*"([^"]+)", (\d+)', table, re.M)
-    below = [(int(row), gpu, int(peak)) for row, gpu, peak in rows if int(row) <= sm and int(peak)]
-    return max(below)[1:] if below else (None, None)
+    rows = re.findall(r'^HLO_TARGET\((\d+), \d, \d, \d, (\d),.*"([^"]+)", (\d+)', table, re.M)
+    return sorted((int(row), blocks == "1", gpu, int(peak)) for row, blocks, gpu, peak in rows if int(row) <= sm)
+
+
+def peak_of(compute_cap):
+    """(whose, dense FP8 TFLOP/s) of the row for the architecture, or the nearest below that has a peak."""
+    known = [row[2:] for row in rows_below(compute_cap) if row[3]]
+    return known[-1] if known else (None, None)
 
 
 def versions():
@@ -100,6 +105,11 @@ class Machine:
         gpu, peak = peak_of(device["compute_cap"])
         self.facts = {**device, "peak": peak, "peak_of": gpu, **versions()}
         self.peak = peak
+
+    def blocks(self):
+        """(options for matmuls with scales per block, None), or (None, why they are left out)."""
+        sm, has = rows_below(self.facts["compute_cap"])[-1][:2]
+        return ((f"--target=sm_{sm}", "--cuda=12.9"), None) if has else (None, f"sm_{sm} has no scales per block")
 
     def left(self):
         return self.stop - time.monotonic()

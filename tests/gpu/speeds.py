@@ -26,12 +26,12 @@ def seconds_of(here, path, *options):
     return float(found[1])
 
 
-def measure(here, case, fast=True):
+def measure(here, case, fast=True, options=()):
     """The row of a case: seconds of each, and TFLOP/s."""
     path = write(here, case)
-    row = {"flops": case.flops, "ours": seconds_of(here, path)}
+    row = {"flops": case.flops, "ours": seconds_of(here, path, *options)}
     if here.a.autotune:
-        tuned = (f"--autotune={here.a.autotune}", f"--autotune-cache={here.a.out / 'autotune.json'}")
+        tuned = (*options, f"--autotune={here.a.autotune}", f"--autotune-cache={here.a.out / 'autotune.json'}")
         row["tuned"] = seconds_of(here, path, *tuned)
     if not here.a.no_peers:
         peers = {"xla": ("xla", path, "--platform=" + ("cpu" if here.a.standin else "gpu"))}
@@ -48,13 +48,20 @@ def measure(here, case, fast=True):
     return row
 
 
+def block_scaled(here, sizes):
+    options, why = here.blocks()
+    found = [cases.block_scaled(kind, size, size, size) for kind in cases.BLOCKS for size in sizes]
+    return [(case.name, lambda case=case: {"left_out": why} if why else measure(here, case, options=options))
+            for case in found]
+
+
 def matmuls(here, a):
     small = bool(a.standin)
     plain = [*cases.squares((64, 128) if small else cases.SQUARES), *cases.fused(64 if small else 8192),
              cases.matmul_case("regression", 260, 520, 3)]
     return [(case.name, lambda case=case: measure(here, case)) for case in plain] + \
            [(case.name, lambda case=case: measure(here, case, "fast" in case.name))
-            for case in cases.questions(64 if small else 8192)]
+            for case in cases.questions(64 if small else 8192)] + block_scaled(here, (64,) if small else (8192, 16384))
 
 
 def flops_of(here, text):

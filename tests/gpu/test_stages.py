@@ -5,7 +5,8 @@ usage: test_stages.py --bin DIR --work DIR --standin FILE
 
 Each stage does all its cases; called again it does none again, and those alone that failed; one without time left
 begins none; one that was broken off goes on, with what hung last; a program that hangs is ended with what it started;
-OUT has few files; the page has a row for each measured case; without a device, or a folder to write to, a stage says so.
+OUT has few files; the page has a row for each measured case; without a device, or a folder to write to, a stage says so;
+cases that a device has no means for are left out, with the reason, and done on one that has.
 """
 import argparse
 import json
@@ -34,17 +35,18 @@ class Test:
         if not good:
             self.faults.append(text)
 
-    def stage(self, stage, *options, standin=True):
-        command = [LEASE, stage, "--bin", self.a.bin, "--out", self.out, "--work", self.a.work / "kept", "--repeat=2",
+    def stage(self, stage, *options, standin=True, out=None, sm=90):
+        command = [LEASE, stage, "--bin", self.a.bin, "--out", out or self.out, "--work", self.a.work / "kept", "--repeat=2",
                    "--autotune=2", "--no-peers", *(("--standin", self.a.standin) if standin else ()), *options]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HLO_CUDA")}
+        environment["HLO_STANDIN_SM"] = str(sm)
         if not standin:
             environment["HLO_CUDA_DRIVER"] = "/nowhere/libcuda.so.1"
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
         return done.returncode, done.stdout, done.stderr
 
-    def rows(self, stage):
-        rows = [json.loads(line) for line in (self.out / f"{stage}.jsonl").read_text().splitlines()]
+    def rows(self, stage, out=None):
+        rows = [json.loads(line) for line in ((out or self.out) / f"{stage}.jsonl").read_text().splitlines()]
         return rows[:1] + [row for row in rows if "case" in row]
 
     def runs(self, stage):
@@ -110,11 +112,20 @@ class Test:
         self.check(found == 0 and "old" not in text and text.startswith("before") and text.endswith("after\n"), text)
         for stage in ("matmul", "models"):
             for row in self.rows(stage)[1:]:
-                self.check(f"| {row['case']} | " in text, f"{row['case']} is not in the page")
+                self.check((f"| {row['case']} | " in text) != ("left_out" in row), f"{row['case']} is not in the page, or left out")
         report.fill(self.a.work / "nothing", page)
         self.check(report.NOTHING in page.read_text(), "without results the page does not say so")
         page.write_text("no marks\n")
         self.check(report.fill(self.a.work, page) == 1, "a page without marks is taken")
+
+    def scales_blocks(self):
+        out = self.a.work / "sm_100"
+        for stage in ("smoke", "correct", "matmul"):
+            kept = [row for row in self.rows(stage) if row.get("case", "").startswith("block-scaled")]
+            self.check(len(kept) == 2 and all(row["left_out"] == "sm_90 has no scales per block" for row in kept), f"{stage}: {kept}")
+            status, said, errors = self.stage(stage, "--only=block-scaled", out=out, sm=100)
+            self.check(status == 0 and "2 of 2 cases are done, 0 failed" in said, f"{stage}: status {status}: {said}{errors}")
+            self.check(not any("left_out" in row for row in self.rows(stage, out)), f"{stage}: {self.rows(stage, out)}")
 
     def misses_the_device(self):
         status, _, errors = self.stage("smoke", standin=False)
@@ -130,6 +141,7 @@ def main():
     for stage in STAGES:
         test.runs(stage)
     test.writes_few_files()
+    test.scales_blocks()
     test.goes_on()
     test.comes_last()
     test.ends_what_hangs()
