@@ -62,40 +62,23 @@ static const char *load_run(ragging *g, const ragged_side *s, int run) {
                             emit_operand(e, leaf), at);
 }
 
-/* Brings TERMS terms of an operand to shared memory: rows in [first, last), and terms from `step`
- * up to `end`; 0 elsewhere. */
-static void load_tile(ragging *g, unsigned number, const char *first, const char *last,
-                      const char *step, const char *end) {
+/* Brings TERMS terms of an operand to shared memory. */
+static void load_tile(ragging *g, unsigned number, const ragged_part *part) {
     emit *e = g->e;
-    ragged_side *s = &g->side[number];
-    const int64_t fast = run_dim(g, number);
-    const int run = fast >= 0 ? RUN : 1;
-    int64_t strides[HLO_EVAL_MAX_RANK];
-    hlo_shape_strides(s->operand->shape, strides);
-    const bool by_terms = !s->open.count || strides[s->open.order[0]] != 1;
-    const char *t = emit_name(e, "i"), *value = emit_name(e, "w");
-    emit_text(e, "#pragma unroll");
-    emit_open(e, "for (int %s = threadIdx.x; %s < %d; %s += %d) {", t, t,
-              RAGGED_MMA_SIDE * TERMS / run, t, CUDA_BLOCK);
-    const int runs = (by_terms ? TERMS : RAGGED_MMA_SIDE) / run;
-    const char *low = emit_offset(e, "%s %% %d * %d", t, runs, run),
-               *high = emit_offset(e, "%s / %d", t, runs);
-    const char *term = by_terms ? low : high, *row = by_terms ? high : low;
-    const char *k = emit_offset(e, "%s + %s", step, term);
-    const char *at = emit_offset(e, "%s + %s", s->base, row);
+    const ragged_side *s = &g->side[number];
+    const int run = run_dim(g, number) >= 0 ? RUN : 1;
+    const ragged_place p = ragged_open_tile(g, number, part, RAGGED_MMA_SIDE, TERMS, run);
+    const char *value = emit_name(e, "w");
     emit_text(e, "pack<uchar, %d> %s = {};", run, value);
-    emit_open(e, "if (%s < %s && %s >= %s && %s < %s) {", k, end, at, first, at, last);
-    ragged_split(g, at, s, &s->open, s->at);
-    ragged_split(g, k, &g->side[0], &g->summed, g->side[0].at);
-    ragged_pair_summed(g);
+    ragged_open_inside(g, number, &p);
     emit_text(e, "%s%s = %s;", value, run == 1 ? ".v[0]" : "", load_run(g, s, run));
     emit_close(e);
-    if (by_terms && run == RUN)
-        emit_text(e, "%s[%s][%s / %d] = %s;", s->shared, row, term, RUN, value);
+    if (p.by_terms && run == RUN)
+        emit_text(e, "%s[%s][%s / %d] = %s;", s->shared, p.row, p.term, RUN, value);
     else
         emit_text(e,
                   "for (int u = 0; u < %d; u++) ((uchar *)%s[%s + u * %d])[%s + u * %d] = %s.v[u];",
-                  run, s->shared, row, !by_terms, term, by_terms, value);
+                  run, s->shared, p.row, !p.by_terms, p.term, p.by_terms, value);
     emit_close(e);
 }
 
@@ -112,13 +95,12 @@ static const char *registers(ragging *g, unsigned number, const char *row) {
 void ragged_mma_terms(ragging *g, const char *start, const char *end, const char *first,
                       const char *last) {
     emit *e = g->e;
-    const char *step = emit_name(e, "i"), *sums = emit_name(e, "a"),
-               *most = hlo_arena_format(e->arena, "%lld", (long long)g->side[1].open.size);
+    const char *step = emit_name(e, "i"), *sums = emit_name(e, "a");
+    const ragged_part part = {step, end, first, last};
     emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, start, step, end, step,
               TERMS);
     emit_text(e, "__syncthreads();");
-    load_tile(g, 0, first, last, step, end);
-    load_tile(g, 1, "0", most, step, end);
+    for (unsigned i = 0; i < 2; i++) load_tile(g, i, &part);
     emit_text(e, "__syncthreads();");
     emit_text(e, "const int lane = threadIdx.x %% 32;");
     emit_text(e, "float %s[%d][%d] = {};", sums, RAGGED_MMA_ROWS, RAGGED_MMA_COLUMNS);

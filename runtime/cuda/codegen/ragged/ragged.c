@@ -146,35 +146,17 @@ static const char *element(ragging *g, const ragged_side *s) {
     return holds ? value : emit_cast(e, shape->type, g->type, false, value, false);
 }
 
-/* Brings DEPTH terms of an operand to shared memory: rows in [first, last), and terms from `step`
- * up to `end`; 0 elsewhere. */
-static void load_tile(ragging *g, unsigned number, const char *first, const char *last,
-                      const char *step, const char *end) {
+/* Brings DEPTH terms of an operand to shared memory. */
+static void load_tile(ragging *g, unsigned number, const ragged_part *part) {
     emit *e = g->e;
-    ragged_side *s = &g->side[number];
-    const int width = s->each * SIDE;
-    int64_t strides[HLO_EVAL_MAX_RANK];
-    hlo_shape_strides(s->operand->shape, strides);
-    /* Threads of a warp read neighbours. */
-    const bool by_terms = !s->open.count || strides[s->open.order[0]] != 1;
-    const char *t = emit_name(e, "i");
-    emit_text(e, "#pragma unroll");
-    emit_open(e, "for (int %s = threadIdx.x; %s < %d; %s += %d) {", t, t, width * DEPTH, t,
-              CUDA_BLOCK);
-    const int fast = by_terms ? DEPTH : width;
-    const char *low = emit_offset(e, "%s %% %d", t, fast),
-               *high = emit_offset(e, "%s / %d", t, fast);
-    const char *term = by_terms ? low : high, *row = by_terms ? high : low;
-    const char *k = emit_offset(e, "%s + %s", step, term);
-    const char *at = emit_offset(e, "%s + %s", s->base, row), *value = emit_name(e, "v");
+    const ragged_side *s = &g->side[number];
+    const ragged_place p = ragged_open_tile(g, number, part, s->each * SIDE, DEPTH, 1);
+    const char *value = emit_name(e, "v");
     emit_text(e, "%s %s = 0;", g->sum_type, value);
-    emit_open(e, "if (%s < %s && %s >= %s && %s < %s) {", k, end, at, first, at, last);
-    ragged_split(g, at, s, &s->open, s->at);
-    ragged_split(g, k, &g->side[0], &g->summed, g->side[0].at);
-    ragged_pair_summed(g);
+    ragged_open_inside(g, number, &p);
     emit_text(e, "%s = (%s)%s;", value, g->sum_type, element(g, s));
     emit_close(e);
-    emit_text(e, "%s[%s][%s] = %s;", s->shared, term, row, value);
+    emit_text(e, "%s[%s][%s] = %s;", s->shared, p.term, p.row, value);
     emit_close(e);
 }
 
@@ -188,13 +170,12 @@ static void add_terms(ragging *g, const char *start, const char *end, const char
         return;
     }
     const int rows = g->side[0].each, columns = g->side[1].each;
-    const char *step = emit_name(e, "i"),
-               *most = hlo_arena_format(e->arena, "%lld", (long long)g->side[1].open.size);
+    const char *step = emit_name(e, "i");
+    const ragged_part part = {step, end, first, last};
     emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, start, step, end, step,
               DEPTH);
     emit_text(e, "__syncthreads();");
-    load_tile(g, 0, first, last, step, end);
-    load_tile(g, 1, "0", most, step, end);
+    for (unsigned i = 0; i < 2; i++) load_tile(g, i, &part);
     emit_text(e, "__syncthreads();");
     emit_text(e, "#pragma unroll");
     emit_open(e, "for (int k = 0; k < %d; k++) {", DEPTH);

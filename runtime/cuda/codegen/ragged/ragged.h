@@ -42,8 +42,26 @@ typedef struct ragging {
 /* Splits a number of the dimensions `d` of an operand over them. */
 void ragged_split(ragging *g, const char *linear, const ragged_side *s, const ragged_dims *d,
                   const char **at);
-/* Sets the right operand's indices of contracting dimensions to those of the left. */
-void ragged_pair_summed(ragging *g);
+/* Part of the operands that is in shared memory at once: terms from `step` up to `end`, rows in
+ * [first, last) of the left one; 0 elsewhere. */
+typedef struct ragged_part {
+    const char *step, *end, *first, *last;
+} ragged_part;
+
+/* Elements that a thread brings to shared memory. */
+typedef struct ragged_place {
+    const char *term, *row; /* of the first of them in the tile, */
+    const char *k, *at;     /* and in the operand */
+    const char *first, *last, *end;
+    bool by_terms; /* they are of one row; else of one term */
+} ragged_place;
+
+/* Opens the loop in which threads bring a tile of `terms` terms of `width` rows to shared memory,
+ * `run` elements at once: those of neighbours in a warp are neighbours in memory. */
+ragged_place ragged_open_tile(ragging *g, unsigned number, const ragged_part *part, int width,
+                              int terms, int run);
+/* Opens the condition that elements are in the part, and sets the operand's index to the first. */
+void ragged_open_inside(ragging *g, unsigned number, const ragged_place *place);
 
 /* On the tensor cores a block has a square of the result, and each of its warps 16 rows and 32
  * columns of that, a thread the sums [r][c] of these. */
