@@ -238,7 +238,8 @@ emit_space emit_space_of(const hlo_view *view);
 /* Returns the number of contiguous elements that one thread should have, for a space in which
  * `side` elements are contiguous in memory. */
 int emit_width(const emit *e, const emit_space *space, int64_t side);
-/* Returns "int" or "int64": the type that can number the elements of all leaves, and `count`. */
+/* Returns "int" or "int64": the type that can number the elements of all leaves and members, and
+ * `count`. */
 const char *emit_offset_type(const emit *e, int64_t count);
 
 /* Adds the launch of the kernel whose body is `lines`. Its scratch is t<i>, i below

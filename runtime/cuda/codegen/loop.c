@@ -44,6 +44,11 @@ int emit_width(const emit *e, const emit_space *space, int64_t side) {
 const char *emit_offset_type(const emit *e, int64_t count) {
     const hlo_job *job = e->job;
     int64_t most = count;
+    for (uint32_t i = 0; i < job->group.instr_count; i++) {
+        const hlo_shape *shape = job->group.instrs[i]->shape;
+        if (hlo_shape_is_array(shape) && hlo_shape_count(shape) > most)
+            most = hlo_shape_count(shape);
+    }
     for (uint32_t i = 0; i < job->operand_count; i++)
         if (hlo_view_count(&job->operands[i]) > most) most = hlo_view_count(&job->operands[i]);
     for (uint32_t i = 0; i < job->result_count; i++)

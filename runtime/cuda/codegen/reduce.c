@@ -12,13 +12,14 @@
 #include "runtime/cuda/codegen/reduce.h"
 
 enum {
-    LONG = 1 << 14,  /* elements of a row, up to which one block has all of it */
-    CHUNK = 1 << 12, /* the least elements of a chunk in a row, */
-    TALL = 64,       /* and in a column */
-    BLOCKS = 4,      /* blocks that fill a multiprocessor */
-    PAIRED = 2,      /* steps whose loads are begun together, */
-    MANY_PAIRS = 4,  /* and pairs of them, from which on blocks have whole ones */
-    ACROSS = 32,     /* threads along the columns of a block */
+    LONG = 1 << 14,        /* elements of a row, up to which one block has all of it */
+    CHUNK = 1 << 12,       /* the least elements of a chunk in a row, */
+    TALL = 64,             /* and in a column */
+    BLOCKS = 4,            /* blocks that fill a multiprocessor */
+    PAIRED = 2,            /* steps whose loads are begun together, */
+    MANY_PAIRS = 4,        /* and pairs of them, from which on blocks have whole ones */
+    ACROSS = 32,           /* threads along the columns of a block */
+    MOST_SHARED = 48 << 10 /* bytes of shared memory that a kernel has without asking for more */
 };
 
 /* -------------------------------------------------------------------------------------- results */
@@ -399,10 +400,13 @@ bool cuda_reduce_is_chunked(const hlo_instr *reduce) {
 }
 
 const char *cuda_reduce_refusal(const hlo_instr *instr) {
-    uint32_t arrays = instr->operand_count / 2;
-    for (uint32_t i = 0; i < arrays; i++)
-        if (!cuda_types[hlo_instr_operand(instr, i)->shape->type].cell)
-            return "has no kernel for its element type";
+    uint32_t arrays = instr->operand_count / 2, bytes = 0;
+    for (uint32_t i = 0; i < arrays; i++) {
+        const hlo_type type = hlo_instr_operand(instr, i)->shape->type;
+        if (!cuda_types[type].cell) return "has no kernel for its element type";
+        bytes += CUDA_BLOCK * (hlo_types[type].bits > 32 ? 8U : 4U);
+    }
+    if (bytes > MOST_SHARED) return "has no kernel for accumulators of so many arrays";
     const hlo_shape *result = instr->shape;
     for (uint32_t i = 0; i < arrays; i++) {
         hlo_type type = result->type == HLO_TYPE_TUPLE ? result->elements[i]->type : result->type;
