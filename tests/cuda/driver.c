@@ -170,6 +170,7 @@ int cuMemAlloc(cuda_address *memory, size_t size) {
 
 int cuMemFree(cuda_address memory) {
     void *freed = (void *)(uintptr_t)memory;
+    standin_finish_all();
     for (long i = 0; i < allocations; i++)
         if (allocated[i].memory == freed) {
             allocated[i] = allocated[--allocations];
@@ -187,9 +188,13 @@ typedef struct copying {
     unsigned char byte;
 } copying;
 
-static void run_copy(void *argument) {
+static void run_host_copy(void *argument) {
     const copying *c = argument;
     memmove(c->to, c->from, c->size);
+}
+
+static void run_copy(void *argument) {
+    run_host_copy(argument);
     standin_work(0.25);
 }
 
@@ -203,21 +208,20 @@ static void *host(cuda_address memory) {
     return (void *)(uintptr_t)memory;
 }
 
-/* Of the host's memory that is not page-locked: the driver allows neither in a capture. */
+/* Of the host's memory that is not page-locked: the driver allows neither in a capture. A device
+ * that reads such memory itself may do so when the stream has come that far. */
 int cuMemcpyHtoDAsync(cuda_address to, const void *from, size_t size, cuda_stream *stream) {
-    (void)stream;
     ENTER("cuMemcpyHtoDAsync %zu", size);
     if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
-    memcpy(host(to), from, size);
-    return 0;
+    const copying c = {host(to), from, size, 0};
+    return standin_later(stream, run_host_copy, &c, sizeof c);
 }
 
 int cuMemcpyDtoHAsync(void *to, cuda_address from, size_t size, cuda_stream *stream) {
-    (void)stream;
     ENTER("cuMemcpyDtoHAsync %zu", size);
     if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
-    memcpy(to, host(from), size);
-    return 0;
+    const copying c = {to, host(from), size, 0};
+    return standin_later(stream, run_host_copy, &c, sizeof c);
 }
 
 int cuMemcpyDtoDAsync(cuda_address to, cuda_address from, size_t size, cuda_stream *stream) {
@@ -238,7 +242,12 @@ struct cuda_event {
     double time;
     long order; /* of its last record; 0: it was not recorded */
     bool timed;
+    standin_place place;
 };
+
+standin_place standin_place_of(const cuda_event *event) {
+    return event->place;
+}
 
 void standin_pass(double milliseconds) {
     passed += milliseconds;
@@ -265,8 +274,8 @@ int cuEventCreate(cuda_event **event, unsigned flags) {
 }
 
 int cuEventRecord(cuda_event *event, cuda_stream *stream) {
-    (void)stream;
     ENTER("cuEventRecord");
+    event->place = standin_end_of(stream);
     struct timespec now = {0};
     if (!has_own_clock()) clock_gettime(CLOCK_MONOTONIC, &now);
     event->time = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6 + passed;
@@ -276,14 +285,17 @@ int cuEventRecord(cuda_event *event, cuda_stream *stream) {
 
 int cuEventSynchronize(cuda_event *event) {
     ENTER("cuEventSynchronize");
+    standin_finish(event->place);
     if (event->order > awaited) awaited = event->order;
     return standin_uncaptured();
 }
 
+/* Says once that the stream has not come that far. */
 int cuEventQuery(cuda_event *event) {
-    (void)event;
     ENTER("cuEventQuery");
-    return standin_uncaptured();
+    const bool done = standin_is_done(event->place);
+    standin_finish(event->place);
+    return done ? standin_uncaptured() : CUDA_NOT_READY;
 }
 
 int cuEventElapsedTime(float *milliseconds, cuda_event *start, cuda_event *end) {

@@ -12,6 +12,7 @@
  *   HLO_STANDIN_SM      compute capability * 10 of the device; 90 if unset
  *   HLO_STANDIN_ACCUMULATE  hopper: products of fp8 values are summed as tensor cores of Hopper do;
  *                       otherwise, as all others, in f64
+ *   HLO_STANDIN_LATE    if set, a stream does what is queued when something waits for it
  *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset
  *   HLO_STANDIN_CLOCK   if set, the device's clock stands still but for its work: 1 ms for a
  * kernel, 1/4 ms for a copy or fill, and a matmul as its algorithm takes; otherwise it is the
@@ -61,6 +62,24 @@ int standin_sm(void);
  * captured. `argument`, of `size` bytes, is copied. */
 int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void *argument,
                     size_t size);
+/* queue.c: queues run(argument) on a stream that is not captured. */
+int standin_later(const cuda_stream *stream, void (*run)(void *argument), const void *argument,
+                  size_t size);
+/* A place in what was queued on a stream; all zero: nothing was. */
+typedef struct standin_queue standin_queue;
+typedef struct standin_place {
+    standin_queue *queue;
+    long count;
+} standin_place;
+standin_place standin_end_of(const cuda_stream *stream);
+bool standin_is_done(standin_place place);
+/* Does what is queued before the place. */
+void standin_finish(standin_place place);
+void standin_finish_all(void);
+/* Makes the stream wait for the place. */
+int standin_wait_later(const cuda_stream *stream, standin_place place);
+/* driver.c: returns where the event was recorded last. */
+standin_place standin_place_of(const cuda_event *event);
 /* Waiting, allocating and asking are errors while a stream is captured: returns that error and
  * invalidates the capture, or 0 when nothing is captured. */
 int standin_uncaptured(void);

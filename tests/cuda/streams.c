@@ -56,9 +56,8 @@ int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void
         stream->captured->last = &n->next;
         return 0;
     }
-    run(n->argument);
     free(n);
-    return 0;
+    return standin_later(stream, run, argument, size);
 }
 
 int cuStreamCreate(cuda_stream **stream, unsigned flags) {
@@ -100,6 +99,7 @@ static void free_nodes(node *first) {
 int cuStreamDestroy(cuda_stream *stream) {
     ENTER("cuStreamDestroy");
     if (stream->captured) standin_note("destroyed while it captures");
+    standin_finish(standin_end_of(stream));
     if (stream->captured && !stream->to_graph) {
         free_nodes(stream->captured->first);
         free(stream->captured);
@@ -110,17 +110,16 @@ int cuStreamDestroy(cuda_stream *stream) {
 }
 
 int cuStreamSynchronize(cuda_stream *stream) {
-    (void)stream;
     ENTER("cuStreamSynchronize");
+    standin_finish(standin_end_of(stream));
     standin_await();
     return standin_uncaptured();
 }
 
 int cuStreamWaitEvent(cuda_stream *stream, cuda_event *event, unsigned flags) {
-    (void)stream;
-    (void)event;
     ENTER("cuStreamWaitEvent %u", flags);
-    return standin_uncaptured();
+    const int result = standin_uncaptured();
+    return result ? result : standin_wait_later(stream, standin_place_of(event));
 }
 
 int cuStreamBeginCapture(cuda_stream *stream, int mode) {
@@ -166,15 +165,19 @@ int cuGraphInstantiate(cuda_graph_exec **exec, cuda_graph *graph, unsigned long 
     return 0;
 }
 
+static void run_exec(void *argument) {
+    const cuda_graph_exec *exec = *(cuda_graph_exec **)argument;
+    for (node *n = exec->first; n; n = n->next) n->run(n->argument);
+}
+
 int cuGraphLaunch(cuda_graph_exec *exec, cuda_stream *stream) {
-    (void)stream;
     ENTER("cuGraphLaunch");
     if (capturing) return standin_uncaptured();
-    for (node *n = exec->first; n; n = n->next) n->run(n->argument);
-    return 0;
+    return standin_later(stream, run_exec, &exec, sizeof exec);
 }
 
 int cuGraphExecDestroy(cuda_graph_exec *exec) {
+    standin_finish_all();
     free_nodes(exec->first);
     free(exec);
     ENTER("cuGraphExecDestroy");

@@ -132,6 +132,7 @@ static int on_cuda(void **state) {
 static int set_up_all(void **state) {
     (void)state;
     if (getenv("HLO_TEST_DEVICE")) return 0;
+    setenv("HLO_STANDIN_LATE", "1", 1);
     setenv("HLO_CUDA_DRIVER", HLO_STANDIN, 1);
     setenv("HLO_CUDA_CUBLASLT", HLO_STANDIN, 1);
     setenv("HLO_CUDA_NVRTC", HLO_STANDIN, 1);
