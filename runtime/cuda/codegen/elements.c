@@ -99,6 +99,7 @@ static void load_early(emit *e, emit_lines *constants) {
         loads += first;
         emit_add(e, first ? &early : &rest, line->target, line->text);
     }
+    append(e, out, &e->across);
     append(e, out, &e->declared);
     if (loads) {
         append(e, out, &loop);
@@ -115,7 +116,7 @@ void emit_elements_begin(emit *e, emit_lines *inner) {
     e->inner = inner;
     e->around = e->out;
     e->out = inner;
-    e->before = e->after = e->declared = (emit_lines){0};
+    e->before = e->after = e->declared = e->across = (emit_lines){0};
     e->pack_count = 0;
     if (e->width > 1) emit_open(e, "for (int u = 0; u < %d; u++) {", e->width);
     e->pack_depth = e->open_count;

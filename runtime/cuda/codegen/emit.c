@@ -22,7 +22,12 @@ static const char *vformat(hlo_arena *arena, const char *format, va_list args) {
 }
 
 void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena *arena) {
-    *e = (emit){.device = device, .job = job, .arena = arena, .offset = "int", .width = 1};
+    *e = (emit){.device = device,
+                .job = job,
+                .arena = arena,
+                .offset = "int",
+                .width = 1,
+                .turned_dim = -1};
 }
 
 void emit_restart(emit *e, emit_lines *lines) {
@@ -284,111 +289,6 @@ const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
     return emit_index_new(e, rank, dims, at, dense ? from->linear : NULL, row_major);
 }
 
-/* --------------------------------------------------------------------------------------- leaves */
-
-const char *emit_operand(emit *e, uint32_t leaf) {
-    if (leaf >= sizeof e->uses[0]) return emit_refuse(e, "has too many operands for a kernel");
-    e->uses[0][leaf] = true;
-    return hlo_arena_format(e->arena, "p%u", leaf);
-}
-
-const char *emit_result(emit *e, uint32_t leaf) {
-    if (leaf >= sizeof e->uses[1]) return emit_refuse(e, "has too many results for a kernel");
-    e->uses[1][leaf] = true;
-    return hlo_arena_format(e->arena, "q%u", leaf);
-}
-
-bool emit_is_member(const emit *e, const hlo_instr *instr) {
-    const hlo_group *group = &e->job->group;
-    for (uint32_t i = 0; i < group->instr_count; i++)
-        if (group->instrs[i] == instr) return true;
-    return false;
-}
-
-uint32_t emit_leaf(const emit *e, const hlo_instr *instr) {
-    const hlo_group *group = &e->job->group;
-    uint32_t leaf = 0;
-    for (uint32_t i = 0; i < group->input_count && group->inputs[i] != instr; i++)
-        leaf += hlo_shape_leaf_count(group->inputs[i]->shape);
-    return leaf;
-}
-
-static bool is_outer(const emit *e, const char *name) {
-    if (isdigit((unsigned char)name[0])) return true;
-    for (uint32_t i = 0; i < e->outer_count; i++)
-        if (strcmp(e->outer[i], name) == 0) return true;
-    return false;
-}
-
-/* Returns the address of the thread's elements if they are contiguous from a multiple of the width
- * on; NULL: they are not. */
-static const char *pack_address(emit *e, const emit_index *index, const hlo_view *view,
-                                const char *address) {
-    if (e->width == 1 || e->open_count != e->pack_depth) return NULL;
-    if (e->linear && strcmp(address, e->linear) == 0) return e->base;
-    if (!e->minor) return NULL;
-    const char *sum = "0";
-    bool moves = false;
-    for (uint32_t d = 0; d < index->rank; d++) {
-        const char *at = index->at[d];
-        if (strcmp(at, "0") == 0 || view->strides[d] == 0) continue;
-        if (strcmp(at, e->minor) == 0) {
-            if (moves || view->strides[d] != 1) return NULL;
-            moves = true;
-            at = e->minor_base;
-        } else if (!is_outer(e, at) || view->strides[d] % e->width != 0) {
-            return NULL;
-        }
-        sum = hlo_arena_format(e->arena, "%s + %s * %lld", sum, at, (long long)view->strides[d]);
-    }
-    return moves ? sum : NULL;
-}
-
-static const char *pack_name(emit *e, const char *pointer, const char *cell, const char *address) {
-    const char *whole = hlo_arena_format(e->arena, "%s + (%s)", pointer, address);
-    for (uint32_t i = 0; i < e->pack_count; i++)
-        if (strcmp(e->packs[i].address, whole) == 0) return e->packs[i].name;
-    hlo_arena_grow(e->arena, &e->packs, e->pack_count, &e->pack_capacity, sizeof *e->packs);
-    const char *name = emit_name(e, "w"), *used = name;
-    const char *type = hlo_arena_format(e->arena, "pack<%s, %d>", cell, e->width), *line;
-    if (e->repeat) {
-        used = hlo_arena_format(e->arena, "%s[%s]", name, e->repeat);
-        emit_add(e, &e->declared, name,
-                 hlo_arena_format(e->arena, "%s %s[%d];", type, name, e->repeat_count));
-        line = hlo_arena_format(e->arena, "%s = *(const %s *)(%s);", used, type, whole);
-    } else {
-        line =
-            hlo_arena_format(e->arena, "const %s %s = *(const %s *)(%s);", type, name, type, whole);
-    }
-    emit_add(e, &e->before, name, line);
-    e->packs[e->pack_count].name = used;
-    e->packs[e->pack_count++].address = whole;
-    return used;
-}
-
-static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
-                             const emit_index *index, bool cell) {
-    const cuda_type *type = &cuda_types[view->type];
-    if (!type->cell)
-        return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[view->type].name);
-    const char *address = emit_dot(e, index, view->strides);
-    const char *packed = pack_address(e, index, view, address), *name;
-    if (packed)
-        name = emit_value(e, "c", type->cell, "%s.v[u]", pack_name(e, pointer, type->cell, packed));
-    else
-        name = emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
-    if (cell || emit_is_wide(view->type)) return name;
-    return emit_value(e, "v", type->compute, "from_%s(%s)", hlo_types[view->type].name, name);
-}
-
-const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell) {
-    return load_from(e, &e->job->operands[operand], emit_operand(e, operand), index, cell);
-}
-
-const char *emit_load_result(emit *e, uint32_t result, const emit_index *index, bool cell) {
-    return load_from(e, &e->job->results[result], emit_result(e, result), index, cell);
-}
-
 const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_index *index,
                             bool cell) {
     for (uint32_t i = e->memo_count; i-- > 0;) {
@@ -404,27 +304,6 @@ void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, boo
                    const char *name) {
     hlo_arena_grow(e->arena, &e->memos, e->memo_count, &e->memo_capacity, sizeof *e->memos);
     e->memos[e->memo_count++] = (emit_memo){instr, index, cell, name, e->scope};
-}
-
-void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell) {
-    const hlo_view *view = &e->job->results[result];
-    const char *pointer = emit_result(e, result), *type = cuda_types[view->type].cell;
-    if (e->turned && e->turned[result]) {
-        emit_text(e, "%s[u].v[r] = %s;", e->turned[result], cell);
-        return;
-    }
-    const char *address = emit_dot(e, index, view->strides);
-    const char *packed = pack_address(e, index, view, address);
-    if (!packed) {
-        emit_text(e, "%s[%s] = %s;", pointer, address, cell);
-        return;
-    }
-    const char *name = emit_name(e, "w");
-    type = hlo_arena_format(e->arena, "pack<%s, %d>", type, e->width);
-    emit_add(e, &e->before, NULL, hlo_arena_format(e->arena, "%s %s;", type, name));
-    emit_text(e, "%s.v[u] = %s;", name, cell);
-    emit_add(e, &e->after, NULL,
-             hlo_arena_format(e->arena, "*(%s *)(%s + (%s)) = %s;", type, pointer, packed, name));
 }
 
 bool emit_is_wide(hlo_type type) {

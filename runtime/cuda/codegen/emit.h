@@ -104,9 +104,18 @@ typedef struct emit {
     int repeat_count;
     uint32_t repeat_from;
 
-    /* In a tile (tile.c), by result leaf: the packs that collect its cells across the thread's
-     * rows; NULL, or an element NULL: none. */
+    /* In a tile (tile.c), which has `height` rows, from `row_base` on in the variable `row` (NULL:
+     * no tile). `turned`, by result leaf: the packs that collect its cells across the thread's
+     * rows; an element NULL: none. `across`: loads of packs across the rows, in front of the loop
+     * over them. */
+    const char *row, *row_base;
+    int height;
     const char **turned;
+    emit_lines across;
+    /* Outside of tiles: operands whose contiguous elements a thread's are not, but those of the
+     * dimension `turned_dim` of the space are (-1: none). */
+    int64_t turned_dim;
+    bool is_turned[256];
 
     bool uses[2][256]; /* operand and result leaves that occur in the text */
 } emit;
@@ -235,6 +244,10 @@ typedef struct emit_space {
     int64_t count;
 } emit_space;
 emit_space emit_space_of(const hlo_view *view);
+enum { EMIT_ACCESS = 16 }; /* bytes of a load or a store at most */
+/* Returns how many elements a pack should have where those of the arrays have these bytes: as many
+ * as one access takes of the narrowest, unless the widest would need more than two. */
+int emit_pack_width(int narrowest, int widest);
 /* Returns the number of contiguous elements that one thread should have, for a space in which
  * `side` elements are contiguous in memory. */
 int emit_width(const emit *e, const emit_space *space, int64_t side);
@@ -260,22 +273,23 @@ bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to);
  * the element at the transposed index; any other at the same row-major number. */
 const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result);
 
-/* A thread's elements as a square, so that results in the space's order and transposed results both
+/* A thread's elements as a rectangle, so that arrays in the space's order and transposed ones both
  * have contiguous elements. */
 typedef struct emit_tile {
-    uint32_t row, column; /* dimensions of the space: the fastest of the transposed results, and the
+    uint32_t row, column; /* dimensions of the space: the fastest of the transposed arrays, and the
                              space's own */
-    int width;            /* rows, and columns */
-    int64_t count;        /* squares in the space */
+    int width, height;    /* columns, and rows */
+    int64_t count;        /* tiles in the space */
     const char *row_base, *column_base;
     const char *at[HLO_EVAL_MAX_RANK];
     int64_t strides[HLO_EVAL_MAX_RANK];
 } emit_tile;
-/* Finds a tile; false: no result is transposed, or sizes do not allow it. */
+/* Finds a tile; false: no result is transposed, nor operands (`turned_dim`), or sizes do not allow
+ * it. */
 bool emit_find_tile(emit *e, const emit_space *space, emit_tile *out_tile);
-/* Begin and end the code for each element of square number `square`. */
+/* Begin and end the code for each element of tile number `number`. */
 const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *tile,
-                                  const char *square, emit_lines *inner);
+                                  const char *number, emit_lines *inner);
 void emit_tile_end(emit *e, const emit_space *space, const emit_tile *tile);
 
 /* Write the launches of the group into `code`; e->why: they cannot. */

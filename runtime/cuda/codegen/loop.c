@@ -22,24 +22,9 @@ emit_space emit_space_of(const hlo_view *view) {
 }
 
 enum {
-    FEW = 1 << 16, /* elements, up to which threads are scarcer than instructions */
     PARTS = 2,
     MANY = 1 << 12 /* blocks */
 };
-
-int emit_width(const emit *e, const emit_space *space, int64_t side) {
-    int widest = 1;
-    const hlo_job *job = e->job;
-    for (uint32_t i = 0; i < job->operand_count + job->result_count; i++) {
-        const hlo_view *view =
-            i < job->operand_count ? &job->operands[i] : &job->results[i - job->operand_count];
-        int bytes = hlo_types[view->type].bytes;
-        if (hlo_view_count(view) == space->count && bytes > widest) widest = bytes;
-    }
-    int width = widest < 16 ? 16 / widest : 1;
-    while (width > 1 && (side % width != 0 || space->count / width < FEW)) width /= 2;
-    return width;
-}
 
 const char *emit_offset_type(const emit *e, int64_t count) {
     const hlo_job *job = e->job;
@@ -192,18 +177,18 @@ static emit_space source_space(const emit *e) {
     return emit_space_of(&view);
 }
 
-/* Writes tiles; false: results have the order of their operands, or are small. */
-static bool emit_tiles(emit *e, cuda_code *code) {
-    emit_space space = source_space(e);
+/* Writes tiles; false: arrays have the space's order, or are small. */
+static bool emit_tiles(emit *e, cuda_code *code, emit_space space) {
     emit_lines lines = {0}, inner;
     emit_tile tile;
     if (!emit_find_tile(e, &space, &tile)) return false;
     emit_restart(e, &lines);
-    const char *square = emit_name(e, "i");
-    emit_text(e, "const %s %s = (%s)blockIdx.x * %d + (%s)threadIdx.x;", e->offset, square,
+    memset(e->uses, 0, sizeof e->uses);
+    const char *number = emit_name(e, "i");
+    emit_text(e, "const %s %s = (%s)blockIdx.x * %d + (%s)threadIdx.x;", e->offset, number,
               e->offset, CUDA_BLOCK, e->offset);
-    emit_text(e, "if (%s >= %lld) return;", square, (long long)tile.count);
-    store_results(e, emit_tile_begin(e, &space, &tile, square, &inner));
+    emit_text(e, "if (%s >= %lld) return;", number, (long long)tile.count);
+    store_results(e, emit_tile_begin(e, &space, &tile, number, &inner));
     emit_tile_end(e, &space, &tile);
     int64_t blocks = (tile.count + CUDA_BLOCK - 1) / CUDA_BLOCK;
     emit_add_launch(e, code, emit_launch(e, "tile", &lines, blocks, 0, NULL));
@@ -215,13 +200,15 @@ void emit_loop(emit *e, cuda_code *code) {
     emit_lines lines = {0}, inner;
     if (space.count == 0) return;
     e->offset = emit_offset_type(e, space.count);
-    if (emit_tiles(e, code)) return;
+    if (emit_tiles(e, code, source_space(e))) return;
     emit_restart(e, &lines);
     e->width = emit_width(e, &space, space.count);
     const emit_index *index = emit_loop_index(e, &space, &inner);
     store_results(e, index);
     emit_loop_end(e, &space);
-    emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
+    int64_t blocks = emit_blocks(e, space.count);
+    if (e->turned_dim >= 0 && emit_tiles(e, code, space)) return;
+    emit_add_launch(e, code, emit_launch(e, "loop", &lines, blocks, 0, NULL));
 }
 
 /* --------------------------------------------------------------------------------------- update */

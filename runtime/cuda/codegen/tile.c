@@ -1,17 +1,18 @@
-/* A thread's elements as a square: "tile". Rows are read and written in memory order, and
+/* A thread's elements as a rectangle: "tile". Rows are read and written in memory order, and
  * transposed values are collected until a column is complete. Eight threads along a row and four
  * along a column fill memory transactions in both orders, without shared memory. */
 #include <string.h>
 
+#include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
 enum {
     ACROSS = 8,
     DOWN = 4,
-    WIDE = 8,
-    NARROW = 4,     /* elements of a side, */
-    MANY = 1 << 13, /* and how many squares there must be */
-    ENOUGH = 1 << 12
+    HELD = 256,      /* bytes of an array in a thread's tile at most */
+    LEAST = 4,       /* elements of a side, */
+    MANY = 1 << 13,  /* and how many tiles there should be, */
+    ENOUGH = 1 << 12 /* and must be */
 };
 
 static bool same_dims(const emit_space *space, uint32_t rank, const int64_t *dims) {
@@ -35,9 +36,50 @@ static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) 
     return -1;
 }
 
+/* Finds the bytes of the narrowest and the widest element of arrays in the order of `row`, or else
+ * in the space's order. */
+static void find_bytes(const emit *e, const emit_space *space, uint32_t row, bool turned,
+                       int *out_narrowest, int *out_widest) {
+    const hlo_job *job = e->job;
+    *out_narrowest = EMIT_ACCESS;
+    *out_widest = 1;
+    for (uint32_t i = 0; i < job->operand_count + job->result_count; i++) {
+        const bool result = i >= job->operand_count;
+        const uint32_t leaf = result ? i - job->operand_count : i;
+        const hlo_view *view = result ? &job->results[leaf] : &job->operands[leaf];
+        const bool is_turned = result ? fastest(e, space, leaf) == row : e->is_turned[leaf];
+        const int bytes = hlo_types[view->type].bytes;
+        if (hlo_view_count(view) != space->count || is_turned != turned) continue;
+        if (bytes < *out_narrowest) *out_narrowest = bytes;
+        if (bytes > *out_widest) *out_widest = bytes;
+    }
+}
+
+static int side(int narrowest, int widest) {
+    const int elements = emit_pack_width(narrowest, widest);
+    return elements < LEAST ? LEAST : elements;
+}
+
+/* Sets the sides: as many elements as loads and stores take of the narrowest arrays in either
+ * order, but no more than registers hold of the widest. */
+static void find_sides(const emit *e, const emit_space *space, emit_tile *t) {
+    int narrowest, widest, other;
+    find_bytes(e, space, t->row, true, &narrowest, &other);
+    t->height = side(narrowest, other);
+    find_bytes(e, space, t->row, false, &narrowest, &widest);
+    t->width = side(narrowest, widest);
+    if (other > widest) widest = other;
+    while (t->width * t->height * widest > HELD)
+        *(t->width > t->height ? &t->width : &t->height) /= 2;
+    while (space->dims[t->column] % t->width != 0) t->width /= 2;
+    while (space->dims[t->row] % t->height != 0) t->height /= 2;
+    while (space->count / (t->width * t->height) < MANY && t->width * t->height > LEAST * LEAST)
+        *(t->width > t->height ? &t->width : &t->height) /= 2;
+}
+
 bool emit_find_tile(emit *e, const emit_space *space, emit_tile *tile) {
     uint32_t column = 0;
-    int64_t row = -1;
+    int64_t row = e->turned_dim;
     for (uint32_t i = space->rank; i-- > 0;)
         if (space->dims[space->order[i]] > 1) column = space->order[i];
     for (uint32_t i = 0; i < e->job->result_count; i++) {
@@ -47,22 +89,21 @@ bool emit_find_tile(emit *e, const emit_space *space, emit_tile *tile) {
         row = its;
     }
     if (row < 0) return false;
-    *tile = (emit_tile){.row = (uint32_t)row, .column = column};
-    for (int width = WIDE; width >= NARROW && !tile->width; width /= 2)
-        if (space->dims[row] % width == 0 && space->dims[column] % width == 0 &&
-            space->count / (width * width) >= (width == WIDE ? MANY : ENOUGH))
-            tile->width = width;
-    if (tile->width) tile->count = space->count / (tile->width * tile->width);
-    return tile->width != 0;
+    emit_tile t = {.row = (uint32_t)row, .column = column};
+    find_sides(e, space, &t);
+    t.count = space->count / (t.width * t.height);
+    if (t.width < LEAST || t.height < LEAST || t.count < ENOUGH) return false;
+    *tile = t;
+    return true;
 }
 
-/* Computes the position of the square: its number counts the threads of a warp first, then squares
+/* Computes the position of the tile: its number counts the threads of a warp first, then tiles
  * along the space. */
-static void split_square(emit *e, const emit_space *space, emit_tile *tile, const char *square) {
+static void split_number(emit *e, const emit_space *space, emit_tile *tile, const char *number) {
     int64_t dims[HLO_EVAL_MAX_RANK + 2];
     uint32_t order[HLO_EVAL_MAX_RANK + 2], count = 4;
     const char *at[HLO_EVAL_MAX_RANK + 2];
-    int64_t rows = space->dims[tile->row] / tile->width;
+    int64_t rows = space->dims[tile->row] / tile->height;
     int64_t columns = space->dims[tile->column] / tile->width;
     dims[0] = columns % ACROSS == 0 ? ACROSS : 1;
     dims[1] = rows % DOWN == 0 ? DOWN : 1;
@@ -72,11 +113,11 @@ static void split_square(emit *e, const emit_space *space, emit_tile *tile, cons
         if (space->order[i] != tile->row && space->order[i] != tile->column)
             dims[count++] = space->dims[space->order[i]];
     for (uint32_t i = 0; i < count; i++) order[i] = i;
-    emit_split(e, square, dims, order, count, at);
+    emit_split(e, number, dims, order, count, at);
     tile->column_base =
         emit_offset(e, "(%s * %lld + %s) * %d", at[2], (long long)dims[0], at[0], tile->width);
     tile->row_base =
-        emit_offset(e, "(%s * %lld + %s) * %d", at[3], (long long)dims[1], at[1], tile->width);
+        emit_offset(e, "(%s * %lld + %s) * %d", at[3], (long long)dims[1], at[1], tile->height);
     for (uint32_t i = 0, k = 4; i < space->rank; i++) {
         uint32_t d = space->order[i];
         tile->at[d] = d == tile->row || d == tile->column ? "0" : at[k++];
@@ -84,21 +125,23 @@ static void split_square(emit *e, const emit_space *space, emit_tile *tile, cons
 }
 
 const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *tile,
-                                  const char *square, emit_lines *inner) {
+                                  const char *number, emit_lines *inner) {
     uint32_t results = e->job->result_count;
-    split_square(e, space, tile, square);
+    split_number(e, space, tile, number);
     e->width = tile->width;
+    e->height = tile->height;
     e->turned = hlo_arena_zero(e->arena, (results + 1) * sizeof *e->turned);
     for (uint32_t i = 0; i < results; i++) {
         if (fastest(e, space, i) != tile->row) continue;
         e->turned[i] = emit_name(e, "w");
-        emit_text(e, "pack<%s, %d> %s[%d];", cuda_types[e->job->results[i].type].cell, tile->width,
+        emit_text(e, "pack<%s, %d> %s[%d];", cuda_types[e->job->results[i].type].cell, tile->height,
                   e->turned[i], tile->width);
     }
-    emit_open_repeat(e, "r", tile->width);
+    emit_open_repeat(e, "r", tile->height);
     const char *at[HLO_EVAL_MAX_RANK];
     memcpy(at, tile->at, space->rank * sizeof *at);
-    at[tile->row] = emit_value(e, "i", e->offset, "%s + r", tile->row_base);
+    at[tile->row] = e->row = emit_value(e, "i", e->offset, "%s + r", tile->row_base);
+    e->row_base = tile->row_base;
     at[tile->column] = tile->column_base;
     e->base =
         emit_dot(e, emit_index_new(e, space->rank, space->dims, at, NULL, NULL), space->strides);
@@ -114,6 +157,14 @@ const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *t
 void emit_tile_end(emit *e, const emit_space *space, const emit_tile *tile) {
     emit_elements_end(e);
     emit_close(e);
+    e->row = NULL;
+    e->width = 1;
+    bool any = false;
+    for (uint32_t i = 0; i < e->job->result_count; i++) any |= e->turned[i] != NULL;
+    if (!any) {
+        e->turned = NULL;
+        return;
+    }
     const char *at[HLO_EVAL_MAX_RANK];
     memcpy(at, tile->at, space->rank * sizeof *at);
     at[tile->row] = tile->row_base;
@@ -128,11 +179,10 @@ void emit_tile_end(emit *e, const emit_space *space, const emit_tile *tile) {
         const emit_index *to =
             group->instr_count ? emit_result_index(e, index, group->results[i]) : index;
         const char *type =
-            hlo_arena_format(e->arena, "pack<%s, %d>", cuda_types[view->type].cell, tile->width);
+            hlo_arena_format(e->arena, "pack<%s, %d>", cuda_types[view->type].cell, tile->height);
         emit_text(e, "*(%s *)(%s + %s) = %s[u];", type, emit_result(e, i),
                   emit_dot(e, to, view->strides), e->turned[i]);
     }
     emit_close(e);
     e->turned = NULL;
-    e->width = 1;
 }

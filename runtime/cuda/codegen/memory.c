@@ -1,0 +1,222 @@
+/* Arrays in memory: loads and stores, of one element or of packs. */
+#include <ctype.h>
+#include <string.h>
+
+#include "ir/kernel/kernel.h"
+#include "runtime/cuda/codegen/emit.h"
+
+/* --------------------------------------------------------------------------- how wide a pack is */
+
+enum {
+    ACCESSES = 2, /* loads or stores of a pack at most */
+    FEW = 1 << 16 /* elements, up to which threads are scarcer than instructions */
+};
+
+int emit_pack_width(int narrowest, int widest) {
+    int width = narrowest < EMIT_ACCESS ? EMIT_ACCESS / narrowest : 1;
+    while (width > 1 && width * widest > ACCESSES * EMIT_ACCESS) width /= 2;
+    return width;
+}
+
+int emit_width(const emit *e, const emit_space *space, int64_t side) {
+    const hlo_job *job = e->job;
+    int widest = 1, narrowest = EMIT_ACCESS;
+    for (uint32_t i = 0; i < job->operand_count + job->result_count; i++) {
+        const hlo_view *view =
+            i < job->operand_count ? &job->operands[i] : &job->results[i - job->operand_count];
+        int bytes = hlo_types[view->type].bytes;
+        if (hlo_view_count(view) != space->count) continue;
+        if (bytes > widest) widest = bytes;
+        if (bytes < narrowest) narrowest = bytes;
+    }
+    int width = emit_pack_width(narrowest, widest);
+    while (width > 1 && (side % width != 0 || space->count / width < FEW)) width /= 2;
+    return width;
+}
+
+/* --------------------------------------------------------------------------------------- leaves */
+
+const char *emit_operand(emit *e, uint32_t leaf) {
+    if (leaf >= sizeof e->uses[0]) return emit_refuse(e, "has too many operands for a kernel");
+    e->uses[0][leaf] = true;
+    return hlo_arena_format(e->arena, "p%u", leaf);
+}
+
+const char *emit_result(emit *e, uint32_t leaf) {
+    if (leaf >= sizeof e->uses[1]) return emit_refuse(e, "has too many results for a kernel");
+    e->uses[1][leaf] = true;
+    return hlo_arena_format(e->arena, "q%u", leaf);
+}
+
+bool emit_is_member(const emit *e, const hlo_instr *instr) {
+    const hlo_group *group = &e->job->group;
+    for (uint32_t i = 0; i < group->instr_count; i++)
+        if (group->instrs[i] == instr) return true;
+    return false;
+}
+
+uint32_t emit_leaf(const emit *e, const hlo_instr *instr) {
+    const hlo_group *group = &e->job->group;
+    uint32_t leaf = 0;
+    for (uint32_t i = 0; i < group->input_count && group->inputs[i] != instr; i++)
+        leaf += hlo_shape_leaf_count(group->inputs[i]->shape);
+    return leaf;
+}
+
+static bool is_outer(const emit *e, const char *name) {
+    if (isdigit((unsigned char)name[0])) return true;
+    for (uint32_t i = 0; i < e->outer_count; i++)
+        if (strcmp(e->outer[i], name) == 0) return true;
+    return false;
+}
+
+/* Returns the address of the thread's elements if they are contiguous from a multiple of the width
+ * on; NULL: they are not. */
+static const char *pack_address(emit *e, const emit_index *index, const hlo_view *view,
+                                const char *address) {
+    if (e->width == 1 || e->open_count != e->pack_depth) return NULL;
+    if (e->linear && strcmp(address, e->linear) == 0) return e->base;
+    if (!e->minor) return NULL;
+    const char *sum = "0";
+    bool moves = false;
+    for (uint32_t d = 0; d < index->rank; d++) {
+        const char *at = index->at[d];
+        if (strcmp(at, "0") == 0 || view->strides[d] == 0) continue;
+        if (strcmp(at, e->minor) == 0) {
+            if (moves || view->strides[d] != 1) return NULL;
+            moves = true;
+            at = e->minor_base;
+        } else if (!is_outer(e, at) || view->strides[d] % e->width != 0) {
+            return NULL;
+        }
+        sum = hlo_arena_format(e->arena, "%s + %s * %lld", sum, at, (long long)view->strides[d]);
+    }
+    return moves ? sum : NULL;
+}
+
+/* Returns the address of the row of a tile that the thread's element is in, in an array in which
+ * rows are columns; NULL: they are not, or do not begin at multiples of the height. */
+static const char *turned_address(emit *e, const emit_index *index, const hlo_view *view) {
+    if (!e->row || e->open_count != e->pack_depth) return NULL;
+    const char *sum = "0";
+    bool moves = false, turns = false;
+    for (uint32_t d = 0; d < index->rank; d++) {
+        const char *at = index->at[d];
+        const int64_t stride = view->strides[d];
+        if (strcmp(at, "0") == 0 || stride == 0) continue;
+        if (strcmp(at, e->row) == 0 && stride == 1 && !turns) {
+            turns = true;
+            at = e->row_base;
+        } else if (strcmp(at, e->row) == 0 || stride % e->height != 0) {
+            return NULL;
+        } else if (strcmp(at, e->minor) == 0 && !moves) {
+            moves = true;
+            at = hlo_arena_format(e->arena, "(%s + u)", e->minor_base);
+        } else if (!is_outer(e, at)) {
+            return NULL;
+        }
+        sum = hlo_arena_format(e->arena, "%s + %s * %lld", sum, at, (long long)stride);
+    }
+    return moves && turns ? sum : NULL;
+}
+
+/* Notes that the operand has contiguous elements along another dimension of the space than the
+ * thread's. */
+static void note_turned(emit *e, uint32_t operand, const emit_index *index) {
+    if (e->row || e->width == 1 || !e->minor || e->open_count != e->pack_depth) return;
+    const hlo_view *view = &e->job->operands[operand];
+    const char *fastest = NULL;
+    bool moves = false;
+    for (uint32_t d = 0; d < index->rank; d++) {
+        if (index->dims[d] > 1 && view->strides[d] == 1) fastest = index->at[d];
+        moves |= view->strides[d] > 1 && strcmp(index->at[d], e->minor) == 0;
+    }
+    for (uint32_t d = 0; fastest && moves && d < e->outer_count; d++) {
+        if (strcmp(e->outer[d], fastest) != 0 || isdigit((unsigned char)*fastest)) continue;
+        if (e->turned_dim < 0) e->turned_dim = d;
+        e->is_turned[operand] = e->turned_dim == d;
+        return;
+    }
+}
+
+/* Returns the pack at an address of type `cell`, in which the thread's element is `u`, or in
+ * its row (`across`) the repeat's counter. */
+static const char *pack_name(emit *e, const char *pointer, const char *cell, const char *address,
+                             bool across) {
+    const char *whole = hlo_arena_format(e->arena, "%s + (%s)", pointer, address);
+    for (uint32_t i = 0; i < e->pack_count; i++)
+        if (strcmp(e->packs[i].address, whole) == 0) return e->packs[i].name;
+    hlo_arena_grow(e->arena, &e->packs, e->pack_count, &e->pack_capacity, sizeof *e->packs);
+    const char *name = emit_name(e, "w"), *used = name;
+    const char *type =
+        hlo_arena_format(e->arena, "pack<%s, %d>", cell, across ? e->height : e->width);
+    const char *load = hlo_arena_format(e->arena, "*(const %s *)(%s);", type, whole);
+    if (across) {
+        used = hlo_arena_format(e->arena, "%s[u]", name);
+        emit_add(e, &e->across, name,
+                 hlo_arena_format(e->arena, "%s %s[%d];", type, name, e->width));
+        emit_add(e, &e->across, name, "#pragma unroll");
+        emit_add(e, &e->across, name,
+                 hlo_arena_format(e->arena, "for (int u = 0; u < %d; u++) %s = %s", e->width, used,
+                                  load));
+    } else if (e->repeat) {
+        used = hlo_arena_format(e->arena, "%s[%s]", name, e->repeat);
+        emit_add(e, &e->declared, name,
+                 hlo_arena_format(e->arena, "%s %s[%d];", type, name, e->repeat_count));
+        emit_add(e, &e->before, name, hlo_arena_format(e->arena, "%s = %s", used, load));
+    } else {
+        emit_add(e, &e->before, name,
+                 hlo_arena_format(e->arena, "const %s %s = %s", type, name, load));
+    }
+    e->packs[e->pack_count].name = used;
+    e->packs[e->pack_count++].address = whole;
+    return used;
+}
+
+static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
+                             const emit_index *index, bool cell) {
+    const cuda_type *type = &cuda_types[view->type];
+    if (!type->cell)
+        return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[view->type].name);
+    const char *address = emit_dot(e, index, view->strides);
+    const char *packed = pack_address(e, index, view, address), *name;
+    const char *turned = packed ? NULL : turned_address(e, index, view);
+    if (packed || turned) {
+        const char *pack = pack_name(e, pointer, type->cell, packed ? packed : turned, turned);
+        name = emit_value(e, "c", type->cell, "%s.v[%s]", pack, packed ? "u" : e->repeat);
+    } else {
+        name = emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
+    }
+    if (cell || emit_is_wide(view->type)) return name;
+    return emit_value(e, "v", type->compute, "from_%s(%s)", hlo_types[view->type].name, name);
+}
+
+const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell) {
+    note_turned(e, operand, index);
+    return load_from(e, &e->job->operands[operand], emit_operand(e, operand), index, cell);
+}
+
+const char *emit_load_result(emit *e, uint32_t result, const emit_index *index, bool cell) {
+    return load_from(e, &e->job->results[result], emit_result(e, result), index, cell);
+}
+
+void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell) {
+    const hlo_view *view = &e->job->results[result];
+    const char *pointer = emit_result(e, result), *type = cuda_types[view->type].cell;
+    if (e->turned && e->turned[result]) {
+        emit_text(e, "%s[u].v[r] = %s;", e->turned[result], cell);
+        return;
+    }
+    const char *address = emit_dot(e, index, view->strides);
+    const char *packed = pack_address(e, index, view, address);
+    if (!packed) {
+        emit_text(e, "%s[%s] = %s;", pointer, address, cell);
+        return;
+    }
+    const char *name = emit_name(e, "w");
+    type = hlo_arena_format(e->arena, "pack<%s, %d>", type, e->width);
+    emit_add(e, &e->before, NULL, hlo_arena_format(e->arena, "%s %s;", type, name));
+    emit_text(e, "%s.v[u] = %s;", name, cell);
+    emit_add(e, &e->after, NULL,
+             hlo_arena_format(e->arena, "*(%s *)(%s + (%s)) = %s;", type, pointer, packed, name));
+}
