@@ -113,6 +113,23 @@ inline float ptx_shorten(double x) {
     return fabs((double)y) > fabs(x) ? nextafterf(y, 0) : y;
 }
 
+// What a block's threads have, all of which call shuffled_down() and shuffled_from() together.
+static unsigned long long standin_shuffled[1024];
+template <typename T> inline T standin_shuffle(T x, unsigned from) {
+    memcpy(&standin_shuffled[threadIdx.x], &x, sizeof x);
+    __syncthreads();
+    memcpy(&x, &standin_shuffled[from], sizeof x);
+    __syncthreads();
+    return x;
+}
+template <typename T> inline T shuffled_down(T x, int step) {
+    const unsigned from = threadIdx.x + (unsigned)step;
+    return standin_shuffle(x, from / 32 == threadIdx.x / 32 ? from : threadIdx.x);
+}
+template <typename T> inline T shuffled_from(T x, int lane) {
+    return standin_shuffle(x, threadIdx.x / 32 * 32 + (unsigned)lane % 32);
+}
+
 // The registers of a block's threads, which call mma_*() together: a thread computes its four
 // elements of the result from those of its warp.
 static unsigned standin_a[1024][4], standin_b[1024][2];

@@ -4,6 +4,8 @@
 #include "ir/eval/apply.h"
 #include "runtime/cuda/codegen/reduce.h"
 
+enum { WARP = 32 }; /* threads */
+
 /* Kinds of types by their identities, the columns of the table. */
 enum { PRED, F32, F64, S32, S64, U32, U64, KINDS };
 
@@ -67,7 +69,7 @@ static const char *declare_each(reduction *s, const char *storage, const char *t
 void reduce_declare(reduction *s, reducing *r) {
     emit *e = s->e;
     r->acc = hlo_arena_array(e->arena, r->arrays, sizeof *r->acc);
-    r->total = hlo_arena_array(e->arena, r->arrays, sizeof *r->total);
+    r->shared = hlo_arena_array(e->arena, r->arrays, sizeof *r->shared);
     for (uint32_t i = 0; i < r->arrays; i++) {
         const char *start =
             r->simple != HLO_OP_INVALID
@@ -78,6 +80,7 @@ void reduce_declare(reduction *s, reducing *r) {
         emit_text(e, "%s = %s;", r->acc[i], start);
         reduce_close_columns(s);
     }
+    r->total = hlo_arena_copy(e->arena, r->acc, r->arrays * sizeof *r->acc);
 }
 
 void reduce_accumulate(reduction *s, const reducing *r, const char *const *x) {
@@ -86,56 +89,83 @@ void reduce_accumulate(reduction *s, const reducing *r, const char *const *x) {
     for (uint32_t i = 0; i < r->arrays; i++) emit_text(s->e, "%s = %s;", r->acc[i], sum[i]);
 }
 
-/* Combines the accumulators of a thread, in shared memory, with those of another one. */
-static void combine_threads(reduction *s, const reducing *r, const char *other) {
+/* Accumulators of other threads: `format` makes one of a thread's own, or of its shared array, and
+ * of `which`. */
+typedef struct other {
+    const char *format, *which;
+    bool shared;
+} other;
+
+/* Sets the accumulators of a phase to another thread's, or combines them with these. */
+static void take(reduction *s, uint32_t phase, other from, bool combines) {
     emit *e = s->e;
-    const char **a = hlo_arena_array(e->arena, r->arrays, sizeof *a);
-    const char **b = hlo_arena_array(e->arena, r->arrays, sizeof *b);
-    const char **out = hlo_arena_array(e->arena, r->arrays, sizeof *out);
-    for (uint32_t j = 0; j < r->arrays; j++) {
-        a[j] = emit_value(e, "v", reduce_compute(r, j), "%s[threadIdx.x]", r->total[j]);
-        b[j] = emit_value(e, "v", reduce_compute(r, j), "%s[%s]", r->total[j], other);
+    reduce_open_columns(s);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const reducing *r = &s->reduces[i];
+        if (r->phase != phase) continue;
+        const char **x = hlo_arena_array(e->arena, r->arrays, sizeof *x);
+        for (uint32_t a = 0; a < r->arrays; a++) {
+            const char *of = from.shared ? r->shared[a] : r->acc[a];
+            const char *text = hlo_arena_format(e->arena, from.format, of, from.which);
+            x[a] = emit_value(e, "v", reduce_compute(r, a), "%s", text);
+        }
+        for (uint32_t a = 0; a < r->arrays && !combines; a++)
+            emit_text(e, "%s = %s;", r->acc[a], x[a]);
+        if (combines) reduce_accumulate(s, r, x);
     }
-    reduce_combine(e, r, a, b, out);
-    for (uint32_t j = 0; j < r->arrays; j++)
-        emit_text(e, "%s[threadIdx.x] = %s;", r->total[j], out[j]);
+    reduce_close_columns(s);
+}
+
+/* Combines what the warps of a row have, in order, through shared memory: `lanes` of each have been
+ * combined to that of the first. */
+static void gather_warps(reduction *s, uint32_t phase, int lanes) {
+    emit *e = s->e;
+    for (uint32_t i = 0; i < s->count; i++) {
+        reducing *r = &s->reduces[i];
+        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
+            r->shared[a] = declare_each(s, "__shared__ ", reduce_compute(r, a), "s",
+                                        hlo_arena_format(e->arena, "[%d]", CUDA_BLOCK / lanes));
+    }
+    const char *mine = emit_offset(e, "%s / %d * %d + %s", s->lane, lanes, s->rows, s->mine);
+    emit_open(e, "if (%s %% %d == 0) {", s->lane, lanes);
+    reduce_open_columns(s);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const reducing *r = &s->reduces[i];
+        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
+            emit_text(e, "%s[%s] = %s;", r->shared[a], mine, r->acc[a]);
+    }
+    reduce_close_columns(s);
+    emit_close(e);
+    emit_text(e, "__syncthreads();");
+    take(s, phase, (other){"%s[%s]", s->mine, true}, false);
+    const char *warp = emit_name(e, "i");
+    emit_text(e, "#pragma unroll");
+    emit_open(e, "for (int %s = 1; %s < %d; %s++) {", warp, warp, s->lanes / lanes, warp);
+    const char *next = emit_offset(e, "%s * %d + %s", warp, s->rows, s->mine);
+    take(s, phase, (other){"%s[%s]", next, true}, true);
+    emit_close(e);
 }
 
 void reduce_gather_lanes(reduction *s, uint32_t phase) {
     emit *e = s->e;
-    const char *step = emit_name(e, "i"), *other = emit_name(e, "i");
     bool any = false;
     for (uint32_t i = 0; i < s->count; i++) any |= s->reduces[i].phase == phase;
     if (!any || s->lanes == 1) return;
-    for (uint32_t i = 0; i < s->count; i++) {
-        reducing *r = &s->reduces[i];
-        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++) {
-            r->total[a] = declare_each(s, "__shared__ ", reduce_compute(r, a), "s",
-                                       hlo_arena_format(e->arena, "[%d]", CUDA_BLOCK));
-            reduce_open_columns(s);
-            emit_text(e, "%s[threadIdx.x] = %s;", r->total[a], r->acc[a]);
-            reduce_close_columns(s);
-        }
+    const int apart = s->row ? 1 : s->rows; /* threads from a lane to the next */
+    const int most = apart < WARP ? WARP / apart : 1, lanes = s->lanes < most ? s->lanes : most;
+    if (lanes > 1) {
+        const char *step = emit_name(e, "i");
+        emit_text(e, "#pragma unroll");
+        emit_open(e, "for (int %s = %d; %s >= %d; %s /= 2) {", step, lanes / 2 * apart, step, apart,
+                  step);
+        take(s, phase, (other){"shuffled_down(%s, %s)", step, false}, true);
+        emit_close(e);
     }
-    emit_text(e, "__syncthreads();");
-    emit_open(e, "for (int %s = %d; %s > 0; %s /= 2) {", step, s->lanes / 2, step, step);
-    emit_open(e, "if (%s < %s) {", s->lane, step);
-    emit_text(e, "const int %s = threadIdx.x + %s * %d;", other, step, s->row ? 1 : s->rows);
-    reduce_open_columns(s);
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->reduces[i].phase == phase) combine_threads(s, &s->reduces[i], other);
-    reduce_close_columns(s);
-    emit_close(e);
-    emit_text(e, "__syncthreads();");
-    emit_close(e);
-}
-
-void reduce_total(reduction *s, uint32_t phase) {
-    for (uint32_t i = 0; i < s->count; i++) {
-        reducing *r = &s->reduces[i];
-        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
-            r->total[a] = s->lanes > 1 ? emit_value(s->e, "v", reduce_compute(r, a), "%s[%s]",
-                                                    r->total[a], s->row_at)
-                                       : r->acc[a];
-    }
+    if (s->lanes > lanes)
+        gather_warps(s, phase, lanes);
+    else if (s->phases > 1)
+        take(s, phase,
+             (other){"shuffled_from(%s, %s)", emit_offset(e, "(int)threadIdx.x - %s", s->lane),
+                     false},
+             false);
 }

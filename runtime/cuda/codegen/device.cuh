@@ -52,6 +52,15 @@ static inline float ptx_minimum(float x, float y) {
     return z;
 }
 
+/* Return x of the thread `step` behind this one, and of the thread with the number `lane`, in a warp all
+ * of whose threads call it. */
+template <typename T> static inline T shuffled_down(T x, int step) {
+    return __shfl_down_sync(0xffffffffu, x, step);
+}
+template <typename T> static inline T shuffled_from(T x, int lane) {
+    return __shfl_sync(0xffffffffu, x, lane);
+}
+
 /* Returns 1/x, one step off at most. Subnormal values, x or 1/x, count as 0. */
 static inline float ptx_reciprocal(float x) {
     float y;

@@ -31,7 +31,6 @@ static void know(emit *e, const hlo_instr *instr, const char *name) {
 /* Computes the value of each reduce of a phase: with its initial value, rounded. */
 static void finish(reduction *s, uint32_t phase) {
     emit *e = s->e;
-    reduce_total(s, phase);
     for (uint32_t i = 0; i < s->count; i++) {
         reducing *r = &s->reduces[i];
         if (r->phase != phase) continue;
@@ -229,7 +228,7 @@ static void begin_kernel(reduction *s, int64_t chunks, int64_t chunk, int64_t co
     const char *mine = s->row ? high : low;
     s->lane = s->row ? low : high;
     if (s->rows == 1) mine = "0";
-    s->row_at = s->row ? emit_offset(e, "(int)threadIdx.x - %s", s->lane) : mine;
+    s->mine = mine;
     const char *block = "blockIdx.x", *which = "0";
     if (chunks > 1) {
         block = emit_offset(e, "blockIdx.x / %lld", (long long)chunks);
@@ -284,7 +283,6 @@ static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
 static void write_partials(reduction *s) {
     emit *e = s->e;
     uint32_t t = 0;
-    reduce_total(s, 0);
     emit_open(e, "if (%s == 0%s) {", s->lane, s->live);
     const char *place = emit_offset(e, "%s * %lld + blockIdx.x %% %lld", s->k, (long long)s->chunks,
                                     (long long)s->chunks);

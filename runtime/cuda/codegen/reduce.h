@@ -10,7 +10,9 @@ typedef struct reducing {
     const hlo_computation *region;
     hlo_op simple;          /* when it is one operation with an identity, else INVALID */
     uint32_t arrays, phase; /* phase: the first is 0 */
-    const char **acc, **total;
+    const char **acc;       /* a thread's accumulators; all lanes', once these are gathered */
+    const char **shared;    /* arrays in shared memory of what warps have */
+    const char **total;     /* the values, once the row is reduced */
 } reducing;
 
 typedef struct reduction {
@@ -31,7 +33,7 @@ typedef struct reduction {
     int paired;      /* steps of a thread that come together */
     int each;        /* contiguous columns of a thread: it has accumulators for each, [u] */
     const char *at[HLO_EVAL_MAX_RANK];
-    const char *lane, *k, *live, *row_at, *begin, *end, *part;
+    const char *lane, *mine, *k, *live, *begin, *end, *part;
 } reduction;
 
 /* Returns the type that array `array` of the reduce is computed in. */
@@ -50,10 +52,9 @@ void reduce_combine(emit *e, const reducing *r, const char *const *a, const char
 void reduce_declare(reduction *s, reducing *r);
 /* Combines the accumulators of a thread with an element of each array. */
 void reduce_accumulate(reduction *s, const reducing *r, const char *const *x);
-/* Combines the accumulators of a row's lanes: the upper half into the lower, until one is left. */
+/* Combines the accumulators of a row's lanes: in a warp the upper half into the lower, until one is
+ * left, then what the warps have. The first lane has them then; all, if there is another phase. */
 void reduce_gather_lanes(reduction *s, uint32_t phase);
-/* Sets the totals of a phase to what the lanes have been combined to. */
-void reduce_total(reduction *s, uint32_t phase);
 /* columns.c: returns how many columns a thread has: none is shared by its neighbours in memory, and
  * there is shared memory for their accumulators. */
 int reduce_find_columns(const reduction *s);

@@ -338,6 +338,15 @@ static const char *const forms[] = {
     "dimensions={0,2}, to_apply=most",
     "x = f32[6,5,70]{1,2,0} parameter(0) z = f32[] constant(-inf) ROOT r = f32[6,5] reduce(x, z), "
     "dimensions={2}, to_apply=most",
+    /* rows of a few lanes, whose sum all of them need; columns of several lanes in a warp */
+    "x = f32[50,40] parameter(0) z = f32[] constant(0) s = f32[50] reduce(x, z), dimensions={1}, "
+    "to_apply=add b = f32[50,40] broadcast(s), dimensions={0} y = f32[50,40] subtract(x, b) m = "
+    "f32[50] reduce(y, z), dimensions={1}, to_apply=most c = f32[50,40] broadcast(m), "
+    "dimensions={0} ROOT d = f32[50,40] subtract(y, c)",
+    "x = pred[900,3] parameter(0) z = pred[] constant(false) ROOT r = pred[3] reduce(x, z), "
+    "dimensions={0}, to_apply=any",
+    "x = f32[70000,12] parameter(0) z = f32[] constant(-inf) ROOT r = f32[12] reduce(x, z), "
+    "dimensions={0}, to_apply=most",
     "x = f32[4,9] parameter(0) z = f32[] constant(1) ROOT r = f32[4,9] reduce(x, z), "
     "dimensions={}, to_apply=add",
     "x = f32[0,9] parameter(0) z = f32[] constant(1) ROOT r = f32[9] reduce(x, z), "
