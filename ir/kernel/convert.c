@@ -154,6 +154,18 @@ static void store_bits(hlo_type type, uint64_t bits, char *at) {
     memcpy(at, &bits, (size_t)hlo_types[type].bytes);
 }
 
+void hlo_view_retype(const hlo_view *view, hlo_type from) {
+    const hlo_type to = view->type;
+    hlo_dims index = {{0}};
+    if (hlo_types[to].bits >= 8 || hlo_types[to].class == hlo_types[from].class ||
+        from == HLO_TYPE_PRED || to == HLO_TYPE_PRED || !hlo_view_count(view))
+        return;
+    do {
+        char *at = hlo_view_element(view, index.v);
+        store_bits(to, load_bits(to, at), at);
+    } while (hlo_dims_next(view->rank, view->dims, index.v));
+}
+
 /* Takes wide elements apart, or puts them together of elements of fewer than 8 bits. */
 static void repack(const hlo_view *wide, const hlo_view *narrow, bool apart) {
     const int bits = hlo_types[narrow->type].bits;
@@ -190,6 +202,7 @@ static hlo_status run_bitcast_convert(hlo_call *call) {
     hlo_view in = call->operands[0], out = call->results[0];
     if (in.rank == out.rank) {
         hlo_view_copy(call->env, &in, &out);
+        hlo_view_retype(&out, in.type);
         return HLO_OK;
     }
     hlo_view *narrow = in.rank > out.rank ? &in : &out;

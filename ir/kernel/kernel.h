@@ -217,6 +217,9 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
 void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out);
 /* Copies in row-major order between arrays with equal numbers of elements. */
 void hlo_view_reshape(const hlo_call *call, const hlo_view *in, const hlo_view *out);
+/* Makes elements that were copied from an array of type `from`, of as many bits, as their own type
+ * is held: of fewer than 8 bits only signed ones are extended. */
+void hlo_view_retype(const hlo_view *view, hlo_type from);
 /* Returns a view of `in` with out.dims[i] = in.dims[order[i]]. */
 hlo_view hlo_view_permute(const hlo_view *in, const int64_t *order, hlo_dims *out_dims,
                           hlo_dims *out_strides);

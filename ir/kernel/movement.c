@@ -34,6 +34,7 @@ static hlo_status run_bitcast(hlo_call *call) {
     if (hlo_types[in.type].bits != hlo_types[out.type].bits)
         return hlo_call_refuse(call, "a bitcast to elements of another width does not run here");
     hlo_view_reshape(call, &in, &out);
+    hlo_view_retype(&out, in.type);
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_bitcast = {.run = run_bitcast, .error = HLO_ERROR_MOVE};

@@ -221,6 +221,9 @@ const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell
 bool emit_is_wide(hlo_type type); /* cells are values */
 const char *emit_cell(emit *e, hlo_type type, const char *value);
 const char *emit_decoded(emit *e, hlo_type type, const char *cell);
+/* Return the bits of an element in memory, and the element in memory of such bits. */
+const char *emit_code(emit *e, hlo_type type, const char *cell);
+const char *emit_coded(emit *e, hlo_type type, const char *code);
 /* Returns an element of a constant, as a value. */
 const char *emit_literal(emit *e, const hlo_literal *literal, int64_t index);
 

@@ -264,13 +264,47 @@ static const char *pull_update(emit *e, const hlo_instr *instr, const emit_index
 
 /* -------------------------------------------------------------------------------- other opcodes */
 
+/* Returns the bits of a wide element, which the operand has in parts, low bits first. */
+static const char *joined(emit *e, const hlo_instr *operand, const emit_index *index) {
+    const hlo_shape *parts = operand->shape;
+    const char *at[HLO_EVAL_MAX_RANK], *all = "0";
+    memcpy(at, index->at, index->rank * sizeof *at);
+    for (int64_t i = 0; i < parts->dims[index->rank]; i++) {
+        at[index->rank] = hlo_arena_format(e->arena, "%lld", (long long)i);
+        const emit_index *part = emit_index_new(e, parts->rank, parts->dims, at, NULL, NULL);
+        const char *code = emit_code(e, parts->type, emit_pull(e, operand, part, true));
+        all = i ? emit_value(e, "k", "uint64", "%s | %s << %d", all, code,
+                             (int)i * hlo_types[parts->type].bits)
+                : code;
+    }
+    return all;
+}
+
+/* Returns the bits of a part of the operand's wide element; the last index numbers the parts. */
+static const char *part_of(emit *e, const hlo_instr *operand, const emit_index *index, int bits) {
+    const hlo_shape *wide = operand->shape;
+    const emit_index *whole = emit_index_new(e, wide->rank, wide->dims, index->at, NULL, NULL);
+    const char *all = emit_code(e, wide->type, emit_pull(e, operand, whole, true));
+    return emit_value(e, "k", "uint64", "%s >> (%s * %d) & 0x%llxull", all, index->at[wide->rank],
+                      bits, (unsigned long long)(UINT64_MAX >> (64 - bits)));
+}
+
 static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
-    hlo_type to = instr->shape->type;
-    const char *from = emit_pull(e, operand, index, true);
-    const char *name =
-        emit_value(e, "c", cuda_types[to].cell, "bits_as<%s>(%s)", cuda_types[to].cell, from);
-    return cell ? name : emit_decoded(e, to, name);
+    const hlo_shape *from = operand->shape, *shape = instr->shape;
+    const char *name, *type = cuda_types[shape->type].cell;
+    const int bits = hlo_types[shape->type].bits;
+    if (instr->op == HLO_OP_BITCAST_CONVERT && from->rank > shape->rank)
+        name = emit_coded(e, shape->type, joined(e, operand, index));
+    else if (instr->op == HLO_OP_BITCAST_CONVERT && from->rank < shape->rank)
+        name = emit_coded(e, shape->type, part_of(e, operand, index, bits));
+    else if (bits < 8)
+        name = emit_coded(e, shape->type,
+                          emit_code(e, from->type, emit_pull(e, operand, index, true)));
+    else
+        name =
+            emit_value(e, "c", type, "bits_as<%s>(%s)", type, emit_pull(e, operand, index, true));
+    return cell ? name : emit_decoded(e, shape->type, name);
 }
 
 static const char *pull_elementwise(emit *e, const hlo_instr *instr, const emit_index *index,
@@ -359,10 +393,14 @@ static const char *pull_single(emit *e, const hlo_instr *instr, const emit_index
 
 /* ----------------------------------------------------------------------------------- the switch */
 
-static bool is_float_bits(const hlo_instr *instr) {
-    return hlo_types[instr->shape->type].bits ==
-               hlo_types[hlo_instr_operand(instr, 0)->shape->type].bits &&
-           hlo_types[instr->shape->type].bits >= 8;
+/* Returns why the bits of the operand cannot be taken as the result's: a pred is 0 or 1. */
+static const char *bits_refusal(const hlo_instr *instr) {
+    const hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
+    const bool same = hlo_types[from].bits == hlo_types[to].bits;
+    if (from == to || (same && hlo_types[to].bits >= 8)) return NULL;
+    if (instr->op == HLO_OP_BITCAST) return "has no kernel for elements of different width";
+    return from == HLO_TYPE_PRED || to == HLO_TYPE_PRED ? "has no kernel for the bits of pred"
+                                                        : NULL;
 }
 
 const char *cuda_pull_refusal(const hlo_instr *instr) {
@@ -374,8 +412,7 @@ const char *cuda_pull_refusal(const hlo_instr *instr) {
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return NULL;
     case HLO_OP_IOTA: return instr->shape->rank ? NULL : "has no dimension";
     case HLO_OP_BITCAST:
-    case HLO_OP_BITCAST_CONVERT:
-        return is_float_bits(instr) ? NULL : "has no kernel for elements of different width";
+    case HLO_OP_BITCAST_CONVERT: return bits_refusal(instr);
     case HLO_OP_MAP: return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     case HLO_OP_REDUCE:
         if (!cuda_reduce_is_single(instr)) return "has no kernel";

@@ -67,6 +67,22 @@ const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell
     return cell ? name : emit_decoded(e, type, name);
 }
 
+const char *emit_code(emit *e, hlo_type type, const char *cell) {
+    if (type == HLO_TYPE_F32) return emit_value(e, "k", "uint64", "bits_as<uint>(%s)", cell);
+    if (type == HLO_TYPE_F64) return emit_value(e, "k", "uint64", "bits_as<uint64>(%s)", cell);
+    return emit_value(e, "k", "uint64", "(uint64)%s & 0x%llxull", cell,
+                      (unsigned long long)(UINT64_MAX >> (64 - hlo_types[type].bits)));
+}
+
+const char *emit_coded(emit *e, hlo_type type, const char *code) {
+    const char *cell = cuda_types[type].cell;
+    if (type == HLO_TYPE_F32) return emit_value(e, "c", cell, "bits_as<float>((uint)(%s))", code);
+    if (type == HLO_TYPE_F64) return emit_value(e, "c", cell, "bits_as<double>(%s)", code);
+    if (hlo_types[type].class == HLO_CLASS_SIGNED && hlo_types[type].bits < 8)
+        return emit_value(e, "c", cell, "to_%s((int)(%s))", hlo_types[type].name, code);
+    return emit_value(e, "c", cell, "(%s)(%s)", cell, code);
+}
+
 /* ---------------------------------------------------------------------------------- elementwise */
 
 static const char *type_refusal(const hlo_shape *shape) {

@@ -23,6 +23,9 @@ static group_class class_of(const hlo_instr *instr) {
                                                                                        : GROUP_PULL;
     case HLO_OP_REDUCE: return cuda_reduce_is_single(instr) ? GROUP_PULL : GROUP_REDUCE;
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return GROUP_ALONE;
+    case HLO_OP_BITCAST_CONVERT: /* several elements of the operand make one */
+        return hlo_instr_operand(instr, 0)->shape->rank > instr->shape->rank ? GROUP_OTHER
+                                                                             : GROUP_PULL;
     case HLO_OP_REDUCE_WINDOW:
     case HLO_OP_RAGGED_DOT:
     case HLO_OP_SORT:

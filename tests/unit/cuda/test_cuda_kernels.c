@@ -426,6 +426,19 @@ static const char *const forms[] = {
     "to_apply=odd",
     "x = f32[30] parameter(0) y = u32[30] bitcast-convert(x) z = u32[30] not(y) ROOT r = f32[30] "
     "bitcast-convert(z)",
+    /* elements in parts, low bits first */
+    "x = f32[30,8] parameter(0) f = f4e2m1fn[30,8] convert(x) y = f4e2m1fn[30,4,2] reshape(f) b = "
+    "u8[30,4] bitcast-convert(y) ROOT r = u8[30,4] not(b)",
+    "x = s32[30] parameter(0) y = u8[30,4] bitcast-convert(x) z = s4[30,4,2] bitcast-convert(y) "
+    "ROOT r = s32[30,4,2] convert(z)",
+    "x = f64[30] parameter(0) y = f32[30,2] bitcast-convert(x) ROOT r = u16[30,2,2] "
+    "bitcast-convert(y)",
+    "x = u16[30,2] parameter(0) y = f32[30] bitcast-convert(x) ROOT r = f32[30] negate(y)",
+    "x = s2[5,32]{0,1} parameter(0) ROOT r = s64[5] bitcast-convert(x)",
+    "x = u4[30] parameter(0) y = s4[30] bitcast-convert(x) z = f4e2m1fn[30] bitcast-convert(y) "
+    "ROOT "
+    "r = tuple(y, z)",
+    "x = f4e2m1fn[6,10]{0,1} parameter(0) ROOT r = f4e2m1fn[10,6]{1,0} bitcast(x)",
     "ROOT i = bf16[5,300] iota(), iota_dimension=1",
     /* one row of a block, or less than one element for each thread */
     "x = f32[2,70000] parameter(0) s = f32[2] parameter(1) b = f32[2,70000] broadcast(s), "

@@ -83,6 +83,7 @@ static void test_models(void **state) {
     closedir(folder);
     add_model("../programs/qwix_moe_train.hlo", all);
     add_model("../run/ragged-cuda.hlo", all);
+    add_model("../run/packed.hlo", all);
     compile(all, 90);
     cuda_program *some = cuda_program_new();
     add_model("encoder_qdq_train.hlo", some);
