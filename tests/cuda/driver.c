@@ -71,12 +71,6 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     return 0;
 }
 
-int cuDeviceTotalMem(size_t *bytes, int device) {
-    ENTER("cuDeviceTotalMem %d", device);
-    *bytes = (size_t)1 << 34;
-    return 0;
-}
-
 int cuDevicePrimaryCtxRetain(cuda_context **context, int device) {
     ENTER("cuDevicePrimaryCtxRetain %d", device);
     retained++;

@@ -114,7 +114,7 @@ def main():
         print("skipped: no headers of CUDA on this machine")
         return 77
     text, rows, numbers = source()
-    if rows < 80 or numbers < 20:
+    if rows < 70 or numbers < 20:
         print(f"only {rows} functions and {numbers} numbers are read")
         return 1
     failed = False

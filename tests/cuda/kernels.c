@@ -109,11 +109,6 @@ int cuModuleUnload(cuda_module *module) {
     return 0;
 }
 
-int cuFuncSetAttribute(cuda_function *function, int attribute, int value) {
-    ENTER("cuFuncSetAttribute %s %d = %d", function->name, attribute, value);
-    return 0;
-}
-
 typedef struct launch {
     cuda_function *function;
     unsigned grid, block;

@@ -17,11 +17,24 @@ void cuda_image_free(cuda_image *image) {
     *image = (cuda_image){0};
 }
 
+/* Returns the latest architecture that NVRTC compiles for and whose code a device runs: its own, or
+ * an earlier one of its generation. */
+static int find_arch(const cuda_library *lib, int sm) {
+    enum { MOST = 256 };
+    int archs[MOST], count = 0, found = 0;
+    if (lib->nvrtcGetNumSupportedArchs(&count) || count > MOST ||
+        lib->nvrtcGetSupportedArchs(archs))
+        return sm;
+    for (int i = 0; i < count; i++)
+        if (archs[i] <= sm && archs[i] / 10 == sm / 10 && archs[i] > found) found = archs[i];
+    return found ? found : sm;
+}
+
 /* Compiles without contraction: results must not depend on the compiler's choice. */
 static hlo_status compile(const cuda_library *lib, nvrtc_program *program, int sm,
                           cuda_image *out) {
     char target[32];
-    snprintf(target, sizeof target, "-arch=sm_%d", sm);
+    snprintf(target, sizeof target, "-arch=sm_%d", find_arch(lib, sm));
     const char *const options[] = {target, "-std=c++17", "-default-device", "-fmad=false", "-w"};
     int result = lib->nvrtcCompileProgram(program, sizeof options / sizeof *options, options);
     size_t size = 0;

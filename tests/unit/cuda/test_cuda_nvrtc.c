@@ -156,6 +156,9 @@ static void test_kept(void **state) {
     assert_int_equal(cuda_image_find(&nvrtc, folder, source, 89, &second), HLO_OK);
     assert_non_null(second.log);
     cuda_image_free(&second);
+    assert_int_equal(cuda_image_compile(&nvrtc, source, 99, &second), HLO_OK); /* by that of 90 */
+    assert_memory_equal(first.bytes, second.bytes, first.size);
+    cuda_image_free(&second);
     assert_int_equal(cuda_image_find(&nvrtc, folder, "not C", 90, &second), HLO_INVALID_INPUT);
     assert_non_null(strstr(second.log, "error"));
     cuda_image_free(&first);
