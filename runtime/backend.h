@@ -104,7 +104,7 @@ typedef struct hlo_backend {
     void (*release)(void *device, void *memory);
     /* Writes the bytes that can be allocated; false: they are not known. NULL: they never are. */
     bool (*available)(void *device, size_t *out_bytes);
-    /* Prints a line about the device and one about each library that it uses. */
+    /* Prints a line about the device, one about each library that it uses, and what it can do. */
     void (*identify)(void *device, FILE *out);
     /* Returns memory of the device with these bytes of the host, which do not change; may be the
      * bytes themselves. NULL when memory runs out. Lives until the device is closed. */

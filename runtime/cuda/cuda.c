@@ -100,6 +100,12 @@ static void cuda_describe_shared(void *device, FILE *out) {
     free(source);
 }
 
+static void cuda_identify_all(void *device, FILE *out) {
+    cuda_identify(device, out);
+    fflush(out); /* what follows runs on the device */
+    fprintf(out, "CUDA graphs: %s\n", cuda_branches(device) ? "with branches" : "no branches");
+}
+
 const hlo_backend cuda_backend = {
     .name = "cuda",
     .alignment = ALIGN,
@@ -116,7 +122,7 @@ const hlo_backend cuda_backend = {
     .allocate = cuda_allocate,
     .release = cuda_release,
     .available = cuda_available,
-    .identify = cuda_identify,
+    .identify = cuda_identify_all,
     .import = cuda_import,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
