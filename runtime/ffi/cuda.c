@@ -209,7 +209,7 @@ static hlo_status launch(store *s, cuda_context *context, void *stream, const ff
     void *addresses[LT_PART_COUNT];
     find_addresses(frame, &p->problem, addresses);
     p->device.stream = stream;
-    return cuda_call_launch(p->call, &p->chosen.algo, addresses, s->why, sizeof s->why);
+    return cuda_call_launch(p->call, &p->chosen, addresses, s->why, sizeof s->why);
 }
 
 /* Enqueues the call, with the store locked. Allocates nothing in an arena of the call. */

@@ -286,12 +286,15 @@ int cublasLtMatmulAlgoConfigGetAttribute(const lt_algo *algo, int attribute, voi
 typedef struct queued {
     problem p;
     int algorithm;
+    void *workspace;
+    size_t workspace_size;
 } queued;
 
 static void run(void *argument) {
     queued *q = argument;
     const char *wrong = getenv("HLO_STANDIN_WRONG");
     q->p.wrong = wrong && atoi(wrong) == q->algorithm;
+    if (q->workspace_size) memset(q->workspace, 0x5a, q->workspace_size);
     if (!standin_matmul(&q->p)) standin_note("  outside of the device's memory");
     standin_pass(algorithms[q->algorithm].milliseconds);
 }
@@ -321,7 +324,9 @@ int cublasLtMatmul(lt_handle *handle, lt_desc *desc, const void *alpha, const vo
     char rooms[4][64];
     queued q = {.p = {*desc, *a_layout, *b_layout, *c_layout, *d_layout, number(desc->scale, alpha),
                       number(desc->scale, beta), a, b, c, d, false},
-                .algorithm = algo ? (int)algo->data[1] : -1};
+                .algorithm = algo ? (int)algo->data[1] : -1,
+                .workspace = workspace,
+                .workspace_size = workspace_size};
     ENTER("cublasLtMatmul desc %d, layouts %d %d %d %d, alpha %g, beta %g, a %s, b %s, c %s, d %s, "
           "algorithm %d, workspace %zu",
           desc->ordinal, a_layout->ordinal, b_layout->ordinal, c_layout->ordinal, d_layout->ordinal,
@@ -335,5 +340,5 @@ int cublasLtMatmul(lt_handle *handle, lt_desc *desc, const void *alpha, const vo
         say("cublasLtMatmul", line);
         return status;
     }
-    return standin_enqueue(stream, run, &q, sizeof q) ? EXECUTION_FAILED : 0;
+    return standin_enqueue(stream, STANDIN_OTHER, run, &q, sizeof q) ? EXECUTION_FAILED : 0;
 }

@@ -221,13 +221,13 @@ int cuMemcpyDtoHAsync(void *to, cuda_address from, size_t size, cuda_stream *str
 int cuMemcpyDtoDAsync(cuda_address to, cuda_address from, size_t size, cuda_stream *stream) {
     ENTER("cuMemcpyDtoDAsync %zu", size);
     const copying c = {host(to), host(from), size, 0};
-    return standin_enqueue(stream, run_copy, &c, sizeof c);
+    return standin_enqueue(stream, STANDIN_OTHER, run_copy, &c, sizeof c);
 }
 
 int cuMemsetD8Async(cuda_address memory, unsigned char byte, size_t size, cuda_stream *stream) {
     ENTER("cuMemsetD8Async %zu", size);
     const copying c = {host(memory), NULL, size, byte};
-    return standin_enqueue(stream, run_fill, &c, sizeof c);
+    return standin_enqueue(stream, STANDIN_OTHER, run_fill, &c, sizeof c);
 }
 
 /* --------------------------------------------------------------------------------------- events */

@@ -48,6 +48,10 @@ STRUCTS = (
     ("CUgraphNodeParams", "cuda_node_parameters", ("type", "reserved0", "reserved2")),
     ("CUDA_CONDITIONAL_NODE_PARAMS", "cuda_conditional_parameters",
      ("handle", "type", "size", ("phGraph_out", "graphs"), ("ctx", "context"))),
+    ("CUlaunchAttribute", "cuda_launch_attribute", ("id", "value")),
+    ("CUlaunchConfig", "cuda_launch_config",
+     (("gridDimX", "grid"), ("blockDimX", "block"), ("sharedMemBytes", "shared_bytes"), ("hStream", "stream"),
+      ("attrs", "attributes"), ("numAttrs", "attribute_count"))),
     ("cublasLtMatmulHeuristicResult_t", "lt_heuristic",
      ("algo", ("workspaceSize", "workspace"), "state", ("wavesCount", "waves"), "reserved")),
 )
@@ -94,6 +98,7 @@ def source():
             first, second = (member, member) if isinstance(member, str) else member
             lines.append(f'static_assert(offsetof({theirs}, {first}) == offsetof(ours::{mine}, {second}), "{mine}.{second}");')
     lines.append('static_assert(offsetof(CUgraphNodeParams, conditional) == offsetof(ours::cuda_node_parameters, u), "u");')
+    lines.append('static_assert(sizeof CUlaunchAttributeValue().programmaticStreamSerializationAllowed == 4, "allowed");')
     return "\n".join(lines) + "\n", len(rows), len(numbers)
 
 

@@ -1,6 +1,7 @@
 /* libcuda, stood in for: modules, and kernels run by the host, thread after thread. */
 #include <dlfcn.h>
 #include <elf.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "runtime/cuda/driver/graph.h"
 #include "standin.h"
 
 typedef struct indices {
@@ -19,22 +21,25 @@ typedef struct indices {
 typedef struct shim {
     indices thread, block, block_size, grid_size;
     void (*synchronise)(void);
+    void (*wait)(void); /* for the kernels before */
 } shim;
 
 struct cuda_module {
-    void *handle;
+    void *handle; /* NULL: it is PTX */
+    const char *ptx;
     shim *shim;
     struct cuda_function *functions;
 };
 
 /* Kernels take pointers only, and no more than this. */
 enum { ARGUMENTS = 64, STACK = 1 << 16 };
+#define NOWHERE ((size_t)1 << 36) /* bytes */
 typedef void kernel(void *, ...);
 
 struct cuda_function {
     struct cuda_function *next;
     cuda_module *module;
-    kernel *run; /* NULL: it sets a conditional handle */
+    kernel *run; /* NULL: of PTX, it sets a conditional handle, or does nothing */
     int arguments;
     char name[64];
 };
@@ -62,8 +67,9 @@ static void *load_image(const void *image) {
 int cuModuleLoadData(cuda_module **module, const void *image) {
     ENTER("cuModuleLoadData");
     if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
-    if (strncmp(image, ".version ", 9) == 0 && strstr(image, ".entry choose(")) { /* PTX */
+    if (strncmp(image, ".version ", 9) == 0) {
         *module = calloc(1, sizeof **module);
+        if (*module) (*module)->ptx = image;
         return *module ? 0 : CUDA_OUT_OF_MEMORY;
     }
     void *handle = load_image(image);
@@ -76,12 +82,13 @@ int cuModuleLoadData(cuda_module **module, const void *image) {
 }
 
 int cuModuleGetFunction(cuda_function **function, cuda_module *module, const char *name) {
-    char count[128];
+    char count[128], entry[128];
     snprintf(count, sizeof count, "standin_arguments_%s", name);
+    snprintf(entry, sizeof entry, ".entry %s(", name);
     const int none = 0;
-    const int *arguments = module->handle            ? dlsym(module->handle, count)
-                           : !strcmp(name, "choose") ? &none
-                                                     : NULL;
+    const int *arguments = module->handle               ? dlsym(module->handle, count)
+                           : strstr(module->ptx, entry) ? &none
+                                                        : NULL;
     ENTER("cuModuleGetFunction %s", name);
     if (!arguments || *arguments > ARGUMENTS) return CUDA_NOT_FOUND;
     cuda_function *f = calloc(1, sizeof *f);
@@ -112,13 +119,14 @@ int cuModuleUnload(cuda_module *module) {
 typedef struct launch {
     cuda_function *function;
     unsigned grid, block;
+    bool early;
     void *arguments[ARGUMENTS];
 } launch;
 
 /* The threads of a block are fibers, so that they can wait for each other. */
 typedef struct fiber {
     ucontext_t context;
-    bool done;
+    bool done, waited;
     char *stack;
 } fiber;
 
@@ -127,6 +135,7 @@ static struct {
     fiber *fibers;
     unsigned count, at;
     const launch *launch;
+    bool rehearsing;
 } block;
 
 static void call(const launch *l) {
@@ -148,48 +157,82 @@ static void synchronise(void) {
     swapcontext(&block.fibers[block.at].context, &block.home);
 }
 
+static void wait(void) {
+    block.fibers[block.at].waited = true;
+    if (block.rehearsing) swapcontext(&block.fibers[block.at].context, &block.home);
+}
+
 static void prepare_fiber(fiber *f) {
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = f->stack;
     f->context.uc_stack.ss_size = STACK;
     f->context.uc_link = &block.home;
-    f->done = false;
+    f->done = f->waited = false;
     makecontext(&f->context, run_fiber, 0);
 }
 
-/* From one barrier to the next, thread after thread, until all are done. */
+/* From one barrier to the next, thread after thread, until all are done, or in a rehearsal wait. */
 static void run_block(shim *s) {
     for (unsigned i = 0; i < block.count; i++) prepare_fiber(&block.fibers[i]);
     for (bool more = true; more;) {
         more = false;
         for (unsigned i = 0; i < block.count; i++) {
-            if (block.fibers[i].done) continue;
+            if (block.fibers[i].done || (block.rehearsing && block.fibers[i].waited)) continue;
             block.at = i;
             s->thread.x = i;
             swapcontext(&block.home, &block.fibers[i].context);
             more |= !block.fibers[i].done;
         }
     }
+    for (unsigned i = 0; i < block.count; i++)
+        if (block.launch->early && !block.fibers[i].waited)
+            standin_note("early kernel %s: a thread never waits", block.launch->function->name);
 }
 
 static void run_launch(void *argument) {
     const launch *l = argument;
     shim *s = l->function->module->shim;
+    if (!l->function->run) return;
     s->block_size = (indices){l->block, 1, 1};
     s->grid_size = (indices){l->grid, 1, 1};
     s->synchronise = synchronise;
+    s->wait = wait;
     block.launch = l;
     block.count = l->block;
     block.fibers = calloc(l->block, sizeof *block.fibers);
     char *stacks = malloc((size_t)l->block * STACK);
     for (unsigned i = 0; i < l->block; i++) block.fibers[i].stack = stacks + (size_t)i * STACK;
-    for (unsigned b = 0; b < l->grid; b++) {
+    for (unsigned b = 0; b < l->grid;
+         b += block.rehearsing && b + 1 < l->grid ? l->grid - 1 - b : 1) {
         s->block.x = b;
         run_block(s);
     }
     free(stacks);
     free(block.fibers);
-    standin_work(1);
+    if (!block.rehearsing) standin_work(1);
+}
+
+static void refuse_access(int signal) {
+    (void)signal;
+    static const char text[] = "stand-in: an early kernel accesses memory before it waits\n";
+    _exit(write(STDERR_FILENO, text, sizeof text - 1) > 0 ? 70 : 71);
+}
+
+/* Runs the first and the last block up to where they wait, with arguments that point to memory that
+ * cannot be accessed. */
+void standin_rehearse(const void *argument) {
+    static char *nowhere;
+    launch l = *(const launch *)argument;
+    struct sigaction before, refuse = {.sa_handler = refuse_access};
+    if (!nowhere)
+        nowhere =
+            mmap(NULL, NOWHERE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (int i = 0; i < ARGUMENTS; i++) l.arguments[i] = nowhere + NOWHERE / 2;
+    sigaction(SIGSEGV, &refuse, &before);
+    block.rehearsing = true;
+    run_launch(&l);
+    block.rehearsing = false;
+    sigaction(SIGSEGV, &before, NULL);
 }
 
 typedef struct choosing {
@@ -215,19 +258,38 @@ static int launch_choose(cuda_stream *stream, void **arguments) {
     const choosing c = {*(uint64_t *)arguments[0], *(void **)arguments[1],
                         *(uint32_t *)arguments[2], *(uint32_t *)arguments[3]};
     if (!standin_allocated(c.value, c.count ? 4 : 1)) return CUDA_INVALID_VALUE;
-    return standin_enqueue(stream, run_choose, &c, sizeof c);
+    return standin_enqueue(stream, STANDIN_OTHER, run_choose, &c, sizeof c);
+}
+
+/* Launches a kernel of a line of blocks. */
+static int launch_kernel(cuda_function *function, unsigned grid, unsigned block_size,
+                         cuda_stream *stream, void **arguments, bool early) {
+    if (grid == 0 || block_size == 0 || block_size > 1024) return CUDA_INVALID_VALUE;
+    if (strcmp(function->name, "choose") == 0 && !function->run)
+        return grid * block_size == 1 && !early ? launch_choose(stream, arguments)
+                                                : CUDA_INVALID_VALUE;
+    launch l = {function, grid, block_size, early && function->run, {0}};
+    for (int i = 0; i < function->arguments; i++) l.arguments[i] = *(void **)arguments[i];
+    return standin_enqueue(stream, early ? STANDIN_EARLY : STANDIN_KERNEL, run_launch, &l,
+                           sizeof l);
 }
 
 int cuLaunchKernel(cuda_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    cuda_stream *stream, void **arguments, void **extra) {
     ENTER("cuLaunchKernel %s grid %u block %u", function->name, grid_x, block_x);
-    if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || shared_bytes || extra ||
-        grid_x == 0 || block_x == 0 || block_x > 1024)
+    if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || shared_bytes || extra)
         return CUDA_INVALID_VALUE;
-    if (!function->run)
-        return grid_x * block_x == 1 ? launch_choose(stream, arguments) : CUDA_INVALID_VALUE;
-    launch l = {function, grid_x, block_x, {0}};
-    for (int i = 0; i < function->arguments; i++) l.arguments[i] = *(void **)arguments[i];
-    return standin_enqueue(stream, run_launch, &l, sizeof l);
+    return launch_kernel(function, grid_x, block_x, stream, arguments, false);
+}
+
+int cuLaunchKernelEx(const cuda_launch_config *c, cuda_function *function, void **arguments,
+                     void **extra) {
+    ENTER("cuLaunchKernelEx %s grid %u block %u", function->name, c->grid[0], c->block[0]);
+    if (c->grid[1] != 1 || c->grid[2] != 1 || c->block[1] != 1 || c->block[2] != 1 ||
+        c->shared_bytes || extra || c->attribute_count != 1 || c->attributes->reserved ||
+        c->attributes->id != CUDA_LAUNCH_PROGRAMMATIC || c->attributes->value.allowed != 1 ||
+        standin_sm() < 90)
+        return CUDA_INVALID_VALUE;
+    return launch_kernel(function, c->grid[0], c->block[0], c->stream, arguments, true);
 }

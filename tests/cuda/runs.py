@@ -7,6 +7,8 @@ usage: runs.py --bin DIR --work DIR --standin FILE [--few]
   pointers and launches. Every capture that begins ends, and everything that is made is let go of.
 - Loops of unknown length, conditionals and what runs on the host, which cut a run into pieces, give the same outputs
   with graphs as without, and those of the cpu backend.
+- The nodes of a graph run in any order that its edges allow, and kernels start as early as they are allowed to: outputs
+  are the same.
 - Every call that can fail, made to fail, is exit status 1 with one error, and nothing is leaked: of each function the
   first call, the last and one between; with --few the last. A launch that fails while algorithms are timed costs that
   algorithm, with a warning.
@@ -281,6 +283,41 @@ ENTRY %main (all: f32[16], x: f32[]) -> (s32[], f32[16], f32[], f32[16]) {
 """
 
 
+# Three products of one operand, of two of which the layouts are not cuBLASLt's, what follows each of them, and memory that
+# is used again.
+BESIDE = """HloModule beside
+
+%most (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %m = f32[] maximum(%x, %y)
+}
+
+ENTRY %main (x: f32[8,16,24], q: f32[24,40], k: f32[24,40], v: f32[24,40]) -> (f32[8,16,40], f32[8,16,16], f32[], f32[], f32[40]) {
+  %x = f32[8,16,24] parameter(0)
+  %q = f32[24,40] parameter(1)
+  %k = f32[24,40] parameter(2)
+  %v = f32[24,40] parameter(3)
+  %dq = f32[8,16,40] dot(%x, %q), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+  %dk = f32[8,16,40] dot(%x, %k), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+  %dv = f32[8,16,40] dot(%x, %v), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+  %zero = f32[] constant(0)
+  %aq = f32[] reduce(%dq, %zero), dimensions={0,1,2}, to_apply=%most
+  %av = f32[40] reduce(%dv, %zero), dimensions={0,1}, to_apply=%most
+  %tq = f32[8,16,40] tanh(%dq)
+  %tk = f32[8,16,40] tanh(%dk)
+  %tkt = f32[16,8,40] transpose(%tk), dimensions={1,0,2}
+  %ak = f32[] reduce(%tk, %zero), dimensions={0,1,2}, to_apply=%most
+  %s = f32[8,16,16] dot(%tq, %tkt), lhs_batch_dims={0}, rhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+  %e = f32[8,16,16] exponential(%s)
+  %sv = f32[8,16,40] dot(%e, %dv), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+  %avs = f32[8,16,40] broadcast(%av), dimensions={2}
+  %o = f32[8,16,40] multiply(%sv, %avs)
+  ROOT %out = (f32[8,16,40], f32[8,16,16], f32[], f32[], f32[40]) tuple(%o, %s, %aq, %ak, %av)
+}
+"""
+
+
 # A loop whose body has an instruction without a kernel.
 HOSTED = """HloModule hosted
 
@@ -343,11 +380,12 @@ class Runs:
         path.write_text(text)
         return path
 
-    def run(self, module, *options, fail="", name="run", driver="13000"):
+    def run(self, module, *options, fail="", name="run", driver="13000", order="1"):
         """Exit status, what it said, and the calls."""
         log = self.work / f"{name}.log"
         log.unlink(missing_ok=True)
-        environment = dict(self.environment, HLO_STANDIN_LOG=str(log), HLO_STANDIN_FAIL=fail, HLO_STANDIN_DRIVER=driver)
+        environment = dict(self.environment, HLO_STANDIN_LOG=str(log), HLO_STANDIN_DRIVER=driver, HLO_STANDIN_ORDER=order,
+                           **{"HLO_STANDIN_FAIL" if ":" in fail else "HLO_STANDIN_FAIL_ALL": fail})
         command = [self.program, "--backend=cuda", f"--kernel-cache={self.cache}", *options, module]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         calls = log.read_text().splitlines() if log.exists() else []
@@ -407,7 +445,8 @@ CONTROLLED = (dict(), dict(driver="12030"), dict(fail="cuGraphConditionalHandleC
 
 
 def check_control(runs, module, seeds, branches=True):
-    """With `branches` the device decides alone: one launch beside that of the trial, and only outputs are copied out."""
+    """With `branches` the device decides alone: one launch beside those of the trials, and only outputs are copied out,
+    and what a trial has left."""
     for seed in range(seeds):
         outputs = []
         for case in CONTROLLED:
@@ -415,16 +454,42 @@ def check_control(runs, module, seeds, branches=True):
             options, how = (case, {}) if isinstance(case, list) else ([], case)
             status, said, calls = runs.run(module, f"--seed={seed}", *options, f"--compare={module}", f"--outputs={path}", **how)
             runs.check(status == 0 and "outputs agree" in said, f"seed {seed} {case}: status {status}: {said}")
-            runs.check(not any("leaked" in call or "captures" in call or "dependenc" in call.replace("Dependencies", "")
-                               for call in calls), f"seed {seed} {case}: {calls}")
+            runs.check(not any("leaked" in call or "captures" in call or "early kernel" in call for call in calls), f"seed {seed} {case}: {calls}")
             outputs.append(path.read_bytes() if path.exists() else None)
             counts = collections.Counter(names_of(calls))
             copied = counts["cuMemcpyDtoHAsync"] - int(re.search(r"(\d+) outputs", said)[1])
             alone = not case or case == ["--fallback=cpu"]
             if branches:
-                runs.check((counts["cuGraphLaunch"] == 2 and copied == 0) == alone,
+                runs.check((counts["cuGraphLaunch"] == 3 and copied == 1) == alone,
                            f"seed {seed} {case}: {counts['cuGraphLaunch']} launches, {copied} copies")
         runs.check(len(set(outputs)) == 1, f"seed {seed}: outputs differ")
+
+
+# Orders in which the stand-in runs the nodes of a graph (HLO_STANDIN_ORDER); and what graphs cannot do on a driver:
+# nodes beside each other, or kernels that start early.
+ORDERED = (dict(order="0"), dict(order="1"), dict(order="2"), dict(order="3"), dict(fail="cuLaunchKernelEx:1=1"), dict(driver="12020"),
+           dict(fail="cuStreamUpdateCaptureDependencies"), ["--graph=0"])
+
+
+def check_orders(runs, module):
+    """Nodes run in any order that the edges of the graph allow: no edge is missing."""
+    outputs = []
+    for case in ORDERED:
+        path = runs.work / "ordered.npz"
+        path.unlink(missing_ok=True)
+        options, how = (case, {}) if isinstance(case, list) else ([], case)
+        status, said, calls = runs.run(module, "--autotune=3", *options, f"--outputs={path}", **how)
+        runs.check(status == 0, f"{case}: status {status}: {said}")
+        runs.check(not any("leaked" in call or "early kernel" in call for call in calls), f"{case}: {calls}")
+        outputs.append(path.read_bytes() if path.exists() else None)
+        found = [list(map(int, re.findall(r"\d+", call))) for call in calls if call.startswith("cuGraphInstantiate")]
+        if not found:
+            runs.check(case == ["--graph=0"], f"{case}: no graph")
+            continue
+        nodes, deep, _, early, _ = found[-1]
+        runs.check((deep < nodes) == ("Update" not in how.get("fail", "")), f"{case}: {nodes} nodes, {deep} deep")
+        runs.check((early > 0) == ("order" in how), f"{case}: {early} early kernels")
+    runs.check(len(set(outputs)) == 1, f"outputs differ: {[o == outputs[-1] for o in outputs]}")
 
 
 def check_hosted(runs, module):
@@ -440,6 +505,10 @@ def check_failures(runs, module, few):
         if not re.match("(cu|nvrtc)[A-Z]|cublasLt", name) or ENDINGS.search(name):
             continue
         cases += [(name, at) for at in ([count] if few else sorted({1, (count + 1) // 2, count}))]
+    # What the trial of graphs calls, which does without what fails: from its memory to the end of that.
+    begun = names_of(calls).index("cuStreamBeginCapture")
+    tried = range(max(i for i in range(begun) if calls[i] == "cuMemAlloc 4"),
+                  names_of(calls).index("cuMemFree", names_of(calls).index("cuGraphExecDestroy")))
     runs.check(len(cases) > 20, f"only {len(cases)} calls to fail")
 
     def fail(case):
@@ -447,10 +516,13 @@ def check_failures(runs, module, few):
         status, said, calls = runs.run(module, "--optimize", "--autotune=2", fail=f"{name}:{at}=7", name=f"{name}.{at}")
         return name, at, status, said, calls
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for name, at, status, said, calls in pool.map(fail, cases):
-            runs.check(not any("leaked" in call or "captures" in call for call in calls), f"{name} {at}: a leak")
+        for name, at, status, said, failing in pool.map(fail, cases):
+            runs.check(not any("leaked" in call or "captures" in call for call in failing), f"{name} {at}: a leak")
             if name == "cublasLtMatmul" and "fails, and is not used" in said:
                 runs.check(status == 0, f"{name} {at}: another algorithm was not taken: {said}")
+                continue
+            if [i for i, call in enumerate(names_of(calls)) if call == name][at - 1] in tried:
+                runs.check(status == 0 and "error" not in said, f"{name} {at}: status {status}: {said}")
                 continue
             runs.check(status == 1, f"{name} {at}: status {status}: {said}")
             errors = said.replace("hlo-fp8-run: error: out of memory\n", "").count("error:")
@@ -472,6 +544,7 @@ def main():
     check_control(runs, runs.write("control.hlo", CONTROL), 1 if a.few else 4)
     check_control(runs, runs.write("placed.hlo", PLACED), 1)
     check_control(runs, runs.write("many.hlo", many(150)), 1, branches=False)
+    check_orders(runs, runs.write("beside.hlo", BESIDE))
     check_hosted(runs, runs.write("hosted.hlo", HOSTED))
     if not a.few:
         check_control(runs, runs.write("nested.hlo", NESTED), 1)

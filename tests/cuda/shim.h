@@ -23,6 +23,7 @@ struct standin_indices {
 struct standin_shim_state {
     standin_indices thread, block, block_size, grid_size;
     void (*synchronise)();
+    void (*wait)();
 };
 extern "C" {
 standin_shim_state standin_shim;
@@ -32,6 +33,9 @@ standin_shim_state standin_shim;
 #define blockDim (standin_shim.block_size)
 #define gridDim (standin_shim.grid_size)
 #define __syncthreads() standin_shim.synchronise()
+inline void wait_for_kernels() {
+    standin_shim.wait();
+}
 
 inline unsigned short to_f16(float x) {
     const _Float16 half = (_Float16)x;

@@ -1,7 +1,7 @@
 /* A stand-in for CUDA's libraries on a machine without a GPU: one shared library with the functions
  * of all three (runtime/cuda/driver/cublaslt.def). Memory is the host's, streams do things at once,
- * what is captured is kept and done when the graph is launched, kernels are compiled by the host's
- * C++ compiler and run thread by thread.
+ * what is captured is kept and done when the graph is launched, in any order that its edges allow,
+ * kernels are compiled by the host's C++ compiler and run thread by thread.
  *
  * Environment:
  *   HLO_STANDIN_LOG     a file to which every call is appended, a line each
@@ -13,6 +13,8 @@
  *   HLO_STANDIN_ACCUMULATE  hopper: products of fp8 values are summed as tensor cores of Hopper do;
  *                       otherwise, as all others, in f64
  *   HLO_STANDIN_LATE    if set, a stream does what is queued when something waits for it
+ *   HLO_STANDIN_ORDER   of the nodes of a graph that could be next, which is: 0: the one recorded
+ *                       first; 1, or unset: last; otherwise the seed of a random choice
  *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset
  *   HLO_STANDIN_CLOCK   if set, the device's clock stands still but for its work: 1 ms for a
  * kernel, 1/4 ms for a copy or fill, and a matmul as its algorithm takes; otherwise it is the
@@ -58,10 +60,18 @@ int standin_sm(void);
         if (failed) return failed;                                                                 \
     } while (0)
 
+typedef enum standin_kind {
+    STANDIN_OTHER,
+    STANDIN_KERNEL,
+    STANDIN_EARLY /* a kernel that may start before the kernel that it depends on has ended */
+} standin_kind;
+
 /* Does run(argument) in the stream's turn: now, or whenever the graph is launched that is being
  * captured. `argument`, of `size` bytes, is copied. */
-int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void *argument,
-                    size_t size);
+int standin_enqueue(cuda_stream *stream, standin_kind kind, void (*run)(void *argument),
+                    const void *argument, size_t size);
+/* Runs what a STANDIN_EARLY kernel does before it waits. The argument is run()'s. */
+void standin_rehearse(const void *argument);
 /* queue.c: queues run(argument) on a stream that is not captured. */
 int standin_later(const cuda_stream *stream, void (*run)(void *argument), const void *argument,
                   size_t size);

@@ -1,4 +1,5 @@
-/* libcuda, stood in for: streams and graphs, with conditional nodes. */
+/* libcuda, stood in for: streams, and graphs whose nodes run in any order that their edges allow.
+ */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -7,24 +8,31 @@
 #include "runtime/cuda/driver/graph.h"
 #include "standin.h"
 
-typedef struct node {
-    struct node *next;
+struct cuda_graph_node {
+    cuda_graph_node *next; /* of the graph, in the order in which they were added */
+    const cuda_graph *graph;
+    standin_kind kind;
     void (*run)(void *argument);
+    cuda_graph_node **behind; /* the nodes that depend on it */
+    size_t behind_count;
+    size_t before_count, waits; /* it depends on so many, and waits for some of them */
+    long number, depth;         /* in the graph; nodes of the longest chain up to it */
     max_align_t argument[];
-} node;
+};
 
-/* `unset`: a node was added to it, and is not yet what the capture goes on from. */
 struct cuda_graph {
-    node *first, **last;
-    bool unset;
+    cuda_graph_node *first, **last;
+    long nodes, edges;
 };
 
 struct cuda_graph_exec {
-    node *first;
+    cuda_graph *graph;
 };
 
 struct cuda_stream {
-    cuda_graph *captured; /* NULL: nothing is captured */
+    cuda_graph *captured;   /* NULL: nothing is captured */
+    cuda_graph_node **ends; /* what the next node depends on */
+    size_t end_count;
     bool invalid, to_graph;
     cuda_stream *outer; /* captured before it, and still */
 };
@@ -37,27 +45,110 @@ int standin_uncaptured(void) {
     return CUDA_CAPTURE_UNSUPPORTED;
 }
 
-static node *node_new(void (*run)(void *), const void *argument, size_t size) {
-    node *n = calloc(1, sizeof *n + size);
+static cuda_graph *graph_new(void) {
+    cuda_graph *graph = calloc(1, sizeof *graph);
+    if (graph) graph->last = &graph->first;
+    return graph;
+}
+
+static cuda_graph_node **copy_nodes(cuda_graph_node *const *nodes, size_t count) {
+    cuda_graph_node **copy = malloc((count + 1) * sizeof *copy);
+    if (copy && count) memcpy(copy, nodes, count * sizeof *copy);
+    return copy;
+}
+
+static bool set_ends(cuda_stream *stream, cuda_graph_node *const *nodes, size_t count) {
+    cuda_graph_node **ends = copy_nodes(nodes, count);
+    if (!ends) return false;
+    free(stream->ends);
+    stream->ends = ends;
+    stream->end_count = count;
+    return true;
+}
+
+/* Adds an edge; false when memory runs out. */
+static bool add_edge(cuda_graph_node *from, cuda_graph_node *to) {
+    cuda_graph_node **behind =
+        realloc(from->behind, (from->behind_count + 1) * sizeof(cuda_graph_node *));
+    if (!behind) return false;
+    from->behind = behind;
+    from->behind[from->behind_count++] = to;
+    to->before_count++;
+    if (to->depth <= from->depth) to->depth = from->depth + 1;
+    return true;
+}
+
+/* Adds a node; NULL when memory runs out. */
+static cuda_graph_node *add_node(cuda_graph *graph, standin_kind kind, void (*run)(void *),
+                                 const void *argument, size_t size, cuda_graph_node *const *before,
+                                 size_t count) {
+    cuda_graph_node *n = calloc(1, sizeof *n + size);
     if (!n) return NULL;
+    n->graph = graph;
+    n->kind = kind;
     n->run = run;
     memcpy(n->argument, argument, size);
+    n->number = graph->nodes++;
+    n->depth = 1;
+    *graph->last = n;
+    graph->last = &n->next;
+    graph->edges += (long)count;
+    for (size_t i = 0; i < count; i++)
+        if (!add_edge(before[i], n)) return NULL;
     return n;
 }
 
-int standin_enqueue(cuda_stream *stream, void (*run)(void *argument), const void *argument,
-                    size_t size) {
-    node *n = node_new(run, argument, size);
-    if (!n) return CUDA_OUT_OF_MEMORY;
+int standin_enqueue(cuda_stream *stream, standin_kind kind, void (*run)(void *argument),
+                    const void *argument, size_t size) {
     const bool special = (uintptr_t)stream <= 2; /* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD */
-    if (!special && stream->captured) {
-        if (stream->captured->unset) standin_note("a node is not among the dependencies");
-        *stream->captured->last = n;
-        stream->captured->last = &n->next;
-        return 0;
+    if (special || !stream->captured) return standin_later(stream, run, argument, size);
+    if (kind == STANDIN_EARLY &&
+        (stream->end_count != 1 || stream->ends[0]->kind == STANDIN_OTHER)) {
+        standin_note("an early kernel is not behind one kernel");
+        return CUDA_INVALID_VALUE;
     }
-    free(n);
-    return standin_later(stream, run, argument, size);
+    cuda_graph_node *n =
+        add_node(stream->captured, kind, run, argument, size, stream->ends, stream->end_count);
+    return n && set_ends(stream, &n, 1) ? 0 : CUDA_OUT_OF_MEMORY;
+}
+
+/* ------------------------------------------------------------------------------------ launching */
+
+/* Chooses the next of the nodes that could be: HLO_STANDIN_ORDER. */
+static size_t choose(cuda_graph_node *const *ready, size_t count) {
+    static uint64_t state;
+    static long seed = -1;
+    size_t best = 0;
+    if (seed < 0) {
+        const char *chosen = getenv("HLO_STANDIN_ORDER");
+        state = (uint64_t)(seed = chosen ? atol(chosen) : 1);
+    }
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    if (seed > 1) return (state >> 33) % count;
+    for (size_t i = 1; i < count; i++)
+        if ((ready[i]->number > ready[best]->number) == (seed == 1)) best = i;
+    return best;
+}
+
+/* Runs the nodes, one after another. Kernels that may start early begin before the kernel that they
+ * depend on. */
+static void run_graph(const cuda_graph *graph) {
+    cuda_graph_node **ready = malloc(((size_t)graph->nodes + 1) * sizeof *ready);
+    size_t count = 0;
+    if (!ready) abort();
+    for (cuda_graph_node *n = graph->first; n; n = n->next)
+        if (!(n->waits = n->before_count)) ready[count++] = n;
+    while (count) {
+        const size_t chosen = choose(ready, count);
+        cuda_graph_node *n = ready[chosen];
+        ready[chosen] = ready[--count];
+        for (size_t i = 0; i < n->behind_count; i++)
+            if (n->behind[i]->kind == STANDIN_EARLY) standin_rehearse(n->behind[i]->argument);
+        n->run(n->argument);
+        for (size_t i = 0; i < n->behind_count; i++)
+            if (!--n->behind[i]->waits) ready[count++] = n->behind[i];
+    }
+    free(ready);
 }
 
 int cuStreamCreate(cuda_stream **stream, unsigned flags) {
@@ -83,28 +174,25 @@ typedef struct conditional {
 
 static void run_conditional(void *argument);
 
-static void free_nodes(node *first) {
-    while (first) {
-        node *next = first->next;
-        if (first->run == run_conditional) {
-            conditional *c = (void *)first->argument;
-            free_nodes(c->body->first);
-            free(c->body);
-        }
-        free(first);
-        first = next;
+static void free_graph(cuda_graph *graph) {
+    while (graph->first) {
+        cuda_graph_node *n = graph->first;
+        graph->first = n->next;
+        const conditional *c = (const void *)n->argument;
+        if (n->run == run_conditional) free_graph(c->body);
+        free(n->behind);
+        free(n);
     }
+    free(graph);
 }
 
 int cuStreamDestroy(cuda_stream *stream) {
     ENTER("cuStreamDestroy");
     if (stream->captured) standin_note("destroyed while it captures");
     standin_finish(standin_end_of(stream));
-    if (stream->captured && !stream->to_graph) {
-        free_nodes(stream->captured->first);
-        free(stream->captured);
-    }
+    if (stream->captured && !stream->to_graph) free_graph(stream->captured);
     if (capturing == stream) capturing = stream->outer;
+    free(stream->ends);
     free(stream);
     return 0;
 }
@@ -125,9 +213,7 @@ int cuStreamWaitEvent(cuda_stream *stream, cuda_event *event, unsigned flags) {
 int cuStreamBeginCapture(cuda_stream *stream, int mode) {
     ENTER("cuStreamBeginCapture %d", mode);
     if (capturing) return standin_uncaptured();
-    stream->captured = calloc(1, sizeof *stream->captured);
-    if (!stream->captured) return CUDA_OUT_OF_MEMORY;
-    stream->captured->last = &stream->captured->first;
+    if (!set_ends(stream, NULL, 0) || !(stream->captured = graph_new())) return CUDA_OUT_OF_MEMORY;
     stream->invalid = stream->to_graph = false;
     stream->outer = NULL;
     capturing = stream;
@@ -144,10 +230,7 @@ int cuStreamEndCapture(cuda_stream *stream, cuda_graph **graph) {
     int failed = standin_enter("cuStreamEndCapture");
     if (failed || stream->invalid) {
         if (capturing) capturing->invalid = true;
-        if (!stream->to_graph) {
-            free_nodes(captured->first);
-            free(captured);
-        }
+        if (!stream->to_graph) free_graph(captured);
         return failed ? failed : CUDA_CAPTURE_UNSUPPORTED + 1;
     }
     *graph = captured;
@@ -155,19 +238,25 @@ int cuStreamEndCapture(cuda_stream *stream, cuda_graph **graph) {
 }
 
 int cuGraphInstantiate(cuda_graph_exec **exec, cuda_graph *graph, unsigned long long flags) {
-    long nodes = 0;
-    for (const node *n = graph->first; n; n = n->next) nodes++;
-    ENTER("cuGraphInstantiate %ld nodes, %llu", nodes, flags);
+    long early = 0, depth = 0;
+    for (const cuda_graph_node *n = graph->first; n; n = n->next) {
+        early += n->kind == STANDIN_EARLY;
+        if (n->depth > depth) depth = n->depth;
+    }
+    ENTER("cuGraphInstantiate %ld nodes, %ld deep, %ld edges, %ld early, %llu", graph->nodes, depth,
+          graph->edges, early, flags);
     *exec = calloc(1, sizeof **exec);
-    if (!*exec) return CUDA_OUT_OF_MEMORY;
-    (*exec)->first = graph->first;
-    graph->first = NULL;
+    if (!*exec || !((*exec)->graph = graph_new())) return CUDA_OUT_OF_MEMORY;
+    cuda_graph *copy = (*exec)->graph, empty = *copy;
+    *copy = *graph;
+    *graph = empty;
+    graph->last = &graph->first;
     return 0;
 }
 
 static void run_exec(void *argument) {
     const cuda_graph_exec *exec = *(cuda_graph_exec **)argument;
-    for (node *n = exec->first; n; n = n->next) n->run(n->argument);
+    run_graph(exec->graph);
 }
 
 int cuGraphLaunch(cuda_graph_exec *exec, cuda_stream *stream) {
@@ -178,15 +267,14 @@ int cuGraphLaunch(cuda_graph_exec *exec, cuda_stream *stream) {
 
 int cuGraphExecDestroy(cuda_graph_exec *exec) {
     standin_finish_all();
-    free_nodes(exec->first);
+    free_graph(exec->graph);
     free(exec);
     ENTER("cuGraphExecDestroy");
     return 0;
 }
 
 int cuGraphDestroy(cuda_graph *graph) {
-    free_nodes(graph->first);
-    free(graph);
+    free_graph(graph);
     ENTER("cuGraphDestroy");
     return 0;
 }
@@ -212,7 +300,7 @@ void standin_set_conditional(uint64_t handle, unsigned value) {
 static void run_conditional(void *argument) {
     const conditional *c = argument;
     while (handles[c->handle - 1].value) {
-        for (node *n = c->body->first; n; n = n->next) n->run(n->argument);
+        run_graph(c->body);
         if (!c->loop) return;
     }
 }
@@ -223,8 +311,8 @@ int cuStreamGetCaptureInfo(cuda_stream *stream, int *capturing_now, uint64_t *id
     if (id) *id = 1;
     *capturing_now = stream->captured != NULL;
     *graph = stream->captured;
-    *nodes = NULL;
-    *count = 0;
+    *nodes = stream->ends;
+    *count = stream->end_count;
     return 0;
 }
 
@@ -242,35 +330,31 @@ int cuGraphConditionalHandleCreate(uint64_t *handle, cuda_graph *graph, cuda_con
 int cuGraphAddNode(cuda_graph_node **added, cuda_graph *graph, cuda_graph_node *const *before,
                    size_t count, struct cuda_node_parameters *parameters) {
     cuda_conditional_parameters *p = &parameters->u.conditional;
-    (void)before;
     ENTER("cuGraphAddNode %d %s", parameters->type, p->type ? "while" : "if");
-    if (parameters->type != CUDA_NODE_CONDITIONAL || parameters->reserved2 || count ||
-        p->type < 0 || p->type > 1 || p->size != 1 || p->context != standin_context() ||
-        !p->handle || p->handle > handle_count || handles[p->handle - 1].used ||
+    if (parameters->type != CUDA_NODE_CONDITIONAL || parameters->reserved2 || p->type < 0 ||
+        p->type > 1 || p->size != 1 || p->context != standin_context() || !p->handle ||
+        p->handle > handle_count || handles[p->handle - 1].used ||
         handles[p->handle - 1].graph != graph)
         return CUDA_INVALID_VALUE;
     for (int i = 0; i < 3; i++)
         if (parameters->reserved0[i]) return CUDA_INVALID_VALUE;
-    conditional c = {p->handle, p->type, calloc(1, sizeof *c.body)};
-    node *n = c.body ? node_new(run_conditional, &c, sizeof c) : NULL;
-    if (!n) return CUDA_OUT_OF_MEMORY;
-    c.body->last = &c.body->first;
-    conditional *kept = (void *)n->argument;
+    conditional c = {p->handle, p->type, graph_new()};
+    if (!c.body) return CUDA_OUT_OF_MEMORY;
+    *added = add_node(graph, STANDIN_OTHER, run_conditional, &c, sizeof c, before, count);
+    if (!*added) return CUDA_OUT_OF_MEMORY;
+    conditional *kept = (void *)(*added)->argument;
     p->graphs = &kept->body;
     handles[p->handle - 1].used = true;
-    *graph->last = n;
-    graph->last = &n->next;
-    graph->unset = true;
-    *added = (cuda_graph_node *)n;
     return 0;
 }
 
 int cuStreamUpdateCaptureDependencies(cuda_stream *stream, cuda_graph_node **nodes, size_t count,
                                       unsigned flags) {
     ENTER("cuStreamUpdateCaptureDependencies %zu, %u", count, flags);
-    if (!stream->captured || count != 1 || flags != 1 || !*nodes) return CUDA_INVALID_VALUE;
-    stream->captured->unset = false;
-    return 0;
+    if (!stream->captured || flags != CUDA_CAPTURE_SET_DEPENDENCIES) return CUDA_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i]->graph != stream->captured) return CUDA_INVALID_VALUE;
+    return set_ends(stream, nodes, count) ? 0 : CUDA_OUT_OF_MEMORY;
 }
 
 int cuStreamBeginCaptureToGraph(cuda_stream *stream, cuda_graph *graph,
@@ -280,6 +364,7 @@ int cuStreamBeginCaptureToGraph(cuda_stream *stream, cuda_graph *graph,
     (void)edges;
     ENTER("cuStreamBeginCaptureToGraph %d", mode);
     if (stream->captured || graph->first || count) return CUDA_INVALID_VALUE;
+    if (!set_ends(stream, NULL, 0)) return CUDA_OUT_OF_MEMORY;
     stream->captured = graph;
     stream->invalid = false;
     stream->to_graph = true;

@@ -6,8 +6,8 @@ usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]
 The models are those of tests/gpu (8192 tokens); their plans for sm_90 say what each kernel reads and writes. With
 --xla, XLA's compiler makes its own kernels of the same modules, and they are counted again. With
 --sass, which is nvdisasm, the kernels are compiled by this machine's NVRTC as well, and read: no conversion takes the
-slow instruction (F2F), and the ten kernels that move most load 8 bytes or more at a time, and begin at least two loads
-before they wait for one.
+slow instruction (F2F), each waits for the kernels before it (ACQBULK) before it accesses memory, and the ten kernels
+that move most load 8 bytes or more at a time, and begin at least two loads before they wait for one.
 """
 import argparse
 import collections
@@ -80,10 +80,17 @@ def loads_in_flight(kernel):
     return most
 
 
+def waits(kernel):
+    """True if the first instruction that waits for kernels, or accesses memory, waits."""
+    words = [word for word, _ in kernel if re.match(r"ACQBULK|LDG|LD\.|STG|ST\.|ATOM|RED", word)]
+    return bool(words) and words[0] == "ACQBULK"
+
+
 def check_sass(kernels, moved):
     """What is wrong with the kernels."""
     slow = [name for name, kernel in kernels.items() if any(word.startswith("F2F.") for word, _ in kernel)]
     faults = [f"F2F in {', '.join(slow)}"] if slow or not kernels else []
+    faults += [f"{name} accesses memory before it waits" for name, kernel in kernels.items() if not waits(kernel)]
     for name, size in moved.most_common(HEAVIEST):
         loads = collections.Counter(word for word, _ in kernels[name] if word.startswith("LDG"))
         flight = loads_in_flight(kernels[name])

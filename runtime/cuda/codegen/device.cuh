@@ -1,6 +1,15 @@
 /* Conversions by hardware instructions, from sm_89 on, for generated kernels: from_<type>() and
  * to_<type>() as element.cuh has them for other types. */
 
+/* Waits until the kernels before have ended and what they wrote can be read, then lets those behind
+ * start, which wait as well. Before sm_90 no kernel starts early. */
+static inline void wait_for_kernels() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /* Two floats at once, of which the last operand is in the low half: the conversion of one is a slower
  * instruction (F2F, not F2FP). */
 static inline unsigned short to_f16(float x) {

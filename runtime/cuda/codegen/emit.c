@@ -127,9 +127,10 @@ const char *emit_finish(const emit *e, const emit_lines *lines) {
         mark_names(line->text, used, e->next_name);
         size += strlen(line->text) + 1;
     }
+    static const char wait[] = "  wait_for_kernels();\n";
     uint32_t depth = 1;
-    size += (size_t)2 * sizeof e->open / sizeof *e->open * lines->count;
-    char *text = hlo_arena_alloc(e->arena, size), *at = text;
+    size += sizeof wait + (size_t)2 * sizeof e->open / sizeof *e->open * lines->count;
+    char *text = hlo_arena_alloc(e->arena, size), *at = stpcpy(text, wait);
     for (uint32_t i = 0; i < lines->count; i++) {
         if (!kept[i]) continue;
         const char *line = lines->v[i].text;

@@ -144,7 +144,8 @@ void emit_add(emit *e, emit_lines *lines, const char *target, const char *text);
 uint32_t emit_name_at(const char *text, size_t length);
 /* Closes a block with that line, which begins with `}`. */
 void emit_close_as(emit *e, const char *line);
-/* Returns the text of the lines that are not dropped. */
+/* Returns the text of the lines that are not dropped, as a kernel's: it begins with a wait for the
+ * kernels before (cuda_launch_kernel()). */
 const char *emit_finish(const emit *e, const emit_lines *lines);
 
 /* Returns the variable of an earlier emit_pull() that is in scope; NULL: none. */

@@ -237,7 +237,7 @@ static int compare_doubles(const void *a, const void *b) {
 }
 
 /* Times an algorithm in milliseconds; negative: it fails. */
-static double time_algo(tuning *t, const lt_algo *algo) {
+static double time_algo(tuning *t, const lt_heuristic *algorithm) {
     double times[TIMES];
     const cuda_library *lib = t->lib;
     cuda_stream *stream = t->device->stream;
@@ -247,7 +247,7 @@ static double time_algo(tuning *t, const lt_algo *algo) {
             !done(t, lib->cuMemsetD8Async(t->flush, (unsigned char)i, t->flush_size, stream)))
             return -1;
         if (!done(t, lib->cuEventRecord(t->begun, stream)) ||
-            cuda_call_launch(t->call, algo, t->addresses, t->why, t->size) != HLO_OK ||
+            cuda_call_launch(t->call, algorithm, t->addresses, t->why, t->size) != HLO_OK ||
             !done(t, lib->cuEventRecord(t->ended, stream)) ||
             !done(t, lib->cuEventSynchronize(t->ended)) ||
             !done(t, lib->cuEventElapsedTime(&milliseconds, t->begun, t->ended)))
@@ -273,7 +273,7 @@ static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t si
 
 /* Runs the call with the algorithm on memory full of NaNs, and takes a sample of its result; false:
  * it fails. */
-static bool try_algo(tuning *t, const lt_algo *algo, float *sample) {
+static bool try_algo(tuning *t, const lt_heuristic *algorithm, float *sample) {
     hlo_type type = lt_type_find(t->p->matrices[LT_PART_D].type)->type;
     size_t bytes = (size_t)matrix_elements(t->p, LT_PART_D) * hlo_types[type].bytes;
     cuda_stream *stream = t->device->stream;
@@ -281,7 +281,7 @@ static bool try_algo(tuning *t, const lt_algo *algo, float *sample) {
         return false;
     bool over = t->addresses[LT_PART_C] == t->addresses[LT_PART_D] && is_read(t, LT_PART_C);
     if (over && !done(t, fill(t, LT_PART_C, t->addresses[LT_PART_C]))) return false;
-    return cuda_call_launch(t->call, algo, t->addresses, t->why, t->size) == HLO_OK &&
+    return cuda_call_launch(t->call, algorithm, t->addresses, t->why, t->size) == HLO_OK &&
            done(t, t->lib->cuStreamSynchronize(stream)) && take_sample(t, sample);
 }
 
@@ -297,7 +297,7 @@ static hlo_status take_samples(tuning *t, const lt_heuristic *found, uint32_t co
         float *sample = malloc(SAMPLE * sizeof *sample);
         if (!sample) return HLO_OUT_OF_MEMORY;
         t->samples[i] = sample;
-        if (try_algo(t, &found[i].algo, sample)) continue;
+        if (try_algo(t, &found[i], sample)) continue;
         if (t->broken) return failed(t, t->broken);
         drop(t, &found[i].algo, "fails");
         t->samples[i] = NULL;
@@ -316,7 +316,7 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         if (!t->samples[i]) continue;
         bool right = reference && agree(t, reference, t->samples[i]);
-        double milliseconds = right ? time_algo(t, &found[i].algo) : -1;
+        double milliseconds = right ? time_algo(t, &found[i]) : -1;
         if (t->broken) return failed(t, t->broken);
         if (milliseconds < 0) {
             drop(t, &found[i].algo, right ? "fails" : "computes something else than most");

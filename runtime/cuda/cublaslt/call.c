@@ -250,17 +250,20 @@ hlo_status cuda_call_heuristic(cuda_call *call, uint32_t count, lt_heuristic *ou
     return refuse(call->device->lib, "cublasLtMatmulAlgoGetHeuristic", status, &line, why, size);
 }
 
-bool cuda_call_accepts(const cuda_call *call, const lt_heuristic *algorithm) {
+bool cuda_call_accepts(const cuda_call *call, lt_heuristic *algorithm) {
     lt_heuristic checked;
-    return !call->device->lib->cublasLtMatmulAlgoCheck(
-               call->device->lt, call->desc, call->layouts[LT_PART_A], call->layouts[LT_PART_B],
-               call->layouts[LT_PART_C], call->layouts[LT_PART_D], &algorithm->algo, &checked) &&
-           checked.workspace <= call->p->workspace;
+    const bool accepts =
+        !call->device->lib->cublasLtMatmulAlgoCheck(
+            call->device->lt, call->desc, call->layouts[LT_PART_A], call->layouts[LT_PART_B],
+            call->layouts[LT_PART_C], call->layouts[LT_PART_D], &algorithm->algo, &checked) &&
+        checked.workspace <= call->p->workspace;
+    if (accepts) algorithm->workspace = checked.workspace;
+    return accepts;
 }
 
 typedef struct launch {
     const cuda_call *call;
-    const lt_algo *algo;
+    const lt_heuristic *algorithm;
     int status;
 } launch;
 
@@ -271,18 +274,18 @@ static void run(void *arg) {
     l->status = call->device->lib->cublasLtMatmul(
         call->device->lt, call->desc, &call->alpha, at[LT_PART_A], call->layouts[LT_PART_A],
         at[LT_PART_B], call->layouts[LT_PART_B], &call->beta, at[LT_PART_C],
-        call->layouts[LT_PART_C], at[LT_PART_D], call->layouts[LT_PART_D], l->algo,
-        at[LT_PART_WORKSPACE], call->p->workspace, call->device->stream);
+        call->layouts[LT_PART_C], at[LT_PART_D], call->layouts[LT_PART_D], &l->algorithm->algo,
+        at[LT_PART_WORKSPACE], l->algorithm->workspace, call->device->stream);
 }
 
-hlo_status cuda_call_launch(cuda_call *call, const lt_algo *algo,
+hlo_status cuda_call_launch(cuda_call *call, const lt_heuristic *algorithm,
                             void *const addresses[LT_PART_COUNT], char *why, size_t size) {
     const cuda_library *lib = call->device->lib;
     if (memcmp(call->addresses, addresses, sizeof call->addresses) != 0) {
         int status = set_pointers(call, addresses);
         if (status) return refuse(lib, "a descriptor", status, NULL, why, size);
     }
-    launch l = {.call = call, .algo = algo};
+    launch l = {.call = call, .algorithm = algorithm};
     run(&l);
     if (!l.status) return HLO_OK;
     int status = l.status;

@@ -1,5 +1,6 @@
 /* Matmuls as jobs of the CUDA backend: copies of operands in layouts that cuBLASLt does not take,
  * the call, copies of results in layouts that it does not write. */
+#include "ir/kernel/kernel.h"
 #include "runtime/cuda/cublaslt/autotune.h"
 
 /* Alignment of the plan's buffers, at which all algorithms of cuBLASLt are available. */
@@ -116,20 +117,59 @@ static hlo_status run_copies(cuda_device *device, const hlo_job *job, uint32_t b
     return status;
 }
 
-static hlo_status matmul_execute(cuda_device *device, const hlo_job *job, const char **why) {
+enum { MOST_RANGES = 64 };
+
+/* Lists the memory of a call: all operands and results, and all scratch memory but the part of the
+ * workspace that is not the algorithm's. */
+static uint32_t find_ranges(const hlo_job *job, cuda_range out[MOST_RANGES]) {
+    const matmul_job *state = job->state;
+    const cuda_matmul *p = &state->problem;
+    const char *scratch = job->scratch;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->operand_count; i++)
+        out[count++] =
+            (cuda_range){job->operands[i].data, hlo_view_bytes(&job->operands[i]), false};
+    for (uint32_t i = 0; i < job->result_count; i++)
+        if (job->results[i].data)
+            out[count++] =
+                (cuda_range){job->results[i].data, hlo_view_bytes(&job->results[i]), true};
+    size_t before = job->scratch_size, behind = before;
+    if (p->present >> LT_PART_WORKSPACE & 1) {
+        before = p->places[LT_PART_WORKSPACE].offset + state->chosen.workspace;
+        behind = p->places[LT_PART_WORKSPACE].offset + p->workspace;
+    }
+    out[count++] = (cuda_range){scratch, before, true};
+    out[count++] = (cuda_range){scratch + behind, job->scratch_size - behind, true};
+    return count;
+}
+
+/* Enqueues the calls of a problem. */
+static hlo_status run_calls(cuda_device *device, const hlo_job *job, const char **why) {
     matmul_job *state = job->state;
     const cuda_matmul *p = &state->problem;
     void *addresses[LT_PART_COUNT];
+    cuda_range ranges[MOST_RANGES];
+    hlo_status status = HLO_OK;
     find_addresses(job, addresses);
-    hlo_status status = run_copies(device, job, 0, p->copies_before, why);
-    if (status != HLO_OK) return status;
+    int result = cuda_node_begin(device, ranges, find_ranges(job, ranges));
+    if (result) return cuda_fails(device, "be recorded", result, why);
     *why = state->why;
     for (int64_t i = 0; i < p->times && status == HLO_OK; i++) {
-        status = cuda_call_launch(state->call, &state->chosen.algo, addresses, state->why,
-                                  sizeof state->why);
+        status =
+            cuda_call_launch(state->call, &state->chosen, addresses, state->why, sizeof state->why);
         for (int part = LT_PART_A; part <= LT_PART_D; part++)
             if (addresses[part]) addresses[part] = (char *)addresses[part] + p->steps[part];
     }
+    if (status != HLO_OK) return status;
+    result = cuda_node_end(device, false);
+    return result ? cuda_fails(device, "be recorded", result, why) : HLO_OK;
+}
+
+static hlo_status matmul_execute(cuda_device *device, const hlo_job *job, const char **why) {
+    matmul_job *state = job->state;
+    const cuda_matmul *p = &state->problem;
+    hlo_status status = run_copies(device, job, 0, p->copies_before, why);
+    if (status == HLO_OK) status = run_calls(device, job, why);
     if (status != HLO_OK) return status;
     if (state->workspace >= 0 && job->results[state->workspace].data) {
         const hlo_view *unused = &job->results[state->workspace];

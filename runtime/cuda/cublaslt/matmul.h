@@ -178,12 +178,13 @@ hlo_status cuda_call_heuristic(cuda_call *call, uint32_t count, lt_heuristic *ou
                                uint32_t *out_count, char *why, size_t size);
 
 /* True if the library accepts, for this call and within its workspace, an algorithm that it gave
- * before, perhaps to another process. */
-bool cuda_call_accepts(const cuda_call *call, const lt_heuristic *algorithm);
+ * before, perhaps to another process; writes the workspace that it requires. */
+bool cuda_call_accepts(const cuda_call *call, lt_heuristic *algorithm);
 
-/* Sets the pointers to `addresses` and enqueues the call with that algorithm, and nothing else: it
- * may be captured in a graph. The caller makes copies. Errors as above. */
-hlo_status cuda_call_launch(cuda_call *call, const lt_algo *algo,
+/* Sets the pointers to `addresses` and enqueues the call with that algorithm and as much workspace
+ * as it requires, and nothing else: it may be captured in a graph. The caller makes copies. Errors
+ * as above. */
+hlo_status cuda_call_launch(cuda_call *call, const lt_heuristic *algorithm,
                             void *const addresses[LT_PART_COUNT], char *why, size_t size);
 
 #endif

@@ -8,10 +8,12 @@
 #define HLO_RUNTIME_CUDA_CUDA_H
 
 #include "runtime/backend.h"
+#include "runtime/cuda/driver/order.h"
 
 typedef struct cuda_library cuda_library; /* library.h */
 typedef struct cuda_program cuda_program; /* kernel.h */
 typedef struct cuda_branching cuda_branching;
+typedef struct cuda_capture cuda_capture; /* graph.h */
 
 enum { CUDA_PROCESSORS = 132 }; /* of an H100 SXM */
 
@@ -44,9 +46,14 @@ typedef struct cuda_device {
     struct cuda_owned *owned;   /* see cuda_own() */
     /* used by device.c and cuda.c */
     int ordinal;
-    bool graph, host_fallback, recording;
-    struct cuda_branching *branching; /* graph.c; NULL: not needed yet */
-    struct cuda_event **marks;        /* NULL: not made yet */
+    bool graph, host_fallback;
+    bool tried;                /* graph.c: what graphs can do, which is: */
+    bool parallel;             /* nodes may be beside each other, */
+    bool early;                /* and kernels start before the one before has ended */
+    void *nothing;             /* CUfunction of a kernel that does nothing; NULL: there is none */
+    cuda_capture *capture;     /* the innermost; NULL: nothing is recorded */
+    cuda_branching *branching; /* branch.c; NULL: not needed yet */
+    struct cuda_event **marks; /* NULL: not made yet */
     uint32_t mark_capacity;
     int failed;        /* first CUresult other than 0 since the last finish() */
     char message[256]; /* buffer for a `why` */
@@ -111,10 +118,21 @@ hlo_status cuda_finish(void *device, const char **why);
 hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double *out_seconds,
                                 const char **why);
 
+/* capture.c: begins calls that access these ranges of memory, and nothing else that any other call
+ * accesses and one of the two writes. In a graph that is recorded they wait for others where
+ * their memory needs it. 0, or a status. */
+int cuda_node_begin(cuda_device *device, const cuda_range *ranges, uint32_t count);
+/* Ends the calls that were begun; `kernel`: they are one launch of a kernel of codegen/. 0, or a
+ * status. */
+int cuda_node_end(cuda_device *device, bool kernel);
+/* Launches a kernel of codegen/, which accesses these ranges; 0, or a status. */
+int cuda_launch_kernel(cuda_device *device, void *function, unsigned grid, unsigned block,
+                       void **arguments, const cuda_range *ranges, uint32_t count);
 /* graph.c: recording for the backend's table. */
 bool cuda_record(void *device);
 hlo_status cuda_recorded(void *device, const void **out_graph, const char **why);
 hlo_status cuda_replay(void *device, const void *graph, const char **why);
+/* branch.c: branches of what is recorded, for the backend's table. */
 bool cuda_branches(void *device);
 hlo_status cuda_branch_begin(void *device, const hlo_choice *choice, bool loop, const char **why);
 hlo_status cuda_branch_end(void *device, const char **why);

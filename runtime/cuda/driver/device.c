@@ -296,13 +296,21 @@ void cuda_copy_out(void *device, void *host, const void *from, size_t size) {
 
 void cuda_copy_within(void *device, void *to, const void *from, size_t size) {
     cuda_device *d = device;
-    if (size) note(d, d->lib->cuMemcpyDtoDAsync(address(to), address(from), size, d->stream));
+    const cuda_range ranges[] = {{from, size, false}, {to, size, true}};
+    if (!size) return;
+    int result = cuda_node_begin(d, ranges, 2);
+    if (!result) result = d->lib->cuMemcpyDtoDAsync(address(to), address(from), size, d->stream);
+    note(d, result ? result : cuda_node_end(d, false));
 }
 
 void cuda_fill(void *device, void *memory, unsigned char byte, size_t size) {
     cuda_device *d = device;
+    const cuda_range range = {memory, size, true};
     note(d, d->lib->cuCtxSetCurrent(d->context));
-    if (size) note(d, d->lib->cuMemsetD8Async(address(memory), byte, size, d->stream));
+    if (!size) return;
+    int result = cuda_node_begin(d, &range, 1);
+    if (!result) result = d->lib->cuMemsetD8Async(address(memory), byte, size, d->stream);
+    note(d, result ? result : cuda_node_end(d, false));
 }
 
 /* ----------------------------------------------------------------------------------------- time */

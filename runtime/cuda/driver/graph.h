@@ -1,8 +1,9 @@
-/* Structs of cuda.h for conditional nodes (CUDA 12.4 to 13.0). */
+/* Recording in CUDA graphs: structs of cuda.h (CUDA 12.4 to 13.0), and captures. */
 #ifndef HLO_RUNTIME_CUDA_GRAPH_H
 #define HLO_RUNTIME_CUDA_GRAPH_H
 
-#include <stdint.h>
+#include "runtime/cuda/driver/cuda.h"
+#include "runtime/cuda/driver/library.h"
 
 /* CUDA_CONDITIONAL_NODE_PARAMS. */
 typedef struct cuda_conditional_parameters {
@@ -23,5 +24,40 @@ typedef struct cuda_node_parameters {
     } u;
     long long reserved2;
 } cuda_node_parameters;
+
+/* CUlaunchAttribute. */
+typedef struct cuda_launch_attribute {
+    int id;
+    int reserved;
+    union {
+        int allowed; /* of CUDA_LAUNCH_PROGRAMMATIC */
+        char reserved[64];
+    } value;
+} cuda_launch_attribute;
+
+/* CUlaunchConfig. */
+typedef struct cuda_launch_config {
+    unsigned grid[3], block[3], shared_bytes;
+    cuda_stream *stream;
+    cuda_launch_attribute *attributes;
+    unsigned attribute_count;
+} cuda_launch_config;
+
+/* capture.c: begins to capture the device's stream; 0, or a status. */
+int cuda_capture_begin(cuda_device *device);
+/* Begins to capture `stream` into the graph of a node of what is captured; it becomes the device's.
+ * 0, or a status. */
+int cuda_capture_begin_within(cuda_device *device, cuda_stream *stream, cuda_graph *graph);
+/* Returns how many captures are around the innermost one. */
+uint32_t cuda_capture_depth(const cuda_device *device);
+/* Ends the innermost capture, which is within another; 0, or a status. */
+int cuda_capture_end_within(cuda_device *device);
+/* Ends all captures and makes the graph; 0, or a status. */
+int cuda_capture_end(cuda_device *device, cuda_graph_exec **out);
+
+/* graph.c: tries, once, what graphs can do; sets the device's `parallel` and `early`. */
+void cuda_try_parallel(cuda_device *device);
+/* Launches kernels that do nothing, one behind the other; 0, or a status. */
+int cuda_try_kernels(cuda_device *device, void *memory);
 
 #endif

@@ -30,6 +30,7 @@ typedef struct cuda_event cuda_event;
 typedef struct cuda_graph cuda_graph;
 typedef struct cuda_graph_node cuda_graph_node;
 struct cuda_node_parameters; /* graph.h */
+struct cuda_launch_config;   /* graph.h */
 typedef struct cuda_graph_exec cuda_graph_exec;
 typedef struct cuda_module cuda_module;
 typedef struct cuda_function cuda_function;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/ragged/ragged.h"
 #include "runtime/cuda/codegen/sort/sort.h"
 #include "runtime/cuda/driver/library.h"
@@ -101,31 +102,48 @@ void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer) {
     return NULL;
 }
 
-static int run_copy(cuda_device *device, const hlo_job *job, const cuda_launch *launch) {
+static void run_copy(cuda_device *device, const hlo_job *job, const cuda_launch *launch) {
     void *from = cuda_pointer_of(job, &launch->pointers[0]),
          *to = cuda_pointer_of(job, &launch->pointers[1]);
-    if (from == to || launch->bytes == 0) return 0;
-    return device->lib->cuMemcpyDtoDAsync(
-        (cuda_address)(uintptr_t)to, (cuda_address)(uintptr_t)from, launch->bytes, device->stream);
+    if (from != to) cuda_copy_within(device, to, from, launch->bytes);
+}
+
+/* Returns the memory that a kernel accesses through a pointer. */
+static cuda_range range_of(const hlo_job *job, const cuda_pointer *pointer) {
+    const void *data = cuda_pointer_of(job, pointer);
+    switch (pointer->kind) {
+    case CUDA_OPERAND:
+        return (cuda_range){data, hlo_view_bytes(&job->operands[pointer->index]), false};
+    case CUDA_RESULT:
+        return (cuda_range){data, hlo_view_bytes(&job->results[pointer->index]), true};
+    case CUDA_SCRATCH: return (cuda_range){data, job->scratch_size - pointer->offset, true};
+    case CUDA_NUMBER: break;
+    }
+    return (cuda_range){NULL, 0, false};
+}
+
+static int run_kernel(cuda_device *device, const hlo_job *job, const cuda_launch *launch,
+                      cuda_function *function) {
+    void *data[CUDA_POINTERS], *arguments[CUDA_POINTERS];
+    cuda_range ranges[CUDA_POINTERS];
+    for (uint32_t p = 0; p < launch->pointer_count; p++) {
+        data[p] = cuda_pointer_of(job, &launch->pointers[p]);
+        arguments[p] = &data[p];
+        ranges[p] = range_of(job, &launch->pointers[p]);
+    }
+    return cuda_launch_kernel(device, function, launch->grid, launch->block, arguments, ranges,
+                              launch->pointer_count);
 }
 
 static hlo_status kernel_execute(cuda_device *device, const hlo_job *job, const char **why) {
     const kernel_state *state = job->state;
     for (uint32_t i = 0; i < state->code->launch_count; i++) {
         const cuda_launch *launch = &state->code->launches[i];
-        void *data[CUDA_POINTERS], *arguments[CUDA_POINTERS];
         if (!state->names[i]) {
-            int result = run_copy(device, job, launch);
-            if (result) return cuda_fails(device, "be copied", result, why);
+            run_copy(device, job, launch);
             continue;
         }
-        for (uint32_t p = 0; p < launch->pointer_count; p++) {
-            data[p] = cuda_pointer_of(job, &launch->pointers[p]);
-            arguments[p] = &data[p];
-        }
-        int result =
-            device->lib->cuLaunchKernel(state->functions[i], launch->grid, 1, 1, launch->block, 1,
-                                        1, 0, device->stream, arguments, NULL);
+        const int result = run_kernel(device, job, launch, state->functions[i]);
         if (result) return cuda_fails(device, "launch its kernel", result, why);
     }
     return HLO_OK;

@@ -179,7 +179,7 @@ static bool run_library(tester *t, const cuda_matmul *p, const memory *m) {
     if (status == HLO_OK)
         status = cuda_call_heuristic(call, (uint32_t)t->algorithms, found, &count, why, sizeof why);
     for (uint32_t i = 0; i < count && status == HLO_OK; i++)
-        status = cuda_call_launch(call, &found[i].algo, addresses, why, sizeof why);
+        status = cuda_call_launch(call, &found[i], addresses, why, sizeof why);
     cuda_call_free(call);
     copy_parts(p, m, p->copies_before, p->copy_count);
     if (status != HLO_OK) printf("    %s\n", why);

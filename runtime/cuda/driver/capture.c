@@ -1,0 +1,230 @@
+/* Capturing in CUDA graphs. The calls of a run are captured from one stream; before each, the nodes
+ * that it depends on are set to those whose memory it needs (order.h), so that others run beside
+ * it. What is captured without a word about its memory depends on everything before, and everything
+ * behind it on that: branches and loops, for example (branch.c). */
+#include "runtime/cuda/driver/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct node {
+    uint32_t first, count; /* handles that have no other of the node's behind them */
+    bool kernel;           /* it is one generated kernel */
+} node;
+
+typedef struct handles {
+    cuda_graph_node **v;
+    uint32_t count, capacity;
+} handles;
+
+struct cuda_capture {
+    cuda_capture *outer; /* of the graph around it */
+    void *outer_stream;
+    uint32_t depth;    /* 0: `outer` is NULL */
+    cuda_order *order; /* NULL: each call depends on the one before; the rest is unused */
+    node *nodes;       /* by number in `order` */
+    uint32_t count, capacity;
+    handles all;
+    handles set; /* what the next call depends on, if it says nothing of its memory */
+    bool early;  /* the node that was begun may start before the kernel before it has ended */
+    bool begun;  /* a node was begun, and has not ended or has failed */
+};
+
+static bool append(handles *h, cuda_graph_node *const *nodes, size_t count) {
+    if (h->count + count > h->capacity) {
+        const size_t capacity = 2 * (h->count + count) + 16;
+        cuda_graph_node **v = realloc(h->v, capacity * sizeof(cuda_graph_node *));
+        if (!v) return false;
+        h->v = v;
+        h->capacity = (uint32_t)capacity;
+    }
+    for (size_t i = 0; i < count; i++) h->v[h->count++] = nodes[i];
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------- nodes */
+
+/* Asks what the next call would depend on, until the next call of the driver. */
+static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t *out_count) {
+    cuda_graph *graph;
+    int capturing = 0;
+    const int result =
+        d->lib->cuStreamGetCaptureInfo(d->stream, &capturing, NULL, &graph, out_nodes, out_count);
+    if (!result && capturing != CUDA_CAPTURE_ACTIVE) return CUDA_CAPTURE_INVALIDATED;
+    return result;
+}
+
+/* Adds the node that was added to the order last, which was captured up to `ends`. */
+static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count, bool kernel) {
+    if (c->count == c->capacity) {
+        const uint32_t capacity = c->capacity ? 2 * c->capacity : 64;
+        node *nodes = realloc(c->nodes, capacity * sizeof *nodes);
+        if (!nodes) return CUDA_OUT_OF_MEMORY;
+        c->nodes = nodes;
+        c->capacity = capacity;
+    }
+    c->nodes[c->count++] = (node){c->all.count, (uint32_t)count, kernel && count == 1};
+    return append(&c->all, ends, count) ? 0 : CUDA_OUT_OF_MEMORY;
+}
+
+/* Makes the next call depend on these nodes. */
+static int set_nodes(const cuda_device *d, const uint32_t *numbers, int count) {
+    cuda_capture *c = d->capture;
+    c->set.count = 0;
+    for (int i = 0; i < count; i++) {
+        const node *n = &c->nodes[numbers[i]];
+        if (!append(&c->set, c->all.v + n->first, n->count)) return CUDA_OUT_OF_MEMORY;
+    }
+    return d->lib->cuStreamUpdateCaptureDependencies(d->stream, c->set.v, c->set.count,
+                                                     CUDA_CAPTURE_SET_DEPENDENCIES);
+}
+
+static bool is_set(const handles *set, cuda_graph_node *const *nodes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < set->count && !found; k++) found = set->v[k] == nodes[i];
+        if (!found) return false;
+    }
+    return count == set->count;
+}
+
+/* Adds what was captured since the last node, if anything was, as one that everything before comes
+ * before, and everything behind comes behind. */
+static int add_unknown(const cuda_device *d) {
+    cuda_capture *c = d->capture;
+    cuda_graph_node *const *nodes;
+    size_t count;
+    const int result = ask(d, &nodes, &count);
+    if (result || is_set(&c->set, nodes, count)) return result;
+    if (!cuda_order_add_barrier(c->order)) return CUDA_OUT_OF_MEMORY;
+    return add_node(c, nodes, count, false);
+}
+
+int cuda_node_begin(cuda_device *d, const cuda_range *ranges, uint32_t count) {
+    cuda_capture *c = d->capture;
+    if (!c || !c->order) return 0;
+    if (c->begun) return CUDA_CAPTURE_INVALIDATED;
+    c->begun = true;
+    uint32_t before[CUDA_LANES];
+    int result = add_unknown(d);
+    if (result) return result;
+    const int found = cuda_order_add(c->order, ranges, count, before);
+    if (found < 0) return CUDA_OUT_OF_MEMORY;
+    c->early = d->early && !c->outer && found == 1 && c->nodes[before[0]].kernel;
+    return set_nodes(d, before, found);
+}
+
+int cuda_node_end(cuda_device *d, bool kernel) {
+    cuda_capture *c = d->capture;
+    if (!c || !c->order) return 0;
+    cuda_graph_node *const *nodes;
+    size_t count;
+    uint32_t ends[CUDA_LANES];
+    c->early = false;
+    int result = ask(d, &nodes, &count);
+    if (!result) result = add_node(c, nodes, count, kernel);
+    if (!result) result = set_nodes(d, ends, cuda_order_ends(c->order, ends));
+    c->begun = result != 0;
+    return result;
+}
+
+/* Launches a kernel that waits for the kernels before it, by the instruction griddepcontrol.wait in
+ * each of its threads, before it accesses memory. It may start as soon as each block of the one
+ * kernel that it depends on, K, has executed griddepcontrol.launch_dependents, which comes behind
+ * K's own wait. The wait ends when K has ended and its writes are visible.
+ *
+ * Everything before K has ended then as well. K has ended, so that its threads were past their
+ * wait; then, if K started early itself, the kernel that K depends on had ended, and by induction
+ * what that one depends on. If K did not, its edges are full: K began after what it depends on. The
+ * same holds for a node of another kind behind K, whose edge is full: it begins when K has ended.
+ * So an edge orders memory whether or not it is of this kind, and edges that others imply can be
+ * left out. */
+static int launch_early(const cuda_device *d, cuda_function *function, unsigned grid,
+                        unsigned block, void **arguments) {
+    cuda_launch_attribute attribute = {.id = CUDA_LAUNCH_PROGRAMMATIC, .value.allowed = 1};
+    const cuda_launch_config config = {.grid = {grid, 1, 1},
+                                       .block = {block, 1, 1},
+                                       .stream = d->stream,
+                                       .attributes = &attribute,
+                                       .attribute_count = 1};
+    return d->lib->cuLaunchKernelEx(&config, function, arguments, NULL);
+}
+
+int cuda_launch_kernel(cuda_device *d, void *function, unsigned grid, unsigned block,
+                       void **arguments, const cuda_range *ranges, uint32_t count) {
+    int result = cuda_node_begin(d, ranges, count);
+    if (result) return result;
+    if (d->capture && d->capture->early)
+        result = launch_early(d, function, grid, block, arguments);
+    else
+        result = d->lib->cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, d->stream, arguments,
+                                        NULL);
+    return result ? result : cuda_node_end(d, true);
+}
+
+/* ------------------------------------------------------------------------------------- captures */
+
+/* Begins another capture, if there is memory for it. */
+static cuda_capture *push(cuda_device *d) {
+    cuda_capture *c = calloc(1, sizeof *c);
+    if (c && d->parallel && !(c->order = cuda_order_new())) {
+        free(c);
+        return NULL;
+    }
+    if (!c) return NULL;
+    c->outer = d->capture;
+    c->outer_stream = d->stream;
+    c->depth = c->outer ? c->outer->depth + 1 : 0;
+    return d->capture = c;
+}
+
+static void pop(cuda_device *d) {
+    cuda_capture *c = d->capture;
+    d->capture = c->outer;
+    d->stream = c->outer_stream;
+    cuda_order_free(c->order);
+    free(c->nodes);
+    free(c->all.v);
+    free(c->set.v);
+    free(c);
+}
+
+int cuda_capture_begin(cuda_device *d) {
+    if (!push(d)) return CUDA_OUT_OF_MEMORY;
+    const int result = d->lib->cuStreamBeginCapture(d->stream, CUDA_CAPTURE_THREAD_LOCAL);
+    if (result) pop(d);
+    return result;
+}
+
+int cuda_capture_begin_within(cuda_device *d, cuda_stream *stream, cuda_graph *graph) {
+    if (!push(d)) return CUDA_OUT_OF_MEMORY;
+    const int result = d->lib->cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0,
+                                                           CUDA_CAPTURE_THREAD_LOCAL);
+    if (result)
+        pop(d);
+    else
+        d->stream = stream;
+    return result;
+}
+
+uint32_t cuda_capture_depth(const cuda_device *d) {
+    return d->capture->depth;
+}
+
+int cuda_capture_end_within(cuda_device *d) {
+    cuda_graph *graph;
+    const int result = d->lib->cuStreamEndCapture(d->stream, &graph);
+    pop(d);
+    return result;
+}
+
+int cuda_capture_end(cuda_device *d, cuda_graph_exec **out) {
+    cuda_graph *graph = NULL;
+    while (d->capture->outer) cuda_capture_end_within(d);
+    int result = d->lib->cuStreamEndCapture(d->stream, &graph);
+    pop(d);
+    if (!result) result = d->failed;
+    if (!result) result = d->lib->cuGraphInstantiate(out, graph, 0);
+    if (graph) d->lib->cuGraphDestroy(graph);
+    return result;
+}

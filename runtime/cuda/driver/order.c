@@ -1,0 +1,223 @@
+/* Which nodes of a graph wait for which. Nodes are added in the order of a correct run. Of every
+ * byte the node is known that wrote it last, and by lane the last one that read it since: as the
+ * nodes of a lane wait for each other, that is all that a node may have to wait for. */
+#include "runtime/cuda/driver/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* In a `mark`, a node's number + 1; 0: none. */
+typedef uint32_t mark;
+
+typedef struct node {
+    uint32_t lane;
+    mark seen[CUDA_LANES]; /* the last node of each lane that is before this one, or is this one */
+} node;
+
+typedef struct segment {
+    uintptr_t begin, end;
+    mark writer, readers[CUDA_LANES];
+} segment;
+
+struct cuda_order {
+    node *nodes;
+    uint32_t count, capacity;
+    segment *segments; /* by address; they do not overlap */
+    size_t segment_count, segment_capacity;
+    mark last[CUDA_LANES]; /* of each lane */
+    mark barrier;          /* the last one; everything else since is after it */
+};
+
+cuda_order *cuda_order_new(void) {
+    return calloc(1, sizeof(cuda_order));
+}
+
+void cuda_order_free(cuda_order *order) {
+    if (!order) return;
+    free(order->nodes);
+    free(order->segments);
+    free(order);
+}
+
+/* ------------------------------------------------------------------------------------- segments */
+
+/* Returns the first segment that ends behind the address. */
+static size_t find(const cuda_order *o, uintptr_t address) {
+    size_t low = 0, high = o->segment_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (o->segments[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Makes room for `count` more segments. */
+static bool reserve(cuda_order *o, size_t count) {
+    if (o->segment_count + count <= o->segment_capacity) return true;
+    const size_t capacity = 2 * o->segment_capacity + count + 64;
+    segment *segments = realloc(o->segments, capacity * sizeof *segments);
+    if (!segments) return false;
+    o->segments = segments;
+    o->segment_capacity = capacity;
+    return true;
+}
+
+/* Replaces the segments from `at` up to `end` by one. */
+static void replace(cuda_order *o, size_t at, size_t end, segment by) {
+    memmove(o->segments + at + 1, o->segments + end,
+            (o->segment_count - end) * sizeof *o->segments);
+    o->segment_count += at + 1;
+    o->segment_count -= end;
+    o->segments[at] = by;
+}
+
+/* Splits the segment around the address, if there is one. */
+static void split(cuda_order *o, uintptr_t address) {
+    const size_t at = find(o, address);
+    if (at == o->segment_count || o->segments[at].begin >= address) return;
+    replace(o, at, at, o->segments[at]);
+    o->segments[at].end = o->segments[at + 1].begin = address;
+}
+
+/* Notes that the node reads the bytes, some of which no node has accessed. */
+static bool note_read(cuda_order *o, uintptr_t begin, uintptr_t end, uint32_t lane, mark reader) {
+    split(o, begin);
+    split(o, end);
+    for (size_t at = find(o, begin); begin < end; at++) {
+        if (!reserve(o, 3)) return false;
+        if (at == o->segment_count || o->segments[at].begin > begin) {
+            segment new = {.begin = begin, .end = end};
+            if (at < o->segment_count && o->segments[at].begin < end)
+                new.end = o->segments[at].begin;
+            replace(o, at, at, new);
+        }
+        o->segments[at].readers[lane] = reader;
+        begin = o->segments[at].end;
+    }
+    return true;
+}
+
+static void note_written(cuda_order *o, uintptr_t begin, uintptr_t end, mark writer) {
+    split(o, begin);
+    split(o, end);
+    replace(o, find(o, begin), find(o, end),
+            (segment){.begin = begin, .end = end, .writer = writer});
+}
+
+/* ---------------------------------------------------------------------------------------- order */
+
+static void raise(mark *m, mark to) {
+    if (*m < to) *m = to;
+}
+
+static void need_node(const cuda_order *o, mark needed[CUDA_LANES], mark m) {
+    if (m) raise(&needed[o->nodes[m - 1].lane], m);
+}
+
+/* Finds the last node of each lane that accesses the range in a way that the new node waits for. */
+static void need_range(const cuda_order *o, const cuda_range *range, mark needed[CUDA_LANES]) {
+    const uintptr_t begin = (uintptr_t)range->data, end = begin + range->size;
+    for (size_t at = find(o, begin); at < o->segment_count && o->segments[at].begin < end; at++) {
+        need_node(o, needed, o->segments[at].writer);
+        for (int l = 0; l < CUDA_LANES && range->written; l++)
+            raise(&needed[l], o->segments[at].readers[l]);
+    }
+}
+
+/* Drops what is needed and before something else that is needed, and writes what is before any of
+ * them. */
+static void reduce(const cuda_order *o, mark needed[CUDA_LANES], mark seen[CUDA_LANES]) {
+    memset(seen, 0, CUDA_LANES * sizeof *seen);
+    for (int l = 0; l < CUDA_LANES; l++)
+        for (int k = 0; k < CUDA_LANES && needed[l]; k++)
+            raise(&seen[k], o->nodes[needed[l] - 1].seen[k]);
+    for (int l = 0; l < CUDA_LANES; l++) {
+        bool implied = false;
+        for (int k = 0; k < CUDA_LANES; k++)
+            implied |= k != l && needed[k] && o->nodes[needed[k] - 1].seen[l] >= needed[l];
+        if (implied) needed[l] = 0;
+    }
+}
+
+/* Chooses the lane of a node: one that ends with the latest node that it waits for; else one whose
+ * end is before it anyway; else the one whose end is oldest, for which it waits then. */
+static uint32_t choose_lane(const cuda_order *o, const mark needed[CUDA_LANES],
+                            const mark seen[CUDA_LANES]) {
+    uint32_t best = CUDA_LANES;
+    for (uint32_t l = 0; l < CUDA_LANES; l++)
+        if (needed[l] && needed[l] == o->last[l] &&
+            (best == CUDA_LANES || needed[l] > needed[best]))
+            best = l;
+    for (uint32_t l = 0; l < CUDA_LANES && best == CUDA_LANES; l++)
+        if (o->last[l] <= seen[l]) best = l;
+    if (best < CUDA_LANES) return best;
+    best = 0;
+    for (uint32_t l = 1; l < CUDA_LANES; l++)
+        if (o->last[l] < o->last[best]) best = l;
+    return best;
+}
+
+static bool add_node(cuda_order *o, uint32_t lane, const mark seen[CUDA_LANES]) {
+    if (o->count == o->capacity) {
+        const uint32_t capacity = o->capacity ? 2 * o->capacity : 64;
+        node *nodes = realloc(o->nodes, capacity * sizeof *nodes);
+        if (!nodes) return false;
+        o->nodes = nodes;
+        o->capacity = capacity;
+    }
+    node *n = &o->nodes[o->count++];
+    n->lane = lane;
+    memcpy(n->seen, seen, sizeof n->seen);
+    n->seen[lane] = o->last[lane] = o->count;
+    return true;
+}
+
+static int list(const mark marks[CUDA_LANES], uint32_t out[CUDA_LANES]) {
+    int count = 0;
+    for (int l = 0; l < CUDA_LANES; l++)
+        if (marks[l]) out[count++] = marks[l] - 1;
+    return count;
+}
+
+int cuda_order_add(cuda_order *o, const cuda_range *ranges, uint32_t count,
+                   uint32_t out_before[CUDA_LANES]) {
+    mark needed[CUDA_LANES] = {0}, seen[CUDA_LANES];
+    need_node(o, needed, o->barrier);
+    for (uint32_t i = 0; i < count; i++) need_range(o, &ranges[i], needed);
+    reduce(o, needed, seen);
+    const uint32_t lane = choose_lane(o, needed, seen);
+    if (o->last[lane] > seen[lane]) {
+        needed[lane] = o->last[lane];
+        reduce(o, needed, seen);
+    }
+    if (!add_node(o, lane, seen)) return -1;
+    for (uint32_t pass = 0; pass < 2; pass++) /* a range may be read and written */
+        for (uint32_t i = 0; i < count; i++) {
+            const uintptr_t begin = (uintptr_t)ranges[i].data, end = begin + ranges[i].size;
+            if (ranges[i].written != (pass == 1) || begin == end) continue;
+            if (!reserve(o, 3)) return -1;
+            if (pass == 1)
+                note_written(o, begin, end, o->count);
+            else if (!note_read(o, begin, end, lane, o->count))
+                return -1;
+        }
+    return list(needed, out_before);
+}
+
+bool cuda_order_add_barrier(cuda_order *o) {
+    if (!add_node(o, 0, o->last)) return false;
+    o->barrier = o->count;
+    o->segment_count = 0;
+    for (int l = 1; l < CUDA_LANES; l++) o->last[l] = 0;
+    return true;
+}
+
+int cuda_order_ends(const cuda_order *o, uint32_t out_ends[CUDA_LANES]) {
+    mark ends[CUDA_LANES], seen[CUDA_LANES];
+    memcpy(ends, o->last, sizeof ends);
+    reduce(o, ends, seen);
+    return list(ends, out_ends);
+}
