@@ -430,25 +430,6 @@ static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) 
     return NULL;
 }
 
-/* True if every value of one float type is a value of the other. */
-static bool holds(hlo_type from, hlo_type to) {
-    if (from == to) return true;
-    if (!hlo_type_is_float(from) || hlo_types[from].bits >= hlo_types[to].bits) return false;
-    return to != HLO_TYPE_F16 || from != HLO_TYPE_F8E8M0FNU;
-}
-
-/* Finds the types to compute a dot in: operands that hold its own, and its result type, or else a
- * wider one of at least f32, to be converted. */
-static const hlo_wide_types *find_types(hlo_type a, hlo_type b, hlo_type d) {
-    const hlo_wide_types *row;
-    for (int exact = 1; exact >= 0; exact--)
-        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
-            if (holds(a, row->operands) && holds(b, row->operands) &&
-                (exact ? row->d == d : hlo_types[row->d].bits >= 32))
-                return row;
-    return NULL;
-}
-
 /* Plans a dot. On fp8 operands the FP8 product is used where possible, but not for an fp8 result:
  * cuBLASLt saturates, and a dot does not. */
 static const char *plan_dot(builder *b) {
@@ -457,7 +438,7 @@ static const char *plan_dot(builder *b) {
     if (!hlo_type_is_fp8(td) && !hlo_matmul_check(m, &b->options->target) &&
         !attempt(b, true, HLO_TYPE_INVALID, HLO_TYPE_INVALID))
         return NULL;
-    const hlo_wide_types *types = hlo_type_is_float(td) ? find_types(ta, tb, td) : NULL;
+    const hlo_wide_types *types = lt_dot_types(m);
     if (types) return attempt(b, false, types->operands, types->d);
     return hlo_arena_format(b->arena,
                             "is not run by cuBLASLt, which has no product of %s and %s to %s",
