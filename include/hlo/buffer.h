@@ -101,7 +101,9 @@ struct DLManagedTensor;
 
 /* Makes a tensor (DLPack 1.1) of the buffer's memory, which lives until the tensor's deleter is
  * called, and cannot be donated until then. Work behind `stream` sees the value (a CUstream, as for
- * hlo_plan_run_async()); NULL: the function waits for it. The caller, or whom it is handed to,
+ * hlo_plan_run_async(), which exists until the deleter is called); NULL: the function waits for it.
+ * What is queued on `stream` when the deleter is called may go on with the memory; with NULL all
+ * work on it is over then. The caller, or whom it is handed to,
  * calls the deleter. HLO_INVALID_USAGE, with an error in `sink`: the buffer was donated, or DLPack
  * has no such type. HLO_INVALID_INPUT: a run failed. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_buffer_to_dlpack(const hlo_buffer *buffer, void *stream, const hlo_diag_sink *sink,

@@ -141,6 +141,7 @@ const hlo_backend cuda_backend = {
     .range_pop = cuda_range_pop,
     .use_stream = cuda_use_stream,
     .event_new = cuda_event_new,
+    .event_behind = cuda_event_behind,
     .event_free = cuda_event_free,
     .event_queue = cuda_event_queue,
     .event_wait = cuda_event_wait,

@@ -97,7 +97,7 @@ hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *array,
         return HLO_OUT_OF_MEMORY;
     }
     if (!plain) plan_to_physical(shape, hlo_types[shape->type].bytes, staging, array->data);
-    plan_event_queue(plan->shared, buffer->memory->last);
+    plan_memory_queue(plan->shared, buffer->memory, NULL);
     if (array)
         plan->backend->copy_in(plan->device, buffer->memory->data, plain ? array->data : staging,
                                size);
@@ -130,10 +130,10 @@ hlo_status plan_buffer_hand_over(const hlo_buffer *buffer, void *stream,
     if (!buffer->memory) return plan_misuse(sink, "the buffer was donated to a run");
     const plan_device *device = buffer->memory->device;
     const hlo_backend *backend = device->backend;
-    if (!stream || !backend->use_stream) return hlo_event_wait(buffer->memory->last, sink);
+    if (!stream || !backend->use_stream) return plan_memory_wait(buffer->memory, sink);
     const char *why = "failed";
     hlo_status status = backend->use_stream(device->device, stream, &why);
-    if (status == HLO_OK) plan_event_queue(device, buffer->memory->last);
+    if (status == HLO_OK) plan_memory_queue(device, buffer->memory, NULL);
     if (status == HLO_OK) status = backend->use_stream(device->device, NULL, &why);
     if (status == HLO_INVALID_USAGE)
         return plan_misuse(sink, "the %s backend %s", backend->name, why);

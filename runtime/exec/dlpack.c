@@ -38,10 +38,12 @@ typedef struct lent {
         struct DLManagedTensor plain;
     } tensor;
     plan_memory *memory;
+    void *stream;      /* of the caller's work on it; NULL: not known */
     int64_t numbers[]; /* dimensions, strides */
 } lent;
 
 static void delete_lent(lent *l) {
+    plan_memory_return(l->memory, l->stream);
     plan_memory_drop(l->memory);
     free(l);
 }
@@ -65,6 +67,7 @@ static hlo_status lend(const hlo_buffer *buffer, void *stream, bool flags,
     lent *l = calloc(1, sizeof *l + 2 * shape->rank * sizeof *l->numbers);
     if (!l) return HLO_OUT_OF_MEMORY;
     l->memory = plan_memory_share(buffer->memory);
+    l->stream = stream;
     if (shape->rank) memcpy(l->numbers, shape->dims, shape->rank * sizeof *l->numbers);
     hlo_shape_strides(shape, l->numbers + shape->rank);
     *out = l;

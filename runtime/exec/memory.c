@@ -41,8 +41,10 @@ static void free_spares(plan_device *device) {
     while (device->count) {
         const plan_spare spare = device->spares[--device->count];
         hlo_event_wait(spare.last, NULL);
+        hlo_event_wait(spare.lent, NULL);
         device->backend->release(device->device, spare.data);
         hlo_event_free(spare.last);
+        hlo_event_free(spare.lent);
     }
     pthread_mutex_unlock(&device->lock);
 }
@@ -57,21 +59,26 @@ void plan_device_retire(plan_device *device) {
 
 /* --------------------------------------------------------------------------------------- events */
 
-hlo_status plan_event_new(plan_device *device, hlo_event **out_event, const char **why) {
+static hlo_event *new_event(plan_device *device, void *handle) {
     hlo_event *event = calloc(1, sizeof *event);
-    *out_event = NULL;
-    if (!event) return HLO_OUT_OF_MEMORY;
-    hlo_status status = HLO_OK;
-    if (device->backend->event_new)
-        status = device->backend->event_new(device->device, &event->handle, why);
-    if (status != HLO_OK) {
-        free(event);
-        return status;
+    if (!event) {
+        if (handle) device->backend->event_free(device->device, handle);
+        return NULL;
     }
     atomic_init(&event->users, 1);
     event->device = share_device(device);
-    *out_event = event;
-    return HLO_OK;
+    event->handle = handle;
+    return event;
+}
+
+hlo_status plan_event_new(plan_device *device, hlo_event **out_event, const char **why) {
+    void *handle = NULL;
+    *out_event = NULL;
+    hlo_status status = HLO_OK;
+    if (device->backend->event_new)
+        status = device->backend->event_new(device->device, &handle, why);
+    if (status == HLO_OK && !(*out_event = new_event(device, handle))) return HLO_OUT_OF_MEMORY;
+    return status;
 }
 
 hlo_event *plan_event_share(hlo_event *event) {
@@ -167,6 +174,7 @@ plan_memory *plan_memory_new(plan_device *device, size_t size) {
     }
     memory->data = spare.data;
     memory->last = spare.last;
+    memory->lent = spare.lent;
     if (memory->data) return memory;
     drop_device(memory->device);
     free(memory);
@@ -191,17 +199,53 @@ plan_memory *plan_memory_share(plan_memory *memory) {
 void plan_memory_drop(plan_memory *memory) {
     if (!memory || atomic_fetch_sub(&memory->users, 1) > 1) return;
     plan_device *device = memory->device;
-    const plan_spare spare = {memory->data, memory->size, memory->last};
+    const plan_spare spare = {memory->data, memory->size, memory->last, memory->lent};
     if (memory->release || !keep_spare(device, spare)) {
-        hlo_event_wait(memory->last, NULL);
+        plan_memory_wait(memory, NULL);
         if (memory->release)
             memory->release(memory->owner);
         else
             device->backend->release(device->device, memory->data);
         hlo_event_free(memory->last);
+        hlo_event_free(memory->lent);
     }
     free(memory);
     drop_device(device);
+}
+
+/* Shares the end of what others did. */
+static hlo_event *share_lent(plan_memory *memory) {
+    pthread_mutex_lock(&memory->device->lock);
+    hlo_event *lent = plan_event_share(memory->lent);
+    pthread_mutex_unlock(&memory->device->lock);
+    return lent;
+}
+
+void plan_memory_queue(const plan_device *device, plan_memory *memory, const hlo_event *known) {
+    hlo_event *lent = share_lent(memory);
+    if (memory->last != known) plan_event_queue(device, memory->last);
+    plan_event_queue(device, lent);
+    hlo_event_free(lent);
+}
+
+hlo_status plan_memory_wait(plan_memory *memory, const hlo_diag_sink *sink) {
+    hlo_event *lent = share_lent(memory);
+    const hlo_status others = hlo_event_wait(lent, sink);
+    hlo_event_free(lent);
+    return others == HLO_OK ? hlo_event_wait(memory->last, sink) : others;
+}
+
+void plan_memory_return(plan_memory *memory, void *stream) {
+    plan_device *device = memory->device;
+    const hlo_backend *backend = device->backend;
+    if (!stream || !backend->event_behind) return;
+    pthread_mutex_lock(&device->lock);
+    hlo_event *before = memory->lent;
+    void *handle = backend->event_behind(device->device, stream, before ? before->handle : NULL);
+    hlo_event *event = handle ? new_event(device, handle) : NULL;
+    if (event) memory->lent = event;
+    pthread_mutex_unlock(&device->lock);
+    if (event) hlo_event_free(before);
 }
 
 void plan_memory_use(plan_memory *memory, hlo_event *event) {

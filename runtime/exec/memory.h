@@ -12,7 +12,7 @@
 typedef struct plan_spare {
     void *data;
     size_t size;
-    hlo_event *last; /* as in plan_memory */
+    hlo_event *last, *lent; /* as in plan_memory */
 } plan_spare;
 
 /* An open device, closed when neither its plan nor a buffer is left. */
@@ -39,6 +39,8 @@ typedef struct plan_memory {
     void *data;
     size_t size;
     hlo_event *last; /* the end of the last run that reads or writes it; NULL: none */
+    hlo_event *lent; /* the end of what others did with tensors of it that are gone; NULL: nothing;
+                        guarded by the device's lock */
     bool read_only;
     void (*release)(void *owner); /* gives the range back to whom it belongs; NULL: the device */
     void *owner;
@@ -66,6 +68,14 @@ plan_memory *plan_memory_share(plan_memory *memory);
 /* Drops a share; with the last one the range is free, once its last use is over. NULL is allowed.
  */
 void plan_memory_drop(plan_memory *memory);
+/* Makes what is queued on a device from now on wait for the last uses of the range; `known` is
+ * waited for already, or NULL. */
+void plan_memory_queue(const plan_device *device, plan_memory *memory, const hlo_event *known);
+/* Waits for the last uses of the range, on the host. HLO_INVALID_INPUT: a run failed. */
+hlo_status plan_memory_wait(plan_memory *memory, const hlo_diag_sink *sink);
+/* Notes that what is queued on the caller's stream may use the range, but nothing behind it. On any
+ * thread. */
+void plan_memory_return(plan_memory *memory, void *stream);
 /* Notes the last use of the range. */
 void plan_memory_use(plan_memory *memory, hlo_event *event);
 

@@ -191,18 +191,15 @@ static void set_places(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *co
         plan->results[o].data = outputs[o]->memory->data;
 }
 
-/* Makes the run wait for the last use of a buffer, unless it waits for that run already. */
-static void wait_for(const hlo_plan *plan, const hlo_buffer *buffer) {
-    if (buffer->memory->last != plan->resident->last)
-        plan_event_queue(plan->shared, buffer->memory->last);
-}
-
 static hlo_status queue(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs,
                         const hlo_diag_sink *sink, hlo_event **out_event) {
     const char *why = "failed";
-    plan_event_queue(plan->shared, plan->resident->last);
-    for (size_t i = 0; i < plan->inputs.count; i++) wait_for(plan, inputs[i]);
-    for (size_t o = 0; o < plan->outputs.count; o++) wait_for(plan, outputs[o]);
+    const hlo_event *last = plan->resident->last;
+    plan_event_queue(plan->shared, last);
+    for (size_t i = 0; i < plan->inputs.count; i++)
+        plan_memory_queue(plan->shared, inputs[i]->memory, last);
+    for (size_t o = 0; o < plan->outputs.count; o++)
+        plan_memory_queue(plan->shared, outputs[o]->memory, last);
     if (plan->look) plan_look_start(plan);
     hlo_status status = plan_queue(plan, sink);
     if (status == HLO_OK)

@@ -142,6 +142,7 @@ void cuda_range_pop(void *device);
 /* stream.c: streams of the caller, and events, for the backend's table. */
 hlo_status cuda_use_stream(void *device, void *stream, const char **why);
 hlo_status cuda_event_new(void *device, void **out_event, const char **why);
+void *cuda_event_behind(void *device, void *stream, void *after);
 void cuda_event_free(void *device, void *event);
 void cuda_event_queue(void *device, void *event);
 hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size);

@@ -30,6 +30,18 @@ hlo_status cuda_event_new(void *device, void **out_event, const char **why) {
     return result ? cuda_fails(d, "queue the run", result, why) : HLO_OK;
 }
 
+void *cuda_event_behind(void *device, void *stream, void *after) {
+    const cuda_device *d = device;
+    cuda_event *event = NULL;
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    if (!result && after) result = d->lib->cuStreamWaitEvent(stream, after, 0);
+    if (!result) result = d->lib->cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING);
+    if (!result) result = d->lib->cuEventRecord(event, stream);
+    if (!result) return event;
+    if (event) d->lib->cuEventDestroy(event);
+    return NULL;
+}
+
 void cuda_event_free(void *device, void *event) {
     const cuda_device *d = device;
     d->lib->cuCtxSetCurrent(d->context);

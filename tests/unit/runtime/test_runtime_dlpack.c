@@ -1,4 +1,5 @@
 /* Tensors of DLPack made of buffers, and buffers of tensors. */
+#include "runtime/cuda/driver/library.h"
 #include "runtime/exec/dlpack.h"
 #include "tests/unit/runtime/buffer_fixture.h"
 
@@ -105,11 +106,54 @@ static void narrow_types_have_codes(void **state) {
     close_all(&f);
 }
 
+/* The memory of a tensor that is gone is written when the work on it is over. */
+static void work_on_a_tensor_may_go_on(void **state) {
+    (void)state;
+    cuda_library lib = {0};
+    cuda_stream *stream;
+    cuda_address copy;
+    struct DLManagedTensorVersioned *tensor;
+    float found = 0;
+    fixture f = open_loop();
+    assert_int_equal(cuda_library_load(&lib, CUDA_DRIVER, &sink), HLO_OK);
+    assert_int_equal(lib.cuStreamCreate(&stream, 1), 0);
+    assert_int_equal(lib.cuMemAlloc(&copy, sizeof found), 0);
+    for (int step = 1; step <= 4; step++) {
+        runs(&f);
+        const void *data = hlo_buffer_array(f.out[1])->data;
+        assert_int_equal(hlo_buffer_to_dlpack(f.out[1], stream, &sink, &tensor), HLO_OK);
+        assert_int_equal(lib.cuMemcpyDtoDAsync(copy, (cuda_address)(uintptr_t)tensor->tensor.data,
+                                               sizeof found, stream),
+                         0);
+        if (step % 2) tensor->deleter(tensor);
+        hlo_buffer_free(f.out[1]);
+        if (step % 2 == 0) tensor->deleter(tensor);
+        hlo_buffer_free(f.in[0]);
+        f.in[0] = f.out[0];
+        f.out[0] = f.out[1] = NULL;
+        runs(&f); /* on its own stream */
+        assert_ptr_equal(hlo_buffer_array(f.out[1])->data, data);
+        reads(f.out[1], (const float[]){6 + 15 * (float)(2 * step)}, 1);
+        lib.cuMemcpyDtoHAsync(&found, copy, sizeof found, stream);
+        lib.cuStreamSynchronize(stream);
+        assert_float_equal(found, 6 + 15 * (float)(2 * step - 1), 0);
+        hlo_buffer_free(f.in[0]);
+        f.in[0] = f.out[0];
+        hlo_buffer_free(f.out[1]);
+        f.out[0] = f.out[1] = NULL;
+    }
+    lib.cuMemFree(copy);
+    close_all(&f);
+    lib.cuStreamDestroy(stream);
+    cuda_library_unload(&lib);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(tensors_share_memory),
         BOTH(tensors_have_owners),
         BOTH(narrow_types_have_codes),
+        {"work_on_a_tensor_may_go_on", work_on_a_tensor_may_go_on, on_cuda, NULL, NULL},
     };
     return cmocka_run_group_tests(tests, set_up_all, NULL);
 }
