@@ -23,6 +23,22 @@ typedef struct hlo_group {
     const hlo_instr **inputs;
 } hlo_group;
 
+/* Pairs of leaves: the result may take the operand's memory, when the operand is not needed
+ * afterwards. So may several at once, where no result and no operand is in two of them. */
+typedef struct hlo_overwrites {
+    struct {
+        uint32_t result, operand;
+    } * v;
+    uint32_t count, capacity;
+} hlo_overwrites;
+
+static inline void hlo_overwrites_add(hlo_overwrites *o, hlo_arena *arena, uint32_t result,
+                                      uint32_t operand) {
+    hlo_arena_grow(arena, &o->v, o->count, &o->capacity, sizeof *o->v);
+    o->v[o->count].result = result;
+    o->v[o->count++].operand = operand;
+}
+
 /* A job, ready to run. The plan fills all but the last part when it is made, and the views' `data`
  * and `scratch` before each run. */
 typedef struct hlo_job {
@@ -44,8 +60,7 @@ typedef struct hlo_job {
 
     /* set by prepare() */
     size_t scratch_size;
-    int overwrites;   /* the operand leaf whose memory result 0 may take, when the operand is not
-                         needed afterwards; -1: none */
+    hlo_overwrites overwrites;
     int untouched;    /* the result leaf that is not computed and needs no memory if it has no user;
                          -1: none */
     const char *host; /* why the job runs on the host of another device; NULL: it runs on the

@@ -78,9 +78,9 @@ static bool same_strides(const hlo_view *a, const hlo_view *b) {
                              memcmp(a->strides, b->strides, a->rank * sizeof *a->strides) == 0));
 }
 
-/* Finds an operand whose view a result may share, as ir/eval allows. Sigmas need views of their
+/* Finds the operands whose views a result may share, as ir/eval allows. Sigmas need views of their
  * own. */
-static int find_overwritten(const hlo_job *job) {
+static void find_overwritten(hlo_job *job, hlo_arena *arena) {
     const hlo_instr *instr = job->instr;
     uint32_t candidates = 0;
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) candidates = job->operand_count;
@@ -88,8 +88,8 @@ static int find_overwritten(const hlo_job *job) {
     if (instr->op == HLO_OP_SCATTER && job->result_count == 1) candidates = 1;
     if (job->bounded || job->perturbed) candidates = 0;
     for (uint32_t i = 0; i < candidates; i++)
-        if (same_strides(&job->operands[i], &job->results[0])) return (int)i;
-    return -1;
+        if (same_strides(&job->operands[i], &job->results[0]))
+            hlo_overwrites_add(&job->overwrites, arena, 0, i);
 }
 
 static uint32_t cpu_group(void *device, const hlo_instr *const *live, uint32_t count,
@@ -110,7 +110,7 @@ static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, cons
     else if (job->group.instr_count && cpu_is_random(job->instr->op))
         cpu_random_prepare(job, arena);
     else if (job->group.instr_count)
-        job->overwrites = find_overwritten(job);
+        find_overwritten(job, arena);
     return HLO_OK;
 }
 

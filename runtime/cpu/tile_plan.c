@@ -302,24 +302,23 @@ static void share_buffers(tile_program *p, hlo_arena *arena) {
     p->buffer_count = used;
 }
 
-/* Returns the operand whose memory result 0 may take: in each tile it is read, at the same place,
- * no later than result 0 is written; -1: none. */
-static int find_overwritten(const tile_program *p, const hlo_job *job) {
-    for (uint32_t o = 0; o < job->operand_count; o++) {
-        bool good = job->operands[o].type == job->results[0].type &&
-                    hlo_view_count(&job->operands[o]) == p->count,
-             written = false;
-        for (uint32_t i = 0; i < p->op_count && good; i++) {
-            const tile_op *op = &p->ops[i];
-            for (uint32_t k = 0; k < op->in_count; k++)
-                if (op->in[k].place == TILE_OPERAND && op->in[k].index == o && written)
-                    good = false;
-            if (op->kind == TILE_GATHER && op->source->operand == o) good = false;
-            written |= op->out.place == TILE_RESULT && op->out.index == 0;
-        }
-        if (good) return (int)o;
+/* True if in each tile an operand is read at the places of a result's elements alone, and no later
+ * than these are written. */
+static bool is_overwritten(const tile_program *p, const hlo_job *job, uint32_t operand,
+                           uint32_t result) {
+    bool written = false;
+    if (job->operands[operand].type != job->results[result].type ||
+        hlo_view_count(&job->operands[operand]) != p->count)
+        return false;
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const tile_op *op = &p->ops[i];
+        for (uint32_t k = 0; k < op->in_count; k++)
+            if (op->in[k].place == TILE_OPERAND && op->in[k].index == operand && written)
+                return false;
+        if (op->kind == TILE_GATHER && op->source->operand == operand) return false;
+        written |= op->out.place == TILE_RESULT && op->out.index == result;
     }
-    return -1;
+    return true;
 }
 
 void cpu_tile_prepare(hlo_job *job, hlo_arena *arena) {
@@ -346,6 +345,8 @@ void cpu_tile_prepare(hlo_job *job, hlo_arena *arena) {
     share_buffers(p, arena);
     int64_t most_elements = TILE_MEMORY / (p->buffer_count ? p->buffer_count : 1) / 8 * 8;
     p->length = most_elements < TILE_LENGTH ? most_elements : TILE_LENGTH;
-    job->overwrites = find_overwritten(p, job);
+    for (uint32_t r = 0; r < job->result_count; r++)
+        for (uint32_t o = 0; o < job->operand_count; o++)
+            if (is_overwritten(p, job, o, r)) hlo_overwrites_add(&job->overwrites, arena, r, o);
     job->state = p;
 }

@@ -110,7 +110,6 @@ static hlo_job *job_of(const hlo_instr *instr, hlo_arena *arena) {
         .results = hlo_arena_array(arena, results + 1u, sizeof(hlo_view)),
         .operand_sigmas = hlo_arena_zero(arena, (operands + 1u) * sizeof(hlo_view)),
         .result_sigmas = hlo_arena_zero(arena, (results + 1u) * sizeof(hlo_view)),
-        .overwrites = -1,
         .untouched = -1,
     };
     for (uint32_t i = 0; i < operands; i++) {

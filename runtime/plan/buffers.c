@@ -73,27 +73,34 @@ static bool is_placed(const hlo_plan *plan, const plan_comp *comp, const plan_sl
            (slot->kind == SLOT_RESULT && plan_places_results(plan, comp));
 }
 
-/* Returns the operand whose memory result `r` of a step may take once it is dead: one that the
- * backend overwrites, or the first state of a loop; -1: none. */
-static int overwrites(const plan_step *step, uint32_t r) {
-    if (step->kind == STEP_WHILE) return step->results[r] == PLAN_NONE ? -1 : (int)r;
-    return step->job && r == 0 ? step->job->overwrites : -1;
-}
-
-/* Returns the buffer that dies in this step and whose memory result `r` takes; PLAN_NONE: there is
- * none. */
-static uint32_t overwritten(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t r) {
+/* True if the operand is a buffer that dies in this step, which reads it once, and whose memory the
+ * result can take. */
+static bool can_take(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t result,
+                     uint32_t operand) {
     const plan_step *step = &comp->steps[s];
-    const int place = overwrites(step, r);
-    if (place < 0) return PLAN_NONE;
-    const uint32_t operand = step->operands[place];
-    const plan_slot *from = &comp->slots[operand], *to = &comp->slots[step->results[r]];
+    const plan_slot *from = &comp->slots[operand], *to = &comp->slots[result];
     if (from->kind != SLOT_BUFFER || !is_placed(plan, comp, to) || to->first != s ||
         from->last != s || from->size != to->size || from->bound_size != to->bound_size)
-        return PLAN_NONE;
+        return false;
     uint32_t times = 0;
     for (uint32_t i = 0; i < step->operand_count; i++) times += step->operands[i] == operand;
-    return times == 1 ? operand : PLAN_NONE;
+    return times == 1;
+}
+
+/* Returns the buffer whose memory result `r` of a step takes: one that the backend overwrites, or
+ * the first state of a loop; PLAN_NONE: there is none. */
+static uint32_t overwritten(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t r,
+                            const bool *freed) {
+    const plan_step *step = &comp->steps[s];
+    const hlo_overwrites *o = step->job ? &step->job->overwrites : NULL;
+    if (step->kind == STEP_WHILE && step->results[r] != PLAN_NONE &&
+        can_take(plan, comp, s, step->results[r], step->operands[r]))
+        return step->operands[r];
+    for (uint32_t i = 0; o && i < o->count; i++)
+        if (o->v[i].result == r && !freed[step->operands[o->v[i].operand]] &&
+            can_take(plan, comp, s, step->results[r], step->operands[o->v[i].operand]))
+            return step->operands[o->v[i].operand];
+    return PLAN_NONE;
 }
 
 /* Writes the slots that a step uses to `out`, its results first; returns their number. */
@@ -115,7 +122,7 @@ static void place_step(frame *f, plan_comp *comp, uint32_t s, uint32_t *slots, u
     const plan_step *step = &comp->steps[s];
     const uint32_t count = slots_of(step, slots);
     for (uint32_t r = 0; r < step->result_count; r++) {
-        const uint32_t over = overwritten(f->plan, comp, s, r);
+        const uint32_t over = overwritten(f->plan, comp, s, r, freed);
         if (over == PLAN_NONE || done[step->results[r]]) continue;
         comp->slots[step->results[r]].offset = comp->slots[over].offset;
         shares[step->results[r]] = shares[over];

@@ -74,9 +74,12 @@ static uint32_t count_uses(const uint32_t *slots, uint32_t count, uint32_t slot)
 /* True if the step may write `result` over `argument`, which it reads. */
 static bool overwrites(const plan_comp *comp, const plan_step *step, uint32_t result,
                        uint32_t argument) {
-    return step->job && step->job->overwrites >= 0 && step->results[0] == result &&
-           step->operands[step->job->overwrites] == argument &&
-           count_uses(step->operands, step->operand_count, argument) == 1 &&
+    const hlo_overwrites *o = step->job ? &step->job->overwrites : NULL;
+    bool found = false;
+    for (uint32_t i = 0; o && i < o->count; i++)
+        found |=
+            step->results[o->v[i].result] == result && step->operands[o->v[i].operand] == argument;
+    return found && count_uses(step->operands, step->operand_count, argument) == 1 &&
            comp->slots[argument].size == comp->slots[result].size;
 }
 

@@ -51,7 +51,7 @@ static void add_step(build *b, hlo_job *job, build_value operands, build_value r
     job->accumulate = plan->options.accumulate;
     job->operand_sigmas = sigmas_of(b, job->operands, job->operand_count);
     job->result_sigmas = sigmas_of(b, job->results, job->result_count);
-    job->overwrites = job->untouched = -1;
+    job->untouched = -1;
     plan_step *step = build_step(b, STEP_JOB, job->instr, operands, results);
     step->job = job;
     if (plan->backend->prepare(plan->device, job, plan->arena, &why) != HLO_OK)

@@ -24,6 +24,13 @@ typedef struct shim {
     void (*wait)(void); /* for the kernels before */
 } shim;
 
+/* Of a kernel: the number of its arguments, and bits for those that are only read, and for those
+ * whose memory is no other's. */
+typedef struct argument_kinds {
+    int count;
+    unsigned long long read_only, restricted;
+} argument_kinds;
+
 struct cuda_module {
     void *handle; /* NULL: it is PTX */
     const char *ptx;
@@ -40,7 +47,7 @@ struct cuda_function {
     struct cuda_function *next;
     cuda_module *module;
     kernel *run; /* NULL: of PTX, it sets a conditional handle, or does nothing */
-    int arguments;
+    argument_kinds arguments;
     char name[64];
 };
 
@@ -85,17 +92,17 @@ int cuModuleGetFunction(cuda_function **function, cuda_module *module, const cha
     char count[128], entry[128];
     snprintf(count, sizeof count, "standin_arguments_%s", name);
     snprintf(entry, sizeof entry, ".entry %s(", name);
-    const int none = 0;
-    const int *arguments = module->handle               ? dlsym(module->handle, count)
-                           : strstr(module->ptx, entry) ? &none
-                                                        : NULL;
+    const argument_kinds none = {0, 0, 0};
+    const argument_kinds *its = module->handle               ? dlsym(module->handle, count)
+                                : strstr(module->ptx, entry) ? &none
+                                                             : NULL;
     ENTER("cuModuleGetFunction %s", name);
-    if (!arguments || *arguments > ARGUMENTS) return CUDA_NOT_FOUND;
+    if (!its || its->count > ARGUMENTS) return CUDA_NOT_FOUND;
     cuda_function *f = calloc(1, sizeof *f);
     if (!f) return CUDA_OUT_OF_MEMORY;
     if (module->handle) *(void **)&f->run = dlsym(module->handle, name);
     f->module = module;
-    f->arguments = *arguments;
+    f->arguments = *its;
     snprintf(f->name, sizeof f->name, "%s", name);
     f->next = module->functions;
     module->functions = f;
@@ -261,6 +268,20 @@ static int launch_choose(cuda_stream *stream, void **arguments) {
     return standin_enqueue(stream, STANDIN_OTHER, run_choose, &c, sizeof c);
 }
 
+/* True if an argument's memory is another's, either is written, and one of them must not be
+ * another's. */
+static bool is_shared(const launch *l) {
+    const argument_kinds *a = &l->function->arguments;
+    for (int i = 0; i < a->count; i++)
+        for (int j = i + 1; j < a->count; j++) {
+            const unsigned long long pair = 1ull << i | 1ull << j;
+            if (l->arguments[i] == l->arguments[j] && standin_allocated(l->arguments[i], 1) &&
+                (a->read_only & pair) != pair && a->restricted & pair)
+                return true;
+        }
+    return false;
+}
+
 /* Launches a kernel of a line of blocks. */
 static int launch_kernel(cuda_function *function, unsigned grid, unsigned block_size,
                          cuda_stream *stream, void **arguments, bool early) {
@@ -269,7 +290,11 @@ static int launch_kernel(cuda_function *function, unsigned grid, unsigned block_
         return grid * block_size == 1 && !early ? launch_choose(stream, arguments)
                                                 : CUDA_INVALID_VALUE;
     launch l = {function, grid, block_size, early && function->run, {0}};
-    for (int i = 0; i < function->arguments; i++) l.arguments[i] = *(void **)arguments[i];
+    for (int i = 0; i < function->arguments.count; i++) l.arguments[i] = *(void **)arguments[i];
+    if (is_shared(&l)) {
+        standin_note("  a restricted pointer is another's, too");
+        return CUDA_INVALID_VALUE;
+    }
     return standin_enqueue(stream, early ? STANDIN_EARLY : STANDIN_KERNEL, run_launch, &l,
                            sizeof l);
 }

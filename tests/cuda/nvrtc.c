@@ -75,7 +75,18 @@ static char *read_file(const char *path, size_t *out_size) {
     return bytes;
 }
 
-/* Writes the number of arguments of each kernel, for kernels.c. */
+/* Returns a bit for each of the arguments between `open` and `close` that has the word. */
+static unsigned long long find_word(const char *open, const char *close, const char *word) {
+    unsigned long long found = 0, bit = 1;
+    for (const char *c = open; c < close; c++) {
+        if (strncmp(c, word, strlen(word)) == 0) found |= bit;
+        if (*c == ',') bit <<= 1;
+    }
+    return found;
+}
+
+/* Writes what kernels.c needs of each kernel: the number of its arguments, those that are only
+ * read, and those whose memory is no other's. */
 static void write_arguments(const char *source, FILE *out) {
     for (const char *at = source; (at = strstr(at, "__global__"));) {
         const char *open = strchr(at, '('), *close = open ? strchr(open, ')') : NULL;
@@ -91,8 +102,11 @@ static void write_arguments(const char *source, FILE *out) {
         int count = 0;
         for (const char *c = open; c < close; c++) count += *c == ',' || *c == '*';
         for (const char *c = open; c < close; c++) count -= *c == ',';
-        fprintf(out, "extern \"C\" { extern const int standin_arguments_%.*s = %d; }\n",
-                (int)(open - name), name, count);
+        fprintf(out,
+                "extern \"C\" { extern const standin_arguments standin_arguments_%.*s = "
+                "{%d, %lluull, %lluull}; }\n",
+                (int)(open - name), name, count, find_word(open, close, "const "),
+                find_word(open, close, "__restrict__"));
         at = close;
     }
 }

@@ -19,7 +19,12 @@ struct standin_indices {
     unsigned x, y, z;
 };
 
-// The same as in kernels.c.
+// The same as in kernels.c, as is the next.
+struct standin_arguments {
+    int count;
+    unsigned long long read_only, restricted;
+};
+
 struct standin_shim_state {
     standin_indices thread, block, block_size, grid_size;
     void (*synchronise)();

@@ -43,6 +43,15 @@ typedef struct emit_index {
 
 /* ------------------------------------------------------------------------------------ the state */
 
+/* How a kernel reads an operand or writes a result. */
+typedef struct emit_access {
+    const char *address;   /* of an element; NULL: there is no access */
+    bool elsewhere;        /* also at another address */
+    uint32_t first, after; /* numbers of the accesses to single elements: of the first, and behind
+                              the last; 0: all are to packs, which are read before anything is
+                              written, and written behind that */
+} emit_access;
+
 typedef struct emit_memo {
     const hlo_instr *instr;
     const emit_index *index;
@@ -118,6 +127,9 @@ typedef struct emit {
     bool is_turned[256];
 
     bool uses[2][256]; /* operand and result leaves that occur in the text */
+    emit_access access[2][256];
+    uint32_t accesses;         /* to single elements */
+    hlo_overwrites overwrites; /* of the kernel: these pointers may be equal */
 } emit;
 
 void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena *arena);

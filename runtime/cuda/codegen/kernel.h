@@ -41,7 +41,7 @@ typedef struct cuda_code {
     uint32_t launch_count;
     cuda_launch *launches;
     size_t scratch_size;
-    int overwrites; /* see hlo_job.overwrites */
+    hlo_overwrites overwrites;
 } cuda_code;
 
 /* Makes the code of the job's group, in the arena. NULL: no kernel can be made, and `why` is as for

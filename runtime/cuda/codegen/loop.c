@@ -54,6 +54,15 @@ static void add_pointer(emit *e, cuda_launch *launch, cuda_pointer pointer, cons
     *parameters = hlo_arena_format(e->arena, "%s%s%s", *parameters, **parameters ? ", " : "", text);
 }
 
+/* Returns what a pointer has whose memory no other pointer refers to. Loads of the others are not
+ * those of memory that does not change while the kernel runs. */
+static const char *restricts(const emit *e, cuda_pointer_kind kind, uint32_t leaf) {
+    const hlo_overwrites *o = &e->overwrites;
+    for (uint32_t i = 0; i < o->count; i++)
+        if ((kind == CUDA_OPERAND ? o->v[i].operand : o->v[i].result) == leaf) return "";
+    return "__restrict__ ";
+}
+
 cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int64_t blocks,
                         uint32_t scratch_count, const emit_scratch *scratch) {
     cuda_launch launch = {.form = form, .grid = (uint32_t)blocks, .block = CUDA_BLOCK};
@@ -64,13 +73,15 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
     for (uint32_t i = 0; i < MAX; i++)
         if (e->uses[0][i])
             add_pointer(e, &launch, (cuda_pointer){.kind = CUDA_OPERAND, .index = i}, &parameters,
-                        hlo_arena_format(e->arena, "const %s *__restrict__ p%u",
-                                         cuda_types[e->job->operands[i].type].cell, i));
+                        hlo_arena_format(e->arena, "const %s *%sp%u",
+                                         cuda_types[e->job->operands[i].type].cell,
+                                         restricts(e, CUDA_OPERAND, i), i));
     for (uint32_t i = 0; i < MAX; i++)
         if (e->uses[1][i])
             add_pointer(e, &launch, (cuda_pointer){.kind = CUDA_RESULT, .index = i}, &parameters,
-                        hlo_arena_format(e->arena, "%s *__restrict__ q%u",
-                                         cuda_types[e->job->results[i].type].cell, i));
+                        hlo_arena_format(e->arena, "%s *%sq%u",
+                                         cuda_types[e->job->results[i].type].cell,
+                                         restricts(e, CUDA_RESULT, i), i));
     for (uint32_t i = 0; i < scratch_count; i++)
         add_pointer(e, &launch,
                     (cuda_pointer){.kind = scratch[i].number ? CUDA_NUMBER : CUDA_SCRATCH,
@@ -177,6 +188,25 @@ static emit_space source_space(const emit *e) {
     return emit_space_of(&view);
 }
 
+/* Finds the operands of which a thread reads an element only at the place of a result's, of `count`
+ * elements, and before it writes that. */
+static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
+    const hlo_job *job = e->job;
+    for (uint32_t r = 0; r < job->result_count; r++)
+        for (uint32_t o = 0; o < job->operand_count; o++) {
+            if (r >= sizeof e->uses[0] || o >= sizeof e->uses[0]) return;
+            const emit_access *from = &e->access[0][o], *to = &e->access[1][r];
+            if (from->address && to->address && !from->elsewhere && !to->elsewhere &&
+                strcmp(from->address, to->address) == 0 &&
+                (!to->first || from->after <= to->first) &&
+                job->operands[o].type == job->results[r].type &&
+                hlo_view_count(&job->operands[o]) == count &&
+                hlo_view_count(&job->results[r]) == count)
+                hlo_overwrites_add(&e->overwrites, e->arena, r, o);
+        }
+    code->overwrites = e->overwrites;
+}
+
 /* Writes tiles; false: arrays have the space's order, or are small. */
 static bool emit_tiles(emit *e, cuda_code *code, emit_space space) {
     emit_lines lines = {0}, inner;
@@ -184,12 +214,14 @@ static bool emit_tiles(emit *e, cuda_code *code, emit_space space) {
     if (!emit_find_tile(e, &space, &tile)) return false;
     emit_restart(e, &lines);
     memset(e->uses, 0, sizeof e->uses);
+    memset(e->access, 0, sizeof e->access);
     const char *number = emit_name(e, "i");
     emit_text(e, "const %s %s = (%s)blockIdx.x * %d + (%s)threadIdx.x;", e->offset, number,
               e->offset, CUDA_BLOCK, e->offset);
     emit_text(e, "if (%s >= %lld) return;", number, (long long)tile.count);
     store_results(e, emit_tile_begin(e, &space, &tile, number, &inner));
     emit_tile_end(e, &space, &tile);
+    find_overwrites(e, space.count, code);
     int64_t blocks = (tile.count + CUDA_BLOCK - 1) / CUDA_BLOCK;
     emit_add_launch(e, code, emit_launch(e, "tile", &lines, blocks, 0, NULL));
     return true;
@@ -208,6 +240,7 @@ void emit_loop(emit *e, cuda_code *code) {
     emit_loop_end(e, &space);
     int64_t blocks = emit_blocks(e, space.count);
     if (e->turned_dim >= 0 && emit_tiles(e, code, space)) return;
+    find_overwrites(e, space.count, code);
     emit_add_launch(e, code, emit_launch(e, "loop", &lines, blocks, 0, NULL));
 }
 
@@ -236,7 +269,6 @@ bool emit_update(emit *e, cuda_code *code) {
     const hlo_instr *into = hlo_instr_operand(instr, 0);
     if (e->job->group.result_count != 1 || emit_is_member(e, into)) return false;
     if (!emit_copy(e, code, emit_leaf(e, into), 0)) return false;
-    code->overwrites = (int)emit_leaf(e, into);
     hlo_view view = e->job->results[0];
     view.dims = update->shape->dims;
     emit_space space = emit_space_of(&view);
@@ -262,7 +294,8 @@ bool emit_update(emit *e, cuda_code *code) {
     const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
     emit_store(e, 0, to, emit_pull(e, update, index, true));
     emit_loop_end(e, &dense);
-    if (e->uses[0][code->overwrites]) code->overwrites = -1;
+    if (!e->uses[0][emit_leaf(e, into)])
+        hlo_overwrites_add(&code->overwrites, e->arena, 0, emit_leaf(e, into));
     emit_add_launch(e, code,
                     emit_launch(e, "update", &lines, emit_blocks(e, space.count), 0, NULL));
     return true;

@@ -191,7 +191,21 @@ static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
     return emit_value(e, "v", type->compute, "from_%s(%s)", hlo_types[view->type].name, name);
 }
 
+/* Notes how an element of a leaf is read or written. */
+static void note_access(emit *e, bool stored, uint32_t leaf, const hlo_view *view,
+                        const emit_index *index) {
+    if (leaf >= sizeof e->uses[0]) return;
+    emit_access *a = &e->access[stored][leaf];
+    const char *address = emit_dot(e, index, view->strides);
+    a->elsewhere |= a->address && strcmp(a->address, address) != 0;
+    a->address = address;
+    if (pack_address(e, index, view, address)) return;
+    a->after = ++e->accesses + 1;
+    if (!a->first) a->first = e->accesses;
+}
+
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell) {
+    note_access(e, false, operand, &e->job->operands[operand], index);
     note_turned(e, operand, index);
     return load_from(e, &e->job->operands[operand], emit_operand(e, operand), index, cell);
 }
@@ -207,6 +221,7 @@ void emit_store(emit *e, uint32_t result, const emit_index *index, const char *c
         emit_text(e, "%s[u].v[r] = %s;", e->turned[result], cell);
         return;
     }
+    note_access(e, true, result, view, index);
     const char *address = emit_dot(e, index, view->strides);
     const char *packed = pack_address(e, index, view, address);
     if (!packed) {

@@ -63,7 +63,6 @@ static hlo_status prepare_copy(cuda_device *device, const hlo_job *whole, matmul
         .result_count = 1,
         .operands = &copy->from_view,
         .results = &copy->to_view,
-        .overwrites = -1,
         .untouched = -1,
     };
     hlo_status status = cuda_kernel_part.prepare(device, job, arena, why);
@@ -84,7 +83,7 @@ static hlo_status matmul_prepare(cuda_device *device, hlo_job *job, hlo_arena *a
     uint32_t known = 1u + (p->present >> LT_PART_AUX & 1) + (p->present >> LT_PART_AMAX & 1);
     state->workspace = job->result_count > known ? (int)known : -1;
     job->untouched = state->workspace;
-    job->overwrites = p->overwrites;
+    if (p->overwrites >= 0) hlo_overwrites_add(&job->overwrites, arena, 0, (uint32_t)p->overwrites);
     job->scratch_size = p->scratch;
     job->state = state;
     return HLO_OK;

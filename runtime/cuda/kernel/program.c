@@ -35,7 +35,6 @@ cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_aren
     emit *e = hlo_arena_alloc(arena, sizeof *e);
     emit_init(e, device, job, arena);
     cuda_code *code = hlo_arena_zero(arena, sizeof *code);
-    code->overwrites = -1;
     emit_group(e, code);
     *why = e->why;
     return e->why ? NULL : code;

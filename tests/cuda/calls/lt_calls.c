@@ -106,7 +106,6 @@ static void run_cpu(tester *t, const hlo_instr *instr, leaves *l) {
         .operand_sigmas = operand_sigmas,
         .result_sigmas = l->sigmas,
         .bounded = true,
-        .overwrites = -1,
         .untouched = -1,
     };
     const char *why = "";

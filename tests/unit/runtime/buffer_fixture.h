@@ -47,7 +47,7 @@ static const hlo_diag_sink sink = {keep, NULL};
 typedef struct fixture {
     hlo_module *module;
     hlo_plan *plan;
-    hlo_buffer *in[2], *out[3];
+    hlo_buffer *in[4], *out[3];
 } fixture;
 
 static fixture open_with(const char *text, const hlo_donation *donation) {
@@ -64,7 +64,7 @@ static fixture open_with(const char *text, const hlo_donation *donation) {
 }
 
 static void close_all(fixture *f) {
-    for (size_t i = 0; i < 2; i++) hlo_buffer_free(f->in[i]);
+    for (size_t i = 0; i < 4; i++) hlo_buffer_free(f->in[i]);
     for (size_t i = 0; i < 3; i++) hlo_buffer_free(f->out[i]);
     hlo_plan_free(f->plan);
     hlo_module_free(f->module);
@@ -92,7 +92,8 @@ static fixture open_loop(void) {
 
 static hlo_status run(fixture *f, void *stream, hlo_event **event) {
     *said = '\0';
-    return hlo_plan_run_async(f->plan, f->in, 2, stream, &sink, f->out, event);
+    const size_t count = hlo_plan_input_count(f->plan);
+    return hlo_plan_run_async(f->plan, f->in, count, stream, &sink, f->out, event);
 }
 
 static void runs(fixture *f) {

@@ -21,6 +21,37 @@ static const char READ_LATE[] =
     "  %m = f32[2,4]{1,0} broadcast(%r), dimensions={1}\n  %k = f32[2,4]{1,0} add(%n, %m)\n"
     "  ROOT %t = (f32[4]{0}, f32[2,4]{1,0}, f32[4]{0}) tuple(%r, %k, %b)\n}\n";
 
+/* One group of the weights' update and of both moments'. */
+static const char UPDATE[] =
+    "HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}) }\n\n"
+    "ENTRY %e (p: f32[4], m: f32[4], v: f32[4], g: f32[4]) -> (f32[4], f32[4], f32[4]) {\n"
+    "  %p = f32[4]{0} parameter(0)\n  %m = f32[4]{0} parameter(1)\n"
+    "  %v = f32[4]{0} parameter(2)\n  %g = f32[4]{0} parameter(3)\n"
+    "  %h = f32[] constant(0.5)\n  %halves = f32[4]{0} broadcast(%h), dimensions={}\n"
+    "  %m1 = f32[4]{0} multiply(%m, %halves)\n  %m2 = f32[4]{0} add(%m1, %g)\n"
+    "  %g2 = f32[4]{0} multiply(%g, %g)\n  %v2 = f32[4]{0} add(%v, %g2)\n"
+    "  %s = f32[4]{0} add(%m2, %v2)\n  %p2 = f32[4]{0} subtract(%p, %s)\n"
+    "  ROOT %t = (f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(%p2, %m2, %v2)\n}\n";
+
+/* The first of two inputs is donated to an output. */
+#define TWO(output, body)                                                                          \
+    "HloModule m, input_output_alias={ {" output "}: (0, {}) }\n\n"                                \
+    "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {\n"                                      \
+    "  %a = f32[4] parameter(0)\n  %b = f32[4] parameter(1)\n" body "}\n"
+/* The kernel that reads it reads it at other places, too; behind what the output is made of; it is
+ * an output itself; both outputs are made of it. */
+static const char ELSEWHERE[] =
+    TWO("0", "  %r = f32[4] reverse(%a), dimensions={0}\n  %c = f32[4] add(%a, %b)\n"
+             "  %d = f32[4] subtract(%r, %c)\n  %k = f32[4] multiply(%b, %b)\n"
+             "  ROOT %t = (f32[4], f32[4]) tuple(%d, %k)\n");
+static const char BEHIND[] = TWO("0", "  %c = f32[4] add(%b, %b)\n  %d = f32[4] subtract(%a, %b)\n"
+                                      "  ROOT %t = (f32[4], f32[4]) tuple(%c, %d)\n");
+static const char RETURNED[] =
+    TWO("0", "  %c = f32[4] add(%a, %b)\n  ROOT %t = (f32[4], f32[4]) tuple(%c, %a)\n");
+static const char WANTED_TWICE[] =
+    TWO("1", "  %c = f32[4] add(%a, %b)\n  %d = f32[4] subtract(%a, %b)\n"
+             "  ROOT %t = (f32[4], f32[4]) tuple(%c, %d)\n");
+
 /* -------------------------------------------------------------------------------------- running */
 
 /* Replaces the donated input by its output. */
@@ -82,6 +113,69 @@ static void what_is_read_late_is_not_overwritten(void **state) {
     reads(f.out[2], zeros, 4);
     assert_ptr_equal(hlo_buffer_array(f.out[2])->data, second);
     close_all(&f);
+}
+
+static void an_update_is_in_place(void **state) {
+    (void)state;
+    fixture f = open_with(UPDATE, NULL);
+    void *seen[3];
+    for (size_t i = 0; i < 4; i++) {
+        put(&f, i, "f32", 1, dims4, i == 3 ? numbers : ones);
+        if (i < 3) seen[i] = hlo_buffer_array(f.in[i])->data;
+    }
+    float p[4], m[4], v[4];
+    for (int i = 0; i < 4; i++) p[i] = m[i] = v[i] = 1;
+    for (int step = 0; step < 4; step++) {
+        for (int i = 0; i < 4; i++) {
+            m[i] = m[i] * 0.5f + numbers[i];
+            v[i] += numbers[i] * numbers[i];
+            p[i] -= m[i] + v[i];
+        }
+        runs(&f);
+        reads(f.out[0], p, 4);
+        reads(f.out[1], m, 4);
+        reads(f.out[2], v, 4);
+        for (int i = 0; i < 3; i++) {
+            assert_ptr_equal(hlo_buffer_array(f.out[i])->data, seen[i]);
+            hlo_buffer_free(f.in[i]);
+            f.in[i] = f.out[i];
+            f.out[i] = NULL;
+        }
+    }
+    close_all(&f);
+}
+
+/* Runs with {0, 1, 2, 3} and ones, and compares the outputs, of which the one that the first input
+ * is donated to has its memory, or not. */
+static void gives(const char *text, const float *first, const float *second, int donated,
+                  bool in_place) {
+    fixture f = open_with(text, NULL);
+    for (int twice = 0; twice < 3; twice++) {
+        put(&f, 0, "f32", 1, dims4, numbers);
+        if (!f.in[1]) put(&f, 1, "f32", 1, dims4, ones);
+        const void *memory = hlo_buffer_array(f.in[0])->data;
+        runs(&f);
+        reads(f.out[0], first, 4);
+        reads(f.out[1], second, 4);
+        reads(f.in[1], ones, 4);
+        assert_true((hlo_buffer_array(f.out[donated])->data == memory) == in_place);
+        hlo_buffer_free(f.in[0]);
+        hlo_buffer_free(f.out[0]);
+        hlo_buffer_free(f.out[1]);
+        f.in[0] = f.out[0] = f.out[1] = NULL;
+    }
+    close_all(&f);
+}
+
+static void nothing_is_overwritten_that_is_wanted(void **state) {
+    (void)state;
+    static const float plus[] = {1, 2, 3, 4}, minus[] = {-1, 0, 1, 2}, turned[] = {2, 0, -2, -4},
+                       twos[] = {2, 2, 2, 2};
+    const bool apart = strcmp(backend, "cpu") == 0; /* the reverse is a job of its own */
+    gives(ELSEWHERE, turned, ones, 0, apart);
+    gives(BEHIND, twos, minus, 0, false);
+    gives(RETURNED, plus, numbers, 0, false);
+    gives(WANTED_TWICE, plus, minus, 1, true);
 }
 
 static void inputs_that_are_not_donated_stay(void **state) {
@@ -385,6 +479,8 @@ int main(void) {
         BOTH(a_loop_keeps_its_state),
         BOTH(donated_inputs_are_exchanged),
         BOTH(what_is_read_late_is_not_overwritten),
+        BOTH(an_update_is_in_place),
+        BOTH(nothing_is_overwritten_that_is_wanted),
         BOTH(inputs_that_are_not_donated_stay),
         BOTH(donations_may_be_options),
         BOTH(buffers_outlive_their_plan),

@@ -365,11 +365,14 @@ void emit_scatter(emit *e, cuda_code *code) {
             return;
         }
     }
-    /* The result takes the operand's memory unless that is read as something else. */
-    bool apart = s.arrays == 1;
-    for (uint32_t o = 1; o < s.instr->operand_count; o++)
-        apart &= hlo_instr_operand(s.instr, o) != hlo_instr_operand(s.instr, 0);
-    if (apart) code->overwrites = (int)emit_leaf(e, hlo_instr_operand(s.instr, 0));
+    /* A result takes its operand's memory unless that is read as something else. */
+    for (uint32_t a = 0; a < s.arrays; a++) {
+        const hlo_instr *operand = hlo_instr_operand(s.instr, a);
+        uint32_t times = 0;
+        for (uint32_t o = 0; o < s.instr->operand_count; o++)
+            times += hlo_instr_operand(s.instr, o) == operand;
+        if (times == 1) hlo_overwrites_add(&code->overwrites, e->arena, a, emit_leaf(e, operand));
+    }
     if (hlo_shape_count(s.narrow) == 0) return;
     e->offset = emit_offset_type(e, hlo_shape_count(s.narrow));
     if (find_places(&s))
