@@ -139,6 +139,20 @@ template <typename T> inline T shuffled_from(T x, int lane) {
     return standin_shuffle(x, threadIdx.x / 32 * 32 + (unsigned)lane % 32);
 }
 
+#define ATOMIC(name, combined)                                                                     \
+    template <typename T> inline T atomic##name(T *to, T x) {                                      \
+        const T old = *to;                                                                         \
+        *to = combined;                                                                            \
+        return old;                                                                                \
+    }
+ATOMIC(Add, old + x)
+ATOMIC(Max, old > x ? old : x)
+ATOMIC(Min, old < x ? old : x)
+ATOMIC(And, old &x)
+ATOMIC(Or, old | x)
+ATOMIC(Xor, old ^ x)
+#undef ATOMIC
+
 // The registers of a block's threads, which call mma_*() together: a thread computes its four
 // elements of the result from those of its warp.
 static unsigned standin_a[1024][4], standin_b[1024][2];

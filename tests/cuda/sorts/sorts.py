@@ -26,8 +26,9 @@ SORTED = [0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 32, 33, 64, 100, 255, 256, 257, 51
           4096, 4100, 8193]
 COMBINERS = {
     "add": "ROOT r = T[] add(a, b)", "last": "z = T[] constant(0) ROOT r = T[] maximum(b, z)",
-    "most": "ROOT r = T[] maximum(a, b)",
+    "most": "ROOT r = T[] maximum(a, b)", "least": "ROOT r = T[] minimum(b, a)",
     "odd": "c = T[] add(b, b) d = T[] maximum(a, c) ROOT r = T[] add(d, b)"}
+WHOLE = {name: f"ROOT r = T[] {name}(a, b)" for name in ("and", "or", "xor")}  # no floats
 WORKS = 10  # sorts and scatters of a module
 
 
@@ -84,7 +85,7 @@ class Module:
 
     def small(self, kind, count):
         """Whole numbers that sums of a few hold."""
-        values = self.numbers.integers(0, 2 if kind == "pred" else 8, count)
+        values = self.numbers.integers(-4 if kind[0] == "s" else 0, 2 if kind == "pred" else 8, count)
         return values if kind not in BITS else self.bits_of(kind, values)
 
     @staticmethod
@@ -187,7 +188,8 @@ class Module:
     def combiner(self, name, kind, arrays):
         body = "".join(f"{n} = {kind}[] parameter({i}) " for i, n in enumerate("abcd"[:2 * arrays]))
         if arrays == 1:
-            body += COMBINERS[self.draw.choice(list(COMBINERS))].replace("T[]", f"{kind}[]")
+            combiners = COMBINERS if kind in BITS else COMBINERS | WHOLE
+            body += self.draw.choice(list(combiners.values())).replace("T[]", f"{kind}[]")
         else:
             body += f"m = {kind}[] maximum(a, c) n = {kind}[] add(a, d) ROOT t = ({kind}[], {kind}[]) tuple(m, n)"
         body = body.replace("constant(0)", "constant(false)") if kind == "pred" else body

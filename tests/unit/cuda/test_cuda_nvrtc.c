@@ -84,6 +84,7 @@ static void test_models(void **state) {
     add_model("../programs/qwix_moe_train.hlo", all);
     add_model("../run/ragged-cuda.hlo", all);
     add_model("../run/packed.hlo", all);
+    add_model("../run/sort-cuda.hlo", all);
     compile(all, 90);
     cuda_program *some = cuda_program_new();
     add_model("encoder_qdq_train.hlo", some);
@@ -92,6 +93,8 @@ static void test_models(void **state) {
     cuda_program *few = cuda_program_new();
     add_model("../run/ragged-cuda.hlo", few);
     add_model("../run/ragged-cuda.hlo", some);
+    add_model("../run/sort-cuda.hlo", few);
+    add_model("../run/sort-cuda.hlo", some);
     const int others[] = {89, 100, 103, 120};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         compile(is_long ? all : others[i] <= 100 ? some : few, others[i]);

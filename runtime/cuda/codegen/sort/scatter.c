@@ -7,9 +7,11 @@
  * goes, stably, and each element of a window has a thread that applies what goes there. Other
  * windows may overlap in part: dimensions of a result that no index moves along are divided among
  * threads, so that no two threads write one element, and a thread applies all updates; so it does
- * if these are few. If indices are declared unique, all dimensions are divided. */
+ * if these are few. If indices are declared unique, all dimensions are divided; so they are where
+ * the hardware combines integers in any order with the same bits, by atomic operations. */
 #include <string.h>
 
+#include "ir/eval/apply.h"
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/sort/sort.h"
 
@@ -30,6 +32,7 @@ typedef struct scattering {
     bool shared[HLO_EVAL_MAX_RANK];        /* dimensions of the updates divided among threads */
     const char *at[HLO_EVAL_MAX_RANK];     /* of the updates */
     int64_t updates;                       /* windows */
+    const char *atomic;                    /* the operation that applies updates; NULL: none */
     /* where updates are sorted */
     int64_t places;                     /* for windows */
     int64_t strides[HLO_EVAL_MAX_RANK]; /* of a place's number, by dimension of the result */
@@ -77,6 +80,23 @@ static void find_dimensions(scattering *s) {
     }
 }
 
+/* Finds the atomic operation of a combiner whose order is of no consequence, where elements would
+ * have several updates one after the other. */
+static void find_atomic(scattering *s) {
+    static const char *const names[] = {
+        [HLO_OP_ADD] = "Add", [HLO_OP_MAXIMUM] = "Max", [HLO_OP_MINIMUM] = "Min",
+        [HLO_OP_AND] = "And", [HLO_OP_OR] = "Or",       [HLO_OP_XOR] = "Xor"};
+    const hlo_op op = hlo_region_simple(hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY));
+    bool serial = false;
+    for (uint32_t d = 0; d < s->narrow->rank; d++)
+        serial |= !s->shared[d] && s->narrow->dims[d] > 1;
+    if (!serial || s->arrays > 1 || !hlo_type_is_integer(s->wide->type) ||
+        hlo_types[s->wide->type].bits < 32 || (size_t)op >= sizeof names / sizeof *names)
+        return;
+    s->atomic = names[op];
+    for (uint32_t d = 0; d < s->narrow->rank; d++) s->shared[d] |= s->atomic != NULL;
+}
+
 /* Returns the index that an update goes to, and whether its window fits. */
 static const emit_index *destination(scattering *s, const char **out_fits) {
     emit *e = s->e;
@@ -100,6 +120,16 @@ static const emit_index *destination(scattering *s, const char **out_fits) {
     return emit_index_new(e, s->wide->rank, s->wide->dims, at, NULL, NULL);
 }
 
+/* Writes the atomic operation, which takes numbers without sign unless it compares. */
+static void apply_atomic(scattering *s, const emit_index *to, const char *update) {
+    const hlo_view *view = &s->e->job->results[0];
+    const char *type = s->atomic[0] == 'M'                ? cuda_types[view->type].cell
+                       : hlo_types[view->type].bits == 32 ? "uint"
+                                                          : "uint64";
+    emit_text(s->e, "atomic%s((%s *)%s + (%s), (%s)%s);", s->atomic, type, emit_result(s->e, 0),
+              emit_dot(s->e, to, view->strides), type, update);
+}
+
 static void apply_all(scattering *s) {
     emit *e = s->e;
     const char *inside;
@@ -108,17 +138,17 @@ static void apply_all(scattering *s) {
     emit_open(e, "if (%s) {", inside);
     const char **in = hlo_arena_array(e->arena, 2 * s->arrays, sizeof *in);
     const char **out = hlo_arena_array(e->arena, s->arrays, sizeof *out);
-    for (uint32_t a = 0; a < s->arrays; a++) {
-        const hlo_view *view = &e->job->results[a];
-        const char *cell = emit_value(e, "c", cuda_types[view->type].cell, "%s[%s]",
-                                      emit_result(e, a), emit_dot(e, to, view->strides));
-        in[a] = emit_decoded(e, view->type, cell);
+    for (uint32_t a = 0; a < s->arrays; a++)
         in[s->arrays + a] =
             emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, false);
+    if (s->atomic) {
+        apply_atomic(s, to, in[1]);
+    } else {
+        for (uint32_t a = 0; a < s->arrays; a++) in[a] = emit_load_result(e, a, to, false);
+        emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, out);
+        for (uint32_t a = 0; a < s->arrays; a++)
+            emit_store(e, a, to, emit_cell(e, e->job->results[a].type, out[a]));
     }
-    emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, out);
-    for (uint32_t a = 0; a < s->arrays; a++)
-        emit_store(e, a, to, emit_cell(e, e->job->results[a].type, out[a]));
     emit_close(e);
 }
 
@@ -358,6 +388,7 @@ void emit_scatter(emit *e, cuda_code *code) {
         return;
     }
     find_dimensions(&s);
+    find_atomic(&s);
     for (uint32_t a = 0; a < s.arrays; a++) {
         const hlo_instr *operand = hlo_instr_operand(s.instr, a);
         if (emit_is_member(e, operand) || !emit_copy(e, code, emit_leaf(e, operand), a)) {
