@@ -101,9 +101,13 @@ static void cuda_describe_shared(void *device, FILE *out) {
 }
 
 static void cuda_identify_all(void *device, FILE *out) {
+    const cuda_device *d = device;
     cuda_identify(device, out);
     fflush(out); /* what follows runs on the device */
-    fprintf(out, "CUDA graphs: %s\n", cuda_branches(device) ? "with branches" : "no branches");
+    const bool branches = cuda_branches(device);
+    fprintf(out, "CUDA graphs: %s, %s, %s\n", branches ? "with branches" : "no branches",
+            d->parallel ? "parallel nodes" : "a line of nodes",
+            d->early ? "kernels that start early" : "no kernels that start early");
 }
 
 const hlo_backend cuda_backend = {

@@ -162,6 +162,12 @@ static int prepare(cuda_device *d) {
     void *predicate = result ? NULL : cuda_allocate(d, 1);
     if (!predicate) return result ? result : CUDA_NOT_SUPPORTED;
     result = try_branches(d, predicate);
+    if (result && d->early) { /* perhaps not both */
+        d->failed = 0;
+        d->early = false;
+        result = try_branches(d, predicate);
+        d->early = result != 0;
+    }
     cuda_release(d, predicate);
     return result;
 }
@@ -172,6 +178,7 @@ bool cuda_branches(void *device) {
     cuda_branching *b = calloc(1, sizeof *b);
     if (!b || !cuda_own(d, b, release_branching)) return false;
     d->branching = b;
+    cuda_try_parallel(d);
     const int before = d->failed;
     b->works = !prepare(d) && !d->failed;
     d->failed = before; /* what does not work here is done by the host */
