@@ -28,6 +28,12 @@ const emit_index *reduce_columns_index(reduction *s, const char *step, emit_line
     const uint32_t minor = column_dim(s);
     memcpy(at, s->at, s->shape->rank * sizeof *at);
     emit_split(e, step, s->shape->dims, s->order, s->order_count, at);
+    if (s->tile.width) {
+        memcpy(s->tile.at, at, s->shape->rank * sizeof *at);
+        s->tile.row_base = at[s->tile.row];
+        s->tile.column_base = at[minor];
+        return emit_tile_begin(e, &s->space, &s->tile, NULL, inner);
+    }
     e->base = e->linear = NULL;
     e->minor_base = at[minor];
     e->outer = hlo_arena_copy(e->arena, at, s->shape->rank * sizeof *at);
@@ -37,7 +43,19 @@ const emit_index *reduce_columns_index(reduction *s, const char *step, emit_line
     return emit_index_new(e, s->shape->rank, s->shape->dims, at, NULL, NULL);
 }
 
-int reduce_find_columns(const reduction *s) {
+/* Finds a tile whose columns are a thread's and whose rows are contiguous in the columns. */
+static bool find_tile(const reduction *s, int each, emit_tile *out_tile) {
+    emit_tile tile;
+    uint32_t fastest = 0;
+    for (uint32_t i = s->order_count; i-- > 0;)
+        if (s->shape->dims[s->order[i]] > 1) fastest = s->order[i];
+    if (!emit_find_tile(s->e, &s->space, &tile)) return false;
+    if (tile.column != column_dim(s) || tile.row != fastest || tile.width > each) return false;
+    *out_tile = tile;
+    return true;
+}
+
+int reduce_find_columns(reduction *s) {
     if (s->row || s->phases != 1 || !s->reduced ||
         s->e->job->group.result_count != s->e->job->result_count)
         return 1;
@@ -45,7 +63,7 @@ int reduce_find_columns(const reduction *s) {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < s->count; i++) bytes += (int64_t)s->reduces[i].arrays * 8 * CUDA_BLOCK;
     while (each > 1 && each * bytes > SHARED) each /= 2;
-    return each;
+    return find_tile(s, each, &s->tile) ? s->tile.width : each;
 }
 
 void reduce_enter_column(reduction *s) {

@@ -303,7 +303,8 @@ typedef struct emit_tile {
 /* Finds a tile; false: no result is transposed, nor operands (`turned_dim`), or sizes do not allow
  * it. */
 bool emit_find_tile(emit *e, const emit_space *space, emit_tile *out_tile);
-/* Begin and end the code for each element of tile number `number`. */
+/* Begin and end the code for each element of tile number `number`; NULL: of the one at the tile's
+ * `at`, `row_base` and `column_base`. */
 const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *tile,
                                   const char *number, emit_lines *inner);
 void emit_tile_end(emit *e, const emit_space *space, const emit_tile *tile);

@@ -144,9 +144,10 @@ static int64_t full_blocks(const reduction *s) {
     return (int64_t)BLOCKS * s->e->device->processors;
 }
 
-/* Returns the contiguous elements of a row that a thread has at once. */
+/* Returns the contiguous elements of a row, or rows of columns, that a thread has at once. */
 static int along(const reduction *s) {
-    return s->each > 1 ? 1 : s->e->width;
+    if (s->each == 1) return s->e->width;
+    return s->tile.width ? s->tile.height : 1;
 }
 
 /* Opens the loop over a thread's elements of the row, and returns the position of the first of
@@ -171,8 +172,9 @@ static void run_phase(reduction *s, uint32_t phase) {
         if (s->reduces[i].phase == phase) reduce_declare(s, &s->reduces[i]);
     const char *step = open_steps(s);
     emit_lines inner;
-    const emit_index *index = s->tile.width ? emit_tile_begin(e, &s->space, &s->tile, step, &inner)
-                                            : element_index(s, step, &inner);
+    const emit_index *index = s->tile.width && s->each == 1
+                                  ? emit_tile_begin(e, &s->space, &s->tile, step, &inner)
+                                  : element_index(s, step, &inner);
     for (uint32_t i = 0; i < group->result_count; i++) {
         const hlo_instr *result = group->results[i];
         if (is_row_result(s, result) || level_of(s, result) != phase) continue;
@@ -261,7 +263,7 @@ static int64_t row_blocks(const reduction *s) {
 }
 
 static const char *form_of(const reduction *s) {
-    return s->tile.width ? "tile" : s->row ? "row" : "column";
+    return !s->row ? "column" : s->tile.width ? "tile" : "row";
 }
 
 /* Allocates scratch memory for the accumulators of each row's chunks. */

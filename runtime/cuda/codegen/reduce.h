@@ -56,10 +56,11 @@ void reduce_accumulate(reduction *s, const reducing *r, const char *const *x);
  * left, then what the warps have. The first lane has them then; all, if there is another phase. */
 void reduce_gather_lanes(reduction *s, uint32_t phase);
 /* columns.c: returns how many columns a thread has: none is shared by its neighbours in memory, and
- * there is shared memory for their accumulators. */
-int reduce_find_columns(const reduction *s);
+ * there is shared memory for their accumulators. Finds a tile of them where a result is transposed.
+ */
+int reduce_find_columns(reduction *s);
 /* Returns the index of an element of each column, and opens the loop over them, in which lines are
- * written then. `step`: position in the column. */
+ * written then. `step`: position in the column, of a tile's first row. */
 const emit_index *reduce_columns_index(reduction *s, const char *step, emit_lines *inner);
 /* Opens a loop over a thread's columns, u, if it has several; and closes it. */
 void reduce_open_columns(reduction *s);

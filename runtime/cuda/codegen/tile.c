@@ -127,7 +127,7 @@ static void split_number(emit *e, const emit_space *space, emit_tile *tile, cons
 const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *tile,
                                   const char *number, emit_lines *inner) {
     uint32_t results = e->job->result_count;
-    split_number(e, space, tile, number);
+    if (number) split_number(e, space, tile, number);
     e->width = tile->width;
     e->height = tile->height;
     e->turned = hlo_arena_zero(e->arena, (results + 1) * sizeof *e->turned);
