@@ -6,21 +6,20 @@ usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]
 The models are those of tests/gpu (8192 tokens); their plans for sm_90 say what each kernel reads and writes. With
 --xla, XLA's compiler makes its own kernels of the same modules, and they are counted again. With
 --sass, which is nvdisasm, the kernels are compiled by this machine's NVRTC as well, and read: no conversion takes the
-slow instruction (F2F), each waits for the kernels before it (ACQBULK) before it accesses memory, and the ten kernels
-that move most load 8 bytes or more at a time, and begin at least two loads before they wait for one.
+slow instruction (F2F), each kernel waits for those before it (ACQBULK) before it accesses memory, and the ten that move
+most load and store 16 bytes at a time where their arrays allow it, and begin at least two loads before they wait for
+one (_sass.py).
 """
 import argparse
 import collections
 import math
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/gpu"))
+import _sass  # noqa: E402
 import cases  # noqa: E402
 
 # Megabytes, and launches of kernels and copies, without matmuls, whose operands are not copied: ours at most, and
@@ -28,76 +27,11 @@ import cases  # noqa: E402
 LIMITS = {"mlp_qdq_fwd": (772, 9, 772, 16), "mlp_qdq_train": (3360, 36, 4301, 53),
           "encoder_qdq_fwd": (3525, 28, 4598, 61), "encoder_qdq_train": (12690, 134, 16096, 180)}
 KERNEL = re.compile(r"^    (\w+)\([^)]*\)(?: in \d+ blocks of \d+ threads,)? (\d+) bytes", re.M)
-HEAVIEST, HEAVY, IN_FLIGHT = 10, 1e6, 2  # a heavy kernel moves so many bytes
+HEAVIEST, HEAVY = 10, 1e6  # a heavy kernel moves so many bytes
 XLA_COMPILER = ROOT / "tests/peer/xla/_xla_gpu.py"
 # An instruction of XLA's text: its name, its type without comments, its opcode, its operands.
 INSTR = re.compile(r"^  (?:ROOT )?(%\S+) = (\(.*?\)|\S+) ([a-z-]+)\((.*?)\)", re.M)
 XLA_KERNELS = ("fusion", "copy", "reduce", "transpose")
-READ = ("encoder_qdq_train", "mlp_qdq_train")
-
-
-def run(command, environment=None):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
-    return done.returncode, done.stdout, done.stderr
-
-
-def sass_of(a, path):
-    """Instructions of each kernel, as NVRTC compiles the model's program: words and numbers of registers, the first of
-    which is what is written. The stand-in cannot load it, so that the run ends there; the program is in the cache."""
-    cache = a.work / "sass"
-    shutil.rmtree(cache, ignore_errors=True)
-    cache.mkdir(parents=True)
-    environment = dict(os.environ, HLO_CUDA_DRIVER=a.standin, HLO_CUDA_CUBLASLT=a.standin)
-    said = run([a.bin / "hlo-fp8-run", "--backend=cuda", "--optimize", f"--kernel-cache={cache}", path], environment)[2]
-    cubins = list(cache.glob("*.cubin"))
-    if not cubins:
-        sys.exit(f"FAILED no program was compiled: {said}")
-    kernels, kernel = {}, []
-    for line in run([a.sass, cubins[0]])[1].splitlines():
-        named = re.match(r"\.text\.(\S+):", line)
-        found = re.search(r"\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?);", line)
-        if named:
-            kernel = kernels.setdefault(named[1], [])
-        elif line.startswith(".L_"):
-            kernel.append(("LABEL", []))
-        elif found:
-            kernel.append((found[1], [int(number) for number in re.findall(r"\bR(\d+)", found[2])]))
-    return kernels
-
-
-def loads_in_flight(kernel):
-    """The most loads that are under way at once: begun, with no instruction behind them that needs one, in one block."""
-    most, waiting = 0, []
-    for word, registers in kernel:
-        if word == "LABEL" or word.startswith(("BRA", "CALL", "BSYNC", "RET", "BAR")):
-            waiting = []
-            continue
-        waiting = [load for load in waiting if not load & set(registers)]
-        if word.startswith("LDG"):
-            width = next((bits // 32 for bits in (128, 64) if f".{bits}" in word), 1)
-            waiting.append(set(range(registers[0], registers[0] + width)))
-            most = max(most, len(waiting))
-    return most
-
-
-def waits(kernel):
-    """True if the first instruction that waits for kernels, or accesses memory, waits."""
-    words = [word for word, _ in kernel if re.match(r"ACQBULK|LDG|LD\.|STG|ST\.|ATOM|RED", word)]
-    return bool(words) and words[0] == "ACQBULK"
-
-
-def check_sass(kernels, moved):
-    """What is wrong with the kernels."""
-    slow = [name for name, kernel in kernels.items() if any(word.startswith("F2F.") for word, _ in kernel)]
-    faults = [f"F2F in {', '.join(slow)}"] if slow or not kernels else []
-    faults += [f"{name} accesses memory before it waits" for name, kernel in kernels.items() if not waits(kernel)]
-    for name, size in moved.most_common(HEAVIEST):
-        loads = collections.Counter(word for word, _ in kernels[name] if word.startswith("LDG"))
-        flight = loads_in_flight(kernels[name])
-        print(f"  {name}: {size / 1e6:.0f} MB, {len(kernels[name])} instructions, {flight} loads at once, {dict(loads)}")
-        if size >= HEAVY and (flight < IN_FLIGHT or not any(re.search(r"\.(64|128)", word) for word in loads)):
-            faults.append(f"{name} has {flight} loads at once: {dict(loads)}")
-    return faults
 
 
 def type_bytes(text):
@@ -109,7 +43,7 @@ def type_bytes(text):
 
 def xla_traffic(path):
     """Megabytes and launches of the kernels that XLA makes of a module."""
-    status, text, said = run([sys.executable, XLA_COMPILER, path])
+    status, text, said = _sass.run([sys.executable, XLA_COMPILER, path])
     if status:
         sys.exit(f"FAILED XLA does not compile {path}: {said}")
     sizes, moved, launches = {}, 0, 0
@@ -124,7 +58,7 @@ def xla_traffic(path):
 def check(a, name):
     path = a.work / f"{name}.hlo"
     path.write_text(cases.scaled((ROOT / f"testdata/models/{name}.hlo").read_text(), cases.MODELS[name]))
-    status, plan, said = run([a.bin / "hlo-fp8-run", "--plan", "--backend=cuda", "--target=sm_90", "--optimize", path])
+    status, plan, said = _sass.run([a.bin / "hlo-fp8-run", "--plan", "--backend=cuda", "--target=sm_90", "--optimize", path])
     moved, launches = collections.Counter(), 0
     for kernel, size in KERNEL.findall(plan):
         moved[kernel] += int(size)
@@ -138,8 +72,10 @@ def check(a, name):
     if a.xla:
         found = [round(number) for number in xla_traffic(path)]
         faults += [f"XLA's kernels move {found[0]} MB in {found[1]} launches"] if found != xla else []
-    if a.sass and name in READ:
-        faults += check_sass(sass_of(a, path), moved)
+    if a.sass:
+        kernels, said = _sass.sass_of(a, path)
+        heaviest = [(kernel, size) for kernel, size in moved.most_common(HEAVIEST) if kernel != "copy" and size >= HEAVY]
+        faults += _sass.check(plan, kernels, heaviest) if kernels else [f"no program was compiled: {said}"]
     path.unlink()
     return [f"{name}: {fault}" for fault in faults]
 

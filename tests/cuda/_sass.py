@@ -1,0 +1,183 @@
+"""Generated kernels as NVRTC compiles them, read beside their source: how wide each load and store is.
+
+What is expected of a kernel is derived from its text. A thread loads and stores packs of elements, of 16 bytes or
+more. One may be narrower only beside a wider array: a pack of two accesses, or a tile that fills the registers it
+may have. Elements are not loaded or stored one by one: that is for what a row, a column or a block has one of.
+"""
+import collections
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+
+ACCESS, PACK_MOST, HELD = 16, 32, 256  # bytes: EMIT_ACCESS of emit.h, two of them, HELD of tile.c
+IN_FLIGHT = 2
+BYTES = {"uchar": 1, "signed char": 1, "ushort": 2, "short": 2, "int": 4, "uint": 4, "float": 4, "int64": 8,
+         "uint64": 8, "double": 8}
+KERNEL = re.compile(r'^extern "C" __global__ void \S+ (\w+)\((.*?)\) \{\n(.*?)^\}', re.M | re.S)
+PARAMETER = re.compile(r"(?:const )?((?:signed )?\w+) \*__restrict__ (\w+)")
+COUNTED = re.compile(r"^for \(int (\w+) = 0; \1 < (\d+); \1\+\+\)")
+PACK = re.compile(r"\*\((?:const )?pack<([\w ]+), (\d+)> \*\)\([pq]\d")
+HELD_PACKS = re.compile(r"^pack<([\w ]+), (\d+)> \w+\[(\d+)\];")
+ELEMENT = re.compile(r"\b([pqt]\d+)\[")
+
+
+@dataclasses.dataclass
+class Access:
+    store: bool
+    bytes: int
+    times: int  # in unrolled loops
+    pack: bool
+    each: bool  # runs for every element of a thread
+
+
+def run(command, environment=None):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
+    return done.returncode, done.stdout, done.stderr
+
+
+def accesses(parameters, body):
+    """Loads and stores of a kernel's text, and the bytes of the largest array of packs that a thread has."""
+    types = {name: BYTES[kind] for kind, name in PARAMETER.findall(parameters)}
+    found, blocks, held = [], [], 0
+    for line in map(str.strip, body.splitlines()):
+        counted = COUNTED.match(line)
+        blocks = blocks[:-1] if line.startswith("}") else blocks
+        around = blocks + ([(counted[1], int(counted[2]))] if counted else [])
+        if line.endswith("{"):
+            blocks.append((counted[1], int(counted[2])) if counted else (line.split("(")[0].strip(), 1))
+            continue
+        times = 1
+        for _, turns in around:
+            times *= turns
+        names = [name for name, _ in around]
+        each = "u" in names and not any(name.startswith(("if", "else")) for name in names)
+        array = HELD_PACKS.match(line)
+        if array:
+            held = max(held, BYTES[array[1]] * int(array[2]) * int(array[3]))
+        for pack in PACK.finditer(line):
+            found.append(Access(line.startswith("*("), BYTES[pack[1]] * int(pack[2]), times, True, False))
+        for element in ELEMENT.finditer(line):
+            found.append(Access(element.start() == 0, types[element[1]], times, False, each))
+    return found, held
+
+
+def sass_of(a, path):
+    """Instructions of each kernel, as NVRTC compiles the model's program: words and numbers of registers, the first of
+    which is what is written. The stand-in cannot load it, so that the run ends there; the program is in the cache."""
+    cache = a.work / "sass"
+    shutil.rmtree(cache, ignore_errors=True)
+    cache.mkdir(parents=True)
+    environment = dict(os.environ, HLO_CUDA_DRIVER=a.standin, HLO_CUDA_CUBLASLT=a.standin)
+    said = run([a.bin / "hlo-fp8-run", "--backend=cuda", "--optimize", f"--kernel-cache={cache}", path], environment)[2]
+    cubins = list(cache.glob("*.cubin"))
+    if not cubins:
+        return {}, said
+    kernels, kernel = {}, []
+    for line in run([a.sass, cubins[0]])[1].splitlines():
+        named = re.match(r"\.text\.(\S+):", line)
+        found = re.search(r"\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?);", line)
+        if named:
+            kernel = kernels.setdefault(named[1], [])
+        elif line.startswith(".L_"):
+            kernel.append(("LABEL", []))
+        elif found:
+            kernel.append((found[1], [int(number) for number in re.findall(r"\bR(\d+)", found[2])]))
+    return kernels, said
+
+
+def width_of(word):
+    """Bytes of a load or a store of global memory."""
+    return next((size for size, suffix in ((16, "128"), (8, "64"), (1, "U8"), (1, "S8"), (2, "U16"), (2, "S16"))
+                 if f".{suffix}" in word), 4)
+
+
+def loads_in_flight(kernel):
+    """The most loads of packs that are under way at once: begun, with no instruction behind them that needs one, in
+    one block."""
+    most, waiting = 0, []
+    for word, registers in kernel:
+        if word == "LABEL" or word.startswith(("BRA", "CALL", "BSYNC", "RET", "BAR")):
+            waiting = []
+            continue
+        waiting = [load for load in waiting if not load & set(registers)]
+        if word.startswith("LDG") and width_of(word) >= 8:
+            waiting.append(set(range(registers[0], registers[0] + width_of(word) // 4)))
+            most = max(most, len(waiting))
+    return most
+
+
+def waits(kernel):
+    """True if the first instruction that waits for kernels, or accesses memory, waits."""
+    words = [word for word, _ in kernel if re.match(r"ACQBULK|LDG|LD\.|STG|ST\.|ATOM|RED", word)]
+    return bool(words) and words[0] == "ACQBULK"
+
+
+def faults_of_text(found, held):
+    faults = []
+    packs = [access.bytes for access in found if access.pack]
+    if not packs:
+        faults.append("has no packs")
+    if packs and min(packs) < ACCESS and max(packs) < PACK_MOST and held < HELD:
+        faults.append(f"has packs of {min(packs)} bytes, and none of {PACK_MOST}, nor {HELD} bytes of them")
+    one_by_one = [access for access in found if access.each and not access.pack]
+    if one_by_one:
+        faults.append(f"has {len(one_by_one)} loads or stores of single elements")
+    return faults
+
+
+def faults_of_code(found, kernel):
+    """Where the compiled kernel's loads and stores are not those of its text."""
+    faults = []
+    for word, store in (("LDG", False), ("STG", True)):
+        have = collections.Counter(width_of(w) for w, _ in kernel if w.startswith(word))
+        want = collections.Counter()
+        for access in found:
+            if access.store == store:
+                want[min(access.bytes, ACCESS)] += access.times * max(access.bytes // ACCESS, 1)
+        if have[ACCESS] < want[ACCESS]:
+            faults.append(f"{word}.128 occurs {have[ACCESS]} times, not {want[ACCESS]}")
+        faults += [f"{word} of {size} bytes occurs {count} times, not {want[size]}"
+                   for size, count in have.items() if size < ACCESS and count > want[size]]
+    if any(word.startswith(("LDL", "STL")) for word, _ in kernel):
+        faults.append("has values in local memory")
+    if any(word.startswith("LDG") for word, _ in kernel) and loads_in_flight(kernel) < IN_FLIGHT:
+        faults.append(f"has {loads_in_flight(kernel)} loads at once")
+    return faults
+
+
+def faults_of(text, kernel):
+    found, held = accesses(*text)
+    return faults_of_text(found, held) + faults_of_code(found, kernel)
+
+
+def unseen(text, kernel):
+    """Which of the faults that a kernel is given are not found in it."""
+    parameters, body = text
+    narrow = re.sub(r"pack<([\w ]+), (\d+)>", lambda pack: f"pack<{pack[1]}, {max(int(pack[2]) // 8, 1)}>", body)
+    waiting = [step for word, registers in kernel
+               for step in [(word, registers)] + [("MOV", registers)] * word.startswith("LDG")]
+    given = {
+        "narrower packs": ((parameters, narrow), kernel),
+        "single elements": ((parameters, body + "for (int u = 0; u < 8; u++) {\n  x = p0[u];\n}\n"), kernel),
+        "narrower instructions": (text, [(word.replace(".128", ".64"), registers) for word, registers in kernel]),
+        "waiting for each load": (text, waiting),
+        "local memory": (text, kernel + [("STL", [0])]),
+    }
+    return [f"given {name}, is found to have no fault" for name, (t, k) in given.items() if not faults_of(t, k)]
+
+
+def check(plan, kernels, heaviest):
+    """What is wrong with the kernels of a plan, which are compiled to `kernels`: of all, and of the heaviest."""
+    slow = [name for name, kernel in kernels.items() if any(word.startswith("F2F.") for word, _ in kernel)]
+    faults = [f"F2F in {', '.join(slow)}"] if slow or not kernels else []
+    faults += [f"{name} accesses memory before it waits" for name, kernel in kernels.items() if not waits(kernel)]
+    texts = {name: (parameters, body) for name, parameters, body in KERNEL.findall(plan)}
+    for name, size in heaviest:
+        words = collections.Counter(word for word, _ in kernels[name] if word.startswith(("LDG", "STG")))
+        print(f"  {name}: {size / 1e6:.0f} MB, {len(kernels[name])} instructions, {loads_in_flight(kernels[name])} loads at "
+              f"once, {dict(words)}")
+        found = faults_of(texts[name], kernels[name]) or unseen(texts[name], kernels[name])
+        faults += [f"{name} {fault}" for fault in found]
+    return faults
