@@ -83,7 +83,8 @@ static const char *fp8_rules(const problem *p) {
     int sm = standin_sm();
     bool ta = at->value[TRANSA], tb = at->value[TRANSB], fp4 = of(&p->a, TYPE) == R_4F_E2M1;
     if (sm < 89) return "current device is not supported";
-    if ((fp4 || (sm / 10 != 10 && sm / 10 != 11)) && (!ta || tb))
+    if ((at->value[A_MODE] == 1 || at->value[A_MODE] == 2 || (sm / 10 != 10 && sm / 10 != 11)) &&
+        (!ta || tb))
         return "FP8 matmul support only TN input layout";
     if (of(&p->d, ROWS) % 16) return "Unsupported M dimension for FP8 matmul";
     if (of(&p->a, ta ? ROWS : COLS) % (fp4 ? 32 : 16))

@@ -5,6 +5,7 @@ typedef struct facts {
     int sm;
     bool tn_only, tn;
     bool fp4;                 /* A and B have two elements to a byte */
+    bool tiled;               /* their scales are of 8 bits per block */
     bool unaligned[4];        /* by lt_part: a column does not begin at 16 bytes */
     int64_t unaligned_stride; /* a stride between batches that is no multiple of 16 bytes; 0:
                                  none */
@@ -20,8 +21,9 @@ static int64_t setting(const cuda_matmul *p, int attribute) {
     return 0;
 }
 
+/* Returns the elements of a tile of scales along k; 0: no such scales. */
 static int64_t tile_k(const cuda_matmul *p) {
-    for (int mode = 0; p->batch > 1 && mode < HLO_SCALE_MODE_COUNT; mode++)
+    for (int mode = 0; mode < HLO_SCALE_MODE_COUNT; mode++)
         if (hlo_scale_modes[mode].tiled &&
             hlo_scale_modes[mode].value == setting(p, LT_DESC_A_SCALE_MODE))
             return 4 * hlo_scale_modes[mode].along;
@@ -36,7 +38,8 @@ static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options
               setting(p, LT_DESC_TRANSB) == LT_OPERATION_N,
         .fp4 = p->matrices[LT_PART_A].type == LT_TYPE_4F_E2M1,
         .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
-        .tile_k = tile_k(p),
+        .tiled = tile_k(p) != 0,
+        .tile_k = p->batch > 1 ? tile_k(p) : 0,
     };
     for (int part = LT_PART_A; part <= LT_PART_D; part++) {
         const lt_matrix *matrix = &p->matrices[part];

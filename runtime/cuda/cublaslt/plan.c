@@ -189,6 +189,7 @@ static const char *copy_reason(const builder *b, const split *s, hlo_type type) 
     if (type == HLO_TYPE_F4E2M1FN) return "two elements to a byte";
     if (type != s->shape->type) return "no product of these types";
     if (!s->joined) return "its dimensions do not join";
+    if (hlo_matmul_is_tiled(b->m)) return "scales per block take TN only";
     if (b->p->fp8 && b->target->tn_only)
         return hlo_arena_format(b->arena, "sm_%d takes TN only", b->target->sm);
     return "no dimension of the matrix is minor";
@@ -201,7 +202,8 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
     hlo_type given = operand->shape->type;
     hlo_type type = b->operand_type == HLO_TYPE_INVALID ? given : b->operand_type;
     bool by_rows = lies(&s, CONTRACTING, FREE);
-    bool by_columns = lies(&s, FREE, CONTRACTING) && !(b->p->fp8 && b->target->tn_only);
+    bool tn_only = b->p->fp8 && (b->target->tn_only || hlo_matmul_is_tiled(b->m));
+    bool by_columns = lies(&s, FREE, CONTRACTING) && !tn_only;
     if (type != given || type == HLO_TYPE_F4E2M1FN || (!by_rows && !by_columns)) {
         copy_part(b, part, operand_place(b, operand), type, &s, FREE, CONTRACTING,
                   copy_reason(b, &s, type));

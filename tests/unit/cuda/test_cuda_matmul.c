@@ -143,8 +143,10 @@ static void test_fp4(void **state) {
     m.matrices[LT_PART_B].ld = 64;
     m.matrices[LT_PART_B].stride = 2064;
     refused(f, &m, "batch-stride-not-16-bytes (2064)");
-    m.matrices[LT_PART_B].stride = 2048;
+    m = f->matmul;
     change_setting(&m, LT_DESC_TRANSA, LT_OPERATION_N);
+    m.settings[m.setting_count++] = (lt_setting){LT_DESC_A_SCALE_MODE, 1};
+    m.batch = 1;
     cuda_matmul_options other = options;
     other.target.sm = 100;
     assert_string_equal(cuda_matmul_preflight(&m, &other, f->arena), "transposed-not-normal (100)");
