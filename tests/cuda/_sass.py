@@ -172,6 +172,8 @@ def check(plan, kernels, heaviest):
     """What is wrong with the kernels of a plan, which are compiled to `kernels`: of all, and of the heaviest."""
     slow = [name for name, kernel in kernels.items() if any(word.startswith("F2F.") for word, _ in kernel)]
     faults = [f"F2F in {', '.join(slow)}"] if slow or not kernels else []
+    faults += [f"{name} has local memory" for name, kernel in kernels.items()
+               if any(word.startswith(("LDL", "STL")) for word, _ in kernel)]
     faults += [f"{name} accesses memory before it waits" for name, kernel in kernels.items() if not waits(kernel)]
     texts = {name: (parameters, body) for name, parameters, body in KERNEL.findall(plan)}
     for name, size in heaviest:

@@ -6,9 +6,9 @@ usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]
 The models are those of tests/gpu (8192 tokens); their plans for sm_90 say what each kernel reads and writes. With
 --xla, XLA's compiler makes its own kernels of the same modules, and they are counted again. With
 --sass, which is nvdisasm, the kernels are compiled by this machine's NVRTC as well, and read: no conversion takes the
-slow instruction (F2F), each kernel waits for those before it (ACQBULK) before it accesses memory, and the ten that move
-most load and store 16 bytes at a time where their arrays allow it, and begin at least two loads before they wait for
-one (_sass.py).
+slow instruction (F2F), no register goes to local memory, each kernel waits for those before it (ACQBULK) before it
+accesses memory, and the ten that move most load and store 16 bytes at a time where their arrays allow it, and begin at
+least two loads before they wait for one (_sass.py).
 """
 import argparse
 import collections

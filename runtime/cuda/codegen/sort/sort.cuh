@@ -92,7 +92,8 @@ static inline void sort_tiles(R (&tile)[SIZE], N rows, N n, const Load &load, co
                   less);
     }
     put_tile(tile, x);
-#pragma unroll
+/* Not all at once: the compiler would keep the places of the loads above for it, in local memory. */
+#pragma unroll 4
     for (int v = 0; v < V; v++) {
         const int k = (int)threadIdx.x + v * (SIZE / V);
         const int place = ACROSS ? k / together : k % SPAN, which = ACROSS ? k % together : k / SPAN;
