@@ -103,6 +103,7 @@ static hlo_plan_options plan_options(run_job *job) {
     plan.kernel_cache = values[OPTION_KERNEL_CACHE].text;
     plan.workspace = (size_t)values[OPTION_WORKSPACE].number;
     plan.accumulate = (hlo_accumulate)values[OPTION_ACCUMULATE].number;
+    plan.overwrites_inputs = !values[OPTION_TIME].given;
     plan.values = values[OPTION_DUMP_VALUES].text;
     plan.check_finite = values[OPTION_CHECK_NAN].given;
     plan.profile = values[OPTION_PROFILE].given || values[OPTION_TRACE].given;

@@ -188,6 +188,10 @@ typedef struct hlo_plan_options {
                                       output of its type, dimensions and layout. Borrowed while the
                                       plan is made. Default NULL: none */
     size_t donation_count;
+    /* For any backend, without `resident`, `bounds` and `perturbed`: */
+    bool overwrites_inputs; /* outputs may take the memory of the device's copies of inputs that
+                               nothing reads behind them: there is no hlo_plan_time(). Default
+                               false */
 } hlo_plan_options;
 
 /* Sets the first `struct_size` bytes of *options to the defaults. */
@@ -232,7 +236,8 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
 /* Repeats the last run `count` times on its inputs, each run queued behind the one before, and
  * writes the seconds of each to out_seconds, without copies of inputs and outputs. The outputs of a
  * plan that is not `perturbed` are those of the last run. HLO_INVALID_USAGE: there has been no run,
- * or `count` is 2^32 - 1 or more. HLO_INVALID_INPUT: the device failed. HLO_OUT_OF_MEMORY. */
+ * the plan was made with `overwrites_inputs`, or `count` is 2^32 - 1 or more. HLO_INVALID_INPUT:
+ * the device failed. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds);
 

@@ -60,10 +60,12 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
         plan_comp *comp = hlo_arena_zero(plan->arena, sizeof *comp);
         comp->comp = c;
         plan->comps[c->id] = comp;
-        if (!plan_build(plan, comp, sink))
+        if (!plan_build(plan, comp, sink)) {
             good = false;
-        else
-            plan_place_buffers(plan, comp);
+            continue;
+        }
+        if (c == module->entry && plan->options.overwrites_inputs) plan_reuse_inputs(plan, comp);
+        plan_place_buffers(plan, comp);
     }
     plan->entry = plan->comps[module->entry->id];
     return good;
@@ -92,7 +94,7 @@ static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bound
 
 /* True if an output is in the entry's frame. */
 static bool is_in_frame(const hlo_plan *plan, size_t output) {
-    return plan_places_results(plan, plan->entry) &&
+    return plan_places_results(plan, plan->entry) && !plan_is_over_input(plan, output) &&
            plan_makes_result(plan->entry, (uint32_t)output);
 }
 
@@ -104,7 +106,7 @@ static void measure(hlo_plan *plan) {
     for (size_t i = 0; i < plan->inputs.count; i++)
         plan->memory_size += leaf_size(plan, plan->inputs.shapes[i], false);
     for (size_t i = 0; i < plan->outputs.count; i++)
-        if (!is_in_frame(plan, i))
+        if (!is_in_frame(plan, i) && !plan_is_over_input(plan, i))
             plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
 }
 
@@ -164,7 +166,7 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
     for (size_t i = 0; i < plan->inputs.count; i++)
         inputs += leaf_size(plan, plan->inputs.shapes[i], false);
     for (size_t i = 0; i < plan->outputs.count; i++)
-        outputs += leaf_size(plan, plan->outputs.shapes[i], true);
+        if (!plan_is_over_input(plan, i)) outputs += leaf_size(plan, plan->outputs.shapes[i], true);
     if (plan->backend->available && plan->backend->available(plan->device, &available))
         snprintf(there, sizeof there, ", of which %zu are free", available);
     hlo_diag_emit(
@@ -189,6 +191,10 @@ static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
         plan->arguments[i] = place_leaf(plan, plan->inputs.shapes[i], false, plan->memory, &at);
     for (size_t i = 0; i < plan->outputs.count; i++) {
         size_t own = plan->entry->slots[plan->entry->results[i]].offset;
+        if (plan_is_over_input(plan, i)) {
+            plan->results[i] = plan->arguments[plan->taken[i]];
+            continue;
+        }
         plan->results[i] = place_leaf(plan, plan->outputs.shapes[i], true, plan->memory,
                                       is_in_frame(plan, i) ? &own : &at);
     }

@@ -70,7 +70,8 @@ static void give(frame *f, size_t offset, size_t size) {
  * does not lend, which lives to the end. */
 static bool is_placed(const hlo_plan *plan, const plan_comp *comp, const plan_slot *slot) {
     return slot->kind == SLOT_BUFFER ||
-           (slot->kind == SLOT_RESULT && plan_places_results(plan, comp));
+           (slot->kind == SLOT_RESULT && plan_places_results(plan, comp) &&
+            !plan_is_over_input(plan, slot->index));
 }
 
 /* True if the operand is a buffer that dies in this step, which reads it once, and whose memory the

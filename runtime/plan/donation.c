@@ -101,12 +101,45 @@ bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input) {
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------- both */
+/* ---------------------------------------------------------------------------------------- plans */
 
 static uint32_t *none(hlo_plan *plan, size_t count) {
     uint32_t *v = hlo_arena_array(plan->arena, count + 1, sizeof *v);
     for (size_t i = 0; i < count; i++) v[i] = PLAN_NONE;
     return v;
+}
+
+/* True if nothing reads the argument once the result is begun, but the step that writes it over the
+ * argument. */
+static bool is_free(const plan_comp *comp, uint32_t argument, uint32_t result) {
+    const plan_slot *from = &comp->slots[argument], *to = &comp->slots[result];
+    if (from->size != to->size || to->first == PLAN_NONE) return false;
+    if (from->first == PLAN_NONE || from->last < to->first) return true;
+    return from->last == to->first && overwrites(comp, &comp->steps[to->first], result, argument);
+}
+
+void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry) {
+    if (plan->options.resident || plan->options.bounds || plan->options.perturbed) return;
+    plan->given = none(plan, plan->inputs.count);
+    plan->taken = none(plan, plan->outputs.count);
+    plan->in_place = hlo_arena_zero(plan->arena, plan->outputs.count + 1);
+    uint32_t *arguments = none(plan, plan->inputs.count);
+    for (uint32_t s = 0; s < entry->slot_count; s++)
+        if (entry->slots[s].kind == SLOT_ARGUMENT) arguments[entry->slots[s].index] = s;
+    for (uint32_t o = 0; o < entry->result_count; o++) /* copied in the end */
+        if (entry->slots[entry->results[o]].kind == SLOT_ARGUMENT)
+            arguments[entry->slots[entry->results[o]].index] = PLAN_NONE;
+    for (uint32_t o = 0; o < entry->result_count; o++) {
+        if (!plan_makes_result(entry, o) || !entry->slots[entry->results[o]].size) continue;
+        for (uint32_t i = 0; i < plan->inputs.count && !plan->in_place[o]; i++) {
+            if (plan->given[i] != PLAN_NONE || arguments[i] == PLAN_NONE ||
+                !is_free(entry, arguments[i], entry->results[o]))
+                continue;
+            plan->given[i] = o;
+            plan->taken[o] = i;
+            plan->in_place[o] = true;
+        }
+    }
 }
 
 hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink) {

@@ -132,8 +132,9 @@ struct hlo_plan {
     void *memory;                    /* all memory of a run */
     size_t memory_size;
     plan_command_buffer *buffer; /* replayed by a run; NULL: a run executes the steps */
-    /* Of a resident plan. By input: the output that gets its memory, PLAN_ANY, or PLAN_NONE: it is
-     * not donated. By output: the input whose memory it gets, or PLAN_NONE, and whether at once. */
+    /* Of a resident plan, and with options.overwrites_inputs; else NULL. By input: the output that
+     * gets its memory, PLAN_ANY, or PLAN_NONE: it is not donated. By output: the input whose memory
+     * it gets, or PLAN_NONE, and whether at once. */
     uint32_t *given, *taken;
     bool *in_place;
     plan_resident *resident;
@@ -166,6 +167,9 @@ static inline bool plan_keeps(const hlo_plan *plan, const hlo_instr *instr) {
 /* donation.c: sets given, taken and in_place. HLO_INVALID_INPUT, with an error in `sink`: a
  * donation of the options cannot be made. */
 hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink);
+/* donation.c: sets them for the entry of a plan that is not resident: each output that can takes
+ * the memory of an input in place. */
+void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry);
 /* inline.c: replaces calls by the instructions that they call, where nothing but the place of these
  * changes. */
 void plan_inline_calls(hlo_module *module, hlo_arena *scratch);
@@ -198,6 +202,10 @@ bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input);
  * memory is the caller's. */
 static inline bool plan_places_results(const hlo_plan *plan, const plan_comp *comp) {
     return comp->comp == plan->module->entry && !plan->options.resident;
+}
+/* True if an output of the entry is in the memory of an input. */
+static inline bool plan_is_over_input(const hlo_plan *plan, size_t output) {
+    return plan->in_place && plan->in_place[output];
 }
 /* True if the computation writes result `index` itself, to the memory that the caller lends. */
 bool plan_makes_result(const plan_comp *comp, uint32_t index);

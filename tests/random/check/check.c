@@ -145,6 +145,7 @@ static hlo_arrays *execute(const hlo_module *module, const hlo_arrays *inputs, b
     hlo_plan_options options;
     hlo_plan_options_init(&options);
     options.bounds = options.roundings_may_be_dropped = judge;
+    options.overwrites_inputs = !judge;
     hlo_plan *plan;
     hlo_arrays *outputs = NULL;
     if (hlo_plan_new(module, &options, NULL, &plan) != HLO_OK) return NULL;

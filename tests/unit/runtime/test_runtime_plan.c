@@ -176,6 +176,29 @@ static void a_run_is_timed_again_and_changes_nothing(void **state) {
     hlo_module_free(module);
 }
 
+static void a_run_over_its_inputs_is_not_timed_again(void **state) {
+    (void)state;
+    hlo_module *module = parse();
+    hlo_plan_options options;
+    hlo_plan *plan;
+    hlo_arrays *inputs, *first = NULL, *second = NULL;
+    double seconds;
+    hlo_plan_options_init(&options);
+    options.overwrites_inputs = true;
+    assert_int_equal(hlo_plan_new(module, &options, &sink, &plan), HLO_OK);
+    assert_int_equal(hlo_arrays_draw(module, 0, &sink, &inputs), HLO_OK);
+    assert_int_equal(hlo_plan_run(plan, inputs, &sink, &first), HLO_OK);
+    assert_int_equal(hlo_plan_time(plan, 1, &sink, &seconds), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_plan_run(plan, inputs, &sink, &second), HLO_OK);
+    assert_memory_equal(hlo_arrays_at(first, 0)->data, hlo_arrays_at(second, 0)->data,
+                        hlo_arrays_at(first, 0)->size);
+    hlo_arrays_free(second);
+    hlo_arrays_free(first);
+    hlo_arrays_free(inputs);
+    hlo_plan_free(plan);
+    hlo_module_free(module);
+}
+
 static void note(void *user, const hlo_progress *progress) {
     hlo_progress *last = user;
     assert_true(progress->seconds >= last->seconds);
@@ -251,6 +274,7 @@ int main(void) {
         cmocka_unit_test(progress_counts_what_is_executed),
         cmocka_unit_test(what_is_only_described_does_not_run),
         cmocka_unit_test(a_run_is_timed_again_and_changes_nothing),
+        cmocka_unit_test(a_run_over_its_inputs_is_not_timed_again),
         cmocka_unit_test(only_backends_of_this_build_are_told_of),
         cmocka_unit_test(a_device_keeps_no_bounds),
         cmocka_unit_test(an_architecture_that_is_too_old_is_an_error),
