@@ -47,8 +47,8 @@ def table(rows, peak):
     for name, row in rows.items():
         if "left_out" in row:
             continue
-        cells = [row["error"].split("\n")[0][:80]] if "error" in row else \
-            [cell(row, key, peak) for key in ("ours", "tuned", "torch", "xla")]
+        cells = [cell(row, key, peak) for key in ("ours", "tuned", "torch", "xla")] if "ours" in row else \
+            [row["error"].split("\n")[0][:80]]
         text += f"| {name} | {' | '.join(cells)} |\n"
     return text
 

@@ -32,7 +32,10 @@ def measure(here, case, fast=True, options=()):
     row = {"flops": case.flops, "ours": seconds_of(here, path, *options)}
     if here.a.autotune:
         tuned = (*options, f"--autotune={here.a.autotune}", f"--autotune-cache={here.a.out / 'autotune.json'}")
-        row["tuned"] = seconds_of(here, path, *tuned)
+        try:
+            row["tuned"] = seconds_of(here, path, *tuned)
+        except RuntimeError as error:  # an algorithm that fails takes the context with it; the other times are kept
+            row["error"] = f"tuned: {error}"
     if not here.a.no_peers:
         peers = {"xla": ("xla", path, "--platform=" + ("cpu" if here.a.standin else "gpu"))}
         if case.sizes:

@@ -17,8 +17,10 @@ import subprocess
 import sys
 import time
 
+import cases
 import machine
 import report
+import speeds
 import stages
 
 STAGES = ("smoke", "correct", "matmul", "models", "profile")
@@ -98,6 +100,18 @@ class Test:
         files = sorted(path.name for path in self.out.rglob("*"))
         self.check(files == sorted([*(f"{stage}.jsonl" for stage in STAGES), "autotune.json"]), f"files: {files}")
 
+    def keeps_other_times(self):
+        """Of a case whose tuned run fails."""
+        class Here:
+            a = argparse.Namespace(work=self.a.work, out=self.out, repeat=1, autotune=2, no_peers=True, standin=None)
+
+            def ours(self, *options):
+                tuned = any(str(option).startswith("--autotune=") for option in options)
+                return (1, "", "error: illegal address") if tuned else (0, "median 0.5 s", "")
+        row = speeds.measure(Here(), cases.matmul_case("kept", 16, 16, 16))
+        self.check(row["ours"] == 0.5 and "illegal address" in row["error"], str(row))
+        self.check("| kept | 500000.0 us" in report.table({"kept": row}, 1), report.table({"kept": row}, 1))
+
     def needs_a_folder(self):
         file = self.a.work / "file"
         file.write_text("")
@@ -145,6 +159,7 @@ def main():
     test.goes_on()
     test.comes_last()
     test.ends_what_hangs()
+    test.keeps_other_times()
     test.needs_a_folder()
     test.fills_the_page()
     test.misses_the_device()
