@@ -34,6 +34,27 @@ static void mark_set(const emit_line *line, bool *set, uint32_t count) {
     if (line->target) mark(set, count, line->target, strlen(line->target));
 }
 
+/* Marks what the lines read, and returns those of `from` that they need. */
+static emit_lines needed(emit *e, const emit_lines *lines, const emit_lines *from) {
+    bool *read = hlo_arena_zero(e->arena, e->next_name + 1);
+    bool *need = hlo_arena_zero(e->arena, from->count + 1);
+    for (uint32_t i = lines->count + from->count; i-- > 0;) {
+        const bool own = i >= from->count;
+        const emit_line *line = own ? &lines->v[i - from->count] : &from->v[i];
+        if (!own && (!line->target || !read[emit_name_at(line->target, strlen(line->target))]))
+            continue;
+        if (!own) need[i] = true;
+        size_t length;
+        for (const char *word = word_at(line->text, &length); length;
+             word = word_at(word + length, &length))
+            mark(read, e->next_name, word, length);
+    }
+    emit_lines out = {0};
+    for (uint32_t i = 0; i < from->count; i++)
+        if (need[i]) emit_add(e, &out, from->v[i].target, from->v[i].text);
+    return out;
+}
+
 /* True if the line reads the counter or a marked name. */
 static bool depends(const emit_line *line, const char *counter, const bool *set, uint32_t count) {
     size_t length;
@@ -102,7 +123,9 @@ static void load_early(emit *e, emit_lines *constants) {
     append(e, out, &e->across);
     append(e, out, &e->declared);
     if (loads) {
+        const emit_lines needs = needed(e, &early, constants);
         append(e, out, &loop);
+        append(e, out, &needs);
         append(e, out, &early);
         emit_add(e, out, NULL, "}");
     }
@@ -117,7 +140,7 @@ void emit_elements_begin(emit *e, emit_lines *inner) {
     e->around = e->out;
     e->out = inner;
     e->before = e->after = e->declared = e->across = (emit_lines){0};
-    e->pack_count = 0;
+    e->pack_count = e->derived_count = 0;
     if (e->width > 1) emit_open(e, "for (int u = 0; u < %d; u++) {", e->width);
     e->pack_depth = e->open_count;
 }

@@ -155,6 +155,31 @@ static bool is_atom(const char *text) {
     return true;
 }
 
+bool emit_is_outer(const emit *e, const char *name, bool given) {
+    if (isdigit((unsigned char)name[0])) return true;
+    for (uint32_t i = 0; i < e->outer_count; i++)
+        if (strcmp(e->outer[i], name) == 0) return true;
+    for (uint32_t i = 0; i < e->derived_count && !given; i++)
+        if (strcmp(e->derived[i], name) == 0) return true;
+    return false;
+}
+
+/* Notes the name of an index that is computed of outer ones. */
+static void note_derived(emit *e, const char *name, const char *text) {
+    if (e->width == 1 || !e->pack_depth || e->open_count != e->pack_depth) return;
+    while (*text) {
+        size_t length = 0;
+        while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+        if (length &&
+            !emit_is_outer(e, hlo_arena_format(e->arena, "%.*s", (int)length, text), false))
+            return;
+        text += length ? length : 1;
+    }
+    hlo_arena_grow(e->arena, &e->derived, e->derived_count, &e->derived_capacity,
+                   sizeof *e->derived);
+    e->derived[e->derived_count++] = name;
+}
+
 const char *emit_offset(emit *e, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -166,6 +191,7 @@ const char *emit_offset(emit *e, const char *format, ...) {
             return e->sums[i].name;
     hlo_arena_grow(e->arena, &e->sums, e->sum_count, &e->sum_capacity, sizeof *e->sums);
     const char *name = emit_value(e, "i", e->offset, "%s", text);
+    note_derived(e, name, text);
     e->sums[e->sum_count].text = text;
     e->sums[e->sum_count].name = name;
     e->sums[e->sum_count++].scope = e->scope;

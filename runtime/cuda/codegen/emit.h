@@ -101,6 +101,8 @@ typedef struct emit {
     const char *linear, *base, *minor, *minor_base;
     const char **outer;
     uint32_t outer_count;
+    const char **derived; /* indices of these alone */
+    uint32_t derived_count, derived_capacity;
     struct {
         const char *name, *address;
     } * packs;
@@ -150,6 +152,9 @@ const char *emit_name(emit *e, const char *prefix);
 /* Opens a block with that line, which ends in `{`; variables set in it are forgotten at its end. */
 void emit_open(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_close(emit *e);
+/* True if the index is the same for all of a thread's elements; `given`: it is one of `outer`, or a
+ * number. */
+bool emit_is_outer(const emit *e, const char *name, bool given);
 /* Adds a line at the end of `lines`. */
 void emit_add(emit *e, emit_lines *lines, const char *target, const char *text);
 /* Returns the number of the name of emit_name() at `text`; UINT32_MAX: there is none. */

@@ -63,13 +63,6 @@ uint32_t emit_leaf(const emit *e, const hlo_instr *instr) {
     return leaf;
 }
 
-static bool is_outer(const emit *e, const char *name) {
-    if (isdigit((unsigned char)name[0])) return true;
-    for (uint32_t i = 0; i < e->outer_count; i++)
-        if (strcmp(e->outer[i], name) == 0) return true;
-    return false;
-}
-
 /* Returns the address of the thread's elements if they are contiguous from a multiple of the width
  * on; NULL: they are not. */
 static const char *pack_address(emit *e, const emit_index *index, const hlo_view *view,
@@ -86,7 +79,7 @@ static const char *pack_address(emit *e, const emit_index *index, const hlo_view
             if (moves || view->strides[d] != 1) return NULL;
             moves = true;
             at = e->minor_base;
-        } else if (!is_outer(e, at) || view->strides[d] % e->width != 0) {
+        } else if (!emit_is_outer(e, at, false) || view->strides[d] % e->width != 0) {
             return NULL;
         }
         sum = hlo_arena_format(e->arena, "%s + %s * %lld", sum, at, (long long)view->strides[d]);
@@ -112,7 +105,7 @@ static const char *turned_address(emit *e, const emit_index *index, const hlo_vi
         } else if (strcmp(at, e->minor) == 0 && !moves) {
             moves = true;
             at = hlo_arena_format(e->arena, "(%s + u)", e->minor_base);
-        } else if (!is_outer(e, at)) {
+        } else if (!emit_is_outer(e, at, true)) {
             return NULL;
         }
         sum = hlo_arena_format(e->arena, "%s + %s * %lld", sum, at, (long long)stride);
