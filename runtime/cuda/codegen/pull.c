@@ -403,6 +403,12 @@ static const char *bits_refusal(const hlo_instr *instr) {
                                                         : NULL;
 }
 
+/* True if a dot has no products: each of its elements, if it has any, is 0. */
+static bool is_sum_of_none(const hlo_instr *dot) {
+    return hlo_shape_count(hlo_instr_operand(dot, 0)->shape) == 0 ||
+           hlo_shape_count(hlo_instr_operand(dot, 1)->shape) == 0;
+}
+
 const char *cuda_pull_refusal(const hlo_instr *instr) {
     if (!cuda_types[instr->shape->type].cell) return "has no kernel for its element type";
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return cuda_elementwise_refusal(instr);
@@ -410,6 +416,7 @@ const char *cuda_pull_refusal(const hlo_instr *instr) {
     case HLO_OP_CONSTANT:
     case HLO_OP_CONCATENATE:
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return NULL;
+    case HLO_OP_DOT: return is_sum_of_none(instr) ? NULL : "has no kernel";
     case HLO_OP_IOTA: return instr->shape->rank ? NULL : "has no dimension";
     case HLO_OP_BITCAST:
     case HLO_OP_BITCAST_CONVERT: return bits_refusal(instr);
@@ -434,6 +441,7 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
         const char *value = emit_literal(e, instr->u.literal, 0);
         return cell ? emit_cell(e, instr->shape->type, value) : value;
     }
+    case HLO_OP_DOT: return cell ? emit_cell(e, instr->shape->type, "0") : "0";
     case HLO_OP_IOTA: return pull_iota(e, instr, index, cell);
     case HLO_OP_MAP: return pull_map(e, instr, index, cell);
     case HLO_OP_CONCATENATE: return pull_concatenate(e, instr, index, cell);
