@@ -60,6 +60,15 @@ static hlo_status cut(const plan_run *r) {
     return HLO_OK;
 }
 
+/* Ends the graph being recorded, which is dropped unless its recording has the status HLO_OK. */
+static hlo_status end(const plan_run *r, hlo_status status) {
+    const char *why;
+    const void *graph;
+    if (status == HLO_OK) return cut(r);
+    r->plan->backend->recorded(r->plan->device, &graph, &why); /* may have ended when it failed */
+    return status;
+}
+
 /* Records a run of the computation, in a buffer of its own. */
 static hlo_status record_comp(const plan_run *r, plan_comp *comp, char *frame,
                               const plan_place *arguments, const plan_place *results,
@@ -68,9 +77,7 @@ static hlo_status record_comp(const plan_run *r, plan_comp *comp, char *frame,
     own.buffer = out;
     hlo_status status = begin(&own);
     if (status != HLO_OK) return status;
-    status = plan_run_comp(&own, comp, frame, arguments, results);
-    hlo_status ended = cut(&own);
-    return status == HLO_OK ? ended : status;
+    return end(&own, plan_run_comp(&own, comp, frame, arguments, results));
 }
 
 /* Returns the slot of a loop's state in step->results or step->spare; a state that is written in
@@ -123,15 +130,16 @@ static hlo_status begin_branch(const plan_run *r, const plan_step *step, hlo_cho
                                bool loop) {
     const char *why = "cannot be recorded";
     plan_command_buffer_note(r);
-    return plan_failed(r, step,
-                       r->plan->backend->branch_begin(r->plan->device, &choice, loop, &why), why);
+    const hlo_status status = r->plan->backend->branch_begin(r->plan->device, &choice, loop, &why);
+    return plan_failed(r, step, status, why);
 }
 
 /* Ends a branch whose recording has `status`. */
 static hlo_status end_branch(const plan_run *r, const plan_step *step, hlo_status status) {
     const char *why = "cannot be recorded";
     if (status != HLO_OK) return status;
-    return plan_failed(r, step, r->plan->backend->branch_end(r->plan->device, &why), why);
+    status = r->plan->backend->branch_end(r->plan->device, &why);
+    return plan_failed(r, step, status, why);
 }
 
 /* Records the condition on the state in the slots `from`. */
@@ -262,11 +270,10 @@ hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
                   .branches = branches,
                   .buffer = buffer,
                   .stream = &stream};
-    hlo_status status =
-        plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
-    hlo_status ended = cut(&r);
-    plan->buffer = buffer;
-    return status == HLO_OK ? ended : status;
+    const hlo_status status =
+        end(&r, plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results));
+    if (status == HLO_OK) plan->buffer = buffer;
+    return status;
 }
 
 /* -------------------------------------------------------------------------------------- playing */

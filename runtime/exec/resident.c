@@ -202,12 +202,10 @@ static hlo_status queue(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *c
         plan_memory_queue(plan->shared, outputs[o]->memory, last);
     if (plan->look) plan_look_start(plan);
     hlo_status status = plan_queue(plan, sink);
-    if (status == HLO_OK)
-        status = plan_event_new(plan->shared, out_event, &why);
-    else
-        plan->backend->finish(plan->device, &why);
+    if (status == HLO_OK) status = plan_event_new(plan->shared, out_event, &why);
     if (status == HLO_INVALID_INPUT && !plan->failure)
         hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", plan->backend->name, why);
+    if (status != HLO_OK) plan->backend->finish(plan->device, &why);
     if (status == HLO_OK && plan->look) status = plan_look_end(plan, sink);
     return status;
 }

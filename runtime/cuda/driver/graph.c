@@ -98,6 +98,7 @@ hlo_status cuda_recorded(void *device, const void **out_graph, const char **why)
         return HLO_INVALID_INPUT;
     }
     int result = cuda_capture_end(d, &exec);
+    if (result) d->failed = 0; /* it is told now */
     if (result) return cuda_fails(d, "record the run in a graph", result, why);
     *out_graph = exec;
     return cuda_own(d, exec, release_exec) ? HLO_OK : HLO_OUT_OF_MEMORY;

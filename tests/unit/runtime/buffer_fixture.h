@@ -36,9 +36,11 @@ static const char NARROW[] = "HloModule m\n\n"
 
 static const char *backend;
 static char said[512];
+static int errors;
 
 static void keep(void *user, const hlo_diag *diag) {
     (void)user;
+    errors += diag->severity == HLO_ERROR;
     snprintf(said, sizeof said, "%s", diag->message);
 }
 
@@ -118,13 +120,13 @@ static void refused(hlo_status status, const char *why) {
     if (!strstr(said, why)) fail_msg("'%s' is not in '%s'", why, said);
 }
 
-static int on_cpu(void **state) {
+static inline int on_cpu(void **state) {
     (void)state;
     backend = "cpu";
     return 0;
 }
 
-static int on_cuda(void **state) {
+static inline int on_cuda(void **state) {
     (void)state;
     backend = "cuda";
     return 0;
@@ -138,11 +140,6 @@ static int set_up_all(void **state) {
     setenv("HLO_CUDA_CUBLASLT", HLO_STANDIN, 1);
     setenv("HLO_CUDA_NVRTC", HLO_STANDIN, 1);
     return dlopen(HLO_STANDIN, RTLD_NOW | RTLD_NODELETE) ? 0 : -1;
-}
-
-/* Skips a test that the stand-in alone can do. */
-static inline void need_standin(void) {
-    if (getenv("HLO_TEST_DEVICE")) skip();
 }
 
 /* Runs a test on both. */

@@ -1,4 +1,4 @@
-/* Resident plans: donation, streams, events, threads, errors. */
+/* Resident plans: donation, streams, events, threads. */
 #include <pthread.h>
 
 #include "runtime/cuda/driver/library.h"
@@ -336,52 +336,6 @@ static void streams_are_the_callers(void **state) {
     cuda_library_unload(&lib);
 }
 
-static void streams_of_other_contexts_are_refused(void **state) {
-    (void)state;
-    need_standin();
-    static char stream[64];
-    fixture f = open_loop();
-    setenv("HLO_STANDIN_CONTEXT", "other", 1);
-    misused(run(&f, stream, NULL), "not of the primary context");
-    unsetenv("HLO_STANDIN_CONTEXT");
-    runs(&f); /* nothing was donated */
-    close_all(&f);
-}
-
-static void failures_are_told(void **state) {
-    (void)state;
-    need_standin();
-    static const struct {
-        const char *call, *why;
-    } rows[] = {
-        {"cuLaunchKernel", "launch its kernel"},
-        {"cuEventRecord", "queue the run"},
-        {"cuEventCreate", "queue the run"},
-        {"cuStreamGetCtx", "use the stream"},
-    };
-    cuda_library lib = {0};
-    cuda_stream *stream;
-    assert_int_equal(cuda_library_load(&lib, CUDA_DRIVER, &sink), HLO_OK);
-    assert_int_equal(lib.cuStreamCreate(&stream, 1), 0);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        fixture f = open_loop();
-        setenv("HLO_STANDIN_FAIL_ALL", rows[i].call, 1);
-        refused(run(&f, stream, NULL), rows[i].why);
-        unsetenv("HLO_STANDIN_FAIL_ALL");
-        assert_null(f.out[0]);
-        close_all(&f);
-    }
-    fixture f = open_loop();
-    setenv("HLO_STANDIN_FAIL_ALL", "cuMemAlloc", 1);
-    assert_int_equal(run(&f, stream, NULL), HLO_OUT_OF_MEMORY);
-    unsetenv("HLO_STANDIN_FAIL_ALL");
-    assert_non_null(strstr(said, "for output"));
-    runs(&f);
-    close_all(&f);
-    lib.cuStreamDestroy(stream);
-    cuda_library_unload(&lib);
-}
-
 /* -------------------------------------------------------------------------------------- threads */
 
 static void *made_anew(void *fixture_) {
@@ -490,11 +444,8 @@ int main(void) {
          NULL},
         BOTH(an_event_is_over),
         {"streams_are_the_callers", streams_are_the_callers, on_cuda, NULL, NULL},
-        {"streams_of_other_contexts_are_refused", streams_of_other_contexts_are_refused, on_cuda,
-         NULL, NULL},
         BOTH(any_thread_may_call),
         BOTH(any_thread_may_run_a_plan),
-        {"failures_are_told", failures_are_told, on_cuda, NULL, NULL},
     };
     return cmocka_run_group_tests(tests, set_up_all, NULL);
 }
