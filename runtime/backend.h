@@ -155,15 +155,16 @@ typedef struct hlo_backend {
     void (*range_push)(void *device, const char *name);
     void (*range_pop)(void *device);
     /* Queues everything behind the work of a stream of the caller, and the caller's work behind it,
-     * until the next call; `stream` NULL: the device's own. HLO_INVALID_USAGE: the stream is of
-     * another device. NULL, and the next six as well: everything is done at once. */
+     * until the next call; `stream` NULL: the device's own, and errors of what was queued are
+     * reported. HLO_INVALID_USAGE: the stream is of another device. NULL, and the next six as well:
+     * everything is done at once. */
     hlo_status (*use_stream)(void *device, void *stream, const char **why);
     /* Makes the event of the end of everything queued before, or reports the errors of that. */
     hlo_status (*event_new)(void *device, void **out_event, const char **why);
     /* Makes what is queued from now on wait for the event, of any device of this kind. */
     void (*event_queue)(void *device, void *event);
     /* On any thread: makes the event of the end of everything queued on a stream of the caller and
-     * of the event `after`, if it is not NULL; NULL: that failed. */
+     * of the event `after`, if it is not NULL; NULL: that failed, and the stream's work is done. */
     void *(*event_behind)(void *device, void *stream, void *after);
     /* On any thread: frees the event; waits for it, and writes to `why`; tells if it is over. */
     void (*event_free)(void *device, void *event);

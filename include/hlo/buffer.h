@@ -76,10 +76,10 @@ typedef struct hlo_event hlo_event;
  *
  * HLO_INVALID_USAGE, with an error in `sink`, before anything is donated: the plan is not
  * `resident`; a buffer was donated before; it is to be donated, and is given twice, read-only, or
- * the memory of a tensor that was made of it; the stream is of another context. HLO_INVALID_INPUT,
- * with an error in `sink`: before anything is donated: the number of inputs, or the device, the
- * type, the dimensions or the layout of one differ from the plan's; behind that: the device failed,
- * also in an earlier run. HLO_OUT_OF_MEMORY. */
+ * in the memory of another input or of a tensor that was made of it; the stream is of another
+ * context. HLO_INVALID_INPUT, with an error in `sink`: before anything is donated: the number of
+ * inputs, or the device, the type, the dimensions or the layout of one differ from the plan's;
+ * behind that: the device failed, also in an earlier run. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_run_async(hlo_plan *plan, hlo_buffer *const *inputs, size_t input_count,
                               void *stream, const hlo_diag_sink *sink, hlo_buffer **out_outputs,
                               hlo_event **out_event);
@@ -118,7 +118,7 @@ hlo_status hlo_buffer_to_dlpack_unversioned(const hlo_buffer *buffer, void *stre
  * hlo_buffer_free(). Otherwise the tensor is still the caller's. HLO_INVALID_USAGE: the plan is not
  * `resident`. HLO_INVALID_INPUT, with an error in `sink`: the tensor is of another major version,
  * on another device, of another type or other dimensions than the input, its strides are not those
- * of the input's layout, or its address is no multiple of 256 (cuda) or 64 (cpu).
+ * of the input's layout, or its address is NULL or no multiple of 256 (cuda) or 64 (cpu).
  * HLO_OUT_OF_MEMORY. */
 hlo_status hlo_buffer_from_dlpack(hlo_plan *plan, size_t input,
                                   struct DLManagedTensorVersioned *tensor,

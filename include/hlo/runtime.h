@@ -210,13 +210,13 @@ hlo_status hlo_backend_print(const char *backend, const hlo_diag_sink *sink, FIL
  * `module` must outlive the plan, unchanged; it is verified if it has not been. `options`
  * NULL: the defaults. On HLO_OK the caller frees *out_plan with hlo_plan_free(). HLO_INVALID_USAGE:
  * options->struct_size, or there is no backend of that name, or it keeps no bounds; or `devices` is
- * 0 or above HLO_MOST_DEVICES, or above 1 with a backend that simulates none, or with `resident`.
- * HLO_INVALID_INPUT: the module does not verify, or is for another number of devices than
- * `devices`, the backend is not available on this machine, or
- * it does not run an instruction, with one error in `sink` for each, at its place in the text; or a
- * name in `values` is that of no instruction that runs; or a donation has no such input or output,
- * or of another type, other dimensions or another layout, or one is donated or taken twice.
- * HLO_OUT_OF_MEMORY. */
+ * 0 or above HLO_MOST_DEVICES, or above 1 with a backend that simulates none, or with `resident`;
+ * or there are `donation_count` donations at NULL. HLO_INVALID_INPUT: the module does not verify,
+ * or is for another number of devices than `devices`, the backend is not available on this machine,
+ * no toolkit has the number `cuda`, or it does not run an instruction, with one error in `sink` for
+ * each, at its place in the text; or a name in `values` is that of no instruction that runs; or a
+ * donation has no such input or output, or of another type, other dimensions or another layout, or
+ * one is donated or taken twice. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out_plan);
 void hlo_plan_free(hlo_plan *plan); /* NULL is allowed */

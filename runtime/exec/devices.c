@@ -95,6 +95,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
         return HLO_INVALID_USAGE;
     const hlo_backend *backend = find_backend(own.backend);
     if (own.resident && (own.bounds || own.perturbed || own.devices > 1)) return HLO_INVALID_USAGE;
+    if (own.resident && own.donation_count && !own.donations) return HLO_INVALID_USAGE;
     if (!backend || ((own.bounds || own.perturbed) && !backend->keeps_bounds) || !own.devices ||
         own.devices > HLO_MOST_DEVICES || (own.devices > 1 && !backend->simulates))
         return HLO_INVALID_USAGE;

@@ -144,6 +144,7 @@ static const char *find_fault(const dlpack_tensor *tensor, uint64_t flags, const
         return "is not of its element type";
     if (is_padded(type) && !(flags & DLPACK_PADDED)) return "has several elements in a byte";
     if (!has_dims(tensor, shape)) return "has not its dimensions";
+    if (hlo_shape_bytes(shape) && !tensor->data) return "has no memory";
     if (hlo_shape_bytes(shape) && !has_layout(tensor, shape))
         return "has not the strides of its layout";
     return NULL;

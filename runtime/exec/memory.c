@@ -59,9 +59,13 @@ void plan_device_retire(plan_device *device) {
 
 /* --------------------------------------------------------------------------------------- events */
 
+/* Makes an event that owns the handle. NULL: memory ran out, and what is before the handle is done.
+ */
 static hlo_event *new_event(plan_device *device, void *handle) {
     hlo_event *event = calloc(1, sizeof *event);
     if (!event) {
+        char why[256];
+        if (handle) device->backend->event_wait(device->device, handle, why, sizeof why);
         if (handle) device->backend->event_free(device->device, handle);
         return NULL;
     }

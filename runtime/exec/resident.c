@@ -116,6 +116,14 @@ static hlo_status record(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------- checking */
 
+/* True if two inputs have a byte in common. */
+static bool overlap(const hlo_buffer *a, const hlo_buffer *b) {
+    if (!a || !a->memory || !b || !b->memory) return false;
+    const uintptr_t from = (uintptr_t)a->memory->data, other = (uintptr_t)b->memory->data;
+    const size_t size = a->memory->size, others = b->memory->size;
+    return from <= other ? other - from < size && others : from - other < others && size;
+}
+
 /* Checks a buffer that is to be donated. */
 static hlo_status check_donated(hlo_buffer *const *inputs, size_t count, size_t i,
                                 const hlo_diag_sink *sink) {
@@ -125,9 +133,9 @@ static hlo_status check_donated(hlo_buffer *const *inputs, size_t count, size_t 
     if (atomic_load(&memory->users) > 1)
         return plan_misuse(sink, "input %zu is to be donated, and a tensor has its memory", i);
     for (size_t k = 0; k < count; k++)
-        if (k != i && memory->size && inputs[k] && inputs[k]->memory &&
-            inputs[k]->memory->data == memory->data)
-            return plan_misuse(sink, "input %zu is to be donated, and is input %zu, too", i, k);
+        if (k != i && overlap(inputs[i], inputs[k]))
+            return plan_misuse(
+                sink, "input %zu is to be donated, and input %zu has its memory, too", i, k);
     return HLO_OK;
 }
 

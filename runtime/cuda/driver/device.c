@@ -177,6 +177,20 @@ hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink
     return status == HLO_OK ? start_cublaslt(out_device, sink) : status;
 }
 
+/* Makes up a device that is not opened. */
+static hlo_status describe_device(cuda_device *device, const hlo_plan_options *options,
+                                  const hlo_diag_sink *sink) {
+    const int cuda = options->cuda;
+    if (cuda < 100 || cuda > 99999)
+        return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA version is called %d.%d", cuda / 100,
+                               cuda % 100);
+    device->sm = options->describe;
+    device->processors = CUDA_PROCESSORS;
+    device->cublaslt = cuda * 100;
+    snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
+    return HLO_OK;
+}
+
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out) {
     *out = NULL;
@@ -189,14 +203,10 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     device->kernel_cache = options->kernel_cache;
     device->sink = sink;
     hlo_status status = HLO_OK;
-    if (options->describe) {
-        device->sm = options->describe;
-        device->processors = CUDA_PROCESSORS;
-        device->cublaslt = options->cuda * 100;
-        snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
-    } else {
+    if (options->describe)
+        status = describe_device(device, options, sink);
+    else
         status = open_device(device, sink);
-    }
     if (status == HLO_OK) status = find_target(device, sink);
     if (status == HLO_OK) {
         size_t wanted = (size_t)hlo_target_find(device->target)->workspace;

@@ -7,7 +7,11 @@ hlo_status cuda_use_stream(void *device, void *stream, const char **why) {
     cuda_context *context = NULL;
     int result = d->lib->cuCtxSetCurrent(d->context);
     d->stream = d->own_stream;
-    if (!stream && !result) return HLO_OK;
+    if (!stream) {
+        if (!result) result = d->failed;
+        d->failed = 0;
+        return result ? cuda_fails(d, "queue what is to be done", result, why) : HLO_OK;
+    }
     if (!result) result = d->lib->cuStreamGetCtx(stream, &context);
     if (result) return cuda_fails(d, "use the stream", result, why);
     if (context != d->context) {
@@ -39,6 +43,7 @@ void *cuda_event_behind(void *device, void *stream, void *after) {
     if (!result) result = d->lib->cuEventRecord(event, stream);
     if (!result) return event;
     if (event) d->lib->cuEventDestroy(event);
+    d->lib->cuStreamSynchronize(stream);
     return NULL;
 }
 

@@ -281,6 +281,14 @@ static void test_wrong_plan(void **state) {
     options.describe = -1;
     assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_INPUT);
     assert_non_null(strstr(f->told.text, "too old"));
+    options.describe = 90;
+    options.cuda = INT32_MAX;
+    assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_INPUT);
+    assert_non_null(strstr(f->told.text, "no CUDA version is called 21474836.47"));
+    hlo_plan_options_init(&options);
+    options.resident = true;
+    options.donation_count = 1;
+    assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_USAGE);
 }
 
 int main(void) {

@@ -247,7 +247,8 @@ static void wrong_buffers_are_refused(void **state) {
     hlo_buffer *turned[] = {f.in[1], f.in[1]};
     misused(hlo_plan_run_async(f.plan, none, 2, NULL, &sink, f.out, NULL), "input 1 is missing");
     refused(hlo_plan_run_async(f.plan, other, 2, NULL, &sink, f.out, NULL), "other dimensions");
-    misused(hlo_plan_run_async(g.plan, twice, 2, NULL, &sink, f.out, NULL), "is input 1, too");
+    misused(hlo_plan_run_async(g.plan, twice, 2, NULL, &sink, f.out, NULL),
+            "input 1 has its memory, too");
     refused(hlo_plan_run_async(f.plan, turned, 2, NULL, &sink, f.out, NULL), "another order");
     assert_null(f.out[0]);
     runs(&f);

@@ -65,6 +65,7 @@ static void tensors_have_owners(void **state) {
     REFUSED(dims[0] = 3, dims[0] = 2, "dimensions");
     REFUSED(strides[0] = 4, strides[0] = 3, "strides");
     REFUSED(t.tensor.byte_offset = 4, t.tensor.byte_offset = 0, "no multiple of");
+    REFUSED(t.tensor.data = NULL, t.tensor.data = plain.tensor.data, "has no memory");
     assert_int_equal(deleted, 0);
     t.flags = 1;
     assert_int_equal(hlo_buffer_from_dlpack(f.plan, 0, &t, &sink, &made), HLO_OK);
@@ -81,6 +82,30 @@ static void tensors_have_owners(void **state) {
     hlo_buffer_free(f.out[0]);
     f.out[0] = NULL;
     assert_int_equal(deleted, 2);
+    close_all(&f);
+}
+
+/* Part of the donated input is the other one. */
+static void donated_memory_is_of_one_input(void **state) {
+    (void)state;
+    fixture f = open_with("HloModule m, input_output_alias={ {}: (0, {}) }\n\n"
+                          "ENTRY %e (a: f32[128], b: f32[64]) -> f32[128] {\n"
+                          "  %a = f32[128]{0} parameter(0)\n  %b = f32[64]{0} parameter(1)\n"
+                          "  %c = f32[128]{0} concatenate(%b, %b), dimensions={0}\n"
+                          "  ROOT %s = f32[128]{0} add(%a, %c)\n}\n",
+                          NULL);
+    struct DLManagedTensorVersioned *tensor;
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(hlo_buffer_new(f.plan, i, NULL, &sink, &f.in[i]), HLO_OK);
+    assert_int_equal(hlo_buffer_to_dlpack(f.in[1], NULL, &sink, &tensor), HLO_OK);
+    struct DLManagedTensorVersioned half = *tensor;
+    half.deleter = NULL;
+    half.tensor.data = hlo_buffer_array(f.in[0])->data;
+    half.tensor.byte_offset = 256;
+    hlo_buffer_free(f.in[1]);
+    assert_int_equal(hlo_buffer_from_dlpack(f.plan, 1, &half, &sink, &f.in[1]), HLO_OK);
+    tensor->deleter(tensor);
+    misused(run(&f, NULL, NULL), "input 1 has its memory, too");
     close_all(&f);
 }
 
@@ -106,7 +131,27 @@ static void narrow_types_have_codes(void **state) {
     close_all(&f);
 }
 
-/* The memory of a tensor that is gone is written when the work on it is over. */
+/* A tensor for a stream that cannot be made to wait is refused, and the next run is not blamed. */
+static void a_stream_that_cannot_wait_has_no_tensor(void **state) {
+    (void)state;
+    struct DLManagedTensorVersioned *tensor;
+    fixture f = open_loop();
+    runs(&f);
+    setenv("HLO_STANDIN_FAIL_ALL", "cuStreamWaitEvent", 1);
+    const hlo_status status = hlo_buffer_to_dlpack(f.out[0], (void *)1, &sink, &tensor);
+    unsetenv("HLO_STANDIN_FAIL_ALL");
+    if (!getenv("HLO_TEST_DEVICE")) refused(status, "CUDA_ERROR_1");
+    if (status == HLO_OK) tensor->deleter(tensor);
+    hlo_buffer_free(f.in[0]);
+    hlo_buffer_free(f.out[1]);
+    f.in[0] = f.out[0];
+    f.out[0] = f.out[1] = NULL;
+    runs(&f);
+    close_all(&f);
+}
+
+/* The memory of a tensor that is gone is written when the work on it is over, also where the driver
+ * has no event for that. */
 static void work_on_a_tensor_may_go_on(void **state) {
     (void)state;
     cuda_library lib = {0};
@@ -125,9 +170,11 @@ static void work_on_a_tensor_may_go_on(void **state) {
         assert_int_equal(lib.cuMemcpyDtoDAsync(copy, (cuda_address)(uintptr_t)tensor->tensor.data,
                                                sizeof found, stream),
                          0);
+        if (step > 2) setenv("HLO_STANDIN_FAIL_ALL", "cuEventCreate", 1);
         if (step % 2) tensor->deleter(tensor);
         hlo_buffer_free(f.out[1]);
         if (step % 2 == 0) tensor->deleter(tensor);
+        unsetenv("HLO_STANDIN_FAIL_ALL");
         hlo_buffer_free(f.in[0]);
         f.in[0] = f.out[0];
         f.out[0] = f.out[1] = NULL;
@@ -152,7 +199,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(tensors_share_memory),
         BOTH(tensors_have_owners),
+        BOTH(donated_memory_is_of_one_input),
         BOTH(narrow_types_have_codes),
+        {"a_stream_that_cannot_wait_has_no_tensor", a_stream_that_cannot_wait_has_no_tensor,
+         on_cuda, NULL, NULL},
         {"work_on_a_tensor_may_go_on", work_on_a_tensor_may_go_on, on_cuda, NULL, NULL},
     };
     return cmocka_run_group_tests(tests, set_up_all, NULL);
