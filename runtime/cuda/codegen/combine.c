@@ -48,7 +48,7 @@ void reduce_combine(emit *e, const reducing *r, const char *const *a, const char
     const char **in = hlo_arena_array(e->arena, 2 * r->arrays, sizeof *in);
     memcpy(in, a, r->arrays * sizeof *in);
     memcpy(in + r->arrays, b, r->arrays * sizeof *in);
-    emit_region(e, r->region, in, out);
+    emit_region(e, r->region, in, r->cells, out, r->cells);
 }
 
 /* Declares a variable for each column of a thread, and returns its text. */
@@ -74,7 +74,7 @@ void reduce_declare(reduction *s, reducing *r) {
         const char *start =
             r->simple != HLO_OP_INVALID
                 ? reduce_identity(r->simple, hlo_instr_operand(r->instr, 0)->shape->type)
-                : emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + i));
+                : emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + i), r->cells);
         r->acc[i] = declare_each(s, "", reduce_compute(r, i), "a", "");
         reduce_open_columns(s);
         emit_text(e, "%s = %s;", r->acc[i], start);

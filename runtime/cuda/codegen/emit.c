@@ -316,6 +316,22 @@ const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
     return emit_index_new(e, rank, dims, at, dense ? from->linear : NULL, row_major);
 }
 
+const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result) {
+    const hlo_shape *shape = result->shape, *from = shape;
+    const bool turned = result->op == HLO_OP_TRANSPOSE;
+    if (turned) from = hlo_instr_operand(result, 0)->shape;
+    if (!turned || from->rank != index->rank || !same_dims(index->rank, from->dims, index->dims))
+        return emit_reshape(e, index, shape->rank, shape->dims);
+    const hlo_ints *order = hlo_instr_ints(result, HLO_ATTR_DIMENSIONS);
+    const char *at[HLO_EVAL_MAX_RANK];
+    int64_t strides[HLO_EVAL_MAX_RANK];
+    for (uint32_t d = 0; d < index->rank; d++) {
+        at[d] = index->at[order->v[d]];
+        if (index->linear) strides[d] = index->linear_strides[order->v[d]];
+    }
+    return emit_index_new(e, index->rank, shape->dims, at, index->linear, strides);
+}
+
 const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_index *index,
                             bool cell) {
     for (uint32_t i = e->memo_count; i-- > 0;) {

@@ -65,6 +65,7 @@ typedef struct emit_memo {
 typedef struct emit_known {
     const hlo_instr *instr;
     const char *name;
+    bool cell; /* it is the form in memory */
 } emit_known;
 
 typedef struct emit {
@@ -188,7 +189,7 @@ void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t
 
 /* Returns the value at an index, or its form in memory (`cell`): a variable or a literal. */
 const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell);
-const char *emit_pull_scalar(emit *e, const hlo_instr *instr);
+const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell);
 /* Writes the start of a dynamic slice, clamped, for each dimension: from operand `first` and those
  * behind it, or from a vector. */
 void emit_starts(emit *e, const hlo_instr *instr, uint32_t first, uint32_t rank,
@@ -197,9 +198,9 @@ void emit_starts(emit *e, const hlo_instr *instr, uint32_t first, uint32_t rank,
  * `indices` but `vector`. */
 const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
                                const char *const *place);
-/* Load an element of an operand of the job, and of a result. */
-const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell);
-const char *emit_load_result(emit *e, uint32_t result, const emit_index *index, bool cell);
+/* Load an element of an operand of the job, and of a result, as it is in memory. */
+const char *emit_load(emit *e, uint32_t operand, const emit_index *index);
+const char *emit_load_result(emit *e, uint32_t result, const emit_index *index);
 /* Return the pointer to an operand or a result, `p0` and `q0`, which becomes a parameter of the
  * kernel. */
 const char *emit_operand(emit *e, uint32_t leaf);
@@ -218,17 +219,19 @@ void emit_open_repeat(emit *e, const char *name, int count);
 void emit_elements_begin(emit *e, emit_lines *inner);
 void emit_elements_end(emit *e);
 
-/* Evaluates a computation on scalars: `in` are its parameters' values, `out` receives the values of
- * its root's leaves. */
-void emit_region(emit *e, const hlo_computation *region, const char *const *in, const char **out);
-/* Evaluates a computation on scalars whose cells are known as well: orders of all codes are those
- * of the cells, in which a NaN has its sign. */
-void emit_region_of_cells(emit *e, const hlo_computation *region, const char *const *in,
-                          const char *const *cells, const char **out);
+/* Evaluates a computation on scalars: `in` are its parameters, `out` receives its root's leaves:
+ * values, or cells. */
+void emit_region(emit *e, const hlo_computation *region, const char *const *in, bool in_cells,
+                 const char **out, bool out_cells);
+/* True if a computation chooses or orders what it is given, or hands it on: it needs cells, in
+ * which a NaN has its sign. */
+bool emit_region_moves(const hlo_computation *region);
 /* True if an elementwise instruction works on its operands' cells, not on their values. */
 bool emit_takes_codes(const hlo_instr *instr);
 /* Returns the expression of one elementwise instruction, not yet rounded to its type. */
 const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in);
+/* True if an elementwise instruction makes the form in memory first, and its value of that. */
+bool emit_makes_cell(const hlo_instr *instr);
 /* Returns a variable with the rounded result of an elementwise instruction: a value or a cell. */
 const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const *in, bool cell);
 /* Converts `in`, computed as `from`, as HLO's convert does; `within`: it cannot exceed the other
@@ -239,6 +242,8 @@ const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell
 bool emit_is_wide(hlo_type type); /* cells are values */
 const char *emit_cell(emit *e, hlo_type type, const char *value);
 const char *emit_decoded(emit *e, hlo_type type, const char *cell);
+/* Returns a cell, or a value, as what is asked for. */
+const char *emit_as(emit *e, hlo_type type, const char *it, bool is_cell, bool cell);
 /* Return the bits of an element in memory, and the element in memory of such bits. */
 const char *emit_code(emit *e, hlo_type type, const char *cell);
 const char *emit_coded(emit *e, hlo_type type, const char *code);

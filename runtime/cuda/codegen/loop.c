@@ -164,8 +164,8 @@ int64_t emit_blocks(const emit *e, int64_t count) {
 /* Loads the element that a job without instructions copies. */
 static const char *copied(emit *e, const emit_index *index) {
     hlo_type from = e->job->operands[0].type, to = e->job->results[0].type;
-    if (from == to) return emit_load(e, 0, index, true);
-    return emit_cast(e, from, to, false, emit_load(e, 0, index, false), true);
+    const char *cell = emit_load(e, 0, index);
+    return from == to ? cell : emit_cast(e, from, to, false, emit_decoded(e, from, cell), true);
 }
 
 static void store_results(emit *e, const emit_index *index) {

@@ -167,21 +167,18 @@ static const char *pack_name(emit *e, const char *pointer, const char *cell, con
 }
 
 static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
-                             const emit_index *index, bool cell) {
+                             const emit_index *index) {
     const cuda_type *type = &cuda_types[view->type];
     if (!type->cell)
         return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[view->type].name);
     const char *address = emit_dot(e, index, view->strides);
-    const char *packed = pack_address(e, index, view, address), *name;
+    const char *packed = pack_address(e, index, view, address);
     const char *turned = packed ? NULL : turned_address(e, index, view);
     if (packed || turned) {
         const char *pack = pack_name(e, pointer, type->cell, packed ? packed : turned, turned);
-        name = emit_value(e, "c", type->cell, "%s.v[%s]", pack, packed ? "u" : e->repeat);
-    } else {
-        name = emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
+        return emit_value(e, "c", type->cell, "%s.v[%s]", pack, packed ? "u" : e->repeat);
     }
-    if (cell || emit_is_wide(view->type)) return name;
-    return emit_value(e, "v", type->compute, "from_%s(%s)", hlo_types[view->type].name, name);
+    return emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
 }
 
 /* Notes how an element of a leaf is read or written. */
@@ -197,14 +194,14 @@ static void note_access(emit *e, bool stored, uint32_t leaf, const hlo_view *vie
     if (!a->first) a->first = e->accesses;
 }
 
-const char *emit_load(emit *e, uint32_t operand, const emit_index *index, bool cell) {
+const char *emit_load(emit *e, uint32_t operand, const emit_index *index) {
     note_access(e, false, operand, &e->job->operands[operand], index);
     note_turned(e, operand, index);
-    return load_from(e, &e->job->operands[operand], emit_operand(e, operand), index, cell);
+    return load_from(e, &e->job->operands[operand], emit_operand(e, operand), index);
 }
 
-const char *emit_load_result(emit *e, uint32_t result, const emit_index *index, bool cell) {
-    return load_from(e, &e->job->results[result], emit_result(e, result), index, cell);
+const char *emit_load_result(emit *e, uint32_t result, const emit_index *index) {
+    return load_from(e, &e->job->results[result], emit_result(e, result), index);
 }
 
 void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell) {

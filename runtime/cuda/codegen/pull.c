@@ -4,11 +4,11 @@
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
-const char *emit_pull_scalar(emit *e, const hlo_instr *instr) {
+const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
     const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0; d < instr->shape->rank; d++) at[d] = "0";
     return emit_pull(
-        e, instr, emit_index_new(e, instr->shape->rank, instr->shape->dims, at, NULL, NULL), false);
+        e, instr, emit_index_new(e, instr->shape->rank, instr->shape->dims, at, NULL, NULL), cell);
 }
 
 /* ------------------------------------------------------------------------------- index to index */
@@ -88,7 +88,7 @@ void emit_starts(emit *e, const hlo_instr *instr, uint32_t first, uint32_t rank,
             value =
                 emit_pull(e, from, emit_index_new(e, 1, from->shape->dims, &at, NULL, NULL), false);
         else
-            value = emit_pull_scalar(e, hlo_instr_operand(instr, first + d));
+            value = emit_pull_scalar(e, hlo_instr_operand(instr, first + d), false);
         out_start[d] = dims[d] == sizes[d] ? "0"
                                            : emit_offset(e, "(%s)place(%s, %lld)", e->offset, value,
                                                          (long long)(dims[d] - sizes[d]));
@@ -310,20 +310,32 @@ static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_index *
 static const char *pull_elementwise(emit *e, const hlo_instr *instr, const emit_index *index,
                                     bool cell) {
     const char *in[3] = {NULL};
+    const hlo_type type = instr->shape->type;
+    /* A NaN that is chosen keeps its bits. */
+    const bool chooses = instr->op == HLO_OP_SELECT && cell && hlo_type_is_float(type);
     for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
-        bool same = operand->shape->rank == index->rank;
-        in[i] = emit_pull(e, operand, same ? index : scalar_index(e), emit_takes_codes(instr));
+        const hlo_instr *from = hlo_instr_operand(instr, i);
+        const emit_index *at = from->shape->rank == index->rank ? index : scalar_index(e);
+        in[i] = emit_pull(e, from, at, chooses ? i > 0 : emit_takes_codes(instr));
     }
+    if (chooses)
+        return emit_value(e, "c", cuda_types[type].cell, "%s", emit_operation(e, instr, in));
     return emit_elementwise(e, instr, in, cell);
 }
 
+static const char *apply(emit *e, const hlo_instr *instr, const char *const *in, bool in_cells,
+                         bool cell) {
+    const char *out;
+    emit_region(e, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), in, in_cells, &out, cell);
+    return out;
+}
+
 static const char *pull_map(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
-    const char **in = hlo_arena_array(e->arena, instr->operand_count + 1, sizeof *in), *out;
+    const char **in = hlo_arena_array(e->arena, instr->operand_count + 1, sizeof *in);
+    const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     for (uint32_t i = 0; i < instr->operand_count; i++)
-        in[i] = emit_pull(e, hlo_instr_operand(instr, i), index, false);
-    emit_region(e, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), in, &out);
-    return cell ? emit_cell(e, instr->shape->type, out) : out;
+        in[i] = emit_pull(e, hlo_instr_operand(instr, i), index, cells);
+    return apply(e, instr, in, cells, cell);
 }
 
 static const char *pull_iota(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
@@ -338,9 +350,10 @@ static const char *pull_window(emit *e, const hlo_instr *instr, const emit_index
                                bool cell) {
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     hlo_type type = instr->shape->type;
+    const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     const char *acc = emit_name(e, "a"), *at[HLO_EVAL_MAX_RANK], *inside = "true";
-    emit_text(e, "%s %s = %s;", cuda_types[type].compute, acc,
-              emit_pull_scalar(e, hlo_instr_operand(instr, 1)));
+    emit_text(e, "%s %s = %s;", cells ? cuda_types[type].cell : cuda_types[type].compute, acc,
+              emit_pull_scalar(e, hlo_instr_operand(instr, 1), cells));
     uint32_t loops = 0;
     for (uint32_t d = 0; d < index->rank; d++) {
         hlo_window w = hlo_window_of(instr, d);
@@ -366,12 +379,10 @@ static const char *pull_window(emit *e, const hlo_instr *instr, const emit_index
     const char *in[] = {
         acc,
         emit_pull(e, operand, emit_index_new(e, index->rank, operand->shape->dims, at, NULL, NULL),
-                  false)};
-    const char *out;
-    emit_region(e, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), in, &out);
-    emit_text(e, "%s = %s;", acc, out);
+                  cells)};
+    emit_text(e, "%s = %s;", acc, apply(e, instr, in, cells, cells));
     for (loops++; loops > 0; loops--) emit_close(e);
-    return cell ? emit_cell(e, type, acc) : acc;
+    return emit_as(e, type, acc, cells, cell);
 }
 
 bool cuda_reduce_is_single(const hlo_instr *instr) {
@@ -383,12 +394,11 @@ static const char *pull_single(emit *e, const hlo_instr *instr, const emit_index
                                bool cell) {
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     const hlo_shape *shape = operand->shape;
+    const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     const char *in[] = {
-        emit_pull_scalar(e, hlo_instr_operand(instr, 1)),
-        emit_pull(e, operand, emit_reshape(e, index, shape->rank, shape->dims), false)};
-    const char *out;
-    emit_region(e, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), in, &out);
-    return cell ? emit_cell(e, instr->shape->type, out) : out;
+        emit_pull_scalar(e, hlo_instr_operand(instr, 1), cells),
+        emit_pull(e, operand, emit_reshape(e, index, shape->rank, shape->dims), cells)};
+    return apply(e, instr, in, cells, cell);
 }
 
 /* ----------------------------------------------------------------------------------- the switch */
@@ -461,36 +471,23 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
 static const char *known_value(emit *e, const hlo_instr *instr, bool cell) {
     for (uint32_t i = 0; i < e->known_count; i++)
         if (e->known[i].instr == instr)
-            return cell ? emit_cell(e, instr->shape->type, e->known[i].name) : e->known[i].name;
+            return emit_as(e, instr->shape->type, e->known[i].name, e->known[i].cell, cell);
     return NULL;
 }
 
 const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
     if (e->why) return "0";
-    cell = cell && !emit_is_wide(instr->shape->type);
+    const hlo_type type = instr->shape->type;
+    cell = cell && !emit_is_wide(type);
     const char *name = emit_remembered(e, instr, index, cell);
     if (name) return name;
     name = known_value(e, instr, cell);
+    const bool member = emit_is_member(e, instr);
+    if (!name && !cell && !emit_is_wide(type) && (!member || emit_makes_cell(instr)))
+        name = emit_decoded(e, type, emit_pull(e, instr, index, true));
     if (!name)
-        name = emit_is_member(e, instr) ? pull_member(e, instr, index, cell)
-                                        : emit_load(e, emit_leaf(e, instr), index, cell);
+        name =
+            member ? pull_member(e, instr, index, cell) : emit_load(e, emit_leaf(e, instr), index);
     emit_remember(e, instr, index, cell, name);
     return name;
-}
-
-const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result) {
-    const hlo_shape *shape = result->shape;
-    const hlo_instr *from = result->operand_count ? hlo_instr_operand(result, 0) : NULL;
-    bool same = result->op == HLO_OP_TRANSPOSE && from->shape->rank == index->rank;
-    for (uint32_t d = 0; same && d < index->rank; d++)
-        same = from->shape->dims[d] == index->dims[d];
-    if (!same) return emit_reshape(e, index, shape->rank, shape->dims);
-    const hlo_ints *order = hlo_instr_ints(result, HLO_ATTR_DIMENSIONS);
-    const char *at[HLO_EVAL_MAX_RANK];
-    int64_t strides[HLO_EVAL_MAX_RANK];
-    for (uint32_t d = 0; d < index->rank; d++) {
-        at[d] = index->at[order->v[d]];
-        if (index->linear) strides[d] = index->linear_strides[order->v[d]];
-    }
-    return emit_index_new(e, index->rank, shape->dims, at, index->linear, strides);
 }

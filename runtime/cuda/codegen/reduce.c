@@ -24,10 +24,6 @@ enum {
 
 /* -------------------------------------------------------------------------------------- results */
 
-static void know(emit *e, const hlo_instr *instr, const char *name) {
-    e->known[e->known_count++] = (emit_known){instr, name};
-}
-
 /* Computes the value of each reduce of a phase: with its initial value, rounded. */
 static void finish(reduction *s, uint32_t phase) {
     emit *e = s->e;
@@ -36,12 +32,13 @@ static void finish(reduction *s, uint32_t phase) {
         if (r->phase != phase) continue;
         if (r->simple != HLO_OP_INVALID) {
             hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
-            const char *start = emit_pull_scalar(e, hlo_instr_operand(r->instr, 1));
+            const char *start = emit_pull_scalar(e, hlo_instr_operand(r->instr, 1), false);
             if (strcmp(start, reduce_identity(r->simple, type)) != 0)
                 reduce_combine(e, r, &start, r->total, r->total);
             r->total[0] = emit_round(e, type, r->total[0], false);
         }
-        if (r->arrays == 1) know(e, r->instr, r->total[0]);
+        if (r->arrays == 1)
+            e->known[e->known_count++] = (emit_known){r->instr, r->total[0], r->cells};
     }
 }
 
@@ -75,7 +72,7 @@ static void write_rows(reduction *s) {
             if (s->reduces[j].instr == result) r = &s->reduces[j];
         for (uint32_t a = 0; r && tuple && a < r->arrays; a++) {
             hlo_type type = e->job->results[leaf + a].type;
-            emit_store(e, leaf + a, index, emit_cell(e, type, r->total[a]));
+            emit_store(e, leaf + a, index, emit_as(e, type, r->total[a], r->cells, true));
         }
         if (!tuple && is_row_result(s, result)) {
             const emit_index *at = emit_reshape(e, index, result->shape->rank, result->shape->dims);
@@ -189,7 +186,7 @@ static void run_phase(reduction *s, uint32_t phase) {
             const hlo_instr *operand = hlo_instr_operand(r->instr, a);
             x[a] = emit_pull(e, operand,
                              emit_reshape(e, index, operand->shape->rank, operand->shape->dims),
-                             false);
+                             r->cells);
         }
         reduce_accumulate(s, r, x);
     }
@@ -341,11 +338,15 @@ static void find_reduces(reduction *s) {
         if (instr->op != HLO_OP_REDUCE || cuda_reduce_is_single(instr)) continue;
         const char *why = cuda_reduce_refusal(instr);
         if (why) emit_refuse(e, "%s", why);
-        s->reduces[s->count++] = (reducing){.instr = instr,
-                                            .region = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY),
-                                            .simple = reduce_simple(instr),
-                                            .arrays = instr->operand_count / 2,
-                                            .phase = s->levels[i]++};
+        const hlo_computation *region = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+        const hlo_op simple = reduce_simple(instr);
+        s->reduces[s->count++] =
+            (reducing){.instr = instr,
+                       .region = region,
+                       .simple = simple,
+                       .cells = simple == HLO_OP_INVALID && emit_region_moves(region),
+                       .arrays = instr->operand_count / 2,
+                       .phase = s->levels[i]++};
     }
 }
 

@@ -9,6 +9,7 @@ typedef struct reducing {
     const hlo_instr *instr;
     const hlo_computation *region;
     hlo_op simple;          /* when it is one operation with an identity, else INVALID */
+    bool cells;             /* accumulators are cells, not values */
     uint32_t arrays, phase; /* phase: the first is 0 */
     const char **acc;       /* a thread's accumulators; all lanes', once these are gathered */
     const char **shared;    /* arrays in shared memory of what warps have */
@@ -36,9 +37,10 @@ typedef struct reduction {
     const char *lane, *mine, *k, *live, *begin, *end, *part;
 } reduction;
 
-/* Returns the type that array `array` of the reduce is computed in. */
+/* Returns the type of an accumulator of array `array` of the reduce. */
 static inline const char *reduce_compute(const reducing *r, uint32_t array) {
-    return cuda_types[hlo_instr_operand(r->instr, array)->shape->type].compute;
+    const cuda_type *type = &cuda_types[hlo_instr_operand(r->instr, array)->shape->type];
+    return r->cells ? type->cell : type->compute;
 }
 
 /* Returns the text of the identity of an operation on a type; NULL: it has none. */

@@ -60,6 +60,11 @@ const char *emit_decoded(emit *e, hlo_type type, const char *cell) {
     return emit_value(e, "v", cuda_types[type].compute, "from_%s(%s)", hlo_types[type].name, cell);
 }
 
+const char *emit_as(emit *e, hlo_type type, const char *it, bool is_cell, bool cell) {
+    if (is_cell == cell) return it;
+    return cell ? emit_cell(e, type, it) : emit_decoded(e, type, it);
+}
+
 const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell) {
     if (emit_is_wide(type)) return emit_value(e, "v", cuda_types[type].compute, "%s", expression);
     if (type == HLO_TYPE_PRED && !cell) return emit_value(e, "v", "bool", "%s", expression);
@@ -167,6 +172,12 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     return hlo_arena_format(e->arena, "%s)", text);
 }
 
+/* True if a conversion rounds from one float to another one in memory. */
+static bool is_rounding(hlo_type from, hlo_type to) {
+    return from != to && hlo_lane_of(from) == HLO_LANE_F32 && hlo_lane_of(to) == HLO_LANE_F32 &&
+           !emit_is_wide(to);
+}
+
 /* True if the result is always a value of the type. */
 static bool needs_no_rounding(const hlo_instr *instr) {
     switch (instr->op) {
@@ -179,6 +190,13 @@ static bool needs_no_rounding(const hlo_instr *instr) {
         return instr->shape->type == HLO_TYPE_BF16 || instr->shape->type == HLO_TYPE_F16;
     default: return instr->shape->type == HLO_TYPE_PRED;
     }
+}
+
+bool emit_makes_cell(const hlo_instr *instr) {
+    const hlo_type type = instr->shape->type;
+    if (!hlo_op_is(instr->op, HLO_ELEMENTWISE) || emit_is_wide(type)) return false;
+    return instr->op == HLO_OP_CONVERT ? is_rounding(hlo_instr_operand(instr, 0)->shape->type, type)
+                                       : !needs_no_rounding(instr);
 }
 
 /* True if the operand of a convert cannot exceed the type's range: the hardware instruction then
@@ -194,7 +212,7 @@ static bool is_within(const hlo_instr *convert) {
 const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell) {
     const char *name = hlo_types[to].name;
     if (from == to) return cell ? emit_cell(e, to, in) : in;
-    if (hlo_lane_of(from) == HLO_LANE_F32 && hlo_lane_of(to) == HLO_LANE_F32 && !emit_is_wide(to)) {
+    if (is_rounding(from, to)) {
         const char *bits = within
                                ? emit_value(e, "c", cuda_types[to].cell, "clamped_%s(%s)", name, in)
                                : emit_cell(e, to, in);
@@ -235,45 +253,98 @@ const char *cuda_region_refusal(const hlo_computation *region) {
     return why;
 }
 
-void emit_region_of_cells(emit *e, const hlo_computation *region, const char *const *in,
-                          const char *const *cells, const char **out) {
+/* True if the result of an instruction of a region, a narrow float, is one that it was given, or if
+ * it orders such. */
+static bool moves(const hlo_computation *region, const hlo_instr *instr) {
+    const hlo_instr *root = region->root;
+    const bool orders = emit_takes_codes(instr);
+    const hlo_type type = (orders ? hlo_instr_operand(instr, 0) : instr)->shape->type;
+    bool result = instr == root;
+    for (uint32_t o = 0; root->op == HLO_OP_TUPLE && o < root->operand_count; o++)
+        result |= hlo_instr_operand(root, o) == instr;
+    return hlo_type_is_float(type) && !emit_is_wide(type) &&
+           (orders || instr->op == HLO_OP_SELECT || hlo_region_passes_on(instr) ||
+            (result && instr->op == HLO_OP_PARAMETER));
+}
+
+bool emit_region_moves(const hlo_computation *region) {
+    bool any = false;
+    for (const hlo_instr *i = region->first; i && !any; i = hlo_instr_next(i))
+        any = hlo_region_called(i) ? emit_region_moves(hlo_region_called(i)) : moves(region, i);
+    return any;
+}
+
+/* A value of a region: computed, and its cell where that is known otherwise. */
+typedef struct region_value {
+    const char *name, *cell;
+} region_value;
+
+static const char *cell_of(emit *e, hlo_type type, region_value value) {
+    return value.cell ? value.cell : emit_cell(e, type, value.name);
+}
+
+/* Writes an operation. A select of narrow floats is one of their cells as well: NaN keeps its
+ * bits. */
+static region_value region_operation(emit *e, const hlo_instr *i, const region_value *operands) {
+    const char **in = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *in);
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        const hlo_type type = hlo_instr_operand(i, o)->shape->type;
+        in[o] = emit_takes_codes(i) ? cell_of(e, type, operands[o]) : operands[o].name;
+    }
+    region_value value = {emit_elementwise(e, i, in, false), NULL};
+    const hlo_type type = i->shape->type;
+    if (i->op == HLO_OP_SELECT && (operands[1].cell || operands[2].cell) && !emit_is_wide(type))
+        value.cell = emit_value(e, "c", cuda_types[type].cell, "%s ? %s : %s", in[0],
+                                cell_of(e, type, operands[1]), cell_of(e, type, operands[2]));
+    return value;
+}
+
+static void write_region(emit *e, const hlo_computation *region, const region_value *in,
+                         region_value *out) {
     uint32_t first = UINT32_MAX, last = 0;
     for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
         if (i->id < first) first = i->id;
         if (i->id > last) last = i->id;
     }
-    const char **values = hlo_arena_array(e->arena, last - first + 1, sizeof *values);
-    const char **known = hlo_arena_zero(e->arena, (last - first + 1) * sizeof *known);
+    region_value *values = hlo_arena_zero(e->arena, (last - first + 1) * sizeof *values);
     for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
-        const char **own = &values[i->id - first];
-        const char **operands = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *operands);
-        const char **codes = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *codes);
-        for (uint32_t o = 0; o < i->operand_count; o++) {
+        region_value *own = &values[i->id - first];
+        region_value *operands = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *operands);
+        for (uint32_t o = 0; o < i->operand_count; o++)
             operands[o] = values[hlo_instr_operand(i, o)->id - first];
-            codes[o] = known[hlo_instr_operand(i, o)->id - first];
-            if (!emit_takes_codes(i)) continue;
-            const hlo_type type = hlo_instr_operand(i, o)->shape->type;
-            operands[o] = codes[o] ? codes[o] : emit_cell(e, type, operands[o]);
-        }
-        if (i->op == HLO_OP_PARAMETER) {
+        if (i->op == HLO_OP_PARAMETER)
             *own = in[i->u.parameter];
-            known[i->id - first] = cells ? cells[i->u.parameter] : NULL;
-        } else if (i->op == HLO_OP_CONSTANT) {
-            *own = emit_literal(e, i->u.literal, 0);
-        } else if (i->op == HLO_OP_TUPLE) {
+        else if (i->op == HLO_OP_CONSTANT)
+            own->name = emit_literal(e, i->u.literal, 0);
+        else if (i->op == HLO_OP_TUPLE)
             memcpy(out, operands, i->operand_count * sizeof *operands);
-        } else if (hlo_region_passes_on(i)) {
+        else if (hlo_region_passes_on(i))
             *own = operands[0];
-            known[i->id - first] = codes[0];
-        } else if (hlo_region_called(i)) {
-            emit_region_of_cells(e, hlo_region_called(i), operands, codes, own);
-        } else {
-            *own = emit_elementwise(e, i, operands, false);
-        }
+        else if (hlo_region_called(i))
+            write_region(e, hlo_region_called(i), operands, own);
+        else
+            *own = region_operation(e, i, operands);
     }
     if (region->root->op != HLO_OP_TUPLE) out[0] = values[region->root->id - first];
 }
 
-void emit_region(emit *e, const hlo_computation *region, const char *const *in, const char **out) {
-    emit_region_of_cells(e, region, in, NULL, out);
+void emit_region(emit *e, const hlo_computation *region, const char *const *in, bool in_cells,
+                 const char **out, bool out_cells) {
+    const hlo_instr *root = region->root;
+    const bool tuple = root->op == HLO_OP_TUPLE;
+    const uint32_t outputs = tuple ? root->operand_count : 1;
+    region_value *given = hlo_arena_zero(e->arena, (region->parameter_count + 1) * sizeof *given);
+    region_value *made = hlo_arena_zero(e->arena, (outputs + 1) * sizeof *made);
+    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i)) {
+        if (i->op != HLO_OP_PARAMETER) continue;
+        const char *it = in[i->u.parameter];
+        given[i->u.parameter] = (region_value){it, NULL};
+        if (in_cells)
+            given[i->u.parameter] = (region_value){emit_decoded(e, i->shape->type, it), it};
+    }
+    write_region(e, region, given, made);
+    for (uint32_t o = 0; o < outputs; o++) {
+        const hlo_instr *leaf = tuple ? hlo_instr_operand(root, o) : root;
+        out[o] = out_cells ? cell_of(e, leaf->shape->type, made[o]) : made[o].name;
+    }
 }

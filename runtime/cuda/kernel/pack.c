@@ -37,7 +37,7 @@ void emit_pack(emit *e, cuda_code *code) {
     }
     const emit_index *index = emit_loop_index(e, &space, &inner);
     const char *cells = emit_name(e, "w"), *all = e->base;
-    emit_text(e, "%s.v[u] = %s;", cells, emit_load(e, 0, index, true));
+    emit_text(e, "%s.v[u] = %s;", cells, emit_load(e, 0, index));
     e->out = &e->before;
     emit_text(e, "pack<uchar, %d> %s;", e->width, cells);
     e->out = &e->after;

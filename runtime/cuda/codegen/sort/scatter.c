@@ -40,7 +40,8 @@ typedef struct scattering {
     int shift;
     uint32_t minor; /* dimension of the updates in which threads have several */
     const char *base[HLO_EVAL_MAX_RANK]; /* of a thread's elements, by dimension of the updates */
-    const char **sum;                    /* the values of the results' elements */
+    bool cells;                          /* the combiner is given cells, not values */
+    const char **sum;                    /* the results' elements, such */
 } scattering;
 
 /* True if windows have several places along a dimension of the result. */
@@ -52,6 +53,7 @@ static void find_dimensions(scattering *s) {
     const hlo_instr *i = s->instr;
     s->updates = 1;
     s->arrays = i->operand_count / 2;
+    s->cells = emit_region_moves(hlo_instr_comp(i, HLO_ATTR_TO_APPLY));
     s->indices = hlo_instr_operand(i, s->arrays);
     s->wide = hlo_instr_operand(i, 0)->shape;
     s->narrow = hlo_instr_operand(i, s->arrays + 1)->shape;
@@ -130,6 +132,18 @@ static void apply_atomic(scattering *s, const emit_index *to, const char *update
               emit_dot(s->e, to, view->strides), type, update);
 }
 
+/* Returns the type of what the combiner is given of an array. */
+static const char *type_of(const scattering *s, uint32_t array) {
+    const cuda_type *type = &cuda_types[s->e->job->results[array].type];
+    return s->cells ? type->cell : type->compute;
+}
+
+/* Loads an element of a result, as the combiner is given it. */
+static const char *load(const scattering *s, uint32_t array, const emit_index *at) {
+    const char *cell = emit_load_result(s->e, array, at);
+    return emit_as(s->e, s->e->job->results[array].type, cell, true, s->cells);
+}
+
 static void apply_all(scattering *s) {
     emit *e = s->e;
     const char *inside;
@@ -140,14 +154,14 @@ static void apply_all(scattering *s) {
     const char **out = hlo_arena_array(e->arena, s->arrays, sizeof *out);
     for (uint32_t a = 0; a < s->arrays; a++)
         in[s->arrays + a] =
-            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, false);
+            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, s->cells);
     if (s->atomic) {
         apply_atomic(s, to, in[1]);
     } else {
-        for (uint32_t a = 0; a < s->arrays; a++) in[a] = emit_load_result(e, a, to, false);
-        emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, out);
+        for (uint32_t a = 0; a < s->arrays; a++) in[a] = load(s, a, to);
+        emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, s->cells, out, s->cells);
         for (uint32_t a = 0; a < s->arrays; a++)
-            emit_store(e, a, to, emit_cell(e, e->job->results[a].type, out[a]));
+            emit_store(e, a, to, emit_as(e, e->job->results[a].type, out[a], s->cells, true));
     }
     emit_close(e);
 }
@@ -261,12 +275,11 @@ static void apply_one(scattering *s, const char *sorted, const char **outer, uin
     begin_elements(s, &inner, outer, count);
     const emit_index *from = emit_index_new(e, s->narrow->rank, s->narrow->dims, s->at, NULL, NULL);
     for (uint32_t a = 0; a < s->arrays; a++) {
-        const hlo_type type = e->job->results[a].type;
-        in[a] = emit_value(e, "v", cuda_types[type].compute, "%s", s->sum[a]);
+        in[a] = emit_value(e, "v", type_of(s, a), "%s", s->sum[a]);
         in[s->arrays + a] =
-            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, false);
+            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, s->cells);
     }
-    emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, out);
+    emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, s->cells, out, s->cells);
     for (uint32_t a = 0; a < s->arrays; a++) emit_text(e, "%s = %s;", s->sum[a], out[a]);
     emit_elements_end(e);
 }
@@ -280,9 +293,9 @@ static void move_results(scattering *s, const char **outer, uint32_t count, bool
     const emit_index *to = destination(s, &fits);
     for (uint32_t a = 0; a < s->arrays; a++) {
         if (store)
-            emit_store(e, a, to, emit_cell(e, e->job->results[a].type, s->sum[a]));
+            emit_store(e, a, to, emit_as(e, e->job->results[a].type, s->sum[a], s->cells, true));
         else
-            emit_text(e, "%s = %s;", s->sum[a], emit_load_result(e, a, to, false));
+            emit_text(e, "%s = %s;", s->sum[a], load(s, a, to));
     }
     emit_elements_end(e);
 }
@@ -291,7 +304,7 @@ static void declare_sums(scattering *s) {
     emit *e = s->e;
     s->sum = hlo_arena_array(e->arena, s->arrays, sizeof *s->sum);
     for (uint32_t a = 0; a < s->arrays; a++) {
-        const char *name = emit_name(e, "a"), *type = cuda_types[e->job->results[a].type].compute;
+        const char *name = emit_name(e, "a"), *type = type_of(s, a);
         s->sum[a] = e->width > 1 ? hlo_arena_format(e->arena, "%s[u]", name) : name;
         if (e->width > 1)
             emit_text(e, "%s %s[%d];", type, name, e->width);

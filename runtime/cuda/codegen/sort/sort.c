@@ -157,13 +157,10 @@ static const char *key(sorting *s, uint32_t operand, const char *x) {
 static const char *compare_records(sorting *s, const char *x, const char *y) {
     const sorted *o = s->user;
     const uint32_t arrays = o->instr->operand_count;
-    const char **in = hlo_arena_array(s->e->arena, 2 * arrays, sizeof *in);
     const char **cells = hlo_arena_array(s->e->arena, 2 * arrays, sizeof *cells), *less;
-    for (uint32_t i = 0; i < 2 * arrays; i++) {
+    for (uint32_t i = 0; i < 2 * arrays; i++)
         cells[i] = o->is_key[i / 2] ? key(s, i / 2, i % 2 ? y : x) : "0";
-        in[i] = emit_decoded(s->e, s->e->job->results[i / 2].type, cells[i]);
-    }
-    emit_region_of_cells(s->e, hlo_instr_comp(o->instr, HLO_ATTR_TO_APPLY), in, cells, &less);
+    emit_region(s->e, hlo_instr_comp(o->instr, HLO_ATTR_TO_APPLY), cells, true, &less, false);
     return less;
 }
 
