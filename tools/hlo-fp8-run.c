@@ -179,6 +179,7 @@ static hlo_status show_compiled(run_job *job) {
         return complain("open", path);
     }
     if (path) status = hlo_module_print(made, NULL, out.file);
+    if (status == HLO_INVALID_INPUT) status = complain("write", path);
     if (path && !output_close(&out, status == HLO_OK)) status = complain("write", path);
     if (status == HLO_OK && values[OPTION_COMPILE_ONLY].given) {
         status = hlo_module_diff_matmuls(job->module, made, stdout);
@@ -377,7 +378,8 @@ static hlo_status execute_to(run_job *job) {
     for (int i = 0; i < USAGE_WRITTEN && keep; i++) {
         if (!names[i]) continue;
         ended = write_file(job, usage_written[i], files[i].file);
-        if (ended == HLO_OK && !output_end(&files[i])) ended = complain("write", names[i]);
+        if (ended == HLO_INVALID_INPUT || (ended == HLO_OK && !output_end(&files[i])))
+            ended = complain("write", names[i]);
         keep = ended == HLO_OK;
     }
     for (int i = 0; i < USAGE_WRITTEN; i++)
