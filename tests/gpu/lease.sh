@@ -5,7 +5,8 @@
 # and has the options. It needs python3; torch and JAX are measured beside where they are installed.
 # Exit status: 0 all is done and well, 1 a case failed or there is no device, 75 not done yet.
 set -eu
-here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
+self=$(readlink -f "$0")
+here=${self%/*}
 root=$here/../..
 bin=$root/bin
 [ -x "$bin/hlo-fp8-run" ] || bin=$root/build/release/bin

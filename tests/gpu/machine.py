@@ -1,4 +1,5 @@
 """The machine that a stage runs on: its device, its tools, and how programs are run there."""
+import fcntl
 import importlib.metadata
 import json
 import os
@@ -18,11 +19,12 @@ QUERY = ("name", "driver_version", "clocks.max.sm", "clocks.max.memory", "power.
 OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 
 
-def run(command, environment=None, seconds=None):
+def run(command, environment=None, seconds=None, held=()):
     """Exit status, output, errors. The status is 124 when it took longer: it is ended with what it started, and what
-    cannot be ended, as it waits for a device that hangs, is left behind."""
+    cannot be ended, as it waits for a device that hangs, is left behind. The program has the files `held` open."""
     child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True, errors="replace", env=environment, **OWN_GROUP)
+                             stderr=subprocess.PIPE, text=True, errors="replace", env=environment,
+                             pass_fds=held, **OWN_GROUP)
     try:
         said, errors = child.communicate(timeout=seconds)
         return child.returncode, said, errors.strip()
@@ -94,6 +96,7 @@ class Machine:
         self.environment.setdefault("VIRTUAL_ENV", sys.prefix)  # NVIDIA's packages of this Python
         for library in ("DRIVER", "CUBLASLT", "NVRTC") if a.standin else ():
             self.environment[f"HLO_CUDA_{library}"] = str(pathlib.Path(a.standin).resolve())
+        self.lock = os.open(a.work / "lock", os.O_RDWR | os.O_CREAT, 0o600)  # as long as a program of this stage runs
         self.kernels = a.work / "kernels"
         self.kernels.mkdir(parents=True, exist_ok=True)
         self.models = ROOT / "testdata/models"
@@ -111,12 +114,23 @@ class Machine:
         sm, has = rows_below(self.facts["compute_cap"])[-1][:2]
         return ((f"--target=sm_{sm}", "--cuda=12.9"), None) if has else (None, f"sm_{sm} has no scales per block")
 
+    def is_alone(self, until):
+        """True if no other stage, and no program of one, works in --work, or none does any more at the time `until`."""
+        while True:
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except OSError:
+                if time.monotonic() >= until:
+                    return False
+            time.sleep(0.1)
+
     def left(self):
         return self.stop - time.monotonic()
 
     def run(self, command, environment=None, seconds=240):
         """As run(), but not beyond `stop`."""
-        return run(command, environment or self.environment, max(1, min(seconds, self.left())))
+        return run(command, environment or self.environment, max(1, min(seconds, self.left())), (self.lock,))
 
     def ours(self, *arguments, environment=None):
         """Runs hlo-fp8-run on the device."""

@@ -3,17 +3,19 @@
 
 usage: report.py RESULTS [--docs FILE]
 
-RESULTS is the folder in which stages.py keeps its rows. A case that failed is named as such; without any row of the
-stages matmul and models the page says that nothing was measured.
+RESULTS is the folder in which stages.py keeps its rows. A case that failed is named as such; without any row the page
+says that nothing was measured.
 """
 import argparse
 import json
+import os
 import pathlib
 import sys
 
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 NOTHING = "Nothing has been measured: the backend is built and checked without a device, and nothing has run on one.\n"
-FACTS = ("name", "driver_version", "CUDA driver", "cuBLASLt", "NVRTC", "clocks.max.sm", "clocks.max.memory", "power.limit", "torch", "jax", "date")
+FACTS = ("name", "driver_version", "CUDA driver", "cuBLASLt", "NVRTC", "clocks.max.sm", "clocks.max.memory", "power.limit", "torch", "jax",
+         "beside", "date")
 
 
 def read_rows(path):
@@ -24,21 +26,41 @@ def read_rows(path):
             rows.append(json.loads(line))
         except ValueError:  # the machine was taken back meanwhile
             pass
-    return rows
+    return [row for row in rows if isinstance(row, dict) and isinstance(row.get("case", row.get("begun", "")), str)]
 
 
-def read(path):
-    """The facts of a stage, and the last row of each of its cases."""
-    rows = read_rows(path)
-    return rows[0] if rows else {}, {row["case"]: row for row in rows if "case" in row}
+def machine_of(head):
+    """What tells the machine of a stage's rows from others."""
+    return tuple(head.get(key) for key in FACTS if key != "date")
+
+
+def read(results):
+    """The facts of each machine, and {stage: {case: row}} of what it has done. Of a case the last row counts; one that was
+    begun, and has none, failed."""
+    found = {}
+    for stage in ("smoke", "correct", "matmul", "models"):
+        head, last = {}, {}
+        for row in read_rows(results / f"{stage}.jsonl"):
+            head = row if "stage" in row else head
+            if "case" in row:
+                last[row["case"]] = head, row
+            elif "begun" in row:
+                last.setdefault(row["begun"], (head, {"error": "was begun, and has not ended"}))
+        for name, (head, row) in last.items():
+            found.setdefault(machine_of(head), (head, {}))[1].setdefault(stage, {})[name] = row
+    return list(found.values())
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and 0 < value < float("inf")
 
 
 def cell(row, key, peak):
-    seconds = row.get(key)
-    if not seconds:
+    seconds, flops = row.get(key), row.get("flops")
+    if not is_number(seconds) or not is_number(flops):
         return "-"
-    rate = row["flops"] / seconds * 1e-12
-    share = f" ({100 * rate / peak:.0f} %)" if peak else ""
+    rate = flops / seconds * 1e-12
+    share = f" ({100 * rate / peak:.0f} %)" if is_number(peak) else ""
     return f"{seconds * 1e6:.1f} us, {rate:.1f}{share}"
 
 
@@ -48,30 +70,30 @@ def table(rows, peak):
         if "left_out" in row:
             continue
         cells = [cell(row, key, peak) for key in ("ours", "tuned", "torch", "xla")] if "ours" in row else \
-            [row["error"].split("\n")[0][:80]]
+            [str(row.get("error", "-")).split("\n")[0][:80].replace("|", "\\|")]
         text += f"| {name} | {' | '.join(cells)} |\n"
     return text
 
 
-def checked(results):
-    text = ""
-    for stage in ("smoke", "correct"):
-        _, rows = read(results / f"{stage}.jsonl")
-        failed = sum("error" in row for row in rows.values())
-        left_out = sum("left_out" in row for row in rows.values())
-        if rows:
-            text += f"- `{stage}`: {len(rows) - failed - left_out} cases passed, {failed} failed, {left_out} left out\n"
-    return text
+def checked(stage, rows):
+    failed = sum("error" in row for row in rows.values())
+    left_out = sum("left_out" in row for row in rows.values())
+    return f"- `{stage}`: {len(rows) - failed - left_out} cases passed, {failed} failed, {left_out} left out\n"
 
 
 def report(results):
-    stages = {stage: read(results / f"{stage}.jsonl") for stage in ("matmul", "models")}
-    if not any(rows for _, rows in stages.values()):
-        return NOTHING
-    facts = next(facts for facts, rows in stages.values() if rows)
-    text = ", ".join(f"{key} {facts[key]}" for key in FACTS if key in facts) + ".\n\n" + checked(results)
-    text += f"\nMedian time, TFLOP/s, and the share of the dense FP8 peak of {facts['peak_of']}, {facts['peak']} TFLOP/s:\n\n"
-    return text + "\n".join(table(rows, facts["peak"]) for _, rows in stages.values() if rows)
+    """A section for each machine: its numbers are no other's."""
+    sections = []
+    for facts, stages in read(results):
+        text = (", ".join(f"{key} {facts[key]}" for key in FACTS if key in facts) or "A machine that is not known") + ".\n\n"
+        text += "".join(checked(stage, stages[stage]) for stage in ("smoke", "correct") if stage in stages)
+        tables = [table(stages[stage], facts.get("peak")) for stage in ("matmul", "models") if stage in stages]
+        if tables:
+            of = f", and the share of the dense FP8 peak of {facts['peak_of']}, {facts['peak']} TFLOP/s" \
+                if is_number(facts.get("peak")) and "peak_of" in facts else ""
+            text += f"\nMedian time, TFLOP/s{of}:\n\n" + "\n".join(tables)
+        sections.append(text)
+    return "\n".join(sections) or NOTHING
 
 
 def fill(results, docs):
@@ -91,7 +113,12 @@ def main():
     args.add_argument("results", type=pathlib.Path)
     args.add_argument("--docs", type=pathlib.Path, default=pathlib.Path(__file__).parents[2] / "docs/performance.md")
     a = args.parse_args()
-    return fill(a.results, a.docs)
+    try:
+        os.listdir(a.results)
+        return fill(a.results, a.docs)
+    except OSError as error:
+        print(f"report.py: error: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ models   The scaled MLP and encoder, then the matmuls of Llama's layers; JAX's X
 profile  The steps of the training modules that take longest; Nsight Compute on kernels, where it is installed.
 
 Each case is a line of JSON in OUT/STAGE.jsonl, written when it is done, behind one that it was begun; the first line has
-the device and the versions. A case that is there and did not fail is not run again; those that failed, or were begun and
-are not there, as they hung or the machine was taken back, come last. No case is begun after --minutes (the stage's own by
-default), and no program runs for more than a minute beyond. --from has the rows of an earlier machine. OUT has nothing
-but rows, and autotune.json; everything else is in --work.
+the device and the versions, as has one before the rows of another machine. A case that is there and did not fail is not
+run again; those that failed, or were begun and are not there, as they hung or the machine was taken back, come last. No
+case is begun after --minutes (the stage's own by default), and no program runs for more than a minute beyond. --from has
+the rows of an earlier machine. OUT has nothing but rows, and autotune.json; everything else is in --work. Beside another
+stage with this --work, or what one has left behind, rows are as of a machine of their own, as times are wrong.
 With --standin (tests/cuda/README.md) no device is needed: sizes are small, cases few, and times mean nothing.
 """
 import argparse
@@ -57,12 +58,14 @@ class Journal:
         rows = report.read_rows(path)
         self.rows = {row["case"]: row for row in rows if "case" in row}
         self.begun = [row["begun"] for row in rows if "begun" in row]
+        heads = [row for row in rows if "stage" in row]
         if not rows:
             path.write_text("")
-            self.write(head)
         elif not path.read_bytes().endswith(b"\n"):  # the last row is not whole
             with open(path, "a") as file:
                 file.write("\n")
+        if not heads or report.machine_of(heads[-1]) != report.machine_of(head):
+            self.write(head)
 
     def has(self, name):
         return name in self.rows and "error" not in self.rows[name]
@@ -156,8 +159,14 @@ def main():
         print(f"{a.stage}: error: {here.error}", file=sys.stderr)
         return 1
     head = {"stage": a.stage, "date": datetime.date.today().isoformat(), **here.facts}
+    if not here.is_alone(min(deadline, time.monotonic() + AFTERWARDS / 4)):
+        head["beside"] = "programs of another stage"
     print(", ".join(f"{key} {value}" for key, value in head.items()), flush=True)
-    journal = Journal(a.out / f"{a.stage}.jsonl", head)
+    try:
+        journal = Journal(a.out / f"{a.stage}.jsonl", head)
+    except OSError as error:
+        print(f"{a.stage}: error: {error}", file=sys.stderr)
+        return 1
     cases = [case for case in cases_of(here, a) if a.only in case[0]]
     late = run_stage(journal, cases, min(jobs, os.cpu_count() or 1), deadline)
     if journal.lost:

@@ -9,6 +9,7 @@ OUT has few files; the page has a row for each measured case; without a device, 
 cases that a device has no means for are left out, with the reason, and done on one that has.
 """
 import argparse
+import fcntl
 import json
 import os
 import pathlib
@@ -115,8 +116,17 @@ class Test:
     def needs_a_folder(self):
         file = self.a.work / "file"
         file.write_text("")
-        status, _, errors = self.stage("smoke", "--out", file / "out")
-        self.check(status == 1 and "error: " in errors and "Traceback" not in errors, f"no folder: {status}: {errors}")
+        (self.a.work / "taken/smoke.jsonl").mkdir(parents=True)
+        for out in file / "out", self.a.work / "taken":
+            status, _, errors = self.stage("smoke", "--out", out)
+            self.check(status == 1 and "error: " in errors and "Traceback" not in errors, f"no folder: {status}: {errors}")
+        nowhere = ([sys.executable, LEASE.with_name("report.py"), *arguments] for arguments in
+                   (("/nowhere",), (self.a.work, "--docs=/nowhere")))
+        for command in nowhere:
+            done = subprocess.run(command, capture_output=True, text=True)
+            self.check(done.returncode == 1 and "report.py: error: " in done.stderr, f"{command}: {done.stderr}")
+        done = subprocess.run(["/bin/sh", LEASE, "smoke"], capture_output=True, text=True, env={"PATH": "/nowhere"}, cwd=self.a.work)
+        self.check(done.returncode == 127 and "readlink" in done.stderr, f"no PATH: {done.returncode}: {done.stderr}")
 
     def fills_the_page(self):
         page = self.a.work / "page.md"
@@ -127,10 +137,52 @@ class Test:
         for stage in ("matmul", "models"):
             for row in self.rows(stage)[1:]:
                 self.check((f"| {row['case']} | " in text) != ("left_out" in row), f"{row['case']} is not in the page, or left out")
+        (self.a.work / "nothing").mkdir()
         report.fill(self.a.work / "nothing", page)
         self.check(report.NOTHING in page.read_text(), "without results the page does not say so")
         page.write_text("no marks\n")
         self.check(report.fill(self.a.work, page) == 1, "a page without marks is taken")
+
+    def tells_machines_apart(self):
+        """Rows of two machines, of one whose facts are lost, without numbers, and begun ones that have not ended."""
+        results = self.a.work / "machines"
+        results.mkdir()
+        fast = {"flops": 2e12, "ours": 1e-3}
+        head = {"stage": "matmul", "name": "A", "peak": 4000, "peak_of": "A"}
+        rows = [{"case": "lost", **fast}, head, {"case": "a", **fast},
+                {"case": "again", "error": "x"}, {"case": "bad", "error": "x | y\nz"}, 5, None, {"case": 7}, {"case": "text", "ours": "1"}, {"case": "none"},
+                {"begun": "hung"}, {"stage": "matmul", "name": "B", "peak": None}, {"begun": "again"}, {"case": "again", **fast}]
+        (results / "matmul.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"case": "ha')
+        (results / "smoke.jsonl").write_text(json.dumps(head) + '\n{"case": "x"}\n{"begun": "y"}\n')
+        a, lost, b = report.report(results).replace("A machine", "@A machine").replace("name B", "@name B").split("@")
+        for section, found in ((lost, ("not known", "| lost | 1000.0 us, 2000.0 |")),
+                               (a, ("1 cases passed, 1 failed", "peak of A", "| a | 1000.0 us, 2000.0 (50 %) |", "| text | - |",
+                                    "| none | - |", "| bad | x \\| y |", "| hung | was begun")),
+                               (b, ("| again | 1000.0 us, 2000.0 |",))):
+            for text in found:
+                self.check(text in section, f"'{text}' is not in: {section}")
+        self.check("again" not in a, a)
+        head = {"stage": "matmul", "name": "C"}
+        for _ in range(2):
+            stages.Journal(results / "matmul.jsonl", head)
+        self.check((results / "matmul.jsonl").read_text().count('"C"') == 1, "the rows of another machine have no facts of it")
+
+    def tells_of_others(self):
+        """What another stage has left behind."""
+        out = self.a.work / "beside"
+        with open(self.a.work / "kept/lock", "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            status, said, errors = self.stage("models", "--minutes=0", out=out)
+        self.check(status == 75 and "beside" in self.rows("models", out)[0], f"{status}: {said}{errors}")
+        read, write = os.pipe()  # has one end only when nobody has the other
+        here = argparse.Namespace(lock=write, environment=None, left=lambda: 60)
+        machine.Machine.run(here, ["sh", "-c", "sleep 1 >&- 2>&- &"])
+        os.close(write)
+        os.set_blocking(read, False)
+        try:
+            self.check(os.read(read, 1) != b"", "a program that is left behind does not hold the lock")
+        except BlockingIOError:
+            pass
 
     def scales_blocks(self):
         out = self.a.work / "sm_100"
@@ -162,6 +214,8 @@ def main():
     test.keeps_other_times()
     test.needs_a_folder()
     test.fills_the_page()
+    test.tells_machines_apart()
+    test.tells_of_others()
     test.misses_the_device()
     for fault in test.faults:
         print("FAILED", fault)
