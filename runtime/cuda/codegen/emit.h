@@ -247,8 +247,8 @@ const char *emit_as(emit *e, hlo_type type, const char *it, bool is_cell, bool c
 /* Return the bits of an element in memory, and the element in memory of such bits. */
 const char *emit_code(emit *e, hlo_type type, const char *cell);
 const char *emit_coded(emit *e, hlo_type type, const char *code);
-/* Returns an element of a constant, as a value. */
-const char *emit_literal(emit *e, const hlo_literal *literal, int64_t index);
+/* Returns a constant's first element, or its cell. */
+const char *emit_literal(emit *e, const hlo_literal *literal, bool cell);
 
 /* Returns why a computation cannot be a region; NULL: it can. */
 const char *cuda_region_refusal(const hlo_computation *region);

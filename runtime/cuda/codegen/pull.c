@@ -447,10 +447,7 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
     if (why) return emit_refuse(e, "%s", why);
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return pull_elementwise(e, instr, index, cell);
     switch (instr->op) {
-    case HLO_OP_CONSTANT: {
-        const char *value = emit_literal(e, instr->u.literal, 0);
-        return cell ? emit_cell(e, instr->shape->type, value) : value;
-    }
+    case HLO_OP_CONSTANT: return emit_literal(e, instr->u.literal, cell);
     case HLO_OP_DOT: return cell ? emit_cell(e, instr->shape->type, "0") : "0";
     case HLO_OP_IOTA: return pull_iota(e, instr, index, cell);
     case HLO_OP_MAP: return pull_map(e, instr, index, cell);

@@ -8,10 +8,18 @@
 #include "ir/module/known.h"
 #include "runtime/cuda/codegen/emit.h"
 
+/* A value of a region or constant: computed, and its cell where that is known otherwise. */
+typedef struct region_value {
+    const char *name, *cell;
+} region_value;
+
+static const char *cell_of(emit *e, hlo_type type, region_value value) {
+    return value.cell ? value.cell : emit_cell(e, type, value.name);
+}
+
 /* ------------------------------------------------------------------------------------- literals */
 
 static const char *float_text(emit *e, double value, bool wide) {
-    if (isnan(value)) return wide ? "(double)float_nan()" : "float_nan()";
     if (isinf(value))
         return hlo_arena_format(e->arena, "(%s%sfloat_inf())", wide ? "(double)" : "",
                                 value < 0 ? "-" : "");
@@ -27,25 +35,46 @@ static const char *signed_text(emit *e, int64_t value, bool wide) {
     return hlo_arena_format(e->arena, "(%lld%s - 1)", (long long)(value + 1), suffix);
 }
 
-const char *emit_literal(emit *e, const hlo_literal *literal, int64_t index) {
-    hlo_type type = literal->shape->type;
-    if (!literal->data) return emit_refuse(e, "needs a constant whose values are elided");
-    const char *element = (const char *)literal->data + index * hlo_types[type].bytes;
-    hlo_chunk lane;
-    hlo_lane_load(type, element, 0, 1, &lane);
-    bool wide = hlo_types[type].bits == 64;
+static const char *literal_text(emit *e, hlo_type type, const hlo_chunk *lane) {
+    const bool wide = hlo_types[type].bits == 64;
     switch (hlo_lane_of(type)) {
-    case HLO_LANE_F32: return float_text(e, (double)lane.f32[0], false);
-    case HLO_LANE_F64: return float_text(e, lane.f64[0], true);
-    case HLO_LANE_S64: return signed_text(e, lane.s64[0], wide);
+    case HLO_LANE_F32: return float_text(e, (double)lane->f32[0], false);
+    case HLO_LANE_F64: return float_text(e, lane->f64[0], true);
+    case HLO_LANE_S64: return signed_text(e, lane->s64[0], wide);
     case HLO_LANE_U64:
-        if (type == HLO_TYPE_PRED) return lane.u64[0] ? "true" : "false";
-        return hlo_arena_format(e->arena, "%lluu%s", (unsigned long long)lane.u64[0],
+        if (type == HLO_TYPE_PRED) return lane->u64[0] ? "true" : "false";
+        return hlo_arena_format(e->arena, "%lluu%s", (unsigned long long)lane->u64[0],
                                 wide ? "ll" : "");
     case HLO_LANE_C128:
     case HLO_LANE_NONE: break;
     }
     return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[type].name);
+}
+
+static bool is_nan(hlo_type type, const hlo_chunk *lane) {
+    return (hlo_lane_of(type) == HLO_LANE_F32 && isnan(lane->f32[0])) ||
+           (hlo_lane_of(type) == HLO_LANE_F64 && isnan(lane->f64[0]));
+}
+
+/* Returns the element as a value; a NaN, which has a sign, as one of its cell. */
+static region_value literal(emit *e, const hlo_literal *literal) {
+    hlo_type type = literal->shape->type;
+    if (!literal->data)
+        return (region_value){emit_refuse(e, "needs a constant whose values are elided"), NULL};
+    hlo_chunk lane;
+    hlo_lane_load(type, literal->data, 0, 1, &lane);
+    if (is_nan(type, &lane)) {
+        unsigned long long code = 0;
+        memcpy(&code, literal->data, hlo_types[type].bytes);
+        const char *cell = emit_coded(e, type, hlo_arena_format(e->arena, "0x%llxull", code));
+        return (region_value){emit_decoded(e, type, cell), cell};
+    }
+    return (region_value){literal_text(e, type, &lane), NULL};
+}
+
+const char *emit_literal(emit *e, const hlo_literal *of, bool cell) {
+    const region_value value = literal(e, of);
+    return cell ? cell_of(e, of->shape->type, value) : value.name;
 }
 
 /* ------------------------------------------------------------------------------------- rounding */
@@ -274,15 +303,6 @@ bool emit_region_moves(const hlo_computation *region) {
     return any;
 }
 
-/* A value of a region: computed, and its cell where that is known otherwise. */
-typedef struct region_value {
-    const char *name, *cell;
-} region_value;
-
-static const char *cell_of(emit *e, hlo_type type, region_value value) {
-    return value.cell ? value.cell : emit_cell(e, type, value.name);
-}
-
 /* Writes an operation. A select of narrow floats is one of their cells as well: NaN keeps its
  * bits. */
 static region_value region_operation(emit *e, const hlo_instr *i, const region_value *operands) {
@@ -315,7 +335,7 @@ static void write_region(emit *e, const hlo_computation *region, const region_va
         if (i->op == HLO_OP_PARAMETER)
             *own = in[i->u.parameter];
         else if (i->op == HLO_OP_CONSTANT)
-            own->name = emit_literal(e, i->u.literal, 0);
+            *own = literal(e, i->u.literal);
         else if (i->op == HLO_OP_TUPLE)
             memcpy(out, operands, i->operand_count * sizeof *operands);
         else if (hlo_region_passes_on(i))
