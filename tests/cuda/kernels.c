@@ -33,6 +33,7 @@ typedef struct argument_kinds {
 
 struct cuda_module {
     void *handle; /* NULL: it is PTX */
+    int file;     /* open as long as the module is loaded, so that no other has its name */
     const char *ptx;
     shim *shim;
     struct cuda_function *functions;
@@ -58,16 +59,19 @@ static size_t image_size(const unsigned char *image) {
     return header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
 }
 
-static void *load_image(const void *image) {
+static void *load_image(const void *image, int *out_file) {
     size_t size = image_size(image);
-    int file = size ? memfd_create("module", 0) : -1;
+    int file = size ? memfd_create("module", MFD_CLOEXEC) : -1;
     if (file < 0) return NULL;
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     void *handle =
         write(file, image, size) == (ssize_t)size ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (!handle) standin_note("%s", dlerror());
-    close(file);
+    if (!handle) {
+        standin_note("%s", dlerror());
+        close(file);
+    }
+    *out_file = file;
     return handle;
 }
 
@@ -79,11 +83,13 @@ int cuModuleLoadData(cuda_module **module, const void *image) {
         if (*module) (*module)->ptx = image;
         return *module ? 0 : CUDA_OUT_OF_MEMORY;
     }
-    void *handle = load_image(image);
+    int file;
+    void *handle = load_image(image, &file);
     if (!handle) return CUDA_INVALID_IMAGE;
     *module = calloc(1, sizeof **module);
     if (!*module) return CUDA_OUT_OF_MEMORY;
     (*module)->handle = handle;
+    (*module)->file = file;
     (*module)->shim = dlsym(handle, "standin_shim");
     return (*module)->shim ? 0 : CUDA_INVALID_IMAGE;
 }
@@ -117,7 +123,10 @@ int cuModuleUnload(cuda_module *module) {
         free(module->functions);
         module->functions = next;
     }
-    if (module->handle) dlclose(module->handle);
+    if (module->handle) {
+        dlclose(module->handle);
+        close(module->file);
+    }
     free(module);
     ENTER("cuModuleUnload");
     return 0;

@@ -125,6 +125,7 @@ static int64_t number_of(const void *address) {
     return (int64_t)(uintptr_t)address;
 }
 
+/* Sets the pointers. On failure the descriptor has some of them, and is for no addresses. */
 static int set_pointers(cuda_call *call, void *const *addresses) {
     int status = 0;
     const cuda_matmul *p = call->p;
@@ -133,7 +134,10 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
         if (lt_attribute_find(LT_DESC, setting->attribute)->kind == LT_POINTER)
             status = set_desc(call, setting->attribute, number_of(addresses[setting->value]));
     }
-    memcpy(call->addresses, addresses, sizeof call->addresses);
+    if (status)
+        memset(call->addresses, 0xff, sizeof call->addresses);
+    else
+        memcpy(call->addresses, addresses, sizeof call->addresses);
     return status;
 }
 

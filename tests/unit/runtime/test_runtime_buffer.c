@@ -178,6 +178,23 @@ static void nothing_is_overwritten_that_is_wanted(void **state) {
     gives(WANTED_TWICE, plus, minus, 1, true);
 }
 
+/* Two plans on one device, whose kernels have the same names. */
+static void plans_have_kernels_of_their_own(void **state) {
+    (void)state;
+    static const float turned[] = {2, 0, -2, -4}, twos[] = {2, 2, 2, 2};
+    fixture f = open_with(ELSEWHERE, NULL), g = open_with(BEHIND, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        put(&f, i, "f32", 1, dims4, i ? ones : numbers);
+        put(&g, i, "f32", 1, dims4, i ? ones : numbers);
+    }
+    runs(&f);
+    runs(&g);
+    reads(f.out[0], turned, 4);
+    reads(g.out[0], twos, 4);
+    close_all(&g);
+    close_all(&f);
+}
+
 static void inputs_that_are_not_donated_stay(void **state) {
     (void)state;
     fixture f = open_with(NARROW, NULL);
@@ -436,6 +453,7 @@ int main(void) {
         BOTH(what_is_read_late_is_not_overwritten),
         BOTH(an_update_is_in_place),
         BOTH(nothing_is_overwritten_that_is_wanted),
+        BOTH(plans_have_kernels_of_their_own),
         BOTH(inputs_that_are_not_donated_stay),
         BOTH(donations_may_be_options),
         BOTH(buffers_outlive_their_plan),
