@@ -13,6 +13,21 @@ static const char EITHER[] =
     "  ROOT %c = f32[4]{0} conditional(%p, %x, %x), true_computation=%minus, "
     "false_computation=%twice\n}\n";
 
+static const char SCALED[] =
+    "HloModule m\n\n"
+    "ENTRY %e (a: f8e4m3fn[16,16], b: f8e4m3fn[16,16], s: f32[]) -> f32[1,4] {\n"
+    "  %a = f8e4m3fn[16,16]{1,0} parameter(0)\n  %b = f8e4m3fn[16,16]{1,0} parameter(1)\n"
+    "  %s = f32[] parameter(2)\n  %k = f32[] constant(1)\n"
+    "  %c = (f32[16,16]{1,0}, s8[33554432]{0}) custom-call(%a, %b, %s, %k, %k, %k), "
+    "custom_call_target=\"__cublas$lt$matmul$f8\", backend_config={\"gemm_backend_config\":{"
+    "\"alpha_real\":1,\"alpha_imag\":0,\"beta\":0,\"dot_dimension_numbers\":{"
+    "\"lhs_contracting_dimensions\":[\"1\"],\"rhs_contracting_dimensions\":[\"1\"],"
+    "\"lhs_batch_dimensions\":[],\"rhs_batch_dimensions\":[]},\"precision_config\":{"
+    "\"operand_precision\":[\"DEFAULT\",\"DEFAULT\"],\"algorithm\":\"ALG_UNSET\"},"
+    "\"epilogue\":\"DEFAULT\",\"damax_output\":false}}\n"
+    "  %d = f32[16,16]{1,0} get-tuple-element(%c), index=0\n"
+    "  ROOT %o = f32[1,4]{1,0} slice(%d), slice={[0:1], [0:4]}\n}\n";
+
 static void streams_of_other_contexts_are_refused(void **state) {
     (void)state;
     static char stream[64];
@@ -87,6 +102,24 @@ static void failed_recordings_are_not_replayed(void **state) {
     }
 }
 
+/* A matmul whose descriptor could not get its pointers gets them in the next run. */
+static void scales_are_those_of_the_run(void **state) {
+    (void)state;
+    static const int64_t dims[] = {16, 16};
+    char values[256];
+    const float two = 2;
+    memset(values, 0x38, sizeof values); /* 1 */
+    fixture f = open_with(SCALED, NULL);
+    for (size_t i = 0; i < 2; i++) put(&f, i, "f8e4m3fn", 2, dims, values);
+    put(&f, 2, "f32", 0, NULL, &two);
+    setenv("HLO_STANDIN_FAIL_ALL", "cublasLtMatmulDescSetAttribute", 1);
+    refused(run(&f, NULL, NULL), "is refused by cuBLASLt: a descriptor");
+    unsetenv("HLO_STANDIN_FAIL_ALL");
+    runs(&f);
+    reads(f.out[0], (const float[]){32, 32, 32, 32}, 4);
+    close_all(&f);
+}
+
 /* Records with branches once, which tries them, and fails to at other addresses. */
 static void a_branch_fails_for_a_reason(void **state) {
     (void)state;
@@ -115,6 +148,7 @@ int main(void) {
         cmocka_unit_test(streams_of_other_contexts_are_refused),
         cmocka_unit_test(failures_are_told),
         cmocka_unit_test(failed_recordings_are_not_replayed),
+        cmocka_unit_test(scales_are_those_of_the_run),
         cmocka_unit_test(a_branch_fails_for_a_reason),
     };
     backend = "cuda";
