@@ -60,13 +60,6 @@ const char *cublasLtGetStatusName(int status) {
     }
 }
 
-/* The call is logged, and may be told to fail. */
-#define ENTER(...)                                                                                 \
-    do {                                                                                           \
-        int failed = standin_enter(__VA_ARGS__);                                                   \
-        if (failed) return failed;                                                                 \
-    } while (0)
-
 /* -------------------------------------------------------------------------------------- objects */
 
 size_t standin_version(void) {

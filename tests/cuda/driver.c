@@ -163,6 +163,7 @@ int cuMemAlloc(cuda_address *memory, size_t size) {
 }
 
 int cuMemFree(cuda_address memory) {
+    LOCK;
     void *freed = (void *)(uintptr_t)memory;
     standin_finish_all();
     for (long i = 0; i < allocations; i++)

@@ -117,6 +117,7 @@ int cuModuleGetFunction(cuda_function **function, cuda_module *module, const cha
 }
 
 int cuModuleUnload(cuda_module *module) {
+    LOCK;
     standin_finish_all();
     while (module->functions) {
         cuda_function *next = module->functions->next;

@@ -53,12 +53,18 @@ void standin_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Returns compute capability * 10 of the device. */
 int standin_sm(void);
 
-/* Logs a call in its function, and returns where the call is made to fail. */
+/* Keep the other threads out, and let them in; within each other as often as wished. */
+int standin_lock(void);
+void standin_unlock(const int *locked);
+
+/* Keeps the other threads out until the function returns. */
+#define LOCK const int locked __attribute__((cleanup(standin_unlock), unused)) = standin_lock()
+/* Logs a call in its function, which has the lock from there on, and returns where the call is made
+ * to fail. */
 #define ENTER(...)                                                                                 \
-    do {                                                                                           \
-        int failed = standin_enter(__VA_ARGS__);                                                   \
-        if (failed) return failed;                                                                 \
-    } while (0)
+    const int entered __attribute__((cleanup(standin_unlock), unused)) = standin_lock();           \
+    const int failed = standin_enter(__VA_ARGS__);                                                 \
+    if (failed) return failed
 
 typedef enum standin_kind {
     STANDIN_OTHER,

@@ -37,7 +37,7 @@ struct cuda_stream {
     cuda_stream *outer; /* captured before it, and still */
 };
 
-static cuda_stream *capturing; /* the innermost */
+static _Thread_local cuda_stream *capturing; /* the innermost of this thread */
 
 int standin_uncaptured(void) {
     if (!capturing) return 0;
@@ -221,6 +221,7 @@ int cuStreamBeginCapture(cuda_stream *stream, int mode) {
 }
 
 int cuStreamEndCapture(cuda_stream *stream, cuda_graph **graph) {
+    LOCK;
     *graph = NULL;
     if (!stream->captured) return CUDA_INVALID_VALUE;
     cuda_graph *captured = stream->captured;
@@ -266,6 +267,7 @@ int cuGraphLaunch(cuda_graph_exec *exec, cuda_stream *stream) {
 }
 
 int cuGraphExecDestroy(cuda_graph_exec *exec) {
+    LOCK;
     standin_finish_all();
     free_graph(exec->graph);
     free(exec);

@@ -1,4 +1,8 @@
 /* Tensors of DLPack made of buffers, and buffers of tensors. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "runtime/cuda/driver/library.h"
 #include "runtime/exec/dlpack.h"
 #include "tests/unit/runtime/buffer_fixture.h"
@@ -195,6 +199,82 @@ static void work_on_a_tensor_may_go_on(void **state) {
     cuda_library_unload(&lib);
 }
 
+/* -------------------------------------------------------------------------------------- threads */
+
+enum { HANDED = 16 };
+
+typedef struct handed {
+    hlo_buffer *buffer;
+    struct DLManagedTensorVersioned *tensor;
+    hlo_event *event;
+} handed;
+
+typedef struct queue {
+    handed runs[HANDED];
+    atomic_int count;
+} queue;
+
+/* Frees what runs gave, while others go on. */
+static void *free_handed(void *queue_) {
+    queue *q = queue_;
+    for (int i = 0; i < HANDED; i++) {
+        while (atomic_load(&q->count) <= i) sched_yield();
+        const handed *run = &q->runs[i];
+        if (i % 3) hlo_event_wait(run->event, NULL);
+        if (i % 2) hlo_buffer_free(run->buffer);
+        run->tensor->deleter(run->tensor);
+        if (i % 2 == 0) hlo_buffer_free(run->buffer);
+        hlo_event_free(run->event);
+    }
+    return NULL;
+}
+
+/* Runs a plan of its own. Returns NULL, or what is wrong. */
+static void *run_other(void *fixture_) {
+    fixture *f = fixture_;
+    float found[6];
+    for (int i = 0; i < HANDED; i++) {
+        if (hlo_plan_run_async(f->plan, f->in, 2, NULL, NULL, f->out, NULL) != HLO_OK)
+            return "a run failed";
+        if (hlo_buffer_read(f->out[1], found, sizeof *found, NULL) != HLO_OK || *found != 21)
+            return "a value is wrong";
+        for (int o = 0; o < 2; o++) hlo_buffer_free(f->out[o]);
+        f->out[0] = f->out[1] = NULL;
+        hlo_buffer_free(f->in[0]); /* donated */
+        f->in[0] = NULL;
+        put(f, 0, "f32", 2, dims23, ones);
+    }
+    return NULL;
+}
+
+static void any_thread_may_free(void **state) {
+    (void)state;
+    fixture f = open_loop(), g = open_loop();
+    pthread_t threads[2];
+    queue q = {.count = 0};
+    void *fault;
+    assert_int_equal(pthread_create(&threads[0], NULL, free_handed, &q), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, run_other, &g), 0);
+    for (int i = 0; i < HANDED; i++) {
+        handed *run = &q.runs[i];
+        void *stream = i % 4 == 3 ? (void *)2 : NULL; /* CU_STREAM_PER_THREAD */
+        assert_int_equal(hlo_plan_run_async(f.plan, f.in, 2, NULL, NULL, f.out, &run->event), 0);
+        assert_int_equal(hlo_buffer_to_dlpack(f.out[1], stream, NULL, &run->tensor), HLO_OK);
+        run->buffer = f.out[1];
+        hlo_buffer_free(f.in[0]);
+        f.in[0] = f.out[0];
+        f.out[0] = f.out[1] = NULL;
+        atomic_fetch_add(&q.count, 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], &fault), 0);
+        if (fault) fail_msg("%s", (const char *)fault);
+    }
+    reads(f.in[0], (const float[]){1, 17, 33, 49, 65, 81}, 6);
+    close_all(&f);
+    close_all(&g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(tensors_share_memory),
@@ -203,6 +283,7 @@ int main(void) {
         BOTH(narrow_types_have_codes),
         {"a_stream_that_cannot_wait_has_no_tensor", a_stream_that_cannot_wait_has_no_tensor,
          on_cuda, NULL, NULL},
+        BOTH(any_thread_may_free),
         {"work_on_a_tensor_may_go_on", work_on_a_tensor_may_go_on, on_cuda, NULL, NULL},
     };
     return cmocka_run_group_tests(tests, set_up_all, NULL);
