@@ -112,8 +112,9 @@ const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *
     e->base = e->linear = emit_name(e, "i");
     if (parts > 1) {
         emit_open_repeat(e, "p", parts);
-        emit_text(e, "const %s %s = ((%s)blockIdx.x * %d + p) * %lld + (%s)threadIdx.x * %d;",
-                  e->offset, e->base, e->offset, parts, (long long)each, e->offset, e->width);
+        emit_set(e, e->base,
+                 "const %s %s = ((%s)blockIdx.x * %d + p) * %lld + (%s)threadIdx.x * %d;",
+                 e->offset, e->base, e->offset, parts, (long long)each, e->offset, e->width);
     } else {
         emit_text(e, "const %s %s = (%s)blockIdx.x * %lld + (%s)threadIdx.x * %d;", e->offset,
                   e->base, e->offset, (long long)each, e->offset, e->width);
