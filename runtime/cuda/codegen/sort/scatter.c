@@ -345,6 +345,7 @@ static void scatter_sorted(scattering *s, cuda_code *code, size_t keys) {
     uint32_t order[HLO_EVAL_MAX_RANK], rank = 0;
     for (uint32_t i = 0; i < space.rank; i++)
         if (hlo_ints_contain(s->window, space.order[i])) order[rank++] = space.order[i];
+    if (rank) s->minor = order[0];
     for (uint32_t i = rank; i-- > 0;)
         if (s->narrow->dims[order[i]] > 1) s->minor = order[i];
     e->width = rank ? emit_width(e, &space, s->narrow->dims[s->minor]) : 1;
