@@ -294,6 +294,8 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
 void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch);
 /* Adds the launch that copies an operand to a result of its layout; false: the layouts differ. */
 bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to);
+/* Adds the launch of a kernel that copies an operand to a result of another layout. */
+void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to);
 /* Returns the index at which a result, which has as many elements as the space of `index`, is
  * written with the element there. A result that transposes an array of the space's dimensions has
  * the element at the transposed index; any other at the same row-major number. */

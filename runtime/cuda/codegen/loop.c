@@ -265,6 +265,17 @@ bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to) {
     return true;
 }
 
+void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to) {
+    const emit_space space = emit_space_of(&e->job->results[to]);
+    emit_lines lines = {0}, inner;
+    emit_restart(e, &lines);
+    e->offset = emit_offset_type(e, space.count);
+    const emit_index *index = emit_loop_index(e, &space, &inner);
+    emit_store(e, to, index, emit_load(e, from, index));
+    emit_loop_end(e, &space);
+    emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
+}
+
 bool emit_update(emit *e, cuda_code *code) {
     const hlo_instr *instr = e->job->group.results[0], *update = hlo_instr_operand(instr, 1);
     const hlo_instr *into = hlo_instr_operand(instr, 0);

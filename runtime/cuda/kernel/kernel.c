@@ -92,10 +92,15 @@ static hlo_status kernel_bind(cuda_device *device, hlo_job *job, const char **wh
     return HLO_OK;
 }
 
+/* Returns the memory of an array; NULL: it has no elements, and its address may be another's. */
+static void *memory_of(const hlo_view *view) {
+    return hlo_view_count(view) ? view->data : NULL;
+}
+
 void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer) {
     switch (pointer->kind) {
-    case CUDA_OPERAND: return job->operands[pointer->index].data;
-    case CUDA_RESULT: return job->results[pointer->index].data;
+    case CUDA_OPERAND: return memory_of(&job->operands[pointer->index]);
+    case CUDA_RESULT: return memory_of(&job->results[pointer->index]);
     case CUDA_SCRATCH: return (char *)job->scratch + pointer->offset;
     case CUDA_NUMBER: return (void *)(uintptr_t)pointer->offset;
     }

@@ -403,20 +403,18 @@ void emit_scatter(emit *e, cuda_code *code) {
     }
     find_dimensions(&s);
     find_atomic(&s);
-    for (uint32_t a = 0; a < s.arrays; a++) {
-        const hlo_instr *operand = hlo_instr_operand(s.instr, a);
-        if (emit_is_member(e, operand) || !emit_copy(e, code, emit_leaf(e, operand), a)) {
-            emit_refuse(e, "has no kernel for operands of another layout than its results");
-            return;
-        }
-    }
+    if (hlo_shape_count(s.wide) == 0) return;
     /* A result takes its operand's memory unless that is read as something else. */
     for (uint32_t a = 0; a < s.arrays; a++) {
         const hlo_instr *operand = hlo_instr_operand(s.instr, a);
+        const uint32_t leaf = emit_leaf(e, operand);
         uint32_t times = 0;
         for (uint32_t o = 0; o < s.instr->operand_count; o++)
             times += hlo_instr_operand(s.instr, o) == operand;
-        if (times == 1) hlo_overwrites_add(&code->overwrites, e->arena, a, emit_leaf(e, operand));
+        if (!emit_copy(e, code, leaf, a))
+            emit_relayout(e, code, leaf, a);
+        else if (times == 1)
+            hlo_overwrites_add(&code->overwrites, e->arena, a, leaf);
     }
     if (hlo_shape_count(s.narrow) == 0) return;
     e->offset = emit_offset_type(e, hlo_shape_count(s.narrow));
