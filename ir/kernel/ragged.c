@@ -5,8 +5,8 @@ static int64_t bounded(int64_t value, int64_t most) {
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Computes where each group ends, at most at the extent. Negative sizes have no meaning; they give
- * ends in bounds. */
+/* Computes where each group ends, at most at the extent. A negative size has no meaning; it counts
+ * as 0, so that no group begins before another ends. */
 static const int64_t *find_ends(const hlo_call *call, const hlo_ragged *dims) {
     const hlo_view *sizes = &call->operands[2];
     hlo_view wide = hlo_view_scratch(call->scratch, HLO_TYPE_S64, sizes);
@@ -15,9 +15,7 @@ static const int64_t *find_ends(const hlo_call *call, const hlo_ragged *dims) {
     for (int64_t i = 0; i < total; i++) {
         if (i % dims->groups == 0) sum = 0;
         if (sizes->type == HLO_TYPE_U64 && ends[i] < 0) ends[i] = INT64_MAX;
-        sum = bounded(sum, dims->extent);
-        if (__builtin_add_overflow(sum, ends[i], &sum)) sum = dims->extent;
-        ends[i] = sum = bounded(sum, dims->extent);
+        ends[i] = sum = bounded(sum + bounded(ends[i], dims->extent), dims->extent);
     }
     return ends;
 }
@@ -64,7 +62,7 @@ static void find_piece(const hlo_ragged_parts *p, int64_t piece, int64_t *out_st
     const int64_t group = p->at % groups,
                   *ends = p->ends + (p->at / groups * p->pieces + piece) * groups;
     *out_start = group ? ends[group - 1] : 0;
-    *out_size = ends[group] < *out_start ? 0 : ends[group] - *out_start;
+    *out_size = ends[group] - *out_start;
 }
 
 int64_t hlo_ragged_size(const hlo_ragged_parts *p) {

@@ -283,7 +283,7 @@ static void ragged_dots_stay_in_bounds(void **state) {
     (void)state;
     EXPECT(RAGGED("-2147483648, 1", "4", RAGGED_ROWS), 2100, 0, 0, 0);
     EXPECT(RAGGED("9, -7", "2", RAGGED_TERMS), 1010101, 0);
-    EXPECT(RAGGED("9, -7", "4", RAGGED_BATCHES), 0, 0, 0, 0);
+    EXPECT(RAGGED("9, -7", "4", RAGGED_BATCHES), 1, 100, 10000, 1000000);
 }
 
 int main(void) {
