@@ -330,6 +330,9 @@ const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *
 void emit_loop_end(emit *e, const emit_space *space);
 /* Writes an update in place; false, and nothing is written: the update is not in place. */
 bool emit_update(emit *e, cuda_code *code);
+/* Writes each operand of a concatenate by a kernel of its own; false, and nothing is written: one
+ * kernel has room for all of them. */
+bool emit_parts(emit *e, cuda_code *code);
 void emit_reduce(emit *e, cuda_code *code);
 /* True if rows are so few and long that several blocks share each. */
 bool cuda_reduce_is_chunked(const hlo_instr *reduce);

@@ -1,5 +1,6 @@
-/* Kernels in which every thread computes a few contiguous elements of the results: "loop", and
- * "update", a dynamic-update-slice in place. */
+/* Kernels in which every thread computes a few contiguous elements of the results: "loop";
+ * "update", a dynamic-update-slice in place; and "part", one operand of a concatenate that has
+ * many. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
@@ -276,39 +277,78 @@ void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to) {
     emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
 }
 
-bool emit_update(emit *e, cuda_code *code) {
-    const hlo_instr *instr = e->job->group.results[0], *update = hlo_instr_operand(instr, 1);
-    const hlo_instr *into = hlo_instr_operand(instr, 0);
-    if (e->job->group.result_count != 1 || emit_is_member(e, into)) return false;
-    if (!emit_copy(e, code, emit_leaf(e, into), 0)) return false;
+/* Begins a kernel that writes a part of the result, and returns the index in the part. Its elements
+ * are contiguous in the result as well, but from any element on. */
+static const emit_index *begin_part(emit *e, const hlo_shape *part, emit_space *out_space,
+                                    emit_lines *lines, emit_lines *inner) {
     hlo_view view = e->job->results[0];
-    view.dims = update->shape->dims;
-    emit_space space = emit_space_of(&view);
-    if (space.count == 0) return true;
-    emit_lines lines = {0}, inner;
-    emit_restart(e, &lines);
-    e->offset = emit_offset_type(e, space.count);
-    /* Elements of the update are contiguous in the result as well, but from any element on. */
-    emit_space dense = space;
+    view.dims = part->dims;
+    *out_space = emit_space_of(&view);
     int64_t stride = 1;
-    for (uint32_t i = 0; i < space.rank; i++) {
-        dense.strides[space.order[i]] = stride;
-        stride *= space.dims[space.order[i]];
+    for (uint32_t i = 0; i < out_space->rank; i++) {
+        out_space->strides[out_space->order[i]] = stride;
+        stride *= out_space->dims[out_space->order[i]];
     }
-    const emit_index *index = emit_loop_index(e, &dense, &inner);
-    const char *start[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK];
-    emit_starts(e, instr, 2, index->rank, instr->shape->dims, update->shape->dims, start);
+    *lines = (emit_lines){0};
+    emit_restart(e, lines);
+    e->offset = emit_offset_type(e, out_space->count);
+    return emit_loop_index(e, out_space, inner);
+}
+
+/* Stores an element of the part, which begins at `start` in the result, and ends the kernel. */
+static void end_part(emit *e, const hlo_instr *part, const emit_index *index,
+                     const char *const *start, const emit_space *space) {
+    const hlo_instr *instr = e->job->group.results[0];
+    const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0; d < index->rank; d++)
         at[d] = strcmp(start[d], "0") == 0 ? index->at[d]
                 : strcmp(index->at[d], "0") == 0
                     ? start[d]
                     : emit_offset(e, "%s + %s", start[d], index->at[d]);
     const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
-    emit_store(e, 0, to, emit_pull(e, update, index, true));
-    emit_loop_end(e, &dense);
+    emit_store(e, 0, to, emit_pull(e, part, index, true));
+    emit_loop_end(e, space);
+}
+
+bool emit_update(emit *e, cuda_code *code) {
+    const hlo_instr *instr = e->job->group.results[0], *update = hlo_instr_operand(instr, 1);
+    const hlo_instr *into = hlo_instr_operand(instr, 0);
+    if (e->job->group.result_count != 1 || emit_is_member(e, into)) return false;
+    if (!emit_copy(e, code, emit_leaf(e, into), 0)) return false;
+    if (hlo_shape_count(update->shape) == 0) return true;
+    emit_space space;
+    emit_lines lines, inner;
+    const char *start[HLO_EVAL_MAX_RANK];
+    const emit_index *index = begin_part(e, update->shape, &space, &lines, &inner);
+    emit_starts(e, instr, 2, index->rank, instr->shape->dims, update->shape->dims, start);
+    end_part(e, update, index, start, &space);
     if (!e->uses[0][emit_leaf(e, into)])
         hlo_overwrites_add(&code->overwrites, e->arena, 0, emit_leaf(e, into));
     emit_add_launch(e, code,
                     emit_launch(e, "update", &lines, emit_blocks(e, space.count), 0, NULL));
+    return true;
+}
+
+bool emit_parts(emit *e, cuda_code *code) {
+    const hlo_instr *instr = e->job->group.results[0];
+    if (e->job->operand_count + e->job->result_count <= CUDA_POINTERS ||
+        e->job->group.result_count != 1)
+        return false;
+    const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
+    int64_t begin = 0;
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_instr *part = hlo_instr_operand(instr, i);
+        if (hlo_shape_count(part->shape) == 0) continue;
+        emit_space space;
+        emit_lines lines, inner;
+        const char *start[HLO_EVAL_MAX_RANK];
+        for (uint32_t d = 0; d < instr->shape->rank; d++) start[d] = "0";
+        start[dim] = hlo_arena_format(e->arena, "%lld", (long long)begin);
+        begin += part->shape->dims[dim];
+        end_part(e, part, begin_part(e, part->shape, &space, &lines, &inner), start, &space);
+        cuda_launch launch = emit_launch(e, "part", &lines, emit_blocks(e, space.count), 0, NULL);
+        launch.bytes = 2 * (size_t)space.count * hlo_types[part->shape->type].bytes;
+        emit_add_launch(e, code, launch);
+    }
     return true;
 }

@@ -26,7 +26,8 @@ static void emit_group(emit *e, cuda_code *code) {
         emit_ragged(e, code);
     else if (reduces(group))
         emit_reduce(e, code);
-    else if (op != HLO_OP_DYNAMIC_UPDATE_SLICE || !emit_update(e, code))
+    else if ((op != HLO_OP_DYNAMIC_UPDATE_SLICE || !emit_update(e, code)) &&
+             (op != HLO_OP_CONCATENATE || !emit_parts(e, code)))
         emit_loop(e, code);
 }
 
