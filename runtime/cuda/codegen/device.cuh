@@ -1,5 +1,5 @@
-/* Conversions by hardware instructions, from sm_89 on, for generated kernels: from_<type>() and
- * to_<type>() as element.cuh has them for other types. */
+/* Conversions by hardware instructions for generated kernels: from_<type>() and to_<type>() as
+ * element.cuh has them for other types. Before sm_89 there are none of 8 bits. */
 
 /* Waits until the kernels before have ended and what they wrote can be read, then lets those behind
  * start, which wait as well. Before sm_90 no kernel starts early. */
@@ -30,6 +30,7 @@ static inline unsigned short to_bf16(float x) {
 
 /* clamped_<type>() rounds to nearest; a value above the type's range becomes its largest. The
  * instruction puts its last operand into the low byte. */
+#if __CUDA_ARCH__ >= 890
 static inline unsigned char clamped_f8e4m3fn(float x) {
     unsigned short pair;
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
@@ -45,6 +46,31 @@ static inline float from_f8e4m3fn(unsigned char bits) {
     asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"((unsigned short)bits));
     return from_f16((unsigned short)pair);
 }
+#else
+/* Of a type with M bits behind the point and the least exponent `least`: a sum with `steps`, whose last
+ * bit is the smallest value's, rounds what is below, and what carries rounds the rest. */
+template <int M, int LEAST> static inline unsigned char rounded(float x, float largest) {
+    const float size = fabsf(x) < largest ? fabsf(x) : largest;
+    const float steps = __int_as_float((127 + LEAST - M + 23) << 23);
+    const int minus = __float_as_int(x) >> 24 & 0x80, bits = __float_as_int(size);
+    const int carried = bits + (1 << (22 - M)) - 1 + (bits >> (23 - M) & 1);
+    const int code = bits < (127 + LEAST) << 23
+                         ? __float_as_int(size + steps) - __float_as_int(steps)
+                         : (carried >> (23 - M)) - ((126 + LEAST) << M);
+    return (unsigned char)(minus | code);
+}
+static inline unsigned char clamped_f8e4m3fn(float x) {
+    return x != x ? 0x7f : rounded<3, -6>(x, 448.0f);
+}
+static inline unsigned char clamped_f8e5m2(float x) {
+    return x != x ? 0x7f : rounded<2, -14>(x, 57344.0f);
+}
+static inline float from_f8e4m3fn(unsigned char bits) {
+    const unsigned size = bits & 0x7f;
+    const float x = from_f16((unsigned short)(size == 0x7f ? 0x7fff : size << 7 | (bits & 0x80) << 8));
+    return x * 256;
+}
+#endif
 static inline float from_f8e5m2(unsigned char bits) {
     return from_f16((unsigned short)((unsigned)bits << 8));
 }

@@ -98,6 +98,11 @@ static void test_models(void **state) {
     const int others[] = {89, 100, 103, 120};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         compile(is_long ? all : others[i] <= 100 ? some : few, others[i]);
+    cuda_program *narrow =
+        cuda_program_new(); /* with conversions, which sm_80 has no instructions of */
+    add_model("../run/cuda-tiles.hlo", narrow);
+    compile(narrow, 80);
+    cuda_program_free(narrow);
     cuda_program_free(some);
     cuda_program_free(few);
     cuda_program_free(all);

@@ -6,14 +6,14 @@
 
 /* Terms in shared memory at once, bytes from row to row there, terms of an instruction, and bytes
  * that are loaded as one. */
-enum { TERMS = 64, PITCH = TERMS + 16, STEP = 32, RUN = 16 };
+enum { TERMS = 64, PITCH = TERMS + 16, STEP = 32, RUN = 16, FIRST_SM = 89 };
 
 static bool is_mma_type(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
 bool ragged_has_mma(const ragging *g) {
-    return is_mma_type(g->side[0].operand->shape->type) &&
+    return g->e->device->sm >= FIRST_SM && is_mma_type(g->side[0].operand->shape->type) &&
            is_mma_type(g->side[1].operand->shape->type) &&
            (g->type == HLO_TYPE_F32 || g->type == HLO_TYPE_BF16 || g->type == HLO_TYPE_F16);
 }
