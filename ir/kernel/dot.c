@@ -132,13 +132,23 @@ static void multiply_others(const hlo_eval_env *env, hlo_lane lane, const operan
     }
 }
 
+/* Returns the lane of a product: the result's, but floats are summed as such if the result has
+ * integers, and f64 as f64. Both are converted behind the sum, as XLA does. */
+static hlo_lane lane_of_product(const hlo_view *lhs, const hlo_view *rhs, const hlo_view *result) {
+    const hlo_lane own = hlo_lane_of(result->type), a = hlo_lane_of(lhs->type),
+                   b = hlo_lane_of(rhs->type);
+    if (own == HLO_LANE_C128 || (!is_float_lane(a) && !is_float_lane(b))) return own;
+    if (a == HLO_LANE_F64 || b == HLO_LANE_F64) return HLO_LANE_F64;
+    return is_float_lane(own) ? own : HLO_LANE_F32;
+}
+
 hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
                               const hlo_view *rhs, const hlo_view *result, hlo_arena *scratch,
                               const char **why) {
     static const hlo_eval_env alone = {0};
     if (!env) env = &alone;
-    hlo_lane lane = hlo_lane_of(result->type);
-    if (lane == HLO_LANE_NONE || hlo_lane_of(lhs->type) == HLO_LANE_NONE ||
+    hlo_lane lane = lane_of_product(lhs, rhs, result);
+    if (hlo_lane_of(result->type) == HLO_LANE_NONE || hlo_lane_of(lhs->type) == HLO_LANE_NONE ||
         hlo_lane_of(rhs->type) == HLO_LANE_NONE) {
         *why = "a dot must be of arrays";
         return HLO_INVALID_INPUT;

@@ -286,6 +286,25 @@ static void ragged_dots_stay_in_bounds(void **state) {
     EXPECT(RAGGED("9, -7", "4", RAGGED_BATCHES), 1, 100, 10000, 1000000);
 }
 
+#define DOT(a, x, b, y, result)                                                                    \
+    "ENTRY %main () -> f32[] {\n"                                                                  \
+    "  %x = " a "[2]{0} constant({" x "})\n"                                                       \
+    "  %y = " b "[2]{0} constant({" y "})\n"                                                       \
+    "  %d = " result "[] dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"        \
+    "  ROOT %r = f32[] convert(%d)\n}\n"
+
+/* As XLA's CPU has it. */
+static void dots_are_converted_behind_the_sum(void **state) {
+    (void)state;
+    EXPECT(DOT("f32", "-1.5, 1.5", "f32", "3, -0.5", "s32"), -5);
+    EXPECT(DOT("s32", "3, 5", "f32", "1.5, 2.5", "s32"), 17);
+    EXPECT(DOT("bf16", "1.5, 2.5", "f32", "1.5, 1.5", "s8"), 6);
+    EXPECT(DOT("f32", "0.5, 0", "f32", "0.5, 0", "pred"), 1);
+    EXPECT(DOT("f32", "16777216, 1", "f32", "1, 1", "s64"), 16777216);
+    EXPECT(DOT("f64", "16777217, 1", "f32", "1, 1", "s64"), 16777218);
+    EXPECT(DOT("f64", "16777217, 1", "f64", "1, 1", "f32"), 16777218);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_wrap_and_divide_by_zero),
@@ -303,6 +322,7 @@ int main(void) {
         cmocka_unit_test(sorts_keep_equal_keys_in_order),
         cmocka_unit_test(ragged_dots_go_by_groups),
         cmocka_unit_test(ragged_dots_stay_in_bounds),
+        cmocka_unit_test(dots_are_converted_behind_the_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
