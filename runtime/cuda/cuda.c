@@ -95,9 +95,7 @@ static void cuda_describe(void *device, const hlo_job *job, FILE *out) {
 
 static void cuda_describe_shared(void *device, FILE *out) {
     const cuda_device *d = device;
-    char *source = cuda_program_source(d->program, false);
-    if (source && *source) fprintf(out, "kernels for sm_%d:\n%s", d->sm, source);
-    free(source);
+    cuda_program_print(d->program, d->sm, out);
 }
 
 static void cuda_identify_all(void *device, FILE *out) {

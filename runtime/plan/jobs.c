@@ -54,8 +54,9 @@ static void add_step(build *b, hlo_job *job, build_value operands, build_value r
     job->untouched = -1;
     plan_step *step = build_step(b, STEP_JOB, job->instr, operands, results);
     step->job = job;
-    if (plan->backend->prepare(plan->device, job, plan->arena, &why) != HLO_OK)
-        build_refuse(b, job->instr, "`%s` %s", name, why);
+    const hlo_status status = plan->backend->prepare(plan->device, job, plan->arena, &why);
+    if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(plan->arena);
+    if (status != HLO_OK) build_refuse(b, job->instr, "`%s` %s", name, why);
     if (job->host) build_warn(b, job->instr, "`%s` runs on the host: it %s", name, job->host);
     if (job->scratch_size) step->work = build_work(b, job->scratch_size);
 }

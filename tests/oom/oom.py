@@ -24,6 +24,7 @@ rule quiet %x = twice(%y) => %y
     ENTRY e { ROOT x = f32[] parameter(0) }
   end
 """
+KERNEL = "ENTRY e {\n  x = f32[8] parameter(0)\n  ROOT n = f32[8] negate(x)\n}\n"
 WRONG = "ENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[3] negate(c)\n}\n"
 
 
@@ -73,6 +74,7 @@ def commands(work, model, other):
     yield "compare-optimised-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
     yield "compare-wrong", run, [f"--compare={work}/doubled.hlo", "--all-outputs", model], [], 3
     yield "typed-call", "test_runtime_ffi", ["once"], [], 0
+    yield "plan-kernel", run, ["--plan", "--backend=cuda", "--target=sm_90", work / "kernel.hlo"], [], 0
     yield "plan", run, ["--plan", "--backend=cuda", "--target=sm_90", "--optimize", model], [], 0
 
 
@@ -86,6 +88,7 @@ def prepare(args, model):
     (work / "quiet.rules").write_text(RULES)
     (work / "wrong.rules").write_text(RULES.replace("=> %y", "=> %z"))
     (work / "wrong.hlo").write_text(WRONG)
+    (work / "kernel.hlo").write_text(KERNEL)
 
     def do(program, *rest):
         subprocess.run([args.bin / program, *rest], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -145,6 +148,8 @@ class Command:
                 said = ran.stderr.decode(errors="replace")
                 if ran.returncode < 0:
                     yield at, on, f"ended by {signal.Signals(-ran.returncode).name}"
+                elif "(null)" in said:
+                    yield at, on, f"says {said.strip()[-200:]!r}"
                 elif ran.returncode == 1 and SAYS in said:
                     if made:
                         yield at, on, f"wrote {sorted(path.name for path in made)}"

@@ -61,9 +61,11 @@ void cuda_program_free(cuda_program *program);
 /* Returns the name of the launch's kernel in the program, "loop_3", and adds the kernel unless an
  * equal one is there. Owned by the program; NULL when memory runs out. */
 const char *cuda_program_add(cuda_program *program, const cuda_launch *launch);
-/* Returns all kernels as CUDA C; `helpers`: behind their functions (cuda_helpers). A test supplies
- * other functions. The caller frees it; NULL when memory runs out. */
-char *cuda_program_source(const cuda_program *program, bool helpers);
+/* Prints all kernels as CUDA C, without their functions. */
+void cuda_program_print(const cuda_program *program, int sm, FILE *out);
+/* Returns all kernels as CUDA C, behind their functions (cuda_helpers). The caller frees it; NULL
+ * when memory runs out. */
+char *cuda_program_source(const cuda_program *program);
 
 /* -------------------------------------------------------------------------------------- nvrtc.c */
 

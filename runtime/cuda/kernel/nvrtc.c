@@ -140,7 +140,7 @@ static void report_error(cuda_device *device, const cuda_image *image, const cha
 }
 
 hlo_status cuda_program_compile(cuda_device *device, const char **why) {
-    char *source = cuda_program_source(device->program, true);
+    char *source = cuda_program_source(device->program);
     if (!source) return HLO_OUT_OF_MEMORY;
     cuda_image image;
     hlo_status status =

@@ -90,15 +90,24 @@ const char *cuda_program_add(cuda_program *program, const cuda_launch *launch) {
     return kernel.name;
 }
 
-char *cuda_program_source(const cuda_program *program, bool helpers) {
+static void write_kernels(const cuda_program *program, FILE *out) {
+    for (size_t i = 0; i < program->count; i++)
+        fprintf(out, "\nextern \"C\" __global__ void __launch_bounds__(%d) %s%s", CUDA_BLOCK,
+                program->kernels[i].name, program->kernels[i].text);
+}
+
+void cuda_program_print(const cuda_program *program, int sm, FILE *out) {
+    if (program->count) fprintf(out, "kernels for sm_%d:\n", sm);
+    write_kernels(program, out);
+}
+
+char *cuda_program_source(const cuda_program *program) {
     char *source = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&source, &size);
     if (!out) return NULL;
-    for (const char *const *text = cuda_helpers; helpers && *text; text++) fputs(*text, out);
-    for (size_t i = 0; i < program->count; i++)
-        fprintf(out, "\nextern \"C\" __global__ void __launch_bounds__(%d) %s%s", CUDA_BLOCK,
-                program->kernels[i].name, program->kernels[i].text);
+    for (const char *const *text = cuda_helpers; *text; text++) fputs(*text, out);
+    write_kernels(program, out);
     bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed) {
         free(source);

@@ -149,7 +149,7 @@ static bool check_modules(hlo_module *const *modules, size_t count) {
     cuda_program *program = cuda_program_new();
     checked all[MODULES];
     for (size_t i = 0; i < count; i++) all[i] = generate(modules[i], program, arena);
-    char *source = cuda_program_source(program, true);
+    char *source = cuda_program_source(program);
     cuda_image image;
     cuda_module *module = NULL;
     if (cuda_image_compile(&standin, source, 90, &image) != HLO_OK) fail_msg("%s", image.log);

@@ -61,7 +61,7 @@ static void add_model(const char *name, cuda_program *program) {
 }
 
 static void compile(const cuda_program *program, int sm) {
-    char *source = cuda_program_source(program, true);
+    char *source = cuda_program_source(program);
     cuda_image image;
     if (cuda_image_compile(&nvrtc, source, sm, &image) != HLO_OK)
         fail_msg("sm_%d: %s", sm, image.log ? image.log : "");
