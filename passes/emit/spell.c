@@ -448,7 +448,8 @@ hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
     s.m = &alone;
     hlo_instr *x = plus_addend(&s, plus_bias(&s, product(&s)));
     if (epilogue->aux) x = out.aux = converted(&s, x, matmul->aux->type);
-    if (apart) x = converted(&s, x, HLO_TYPE_F32); /* as in the call */
+    if (is_gelu && (apart || epilogue->aux))
+        x = converted(&s, x, HLO_TYPE_F32); /* as in the call */
     x = activated(&s, x, apart);
     if (matmul->amax) out.amax = greatest(&s, x);
     out.d = narrowed(&s, x);

@@ -55,8 +55,11 @@ static bool keeps_places(const hlo_instr *instr) {
     return true;
 }
 
-/* True if the instruction's value is its first operand, unchanged in memory. */
+/* True if the instruction's value is its first operand, unchanged in memory, or in another layout.
+ */
 static bool is_alias(const build *b, const hlo_instr *instr) {
+    const hlo_shape *from =
+        instr->operand_count ? hlo_instr_operand(instr, 0)->shape : instr->shape;
     switch (instr->op) {
     case HLO_OP_OPT_BARRIER:
     case HLO_OP_DOMAIN:
@@ -73,12 +76,15 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
         break;
     case HLO_OP_CUSTOM_CALL:
         if (!is_annotation(instr)) return false;
+        if (hlo_shape_is_array(from) && instr->shape->type == from->type &&
+            hlo_shape_same_dims(instr->shape, from))
+            return true;
         break;
     default:
         if (hlo_op_is(instr->op, HLO_REPEATS | HLO_TRANSPOSES)) return keeps_places(instr);
         if (!hlo_op_is(instr->op, HLO_KEEPS_ORDER)) return false;
     }
-    return hlo_shape_same_memory(instr->shape, hlo_instr_operand(instr, 0)->shape);
+    return hlo_shape_same_memory(instr->shape, from);
 }
 
 /* Forwards element `index` of the operand. */
