@@ -73,8 +73,9 @@ char *cuda_program_source(const cuda_program *program);
 typedef struct cuda_image {
     void *bytes; /* a cubin */
     size_t size;
-    char *log;  /* NULL: there is none */
-    int result; /* status of NVRTC */
+    char *log;   /* NULL: there is none */
+    int result;  /* status of NVRTC */
+    bool unkept; /* it could not be written to the folder */
 } cuda_image;
 void cuda_image_free(cuda_image *image);
 /* Compiles CUDA C for an architecture. HLO_INVALID_INPUT: NVRTC refuses it; its log has the reason.

@@ -7,6 +7,7 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
+#include "hlo/diag.h"
 #include "ir/text/file.h"
 #include "runtime/cuda/codegen/kernel.h"
 #include "runtime/cuda/driver/library.h"
@@ -62,7 +63,7 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
 /* ------------------------------------------------------------------------------------ the cache */
 
 /* Finds the file of a program, named by a hash of its text, the target and the compiler's version.
- * A file that cannot be read or written counts as absent. */
+ * A file that cannot be read counts as absent. */
 
 static bool cache_path(const cuda_library *lib, const char *folder, const char *source, int sm,
                        char *out, size_t size) {
@@ -85,19 +86,21 @@ static bool read_image(const char *path, cuda_image *out) {
     return false;
 }
 
-/* Writes through a temporary file, so that no reader sees half of it. */
-static void write_image(const char *path, const cuda_image *image) {
+/* Writes through a temporary file, so that no reader sees half of it; false: that failed. */
+static bool write_image(const char *path, const cuda_image *image) {
     char beside[4200];
     snprintf(beside, sizeof beside, "%s.XXXXXX", path);
     int file = mkstemp(beside);
-    if (file < 0) return;
+    if (file < 0) return false;
     FILE *to = fdopen(file, "wb");
     bool good = to && fwrite(image->bytes, 1, image->size, to) == image->size;
     if (to)
         good = fclose(to) == 0 && good;
     else
         close(file);
-    if (!good || rename(beside, path) != 0) unlink(beside);
+    good = good && rename(beside, path) == 0;
+    if (!good) unlink(beside);
+    return good;
 }
 
 hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const char *source, int sm,
@@ -107,7 +110,7 @@ hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const ch
     bool keeps = cache_path(lib, folder, source, sm, path, sizeof path);
     if (keeps && read_image(path, out)) return HLO_OK;
     hlo_status status = cuda_image_compile(lib, source, sm, out);
-    if (status == HLO_OK && keeps) write_image(path, out);
+    if (status == HLO_OK && keeps) out->unkept = !write_image(path, out);
     return status;
 }
 
@@ -139,6 +142,13 @@ static void report_error(cuda_device *device, const cuda_image *image, const cha
     *why = device->message;
 }
 
+static void warn_unkept(cuda_device *device) {
+    snprintf(device->message, sizeof device->message, "%s cannot keep compiled kernels",
+             device->kernel_cache);
+    const hlo_diag diag = {.severity = HLO_WARNING, .message = device->message};
+    device->sink->emit(device->sink->user, &diag);
+}
+
 hlo_status cuda_program_compile(cuda_device *device, const char **why) {
     char *source = cuda_program_source(device->program);
     if (!source) return HLO_OUT_OF_MEMORY;
@@ -146,6 +156,7 @@ hlo_status cuda_program_compile(cuda_device *device, const char **why) {
     hlo_status status =
         cuda_image_find(device->lib, device->kernel_cache, source, device->sm, &image);
     if (status == HLO_INVALID_INPUT) report_error(device, &image, source, why);
+    if (image.unkept && device->sink) warn_unkept(device);
     if (status == HLO_OK) {
         cuda_module *module = NULL;
         int result = device->lib->cuModuleLoadData(&module, image.bytes);
