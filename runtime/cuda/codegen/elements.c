@@ -1,5 +1,4 @@
 /* The loops over a thread's elements: what is loaded, and what is computed, in front of them. */
-#include <ctype.h>
 #include <string.h>
 
 #include "runtime/cuda/codegen/emit.h"
@@ -12,26 +11,13 @@ static void append(emit *e, emit_lines *to, const emit_lines *from) {
 
 /* ------------------------------------------------------------------ what is the same every time */
 
-/* Finds the next word at or behind `text`; *out_length 0: there is none. */
-static const char *word_at(const char *text, size_t *out_length) {
-    size_t length = 0;
-    while (*text && !isalnum((unsigned char)*text) && *text != '_') text++;
-    while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
-    *out_length = length;
-    return text;
-}
-
-static void mark(bool *set, uint32_t count, const char *text, size_t length) {
-    uint32_t name = emit_name_at(text, length);
-    if (name < count) set[name] = true;
-}
-
 /* Marks what a line may set: its target, and a variable that it begins with. */
 static void mark_set(const emit_line *line, bool *set, uint32_t count) {
     size_t length;
-    const char *word = word_at(line->text, &length);
-    mark(set, count, word, length);
-    if (line->target) mark(set, count, line->target, strlen(line->target));
+    const char *word = emit_word(line->text, &length);
+    const uint32_t name = emit_name_at(word, length);
+    if (name < count) set[name] = true;
+    if (line->target) emit_mark_names(line->target, set, count);
 }
 
 /* Marks what the lines read, and returns those of `from` that they need. */
@@ -44,10 +30,7 @@ static emit_lines needed(emit *e, const emit_lines *lines, const emit_lines *fro
         if (!own && (!line->target || !read[emit_name_at(line->target, strlen(line->target))]))
             continue;
         if (!own) need[i] = true;
-        size_t length;
-        for (const char *word = word_at(line->text, &length); length;
-             word = word_at(word + length, &length))
-            mark(read, e->next_name, word, length);
+        emit_mark_names(line->text, read, e->next_name);
     }
     emit_lines out = {0};
     for (uint32_t i = 0; i < from->count; i++)
@@ -58,8 +41,8 @@ static emit_lines needed(emit *e, const emit_lines *lines, const emit_lines *fro
 /* True if the line reads the counter or a marked name. */
 static bool depends(const emit_line *line, const char *counter, const bool *set, uint32_t count) {
     size_t length;
-    for (const char *word = word_at(line->text, &length); length;
-         word = word_at(word + length, &length)) {
+    for (const char *word = emit_word(line->text, &length); length;
+         word = emit_word(word + length, &length)) {
         uint32_t name = emit_name_at(word, length);
         if (name < count && set[name]) return true;
         if (length == strlen(counter) && memcmp(word, counter, length) == 0) return true;

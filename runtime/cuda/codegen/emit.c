@@ -27,13 +27,19 @@ void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena
                 .arena = arena,
                 .offset = "int",
                 .width = 1,
-                .turned_dim = -1};
+                .turned_dim = -1,
+                .operands = hlo_arena_zero(arena, (job->operand_count + 1) * sizeof *e->operands),
+                .results = hlo_arena_zero(arena, (job->result_count + 1) * sizeof *e->results)};
 }
 
 void emit_restart(emit *e, emit_lines *lines) {
     e->out = lines;
     e->open_count = 0;
     e->open[e->open_count++] = e->scope = e->next_scope++;
+    for (uint32_t i = 0; i < e->job->operand_count; i++)
+        e->operands[i] = (emit_array){.turned = e->operands[i].turned};
+    for (uint32_t i = 0; i < e->job->result_count; i++) e->results[i] = (emit_array){0};
+    e->array_count = 0;
 }
 
 const char *emit_refuse(emit *e, const char *format, ...) {
@@ -106,13 +112,19 @@ uint32_t emit_name_at(const char *text, size_t length) {
     return (uint32_t)strtoul(text + digits, NULL, 10);
 }
 
-static void mark_names(const char *text, bool *used, uint32_t count) {
-    while (*text) {
-        size_t length = 0;
-        while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
-        uint32_t name = emit_name_at(text, length);
-        if (name < count) used[name] = true;
-        text += length ? length : 1;
+const char *emit_word(const char *text, size_t *out_length) {
+    size_t length = 0;
+    while (*text && !isalnum((unsigned char)*text) && *text != '_') text++;
+    while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+    *out_length = length;
+    return text;
+}
+
+void emit_mark_names(const char *text, bool *set, uint32_t count) {
+    size_t length;
+    for (text = emit_word(text, &length); length; text = emit_word(text + length, &length)) {
+        const uint32_t name = emit_name_at(text, length);
+        if (name < count) set[name] = true;
     }
 }
 
@@ -124,7 +136,7 @@ const char *emit_finish(const emit *e, const emit_lines *lines) {
         const emit_line *line = &lines->v[i];
         if (line->target && !used[emit_name_at(line->target, strlen(line->target))]) continue;
         kept[i] = true;
-        mark_names(line->text, used, e->next_name);
+        emit_mark_names(line->text, used, e->next_name);
         size += strlen(line->text) + 1;
     }
     static const char wait[] = "  wait_for_kernels();\n";
@@ -167,14 +179,9 @@ bool emit_is_outer(const emit *e, const char *name, bool given) {
 /* Notes the name of an index that is computed of outer ones. */
 static void note_derived(emit *e, const char *name, const char *text) {
     if (e->width == 1 || !e->pack_depth || e->open_count != e->pack_depth) return;
-    while (*text) {
-        size_t length = 0;
-        while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
-        if (length &&
-            !emit_is_outer(e, hlo_arena_format(e->arena, "%.*s", (int)length, text), false))
-            return;
-        text += length ? length : 1;
-    }
+    size_t length;
+    for (text = emit_word(text, &length); length; text = emit_word(text + length, &length))
+        if (!emit_is_outer(e, hlo_arena_format(e->arena, "%.*s", (int)length, text), false)) return;
     hlo_arena_grow(e->arena, &e->derived, e->derived_count, &e->derived_capacity,
                    sizeof *e->derived);
     e->derived[e->derived_count++] = name;

@@ -52,6 +52,14 @@ typedef struct emit_access {
                               written, and written behind that */
 } emit_access;
 
+/* An operand or a result of the job in a kernel. */
+typedef struct emit_array {
+    bool occurs; /* in the text */
+    bool turned; /* outside of tiles: a thread's elements are not contiguous in it, but those of the
+                    space's dimension `turned_dim` are */
+    emit_access access;
+} emit_array;
+
 typedef struct emit_memo {
     const hlo_instr *instr;
     const emit_index *index;
@@ -124,19 +132,16 @@ typedef struct emit {
     int height;
     const char **turned;
     emit_lines across;
-    /* Outside of tiles: operands whose contiguous elements a thread's are not, but those of the
-     * dimension `turned_dim` of the space are (-1: none). */
-    int64_t turned_dim;
-    bool is_turned[256];
+    int64_t turned_dim; /* of operands that are `turned`; -1: there are none */
 
-    bool uses[2][256]; /* operand and result leaves that occur in the text */
-    emit_access access[2][256];
-    uint32_t accesses;         /* to single elements */
-    hlo_overwrites overwrites; /* of the kernel: these pointers may be equal */
+    emit_array *operands, *results; /* by leaf */
+    uint32_t array_count;           /* of those that occur */
+    uint32_t accesses;              /* to single elements */
+    hlo_overwrites overwrites;      /* of the kernel: these pointers may be equal */
 } emit;
 
 void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena *arena);
-/* Begins a kernel: lines go to `lines`, and no variable is known. */
+/* Begins a kernel: lines go to `lines`, no variable is known, no array occurs. */
 void emit_restart(emit *e, emit_lines *lines);
 /* Gives up, with a reason for cuda_part's `why`. Returns "0". */
 const char *emit_refuse(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -160,6 +165,11 @@ bool emit_is_outer(const emit *e, const char *name, bool given);
 void emit_add(emit *e, emit_lines *lines, const char *target, const char *text);
 /* Returns the number of the name of emit_name() at `text`; UINT32_MAX: there is none. */
 uint32_t emit_name_at(const char *text, size_t length);
+/* Returns the first word at or behind `text`: letters, digits and `_`; *out_length 0: there is
+ * none. */
+const char *emit_word(const char *text, size_t *out_length);
+/* Sets the elements of the names in the text; `set` has `count`, by a name's number. */
+void emit_mark_names(const char *text, bool *set, uint32_t count);
 /* Closes a block with that line, which begins with `}`. */
 void emit_close_as(emit *e, const char *line);
 /* Returns the text of the lines that are not dropped, as a kernel's: it begins with a wait for the
@@ -310,7 +320,6 @@ typedef struct emit_tile {
     int64_t count;        /* tiles in the space */
     const char *row_base, *column_base;
     const char *at[HLO_EVAL_MAX_RANK];
-    int64_t strides[HLO_EVAL_MAX_RANK];
 } emit_tile;
 /* Finds a tile; false: no result is transposed, nor operands (`turned_dim`), or sizes do not allow
  * it. */

@@ -38,7 +38,7 @@ typedef struct cuda_launch {
 } cuda_launch;
 
 typedef struct cuda_code {
-    uint32_t launch_count;
+    uint32_t launch_count, launch_capacity;
     cuda_launch *launches;
     size_t scratch_size;
     hlo_overwrites overwrites;

@@ -69,19 +69,20 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
     cuda_launch launch = {.form = form, .grid = (uint32_t)blocks, .block = CUDA_BLOCK};
     if (blocks > INT32_MAX) emit_refuse(e, "has too many elements for a kernel");
     const char *body = emit_finish(e, lines), *parameters = "";
-    enum { MAX = sizeof e->uses[0] };
-    launch.pointers = hlo_arena_array(e->arena, 2 * MAX + scratch_count, sizeof *launch.pointers);
-    for (uint32_t i = 0; i < MAX; i++)
-        if (e->uses[0][i])
+    const hlo_job *job = e->job;
+    launch.pointers =
+        hlo_arena_array(e->arena, e->array_count + scratch_count, sizeof *launch.pointers);
+    for (uint32_t i = 0; i < job->operand_count; i++)
+        if (e->operands[i].occurs)
             add_pointer(e, &launch, (cuda_pointer){.kind = CUDA_OPERAND, .index = i}, &parameters,
                         hlo_arena_format(e->arena, "const %s *%sp%u",
-                                         cuda_types[e->job->operands[i].type].cell,
+                                         cuda_types[job->operands[i].type].cell,
                                          restricts(e, CUDA_OPERAND, i), i));
-    for (uint32_t i = 0; i < MAX; i++)
-        if (e->uses[1][i])
+    for (uint32_t i = 0; i < job->result_count; i++)
+        if (e->results[i].occurs)
             add_pointer(e, &launch, (cuda_pointer){.kind = CUDA_RESULT, .index = i}, &parameters,
                         hlo_arena_format(e->arena, "%s *%sq%u",
-                                         cuda_types[e->job->results[i].type].cell,
+                                         cuda_types[job->results[i].type].cell,
                                          restricts(e, CUDA_RESULT, i), i));
     for (uint32_t i = 0; i < scratch_count; i++)
         add_pointer(e, &launch,
@@ -91,7 +92,6 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
                     hlo_arena_format(e->arena, "%s *__restrict__ t%u", scratch[i].type, i));
     if (launch.pointer_count > CUDA_POINTERS) emit_refuse(e, "has too many operands for a kernel");
     launch.text = hlo_arena_format(e->arena, "(%s) {\n%s}\n", parameters, body);
-    memset(e->uses, 0, sizeof e->uses);
     return launch;
 }
 
@@ -104,7 +104,6 @@ static int loop_parts(const emit *e, int64_t count) {
     return count % (PARTS * each) == 0 && count / each >= MANY ? PARTS : 1;
 }
 
-/* Returns the index of each of the thread's elements inside the loop over them. */
 const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *inner) {
     const char *at[HLO_EVAL_MAX_RANK], *minor_base = NULL;
     uint32_t minor = 0;
@@ -151,11 +150,9 @@ void emit_loop_end(emit *e, const emit_space *space) {
 }
 
 void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch) {
-    cuda_launch *launches =
-        hlo_arena_array(e->arena, code->launch_count + 1, sizeof *code->launches);
-    if (code->launch_count) memcpy(launches, code->launches, code->launch_count * sizeof *launches);
-    launches[code->launch_count++] = launch;
-    code->launches = launches;
+    hlo_arena_grow(e->arena, &code->launches, code->launch_count, &code->launch_capacity,
+                   sizeof *code->launches);
+    code->launches[code->launch_count++] = launch;
 }
 
 int64_t emit_blocks(const emit *e, int64_t count) {
@@ -196,8 +193,7 @@ static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
     const hlo_job *job = e->job;
     for (uint32_t r = 0; r < job->result_count; r++)
         for (uint32_t o = 0; o < job->operand_count; o++) {
-            if (r >= sizeof e->uses[0] || o >= sizeof e->uses[0]) return;
-            const emit_access *from = &e->access[0][o], *to = &e->access[1][r];
+            const emit_access *from = &e->operands[o].access, *to = &e->results[r].access;
             if (from->address && to->address && !from->elsewhere && !to->elsewhere &&
                 strcmp(from->address, to->address) == 0 &&
                 (!to->first || from->after <= to->first) &&
@@ -215,8 +211,6 @@ static bool emit_tiles(emit *e, cuda_code *code, emit_space space) {
     emit_tile tile;
     if (!emit_find_tile(e, &space, &tile)) return false;
     emit_restart(e, &lines);
-    memset(e->uses, 0, sizeof e->uses);
-    memset(e->access, 0, sizeof e->access);
     const char *number = emit_name(e, "i");
     emit_text(e, "const %s %s = (%s)blockIdx.x * %d + (%s)threadIdx.x;", e->offset, number,
               e->offset, CUDA_BLOCK, e->offset);
@@ -322,7 +316,7 @@ bool emit_update(emit *e, cuda_code *code) {
     const emit_index *index = begin_part(e, update->shape, &space, &lines, &inner);
     emit_starts(e, instr, 2, index->rank, instr->shape->dims, update->shape->dims, start);
     end_part(e, update, index, start, &space);
-    if (!e->uses[0][emit_leaf(e, into)])
+    if (!e->operands[emit_leaf(e, into)].occurs)
         hlo_overwrites_add(&code->overwrites, e->arena, 0, emit_leaf(e, into));
     emit_add_launch(e, code,
                     emit_launch(e, "update", &lines, emit_blocks(e, space.count), 0, NULL));

@@ -36,15 +36,19 @@ int emit_width(const emit *e, const emit_space *space, int64_t side) {
 
 /* --------------------------------------------------------------------------------------- leaves */
 
+static void note_occurs(emit *e, emit_array *array) {
+    if (array->occurs) return;
+    array->occurs = true;
+    if (++e->array_count > CUDA_POINTERS) emit_refuse(e, "has too many operands for a kernel");
+}
+
 const char *emit_operand(emit *e, uint32_t leaf) {
-    if (leaf >= sizeof e->uses[0]) return emit_refuse(e, "has too many operands for a kernel");
-    e->uses[0][leaf] = true;
+    note_occurs(e, &e->operands[leaf]);
     return hlo_arena_format(e->arena, "p%u", leaf);
 }
 
 const char *emit_result(emit *e, uint32_t leaf) {
-    if (leaf >= sizeof e->uses[1]) return emit_refuse(e, "has too many results for a kernel");
-    e->uses[1][leaf] = true;
+    note_occurs(e, &e->results[leaf]);
     return hlo_arena_format(e->arena, "q%u", leaf);
 }
 
@@ -127,7 +131,7 @@ static void note_turned(emit *e, uint32_t operand, const emit_index *index) {
     for (uint32_t d = 0; fastest && moves && d < e->outer_count; d++) {
         if (strcmp(e->outer[d], fastest) != 0 || isdigit((unsigned char)*fastest)) continue;
         if (e->turned_dim < 0) e->turned_dim = d;
-        e->is_turned[operand] = e->turned_dim == d;
+        e->operands[operand].turned = e->turned_dim == d;
         return;
     }
 }
@@ -181,11 +185,8 @@ static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
     return emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
 }
 
-/* Notes how an element of a leaf is read or written. */
-static void note_access(emit *e, bool stored, uint32_t leaf, const hlo_view *view,
-                        const emit_index *index) {
-    if (leaf >= sizeof e->uses[0]) return;
-    emit_access *a = &e->access[stored][leaf];
+/* Notes how an element of an array is read or written. */
+static void note_access(emit *e, emit_access *a, const hlo_view *view, const emit_index *index) {
     const char *address = emit_dot(e, index, view->strides);
     a->elsewhere |= a->address && strcmp(a->address, address) != 0;
     a->address = address;
@@ -195,7 +196,7 @@ static void note_access(emit *e, bool stored, uint32_t leaf, const hlo_view *vie
 }
 
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index) {
-    note_access(e, false, operand, &e->job->operands[operand], index);
+    note_access(e, &e->operands[operand].access, &e->job->operands[operand], index);
     note_turned(e, operand, index);
     return load_from(e, &e->job->operands[operand], emit_operand(e, operand), index);
 }
@@ -211,7 +212,7 @@ void emit_store(emit *e, uint32_t result, const emit_index *index, const char *c
         emit_text(e, "%s[u].v[r] = %s;", e->turned[result], cell);
         return;
     }
-    note_access(e, true, result, view, index);
+    note_access(e, &e->results[result].access, view, index);
     const char *address = emit_dot(e, index, view->strides);
     const char *packed = pack_address(e, index, view, address);
     if (!packed) {

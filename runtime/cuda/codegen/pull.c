@@ -77,8 +77,6 @@ static const emit_index *reverse_index(emit *e, const hlo_instr *instr, const em
     return emit_index_new(e, index->rank, index->dims, at, NULL, NULL);
 }
 
-/* Writes the start indices of a dynamic slice: an operand for each dimension, or one with all of
- * them. */
 void emit_starts(emit *e, const hlo_instr *instr, uint32_t first, uint32_t rank,
                  const int64_t *dims, const int64_t *sizes, const char **out_start) {
     for (uint32_t d = 0; d < rank; d++) {
@@ -108,8 +106,6 @@ static const emit_index *dynamic_slice_index(emit *e, const hlo_instr *instr,
     return emit_index_new(e, from->rank, from->dims, at, NULL, NULL);
 }
 
-/* Loads element `k` of the index vector at `place`, which has an index for every dimension of
- * `indices` but `vector`. */
 const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
                                const char *const *place) {
     const char *at[HLO_EVAL_MAX_RANK];

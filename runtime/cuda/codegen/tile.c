@@ -47,7 +47,7 @@ static void find_bytes(const emit *e, const emit_space *space, uint32_t row, boo
         const bool result = i >= job->operand_count;
         const uint32_t leaf = result ? i - job->operand_count : i;
         const hlo_view *view = result ? &job->results[leaf] : &job->operands[leaf];
-        const bool is_turned = result ? fastest(e, space, leaf) == row : e->is_turned[leaf];
+        const bool is_turned = result ? fastest(e, space, leaf) == row : e->operands[leaf].turned;
         const int bytes = hlo_types[view->type].bytes;
         if (hlo_view_count(view) != space->count || is_turned != turned) continue;
         if (bytes < *out_narrowest) *out_narrowest = bytes;
