@@ -81,6 +81,8 @@ bool usage_is_right(const options *given) {
     if (usage_plugin(values) && values[OPTION_PLAN].given)
         return refuse("--plan has no use with a plugin");
     if (!suits_devices(given)) return false;
+    if (values[OPTION_TIME].number > HLO_MOST_RUNS)
+        return refuse("--time takes at most %d", HLO_MOST_RUNS);
     if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
         return refuse("--topology has no use without --compile-only");
     for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {

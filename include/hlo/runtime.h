@@ -228,16 +228,18 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
 /* Runs the plan on `inputs`, which are not changed. A plan has one run at a time. On HLO_OK the
  * caller frees *out_outputs with hlo_arrays_free(). HLO_INVALID_INPUT: the inputs fail
  * hlo_plan_check(), or the device failed. HLO_INVALID_USAGE: the plan was made with `describe` or
- * `resident`.
- * HLO_OUT_OF_MEMORY. */
+ * `resident`. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out_outputs);
+
+/* The largest number of runs that are timed. */
+enum { HLO_MOST_RUNS = 1 << 30 };
 
 /* Repeats the last run `count` times on its inputs, each run queued behind the one before, and
  * writes the seconds of each to out_seconds, without copies of inputs and outputs. The outputs of a
  * plan that is not `perturbed` are those of the last run. HLO_INVALID_USAGE: there has been no run,
- * the plan was made with `overwrites_inputs`, or `count` is 2^32 - 1 or more. HLO_INVALID_INPUT:
- * the device failed. HLO_OUT_OF_MEMORY. */
+ * the plan was made with `overwrites_inputs`, or `count` is above HLO_MOST_RUNS.
+ * HLO_INVALID_INPUT: the device failed. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds);
 

@@ -228,7 +228,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
 
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds) {
-    if (!plan->runs || plan->resident || plan->options.overwrites_inputs || count >= UINT32_MAX)
+    if (!plan->runs || plan->resident || plan->options.overwrites_inputs || count > HLO_MOST_RUNS)
         return HLO_INVALID_USAGE;
     hlo_status status = execute(plan, count, sink);
     for (size_t i = 0; i < count && status == HLO_OK; i++)

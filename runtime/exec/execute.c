@@ -42,6 +42,13 @@ hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status stat
     return status;
 }
 
+/* Reports that the whole run failed. Returns `status`. */
+static hlo_status failed(hlo_plan *plan, const hlo_diag_sink *sink, hlo_status status,
+                         const char *why) {
+    const plan_run r = {.plan = plan, .sink = sink};
+    return plan_failed(&r, NULL, status, why);
+}
+
 void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const plan_slot *like) {
     plan->backend->copy(plan->device, to.data, from.data, like->size);
     if (to.bound && from.bound)
@@ -327,16 +334,14 @@ static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
 /* Begin to take times, if any are taken, with marks from number `mark` on; read them. */
 static hlo_status begin_times(hlo_plan *plan, uint32_t mark, const hlo_diag_sink *sink) {
     const char *why = "failed";
-    const plan_run r = {.plan = plan, .sink = sink};
     const hlo_status status = plan->trace ? plan_trace_begin(plan, mark, &why) : HLO_OK;
-    return plan_failed(&r, NULL, status, why);
+    return failed(plan, sink, status, why);
 }
 
 static hlo_status read_times(hlo_plan *plan, const hlo_diag_sink *sink) {
     const char *why = "failed";
-    const plan_run r = {.plan = plan, .sink = sink};
     const hlo_status status = plan->trace ? plan_trace_read(plan, &why) : HLO_OK;
-    return plan_failed(&r, NULL, status, why);
+    return failed(plan, sink, status, why);
 }
 
 hlo_status plan_queue(hlo_plan *plan, const hlo_diag_sink *sink) {
@@ -361,15 +366,14 @@ hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink)
 
 hlo_status plan_finish(hlo_plan *plan, const hlo_diag_sink *sink) {
     const char *why = "failed";
-    hlo_status status = plan->backend->finish(plan->device, &why);
-    const plan_run r = {.plan = plan, .sink = sink};
-    return plan_failed(&r, NULL, status, why);
+    const hlo_status status = plan->backend->finish(plan->device, &why);
+    return failed(plan, sink, status, why);
 }
 
 hlo_status plan_seconds(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink,
                         double *out_seconds) {
     const char *why = "failed";
-    hlo_status status = plan->backend->seconds_between(plan->device, n, n + 1, out_seconds, &why);
-    const plan_run r = {.plan = plan, .sink = sink};
-    return plan_failed(&r, NULL, status, why);
+    const hlo_status status =
+        plan->backend->seconds_between(plan->device, n, n + 1, out_seconds, &why);
+    return failed(plan, sink, status, why);
 }
