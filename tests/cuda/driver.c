@@ -90,7 +90,7 @@ static _Thread_local cuda_context *current[CONTEXTS];
 static _Thread_local int depth;
 
 bool standin_has_context(void) {
-    return current[depth] != NULL;
+    return retained && current[depth];
 }
 
 int cuCtxSetCurrent(cuda_context *context) {

@@ -51,6 +51,7 @@ static void failures_are_told(void **state) {
     };
     cuda_library lib = {0};
     cuda_stream *stream;
+    fixture last = open_loop(); /* whose context the stream is of */
     assert_int_equal(cuda_library_load(&lib, CUDA_DRIVER, &sink), HLO_OK);
     assert_int_equal(lib.cuStreamCreate(&stream, 1), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -61,14 +62,13 @@ static void failures_are_told(void **state) {
         assert_null(f.out[0]);
         close_all(&f);
     }
-    fixture f = open_loop();
     setenv("HLO_STANDIN_FAIL_ALL", "cuMemAlloc", 1);
-    assert_int_equal(run(&f, stream, NULL), HLO_OUT_OF_MEMORY);
+    assert_int_equal(run(&last, stream, NULL), HLO_OUT_OF_MEMORY);
     unsetenv("HLO_STANDIN_FAIL_ALL");
     assert_non_null(strstr(said, "for output"));
-    runs(&f);
-    close_all(&f);
-    lib.cuStreamDestroy(stream);
+    runs(&last);
+    assert_int_equal(lib.cuStreamDestroy(stream), 0);
+    close_all(&last);
     cuda_library_unload(&lib);
 }
 
