@@ -47,17 +47,16 @@ static hlo_status cuda_open(const hlo_plan_options *options, const hlo_seat *sea
     return status;
 }
 
-/* Finds the first part that runs the instruction; NULL: none runs it, and `why` is the first part's
- * reason. */
+/* Finds the first part that runs the instruction; NULL: none runs it. `why` is the reason of the
+ * first part that does not. */
 static const cuda_part *find_part(const cuda_device *device, const hlo_instr *instr,
                                   hlo_arena *arena, const char **why) {
     *why = NULL;
     for (size_t i = 0; i < PARTS; i++) {
         const char *reason = NULL;
         if (parts[i]->supports(device, instr, arena, &reason)) return parts[i];
-        if (!*why) *why = reason;
+        if (!*why) *why = reason ? reason : "is not run by the cuda backend";
     }
-    if (!*why) *why = "is not run by the cuda backend";
     return NULL;
 }
 
@@ -68,10 +67,21 @@ static bool cuda_supports(void *device, const hlo_instr *instr, hlo_arena *arena
 
 static hlo_status cuda_prepare(void *device, hlo_job *job, hlo_arena *arena, const char **why) {
     const cuda_part *part = &cuda_kernel_part;
-    if (job->group.instr_count == 1) part = find_part(device, job->instr, arena, why);
-    if (part == &cuda_host_part) job->host = *why ? *why : "is not run by the cuda backend";
+    const bool alone = job->group.instr_count == 1;
+    const char *reason = NULL, *ignored;
+    hlo_status status = HLO_INVALID_INPUT;
+    if (alone) part = find_part(device, job->instr, arena, &reason);
+    if (part != &cuda_host_part) status = part->prepare(device, job, arena, &reason);
+    /* Some reasons appear as late as in the code. */
+    if (status == HLO_INVALID_INPUT && alone &&
+        cuda_host_part.supports(device, job->instr, arena, &ignored)) {
+        part = &cuda_host_part;
+        job->host = reason;
+        status = part->prepare(device, job, arena, &reason);
+    }
     job->kind = part;
-    return part->prepare(device, job, arena, why);
+    *why = reason;
+    return status;
 }
 
 static hlo_status cuda_bind(void *device, hlo_job *job, const char **why) {
