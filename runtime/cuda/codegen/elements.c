@@ -50,31 +50,40 @@ static bool depends(const emit_line *line, const char *counter, const bool *set,
     return false;
 }
 
-/* Moves the constants of a loop to `out` that are the same in each of its turns: those that depend
- * neither on the counter nor on what is set in the loop. `head`: lines of the loop that stay, in
- * front of `lines`; `depth`: blocks of `lines` in which constants may be moved from. Every turn
- * computes them, and there is a turn: lines in blocks further inside stay. */
-static void move_constants(emit *e, const emit_lines *head, emit_lines *lines, int depth,
-                           const char *counter, emit_lines *out) {
+/* Finds the constants of a loop that are the same in each of its turns: those that depend neither
+ * on the counter nor on what is set in the loop. `head`: lines of the loop in front of `lines`;
+ * `depth`: blocks of `lines` in which there may be such constants. Every turn computes them, and
+ * there is a turn: lines in blocks further inside are none of them. */
+static bool *find_constants(emit *e, const emit_lines *head, const emit_lines *lines, int depth,
+                            const char *counter) {
     const uint32_t names = e->next_name;
     bool *set = hlo_arena_zero(e->arena, names + 1);
-    bool *movable = hlo_arena_zero(e->arena, lines->count + 1);
+    bool *same = hlo_arena_zero(e->arena, lines->count + 1);
     for (uint32_t i = 0; i < head->count; i++) mark_set(&head->v[i], set, names);
     for (uint32_t i = 0; i < lines->count; i++) {
         const emit_line *line = &lines->v[i];
         size_t length = strlen(line->text);
         if (line->text[0] == '}') depth++;
-        movable[i] = depth == 0 && line->target && strncmp(line->text, "const ", 6) == 0;
+        same[i] = depth == 0 && line->target && strncmp(line->text, "const ", 6) == 0;
         if (length && line->text[length - 1] == '{') depth--;
-        if (!movable[i]) mark_set(line, set, names);
+        if (!same[i]) mark_set(line, set, names);
     }
-    emit_lines kept = {0};
     for (uint32_t i = 0; i < lines->count; i++) {
-        const emit_line *line = &lines->v[i];
-        bool moves = movable[i] && !depends(line, counter, set, names);
-        if (movable[i] && !moves) mark_set(line, set, names);
-        emit_add(e, moves ? out : &kept, line->target, line->text);
+        if (!same[i] || !depends(&lines->v[i], counter, set, names)) continue;
+        same[i] = false;
+        mark_set(&lines->v[i], set, names);
     }
+    return same;
+}
+
+/* Moves the constants of a loop that are the same in each of its turns to `out`; find_constants()
+ * explains the arguments. */
+static void move_constants(emit *e, const emit_lines *head, emit_lines *lines, int depth,
+                           const char *counter, emit_lines *out) {
+    const bool *same = find_constants(e, head, lines, depth, counter);
+    emit_lines kept = {0};
+    for (uint32_t i = 0; i < lines->count; i++)
+        emit_add(e, same[i] ? out : &kept, lines->v[i].target, lines->v[i].text);
     *lines = kept;
 }
 
@@ -126,6 +135,14 @@ void emit_elements_begin(emit *e, emit_lines *inner) {
     e->pack_count = e->derived_count = 0;
     if (e->width > 1) emit_open(e, "for (int u = 0; u < %d; u++) {", e->width);
     e->pack_depth = e->open_count;
+}
+
+bool emit_is_constant(emit *e, const char *name) {
+    const emit_lines none = {0};
+    const bool *same = find_constants(e, &none, e->inner, 1, "u");
+    for (uint32_t i = 0; i < e->inner->count; i++)
+        if (same[i] && strcmp(e->inner->v[i].target, name) == 0) return true;
+    return false;
 }
 
 void emit_elements_end(emit *e) {

@@ -176,15 +176,29 @@ bool emit_is_outer(const emit *e, const char *name, bool given) {
     return false;
 }
 
-/* Notes the name of an index that is computed of outer ones. */
-static void note_derived(emit *e, const char *name, const char *text) {
-    if (e->width == 1 || !e->pack_depth || e->open_count != e->pack_depth) return;
-    size_t length;
-    for (text = emit_word(text, &length); length; text = emit_word(text + length, &length))
-        if (!emit_is_outer(e, hlo_arena_format(e->arena, "%.*s", (int)length, text), false)) return;
+/* True if every element of a thread runs what is written now, and there are several. */
+static bool is_in_elements(const emit *e) {
+    return e->width > 1 && e->pack_depth && e->open_count == e->pack_depth;
+}
+
+static void add_derived(emit *e, const char *name) {
     hlo_arena_grow(e->arena, &e->derived, e->derived_count, &e->derived_capacity,
                    sizeof *e->derived);
     e->derived[e->derived_count++] = name;
+}
+
+/* Notes the name of an index that is computed of outer ones. */
+static void note_derived(emit *e, const char *name, const char *text) {
+    if (!is_in_elements(e)) return;
+    size_t length;
+    for (text = emit_word(text, &length); length; text = emit_word(text + length, &length))
+        if (!emit_is_outer(e, hlo_arena_format(e->arena, "%.*s", (int)length, text), false)) return;
+    add_derived(e, name);
+}
+
+void emit_note_start(emit *e, const char *name) {
+    if (is_in_elements(e) && !emit_is_outer(e, name, false) && emit_is_constant(e, name))
+        add_derived(e, name);
 }
 
 const char *emit_offset(emit *e, const char *format, ...) {

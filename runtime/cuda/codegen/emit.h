@@ -182,6 +182,9 @@ const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_in
 void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, bool cell,
                    const char *name);
 
+/* Notes the start of a slice or window, an index, if it is the same for all of a thread's elements:
+ * such are derived indices, and elements from there on may be in packs. */
+void emit_note_start(emit *e, const char *name);
 /* Makes an index variable of the text; numbers and names are returned unchanged. */
 const char *emit_offset(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const emit_index *emit_index_new(emit *e, uint32_t rank, const int64_t *dims, const char *const *at,
@@ -228,6 +231,8 @@ void emit_open_repeat(emit *e, const char *name, int count);
  * computed in front of it, and in front of the unrolled loop where it is the same there. */
 void emit_elements_begin(emit *e, emit_lines *inner);
 void emit_elements_end(emit *e);
+/* True if the name is set in that code so far, and the same for all of a thread's elements. */
+bool emit_is_constant(emit *e, const char *name);
 
 /* Evaluates a computation on scalars: `in` are its parameters, `out` receives its root's leaves:
  * values, or cells. */

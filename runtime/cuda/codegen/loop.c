@@ -104,9 +104,16 @@ static int loop_parts(const emit *e, int64_t count) {
     return count % (PARTS * each) == 0 && count / each >= MANY ? PARTS : 1;
 }
 
+/* Returns the dimension of contiguous elements; 0: there is none. */
+static uint32_t minor_of(const emit_space *space) {
+    for (uint32_t i = 0; i < space->rank; i++)
+        if (space->dims[space->order[i]] > 1) return space->order[i];
+    return 0;
+}
+
 const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *inner) {
     const char *at[HLO_EVAL_MAX_RANK], *minor_base = NULL;
-    uint32_t minor = 0;
+    const uint32_t minor = minor_of(space);
     const int64_t each = (int64_t)CUDA_BLOCK * e->width;
     const int parts = loop_parts(e, space->count);
     e->base = e->linear = emit_name(e, "i");
@@ -121,8 +128,6 @@ const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *
         emit_text(e, "if (%s >= %lld) return;", e->base, (long long)space->count);
     }
     e->minor = NULL;
-    for (uint32_t i = space->rank; i-- > 0;)
-        if (space->dims[space->order[i]] > 1) minor = space->order[i];
     bool aligned = e->width > 1 && space->dims[minor] % e->width == 0;
     if (e->width == 1 || aligned) {
         emit_split(e, e->base, space->dims, space->order, space->rank, at);
@@ -286,6 +291,7 @@ static const emit_index *begin_part(emit *e, const hlo_shape *part, emit_space *
     *lines = (emit_lines){0};
     emit_restart(e, lines);
     e->offset = emit_offset_type(e, out_space->count);
+    e->width = emit_width(e, out_space, out_space->rank ? out_space->dims[minor_of(out_space)] : 1);
     return emit_loop_index(e, out_space, inner);
 }
 

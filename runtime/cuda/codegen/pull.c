@@ -90,6 +90,7 @@ void emit_starts(emit *e, const hlo_instr *instr, uint32_t first, uint32_t rank,
         out_start[d] = dims[d] == sizes[d] ? "0"
                                            : emit_offset(e, "(%s)place(%s, %lld)", e->offset, value,
                                                          (long long)(dims[d] - sizes[d]));
+        emit_note_start(e, out_start[d]);
     }
 }
 
@@ -142,6 +143,7 @@ static const emit_index *gather_index(emit *e, const hlo_instr *instr, const emi
         const char *value = emit_index_element(e, indices, vector, k, place);
         const char *start = emit_offset(e, "(%s)place(%s, %lld)", e->offset, value,
                                         (long long)(from->dims[d] - sizes->v[d]));
+        emit_note_start(e, start);
         at[d] = strcmp(at[d], "0") == 0 ? start : emit_offset(e, "%s + %s", start, at[d]);
     }
     return emit_index_new(e, from->rank, from->dims, at, NULL, NULL);
