@@ -132,7 +132,7 @@ void emit_elements_begin(emit *e, emit_lines *inner) {
     e->around = e->out;
     e->out = inner;
     e->before = e->after = e->declared = e->across = (emit_lines){0};
-    e->pack_count = e->derived_count = 0;
+    e->pack_count = e->derived_count = e->moved_count = 0;
     if (e->width > 1) emit_open(e, "for (int u = 0; u < %d; u++) {", e->width);
     e->pack_depth = e->open_count;
 }

@@ -219,6 +219,26 @@ const char *emit_offset(emit *e, const char *format, ...) {
     return name;
 }
 
+const char *emit_first(const emit *e, const char *at) {
+    if (!e->minor) return NULL;
+    if (strcmp(at, e->minor) == 0) return e->minor_base;
+    for (uint32_t i = 0; i < e->moved_count; i++)
+        if (strcmp(e->moved[i].name, at) == 0) return e->moved[i].first;
+    return NULL;
+}
+
+const char *emit_behind(emit *e, const char *at, int64_t count) {
+    if (count == 0) return at;
+    const char *name = emit_offset(e, "%lld + %s", (long long)count, at);
+    const char *first = emit_first(e, at);
+    if (!is_in_elements(e) || !first || count % e->width != 0 || emit_first(e, name)) return name;
+    hlo_arena_grow(e->arena, &e->moved, e->moved_count, &e->moved_capacity, sizeof *e->moved);
+    e->moved[e->moved_count].name = name;
+    e->moved[e->moved_count++].first =
+        hlo_arena_format(e->arena, "(%lld + %s)", (long long)count, first);
+    return name;
+}
+
 static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }

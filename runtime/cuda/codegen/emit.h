@@ -113,6 +113,10 @@ typedef struct emit {
     const char **derived; /* indices of these alone */
     uint32_t derived_count, derived_capacity;
     struct {
+        const char *name, *first;
+    } * moved; /* indices that are multiples of the width behind `minor` */
+    uint32_t moved_count, moved_capacity;
+    struct {
         const char *name, *address;
     } * packs;
     uint32_t pack_count, pack_capacity;
@@ -182,6 +186,11 @@ const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_in
 void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, bool cell,
                    const char *name);
 
+/* Returns the index that is so many elements behind another. */
+const char *emit_behind(emit *e, const char *at, int64_t count);
+/* Returns the first of the thread's elements' indices if `at` is that of each, and the first is a
+ * multiple of the width; NULL: not so. */
+const char *emit_first(const emit *e, const char *at);
 /* Notes the start of a slice or window, an index, if it is the same for all of a thread's elements:
  * such are derived indices, and elements from there on may be in packs. */
 void emit_note_start(emit *e, const char *name);

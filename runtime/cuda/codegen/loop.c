@@ -1,6 +1,8 @@
 /* Kernels in which every thread computes a few contiguous elements of the results: "loop";
  * "update", a dynamic-update-slice in place; and "part", one operand of a concatenate that has
  * many. */
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
@@ -295,15 +297,16 @@ static const emit_index *begin_part(emit *e, const hlo_shape *part, emit_space *
     return emit_loop_index(e, out_space, inner);
 }
 
-/* Stores an element of the part, which begins at `start` in the result, and ends the kernel. */
+/* Stores an element of the part, which begins at `start` in the result, variables or numbers, and
+ * ends the kernel. */
 static void end_part(emit *e, const hlo_instr *part, const emit_index *index,
                      const char *const *start, const emit_space *space) {
     const hlo_instr *instr = e->job->group.results[0];
     const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0; d < index->rank; d++)
-        at[d] = strcmp(start[d], "0") == 0 ? index->at[d]
-                : strcmp(index->at[d], "0") == 0
-                    ? start[d]
+        at[d] = strcmp(index->at[d], "0") == 0 ? start[d]
+                : isdigit((unsigned char)*start[d])
+                    ? emit_behind(e, index->at[d], strtoll(start[d], NULL, 10))
                     : emit_offset(e, "%s + %s", start[d], index->at[d]);
     const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
     emit_store(e, 0, to, emit_pull(e, part, index, true));

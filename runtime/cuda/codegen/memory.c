@@ -79,10 +79,11 @@ static const char *pack_address(emit *e, const emit_index *index, const hlo_view
     for (uint32_t d = 0; d < index->rank; d++) {
         const char *at = index->at[d];
         if (strcmp(at, "0") == 0 || view->strides[d] == 0) continue;
-        if (strcmp(at, e->minor) == 0) {
+        const char *first = emit_first(e, at);
+        if (first) {
             if (moves || view->strides[d] != 1) return NULL;
             moves = true;
-            at = e->minor_base;
+            at = first;
         } else if (!emit_is_outer(e, at, false) || view->strides[d] % e->width != 0) {
             return NULL;
         }

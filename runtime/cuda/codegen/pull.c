@@ -62,7 +62,7 @@ static const emit_index *slice_index(emit *e, const hlo_instr *instr, const emit
         else if (step != 1)
             at[d] = emit_offset(e, "%lld + %s * %lld", start, index->at[d], step);
         else
-            at[d] = start ? emit_offset(e, "%lld + %s", start, index->at[d]) : index->at[d];
+            at[d] = emit_behind(e, index->at[d], start);
     }
     return emit_index_new(e, index->rank, hlo_instr_operand(instr, 0)->shape->dims, at, NULL, NULL);
 }
