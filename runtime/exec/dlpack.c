@@ -129,11 +129,13 @@ static bool has_dims(const dlpack_tensor *tensor, const hlo_shape *shape) {
 
 /* True if the elements are where the shape's layout has them. */
 static bool has_layout(const dlpack_tensor *tensor, const hlo_shape *shape) {
-    int64_t strides[HLO_LARGEST_RANK];
-    if (!tensor->strides) return hlo_shape_is_row_major(shape);
+    int64_t strides[HLO_LARGEST_RANK], row_major[HLO_LARGEST_RANK];
+    const hlo_shape plain = {.rank = shape->rank, .dims = shape->dims};
     hlo_shape_strides(shape, strides);
+    hlo_shape_strides(&plain, row_major);
+    const int64_t *its = tensor->strides ? tensor->strides : row_major;
     for (uint32_t d = 0; d < shape->rank; d++)
-        if (shape->dims[d] > 1 && tensor->strides[d] != strides[d]) return false;
+        if (shape->dims[d] > 1 && its[d] != strides[d]) return false;
     return true;
 }
 

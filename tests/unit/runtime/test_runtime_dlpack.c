@@ -89,6 +89,37 @@ static void tensors_have_owners(void **state) {
     close_all(&f);
 }
 
+/* Strides that are left out are those of row-major order, in which a layout may have the elements
+ * as well. */
+static void strides_may_be_left_out(void **state) {
+    (void)state;
+    fixture f = open_with("HloModule m\n\n"
+                          "ENTRY %e (a: f32[4,1], b: f32[2,2]) -> (f32[4,1], f32[2,2]) {\n"
+                          "  %a = f32[4,1]{0,1} parameter(0)\n  %b = f32[2,2]{0,1} parameter(1)\n"
+                          "  ROOT %t = (f32[4,1]{0,1}, f32[2,2]{0,1}) tuple(%a, %b)\n}\n",
+                          NULL);
+    static const int64_t dims[2][2] = {{4, 1}, {2, 2}};
+    struct DLManagedTensorVersioned *tensor;
+    hlo_buffer *made;
+    for (size_t i = 0; i < 2; i++) {
+        put(&f, i, "f32", 2, dims[i], numbers);
+        assert_int_equal(hlo_buffer_to_dlpack(f.in[i], NULL, &sink, &tensor), HLO_OK);
+        tensor->tensor.strides = NULL;
+        const hlo_status status = hlo_buffer_from_dlpack(f.plan, i, tensor, &sink, &made);
+        if (i == 1) {
+            refused(status, "has not the strides of its layout");
+            tensor->deleter(tensor);
+            continue;
+        }
+        assert_int_equal(status, HLO_OK);
+        hlo_buffer_free(f.in[i]);
+        f.in[i] = made;
+    }
+    runs(&f);
+    reads(f.out[0], numbers, 4);
+    close_all(&f);
+}
+
 /* Part of the donated input is the other one. */
 static void donated_memory_is_of_one_input(void **state) {
     (void)state;
@@ -279,6 +310,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(tensors_share_memory),
         BOTH(tensors_have_owners),
+        BOTH(strides_may_be_left_out),
         BOTH(donated_memory_is_of_one_input),
         BOTH(narrow_types_have_codes),
         {"a_stream_that_cannot_wait_has_no_tensor", a_stream_that_cannot_wait_has_no_tensor,
