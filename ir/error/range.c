@@ -59,33 +59,115 @@ static hlo_range product(hlo_range a, hlo_range b) {
                        isnan(high) ? anything.high : high * (1 + SLACK)};
 }
 
-/* Finds the operand beneath conversions and movement that keeps all elements. */
+/* Finds the operand beneath conversions. */
 static const hlo_instr *source_of(const hlo_instr *instr) {
-    while (instr->op == HLO_OP_CONVERT || hlo_instr_moves_by(instr, HLO_KEEPS_ORDER | HLO_REPEATS))
-        instr = hlo_instr_operand(instr, 0);
+    while (instr->op == HLO_OP_CONVERT) instr = hlo_instr_operand(instr, 0);
     return instr;
 }
 
-/* True if `m` is the largest element of `x` along some dimensions, or larger. */
-static bool is_largest(const hlo_instr *m, const hlo_instr *x) {
-    m = source_of(m);
-    if (m->op == HLO_OP_MAXIMUM)
-        return is_largest(hlo_instr_operand(m, 0), x) || is_largest(hlo_instr_operand(m, 1), x);
-    return m->op == HLO_OP_REDUCE && m->operand_count == 2 &&
-           hlo_region_simple(hlo_instr_comp(m, HLO_ATTR_TO_APPLY)) == HLO_OP_MAXIMUM &&
-           source_of(hlo_instr_operand(m, 0)) == x;
+/* Finds the operand beneath conversions that change no element: to floats of more bits. */
+static const hlo_instr *exact_source_of(const hlo_instr *instr) {
+    while (instr->op == HLO_OP_CONVERT) {
+        const hlo_instr *from = hlo_instr_operand(instr, 0);
+        const hlo_type type = from->shape->type, to = instr->shape->type;
+        if (!hlo_type_is_float(type) || !hlo_type_is_float(to) || hlo_types[to].bits < 16 ||
+            hlo_types[to].bits <= hlo_types[type].bits ||
+            (type == HLO_TYPE_F8E8M0FNU && to == HLO_TYPE_F16))
+            break;
+        instr = from;
+    }
+    return instr;
 }
 
-/* True for x - max(x), as in softmax: 0 at one element and at most 0 elsewhere. */
-static bool is_below_largest(const hlo_instr *instr) {
-    instr = source_of(instr);
-    return instr->op == HLO_OP_SUBTRACT &&
-           is_largest(hlo_instr_operand(instr, 1), source_of(hlo_instr_operand(instr, 0)));
+/* The largest elements along dimensions of an array, or what is larger. */
+typedef struct largest {
+    const hlo_instr *of;  /* the array */
+    const hlo_ints *dims; /* these dimensions */
+    bool exact;           /* not larger */
+} largest;
+
+static bool is_least(const hlo_instr *instr) {
+    double number;
+    return hlo_known_number(instr, &number) && number == -(double)INFINITY;
 }
 
+/* Matches a reduce whose dimensions are those of the array that `to` says. */
+static bool reduces_to(const hlo_instr *m, const int64_t *to, largest *l) {
+    const hlo_instr *x = hlo_instr_operand(m, 0);
+    if (m->operand_count != 2 || exact_source_of(x) != l->of ||
+        hlo_region_simple(hlo_instr_comp(m, HLO_ATTR_TO_APPLY)) != HLO_OP_MAXIMUM)
+        return false;
+    l->dims = hlo_instr_ints(m, HLO_ATTR_DIMENSIONS);
+    l->exact = l->exact && is_least(hlo_instr_operand(m, 1));
+    for (uint32_t d = 0, kept = 0; d < x->shape->rank; d++) {
+        if (hlo_ints_contain(l->dims, d)) continue;
+        if (to[kept++] != d && x->shape->dims[d] != 1) return false;
+    }
+    return true;
+}
+
+/* Sets the dimensions of the array that those of a reshape's operand are: of the result, those with
+ * several elements are the same ones, in order. */
+static bool reshapes_to(const hlo_instr *m, const int64_t *to, int64_t *out_to) {
+    const hlo_shape *from = hlo_instr_operand(m, 0)->shape, *shape = m->shape;
+    uint32_t k = 0;
+    for (uint32_t d = 0; d < from->rank; d++) {
+        out_to[d] = -1;
+        if (from->dims[d] == 1) continue;
+        while (k < shape->rank && shape->dims[k] == 1) k++;
+        if (k == shape->rank || shape->dims[k] != from->dims[d]) return false;
+        out_to[d] = to[k++];
+    }
+    return m->op != HLO_OP_BITCAST ||
+           (hlo_shape_is_row_major(shape) && hlo_shape_is_row_major(from));
+}
+
+/* True if each element of `m`, whose dimensions are those of the array that `to` says, is the
+ * largest of all elements there, or larger. */
+static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
+    int64_t own[HLO_EVAL_MAX_RANK];
+    m = exact_source_of(m);
+    if (m->op == HLO_OP_REDUCE) return reduces_to(m, to, l);
+    const hlo_instr *from = m->operand_count ? hlo_instr_operand(m, 0) : m;
+    if (from->shape->rank > HLO_EVAL_MAX_RANK) return false;
+    if (m->op == HLO_OP_MAXIMUM) {
+        const hlo_instr *other = hlo_instr_operand(m, 1);
+        const largest before = *l;
+        l->exact = before.exact && is_least(other);
+        if (is_largest(from, to, l)) return true;
+        l->exact = before.exact && is_least(from);
+        return is_largest(other, to, l);
+    }
+    if (m->op == HLO_OP_BROADCAST) {
+        const hlo_ints *dims = hlo_instr_ints(m, HLO_ATTR_DIMENSIONS);
+        for (uint32_t d = 0; d < from->shape->rank; d++) own[d] = to[dims->v[d]];
+        return is_largest(from, own, l);
+    }
+    return hlo_instr_moves_by(m, HLO_KEEPS_ORDER) && reshapes_to(m, to, own) &&
+           is_largest(from, own, l);
+}
+
+/* True for x - max(x), as in softmax: 0 at one element, if that is the largest itself, and at most
+ * 0 elsewhere. */
+static bool is_below_largest(const hlo_instr *instr, largest *out) {
+    int64_t to[HLO_EVAL_MAX_RANK];
+    if (instr->op != HLO_OP_SUBTRACT || instr->shape->rank > HLO_EVAL_MAX_RANK) return false;
+    for (uint32_t d = 0; d < instr->shape->rank; d++) to[d] = d;
+    *out = (largest){.of = exact_source_of(hlo_instr_operand(instr, 0)), .exact = true};
+    return is_largest(hlo_instr_operand(instr, 1), to, out);
+}
+
+/* True if every sum has a term that is 1. */
 static bool sums_softmax(const hlo_instr *reduce) {
     const hlo_instr *exp = source_of(hlo_instr_operand(reduce, 0));
-    return exp->op == HLO_OP_EXP && is_below_largest(hlo_instr_operand(exp, 0));
+    const hlo_ints *dims = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
+    largest l;
+    if (exp->op != HLO_OP_EXP || !is_below_largest(source_of(hlo_instr_operand(exp, 0)), &l) ||
+        !l.exact)
+        return false;
+    for (uint32_t i = 0; i < l.dims->count; i++)
+        if (!hlo_ints_contain(dims, l.dims->v[i])) return false;
+    return hlo_shape_count(exp->shape) > 0;
 }
 
 static hlo_range reduce_range(const hlo_instr *instr, hlo_range x, hlo_range start) {
@@ -100,6 +182,7 @@ static hlo_range reduce_range(const hlo_instr *instr, hlo_range x, hlo_range sta
 /* Computes the interval of a result from the intervals of its operands. */
 static hlo_range combined(const hlo_instr *instr, const hlo_range *o) {
     bool positive = o[0].low >= 0 && o[1].low >= 0;
+    largest l;
     switch (instr->op) {
     case HLO_OP_CLAMP: return (hlo_range){fmin(o[0].low, o[2].low), o[2].high};
     case HLO_OP_SELECT: return hull(o[1], o[2]);
@@ -114,7 +197,8 @@ static hlo_range combined(const hlo_instr *instr, const hlo_range *o) {
     case HLO_OP_DIVIDE:
         if (!positive) return anything;
         return (hlo_range){0, o[1].low > 0 ? o[0].high / o[1].low : anything.high};
-    case HLO_OP_SUBTRACT: return is_below_largest(instr) ? (hlo_range){anything.low, 0} : anything;
+    case HLO_OP_SUBTRACT:
+        return is_below_largest(instr, &l) ? (hlo_range){anything.low, 0} : anything;
     case HLO_OP_ABS: return (hlo_range){0, fmax(fabs(o[0].low), fabs(o[0].high))};
     case HLO_OP_EXP: return (hlo_range){0, exp(o[0].high)};
     case HLO_OP_SQRT: return (hlo_range){0, anything.high};
