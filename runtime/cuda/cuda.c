@@ -47,17 +47,21 @@ static hlo_status cuda_open(const hlo_plan_options *options, const hlo_seat *sea
     return status;
 }
 
-/* Finds the first part that runs the instruction; NULL: none runs it. `why` is the reason of the
- * first part that does not. */
+/* Finds the first part that runs the instruction; NULL: none runs it. `why` is the first reason of
+ * a part before it. */
 static const cuda_part *find_part(const cuda_device *device, const hlo_instr *instr,
                                   hlo_arena *arena, const char **why) {
+    const cuda_part *found = NULL;
     *why = NULL;
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < PARTS && !found; i++) {
         const char *reason = NULL;
-        if (parts[i]->supports(device, instr, arena, &reason)) return parts[i];
-        if (!*why) *why = reason ? reason : "is not run by the cuda backend";
+        if (parts[i]->supports(device, instr, arena, &reason))
+            found = parts[i];
+        else if (!*why)
+            *why = reason;
     }
-    return NULL;
+    if (!*why) *why = "is not run by the cuda backend";
+    return found;
 }
 
 static bool cuda_supports(void *device, const hlo_instr *instr, hlo_arena *arena,

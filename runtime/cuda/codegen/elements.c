@@ -137,12 +137,12 @@ void emit_elements_begin(emit *e, emit_lines *inner) {
     e->pack_depth = e->open_count;
 }
 
-bool emit_is_constant(emit *e, const char *name) {
+void emit_note_start(emit *e, const char *name) {
+    if (!emit_in_elements(e) || emit_is_outer(e, name, false)) return;
     const emit_lines none = {0};
     const bool *same = find_constants(e, &none, e->inner, 1, "u");
     for (uint32_t i = 0; i < e->inner->count; i++)
-        if (same[i] && strcmp(e->inner->v[i].target, name) == 0) return true;
-    return false;
+        if (same[i] && strcmp(e->inner->v[i].target, name) == 0) emit_add_derived(e, name);
 }
 
 void emit_elements_end(emit *e) {

@@ -176,12 +176,11 @@ bool emit_is_outer(const emit *e, const char *name, bool given) {
     return false;
 }
 
-/* True if every element of a thread runs what is written now, and there are several. */
-static bool is_in_elements(const emit *e) {
+bool emit_in_elements(const emit *e) {
     return e->width > 1 && e->pack_depth && e->open_count == e->pack_depth;
 }
 
-static void add_derived(emit *e, const char *name) {
+void emit_add_derived(emit *e, const char *name) {
     hlo_arena_grow(e->arena, &e->derived, e->derived_count, &e->derived_capacity,
                    sizeof *e->derived);
     e->derived[e->derived_count++] = name;
@@ -189,16 +188,11 @@ static void add_derived(emit *e, const char *name) {
 
 /* Notes the name of an index that is computed of outer ones. */
 static void note_derived(emit *e, const char *name, const char *text) {
-    if (!is_in_elements(e)) return;
+    if (!emit_in_elements(e)) return;
     size_t length;
     for (text = emit_word(text, &length); length; text = emit_word(text + length, &length))
         if (!emit_is_outer(e, hlo_arena_format(e->arena, "%.*s", (int)length, text), false)) return;
-    add_derived(e, name);
-}
-
-void emit_note_start(emit *e, const char *name) {
-    if (is_in_elements(e) && !emit_is_outer(e, name, false) && emit_is_constant(e, name))
-        add_derived(e, name);
+    emit_add_derived(e, name);
 }
 
 const char *emit_offset(emit *e, const char *format, ...) {
@@ -231,7 +225,7 @@ const char *emit_behind(emit *e, const char *at, int64_t count) {
     if (count == 0) return at;
     const char *name = emit_offset(e, "%lld + %s", (long long)count, at);
     const char *first = emit_first(e, at);
-    if (!is_in_elements(e) || !first || count % e->width != 0 || emit_first(e, name)) return name;
+    if (!emit_in_elements(e) || !first || count % e->width != 0 || emit_first(e, name)) return name;
     hlo_arena_grow(e->arena, &e->moved, e->moved_count, &e->moved_capacity, sizeof *e->moved);
     e->moved[e->moved_count].name = name;
     e->moved[e->moved_count++].first =

@@ -165,6 +165,10 @@ void emit_close(emit *e);
 /* True if the index is the same for all of a thread's elements; `given`: it is one of `outer`, or a
  * number. */
 bool emit_is_outer(const emit *e, const char *name, bool given);
+/* True if every element of a thread runs the code that is written now, and there are several. */
+bool emit_in_elements(const emit *e);
+/* Makes the name an index that is the same for all of a thread's elements. */
+void emit_add_derived(emit *e, const char *name);
 /* Adds a line at the end of `lines`. */
 void emit_add(emit *e, emit_lines *lines, const char *target, const char *text);
 /* Returns the number of the name of emit_name() at `text`; UINT32_MAX: there is none. */
@@ -191,9 +195,6 @@ const char *emit_behind(emit *e, const char *at, int64_t count);
 /* Returns the first of the thread's elements' indices if `at` is that of each, and the first is a
  * multiple of the width; NULL: not so. */
 const char *emit_first(const emit *e, const char *at);
-/* Notes the start of a slice or window, an index, if it is the same for all of a thread's elements:
- * such are derived indices, and elements from there on may be in packs. */
-void emit_note_start(emit *e, const char *name);
 /* Makes an index variable of the text; numbers and names are returned unchanged. */
 const char *emit_offset(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const emit_index *emit_index_new(emit *e, uint32_t rank, const int64_t *dims, const char *const *at,
@@ -240,8 +241,9 @@ void emit_open_repeat(emit *e, const char *name, int count);
  * computed in front of it, and in front of the unrolled loop where it is the same there. */
 void emit_elements_begin(emit *e, emit_lines *inner);
 void emit_elements_end(emit *e);
-/* True if the name is set in that code so far, and the same for all of a thread's elements. */
-bool emit_is_constant(emit *e, const char *name);
+/* Notes the start of a slice or window, an index, if it is the same for all of a thread's elements:
+ * such are derived indices, and elements from there on may be in packs. */
+void emit_note_start(emit *e, const char *name);
 
 /* Evaluates a computation on scalars: `in` are its parameters, `out` receives its root's leaves:
  * values, or cells. */
