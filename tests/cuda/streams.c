@@ -174,6 +174,15 @@ typedef struct conditional {
 
 static void run_conditional(void *argument);
 
+/* True if a body has no nodes, with which launches hang before CUDA 12.8. */
+static bool hangs(const cuda_graph *graph) {
+    for (const cuda_graph_node *n = graph->first; n; n = n->next) {
+        const conditional *c = (const void *)n->argument;
+        if (n->run == run_conditional && (!c->body->first || hangs(c->body))) return true;
+    }
+    return false;
+}
+
 static void free_graph(cuda_graph *graph) {
     while (graph->first) {
         cuda_graph_node *n = graph->first;
@@ -246,6 +255,7 @@ int cuGraphInstantiate(cuda_graph_exec **exec, cuda_graph *graph, unsigned long 
     }
     ENTER("cuGraphInstantiate %ld nodes, %ld deep, %ld edges, %ld early, %llu", graph->nodes, depth,
           graph->edges, early, flags);
+    if (hangs(graph)) return CUDA_INVALID_VALUE;
     *exec = calloc(1, sizeof **exec);
     if (!*exec || !((*exec)->graph = graph_new())) return CUDA_OUT_OF_MEMORY;
     cuda_graph *copy = (*exec)->graph, empty = *copy;

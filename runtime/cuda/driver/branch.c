@@ -100,9 +100,21 @@ static int begin_branch(cuda_device *d, const hlo_choice *choice, bool loop) {
     return begin(d, l);
 }
 
+/* True if nothing was captured in the branch. */
+static bool is_empty(const cuda_device *d) {
+    cuda_graph *graph;
+    cuda_graph_node *const *before;
+    int capturing;
+    size_t count = 0;
+    return !d->lib->cuStreamGetCaptureInfo(d->stream, &capturing, NULL, &graph, &before, &count) &&
+           !count;
+}
+
+/* A branch without nodes gets one: the driver hangs on it before CUDA 12.8. */
 static int end_branch(cuda_device *d) {
     level *l = &d->branching->levels[cuda_capture_depth(d) - 1];
-    const int result = l->loop ? choose(d, l) : 0, ended = cuda_capture_end_within(d);
+    const int result = l->loop || is_empty(d) ? choose(d, l) : 0,
+              ended = cuda_capture_end_within(d);
     return result ? result : ended;
 }
 
