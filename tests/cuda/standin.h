@@ -16,6 +16,7 @@
  *   HLO_STANDIN_ORDER   of the nodes of a graph that could be next, which is: 0: the one recorded
  *                       first; 1, or unset: last; otherwise the seed of a random choice
  *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset
+ *   HLO_STANDIN_NVRTC   the version of NVRTC, major * 100 + minor; 1300 if unset
  *   HLO_STANDIN_CLOCK   if set, the device's clock stands still but for its work: 1 ms for a
  * kernel, 1/4 ms for a copy or fill, and a matmul as its algorithm takes; otherwise it is the
  * host's, and goes forward by the matmuls' times */

@@ -3,17 +3,27 @@
  * sums, with fewer bits than f32 on some devices, is added in f32 tile by tile. */
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/ragged/ragged.h"
+#include "runtime/cuda/driver/library.h"
 
 /* Terms in shared memory at once, bytes from row to row there, terms of an instruction, and bytes
  * that are loaded as one. */
-enum { TERMS = 64, PITCH = TERMS + 16, STEP = 32, RUN = 16, FIRST_SM = 89 };
+enum { TERMS = 64, PITCH = TERMS + 16, STEP = 32, RUN = 16 };
+enum { FIRST_SM = 89, FIRST_NVRTC = 1204 }; /* that have the instruction */
 
 static bool is_mma_type(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
+/* True if the compiler has the instruction, or there is none, as no device is opened. */
+static bool is_compiled(const cuda_library *lib) {
+    int major, minor;
+    return !lib || lib->nvrtcVersion(&major, &minor) || major * 100 + minor >= FIRST_NVRTC;
+}
+
 bool ragged_has_mma(const ragging *g) {
-    return g->e->device->sm >= FIRST_SM && is_mma_type(g->side[0].operand->shape->type) &&
+    const cuda_device *device = g->e->device;
+    return device->sm >= FIRST_SM && is_compiled(device->lib) &&
+           is_mma_type(g->side[0].operand->shape->type) &&
            is_mma_type(g->side[1].operand->shape->type) &&
            (g->type == HLO_TYPE_F32 || g->type == HLO_TYPE_BF16 || g->type == HLO_TYPE_F16);
 }
