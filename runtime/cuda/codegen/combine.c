@@ -1,7 +1,9 @@
 /* Kernels that reduce: accumulators of threads, and combining them. */
+#include <math.h>
 #include <string.h>
 
 #include "ir/eval/apply.h"
+#include "ir/module/known.h"
 #include "runtime/cuda/codegen/reduce.h"
 
 enum { WARP = 32 }; /* threads */
@@ -10,7 +12,7 @@ enum { WARP = 32 }; /* threads */
 enum { PRED, F32, F64, S32, S64, U32, U64, KINDS };
 
 static const char *const identities[][KINDS] = {
-    [HLO_OP_ADD] = {"false", "0.0f", "0.0", "0", "0ll", "0u", "0ull"},
+    [HLO_OP_ADD] = {"false", "(-0.0f)", "(-0.0)", "0", "0ll", "0u", "0ull"},
     [HLO_OP_OR] = {"false", NULL, NULL, "0", "0ll", "0u", "0ull"},
     [HLO_OP_XOR] = {"false", NULL, NULL, "0", "0ll", "0u", "0ull"},
     [HLO_OP_AND] = {"true", NULL, NULL, "-1", "-1ll", "~0u", "~0ull"},
@@ -21,7 +23,8 @@ static const char *const identities[][KINDS] = {
                         "0x7fffffffffffffffll", "~0u", "~0ull"},
 };
 
-const char *reduce_identity(hlo_op op, hlo_type type) {
+/* Returns the text of the identity of an operation on a type; NULL: it has none. */
+static const char *identity(hlo_op op, hlo_type type) {
     const bool wide = hlo_types[type].bits == 64;
     const int kind = type == HLO_TYPE_PRED                       ? PRED
                      : hlo_type_is_float(type)                   ? F32 + wide
@@ -34,7 +37,17 @@ hlo_op reduce_simple(const hlo_instr *instr) {
     hlo_op op = hlo_region_simple(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
     if (instr->operand_count != 2 || instr->shape->type != type) return HLO_OP_INVALID;
-    return op < HLO_OP_COUNT && reduce_identity(op, type) ? op : HLO_OP_INVALID;
+    return op < HLO_OP_COUNT && identity(op, type) ? op : HLO_OP_INVALID;
+}
+
+const char *reduce_start(const reducing *r) {
+    const hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
+    double number;
+    if (r->simple == HLO_OP_ADD && hlo_type_is_float(type) &&
+        hlo_known_number(hlo_instr_operand(r->instr, 1), &number) && number == 0 &&
+        !signbit(number))
+        return hlo_types[type].bits == 64 ? "0.0" : "0.0f";
+    return identity(r->simple, type);
 }
 
 void reduce_combine(emit *e, const reducing *r, const char *const *a, const char *const *b,
@@ -73,7 +86,7 @@ void reduce_declare(reduction *s, reducing *r) {
     for (uint32_t i = 0; i < r->arrays; i++) {
         const char *start =
             r->simple != HLO_OP_INVALID
-                ? reduce_identity(r->simple, hlo_instr_operand(r->instr, 0)->shape->type)
+                ? reduce_start(r)
                 : emit_pull_scalar(e, hlo_instr_operand(r->instr, r->arrays + i), r->cells);
         r->acc[i] = declare_each(s, "", reduce_compute(r, i), "a", "");
         reduce_open_columns(s);

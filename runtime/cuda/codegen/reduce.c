@@ -33,7 +33,7 @@ static void finish(reduction *s, uint32_t phase) {
         if (r->simple != HLO_OP_INVALID) {
             hlo_type type = hlo_instr_operand(r->instr, 0)->shape->type;
             const char *start = emit_pull_scalar(e, hlo_instr_operand(r->instr, 1), false);
-            if (strcmp(start, reduce_identity(r->simple, type)) != 0)
+            if (strcmp(start, reduce_start(r)) != 0)
                 reduce_combine(e, r, &start, r->total, r->total);
             r->total[0] = emit_round(e, type, r->total[0], false);
         }

@@ -43,8 +43,9 @@ static inline const char *reduce_compute(const reducing *r, uint32_t array) {
     return r->cells ? type->cell : type->compute;
 }
 
-/* Returns the text of the identity of an operation on a type; NULL: it has none. */
-const char *reduce_identity(hlo_op op, hlo_type type);
+/* Returns the text of what a simple reduce's accumulators begin with: the identity. A sum's is -0,
+ * but with an initial value of 0, which a sum may have any number of times, it is that. */
+const char *reduce_start(const reducing *r);
 /* Returns the operation of a reduce of one array that has an identity; else HLO_OP_INVALID. */
 hlo_op reduce_simple(const hlo_instr *instr);
 /* Writes the reduce's region of a[i] and b[i] to out[i]; a sum is not rounded. */
