@@ -16,7 +16,7 @@ IN_FLIGHT = 2
 BYTES = {"uchar": 1, "signed char": 1, "ushort": 2, "short": 2, "int": 4, "uint": 4, "float": 4, "int64": 8,
          "uint64": 8, "double": 8}
 KERNEL = re.compile(r'^extern "C" __global__ void \S+ (\w+)\((.*?)\) \{\n(.*?)^\}', re.M | re.S)
-PARAMETER = re.compile(r"(?:const )?((?:signed )?\w+) \*__restrict__ (\w+)")
+PARAMETER = re.compile(r"(?:const )?((?:signed )?\w+) \*(?:__restrict__ )?(\w+)")
 COUNTED = re.compile(r"^for \(int (\w+) = 0; \1 < (\d+); \1\+\+\)")
 PACK = re.compile(r"\*\((?:const )?pack<([\w ]+), (\d+)> \*\)\([pq]\d")
 HELD_PACKS = re.compile(r"^pack<([\w ]+), (\d+)> \w+\[(\d+)\];")
@@ -155,16 +155,19 @@ def faults_of(text, kernel):
 def unseen(text, kernel):
     """Which of the faults that a kernel is given are not found in it."""
     parameters, body = text
+    array = PARAMETER.search(parameters)[2]
     narrow = re.sub(r"pack<([\w ]+), (\d+)>", lambda pack: f"pack<{pack[1]}, {max(int(pack[2]) // 8, 1)}>", body)
     waiting = [step for word, registers in kernel
                for step in [(word, registers)] + [("MOV", registers)] * word.startswith("LDG")]
     given = {
         "narrower packs": ((parameters, narrow), kernel),
-        "single elements": ((parameters, body + "for (int u = 0; u < 8; u++) {\n  x = p0[u];\n}\n"), kernel),
+        "single elements": ((parameters, body + f"for (int u = 0; u < 8; u++) {{\n  x = {array}[u];\n}}\n"), kernel),
         "narrower instructions": (text, [(word.replace(".128", ".64"), registers) for word, registers in kernel]),
         "waiting for each load": (text, waiting),
         "local memory": (text, kernel + [("STL", [0])]),
     }
+    if waiting == kernel:  # it loads nothing
+        del given["waiting for each load"]
     return [f"given {name}, is found to have no fault" for name, (t, k) in given.items() if not faults_of(t, k)]
 
 

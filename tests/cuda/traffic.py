@@ -3,8 +3,9 @@
 
 usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]
 
-The models are those of tests/gpu (8192 tokens); their plans for sm_90 say what each kernel reads and writes. With
---xla, XLA's compiler makes its own kernels of the same modules, and they are counted again. With
+The models are those of tests/gpu (8192 tokens); their plans for sm_90 say what each kernel reads and writes. A loop's
+body counts once, and an update in place as the whole array, as in XLA's. With --xla, XLA's compiler makes its own
+kernels of the same modules, and they are counted again. With
 --sass, which is nvdisasm, the kernels are compiled by this machine's NVRTC as well, and read: no conversion takes the
 slow instruction (F2F), no register goes to local memory, each kernel waits for those before it (ACQBULK) before it
 accesses memory, and the ten that move most load and store 16 bytes at a time where their arrays allow it, and begin at
@@ -22,11 +23,13 @@ sys.path.append(str(ROOT / "tests/gpu"))
 import _sass  # noqa: E402
 import cases  # noqa: E402
 
-# Megabytes, and launches of kernels and copies, without matmuls, whose operands are not copied: ours at most, and
+# Megabytes, and launches of kernels and copies, those of matmuls' operands as well, without matmuls: ours at most, and
 # XLA's for an H100.
 LIMITS = {"mlp_qdq_fwd": (772, 9, 772, 16), "mlp_qdq_train": (3360, 36, 4301, 53),
-          "encoder_qdq_fwd": (3525, 28, 4598, 61), "encoder_qdq_train": (12690, 134, 16096, 180)}
+          "encoder_qdq_fwd": (3525, 28, 4598, 61), "encoder_qdq_train": (12690, 134, 16096, 180),
+          "llama_train": (39656, 349, 42821, 378)}
 KERNEL = re.compile(r"^    (\w+)\([^)]*\)(?: in \d+ blocks of \d+ threads,)? (\d+) bytes", re.M)
+COPY = re.compile(r"^    copy [abcd]:.*", re.M)
 HEAVIEST, HEAVY = 10, 1e6  # a heavy kernel moves so many bytes
 XLA_COMPILER = ROOT / "tests/peer/xla/_xla_gpu.py"
 # An instruction of XLA's text: its name, its type without comments, its opcode, its operands.
@@ -46,12 +49,16 @@ def xla_traffic(path):
     status, text, said = _sass.run([sys.executable, XLA_COMPILER, path])
     if status:
         sys.exit(f"FAILED XLA does not compile {path}: {said}")
-    sizes, moved, launches = {}, 0, 0
-    for name, shape, opcode, operands in INSTR.findall(re.sub(r"/\*.*?\*/", "", text[text.index("\nENTRY"):])):
-        sizes[name] = type_bytes(shape)
-        if opcode in XLA_KERNELS:
-            moved += sizes[name] + sum(sizes[operand] for operand in set(re.findall(r"%[\w.-]+", operands)))
-            launches += 1
+    text = re.sub(r"/\*.*?\*/", "", text)
+    bodies = set(re.findall(r"\b(?:body|condition)=(%[\w.-]+)", text))
+    moved, launches = 0, 0
+    for entry, name, computation in re.findall(r"^(ENTRY )?(%\S+) \(.*?\{\n(.*?)^\}", text, re.M | re.S):
+        sizes = {}
+        for name, shape, opcode, operands in INSTR.findall(computation) if entry or name in bodies else []:
+            sizes[name] = type_bytes(shape)
+            if opcode in XLA_KERNELS:
+                moved += sizes[name] + sum(sizes[operand] for operand in set(re.findall(r"%[\w.-]+", operands)))
+                launches += 1
     return moved / 1e6, launches
 
 
@@ -60,13 +67,12 @@ def check(a, name):
     path.write_text(cases.scaled((ROOT / f"testdata/models/{name}.hlo").read_text(), cases.MODELS[name]))
     status, plan, said = _sass.run([a.bin / "hlo-fp8-run", "--plan", "--backend=cuda", "--target=sm_90", "--optimize", path])
     moved, launches = collections.Counter(), 0
-    for kernel, size in KERNEL.findall(plan):
+    for kernel, size in KERNEL.findall(plan) + [("copy", type_bytes(copy)) for copy in COPY.findall(plan)]:
         moved[kernel] += int(size)
         launches += 1
     megabytes, (most, times, *xla) = moved.total() / 1e6, LIMITS[name]
     print(f"{name}: {megabytes:.0f} MB in {launches} launches, of at most {most} in {times}; XLA's {xla[0]} in {xla[1]}")
     faults = [] if status == 0 and 0 < megabytes <= most and launches <= times else [f"more, or no plan: {said}"]
-    faults += [f"an operand is copied:{line}" for line in re.findall(r"^    copy [abcd]:(.*)", plan, re.M)]
     if most > xla[0] or times > xla[1]:
         faults.append("XLA's kernels move less")
     if a.xla:

@@ -127,13 +127,22 @@ def block_scaled(kind, m, n, k):
 # A corpus module's sizes, by value, and what they become. Its other sizes are histories and ones.
 MLP = {32: 8192, 64: 4096, 256: 16384}
 ENCODER = {2: 4, 4: 32, 16: 128, 32: 2048, 64: 4096, 256: 16384}
-MODELS = {"mlp_qdq_fwd": MLP, "mlp_qdq_train": MLP, "encoder_qdq_fwd": ENCODER, "encoder_qdq_train": ENCODER}
+# Half a head is as large as the batch, and as large when it is scaled.
+LLAMA = {4: 32, 8: 64, 16: 128, 31: 127, 32: 128, 64: 4096, 128: 8192, 256: 8192}
+MODELS = {"mlp_qdq_fwd": MLP, "mlp_qdq_train": MLP, "encoder_qdq_fwd": ENCODER, "encoder_qdq_train": ENCODER,
+          "llama_train": LLAMA}
 
 
 def scaled(text, sizes):
-    """The module with other sizes: those of shapes, and the constants that stand for one."""
+    """The module with other sizes: those of shapes, slices and padding, and the constants that stand for one."""
+    def number(found):
+        return str(sizes.get(int(found[0]), int(found[0])))
+
+    def numbers(found):
+        return re.sub(r"\d+", number, found[0])
+
     def shape(found):
-        return found[1] + ",".join(str(sizes.get(int(d), int(d))) for d in found[2].split(",")) + "]"
+        return found[1] + re.sub(r"\d+", number, found[2]) + "]"
 
     def constant(found):
         value = int(found[2])
@@ -145,6 +154,7 @@ def scaled(text, sizes):
     head = re.sub(r"\b((?:f32|bf16|f8e4m3fn|f8e5m2|s32|pred)\[)(\d[\d,]*)\]", shape, head.split("\n")[0])
     body = re.sub(r", metadata=\{(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}", "", body)
     body = re.sub(r"\b((?:f32|bf16|f16|f8e4m3fn|f8e5m2|s32|u32|pred)\[)(\d[\d,]*)\]", shape, body)
+    body = re.sub(r"\b(?:slice|slice_sizes|dynamic_slice_sizes)=\{[^}]*\}|\bpadding=[-\dx_]+", numbers, body)
     body = re.sub(r"(f32\[\](?:\{\})? constant\()(64)\)", constant, body)
     body = re.sub(r"(bf16\[\](?:\{\})? constant\()(4)\)", constant, body)
     return f"{head}\n\n%{body}"

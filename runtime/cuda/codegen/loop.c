@@ -1,8 +1,6 @@
 /* Kernels in which every thread computes a few contiguous elements of the results: "loop";
  * "update", a dynamic-update-slice in place; and "part", one operand of a concatenate that has
  * many. */
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
@@ -174,6 +172,29 @@ static const char *copied(emit *e, const emit_index *index) {
     return from == to ? cell : emit_cast(e, from, to, false, emit_decoded(e, from, cell), true);
 }
 
+/* What a kernel stores of each element of a space: the results; or a part of the only one, which is
+ * an operand of it. */
+typedef struct stored {
+    const char *form;      /* of the launch */
+    const hlo_instr *part; /* NULL: the results */
+    const int64_t *begin;  /* of the part in the result; NULL: at the indices of an update */
+} stored;
+
+static void store_part(emit *e, const emit_index *index, const stored *s) {
+    const hlo_instr *instr = e->job->group.results[0];
+    const char *at[HLO_EVAL_MAX_RANK], *start[HLO_EVAL_MAX_RANK];
+    if (!s->begin)
+        emit_starts(e, instr, 2, index->rank, instr->shape->dims, s->part->shape->dims, start);
+    for (uint32_t d = 0; d < index->rank; d++)
+        at[d] = s->begin                     ? emit_behind(e, index->at[d], s->begin[d])
+                : strcmp(start[d], "0") == 0 ? index->at[d]
+                : strcmp(index->at[d], "0") == 0
+                    ? start[d]
+                    : emit_offset(e, "%s + %s", start[d], index->at[d]);
+    const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
+    emit_store(e, 0, to, emit_pull(e, s->part, index, true));
+}
+
 static void store_results(emit *e, const emit_index *index) {
     const hlo_group *group = &e->job->group;
     if (group->instr_count == 0) emit_store(e, 0, index, copied(e, index));
@@ -212,8 +233,15 @@ static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
     code->overwrites = e->overwrites;
 }
 
+static void store(emit *e, const emit_index *index, const stored *s) {
+    if (s->part)
+        store_part(e, index, s);
+    else
+        store_results(e, index);
+}
+
 /* Writes tiles; false: arrays have the space's order, or are small. */
-static bool emit_tiles(emit *e, cuda_code *code, emit_space space) {
+static bool emit_tiles(emit *e, cuda_code *code, emit_space space, const stored *s) {
     emit_lines lines = {0}, inner;
     emit_tile tile;
     if (!emit_find_tile(e, &space, &tile)) return false;
@@ -222,29 +250,34 @@ static bool emit_tiles(emit *e, cuda_code *code, emit_space space) {
     emit_text(e, "const %s %s = (%s)blockIdx.x * %d + (%s)threadIdx.x;", e->offset, number,
               e->offset, CUDA_BLOCK, e->offset);
     emit_text(e, "if (%s >= %lld) return;", number, (long long)tile.count);
-    store_results(e, emit_tile_begin(e, &space, &tile, number, &inner));
+    store(e, emit_tile_begin(e, &space, &tile, number, &inner), s);
     emit_tile_end(e, &space, &tile);
-    find_overwrites(e, space.count, code);
+    if (!s->part) find_overwrites(e, space.count, code);
     int64_t blocks = (tile.count + CUDA_BLOCK - 1) / CUDA_BLOCK;
-    emit_add_launch(e, code, emit_launch(e, "tile", &lines, blocks, 0, NULL));
+    emit_add_launch(e, code, emit_launch(e, s->part ? s->form : "tile", &lines, blocks, 0, NULL));
     return true;
 }
 
-void emit_loop(emit *e, cuda_code *code) {
-    emit_space space = emit_space_of(&e->job->results[0]);
+/* Writes a loop over the space, or tiles where operands are in another order. */
+static void emit_all(emit *e, cuda_code *code, const emit_space *space, const stored *s) {
     emit_lines lines = {0}, inner;
+    emit_restart(e, &lines);
+    store(e, emit_loop_index(e, space, &inner), s);
+    emit_loop_end(e, space);
+    int64_t blocks = emit_blocks(e, space->count);
+    if (e->turned_dim >= 0 && emit_tiles(e, code, *space, s)) return;
+    if (!s->part) find_overwrites(e, space->count, code);
+    emit_add_launch(e, code, emit_launch(e, s->form, &lines, blocks, 0, NULL));
+}
+
+void emit_loop(emit *e, cuda_code *code) {
+    const emit_space space = emit_space_of(&e->job->results[0]);
+    const stored all = {.form = "loop"};
     if (space.count == 0) return;
     e->offset = emit_offset_type(e, space.count);
-    if (emit_tiles(e, code, source_space(e))) return;
-    emit_restart(e, &lines);
+    if (emit_tiles(e, code, source_space(e), &all)) return;
     e->width = emit_width(e, &space, space.count);
-    const emit_index *index = emit_loop_index(e, &space, &inner);
-    store_results(e, index);
-    emit_loop_end(e, &space);
-    int64_t blocks = emit_blocks(e, space.count);
-    if (e->turned_dim >= 0 && emit_tiles(e, code, space)) return;
-    find_overwrites(e, space.count, code);
-    emit_add_launch(e, code, emit_launch(e, "loop", &lines, blocks, 0, NULL));
+    emit_all(e, code, &space, &all);
 }
 
 /* --------------------------------------------------------------------------------------- update */
@@ -278,57 +311,33 @@ void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to) {
     emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
 }
 
-/* Begins a kernel that writes a part of the result, and returns the index in the part. Its elements
- * are contiguous in the result as well, but from any element on. */
-static const emit_index *begin_part(emit *e, const hlo_shape *part, emit_space *out_space,
-                                    emit_lines *lines, emit_lines *inner) {
+/* Adds the launch of a kernel that writes a part of the result. Its elements are contiguous in the
+ * result as well, but from any element on. */
+static void emit_part(emit *e, cuda_code *code, const stored *s) {
     hlo_view view = e->job->results[0];
-    view.dims = part->dims;
-    *out_space = emit_space_of(&view);
+    view.dims = s->part->shape->dims;
+    emit_space space = emit_space_of(&view);
     int64_t stride = 1;
-    for (uint32_t i = 0; i < out_space->rank; i++) {
-        out_space->strides[out_space->order[i]] = stride;
-        stride *= out_space->dims[out_space->order[i]];
+    for (uint32_t i = 0; i < space.rank; i++) {
+        space.strides[space.order[i]] = stride;
+        stride *= space.dims[space.order[i]];
     }
-    *lines = (emit_lines){0};
-    emit_restart(e, lines);
-    e->offset = emit_offset_type(e, out_space->count);
-    e->width = emit_width(e, out_space, out_space->rank ? out_space->dims[minor_of(out_space)] : 1);
-    return emit_loop_index(e, out_space, inner);
-}
-
-/* Stores an element of the part, which begins at `start` in the result, variables or numbers, and
- * ends the kernel. */
-static void end_part(emit *e, const hlo_instr *part, const emit_index *index,
-                     const char *const *start, const emit_space *space) {
-    const hlo_instr *instr = e->job->group.results[0];
-    const char *at[HLO_EVAL_MAX_RANK];
-    for (uint32_t d = 0; d < index->rank; d++)
-        at[d] = strcmp(index->at[d], "0") == 0 ? start[d]
-                : isdigit((unsigned char)*start[d])
-                    ? emit_behind(e, index->at[d], strtoll(start[d], NULL, 10))
-                    : emit_offset(e, "%s + %s", start[d], index->at[d]);
-    const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
-    emit_store(e, 0, to, emit_pull(e, part, index, true));
-    emit_loop_end(e, space);
+    e->turned_dim = -1;
+    for (uint32_t i = 0; i < e->job->operand_count; i++) e->operands[i].turned = false;
+    e->offset = emit_offset_type(e, space.count);
+    e->width = emit_width(e, &space, space.rank ? space.dims[minor_of(&space)] : 1);
+    emit_all(e, code, &space, s);
 }
 
 bool emit_update(emit *e, cuda_code *code) {
-    const hlo_instr *instr = e->job->group.results[0], *update = hlo_instr_operand(instr, 1);
-    const hlo_instr *into = hlo_instr_operand(instr, 0);
+    const hlo_instr *instr = e->job->group.results[0], *into = hlo_instr_operand(instr, 0);
+    const stored update = {.form = "update", .part = hlo_instr_operand(instr, 1)};
     if (e->job->group.result_count != 1 || emit_is_member(e, into)) return false;
     if (!emit_copy(e, code, emit_leaf(e, into), 0)) return false;
-    if (hlo_shape_count(update->shape) == 0) return true;
-    emit_space space;
-    emit_lines lines, inner;
-    const char *start[HLO_EVAL_MAX_RANK];
-    const emit_index *index = begin_part(e, update->shape, &space, &lines, &inner);
-    emit_starts(e, instr, 2, index->rank, instr->shape->dims, update->shape->dims, start);
-    end_part(e, update, index, start, &space);
+    if (hlo_shape_count(update.part->shape) == 0) return true;
+    emit_part(e, code, &update);
     if (!e->operands[emit_leaf(e, into)].occurs)
         hlo_overwrites_add(&code->overwrites, e->arena, 0, emit_leaf(e, into));
-    emit_add_launch(e, code,
-                    emit_launch(e, "update", &lines, emit_blocks(e, space.count), 0, NULL));
     return true;
 }
 
@@ -337,21 +346,16 @@ bool emit_parts(emit *e, cuda_code *code) {
     if (e->job->operand_count + e->job->result_count <= CUDA_POINTERS ||
         e->job->group.result_count != 1)
         return false;
+    int64_t *begin = hlo_arena_zero(e->arena, instr->shape->rank * sizeof *begin);
     const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
-    int64_t begin = 0;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *part = hlo_instr_operand(instr, i);
-        if (hlo_shape_count(part->shape) == 0) continue;
-        emit_space space;
-        emit_lines lines, inner;
-        const char *start[HLO_EVAL_MAX_RANK];
-        for (uint32_t d = 0; d < instr->shape->rank; d++) start[d] = "0";
-        start[dim] = hlo_arena_format(e->arena, "%lld", (long long)begin);
-        begin += part->shape->dims[dim];
-        end_part(e, part, begin_part(e, part->shape, &space, &lines, &inner), start, &space);
-        cuda_launch launch = emit_launch(e, "part", &lines, emit_blocks(e, space.count), 0, NULL);
-        launch.bytes = 2 * (size_t)space.count * hlo_types[part->shape->type].bytes;
-        emit_add_launch(e, code, launch);
+        const stored part = {"part", hlo_instr_operand(instr, i), begin};
+        const int64_t count = hlo_shape_count(part.part->shape);
+        if (count == 0) continue;
+        emit_part(e, code, &part);
+        code->launches[code->launch_count - 1].bytes =
+            2 * (size_t)count * hlo_types[part.part->shape->type].bytes;
+        begin[dim] += part.part->shape->dims[dim];
     }
     return true;
 }
