@@ -40,6 +40,20 @@ static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr)
     return true;
 }
 
+/* Returns how often the user reads one element of the operand. */
+static int64_t times_of(const hlo_instr *operand, const hlo_instr *user, const group_node *u) {
+    const int64_t inside = u->computed ? 1 : u->times;
+    if (user->op != HLO_OP_BROADCAST || hlo_shape_count(operand->shape) == 0) return inside;
+    return hlo_shape_count(user->shape) / hlo_shape_count(operand->shape) * inside;
+}
+
+/* True if the instruction is slow, and its elements are read so often that they are better stored.
+ */
+static bool is_repeated(const grouping *g, const group_node *n, const hlo_instr *instr) {
+    return g->rules->is_slow && n->class == GROUP_PULL && n->times > GROUP_TIMES &&
+           n->times * hlo_shape_count(instr->shape) > GROUP_SLOW && g->rules->is_slow(instr);
+}
+
 /* Finds the instruction's owner and decides whether it is computed or inlined; its users must have
  * been asked before. */
 static void find_owner(grouping *g, uint32_t i) {
@@ -62,6 +76,8 @@ static void find_owner(grouping *g, uint32_t i) {
             continue;
         }
         uint32_t owner = u->computed ? user : u->owner;
+        const int64_t times = times_of(instr, use->user, u);
+        if (times > n->times) n->times = times;
         if (owner == GROUP_NONE) many = true;
         if (n->owner == GROUP_NONE) n->owner = owner;
         many |= n->owner != owner;
@@ -81,6 +97,7 @@ static void find_owner(grouping *g, uint32_t i) {
     bool reads_all = n->class == GROUP_REDUCE || n->class == GROUP_ALONE;
     n->computed = n->outside || reads_all || many || weight > GROUP_COPIES;
     if (n->again && !n->outside) n->computed = false;
+    if (is_repeated(g, n, instr)) n->computed = true;
     if (n->class == GROUP_CHEAP) n->computed = n->outside && instr->op != HLO_OP_CONSTANT;
     if (n->class == GROUP_ALIAS) n->computed = false;
     if (many) n->owner = GROUP_NONE;

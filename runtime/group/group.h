@@ -6,12 +6,14 @@
 #include "runtime/backend.h"
 
 enum {
-    GROUP_SPAN = 2048,    /* instructions between the first and the last of a group */
-    GROUP_RESULTS = 12,   /* results of a group */
-    GROUP_INPUTS = 44,    /* inputs of a group */
-    GROUP_MEMBERS = 400,  /* members of a group */
-    GROUP_COPIES = 4,     /* times that an instruction may be written out in one job */
-    GROUP_SMALL = 1 << 10 /* elements: groups are joined to have fewer of them */
+    GROUP_SPAN = 2048,     /* instructions between the first and the last of a group */
+    GROUP_RESULTS = 12,    /* results of a group */
+    GROUP_INPUTS = 44,     /* inputs of a group */
+    GROUP_MEMBERS = 400,   /* members of a group */
+    GROUP_COPIES = 4,      /* times that an instruction may be written out in one job */
+    GROUP_SMALL = 1 << 10, /* elements: groups are joined to have fewer of them */
+    GROUP_TIMES = 8,       /* times that a slow instruction may be computed for one element, */
+    GROUP_SLOW = 1 << 20   /* or for all of them, where it is inlined */
 };
 
 typedef enum group_class {
@@ -30,6 +32,9 @@ typedef struct group_rules {
     bool (*reads_memory)(const hlo_instr *user, const hlo_instr *operand);
     /* True if no job both computes the reduce and reads it for whole rows. NULL: none is such. */
     bool (*is_chunked)(const hlo_instr *reduce);
+    /* True if an element takes longer to compute than to load: it is not computed for each element
+     * that it is broadcast to (GROUP_TIMES, GROUP_SLOW). NULL: none does. */
+    bool (*is_slow)(const hlo_instr *instr);
     /* Values are computed again where that moves fewer bytes (recompute.c). */
     bool recomputes;
 } group_rules;

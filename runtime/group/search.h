@@ -30,6 +30,8 @@ typedef struct group_node {
                              GROUP_NONE: several */
     uint32_t index_class; /* equal ones are read at the same index */
     uint32_t weight;      /* times that it is written out in its owner's job */
+    int64_t times;        /* that an element is computed if the instruction is inlined: it is
+                             broadcast to so many */
     uint32_t reads;       /* upper bound of a computed instruction's inputs, inlined ones counted */
     uint32_t inlined;     /* number of instructions that are inlined in it */
     uint32_t group;       /* of a computed instruction */

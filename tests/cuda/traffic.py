@@ -7,9 +7,9 @@ The models are those of tests/gpu (8192 tokens); their plans for sm_90 say what 
 body counts once, and an update in place as the whole array, as in XLA's. With --xla, XLA's compiler makes its own
 kernels of the same modules, and they are counted again. With
 --sass, which is nvdisasm, the kernels are compiled by this machine's NVRTC as well, and read: no conversion takes the
-slow instruction (F2F), no register goes to local memory, each kernel waits for those before it (ACQBULK) before it
-accesses memory, and the ten that move most load and store 16 bytes at a time where their arrays allow it, and begin at
-least two loads before they wait for one (_sass.py).
+slow instruction (F2F) and no array is in local memory but in sines and cosines, each kernel waits for those before it
+(ACQBULK) before it accesses memory, and the ten that move most spill no register, load and store 16 bytes at a time
+where their arrays allow it, and begin at least two loads before they wait for one (_sass.py).
 """
 import argparse
 import collections
@@ -27,7 +27,7 @@ import cases  # noqa: E402
 # XLA's for an H100.
 LIMITS = {"mlp_qdq_fwd": (772, 9, 772, 16), "mlp_qdq_train": (3360, 36, 4301, 53),
           "encoder_qdq_fwd": (3525, 28, 4598, 61), "encoder_qdq_train": (12690, 134, 16096, 180),
-          "llama_train": (39656, 349, 42821, 378)}
+          "llama_train": (39657, 351, 42821, 378)}
 KERNEL = re.compile(r"^    (\w+)\([^)]*\)(?: in \d+ blocks of \d+ threads,)? (\d+) bytes", re.M)
 COPY = re.compile(r"^    copy [abcd]:.*", re.M)
 HEAVIEST, HEAVY = 10, 1e6  # a heavy kernel moves so many bytes

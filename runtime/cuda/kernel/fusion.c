@@ -34,10 +34,26 @@ static group_class class_of(const hlo_instr *instr) {
     }
 }
 
+/* True for functions of tens of instructions and more, some with a part in local memory. */
+static bool is_slow(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_ATAN2:
+    case HLO_OP_CBRT:
+    case HLO_OP_COSINE:
+    case HLO_OP_ERF:
+    case HLO_OP_POWER:
+    case HLO_OP_SINE:
+    case HLO_OP_TAN: return true;
+    default: return false;
+    }
+}
+
 uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups) {
-    static const group_rules rules = {
-        .class_of = class_of, .is_chunked = cuda_reduce_is_chunked, .recomputes = true};
+    static const group_rules rules = {.class_of = class_of,
+                                      .is_chunked = cuda_reduce_is_chunked,
+                                      .is_slow = is_slow,
+                                      .recomputes = true};
     (void)device;
     return group_instrs(&rules, live, count, arena, out_groups);
 }
