@@ -128,9 +128,9 @@ def block_scaled(kind, m, n, k):
 MLP = {32: 8192, 64: 4096, 256: 16384}
 ENCODER = {2: 4, 4: 32, 16: 128, 32: 2048, 64: 4096, 256: 16384}
 # Half a head is as large as the batch, and as large when it is scaled.
-LLAMA = {4: 32, 8: 64, 16: 128, 31: 127, 32: 128, 64: 4096, 128: 8192, 256: 8192}
+LLAMA_TRAIN = {4: 32, 8: 64, 16: 128, 31: 127, 32: 128, 64: 4096, 128: 8192, 256: 8192}
 MODELS = {"mlp_qdq_fwd": MLP, "mlp_qdq_train": MLP, "encoder_qdq_fwd": ENCODER, "encoder_qdq_train": ENCODER,
-          "llama_train": LLAMA}
+          "llama_train": LLAMA_TRAIN}
 
 
 def scaled(text, sizes):

@@ -172,8 +172,8 @@ static const char *copied(emit *e, const emit_index *index) {
     return from == to ? cell : emit_cast(e, from, to, false, emit_decoded(e, from, cell), true);
 }
 
-/* What a kernel stores of each element of a space: the results; or a part of the only one, which is
- * an operand of it. */
+/* The values that a kernel stores: the results', or those of a part of the only one, which is an
+ * operand of it. */
 typedef struct stored {
     const char *form;      /* of the launch */
     const hlo_instr *part; /* NULL: the results */
