@@ -103,12 +103,13 @@ struct DLManagedTensor;
  * called, and cannot be donated until then. Work behind `stream` sees the value (a CUstream, as for
  * hlo_plan_run_async(), which exists until the deleter is called); NULL: the function waits for it.
  * What is queued on `stream` when the deleter is called may go on with the memory; with NULL all
- * work on it is over then. The caller, or whom it is handed to,
- * calls the deleter. HLO_INVALID_USAGE, with an error in `sink`: the buffer was donated, or DLPack
- * has no such type. HLO_INVALID_INPUT: a run failed. HLO_OUT_OF_MEMORY. */
+ * work on it is over then. The caller, or whom it is handed to, calls the deleter.
+ * HLO_INVALID_USAGE, with an error in `sink`: the buffer was donated, or DLPack has no such type.
+ * HLO_INVALID_INPUT: a run failed. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_buffer_to_dlpack(const hlo_buffer *buffer, void *stream, const hlo_diag_sink *sink,
                                 struct DLManagedTensorVersioned **out_tensor);
-/* Makes the struct of DLPack before 1.0, in the same way. */
+/* Makes the struct of DLPack before 1.0, in the same way. It cannot say that memory is read-only.
+ */
 hlo_status hlo_buffer_to_dlpack_unversioned(const hlo_buffer *buffer, void *stream,
                                             const hlo_diag_sink *sink,
                                             struct DLManagedTensor **out_tensor);

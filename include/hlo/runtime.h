@@ -156,9 +156,9 @@ typedef struct hlo_plan_options {
                      made; 0: cuBLASLt's first choice is taken. Default 0 */
     const char *autotune_cache; /* the file that keeps timings; borrowed while the plan is made.
                                    Default NULL: none */
-    const char *kernel_cache; /* the folder that keeps compiled kernels; borrowed while the plan is
-                                 made. Default NULL: none */
-    size_t workspace;         /* bytes that each matmul may use. Default 0: by the architecture */
+    const char *kernel_cache;   /* the folder of compiled kernels, with a warning if it cannot keep
+                                   them; borrowed while the plan is made. Default NULL: none */
+    size_t workspace;           /* bytes that each matmul may use. Default 0: by the architecture */
     /* For any backend. With `values` or `check_finite` each instruction is executed by itself, in
      * no group and no CUDA graph, with equal results; with `profile` or `progress` in no graph. */
     const char *values; /* names of instructions, or globs (fnmatch(3)), separated by commas: runs

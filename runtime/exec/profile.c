@@ -22,7 +22,7 @@ typedef struct pending {
 
 enum {
     MOST_EVENTS = 1000000,
-    MOST_MARKS = 4096 /* and spans, from one reading to the next, but for those that are open */
+    MOST_MARKS = 4096 /* and ended spans, from one reading to the next */
 };
 
 struct plan_trace {

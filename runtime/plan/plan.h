@@ -167,8 +167,8 @@ static inline bool plan_keeps(const hlo_plan *plan, const hlo_instr *instr) {
 /* donation.c: sets given, taken and in_place. HLO_INVALID_INPUT, with an error in `sink`: a
  * donation of the options cannot be made. */
 hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink);
-/* donation.c: sets them for the entry of a plan that is not resident: each output that can takes
- * the memory of an input in place. */
+/* donation.c: sets given, taken and in_place for the entry of a plan that is not resident: an
+ * output takes the memory of an input that no step reads once the output is begun. */
 void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry);
 /* inline.c: replaces calls by the instructions that they call, where nothing but the place of these
  * changes. */

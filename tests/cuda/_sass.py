@@ -9,7 +9,8 @@ import dataclasses
 import os
 import re
 import shutil
-import subprocess
+
+from _standin import run
 
 ACCESS, PACK_MOST, HELD = 16, 32, 256  # bytes: EMIT_ACCESS of emit.h, two of them, HELD of tile.c
 IN_FLIGHT = 2
@@ -32,11 +33,6 @@ class Access:
     times: int  # in unrolled loops
     pack: bool
     each: bool  # runs for every element of a thread
-
-
-def run(command, environment=None):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
-    return done.returncode, done.stdout, done.stderr
 
 
 def accesses(parameters, body):

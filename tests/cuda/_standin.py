@@ -9,7 +9,7 @@ def environment(standin, accumulate="f32"):
                 **{f"HLO_CUDA_{library}": standin for library in ("DRIVER", "CUBLASLT", "NVRTC")})
 
 
-def run(command, environment):
+def run(command, environment=None):
     """Exit status, output, errors."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
     return done.returncode, done.stdout, done.stderr

@@ -95,7 +95,7 @@ static const unsigned char preference_sizes[PREFERENCE_ATTRIBUTES] = {
     [0] = 4, [1] = 8, [3] = 4, [5] = 4, [6] = 4, [7] = 4, [8] = 4, [9] = 4, [12] = 8,
 };
 
-/* "attribute N, N bytes: VALUE", in `room`. */
+/* "attribute N, N bytes: VALUE", written to `capacity`. */
 static const char *told(int attribute, const void *value, size_t size, char capacity[128]) {
     char name[64];
     uint64_t number = 0;

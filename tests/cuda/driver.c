@@ -62,10 +62,10 @@ int cuDeviceGetName(char *name, int size, int device) {
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     ENTER("cuDeviceGetAttribute %d of %d", attribute, device);
     switch (attribute) {
-    case 16: *value = 132; break;     /* multiprocessors */
-    case 38: *value = 1 << 20; break; /* bytes of L2 */
-    case 75: *value = standin_sm() / 10; break;
-    case 76: *value = standin_sm() % 10; break;
+    case CUDA_ATTRIBUTE_PROCESSORS: *value = 132; break;
+    case CUDA_ATTRIBUTE_L2_SIZE: *value = 1 << 20; break;
+    case CUDA_ATTRIBUTE_MAJOR: *value = standin_sm() / 10; break;
+    case CUDA_ATTRIBUTE_MINOR: *value = standin_sm() % 10; break;
     default: *value = 1;
     }
     return 0;
@@ -203,8 +203,8 @@ static void *host(cuda_address memory) {
     return (void *)(uintptr_t)memory;
 }
 
-/* Of the host's memory that is not page-locked: the driver allows neither in a capture. A device
- * that reads such memory itself may do so when the stream has come that far. */
+/* Copies from and to pageable memory of the host: the driver allows neither in a capture. A device
+ * that reads pageable memory itself may do so when the stream has come that far. */
 int cuMemcpyHtoDAsync(cuda_address to, const void *from, size_t size, cuda_stream *stream) {
     ENTER("cuMemcpyHtoDAsync %zu", size);
     if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;

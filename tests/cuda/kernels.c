@@ -258,7 +258,7 @@ typedef struct choosing {
     uint32_t wanted, count;
 } choosing;
 
-/* As the kernel of runtime/cuda/driver/graph.c. */
+/* As the kernel of runtime/cuda/driver/branch.c. */
 static void run_choose(void *argument) {
     const choosing *c = argument;
     uint32_t chosen;

@@ -19,7 +19,7 @@ struct standin_indices {
     unsigned x, y, z;
 };
 
-// The same as in kernels.c, as is the next.
+// As argument_kinds, and below shim, of kernels.c.
 struct standin_arguments {
     int count;
     unsigned long long read_only, restricted;

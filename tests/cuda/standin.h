@@ -18,8 +18,8 @@
  *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset
  *   HLO_STANDIN_NVRTC   the version of NVRTC, major * 100 + minor; 1300 if unset
  *   HLO_STANDIN_CLOCK   if set, the device's clock stands still but for its work: 1 ms for a
- * kernel, 1/4 ms for a copy or fill, and a matmul as its algorithm takes; otherwise it is the
- * host's, and goes forward by the matmuls' times */
+ *                       kernel, 1/4 ms for a copy or fill, and a matmul as its algorithm takes;
+ *                       otherwise it is the host's, and goes forward by the matmuls' times */
 #ifndef HLO_TESTS_CUDA_STANDIN_H
 #define HLO_TESTS_CUDA_STANDIN_H
 
@@ -102,8 +102,8 @@ standin_place standin_place_of(const cuda_event *event);
 int standin_uncaptured(void);
 /* True if these bytes lie in one allocation of the device's memory. */
 bool standin_allocated(const void *memory, size_t size);
-/* "memory N+offset", N being the number of the allocation, from 1; NULL when it is in none. In
- * `room`. */
+/* "memory N+offset", N being the number of the allocation, from 1; NULL when it is in none.
+ * Written to `capacity`. */
 const char *standin_name(const void *memory, char capacity[64]);
 /* Returns the one context. */
 cuda_context *standin_context(void);

@@ -241,7 +241,7 @@ int cuStreamEndCapture(cuda_stream *stream, cuda_graph **graph) {
     if (failed || stream->invalid) {
         if (capturing) capturing->invalid = true;
         if (!stream->to_graph) free_graph(captured);
-        return failed ? failed : CUDA_CAPTURE_UNSUPPORTED + 1;
+        return failed ? failed : CUDA_CAPTURE_INVALIDATED;
     }
     *graph = captured;
     return 0;

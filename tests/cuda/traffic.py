@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/gpu"))
 import _sass  # noqa: E402
 import cases  # noqa: E402
+from _standin import run  # noqa: E402
 
 # Megabytes, and launches of kernels and copies, those of matmuls' operands as well, without matmuls: ours at most, and
 # XLA's for an H100.
@@ -46,7 +47,7 @@ def type_bytes(text):
 
 def xla_traffic(path):
     """Megabytes and launches of the kernels that XLA makes of a module."""
-    status, text, said = _sass.run([sys.executable, XLA_COMPILER, path])
+    status, text, said = run([sys.executable, XLA_COMPILER, path])
     if status:
         sys.exit(f"FAILED XLA does not compile {path}: {said}")
     text = re.sub(r"/\*.*?\*/", "", text)
@@ -65,7 +66,7 @@ def xla_traffic(path):
 def check(a, name):
     path = a.work / f"{name}.hlo"
     path.write_text(cases.scaled((ROOT / f"testdata/models/{name}.hlo").read_text(), cases.MODELS[name]))
-    status, plan, said = _sass.run([a.bin / "hlo-fp8-run", "--plan", "--backend=cuda", "--target=sm_90", "--optimize", path])
+    status, plan, said = run([a.bin / "hlo-fp8-run", "--plan", "--backend=cuda", "--target=sm_90", "--optimize", path])
     moved, launches = collections.Counter(), 0
     for kernel, size in KERNEL.findall(plan) + [("copy", type_bytes(copy)) for copy in COPY.findall(plan)]:
         moved[kernel] += int(size)

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 QUERY = ("name", "driver_version", "clocks.max.sm", "clocks.max.memory", "power.limit", "temperature.gpu", "compute_cap")
 
 
-# A process group of its own, but the session of this one: who ends that ends the programs.
+# A program has a process group of its own, in this process's session: whoever ends the session ends it.
 OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 
 

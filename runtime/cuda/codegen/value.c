@@ -8,7 +8,7 @@
 #include "ir/module/known.h"
 #include "runtime/cuda/codegen/emit.h"
 
-/* A value of a region or constant: computed, and its cell where that is known otherwise. */
+/* A value of a region or a constant. `cell`: its form in memory; NULL: it is made of `name`. */
 typedef struct region_value {
     const char *name, *cell;
 } region_value;
@@ -282,8 +282,7 @@ const char *cuda_region_refusal(const hlo_computation *region) {
     return why;
 }
 
-/* True if the result of an instruction of a region, a narrow float, is one that it was given, or if
- * it orders such. */
+/* True if an instruction of a region hands on or selects narrow floats, or orders them. */
 static bool moves(const hlo_computation *region, const hlo_instr *instr) {
     const hlo_instr *root = region->root;
     const bool orders = emit_takes_codes(instr);

@@ -177,7 +177,7 @@ hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink
     return status == HLO_OK ? start_cublaslt(out_device, sink) : status;
 }
 
-/* Makes up a device that is not opened. */
+/* Describes the device of options->describe, which is not opened. */
 static hlo_status describe_device(cuda_device *device, const hlo_plan_options *options,
                                   const hlo_diag_sink *sink) {
     const int cuda = options->cuda;

@@ -127,8 +127,8 @@ static void need_range(const cuda_order *o, const cuda_range *range, mark needed
     }
 }
 
-/* Drops what is needed and before something else that is needed, and writes what is before any of
- * them. */
+/* Drops each needed node that is before another needed node. `seen`: the last node of each lane
+ * that is one of them or before one. */
 static void reduce(const cuda_order *o, mark needed[CUDA_LANES], mark seen[CUDA_LANES]) {
     memset(seen, 0, CUDA_LANES * sizeof *seen);
     for (int l = 0; l < CUDA_LANES; l++)

@@ -27,8 +27,8 @@ void cuda_order_free(cuda_order *order); /* NULL is allowed */
  * of them. Returns their number, CUDA_LANES at most; -1 when memory runs out. */
 int cuda_order_add(cuda_order *order, const cuda_range *ranges, uint32_t count,
                    uint32_t out_before[CUDA_LANES]);
-/* Adds a node that is after all nodes that were added, and before all that will be. False when
- * memory runs out. */
+/* Adds a node that is after all earlier nodes, and before all later ones. False when memory runs
+ * out. */
 bool cuda_order_add_barrier(cuda_order *order);
 /* Writes the nodes that no other is after; returns their number. */
 int cuda_order_ends(const cuda_order *order, uint32_t out_ends[CUDA_LANES]);

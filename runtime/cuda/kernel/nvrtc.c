@@ -63,8 +63,7 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
 /* ------------------------------------------------------------------------------------ the cache */
 
 /* Finds the file of a program, named by a hash of its text, the target and the compiler's version.
- * A file that cannot be read counts as absent. */
-
+ * A file that cannot be read counts as absent. False: nothing is kept. */
 static bool cache_path(const cuda_library *lib, const char *folder, const char *source, int sm,
                        char *out, size_t size) {
     int major = 0, minor = 0;

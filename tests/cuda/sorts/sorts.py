@@ -165,7 +165,7 @@ class Module:
         at = sorted(draw.sample(range(len(places) + len(window)), len(window)))
         for place, size in zip(at, window):
             updates.insert(place, size)
-        # In range mostly, never, or all the same.
+        # Indices that are mostly or never in range, or equal.
         low, high = draw.choice([(-1, 20), (0, 3), (0, 1), (50, 90), (-3, 90)])
         low = max(low, 0) if whole[0] == "u" else low
         i = self.array(whole, indices, self.numbers.integers(low, high, int(np.prod(indices))))

@@ -41,7 +41,7 @@ typedef struct scattering {
     uint32_t minor; /* dimension of the updates in which threads have several */
     const char *base[HLO_EVAL_MAX_RANK]; /* of a thread's elements, by dimension of the updates */
     bool cells;                          /* the combiner is given cells, not values */
-    const char **sum;                    /* the results' elements, such */
+    const char **sum;                    /* the results' elements, as the combiner is given them */
 } scattering;
 
 /* True if windows have several places along a dimension of the result. */
