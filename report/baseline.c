@@ -6,7 +6,7 @@
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "matmul/json.h"
-#include "passes/verdict/report.h"
+#include "report/format.h"
 
 /* Identity of a matmul across runs. */
 typedef struct key {
@@ -54,6 +54,12 @@ static bool is_whole(const json_t *document, const keys *listed) {
     return json_integer_value(fp8) == (json_int_t)listed->count;
 }
 
+/* True if the summary counts a matmul, FP8 or not. */
+static bool lists_matmuls(const json_t *document) {
+    const json_t *total = json_object_get(json_object_get(document, "summary"), "matmuls");
+    return json_integer_value(total) > 0;
+}
+
 static hlo_status collect(const hlo_report *const *reports, size_t count, keys *out) {
     size_t total = 0;
     for (size_t i = 0; i < count; i++) total += reports[i]->verdict_count;
@@ -91,7 +97,8 @@ static size_t count_lost(const keys *old, const keys *now, const key **out_first
 }
 
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
-                                const hlo_diag_sink *sink, char *why, size_t why_size) {
+                                bool allow_empty, const hlo_diag_sink *sink, char *why,
+                                size_t why_size) {
     json_error_t error;
     keys old = {0}, now = {0};
     if (why_size) *why = '\0';
@@ -114,7 +121,15 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
             "not all matmuls that were FP8 are listed here: make it with --remarks=all");
     const key *first = NULL;
     size_t lost = status == HLO_OK ? count_lost(&old, &now, &first) : 0;
-    if (lost) {
+    if (status == HLO_OK && !allow_empty) status = gate_matmuls(reports, count, why, why_size);
+    if (status == HLO_OK && !allow_empty && !lists_matmuls(document)) {
+        snprintf(why, why_size,
+                 "the baseline %s has no matmuls for a gate to check "
+                 "(allowed by --allow-empty)",
+                 path);
+        status = HLO_MISMATCH;
+    }
+    if (status == HLO_OK && lost) {
         const char *reason = find_reason(reports, count, first);
         snprintf(why, why_size, "%zu of %zu matmuls that were FP8 are so no longer: %s %s is %s%s",
                  lost, old.count, *first->op_name ? first->op_name : first->instr, first->shape,

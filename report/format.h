@@ -27,6 +27,9 @@ typedef struct report_writer {
 
 extern const char *const writer_kinds[WRITER_KINDS]; /* names of hlo_verdict_kind */
 
+/* Checks that each report has a matmul, and that there is a report. HLO_MISMATCH: one line in `why`
+ * names one that has no matmul. */
+hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *why, size_t size);
 /* Adds up the verdicts of `count` reports. */
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 /* True if the matmul is FP8 and, by roofline, slower than it was wide. */

@@ -56,17 +56,30 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
     return HLO_MISMATCH;
 }
 
+hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *why, size_t size) {
+    size_t empty = 0;
+    while (empty < count && reports[empty]->verdict_count) empty++;
+    if (empty == count && count) return HLO_OK;
+    const hlo_report *r = count ? reports[empty] : NULL;
+    const char *file = r && r->file ? r->file : "";
+    snprintf(why, size, "%s%s%s%s has no matmuls for a gate to check (allowed by --allow-empty)",
+             r ? "module " : "the input", r ? r->module : "", *file ? " of " : "", file);
+    return HLO_MISMATCH;
+}
+
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
-                            const char *fail_on, char *why, size_t why_size) {
+                            const char *fail_on, bool allow_empty, char *why, size_t why_size) {
     if (why_size) *why = '\0';
     if (!expect && !fail_on) return HLO_OK;
     writer_summary s = writer_sum_up(reports, count);
     hlo_status counts = expect ? gate_count(&s, expect, why, why_size) : HLO_OK;
-    if (counts == HLO_INVALID_USAGE || !fail_on) return counts;
+    if (counts == HLO_INVALID_USAGE) return counts;
     /* Report unknown names of reasons whatever the count is. */
-    char other[1024];
-    hlo_status reasons = gate_reasons(&s, fail_on, other, sizeof other);
+    char other[1024] = "";
+    hlo_status reasons = fail_on ? gate_reasons(&s, fail_on, other, sizeof other) : HLO_OK;
+    if (reasons == HLO_OK && !allow_empty && gate_matmuls(reports, count, why, why_size) != HLO_OK)
+        return HLO_MISMATCH;
     if (counts != HLO_OK && reasons != HLO_INVALID_USAGE) return counts;
-    snprintf(why, why_size, "%s", other);
+    if (reasons != HLO_OK) snprintf(why, why_size, "%s", other);
     return reasons;
 }

@@ -51,16 +51,23 @@ static int by_key_and_place(const void *a, const void *b) {
 
 /* --------------------------------------------------------------------------------------- stages */
 
+/* Passes errors on. Warnings and notes would be repeated for each stage. */
+static void emit_error(void *sink, const hlo_diag *diag) {
+    const hlo_diag_sink *to = sink;
+    if (diag->severity == HLO_ERROR) to->emit(to->user, diag);
+}
+
 static hlo_status read_stage(hlo_history *h, const char *path, const hlo_pass_options *options,
                              stage_verdicts *out) {
     hlo_module *module;
     hlo_status status = hlo_module_parse_file(path, options->sink, &module);
     if (status != HLO_OK) return status;
     status = hlo_module_ensure_verified(module, options->max_errors, options->sink);
-    hlo_pass_options quiet = *options;
-    quiet.verify_none = true;
-    quiet.sink = NULL;
-    if (status == HLO_OK) status = hlo_module_optimize(module, &quiet, &out->report);
+    const hlo_diag_sink errors = {.emit = emit_error, .user = (void *)options->sink};
+    hlo_pass_options of_stage = *options;
+    of_stage.verify_none = of_stage.wide_unmatched = true;
+    of_stage.sink = options->sink ? &errors : NULL;
+    if (status == HLO_OK) status = hlo_module_optimize(module, &of_stage, &out->report);
     hlo_module_free(module);
     if (status != HLO_OK) return status;
     out->count = hlo_report_count(out->report);
@@ -205,6 +212,13 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
         hlo_status status = read_stage(h, hlo_dump_path(dump, module, k), options, &h->stages[k]);
         if (status != HLO_OK) return status;
     }
+    if (!options->wide_unmatched) {
+        const hlo_report **reports = hlo_arena_array(arena, count, sizeof *reports);
+        for (size_t k = 0; k < count; k++) reports[k] = h->stages[k].report;
+        hlo_status status =
+            hlo_reports_check_wide(reports, count, options->wide, NULL, options->sink);
+        if (status != HLO_OK) return status;
+    }
     find_passages(h, dump, module);
     if (h->count) qsort(h->passages, h->count, sizeof *h->passages, by_first_line);
     hlo_arena_set_recover(arena, NULL);
@@ -240,6 +254,10 @@ const hlo_passage *hlo_history_passage(const hlo_history *history, size_t index)
     return &history->passages[index];
 }
 
+const hlo_report *hlo_history_stage_report(const hlo_history *history, size_t stage) {
+    return history->stages[stage].report;
+}
+
 const hlo_report *hlo_history_report(const hlo_history *history) {
-    return history->stages[history->stage_count - 1].report;
+    return hlo_history_stage_report(history, history->stage_count - 1);
 }

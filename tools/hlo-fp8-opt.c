@@ -37,7 +37,8 @@ static bool wants_remarks(const option_value *values) {
 static bool wants_reports(const option_value *values) {
     return wants_remarks(values) || values[OPTION_REPORT].given ||
            values[OPTION_TIME_PASSES].given || values[OPTION_EXPECT_FP8].given ||
-           values[OPTION_FAIL_ON_MISSED].given || values[OPTION_BASELINE].given;
+           values[OPTION_FAIL_ON_MISSED].given || values[OPTION_BASELINE].given ||
+           values[OPTION_WIDE].given;
 }
 
 /* Reduces the module to one matmul, and tells where its inputs come from. */
@@ -234,23 +235,24 @@ static hlo_status print_histories(const opt_job *job, FILE *out) {
 static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_t why_size) {
     const option_value *values = job->options.values;
     const hlo_report *const *reports = (const hlo_report *const *)job->reports;
+    const bool allow_empty = values[OPTION_ALLOW_EMPTY].given;
     const char *reasons = values[OPTION_FAIL_ON_MISSED].text;
     const char *baseline = values[OPTION_BASELINE].text;
     if (!values[OPTION_EXPECT_FP8].given && !values[OPTION_FAIL_ON_MISSED].given && !baseline)
         return HLO_OK;
     hlo_status status = hlo_reports_gate(
         reports, count, values[OPTION_EXPECT_FP8].text,
-        values[OPTION_FAIL_ON_MISSED].given && !reasons ? "" : reasons, why, why_size);
+        values[OPTION_FAIL_ON_MISSED].given && !reasons ? "" : reasons, allow_empty, why, why_size);
     if (status == HLO_INVALID_USAGE) options_refuse(PROGRAM_OPT, "%s", why);
     if (!baseline || status == HLO_INVALID_USAGE || (status == HLO_MISMATCH && count))
         return status;
-    return hlo_reports_baseline(reports, count, baseline, &options_sink, why, why_size);
+    return hlo_reports_baseline(reports, count, baseline, allow_empty, &options_sink, why,
+                                why_size);
 }
 
 static int list_passes(void) {
     const hlo_status status = hlo_passes_print(NULL, stdout);
-    if (status != HLO_OK) return hlo_status_exit(status);
-    return fflush(stdout) == 0 ? 0 : hlo_status_exit(complain("write", "standard output"));
+    return options_end(PROGRAM_OPT, status);
 }
 
 static int refuse_reason(const char *name) {
@@ -276,7 +278,7 @@ static int explain(const char *name) {
         found = true;
     }
     if (!found) return refuse_reason(name);
-    return fflush(stdout) == 0 ? 0 : hlo_status_exit(complain("write", "standard output"));
+    return options_end(PROGRAM_OPT, HLO_OK);
 }
 
 /* Writes the products, then the findings of the gates; gates that could not be evaluated leave no
@@ -328,9 +330,33 @@ static hlo_status read_histories(opt_job *job, size_t count) {
     for (size_t i = 0; i < count; i++) {
         hlo_status status = hlo_history_new(job->dump, i, &job->pass, &job->histories[i]);
         if (status != HLO_OK) return status;
-        job->reports[i] = (hlo_report *)hlo_history_report(job->histories[i]);
     }
     return HLO_OK;
+}
+
+/* Checks --wide by the reports of all stages. */
+static hlo_status check_stages(const opt_job *job, size_t count) {
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) total += hlo_dump_stage_count(job->dump, i);
+    const hlo_report **all = calloc(total + 1, sizeof *all);
+    if (!all) return HLO_OUT_OF_MEMORY;
+    for (size_t i = 0, at = 0; i < count; i++)
+        for (size_t k = 0; k < hlo_dump_stage_count(job->dump, i); k++)
+            all[at++] = hlo_history_stage_report(job->histories[i], k);
+    const hlo_status status = hlo_reports_check_wide(
+        all, total, job->options.values[OPTION_WIDE].text, job->options.files[0], &options_sink);
+    free(all);
+    return status;
+}
+
+/* Lists the reports that have matmuls: gates on a folder skip the others. Returns their number. */
+static size_t list_reports(opt_job *job, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const hlo_report *last = hlo_history_report(job->histories[i]);
+        if (hlo_report_count(last)) job->reports[kept++] = (hlo_report *)last;
+    }
+    return kept;
 }
 
 /* Runs on a folder of XLA's dumps: it is not rewritten, its stages are reported; gates apply to the
@@ -356,9 +382,10 @@ static hlo_status run_folder(opt_job *job) {
         return HLO_INVALID_INPUT;
     }
     status = read_histories(job, count);
+    if (status == HLO_OK) status = check_stages(job, count);
     if (status != HLO_OK) return status;
     const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
-    return write_judged(job, count, &histories, 1);
+    return write_judged(job, list_reports(job, count), &histories, 1);
 }
 
 /* True if no product replaces an input, except a module rewritten in place. */
@@ -383,8 +410,13 @@ static hlo_status run_modules(opt_job *job) {
     hlo_status status = HLO_OK;
     for (int i = 0; i < job->options.file_count && status == HLO_OK; i++)
         status = read_file(job, job->options.files[i]);
-    if (status != HLO_OK) return status;
-    return job->options.values[OPTION_DIFF].given ? compare(job) : rewrite(job);
+    const option_value *values = job->options.values;
+    if (status != HLO_OK || values[OPTION_DIFF].given)
+        return status == HLO_OK ? compare(job) : status;
+    status = hlo_reports_check_wide(
+        (const hlo_report *const *)job->reports, job->count, values[OPTION_WIDE].text,
+        job->options.file_count == 1 ? job->options.files[0] : NULL, &options_sink);
+    return status == HLO_OK ? rewrite(job) : status;
 }
 
 static void free_all(opt_job *job) {
@@ -429,8 +461,6 @@ int main(int argc, char **argv) {
     hlo_status status = check_gates(&job, 0, why, sizeof why);
     if (status == HLO_OK || status == HLO_MISMATCH)
         status = mode == MODE_FOLDER ? run_folder(&job) : run_modules(&job);
-    if (status == HLO_OUT_OF_MEMORY)
-        fprintf(stderr, "hlo-fp8-opt: error: %s\n", hlo_status_name(status));
     free_all(&job);
-    return hlo_status_exit(status);
+    return options_end(PROGRAM_OPT, status);
 }

@@ -22,8 +22,9 @@ typedef struct run_job {
     options options;
     hlo_pass_options pass;
     /* The executed module; its form before --optimize for the cpu backend, if another form is
-     * executed or it is compared with; the module that --compare names. */
-    hlo_module *module, *before, *reference;
+     * executed or it is compared with; the module that --compare names; the module that a plugin
+     * made of the first. */
+    hlo_module *module, *before, *reference, *made;
     hlo_plan *plan, *judge_plan; /* plan: NULL with a plugin */
     hlo_pjrt *pjrt;
     hlo_arrays *inputs, *outputs, *expected;
@@ -165,28 +166,10 @@ static hlo_status make_pjrt(run_job *job, const char *plugin) {
     return status;
 }
 
-/* Writes the module that the plugin has made, and compares its matmuls with those that it got. */
-static hlo_status show_compiled(run_job *job) {
-    const option_value *values = job->options.values;
-    const char *path = values[OPTION_OPTIMIZED].text;
-    if (!path && !values[OPTION_COMPILE_ONLY].given) return HLO_OK;
-    hlo_module *made;
-    hlo_status status = hlo_pjrt_optimized(job->pjrt, &options_sink, &made);
-    if (status != HLO_OK) return status;
-    output out = {.name = path};
-    if (path && !output_open(&out, path, stdout)) {
-        hlo_module_free(made);
-        return complain("open", path);
-    }
-    if (path) status = hlo_module_print(made, NULL, out.file);
-    if (status == HLO_INVALID_INPUT) status = complain("write", path);
-    if (path && !output_close(&out, status == HLO_OK)) status = complain("write", path);
-    if (status == HLO_OK && values[OPTION_COMPILE_ONLY].given) {
-        status = hlo_module_diff_matmuls(job->module, made, stdout);
-        if (status == HLO_MISMATCH) status = HLO_OK; /* told, and no gate */
-    }
-    hlo_module_free(made);
-    return status;
+/* Compares the matmuls that the plugin has made with those that it got. */
+static hlo_status show_compiled(const run_job *job) {
+    const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
+    return status == HLO_MISMATCH ? HLO_OK : status; /* the difference is no gate */
 }
 
 static hlo_status get_inputs(run_job *job) {
@@ -331,6 +314,7 @@ static hlo_status compare(run_job *job) {
 static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
     if (id == OPTION_OUTPUTS) return hlo_arrays_write(job->outputs, out);
     if (id == OPTION_VALUES) return hlo_arrays_write(hlo_plan_values(job->plan), out);
+    if (id == OPTION_OPTIMIZED) return hlo_module_print(job->made, NULL, out);
     hlo_plan_print_trace(job->plan, out);
     return HLO_OK;
 }
@@ -347,6 +331,7 @@ static hlo_status bisect(const run_job *job, const hlo_plan_options *how) {
 
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
+    if (values[OPTION_COMPILE_ONLY].given) return show_compiled(job);
     hlo_status status = execute(job);
     if (status == HLO_OK && values[OPTION_PROFILE].given)
         status = hlo_plan_print_profile(job->plan, stdout);
@@ -375,6 +360,11 @@ static hlo_status execute_to(run_job *job) {
     }
     if (status == HLO_OK) status = execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
+    output standard = {.file = stdout, .name = "standard output"};
+    if (keep && !output_end(&standard)) {
+        ended = complain("write", standard.name);
+        keep = false;
+    }
     for (int i = 0; i < USAGE_WRITTEN && keep; i++) {
         if (!names[i]) continue;
         ended = write_file(job, usage_written[i], files[i].file);
@@ -395,13 +385,13 @@ static hlo_status run(run_job *job) {
     hlo_plan_options how = plan_options(job);
     if (status == HLO_OK)
         status = plugin ? make_pjrt(job, plugin) : make_plan(job->module, &how, &job->plan);
-    if (status == HLO_OK && plugin) status = show_compiled(job);
-    if (status != HLO_OK || values[OPTION_COMPILE_ONLY].given) return status;
+    if (status == HLO_OK && (values[OPTION_OPTIMIZED].given || values[OPTION_COMPILE_ONLY].given))
+        status = hlo_pjrt_optimized(job->pjrt, &options_sink, &job->made);
     if (status == HLO_OK && values[OPTION_PLAN].given) {
         hlo_plan_print(job->plan, stdout);
         return HLO_OK;
     }
-    if (status == HLO_OK) status = prepare(job);
+    if (status == HLO_OK && !values[OPTION_COMPILE_ONLY].given) status = prepare(job);
     return status == HLO_OK ? execute_to(job) : status;
 }
 
@@ -415,6 +405,7 @@ static void free_all(run_job *job) {
     hlo_plan_free(job->plan);
     hlo_plan_free(job->judge_plan);
     hlo_pjrt_free(job->pjrt);
+    hlo_module_free(job->made);
     hlo_module_free(job->reference);
     hlo_module_free(job->before);
     hlo_module_free(job->module);
@@ -426,8 +417,7 @@ static int identify_backend(const options *given) {
     if (!values[OPTION_VERSION].given || !values[OPTION_BACKEND].given || usage_plugin(values))
         return 0;
     hlo_status status = hlo_backend_print(values[OPTION_BACKEND].text, &options_sink, stdout);
-    if (fflush(stdout) != 0 && status == HLO_OK) status = complain("write", "standard output");
-    return hlo_status_exit(status);
+    return options_end(PROGRAM_RUN, status);
 }
 
 int main(int argc, char **argv) {
@@ -441,9 +431,6 @@ int main(int argc, char **argv) {
     if (!usage_is_right(&job.options)) return 2;
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;
     hlo_status status = run(&job);
-    if (status == HLO_OUT_OF_MEMORY)
-        fprintf(stderr, "hlo-fp8-run: error: %s\n", hlo_status_name(status));
     free_all(&job);
-    if (fflush(stdout) != 0 && status == HLO_OK) status = complain("write", "standard output");
-    return hlo_status_exit(status);
+    return options_end(PROGRAM_RUN, status);
 }

@@ -14,6 +14,7 @@
 
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
+#include "output.h"
 
 typedef struct row {
     int modes;
@@ -145,6 +146,17 @@ hlo_status options_complain(program_id program, const char *what, const char *na
     hlo_print_plain(stderr, "%s: error: cannot %s %s: %s\n", program_name(program), what, name,
                     strerror(errno));
     return HLO_INVALID_INPUT;
+}
+
+int options_end(program_id program, hlo_status status) {
+    output standard = {.file = stdout, .name = "standard output"};
+    const bool written = output_end(&standard);
+    const bool complete = status == HLO_OK || status == HLO_MISMATCH;
+    if (complete && !written) status = options_complain(program, "write", standard.name);
+    if (complete && written && ferror(stderr)) status = HLO_INVALID_INPUT;
+    if (status == HLO_OUT_OF_MEMORY)
+        fprintf(stderr, "%s: error: %s\n", program_name(program), hlo_status_name(status));
+    return hlo_status_exit(status);
 }
 
 /* Parses a whole number with `end` behind it. */
@@ -345,9 +357,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
         printf("%s %s\n", program_name(program), HLO_VERSION);
     else
         return true;
-    hlo_status status = HLO_OK;
-    if (fflush(stdout) != 0) status = options_complain(program, "write", "standard output");
-    *out_status = hlo_status_exit(status);
+    *out_status = options_end(program, HLO_OK);
     return false;
 }
 
@@ -390,6 +400,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->max_errors = most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX;
     out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->wide = values[OPTION_WIDE].text;
+    out->wide_unmatched = program == PROGRAM_OPT; /* which checks all modules together */
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;
     out->emit = (hlo_emit_form)values[OPTION_EMIT].number;

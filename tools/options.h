@@ -92,6 +92,10 @@ int options_refuse(program_id program, const char *format, ...)
  * or HLO_OUT_OF_MEMORY, which is reported at the program's end. */
 hlo_status options_complain(program_id program, const char *what, const char *name);
 
+/* Ends standard output, and returns the exit status of the program. A failed write to a standard
+ * stream is an error. */
+int options_end(program_id program, hlo_status status);
+
 /* True if every option given has a place in one of `modes`; otherwise prints a line about one that
  * has not. */
 bool options_suit(program_id program, const options *from, int modes);

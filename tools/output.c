@@ -13,10 +13,16 @@
 enum { MOST_TEMPORARIES = 8 };
 static char *volatile temporaries[MOST_TEMPORARIES];
 
-static const int stopping[] = {SIGHUP, SIGINT, SIGTERM};
-enum { STOPPING = sizeof stopping / sizeof *stopping };
+/* True if the default effect of a signal ends the process, and a handler can delay it. */
+static bool ends_process(int number) {
+    static const int others[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+                                 SIGCHLD, SIGCONT, SIGURG,  SIGWINCH};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (number == others[i]) return false;
+    return true;
+}
 
-/* Removes the files; the signal, which is held back until this returns, then has its default
+/* Removes the files; the signal, which is blocked until this returns, then has its default
  * effect. */
 static void remove_temporaries(int number) {
     for (int i = 0; i < MOST_TEMPORARIES; i++)
@@ -29,20 +35,19 @@ static void catch_signals(void) {
     static bool caught;
     if (caught) return;
     caught = true;
-    for (int i = 0; i < STOPPING; i++) {
+    for (int number = 1; number <= SIGRTMAX; number++) {
         struct sigaction action = {.sa_handler = remove_temporaries, .sa_flags = (int)SA_RESETHAND},
                          old;
-        if (sigaction(stopping[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            sigaction(stopping[i], &action, NULL);
+        if (ends_process(number) && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(number, &action, NULL);
     }
 }
 
-/* Holds signals back while a temporary file and its entry change together. */
+/* Blocks signals while a temporary file and its entry change together. */
 static void hold_signals(sigset_t *out_before) {
-    sigset_t held;
-    sigemptyset(&held);
-    for (int i = 0; i < STOPPING; i++) sigaddset(&held, stopping[i]);
-    sigprocmask(SIG_BLOCK, &held, out_before);
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, out_before);
 }
 
 static void let_signals(const sigset_t *before) {
@@ -125,8 +130,9 @@ static FILE *open_beside(output *out, mode_t mode) {
     catch_signals();
     sigset_t before;
     hold_signals(&before);
+    change_temporary(NULL, path); /* before mkstemp(): another thread may handle a signal */
     int fd = mkstemp(path), why = errno;
-    if (fd >= 0) change_temporary(NULL, path);
+    if (fd < 0) change_temporary(path, NULL);
     let_signals(&before);
     if (fd < 0) {
         free(path);
@@ -171,6 +177,7 @@ bool output_open(output *out, const char *path, FILE *standard) {
     if (!path) return true;
     struct stat there;
     bool exists = stat(path, &there) == 0;
+    if (!exists && errno != ENOENT) return false; /* a name that is too long, for instance */
     if (exists && !S_ISREG(there.st_mode)) return (out->file = fopen(path, "w")) != NULL;
     if (exists && access(path, W_OK) != 0) return false;
     /* A link keeps pointing at the file that is replaced or made. */

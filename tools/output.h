@@ -1,5 +1,5 @@
-/* Files that appear whole or not at all, also when SIGHUP, SIGINT or SIGTERM ends the program, as
- * these signals do by default. */
+/* Files that appear whole or not at all, also if a signal that a handler can delay ends the
+ * program, as it does by default. */
 #ifndef HLO_TOOLS_OUTPUT_H
 #define HLO_TOOLS_OUTPUT_H
 

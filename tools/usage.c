@@ -9,7 +9,8 @@
 /* Complains; returns false. */
 #define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
 
-const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE};
+const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE,
+                                                OPTION_OPTIMIZED};
 
 const char *usage_plugin(const option_value *values) {
     static const char word[] = "pjrt:";
@@ -33,7 +34,8 @@ static bool spares_files(const options *given) {
     const option_value *values = given->values;
     const char *inputs[] = {
         given->files[0],           values[OPTION_INPUTS].text,  values[OPTION_COMPARE].text,
-        values[OPTION_RULES].text, values[OPTION_OUTPUTS].text, values[OPTION_VALUES].text};
+        values[OPTION_RULES].text, values[OPTION_OUTPUTS].text, values[OPTION_VALUES].text,
+        values[OPTION_TRACE].text};
     enum { READ = 4 };
     for (int w = 0; w < USAGE_WRITTEN; w++) {
         const char *path = values[usage_written[w]].text;

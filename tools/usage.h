@@ -7,7 +7,7 @@
 #include "options.h"
 
 /* The options that name files that an execution writes. */
-enum { USAGE_WRITTEN = 3 };
+enum { USAGE_WRITTEN = 4 };
 extern const option_id usage_written[USAGE_WRITTEN];
 
 /* Returns the plugin that --backend names; NULL: it names none. */

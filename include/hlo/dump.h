@@ -59,7 +59,8 @@ typedef struct hlo_history hlo_history;
 
 /* Reads every stage of one module of the dump and runs the passes of `options` over each. `dump`
  * and `options` (NULL: the defaults) are borrowed for the call. On HLO_OK the caller frees
- * *out_history with hlo_history_free(). HLO_INVALID_INPUT: a stage cannot be read; errors go to
+ * *out_history with hlo_history_free(). HLO_INVALID_INPUT: a stage cannot be read, a
+ * rule is wrong, or a word of options->wide selects no matmul of any stage; errors go to
  * options->sink. HLO_INVALID_USAGE, HLO_INTERNAL, HLO_OUT_OF_MEMORY as for hlo_module_optimize().
  */
 hlo_status hlo_history_new(const hlo_dump *dump, size_t module, const hlo_pass_options *options,
@@ -68,6 +69,8 @@ void hlo_history_free(hlo_history *history); /* NULL is allowed */
 /* The number of matmuls, and matmul `index`, which must be below it. Borrowed from the history. */
 size_t hlo_history_count(const hlo_history *history);
 const hlo_passage *hlo_history_passage(const hlo_history *history, size_t index);
+/* The report of a stage, which must be below hlo_dump_stage_count(). Borrowed from the history. */
+const hlo_report *hlo_history_stage_report(const hlo_history *history, size_t stage);
 /* The report of the last stage, borrowed from the history. */
 const hlo_report *hlo_history_report(const hlo_history *history);
 

@@ -102,9 +102,13 @@ typedef struct hlo_pass_options {
     const hlo_user_pass *const *user_passes;
     size_t user_pass_count;
     hlo_ragged_form ragged; /* default HLO_RAGGED_AUTO */
-    const char *wide;       /* names of matmuls of the input (hlo_verdict.input_instr), or globs
-                               (fnmatch(3)), separated by commas: they stay wide. A name that is no glob
-                               and that of no matmul is an error. Default NULL: none does */
+    /* Matmuls that stay wide, separated by commas: names of instructions of the input
+     * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, of hlo_verdict.source_file
+     * at least its last part), or globs of these (fnmatch(3)). A word that selects no matmul is an
+     * error. Default NULL: no matmul */
+    const char *wide;
+    bool wide_unmatched; /* accept words of `wide` that select no matmul. For several modules, which
+                            hlo_reports_check_wide() checks together */
 } hlo_pass_options;
 
 /* Sets the first `struct_size` bytes of *options to the defaults. */
@@ -177,7 +181,8 @@ typedef struct hlo_report hlo_report;
  * is made (and nothing is done at all without passes and with verify_none). HLO_INVALID_INPUT: the
  * module, which is verified if it has not been, does not verify; or operands, results and config of
  * a cuBLASLt matmul call contradict each other (hlo_module_verify() does not look inside custom
- * calls); or a rule of options->rules is wrong, or a name in options->wide. HLO_INVALID_USAGE as
+ * calls); or a rule of options->rules is wrong, or a word of
+ * options->wide selects no matmul. HLO_INVALID_USAGE as
  * for hlo_pass_options_check(). HLO_INTERNAL: the result failed to verify, a bug of the library
  * (after a pass of one's own, HLO_INVALID_INPUT); diagnostics give the place. HLO_OUT_OF_MEMORY. On
  * failure the module may only be freed. */
@@ -259,19 +264,28 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
  *            requirement
  *   fail_on  "": no verdict has a reason; reason ids separated by commas: no verdict has one of
  *            them; NULL: no requirement
- * HLO_OK when both hold. HLO_MISMATCH: one line in `why` (`why_size` bytes, always NUL-terminated;
- * 0: it may be NULL) names the violated one. HLO_INVALID_USAGE: `expect` or `fail_on` has another
- * form; `why` has the fault. */
+ * A report without matmuls, or no report, violates both unless `allow_empty` is true. HLO_OK when
+ * both hold. HLO_MISMATCH: one line in `why` (`why_size` bytes, always NUL-terminated; 0: it may be
+ * NULL) names the violated one. HLO_INVALID_USAGE: `expect` or `fail_on` has another form; `why`
+ * has the fault. */
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
-                            const char *fail_on, char *why, size_t why_size);
+                            const char *fail_on, bool allow_empty, char *why, size_t why_size);
 
 /* Checks that every matmul that was FP8 in an earlier run is FP8 now: each FP8 verdict in the file
  * at `path`, which HLO_REMARKS_JSON of all or passed verdicts wrote, has an FP8 verdict of its own
- * with an equal op_name and input_shape. HLO_MISMATCH: one line in `why` (`why_size` bytes, always
+ * with an equal op_name and input_shape. A report or a file without matmuls fails unless
+ * `allow_empty` is true. HLO_MISMATCH: one line in `why` (`why_size` bytes, always
  * NUL-terminated; 0: it may be NULL) names a matmul that has none. HLO_INVALID_INPUT, with an error
  * in `sink`: the file cannot be read or has another form. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
-                                const hlo_diag_sink *sink, char *why, size_t why_size);
+                                bool allow_empty, const hlo_diag_sink *sink, char *why,
+                                size_t why_size);
+
+/* Checks that each word of `wide` (see hlo_pass_options.wide; NULL: no words) selects a matmul of
+ * one of `count` reports. HLO_INVALID_INPUT: one does not; errors go to `sink` and name `file`,
+ * which may be NULL. */
+hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count, const char *wide,
+                                  const char *file, const hlo_diag_sink *sink);
 
 /* The reasons that verdicts may have, in a fixed order; strings are static, `index` must be below
  * the count. hlo_reason_name() is the id. */

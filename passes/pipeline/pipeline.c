@@ -268,11 +268,7 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_pass_options *options = context->options;
     hlo_status status = HLO_OK;
-    if (r->reports) {
-        hlo_report_open(context);
-        status = hlo_report_check_wide(context);
-        if (status != HLO_OK) return status;
-    }
+    if (r->reports) hlo_report_open(context);
     if (*options->passes || options->emit != HLO_EMIT_CUBLAS)
         hlo_pin_module(context->module, context->scratch);
     if (r->reports && options->lint) status = hlo_lint_as_read(context, &r->linted, recover);
@@ -328,6 +324,10 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
         status = restart(r, original, recover);
         if (status == HLO_OK) status = run_all(r, recover);
     }
+    if (status == HLO_OK && !context->options->wide_unmatched)
+        status =
+            hlo_reports_check_wide((const hlo_report *const *)&context->report, 1,
+                                   context->options->wide, context->module->file, context->sink);
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
     warn_unpartitioned(r);

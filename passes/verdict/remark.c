@@ -1,12 +1,8 @@
 /* Slots: the instruction that stands for each matmul of the original module, and its facts. */
 #include "passes/verdict/remark.h"
 
-#include <fnmatch.h>
 #include <string.h>
 
-#include "hlo/argument.h"
-#include "hlo/suggest.h"
-#include "ir/text/diag.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/report.h"
 
@@ -70,9 +66,10 @@ void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const h
     hlo_report *report = context->report;
     slot *left = find_slot(report, from), *other = find_slot(report, to);
     if (!left || left == other) return;
-    if (other)
+    if (other) {
         left->same_as = (uint32_t)(other - report->slots) + 1;
-    else
+        other->wide |= left->wide;
+    } else
         bind(report, (uint32_t)(left - report->slots), to);
 }
 
@@ -80,6 +77,10 @@ void hlo_remark_relocated(hlo_pass_context *context, hlo_instr *const *relocated
     slot *slots = context->report->slots;
     for (uint32_t i = 0; i < context->report->count; i++)
         if (relocated[slots[i].instr->id]) slots[i].instr = relocated[slots[i].instr->id];
+}
+
+static bool is_wide(const hlo_pass_context *context, const hlo_verdict *was) {
+    return context->options->wide && hlo_wide_selects(context->options->wide, was);
 }
 
 void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
@@ -96,6 +97,7 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->surroundings = original->surroundings;
     made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
+    made->wide = original->wide || is_wide(context, &made->was);
 }
 
 void hlo_remark_begin(hlo_pass_context *context) {
@@ -118,45 +120,13 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
     found->blocker = NULL;
 }
 
-/* True if a list of names and globs has a word for `name`. */
-static bool is_listed(const char *list, const char *name) {
-    char word[1024];
-    size_t length;
-    for (const char *at; (at = hlo_next_word(&list, &length));) {
-        snprintf(word, sizeof word, "%.*s", (int)length, at);
-        if (fnmatch(word, name, 0) == 0) return true;
-    }
-    return false;
-}
-
 const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {
     const hlo_report *report = context->report;
-    const char *wide = context->options->wide;
-    const slot *found = report->kept || wide ? find_slot(report, dot) : NULL;
+    const slot *found = report->kept || context->options->wide ? find_slot(report, dot) : NULL;
     if (!found) return NULL;
     const uint32_t index = (uint32_t)(found - report->slots);
-    if (wide && is_listed(wide, found->was.instr)) return "wide-by-option";
+    if (found->wide) return "wide-by-option";
     return index < report->kept_count && report->kept[index] ? "gain-below-minimum" : NULL;
-}
-
-hlo_status hlo_report_check_wide(const hlo_pass_context *context) {
-    const hlo_report *report = context->report;
-    const char *list = context->options->wide;
-    hlo_status status = HLO_OK;
-    size_t length;
-    for (const char *at; (at = hlo_next_word(&list, &length));) {
-        const char *word = hlo_arena_format(report->arena, "%.*s", (int)length, at);
-        hlo_suggestion near = hlo_suggest(word);
-        bool found = strpbrk(word, "*?[") != NULL;
-        for (uint32_t i = 0; i < report->count; i++) {
-            found |= strcmp(report->slots[i].was.instr, word) == 0;
-            hlo_suggest_offer(&near, report->slots[i].was.instr);
-        }
-        if (!found)
-            status = hlo_diag_refuse(context->sink, context->module->file, 0, 0,
-                                     "no matmul is called `%s`%s", word, hlo_suggest_meant(&near));
-    }
-    return status;
 }
 
 static tally *find_tally(hlo_arena *arena, tallies *list, const char *name) {
@@ -195,6 +165,7 @@ static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
     hlo_report *report = context->report;
     slot *made = add_slot(report, matmul);
     made->was = hlo_report_describe(report, matmul);
+    made->wide = is_wide(context, &made->was);
     if (context->options->surroundings)
         made->surroundings = hlo_surroundings_of(matmul, report->arena);
 }

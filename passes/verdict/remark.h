@@ -50,8 +50,6 @@ bool hlo_report_is_slow(const hlo_report *report);
 hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover);
 /* Gives every matmul of context->module its slot. */
 void hlo_report_open(hlo_pass_context *context);
-/* Checks the names of options->wide. HLO_INVALID_INPUT, with an error: one is that of no matmul. */
-hlo_status hlo_report_check_wide(const hlo_pass_context *context);
 /* Makes the verdicts. Nothing can be added afterwards, and the module is no longer used. */
 void hlo_report_close(hlo_pass_context *context);
 

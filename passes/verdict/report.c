@@ -342,6 +342,8 @@ void hlo_report_close(hlo_pass_context *context) {
                  .module = module,
                  .min_gain = context->options->min_gain,
                  .file = copy_text(report->arena, module->file)};
+    report->module = copy_text(report->arena, module->name);
+    report->file = c.file;
     c.present = hlo_facts_live(module, context->scratch);
     /* Without the rewriter, costs are those of the input. */
     c.costs = report->input_costs ? record_costs(context, c.present, context->scratch)

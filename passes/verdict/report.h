@@ -12,6 +12,7 @@ typedef struct slot {
     uint32_t same_as;       /* another slot with that instruction, plus one; 0: none */
     uint32_t origin;        /* the slot that this one was copied from, plus one; 0: none */
     bool copied;            /* other slots are copies of this one */
+    bool wide;              /* options->wide selects the matmul, or one that became equal to it */
     hlo_reason reason;      /* HLO_REASON_COUNT: none */
     uint64_t judged;        /* value of report->judging when `instr` got the reason */
     const char *blocker;
@@ -51,6 +52,7 @@ struct hlo_report {
     const hlo_stack_frame *frames; /* the frames of `places` */
     int64_t *places[2];            /* by frame: see find_frame() in report.c; 0: not searched yet */
     hlo_target target;             /* target of the rewritten module */
+    const char *module, *file;     /* name of the module and of its file; file may be NULL */
     slot *slots;
     uint32_t count, capacity;
     uint32_t *slot_of;            /* by instruction id: its slot plus one; 0: none */
@@ -71,5 +73,7 @@ struct hlo_report {
 
 /* Describes a matmul for a verdict: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *matmul);
+/* True if a word of the list, which is hlo_pass_options.wide, selects the matmul. */
+bool hlo_wide_selects(const char *list, const hlo_verdict *matmul);
 
 #endif

@@ -218,9 +218,10 @@ static hlo_status call_optimize(hlo_module *module) {
         status =
             hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, nowhere);
     if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, nowhere);
-    if (status == HLO_OK) status = hlo_reports_gate(reports, 1, "all", NULL, why, sizeof why);
     if (status == HLO_OK)
-        status = hlo_reports_baseline(reports, 1, baseline, &sink, why, sizeof why);
+        status = hlo_reports_gate(reports, 1, "all", NULL, false, why, sizeof why);
+    if (status == HLO_OK)
+        status = hlo_reports_baseline(reports, 1, baseline, false, &sink, why, sizeof why);
     if (status == HLO_OK) hlo_report_print_times(report, nowhere);
     hlo_report_free(report);
     return status;

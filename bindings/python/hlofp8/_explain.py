@@ -110,19 +110,20 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
     return made.explain(*args, **kwargs)
 
 
-def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", **kwargs: Any) -> Explanation:
+def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", allow_empty: bool = False, **kwargs: Any) -> Explanation:
     """Raises AssertionError, with the table of verdicts, unless so many matmuls are FP8.
 
     Args:
       what, *args, **kwargs: as for ``explain``.
       at_least: a number, a percentage such as "90%", or "all".
+      allow_empty: accept a function without matmuls, which fails otherwise, whatever ``at_least`` is.
 
     Returns:
-      The Explanation. A function without matmuls fails, whatever ``at_least`` is.
+      The Explanation.
     """
     __tracebackhide__ = True
     found = explain(what, *args, **kwargs)
-    why = found.rewritten.gate(at_least) if len(found) else "there is no matmul"
+    why = found.rewritten.gate(at_least, allow_empty=allow_empty)
     if why:
         raise AssertionError(f"{why}\n{found}")
     return found

@@ -123,17 +123,19 @@ class Rewritten:
             told.check(status)
         return text.decode()
 
-    def gate(self, at_least: int | str | None = None, no_reason: str | None = None) -> str | None:
+    def gate(
+        self, at_least: int | str | None = None, no_reason: str | None = None, allow_empty: bool = False
+    ) -> str | None:
         """The requirement that does not hold, as a line; None when all hold.
 
         ``at_least`` is a number, a percentage ("90%") or "all"; ``no_reason`` has ids of reasons that no verdict
-        may have, separated by commas, "" for any.
+        may have, separated by commas, "" for any. A module without matmuls fails both unless ``allow_empty``.
         """
         why = ffi.new("char[]", 1024)
         reports = ffi.new("hlo_report *[]", [self._report])
         expect = ffi.NULL if at_least is None else _bytes(str(at_least))
         fail_on = ffi.NULL if no_reason is None else _bytes(no_reason)
-        status = lib.hlo_reports_gate(reports, 1, expect, fail_on, why, len(why))
+        status = lib.hlo_reports_gate(reports, 1, expect, fail_on, bool(allow_empty), why, len(why))
         line = string(why)
         if status == lib.HLO_INVALID_USAGE:
             raise Error(line or "", "invalid usage")
@@ -285,7 +287,7 @@ def rewrite(
       passes: names separated by commas; "" for none, which reads, verifies and prints.
       scale_operands: "all", or "used" for XLA of 2026.
       min_gain: leaves wide what FP8 does not speed up by that factor.
-      wide: names of matmuls, or globs, that stay wide.
+      wide: matmuls that stay wide: names of instructions, op_names, "model.py:12", or globs of these.
       rules: a file of further rules (docs/rules.md).
       allow_bias_rounding: an f32 bias may be rounded to bf16.
       merge_dots: makes one matmul of several that share an operand and a scale.

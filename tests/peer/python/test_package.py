@@ -123,7 +123,7 @@ def looks_inside(args):
     found = hlofp8.bisect(text, emit='cublas', target='sm_90')
     assert len(found) == after.fp8 == text_matmuls(after) and found[0].alone.distance >= found[-1].alone.distance
     assert found.rounding.distance >= 0 and found.all.output >= 0 and str(found).startswith('bisect: ')
-    _cases.refused('no matmul is called', hlofp8.bisect, text, wide='none')
+    _cases.refused('no matmul matches', hlofp8.bisect, text, wide='none')
     small = hlofp8.extract(text, found[0].matmul)
     assert hlofp8.rewrite(small).fp8 == 1 and hlofp8.compare(small, hlofp8.rewrite(small))
     _cases.refused('none', hlofp8.extract, text, 'none')

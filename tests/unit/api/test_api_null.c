@@ -226,11 +226,14 @@ static void report(fixture *f) {
     const hlo_report *const all[] = {made};
     assert_done(f, hlo_reports_page(all, 1, NULL, out));
     assert_done(f, hlo_reports_page(all, 1, &page, out));
-    assert_done(f, hlo_reports_gate(all, 1, NULL, NULL, NULL, 0));
-    assert_int_equal(hlo_reports_gate(all, 1, "all", "", NULL, 0), HLO_MISMATCH);
-    assert_int_equal(hlo_reports_gate(all, 1, "some", NULL, NULL, 0), HLO_INVALID_USAGE);
-    assert_int_equal(hlo_reports_gate(all, 1, NULL, "none", NULL, 0), HLO_INVALID_USAGE);
-    assert_int_equal(hlo_reports_baseline(all, 1, MISSING, NULL, NULL, 0), HLO_INVALID_INPUT);
+    assert_done(f, hlo_reports_gate(all, 1, NULL, NULL, false, NULL, 0));
+    assert_int_equal(hlo_reports_gate(all, 1, "all", "", false, NULL, 0), HLO_MISMATCH);
+    assert_int_equal(hlo_reports_gate(all, 1, "some", NULL, false, NULL, 0), HLO_INVALID_USAGE);
+    assert_int_equal(hlo_reports_gate(all, 1, NULL, "none", false, NULL, 0), HLO_INVALID_USAGE);
+    assert_done(f, hlo_reports_check_wide(all, 1, NULL, NULL, NULL));
+    assert_int_equal(hlo_reports_check_wide(all, 1, "none", NULL, NULL), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_reports_baseline(all, 1, MISSING, false, NULL, NULL, 0),
+                     HLO_INVALID_INPUT);
     fclose(out);
     hlo_report_free(made);
 }

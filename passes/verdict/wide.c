@@ -1,0 +1,97 @@
+/* The words of hlo_pass_options.wide: instruction names, op_names, source lines, and globs. */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hlo/argument.h"
+#include "hlo/suggest.h"
+#include "ir/text/diag.h"
+#include "passes/verdict/report.h"
+
+enum { WORD_SIZE = 1024, SHOWN = 3 };
+
+/* Compares the texts first: the brackets of an op_name are no glob. */
+static bool matches(const char *word, const char *name) {
+    return name && (strcmp(word, name) == 0 || fnmatch(word, name, 0) == 0);
+}
+
+/* Returns the text after the first slash of a path; NULL: it has none. */
+static const char *after_slash(const char *path) {
+    const char *slash = strchr(path, '/');
+    return slash ? slash + 1 : NULL;
+}
+
+/* True if the word matches FOLDER/FILE:LINE, or what follows one of its slashes. */
+static bool matches_source(const char *word, const hlo_verdict *v) {
+    char place[WORD_SIZE];
+    if (!v->source_file || !v->source_line) return false;
+    snprintf(place, sizeof place, "%s:%ld", v->source_file, v->source_line);
+    for (const char *at = place; at; at = after_slash(at))
+        if (matches(word, at)) return true;
+    return false;
+}
+
+/* Copies the next word of a list; false: there is none. */
+static bool take_word(const char **list, char *out) {
+    size_t length;
+    const char *at = hlo_next_word(list, &length);
+    if (at) snprintf(out, WORD_SIZE, "%.*s", (int)length, at);
+    return at;
+}
+
+static const char *name_of(const hlo_verdict *v) {
+    return v->input_instr ? v->input_instr : v->instr;
+}
+
+static bool selects(const char *word, const hlo_verdict *v) {
+    return matches(word, name_of(v)) || matches(word, v->op_name) || matches_source(word, v);
+}
+
+bool hlo_wide_selects(const char *list, const hlo_verdict *v) {
+    for (char word[WORD_SIZE]; take_word(&list, word);)
+        if (selects(word, v)) return true;
+    return false;
+}
+
+/* Describes the first matmuls by the names that a word may be. */
+static void show_matmuls(const hlo_report *const *reports, size_t count, char *out, size_t size) {
+    size_t total = 0, used = 0;
+    for (size_t r = 0; r < count; r++)
+        for (size_t i = 0; i < reports[r]->verdict_count && used < size; i++) {
+            const hlo_verdict *v = &reports[r]->verdicts[i];
+            if (total++ >= SHOWN) continue;
+            used += (size_t)snprintf(out + used, size - used, "%s%s", total > 1 ? ", " : "",
+                                     name_of(v));
+            if (v->source_file && v->source_line && used < size) {
+                const char *slash = strrchr(v->source_file, '/');
+                used += (size_t)snprintf(out + used, size - used, " (%s:%ld)",
+                                         slash ? slash + 1 : v->source_file, v->source_line);
+            }
+        }
+    if (!total) snprintf(out, size, "no matmuls");
+    if (total > SHOWN && used < size)
+        snprintf(out + used, size - used, " and %zu more", total - SHOWN);
+}
+
+hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count, const char *wide,
+                                  const char *file, const hlo_diag_sink *sink) {
+    hlo_status status = HLO_OK;
+    for (char word[WORD_SIZE]; take_word(&wide, word);) {
+        hlo_suggestion near = hlo_suggest(word);
+        bool found = false;
+        for (size_t r = 0; r < count && !found; r++)
+            for (size_t i = 0; i < reports[r]->verdict_count && !found; i++) {
+                const hlo_verdict *v = &reports[r]->verdicts[i];
+                found = selects(word, v);
+                hlo_suggest_offer(&near, name_of(v));
+                if (v->op_name) hlo_suggest_offer(&near, v->op_name);
+            }
+        if (found) continue;
+        char names[512] = "; there are ";
+        const size_t used = strlen(names);
+        show_matmuls(reports, count, names + used, sizeof names - used);
+        status = hlo_diag_refuse(sink, file, 0, 0, "no matmul matches '%s', a word of wide%s", word,
+                                 near.best ? hlo_suggest_meant(&near) : names);
+    }
+    return status;
+}
