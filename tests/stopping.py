@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A program that a signal ends leaves no temporary file, and ends by that signal; one that is to be ignored is.
+"""A program that a signal ends leaves no temporary file, and ends by that signal: each signal whose default is to end a process. An
+ignored signal stays ignored.
 
 usage: stopping.py hlo-fp8-opt MODULE
 
@@ -7,6 +8,7 @@ The first of two outputs has been opened when the second, a FIFO that nobody rea
 """
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -27,6 +29,7 @@ def stop(program, module, number, ignored=False):
         folder = pathlib.Path(name)
         os.mkfifo(folder / "fifo")
         how = signal.SIG_IGN if ignored else signal.SIG_DFL
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         command = [program, f"--remarks-file={folder}/remarks.txt", f"--report={folder}/fifo", "-o", f"{folder}/out", module]
         started = subprocess.Popen(command, preexec_fn=lambda: signal.signal(number, how))
         wait_for(folder, 1)
@@ -47,7 +50,11 @@ def stop(program, module, number, ignored=False):
 
 def main():
     program, module = sys.argv[1:]
-    for number in signal.SIGHUP, signal.SIGINT, signal.SIGTERM:
+    never = {signal.SIGKILL, signal.SIGSTOP}
+    harmless = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+    ending = [number for number in sorted(signal.valid_signals() - never - harmless) if number <= signal.SIGSYS]
+    assert len(ending) >= 22, ending
+    for number in [*ending, signal.SIGRTMIN, signal.SIGRTMAX]:
         stop(program, module, number)
     stop(program, module, signal.SIGHUP, ignored=True)
 
