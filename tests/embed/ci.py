@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/ci.md: each line of a block of YAML that calls hlo-fp8-opt, in a folder that has the module, with the
-programs of a build. A gate that holds ends with 0, and with 3 when all matmuls are asked for; the files that are uploaded are there.
+"""Runs the commands of docs/ci.md: each line of a block of YAML that calls hlo-fp8-opt, with the programs of a build. With the module as
+it is each command succeeds and the files that are uploaded have contents. Then the module under test is broken on purpose, and each
+gate must end with status 3, whatever ran before it in its block.
 
 usage: ci.py --bin BIN --module MODULE --work WORK
 """
@@ -17,14 +18,25 @@ import xml.etree.ElementTree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import blocks
 
+GATE = re.compile(r"--(expect-fp8|fail-on-missed|baseline)\b")
+EMPTY = "HloModule empty\n\nENTRY e {\n  ROOT p = f32[4] parameter(0)\n}\n"
 
-def commands():
-    """The command lines, and for the hook, which is called with the names of files, one of these."""
+
+def recipes():
+    """The command lines of each block; the hook, which is called with names of files, gets one."""
     for block in blocks.of("tests/embed/ci.py"):
         found = re.findall(r"(?:run:|-|entry:) (hlo-fp8-opt .*)$", block.code, re.M)
         assert found, f"{block.page}:{block.line}: no command"
-        for line in found:
-            yield line if line.endswith("step.hlo") else line + " step.hlo"
+        yield [line if line.endswith(".hlo") else line + " step.hlo" for line in found]
+
+
+def without_one(text, line):
+    """The module in which the matmul of a line reads the cosine of its operand, through which no scale moves."""
+    lines = text.splitlines()
+    operand = re.search(r" dot\((%?[\w.-]+), ", lines[line - 1])[1]
+    shape = re.search(rf"^ *{re.escape(operand)} = (\S+) ", text, re.M)[1]
+    lines[line - 1] = f"  %lost.here = {shape} cosine({operand})\n" + lines[line - 1].replace(f"dot({operand},", "dot(%lost.here,")
+    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -34,21 +46,33 @@ def main():
     args = parser.parse_args()
     shutil.rmtree(args.work, ignore_errors=True)
     args.work.mkdir(parents=True)
-    shutil.copy(args.module, args.work / "step.hlo")
     env = {**os.environ, "PATH": f"{args.bin.resolve()}:{os.environ['PATH']}"}
-    wrong = count = 0
-    for line in commands():
-        stricter = line.replace("75%", "all")
-        for command, status in ((line, 0), (stricter, 3 if stricter != line else 0)):
-            got = subprocess.run(command.split(), cwd=args.work, env=env, capture_output=True, text=True)
-            count += 1
-            if got.returncode != status:
-                wrong += 1
-                print(f"{command}: status {got.returncode}, not {status}\n{got.stderr}")
+    intact = args.module.read_text()
+    (args.work / "base.hlo").write_text(intact)
+    wrong, count = [], 0
+
+    def run_all(title, text, fails):
+        nonlocal count
+        (args.work / "step.hlo").write_text(text)
+        for recipe in recipes():
+            for command in recipe:
+                status = 3 if fails(command) else 0
+                got = subprocess.run(command.split(), cwd=args.work, env=env, capture_output=True, text=True)
+                count += 1
+                if got.returncode != status:
+                    wrong.append(f"{title}: {command}: status {got.returncode}, not {status}\n{got.stderr[-500:]}")
+
+    run_all("intact", intact, lambda command: False)
     results = json.loads((args.work / "fp8.sarif").read_text())["runs"][0]["results"]
     failed = xml.etree.ElementTree.parse(args.work / "fp8.xml").getroot().findall(".//failure")
-    print(f"{count} commands, {wrong} wrong; {len(results)} alerts, {len(failed)} failed cases")
-    return int(bool(wrong) or count < 8 or not results or not failed)
+    dots = json.loads((args.work / "fp8.json").read_text())["dots"]
+    one = next(dot for dot in dots if dot["verdict"] == "fp8" and dot["operation"] == "dot")
+    run_all("wide", re.sub(r"\bf8e(4m3fn|5m2)\b", "f16", intact), GATE.search)
+    run_all("no matmuls", EMPTY, GATE.search)
+    run_all("one lost", without_one(intact, one["line"]), lambda command: "--baseline" in command)
+    print("\n".join(wrong))
+    print(f"{count} commands, {len(wrong)} wrong; {len(results)} alerts, {len(failed)} failed cases")
+    return int(bool(wrong) or count < 20 or not results or not failed)
 
 
 if __name__ == "__main__":
