@@ -70,13 +70,14 @@ def asserts(args):
     assert hlofp8.assert_fp8(f.mm, f.X, f.W).fp8 == 1
     hlofp8.assert_fp8(half, f.X, f.W, at_least=1)
     hlofp8.assert_fp8(half, f.X, f.W, at_least='50%')
-    for function, least, said in ((half, 'all', 'x @ w'), (half, 2, '1 of 2'), (half, '51%', '1 of 2'), (lambda x, w: x, 0, 'no matmul')):
+    for function, least, said in ((half, 'all', 'x @ w'), (half, 2, '1 of 2'), (half, '51%', '1 of 2'), (lambda x, w: x, 0, 'no matmuls')):
         try:
             hlofp8.assert_fp8(function, f.X, f.W, at_least=least)
         except AssertionError as error:
             assert said in str(error), error
         else:
             raise AssertionError(f'{least} held')
+    assert len(hlofp8.assert_fp8(lambda x, w: x, f.X, f.W, allow_empty=True)) == 0
 
 
 def plugin(args):

@@ -124,6 +124,10 @@ def looks_inside(args):
     assert len(found) == after.fp8 == text_matmuls(after) and found[0].alone.distance >= found[-1].alone.distance
     assert found.rounding.distance >= 0 and found.all.output >= 0 and str(found).startswith('bisect: ')
     _cases.refused('no matmul matches', hlofp8.bisect, text, wide='none')
+    _cases.refused('no matmul matches', hlofp8.rewrite, text, wide=['none*'])
+    empty = hlofp8.rewrite(ADD)
+    assert 'has no matmuls' in empty.gate('all') and 'has no matmuls' in empty.gate(0) and empty.gate() is None
+    assert empty.gate('all', '', allow_empty=True) is None
     small = hlofp8.extract(text, found[0].matmul)
     assert hlofp8.rewrite(small).fp8 == 1 and hlofp8.compare(small, hlofp8.rewrite(small))
     _cases.refused('none', hlofp8.extract, text, 'none')
