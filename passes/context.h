@@ -20,6 +20,7 @@ typedef struct hlo_pass_context {
     const struct hlo_rule_library *library; /* the built-in rules */
     const struct hlo_rules *rules;          /* loaded from a file; NULL: none */
     const hlo_module *rules_source;         /* owner of `rules`, with their text */
+    struct hlo_rule_use *uses; /* by rule of `rules`: how often it fired; in `lasting` */
     uint64_t changes; /* every pass and rule adds its changes: 0 after a run means that the module
                          is unchanged */
 } hlo_pass_context;

@@ -13,7 +13,7 @@
 #include "ir/text/diag.h"
 #include "passes/analysis/instr_order.h"
 #include "passes/analysis/module_facts.h"
-#include "passes/engine/worklist.h"
+#include "passes/engine/given.h"
 
 enum { FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64 };
 
@@ -157,6 +157,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
         const bool given = c->rules == e->context->rules, fired = hlo_rule_rewrite(env);
         if (fired) spend(e, c->rule, given);
         if (fired || env->fault) check_firing(e, env, given, before);
+        if (fired) hlo_given_fired(e, env, c->rules, c->rule);
         if (fired) return true;
         if (print != fingerprint(e))
             report_fault(e, c->rule, false, root->offset,
@@ -308,6 +309,7 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     e->fused_count = context->module->next_computation_id;
     e->fuel =
         FIRINGS_AT_LEAST + HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
+    hlo_given_begin(e, env);
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         report_endless(e);

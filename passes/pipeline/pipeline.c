@@ -15,6 +15,7 @@
 #include "ir/verify/verify.h"
 #include "passes/analysis/pin.h"
 #include "passes/emit/emit.h"
+#include "passes/engine/given.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
 #include "passes/pipeline/pipeline.h"
@@ -198,11 +199,15 @@ static hlo_status run_or_undo(run *r, const pass *p) {
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
     const hlo_snapshot *before = hlo_snapshot_take(context->module, context->scratch);
     hlo_remark_mark *remarks = hlo_remark_here(context);
+    const size_t rules = context->rules ? context->rules->rule_count : 0;
+    const hlo_rule_use *uses =
+        hlo_arena_copy(context->scratch, context->uses, rules * sizeof *uses);
     uint64_t committed = r->committed, changes = context->changes;
     hlo_status status = run_list(r, p->sequence, false);
     if (status == HLO_OK && r->committed == committed) {
         hlo_snapshot_restore(context->module, before);
         hlo_remark_back(context, remarks);
+        hlo_given_undone(context, uses);
         context->order = NULL;
         context->changes = changes;
         memset(r->cleaned, 0, sizeof r->cleaned);
@@ -251,16 +256,25 @@ static void warn_unpartitioned(const run *r) {
         "calls cannot be");
 }
 
-/* Notes each loaded rule that did not fire, but for remarks, which never do. */
+/* Notes each loaded rule that changed nothing and why, except remarks, which never change anything.
+ */
 static void note_idle_rules(const run *r) {
     const hlo_rules *rules = r->context.rules;
     for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
         const hlo_rule *rule = &rules->rules[i];
-        if (rules->actions[rule->first_action].kind == HLO_ACTION_REMARK ||
-            hlo_remark_has_fired(&r->context, rule->name))
-            continue;
-        hlo_diag_emit(r->rules, r->context.sink, HLO_NOTE, rule->offset, strlen(rule->name),
-                      "rule %s did not fire in module %s", rule->name, r->context.module->name);
+        const hlo_rule_use *use = &r->context.uses[i];
+        if (rules->actions[rule->first_action].kind == HLO_ACTION_REMARK || use->fired) continue;
+        const char *undone = use->undone ? "nothing became FP8, so all changes were undone" : "";
+        if (use->by)
+            hlo_diag_emit(r->rules, r->context.sink, HLO_NOTE, rule->offset, strlen(rule->name),
+                          "rule %s did not fire in module %s: rule %s changed `%s` first%s%s",
+                          rule->name, r->context.module->name, use->by, use->at,
+                          use->undone ? "; " : "", undone);
+        else
+            hlo_diag_emit(r->rules, r->context.sink, HLO_NOTE, rule->offset, strlen(rule->name),
+                          "rule %s %s in module %s%s%s", rule->name,
+                          use->undone ? "fired" : "did not fire", r->context.module->name,
+                          use->undone ? ", but " : "", undone);
     }
 }
 
@@ -283,6 +297,11 @@ static hlo_status run_all(run *r, jmp_buf *recover) {
     return HLO_OK;
 }
 
+static void make_uses(hlo_pass_context *context) {
+    const size_t count = context->rules ? context->rules->rule_count : 0;
+    context->uses = hlo_arena_zero(context->lasting, count * sizeof *context->uses);
+}
+
 /* Restores the input, with a report that lists the matmuls that are to stay wide. */
 static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
@@ -293,6 +312,7 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     r->committed = context->changes = 0;
     memset(r->cleaned, 0, sizeof r->cleaned);
     context->order = NULL;
+    make_uses(context);
     context->report = hlo_report_again(old, recover);
     hlo_report_free(old);
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
@@ -346,6 +366,7 @@ static hlo_status run_caught(run *r) {
     context->report = hlo_report_new(context->options->framework_files, &recover);
     if (!context->scratch || !context->lasting || !context->report) return HLO_OUT_OF_MEMORY;
     hlo_arena_set_recover(context->module->arena, &recover);
+    make_uses(context);
     const unsigned most = context->options->max_errors;
     hlo_status status = hlo_module_ensure_verified(context->module, most, context->sink);
     if (status == HLO_OK) status = hlo_matmul_verify(context->module, most, context->sink);

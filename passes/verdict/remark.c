@@ -142,12 +142,6 @@ void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t time
     if (times) find_tally(context->report->arena, &context->report->rules, rule)->times += times;
 }
 
-bool hlo_remark_has_fired(const hlo_pass_context *context, const char *rule) {
-    const tally *t = context->report->rules.first;
-    while (t && strcmp(t->name, rule) != 0) t = t->next;
-    return t;
-}
-
 void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds) {
     tally *t = find_tally(context->report->arena, &context->report->passes, pass);
     t->times++;

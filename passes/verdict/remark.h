@@ -37,7 +37,6 @@ const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_inst
 
 /* Adds to the times of hlo_report_print_times(): a rule's firings, a pass's duration. */
 void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times);
-bool hlo_remark_has_fired(const hlo_pass_context *context, const char *rule);
 void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds);
 
 /* Makes an empty report, for the runner; NULL when memory runs out. `frameworks` as in
