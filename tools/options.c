@@ -223,6 +223,29 @@ static bool stands_for(option_kind kind, const char *text, const char *word) {
     return strspn(text, digits) == strlen(number) && strncmp(text, number, strlen(number)) == 0;
 }
 
+/* Returns the word of the option that users of other programs call `text`; NULL: there is none. */
+static const char *synonym(const row *r, const char *text) {
+    static const char *const known[][2] = {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"host", "cpu"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcasecmp(text, known[i][0]) == 0 &&
+            find_word(r->argument, known[i][1], strlen(known[i][1])) >= 0)
+            return known[i][1];
+    return NULL;
+}
+
+/* Describes the values that an option accepts. */
+static const char *expected(const row *r) {
+    switch (r->kind) {
+    case NUMBER: return "a whole number, 0 or more";
+    case COUNT: return "a whole number, 1 or more";
+    case FACTOR: return "a decimal number, 0 or more";
+    case VERSION: return "MAJOR.MINOR, for example 12.8";
+    case CHOICE:
+    case TARGET: return strchr(r->argument, '|') ? "one of " : "";
+    default: return "";
+    }
+}
+
 static void refuse_argument(program_id program, const row *r, const char *text) {
     char words[128], *rest = words;
     snprintf(words, sizeof words, "%s", r->argument);
@@ -234,9 +257,12 @@ static void refuse_argument(program_id program, const row *r, const char *text) 
             meant = meant ? "" : word;
     }
     if (meant && *meant) near.best = meant;
+    if (r->kind == CHOICE && synonym(r, text)) near.best = synonym(r, text);
+    const bool lists = r->kind != NUMBER && r->kind != COUNT && r->kind != FACTOR && r->kind != VERSION;
     const char name[] = {'-', r->name ? '-' : r->letter, '\0'};
-    options_refuse(program, "bad argument '%s' of %s%s, which takes %s%s", text, name,
-                   r->name ? r->name : "", r->argument, hlo_suggest_meant(&near));
+    options_refuse(program, "invalid value '%s' for %s%s: expected %s%s%s", text, name,
+                   r->name ? r->name : "", expected(r), lists ? r->argument : "",
+                   hlo_suggest_meant(&near));
 }
 
 /* Takes an option; `text` NULL: a flag. */

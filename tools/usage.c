@@ -60,7 +60,9 @@ static bool suits_devices(const options *given) {
     const bool simulates =
         !plugin || (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given);
     const int most = simulates ? HLO_MOST_DEVICES : HLO_PJRT_MOST_DEVICES;
-    if (values[OPTION_DEVICES].number > most) return refuse("--devices takes at most %d", most);
+    if (values[OPTION_DEVICES].number > most)
+        return refuse("invalid value '%s' for --devices: expected a number from 1 to %d",
+                      values[OPTION_DEVICES].text, most);
     if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
         return refuse("--devices has no use with --backend=cuda");
     return true;
@@ -84,14 +86,15 @@ bool usage_is_right(const options *given) {
         return refuse("--plan has no use with a plugin");
     if (!suits_devices(given)) return false;
     if (values[OPTION_TIME].number > HLO_MOST_RUNS)
-        return refuse("--time takes at most %d", HLO_MOST_RUNS);
+        return refuse("invalid value '%s' for --time: expected a number from 1 to %d",
+                      values[OPTION_TIME].text, HLO_MOST_RUNS);
     if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
         return refuse("--topology has no use without --compile-only");
     for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {
         at += strspn(at, " ");
         const size_t length = strcspn(at, " ");
         if (length && !memchr(at, '=', length))
-            return refuse("bad argument '%.*s' of --xla, which takes KEY=VALUE", (int)length, at);
+            return refuse("invalid value '%.*s' for --xla: expected KEY=VALUE", (int)length, at);
     }
     const char *compare_with = values[OPTION_COMPARE].text;
     if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&

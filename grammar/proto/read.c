@@ -333,6 +333,24 @@ bool hlo_proto_recognise(const void *bytes, size_t size) {
     return false;
 }
 
+/* True if the first field of the message is an HloProto with a module, as in an HloSnapshot. */
+static bool is_snapshot(ProtobufCAllocator *allocator, const uint8_t *bytes,
+                        size_t size) {
+    size_t at = 1, length = 0, offset;
+    bool unknown;
+    if (size < 2 || bytes[0] != 0x0a) return false; /* field 1, with a length */
+    for (unsigned shift = 0; at < size && shift < 35; shift += 7) {
+        length |= (size_t)(bytes[at] & 0x7f) << shift;
+        if (!(bytes[at++] & 0x80)) break;
+    }
+    if (length > size - at ||
+        !hlo_wire_check(&xla__hlo_proto__descriptor, bytes + at, length, &offset, &unknown))
+        return false;
+    const Xla__HloProto *inner = (const Xla__HloProto *)protobuf_c_message_unpack(
+        &xla__hlo_proto__descriptor, allocator, length, bytes + at);
+    return inner && inner->hlo_module && inner->hlo_module->n_computations;
+}
+
 /* Unpacks an HloProto, whose first field is the module, or an HloModuleProto, whose first field is
  * its name. */
 static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t size) {
@@ -349,6 +367,9 @@ static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t si
             return outer->hlo_module;
         }
     }
+    if (is_snapshot(&allocator, bytes, size))
+        hlo_proto_fail(p, "this is an HloSnapshot, not a module; dump the module with "
+                          "XLA_FLAGS=\"--xla_dump_to=DIR --xla_dump_hlo_as_proto\"");
     if (wrapped > offset) offset = wrapped;
     if (!plain)
         hlo_proto_fail(p, "no binary HLO module, or cut off: at byte %zu of %zu", offset, size);

@@ -3,8 +3,10 @@
 
 #include "grammar/attr/notation.h"
 #include "grammar/text/actions.h"
+#include "grammar/text/foreign.h"
 #include "hlo.tab.h"
 #include "ir/intern.h"
+#include "ir/text/diag.h"
 
 static void finish_module(hlo_text *text) {
     hlo_module *module = text->module;
@@ -58,6 +60,11 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
         hlo_text_error(&text, (hlo_span){0, 0}, "the text has %zu bytes, at most %d are read", size,
                        HLO_LARGEST_SOURCE);
         return HLO_INVALID_INPUT;
+    }
+    const char *foreign = hlo_foreign_hint(content->bytes, size);
+    if (foreign) {
+        --*errors_left;
+        return hlo_diag_refuse(sink, name, (int)line, 1, "%s", foreign);
     }
     begin_stacks(&text);
     text.known = hlo_attr_cache_new(text.scratch);
