@@ -258,7 +258,8 @@ static void refuse_argument(program_id program, const row *r, const char *text) 
     }
     if (meant && *meant) near.best = meant;
     if (r->kind == CHOICE && synonym(r, text)) near.best = synonym(r, text);
-    const bool lists = r->kind != NUMBER && r->kind != COUNT && r->kind != FACTOR && r->kind != VERSION;
+    const bool lists =
+        r->kind != NUMBER && r->kind != COUNT && r->kind != FACTOR && r->kind != VERSION;
     const char name[] = {'-', r->name ? '-' : r->letter, '\0'};
     options_refuse(program, "invalid value '%s' for %s%s: expected %s%s%s", text, name,
                    r->name ? r->name : "", expected(r), lists ? r->argument : "",

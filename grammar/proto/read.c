@@ -334,8 +334,7 @@ bool hlo_proto_recognise(const void *bytes, size_t size) {
 }
 
 /* True if the first field of the message is an HloProto with a module, as in an HloSnapshot. */
-static bool is_snapshot(ProtobufCAllocator *allocator, const uint8_t *bytes,
-                        size_t size) {
+static bool is_snapshot(ProtobufCAllocator *allocator, const uint8_t *bytes, size_t size) {
     size_t at = 1, length = 0, offset;
     bool unknown;
     if (size < 2 || bytes[0] != 0x0a) return false; /* field 1, with a length */

@@ -28,7 +28,8 @@ static const kind kinds[] = {
     {START("func.func"), "", "this is MLIR text, not HLO" FROM_XLA},
     {START("#loc"), "", "this is MLIR text, not HLO" FROM_XLA},
     {START("["), "TensorsGraphInfo:",
-     "this is a file of torch_xla's XLA_SAVE_TENSORS_FILE, not HLO; set XLA_SAVE_TENSORS_FMT=hlo and "
+     "this is a file of torch_xla's XLA_SAVE_TENSORS_FILE, not HLO; set XLA_SAVE_TENSORS_FMT=hlo "
+     "and "
      "copy the lines between ## BEGIN_GRAPH and ## END_GRAPH to a file"},
     {START("hlo_module {"), "", "this is protobuf text, not HLO" FROM_XLA},
     {START("PK\x03\x04"), "", "this is a zip archive, not HLO" FROM_XLA},

@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* Returns a sentence that names the kind of the file and how to get HLO; NULL: the text may be HLO. */
+/* Returns a sentence that names the kind of the file and how to get HLO; NULL: the text may be HLO.
+ */
 const char *hlo_foreign_hint(const char *text, size_t size);
 
 #endif

@@ -35,6 +35,12 @@ void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view 
                       const hlo_view *x);
 /* Returns why a computation cannot be a region; NULL: it can. */
 const char *hlo_region_refusal(const hlo_computation *computation);
+/* The attributes that name a computation which is applied to elements. */
+enum { HLO_REGION_ATTRS = 3 };
+extern const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS];
+/* Returns the instruction for which a computation that `instr` applies cannot be a region; NULL:
+ * there is no such instruction. */
+const hlo_instr *hlo_region_blocker(const hlo_instr *instr);
 /* True if an instruction of an applied computation returns its operand 0 unchanged. */
 bool hlo_region_passes_on(const hlo_instr *instr);
 /* Returns the computation that a call or fusion calls; NULL for other opcodes. */

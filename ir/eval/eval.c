@@ -40,10 +40,9 @@ const char *hlo_call_refusal(const hlo_instr *instr) {
         if (!hlo_elementwise_loop(op, type))
             return "this operation has no meaning for this element type";
     }
-    static const hlo_attr_id regions[] = {HLO_ATTR_TO_APPLY, HLO_ATTR_SELECT, HLO_ATTR_SCATTER};
-    for (size_t i = 0; i < sizeof regions / sizeof *regions && !why; i++)
-        if (hlo_instr_attr(instr, regions[i]))
-            why = hlo_region_refusal(hlo_instr_comp(instr, regions[i]));
+    for (size_t i = 0; i < HLO_REGION_ATTRS && !why; i++)
+        if (hlo_instr_attr(instr, hlo_region_attrs[i]))
+            why = hlo_region_refusal(hlo_instr_comp(instr, hlo_region_attrs[i]));
     return why || !kernel->refuse ? why : kernel->refuse(instr);
 }
 

@@ -44,6 +44,9 @@ const hlo_computation *hlo_region_called(const hlo_instr *instr) {
     return NULL;
 }
 
+const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS] = {HLO_ATTR_TO_APPLY, HLO_ATTR_SELECT,
+                                                        HLO_ATTR_SCATTER};
+
 static const char *refusal(const hlo_instr *instr) {
     if (instr->operand_count > MAX_OPERANDS) return "a computation has too many results";
     bool root_tuple = instr->op == HLO_OP_TUPLE && instr->parent->root == instr;
@@ -51,23 +54,27 @@ static const char *refusal(const hlo_instr *instr) {
         return "a computation that is applied to elements works on arrays";
     if (instr->op == HLO_OP_PARAMETER || root_tuple || hlo_region_passes_on(instr)) return NULL;
     if (instr->op == HLO_OP_CONSTANT)
-        return instr->u.literal->data ? NULL : "a constant's value is elided";
+        return instr->u.literal->data ? NULL : "the value of a constant is elided";
     const hlo_computation *inner = hlo_region_called(instr);
     if (inner) return inner->root->op == HLO_OP_TUPLE ? "a nested call has several results" : NULL;
     if (instr->op == HLO_OP_CONVERT) return NULL;
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
     if (kernel && kernel->ops && hlo_kernel_elementwise(instr)) return NULL;
-    return "a computation that is applied to elements holds an opcode that does not run there";
+    return "the computation that is applied to elements has an opcode that does not run on "
+           "elements";
 }
 
-/* Returns why an instruction of `c`, or of a computation that it calls, cannot be a step, or NULL;
- * counts the instructions. */
-static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *count) {
+/* Returns why an instruction of `c`, or of a computation that it calls, cannot be a step, and sets
+ * *out_blocker to it if it is one instruction; or NULL. Counts the instructions. */
+static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *count,
+                          const hlo_instr **out_blocker) {
     if (depth > MAX_DEPTH) return "computations are nested too deeply";
     if (c->parameter_count > MAX_OPERANDS) return "a computation has too many parameters";
     for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
         const char *why = refusal(i);
-        if (!why && hlo_region_called(i)) why = survey(hlo_region_called(i), depth + 1, count);
+        if (why) *out_blocker = i;
+        if (!why && hlo_region_called(i))
+            why = survey(hlo_region_called(i), depth + 1, count, out_blocker);
         if (why) return why;
         if (++*count > MAX_STEPS) return "a computation that is applied to elements is too long";
     }
@@ -76,8 +83,19 @@ static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *co
 
 const char *hlo_region_refusal(const hlo_computation *computation) {
     uint32_t count = 0;
+    const hlo_instr *unused;
     if (!computation) return "the computation to apply is missing";
-    return survey(computation, 0, &count);
+    return survey(computation, 0, &count, &unused);
+}
+
+const hlo_instr *hlo_region_blocker(const hlo_instr *instr) {
+    const hlo_instr *blocker = NULL;
+    for (size_t i = 0; i < HLO_REGION_ATTRS && !blocker; i++) {
+        const hlo_computation *applied = hlo_instr_comp(instr, hlo_region_attrs[i]);
+        uint32_t count = 0;
+        if (applied) survey(applied, 0, &count, &blocker);
+    }
+    return blocker;
 }
 
 static uint32_t new_slot(builder *b, hlo_type type, void *constant) {
@@ -118,9 +136,10 @@ static uint32_t append(builder *b, const hlo_computation *c, const uint32_t *arg
 
 hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation) {
     uint32_t count = 0;
+    const hlo_instr *unused;
     call->why = hlo_region_refusal(computation);
     if (call->why) return NULL;
-    survey(computation, 0, &count);
+    survey(computation, 0, &count, &unused);
     hlo_region *r = hlo_arena_zero(call->scratch, sizeof *r);
     builder b = {.call = call, .region = r};
     b.slot_of = hlo_arena_array(call->scratch, computation->module->next_id, sizeof *b.slot_of);

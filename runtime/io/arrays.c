@@ -133,12 +133,26 @@ static bool same_array(const hlo_array *array, const hlo_shape *shape) {
             memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0);
 }
 
+/* Writes the type and the dimensions of an array, cut off at `size`. */
+static void show_array(const hlo_array *array, char *out, size_t size) {
+    size_t used = (size_t)snprintf(out, size, "%s[", array->type);
+    for (uint32_t i = 0; i < array->rank && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, i ? ",%lld" : "%lld",
+                                 (long long)array->dims[i]);
+    if (used < size) snprintf(out + used, size - used, "]");
+}
+
 hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, size_t index,
                           const hlo_array *array, const hlo_diag_sink *sink) {
     if (same_array(array, leaves->shapes[index])) return HLO_OK;
     const hlo_instr *parameter = module->entry->parameters[leaves->owners[index]];
+    char found[256], expected[256];
+    show_array(array, found, sizeof found);
+    hlo_shape_format(leaves->shapes[index], false, expected, sizeof expected);
     hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, strlen(parameter->name),
-                  "input %zu has another type or other dimensions than this parameter", index);
+                  "input %zu is %s, but %sparameter %s is %s", index, found,
+                  parameter->shape->type == HLO_TYPE_TUPLE ? "this element of " : "",
+                  parameter->name, expected);
     return HLO_INVALID_INPUT;
 }
 

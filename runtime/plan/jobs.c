@@ -1,6 +1,8 @@
 /* The steps that a backend runs: from instructions to jobs. */
 #include <string.h>
 
+#include "ir/eval/apply.h"
+#include "ir/text/diag.h"
 #include "runtime/plan/build.h"
 
 static hlo_view *views_of(const build *b, const hlo_shape *const *shapes, uint32_t count) {
@@ -82,6 +84,11 @@ build_value build_job(build *b, const hlo_instr *instr, const hlo_shape *shape) 
     build_value v = build_new_slots(b, SLOT_BUFFER, shape);
     if (!b->plan->backend->supports(b->plan->device, instr, b->plan->arena, &why)) {
         build_refuse(b, instr, "`%s` %s", hlo_ops[instr->op].name, why);
+        const hlo_instr *blocker = hlo_region_blocker(instr);
+        if (blocker)
+            hlo_diag_emit(b->plan->module, b->sink, HLO_NOTE, blocker->offset,
+                          strlen(blocker->name), "this is the `%s` of computation %s",
+                          hlo_ops[blocker->op].name, blocker->parent->name);
         return v;
     }
     hlo_group group = {.instr_count = 1, .result_count = 1, .input_count = instr->operand_count};

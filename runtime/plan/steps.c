@@ -149,7 +149,9 @@ static build_value constant_value(build *b, const hlo_instr *instr, const hlo_sh
     build_value v = build_new_slots(b, SLOT_CONSTANT, shape);
     if (!v.count) return v;
     if (literal->elided) {
-        build_refuse(b, instr, "the values of this constant are elided");
+        build_refuse(b, instr,
+                     "the values of this constant are elided (`{...}`): dump the module with "
+                     "XLA_FLAGS=--xla_dump_to=DIR, or print it with print_large_constants=True");
         return v;
     }
     plan_slot *slot = &b->comp->slots[v.slots[0]];
