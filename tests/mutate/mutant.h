@@ -1,0 +1,48 @@
+/* A mutated source includes this: HLO_MUTANT(n) is true where the environment has HLO_MUTANT=n.
+ * With HLO_MUTANT_LOG=FILE the number of each mutant that a process reaches is appended to FILE at
+ * once, so that it is there even if the process aborts. Only the system call is used: a test may
+ * replace malloc or what writes files. The definitions are weak and hidden: each program and each
+ * shared library has one copy. */
+#ifndef HLO_MUTANT
+#include <asm/unistd.h>
+
+char *getenv(const char *name);
+long syscall(long number, ...);
+int *__errno_location(void);
+
+#define HLO_MUTANTS 4096
+enum { HLO_MUTANT_UNKNOWN, HLO_MUTANT_OFF, HLO_MUTANT_ON };
+
+__attribute__((weak, visibility("hidden"))) unsigned char hlo_mutant_state[HLO_MUTANTS] = {0};
+
+__attribute__((weak, visibility("hidden"), noinline)) int hlo_mutant_ask(int wanted) {
+    int saved = *__errno_location();
+    const char *chosen = getenv("HLO_MUTANT"), *log = getenv("HLO_MUTANT_LOG");
+    int number = chosen ? 0 : -1;
+    for (; chosen && *chosen; chosen++) number = number * 10 + (*chosen - '0');
+    int on = number == wanted;
+    __atomic_store_n(&hlo_mutant_state[wanted], on ? HLO_MUTANT_ON : HLO_MUTANT_OFF,
+                     __ATOMIC_RELAXED);
+    if (log) {
+        char line[8];
+        int at = sizeof line;
+        line[--at] = '\n';
+        for (int left = wanted; at == sizeof line - 1 || left; left /= 10)
+            line[--at] = (char)('0' + left % 10);
+        long file =
+            syscall(__NR_openat, -100 /* AT_FDCWD */, log, 02001 /* O_WRONLY | O_APPEND */, 0);
+        if (file >= 0) {
+            syscall(__NR_write, file, line + at, sizeof line - (unsigned long)at);
+            syscall(__NR_close, file);
+        }
+    }
+    *__errno_location() = saved;
+    return on;
+}
+
+static inline int hlo_mutant(int wanted) {
+    unsigned char state = __atomic_load_n(&hlo_mutant_state[wanted], __ATOMIC_RELAXED);
+    return state == HLO_MUTANT_UNKNOWN ? hlo_mutant_ask(wanted) : state == HLO_MUTANT_ON;
+}
+#define HLO_MUTANT(n) hlo_mutant(n)
+#endif
