@@ -46,6 +46,7 @@ add_executable(test_small tests/test_small.c)
 target_link_libraries(test_small PRIVATE small)
 add_test(NAME unit/small COMMAND test_small)
 add_test(NAME other COMMAND test_small 1)
+add_test(NAME lit/some COMMAND ${CMAKE_COMMAND} -E true)
 add_test(NAME fails COMMAND ${CMAKE_COMMAND} -E false)
 file(WRITE ${CMAKE_BINARY_DIR}/testdata/lit.cfg.py
 "import lit.formats
@@ -61,7 +62,7 @@ PRESETS = {"version": 6, "configurePresets": [{
     "name": "dev", "generator": "Ninja", "binaryDir": "${sourceDir}/build/dev",
     "cacheVariables": {"CMAKE_BUILD_TYPE": "Release", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}}]}
 FILES = {"CMakeLists.txt": CMAKE, "CMakePresets.json": json.dumps(PRESETS), "ir/small.c": SOURCE.decode(), "tests/test_small.c": TEST,
-         "testdata/some.test": "// RUN: %small && touch %t\n", ".gitignore": "/build/\n"}
+         "testdata/some/some.test": "// RUN: %small && touch %t\n", ".gitignore": "/build/\n"}
 
 # original, mutant, form, what becomes of it
 PLANTED = [
@@ -121,10 +122,10 @@ def main():
            "Reached by 2 tests: ", "+int nobody(int a) { return (a - 1); }\n```\nNo test reaches it.")
 
     # What is known is kept; a new test runs with what survived and nothing else.
-    golden = tree / "testdata" / "other.test"
+    golden = tree / "testdata" / "some" / "other.test"
     golden.write_text('// RUN: %small && bash -c "test \\"$HLO_MUTANT\\" != 0"\n')
     told = mutate(tree, f"--plan={plan}")
-    expect(told, "1 tests run with a log", "[1/1] 0 ir/small.c:2 expression: killed by lit/other.test", "5 killed, 0 survived")
+    expect(told, "1 tests run with a log", "[1/1] 0 ir/small.c:2 expression: killed by lit/some/other.test", "5 killed, 0 survived")
 
     if (HERE.parents[1] / "build" / "mutate" / "python").exists():
         told = mutate(tree, "--places=6", "--seed=3", f"--python={sys.executable}")
