@@ -118,12 +118,13 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
 
 /* ------------------------------------------------------------------------------------- integers */
 
-/* Reads the digits of a number below 2^64; false: there are too many. */
-static bool read_digits(const char **at, const char *end, uint64_t *out) {
+/* Reads the digits of a number below 2^64; false: there are too many. A text ends in a NUL, which
+ * is no digit. */
+static bool read_digits(const char **at, uint64_t *out) {
     const char *p = *at;
     uint64_t value = 0;
     bool fits = true;
-    for (; p < end && *p >= '0' && *p <= '9'; p++)
+    for (; *p >= '0' && *p <= '9'; p++)
         fits &= !__builtin_mul_overflow(value, 10, &value) &&
                 !__builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
     *at = p;
@@ -136,7 +137,7 @@ bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out) {
     const char *from = *at, *p = from + (*from == '-');
     const char *digits = p;
     uint64_t value;
-    bool fits = read_digits(&p, text->source + text->size, &value), negative = digits > from;
+    bool fits = read_digits(&p, &value), negative = digits > from;
     fits &= !negative || value <= (uint64_t)INT64_MAX + 1;
     hlo_span where = {(uint32_t)(from - text->source), (uint32_t)(p > from ? p - from : 1)};
     *at = p;

@@ -312,10 +312,39 @@ static void columns_may_differ_much(void **state) {
     hlo_module_free(s.module);
 }
 
+/* Operands that a ragged-dot rounds to the type of its result stay as unsure as they were. */
+static void a_ragged_dot_keeps_the_errors_of_what_it_rounds(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    setup s = prepare(MODULE("(x: f32[2,2], w: f32[1,2,2], g: s32[1]) -> bf16[2,2]",
+                             "  %x = f32[2,2]{1,0} parameter(0)\n"
+                             "  %w = f32[1,2,2]{2,1,0} parameter(1)\n"
+                             "  %g = s32[1]{0} parameter(2)\n"
+                             "  ROOT %r = bf16[2,2]{1,0} ragged-dot(%x, %w, %g), "
+                             "lhs_contracting_dims={1}, rhs_contracting_dims={1}, "
+                             "lhs_ragged_dims={0}, rhs_group_dims={0}"),
+                      &recover);
+    for (int i = 0; i < 4; i++) {
+        set(&s.operands[0], i, 100);
+        set(&s.operands[1], i, 1);
+    }
+    set(&s.operands[2], 0, 2);
+    set(&s.operand_sigmas[0], 0, 8);
+    run(&s, false);
+    for (int i = 0; i < 4; i++) {
+        double sigma = at(&s.sigma, i);
+        assert_true(at(&s.result, i) == 200);
+        assert_true(i < 2 ? sigma > 6 && sigma < 10 : sigma < 1);
+    }
+    hlo_module_free(s.module);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_about_as_large_as_the_bound),
         cmocka_unit_test(a_dot_of_infinities_is_exact),
+        cmocka_unit_test(a_ragged_dot_keeps_the_errors_of_what_it_rounds),
         cmocka_unit_test(a_dot_that_overflows_is_known_in_f64),
         cmocka_unit_test(a_sum_may_be_nan),
         cmocka_unit_test(exact_sums_have_no_error),
