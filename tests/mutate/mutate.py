@@ -27,7 +27,7 @@ MADE = ROOT / "build" / "mutate"
 COPY = MADE / "src"
 BUILD = COPY / "build" / "dev"
 ROOMS = ("ir/", "grammar/", "matmul/", "cost/", "passes/", "report/", "runtime/", "api/", "pjrt/", "bisect/", "tools/")
-HEADER = b'#pragma GCC system_header /* a mutant may have warnings */\n#include "%s"\n'
+HEADER = b'#include "%s"\n'
 
 
 def say(text):
@@ -75,7 +75,7 @@ def command(*words, **options):
 
 def configure(python):
     (MADE / "build.log").write_bytes(b"")
-    command("cmake", "--preset", "dev", f"-DHLO_PYTHON={python}", cwd=COPY)
+    command("cmake", "--preset", "dev", f"-DHLO_PYTHON={python}", "-DHLO_WERROR=OFF", cwd=COPY)
 
 
 def build(jobs):

@@ -18,6 +18,7 @@ OPERATORS = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "<<": ">>", ">>":
 COMPOUND = {"+=": "-=", "-=": "+=", "*=": "+=", "/=": "*=", "%=": "/=", "<<=": ">>=", ">>=": "<<=", "&=": "|=", "|=": "&=",
             "^=": "|="}
 SKIPPED = {K.CXX_UNARY_EXPR, K.STATIC_ASSERT, K.ENUM_DECL, K.STRUCT_DECL, K.UNION_DECL, K.TYPEDEF_DECL, K.GENERIC_SELECTION_EXPR}
+COMMUTE = "strcmp", "strncmp", "memcmp"  # and what multiplies a count and a size
 COMMENT = re.compile(rb"/\*.*?\*/|//[^\n]*", re.S)
 
 
@@ -176,6 +177,8 @@ class File:
 
     def swaps(self, call):
         given = list(call.get_arguments())
+        if call.spelling in COMMUTE or any(self.source(one).startswith(b"sizeof") for one in given):
+            return
         for first, left in enumerate(given):
             for right in given[first + 1:]:
                 if left.type.get_canonical().spelling != right.type.get_canonical().spelling:
