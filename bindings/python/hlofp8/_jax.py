@@ -12,71 +12,27 @@ import ctypes
 import dataclasses
 import functools
 import inspect
-import threading
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import jax
 
+from ._dispatch import InvalidValue as _InvalidValue
+from ._dispatch import Unsupported as _Unsupported
+from ._dispatch import dispatcher, execute, give_up, mark_results, under_transformation
+from ._dispatch import part as _part
+from ._dispatch import tracing as _tracing
 from ._explain import Explanation, observed
-from ._library import HERE, Error, sink, warn
+from ._library import HERE, Error, sink
 from ._module import HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
 
-config: Any = jax.config
 P = ParamSpec("P")
 R = TypeVar("R")
 
 # What hlo_to_stablehlo() does not bring back: attributes of main's arguments and results.
 _KEPT_ATTRIBUTES = ("jax.buffer_donor", "mhlo.layout_mode", "mhlo.memory_kind")
 _GSPMD = "mhlo.sharding"
-
-
-class _Unsupported(Exception):
-    """This version of JAX is not as a way of rewriting needs it; the text says in what."""
-
-
-def _part(path: str) -> Any:
-    """A part of jax or jaxlib that is not public."""
-    import importlib
-
-    module, name = path.split(":")
-    try:
-        return functools.reduce(getattr, name.split("."), importlib.import_module(module))
-    except (ImportError, AttributeError):
-        raise _Unsupported(f"jax {jax.__version__} has no {path.replace(':', '.')}") from None
-
-
-try:
-    _trace_state_clean = _part("jax._src.core:trace_state_clean")
-except _Unsupported:
-
-    def _trace_state_clean() -> bool:
-        """False within a transformation; here it is not known, and arguments tell."""
-        return True
-
-
-try:
-    _InvalidValue: Any = _part("jax._src.api_util:InternalFloatingPointError")
-except _Unsupported:
-    _InvalidValue = ()  # under jax_debug_nans it raises what it likes
-
-
-class _Inside(threading.local):
-    """True while a thread traces or lowers a function that will be rewritten as a whole."""
-
-    depth = 0
-
-
-_inside = _Inside()
-
-
-@contextlib.contextmanager
-def _tracing() -> Iterator[None]:
-    _inside.depth += 1
-    try:
-        yield
-    finally:
-        _inside.depth -= 1
 
 
 @functools.cache
@@ -232,13 +188,6 @@ def _statics(function: Callable[..., Any], nums: Any, names: Any) -> tuple[froze
     return frozenset(_tuple(nums)), frozenset(_tuple(names))
 
 
-def _placement(leaf: Any) -> Any:
-    """Where an argument is and how it lies there, as far as that is fixed."""
-    if not isinstance(leaf, jax.Array) or not leaf.committed:
-        return None
-    return getattr(leaf, "format", leaf.sharding)
-
-
 class Jitted(Generic[P, R]):
     """What ``hlofp8.jit`` returns: a function as of ``jax.jit``, compiled with FP8 matmuls."""
 
@@ -248,8 +197,12 @@ class Jitted(Generic[P, R]):
         self._nums, self._names = _statics(
             function, jit_options.get("static_argnums"), jit_options.get("static_argnames")
         )
-        self._compiled: dict[Any, tuple[Any, Callable[..., Any]]] = {}
-        functools.update_wrapper(self, function)
+        # By what JAX lowered, as long as JAX keeps that: what lives on is dropped with jax.clear_caches().
+        self._compiled: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
+        self._dispatch = dispatcher(
+            self._name, function, self._miss, tuple(sorted(self._nums)), tuple(sorted(self._names))
+        )
+        functools.update_wrapper(self, function, updated=())
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -269,44 +222,34 @@ class Jitted(Generic[P, R]):
             {name: arg for name, arg in kwargs.items() if name not in self._names},
         )
 
-    def _under_transformation(self, leaves: list[Any]) -> bool:
-        return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) or not _trace_state_clean()
-
     def _give_up(self, reason: str) -> None:
-        if self._fallback == "error":
-            raise Error(f"{self._name} cannot be rewritten: {reason}", "invalid usage")
-        warn(f"{self._name} runs as jax.jit would run it: {reason}")
+        give_up(self._name, self._fallback, reason)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        dynamic = self._dynamic(args, kwargs)
-        leaves = jax.tree.leaves(dynamic)
-        if config.jax_disable_jit:
-            return self._function(*args, **kwargs)
-        if self._under_transformation(leaves):
-            if not _inside.depth:
-                self._give_up(
-                    "a transformation such as jax.grad, jax.vmap or jax.jit is around it; make hlofp8.jit the outermost"
-                )
-            return cast(R, self._jit(*args, **kwargs))
-        with _tracing():
-            traced = self._jit.trace(*args, **kwargs)
-        # The jaxpr is kept with the entry: its identity stands for types, static arguments and JAX's configuration.
-        key = id(traced.jaxpr), config.jax_default_device, tuple(map(_placement, leaves))
-        entry = self._compiled.get(key)
-        if entry is None:
-            entry = self._compiled[key] = traced.jaxpr, self._compile(traced, args, kwargs)
         try:
-            return cast(R, entry[1](*dynamic[0], **dynamic[1]))
+            return cast(R, self._dispatch(*args, **kwargs))
         except _InvalidValue as error:  # jax_debug_nans or jax_debug_infs is set
             what = f"invalid value ({error.ty}) in the result of {self._name}"
         with contextlib.suppress(RuntimeError):  # an argument was donated
             self._jit(*args, **kwargs)  # raises FloatingPointError, where it can tell which operation it was
         raise FloatingPointError(f"{what}, rewritten")
 
-    def _compile(self, traced: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
-        """The compiled function of the arguments that are not static."""
+    def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+        """The result for arguments that the dispatcher has not seen, what it needs to see to them, and False."""
+        positional, named = self._dynamic(args, kwargs)
+        if under_transformation(jax.tree.leaves((positional, named))):
+            return mark_results(self._jit(*args, **kwargs), self._name, self._fallback), None, False
         with _tracing():
+            traced = self._jit.trace(*args, **kwargs)
             lowered = traced.lower()
+        key = getattr(lowered, "_lowering", traced.jaxpr)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compiled[key] = self._compile(lowered, args, kwargs)
+        return *execute(compiled, traced.jaxpr, positional, named), False
+
+    def _compile(self, lowered: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
+        """The compiled function of the arguments that are not static."""
         try:
             swapped = self._swapped(lowered)
             try:
@@ -358,6 +301,7 @@ class Jitted(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forgets what was compiled."""
         self._compiled.clear()
+        getattr(self._dispatch, "_clear_cache", bool)()
         self._jit.clear_cache()
 
 
