@@ -110,6 +110,26 @@ def mark_results(results: Any, name: str, fallback: str) -> Any:
     return jax.tree.map(lambda leaf: _result.bind(leaf, name=name, fallback=fallback), results)
 
 
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, (int, str)) else tuple(value)
+
+
+def statics(function: Callable[..., Any], nums: Any, names: Any) -> tuple[frozenset[int], frozenset[str]]:
+    """Positions and names of static arguments: as jax.jit does, one is inferred from the other by the signature."""
+    if nums is None and names is None:
+        return frozenset(), frozenset()
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    plain = {i: p.name for i, p in enumerate(parameters) if p.kind is p.POSITIONAL_OR_KEYWORD}
+    if nums is None:
+        nums = [i for i, name in plain.items() if name in _tuple(names)]
+    elif names is None:
+        names = [plain[i] for i in (n % len(parameters) if parameters else n for n in _tuple(nums)) if i in plain]
+    return frozenset(_tuple(nums)), frozenset(_tuple(names))
+
+
 @functools.cache
 def _parts() -> tuple[Any, Any, Any]:
     """JAX's dispatcher, written in C++; what makes a cache for it; what describes an executable to it."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import inspect
 import linecache
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -22,6 +24,23 @@ def _place(verdict: Verdict) -> str:
 
 def _state(verdict: Verdict) -> str:
     return " ".join(filter(None, (verdict.epilogue, verdict.reason)))
+
+
+# Parts of an op_name that JAX puts there for itself, not for a layer.
+_CONTROL = re.compile(
+    r"p?jit\(.*|while|body|cond|scan|branch_\d+_fun|closed_call|checkpoint|remat\d*|rematted_computation|shard_map|"
+    r"custom_[jv][jv]p_call.*|"
+)
+
+
+def layer_of(op_name: str | None) -> str:
+    """The layer in an op_name: "Net/Dense_0" of "jit(step)/transpose(jvp(Net))/Dense_0/dot_general"."""
+    layers: list[str] = []
+    for part in (op_name or "").split("/")[:-1]:
+        name = "" if _CONTROL.fullmatch(part) else re.sub(r"^(?:\w+\()+|\)+$", "", part)
+        if name and layers[-1:] != [name]:
+            layers.append(name)
+    return "/".join(layers)
 
 
 class Explanation:
@@ -61,19 +80,19 @@ class Explanation:
         return {v.reason: v for v in reversed(self.verdicts) if v.reason}
 
     def __str__(self) -> str:
-        rows = [(v.kind, v.input_shape or v.shape, _state(v), _place(v), _code(v)) for v in self]
-        widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
-        lines = [
-            "  ".join([*(c.ljust(w) for c, w in zip(row[:4], widths, strict=True)), row[4]]).rstrip() for row in rows
-        ]
+        rows = [(v.kind, v.input_shape or v.shape, layer_of(v.op_name), _state(v), _place(v), _code(v)) for v in self]
+        columns = [[cell.ljust(max(map(len, column))) for cell in column] for column in zip(*rows) if any(column)]
+        lines = ["  ".join(row).rstrip() for row in zip(*columns)]
         lines += [f"{reason}: {v.message}; {v.hint}" for reason, v in self._reasons().items()]
         return "\n".join([*lines, self.summary])
 
     def _repr_html_(self) -> str:
-        cells = [(v.kind, v.input_shape or v.shape, _state(v), _place(v), _code(v), v.hint or "") for v in self]
-        head = "".join(
-            f"<th>{name}</th>" for name in ("verdict", "result", "epilogue, reason", "source", "code", "hint")
-        )
+        cells = [
+            (v.kind, v.input_shape or v.shape, layer_of(v.op_name), _state(v), _place(v), _code(v), v.hint or "")
+            for v in self
+        ]
+        titles = ("verdict", "result", "layer", "epilogue, reason", "source", "code", "hint")
+        head = "".join(f"<th>{name}</th>" for name in titles)
         rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in cells]
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<table><caption>{self.summary}</caption><tr>{head}</tr>{body}</table>"
@@ -82,19 +101,38 @@ class Explanation:
         return f"<hlofp8.Explanation: {self.summary}>"
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame with a row for each verdict, and its line of the source as ``code``."""
+        """A pandas.DataFrame with a row for each verdict, its layer, and its line of the source as ``code``."""
         import pandas as pd
 
-        return pd.DataFrame([{**asdict(v), "is_fp8": v.is_fp8, "code": _code(v)} for v in self])
+        added = [{"is_fp8": v.is_fp8, "layer": layer_of(v.op_name), "code": _code(v)} for v in self]
+        return pd.DataFrame([{**asdict(v), **more} for v, more in zip(self, added, strict=True)])
+
+
+def options_in(
+    function: Callable[..., Any], kwargs: dict[str, Any], names: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keyword arguments that are options, and those of the function, which keeps its own parameters."""
+    try:
+        own = set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        own = set()
+    chosen = {key: value for key, value in kwargs.items() if key in names and key not in own}
+    return chosen, {key: value for key, value in kwargs.items() if key not in chosen}
 
 
 def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
-    """What becomes of each matmul of a function for these arguments, or of a module; nothing is compiled or run.
+    """Reports what becomes of each matmul of a function for these arguments, or of a module, without running anything.
 
     Args:
-      what: a function, also of ``jax.jit`` or ``hlofp8.jit``; what ``jax.jit(f).lower(...)`` returned; or a module as
-        for ``rewrite``.
-      *args, **kwargs: of the function, arrays or ShapeDtypeStructs; without a function, options of ``rewrite``.
+      what: a function, also of ``jax.jit`` or ``hlofp8.jit``; what ``jax.jit(f).trace(...)`` or
+        ``jax.jit(f).lower(...)`` returned; or a module as for ``rewrite``.
+      *args: arguments of the function: arrays or ShapeDtypeStructs.
+      **kwargs: without a function, options of ``rewrite``. With one, its keyword arguments, options of ``hlofp8.jit``,
+        among them those of ``jax.jit``, and ``platform``: "cpu" or "cuda", the platform to lower for. An option whose
+        name is a parameter of the function is passed to the function.
+
+    Raises:
+      TypeError: ``what`` is neither a function nor a module.
     """
     if callable(getattr(what, "explain", None)):
         made = what.explain(*args, **kwargs)
@@ -102,12 +140,9 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
         return made
     if isinstance(what, HasCompilerIR) or not callable(what):
         return Explanation(rewrite(what, *args, **kwargs), what)
-    from ._jax import jit
+    from ._jax import explain_function
 
-    made = jit(what)
-    if callable(getattr(what, "lower", None)):
-        made._jit = what
-    return made.explain(*args, **kwargs)
+    return explain_function(what, args, kwargs)
 
 
 def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", allow_empty: bool = False, **kwargs: Any) -> Explanation:

@@ -20,10 +20,10 @@ import jax
 
 from ._dispatch import InvalidValue as _InvalidValue
 from ._dispatch import Unsupported as _Unsupported
-from ._dispatch import dispatcher, execute, give_up, mark_results, under_transformation
+from ._dispatch import dispatcher, execute, give_up, mark_results, statics, under_transformation
 from ._dispatch import part as _part
 from ._dispatch import tracing as _tracing
-from ._explain import Explanation, observed
+from ._explain import Explanation, observed, options_in
 from ._library import HERE, Error, sink
 from ._module import HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
 
@@ -168,33 +168,13 @@ def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platfor
     return result
 
 
-def _tuple(value: Any) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, (int, str)) else tuple(value)
-
-
-def _statics(function: Callable[..., Any], nums: Any, names: Any) -> tuple[frozenset[int], frozenset[str]]:
-    """Positions and names of static arguments: as jax.jit does, one is inferred from the other by the signature."""
-    if nums is None and names is None:
-        return frozenset(), frozenset()
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    plain = {i: p.name for i, p in enumerate(parameters) if p.kind is p.POSITIONAL_OR_KEYWORD}
-    if nums is None:
-        nums = [i for i, name in plain.items() if name in _tuple(names)]
-    elif names is None:
-        names = [plain[i] for i in (n % len(parameters) if parameters else n for n in _tuple(nums)) if i in plain]
-    return frozenset(_tuple(nums)), frozenset(_tuple(names))
-
-
 class Jitted(Generic[P, R]):
     """What ``hlofp8.jit`` returns: a function as of ``jax.jit``, compiled with FP8 matmuls."""
 
     def __init__(self, function: Callable[P, R], fallback: str, options: dict[str, Any], jit_options: dict[str, Any]):
         self._function, self._fallback, self._options = function, fallback, options
         self._jit: Any = jax.jit(function, **jit_options)
-        self._nums, self._names = _statics(
+        self._nums, self._names = statics(
             function, jit_options.get("static_argnums"), jit_options.get("static_argnames")
         )
         # By what JAX lowered, as long as JAX keeps that: what lives on is dropped with jax.clear_caches().
@@ -277,21 +257,37 @@ class Jitted(Generic[P, R]):
             _register_calls()
         return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered
 
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Traced:
+        """What ``jax.jit(f).trace(...)`` returns; its ``lower()`` rewrites the module."""
+        with _tracing():
+            return _Traced(self, self._jit.trace(*args, **kwargs))
+
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Lowered:
         """What ``jax.jit(f).lower(...)`` returns, with the rewritten module; arguments may be ShapeDtypeStructs."""
+        return self.trace(*args, **kwargs).lower()
+
+    def _lower(self, traced: Any, **options: Any) -> jax.stages.Lowered:
         with _tracing():
-            lowered = self._jit.lower(*args, **kwargs)
+            lowered = traced.lower(**options)
         try:
             return cast(jax.stages.Lowered, self._swapped(lowered))
         except (_Unsupported, Error) as error:
             self._give_up(str(error))
         return cast(jax.stages.Lowered, lowered)
 
-    def explain(self, *args: P.args, **kwargs: P.kwargs) -> Explanation:
-        """The verdict on each matmul of the function for these arguments; nothing is compiled or run."""
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """The verdict on each matmul of the function for these arguments; nothing is compiled or run.
+
+        Keyword arguments may also be options of ``rewrite`` that ``hlofp8.jit`` has, in place of those that it was
+        given, and ``platform``, as for ``hlofp8.explain``.
+        """
+        chosen, kwargs = options_in(self._function, kwargs, ("platform", *_OPTIONS, *_JIT_OPTIONS))
+        for name in set(chosen) & set(_JIT_OPTIONS):
+            raise TypeError(f"{self._name} is jitted already; pass {name} where it is jitted")
+        platform = chosen.pop("platform", None)
         with _tracing():
-            lowered = self._jit.lower(*args, **kwargs)
-        return Explanation(_rewrite(lowered, self._name, self._options, _platforms(lowered)), lowered)
+            traced = self._jit.trace(*args, **kwargs)
+        return _explain_traced(traced, platform, self._name, {**self._options, **_checked(chosen)})
 
     def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """As ``jax.jit(f).eval_shape``."""
@@ -303,6 +299,32 @@ class Jitted(Generic[P, R]):
         self._compiled.clear()
         getattr(self._dispatch, "_clear_cache", bool)()
         self._jit.clear_cache()
+
+
+class _Traced(jax.stages.Traced):
+    """What ``jax.jit(f).trace(...)`` returns, but for ``lower``."""
+
+    def __init__(self, owner: Jitted[Any, Any], traced: Any):
+        self._owner, self._traced = owner, traced
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_owner", "_traced"):
+            raise AttributeError(name)
+        return getattr(self._traced, name)
+
+    def lower(self, **options: Any) -> Any:
+        """Lowers to a rewritten module."""
+        return self._owner._lower(self._traced, **options)
+
+
+def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, Any]) -> Explanation:
+    if platform is not None and not isinstance(platform, str):
+        raise TypeError(f"platform is {platform!r}, and has to be text")
+    if platform not in (None, "cpu", "cuda"):
+        raise Error(f"no such platform: {platform!r}; there are cpu, cuda", "invalid usage")
+    with _tracing():
+        lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
+    return Explanation(_rewrite(lowered, name, options, _platforms(lowered)), lowered)
 
 
 @overload
@@ -326,6 +348,7 @@ def jit(
     allow_bias_rounding: bool | None = None,
     merge_dots: bool | None = None,
     ragged: str | None = None,
+    framework_files: str | None = None,
     fallback: str = "error",
     **jit_options: Any,
 ) -> Any:
@@ -339,15 +362,14 @@ def jit(
       function: the function; without one, a decorator is returned.
       emit: "qdq", which XLA's GPU compiler makes FP8 calls of, the default there; "dq", for any platform, the default
         elsewhere; "ffi", calls of this package's own handlers.
-      target, cuda, min_gain, wide, rules, allow_bias_rounding, merge_dots, ragged: as for ``rewrite``.
+      target, cuda, min_gain, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
+        ``rewrite``.
       fallback: "error" raises Error where the function cannot be rewritten, "warn" runs it as jax.jit would and says
         why in a RewriteWarning.
       **jit_options: of ``jax.jit``: static_argnums, donate_argnums, in_shardings, ...
     """
     if fallback not in ("error", "warn"):
         raise Error(f"no such fallback: {fallback!r}; there are error, warn", "invalid usage")
-    if emit not in (None, "qdq", "dq", "ffi"):
-        raise Error(f"jax cannot run emit={emit!r}; there are qdq, dq, ffi", "invalid usage")
     options: dict[str, Any] = {
         "emit": emit,
         "target": target,
@@ -358,15 +380,48 @@ def jit(
         "allow_bias_rounding": allow_bias_rounding,
         "merge_dots": merge_dots,
         "ragged": ragged,
+        "framework_files": framework_files,
     }
-    options = {key: value for key, value in options.items() if value is not None}
-    with sink() as told, pass_options(told, **options):
-        pass
+    options = _checked(options)
     if function is None:
         return lambda f: jit(f, fallback=fallback, **options, **jit_options)
     if not callable(function):
         raise TypeError(f"hlofp8.jit takes a function, not {type(function).__name__}")
     return Jitted(function, fallback, options, jit_options)
+
+
+# The options of a rewrite that jit() has, and those of jax.jit.
+_OPTIONS = tuple(
+    name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY and name != "fallback"
+)
+_JIT_OPTIONS = tuple(name for name, p in inspect.signature(jax.jit).parameters.items() if p.kind is p.KEYWORD_ONLY)
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a rewrite that were given; Error, or TypeError, if one is invalid."""
+    options = {key: value for key, value in options.items() if value is not None}
+    if options.get("emit", "dq") not in ("qdq", "dq", "ffi"):
+        raise Error(f"jax cannot run emit={options['emit']!r}; there are qdq, dq, ffi", "invalid usage")
+    with sink() as told, pass_options(told, **options):
+        pass
+    return options
+
+
+def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+    """As ``hlofp8.explain``, of a function or of what ``jax.jit(f).trace(...)`` returned."""
+    if isinstance(what, jax.stages.Traced):
+        own, traced = ({}, what) if not isinstance(what, _Traced) else (what._owner._options, what._traced)
+        platform, name = kwargs.pop("platform", None), getattr(what, "fun_name", "traced")
+        return _explain_traced(traced, platform, name, {**own, **_checked(kwargs)})
+    if isinstance(what, jax.stages.Compiled):
+        raise TypeError("a compiled function has XLA's own matmuls; pass what jax.jit(f).lower(...) returned")
+    options, kwargs = options_in(what, kwargs, (*_OPTIONS, *_JIT_OPTIONS, "platform"))
+    jitted = callable(getattr(what, "lower", None))
+    own = {} if jitted else {name: options.pop(name) for name in _JIT_OPTIONS if name in options}
+    made = jit(what, **own)
+    if jitted:
+        made._jit = what
+    return made.explain(*args, **kwargs, **options)
 
 
 class _Exportable:

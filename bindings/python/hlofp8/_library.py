@@ -101,9 +101,10 @@ def free(pointer: Any) -> None:
 
 
 def warn(message: str) -> None:
-    """Warns at the line outside this package that led here."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_code.co_filename.startswith((str(HERE), contextlib.__file__)):
+    """Warns at the line outside this package, and outside JAX, that led here."""
+    frame, level, jax = sys._getframe(1), 2, sys.modules.get("jax")
+    inside = (str(HERE), contextlib.__file__, *(getattr(jax, "__path__", None) or ()))
+    while frame.f_back and frame.f_code.co_filename.startswith(inside):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, RewriteWarning, stacklevel=level)
 

@@ -157,14 +157,19 @@ def _bytes(text: str | bytes | os.PathLike[str]) -> Any:
     return ffi.new("char[]", encoded)
 
 
+def _is_path(text: str) -> bool:
+    """True for the name of a file, also of a missing one: HLO text has spaces."""
+    return os.path.isfile(text) or bool(re.fullmatch(r"[^\s{]+", text.strip()))
+
+
 def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
     """The ``hlo_module *`` of what a caller calls a module, verified, and freed when it is collected."""
     made = ffi.new("hlo_module **")
     if isinstance(module, Rewritten):
         told.check(lib.hlo_module_clone(module._module, made))
         return ffi.gc(made[0], lib.hlo_module_free)
-    if isinstance(module, os.PathLike):
-        told.check(lib.hlo_module_parse_file(os.fsencode(module), told.pointer, made))
+    if isinstance(module, os.PathLike) or isinstance(module, str) and _is_path(module):
+        told.check(lib.hlo_module_parse_file(_bytes(module), told.pointer, made))
     else:
         if isinstance(module, str):
             data = module.encode("utf-8", "surrogateescape")
@@ -280,7 +285,8 @@ def rewrite(
     """Rewrites the matmuls of a module to FP8.
 
     Args:
-      module: HLO text, the bytes of an HloModuleProto, a path, or what ``jax.jit(f).lower(...)`` returned.
+      module: HLO text, the bytes of an HloModuleProto, a path, also as a string, or what ``jax.jit(f).lower(...)``
+        returned.
       emit: what an FP8 matmul is in the result: "cublas", "ffi", "qdq" or "dq" (docs/emit.md).
       target: of the GPU, "sm_90" or "9.0".
       cuda: the version of the toolkit whose cuBLASLt runs it.
