@@ -190,6 +190,143 @@ def caches(args):
         assert len(seen) == 7
 
 
+def dispatches(args):
+    """What jax.jit answers without Python is answered so here; what it compiles anew is compiled anew, with its result."""
+    import hlofp8
+    from hlofp8 import _jax
+    f = functions()
+    on, other = (jax.device_put(f.X, device) for device in jax.devices()[:2])
+    at = {device: jax.device_put(f.W, device) for device in jax.devices()[:2]}
+    calls = [(f.X, f.W, 2), (f.X, f.W, 2.0), (f.X, f.W, np.float32(2)), (f.X, f.W, jnp.int8(2)), (f.X[:16], f.W, 2),
+             (f.X.astype(jnp.bfloat16), f.W, 2), (on, at[jax.devices()[0]], 2), (other, at[jax.devices()[1]], 2),
+             (f.on(f.X, 'd', None), f.on(f.W), 2), (f.on(f.X, None, 'd'), f.on(f.W), 2), (f.X, {'w': f.W}, 2), (f.X, [f.W], 2)]
+
+    def scaled(x, w, n):
+        return f.mm(x, *jax.tree.leaves(w)) * n
+
+    made, wanted, missed, real = hlofp8.jit(scaled), jax.jit(scaled), [], _jax.execute
+    try:
+        _jax.execute = lambda *arguments: missed.append(1) or real(*arguments)
+        for turn in range(3):
+            for call in calls:
+                found, expected = made(*call), wanted(*call)
+                assert same(found, expected) and (found.dtype, found.sharding) == (expected.dtype, expected.sharding), call
+                assert found.weak_type == expected.weak_type and found.committed == expected.committed, call
+            assert len(missed) == len(calls), (turn, len(missed))
+        for context in (jax.enable_x64(True), jax.default_device(jax.devices()[3]), jax.default_matmul_precision('highest'),
+                        jax.set_mesh(f.MESH)):
+            before = len(missed)
+            with context:
+                assert made(*calls[0]).sharding == wanted(*calls[0]).sharding and same(made(*calls[0]), wanted(*calls[0]))
+            assert len(missed) == before + 1, context
+        for call in calls:
+            made(*call)
+        assert len(missed) == len(calls) + 4
+    finally:
+        _jax.execute = real
+
+
+def forgets(args):
+    """What is compiled does not outlive what JAX keeps of it, nor the function."""
+    import gc
+    import weakref
+
+    import hlofp8
+    f = functions()
+    made = hlofp8.jit(lambda x, w: f.mm(x, w))
+    for _ in range(4):
+        made(f.X, f.W)
+        made(f.X[:16], f.W)
+        jax.clear_caches()
+        gc.collect()
+        assert len(made._compiled) == 0, len(made._compiled)
+    made(f.X, f.W)
+    assert len(made._compiled) == 1
+    gone = weakref.ref(made)
+    del made
+    gc.collect()
+    assert gone() is None
+
+
+def transformed(args):
+    """JAX's functions that only trace take a jitted one; those that would execute it wide are refused, or told so."""
+    import hlofp8
+    f = functions()
+
+    def loss(x, w):
+        return f.fp8_dense(x, w).astype(jnp.float32).sum()
+    made, wanted = hlofp8.jit(loss), jax.jit(loss)
+    assert jax.eval_shape(made, f.X, f.W) == jax.eval_shape(wanted, f.X, f.W)
+    assert jax.make_jaxpr(made)(f.X, f.W).out_avals == jax.make_jaxpr(wanted)(f.X, f.W).out_avals
+    assert jax.make_jaxpr(jax.grad(made))(f.X, f.W).out_avals == jax.make_jaxpr(jax.grad(wanted))(f.X, f.W).out_avals
+    traced = made.trace(f.X, f.W)
+    assert isinstance(traced, jax.stages.Traced) and traced.jaxpr.out_avals == wanted.trace(f.X, f.W).jaxpr.out_avals
+    assert traced.lower().as_text() == made.lower(f.X, f.W).as_text() != wanted.lower(f.X, f.W).as_text()
+    assert 'algorithm' in traced.lower(lowering_platforms=('cuda',)).as_text()
+    assert same(traced.lower().compile()(f.X, f.W), wanted(f.X, f.W))
+
+    def scan(function):
+        return lambda xs, w: jax.lax.scan(lambda c, x: (c, function(x, w)), 0, xs)
+    around = {
+        'grad': lambda function: jax.grad(function, (0, 1)), 'jit(grad)': lambda function: jax.jit(jax.grad(function)),
+        'checkpoint': lambda function: jax.grad(jax.checkpoint(function)), 'jit': jax.jit,
+        'vmap': lambda function: lambda x, w: jax.vmap(function, (0, None))(x[None], w),
+        'scan': lambda function: lambda x, w: scan(function)(x[None], w)}
+    for name, transform in around.items():
+        inner = hlofp8.jit(loss)  # traced before: what JAX keeps of that is refused all the same
+        jax.eval_shape(inner, f.X, f.W)
+        _cases.refused('make hlofp8.jit the outermost', transform(inner), f.X, f.W)
+        outer = hlofp8.jit(transform(inner))
+        assert same(outer(f.X, f.W), transform(wanted)(f.X, f.W)) and outer.explain(f.X, f.W).fp8, name
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter('always')
+            assert same(transform(hlofp8.jit(loss, fallback='warn'))(f.X, f.W), transform(wanted)(f.X, f.W)), name
+        assert told and all(w.category is hlofp8.RewriteWarning and w.filename == __file__ for w in told), (name, told)
+
+
+def explains_by_options(args):
+    """explain takes the options of jit and a platform; a parameter of the function of that name goes to the function."""
+    import hlofp8
+    f = functions()
+
+    def scaled(x, w, n=1, target=0):
+        with jax.named_scope('Block_3'):
+            return f.mm(x, w) * n + target
+    assert hlofp8.explain(scaled, f.X, f.W, 2, static_argnums=2, keep_unused=True, emit='dq').fp8 == 1
+    assert hlofp8.explain(scaled, f.on(f.X, 'd'), f.on(f.W), in_shardings=(f.on(f.X, 'd').sharding, None)).fp8 == 1
+    for how in (scaled, jax.jit(scaled), hlofp8.jit(scaled)):
+        found = hlofp8.explain(how, f.X, f.W, target=1.0, platform='cuda', framework_files='*_functions.py')
+        assert found.fp8 == 1 and found[0].source_file == __file__, found
+        assert '  Block_3  ' in str(found) and '<td>Block_3</td>' in found._repr_html_()
+        assert hlofp8.explain(how, f.X, f.W)[0].source_file.endswith('_functions.py')
+    assert 'algorithm' in hlofp8.explain(hlofp8.jit(scaled), f.X, f.W, platform='cuda').rewritten.text
+    assert 'algorithm' not in hlofp8.explain(hlofp8.jit(scaled), f.X, f.W).rewritten.text
+    assert hlofp8.explain(hlofp8.jit(f.mm), f.X, f.W, min_gain=1e3)[0].reason == 'gain-below-minimum'
+    assert hlofp8.explain(jax.jit(f.mm).trace(f.X, f.W), min_gain=1e3)[0].reason == 'gain-below-minimum'
+    assert hlofp8.explain(hlofp8.jit(f.mm, min_gain=1e3).trace(f.X, f.W))[0].reason == 'gain-below-minimum'
+    _cases.refused("no such platform: 'gpus'; there are cpu, cuda", hlofp8.explain, f.mm, f.X, f.W, platform='gpus')
+    for how, options, said in ((f.mm, {'platform': 3}, 'platform is 3, and has to be text'),
+                               (jax.jit(f.mm), {'static_argnums': 1}, 'jitted already; pass static_argnums where it is'),
+                               (hlofp8.jit(f.mm), {'donate_argnums': 1}, 'jitted already; pass donate_argnums where it is'),
+                               (jax.jit(f.mm).lower(f.X, f.W).compile(), {}, 'pass what jax.jit(f).lower(...) returned')):
+        try:
+            hlofp8.explain(how, f.X, f.W, **options)
+        except TypeError as error:
+            assert said in str(error), (said, error)
+        else:
+            raise AssertionError(said)
+
+
+def layers(args):
+    """The layer of an op_name is what is left without JAX's own words."""
+    from hlofp8._explain import layer_of
+    found = {op_name: layer_of(op_name) for op_name in (
+        'jit(f)/dot_general', 'jit(step)/jvp(Net)/Dense_0/dot_general', 'jit(step)/transpose(jvp(Net))/Dense_0/dot_general',
+        'jit(step)/vmap(transpose(jvp(Net)))/vmap(jvp(Net))/checkpoint/CheckpointDense_0/dot_general',
+        'jit(f)/while/body/closed_call/mlp/jit(relu)/dot_general', 'jit(f)/cond/branch_1_fun/head/dot_general', '', None)}
+    assert list(found.values()) == ['', 'Net/Dense_0', 'Net/Dense_0', 'Net/CheckpointDense_0', 'mlp', 'head', '', ''], found
+
+
 def decorates(args):
     """As a decorator, with and without arguments, and of a method."""
     import hlofp8
@@ -410,7 +547,8 @@ except ImportError as error:
 
 def main():
     args = _cases.arguments()
-    return _cases.run([explains, to_pandas, asserts, plugin, lowers, exports, caches, decorates, nested, others, another_jax, targets,
+    return _cases.run([explains, explains_by_options, layers, to_pandas, asserts, plugin, lowers, exports, caches, dispatches, forgets,
+                       transformed, decorates, nested, others, another_jax, targets,
                        refusals, invalid_values, without_jax], args)
 
 

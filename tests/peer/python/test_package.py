@@ -39,10 +39,17 @@ def same_as_program(args):
 
 
 def read_alike(args):
-    """A path, its text, its bytes, a binary module and what rewrite() returned are one module."""
+    """A path, its name, its text, its bytes, a binary module and what rewrite() returned are one module."""
     import hlofp8
     wanted = hlofp8.rewrite(model(args), passes='')
-    for module in (model(args).read_text(), model(args).read_bytes(), wanted, wanted.proto):
+    name = str(model(args))
+    assert hlofp8.explain(name).fp8 == 1 and hlofp8.compare(name, name)
+    assert all((a == b).all() for a, b in zip(hlofp8.run(name), hlofp8.run(model(args)), strict=True))
+    spaced = os.path.join(args.work, 'a name {of spaces}.hlo')
+    shutil.copy(name, spaced)
+    _cases.refused('missing.hlo: error: cannot read the file', hlofp8.rewrite, 'missing.hlo')
+    _cases.refused('there is a NUL', hlofp8.rewrite, 'a\0b')
+    for module in (name, spaced, model(args).read_text(), model(args).read_bytes(), wanted, wanted.proto):
         assert hlofp8.rewrite(module).text == hlofp8.rewrite(model(args)).text, type(module)
 
 

@@ -122,6 +122,37 @@ def data_parallel(args):
     return trained(make, lambda batch: jax.device_put(batch, NamedSharding(mesh, PartitionSpec('d'))), emits=('dq',))
 
 
+def drift(args):
+    """Ten steps of hlofp8.jit and of jax.jit differ by what the wide module rounds to bf16 (docs/python.md)."""
+    import hlofp8
+    import _functions
+    real, found = _functions.dequantise, {}
+    for wide in (jnp.bfloat16, jnp.float32):
+        _functions.dequantise = functools.partial(real, dtype=wide)
+        try:
+            for jit in (jax.jit, hlofp8.jit):
+                (start, moments), step = mlp(optax.adam(3e-3))()
+                state, seen, run = (start, moments), [], jit(step)
+                for batch in batches(10):
+                    state, loss = run(state, *batch)
+                    seen.append(float(loss))
+                moved = [np.asarray(b - a).ravel() for a, b in zip(jax.tree.leaves(start), jax.tree.leaves(state[0]), strict=True)]
+                found[wide, jit] = np.array(seen), np.concatenate(moved)
+        finally:
+            _functions.dequantise = real
+
+    def apart(one, other):
+        (losses, params), (their_losses, their_params) = found[one], found[other]
+        return np.abs(losses / their_losses - 1), np.linalg.norm(params - their_params) / np.linalg.norm(their_params)
+    wide, exact = (apart((dtype, hlofp8.jit), (dtype, jax.jit)) for dtype in (jnp.bfloat16, jnp.float32))
+    assert wide[0].max() < 0.02 and wide[1] < 0.4, wide
+    assert exact[0].max() < 1e-4 and exact[1] < 0.02 and 10 * exact[1] < wide[1], exact
+    first = [apart((jnp.bfloat16, jit), (jnp.float32, jax.jit))[0][0] for jit in (jax.jit, hlofp8.jit)]
+    assert 2 * first[1] < first[0], first
+    return (f'losses {wide[0].max():.1e} apart, parameters {wide[1]:.1e} of what they moved; dequantized to f32 {exact[0].max():.1e} and '
+            f'{exact[1]:.1e}; first loss from that of f32: jax.jit {first[0]:.1e}, hlofp8.jit {first[1]:.1e}')
+
+
 def flax_net():
     """A classifier of Flax's own FP8 layers, whose scales come of a history of amaxes."""
     import flax.linen as nn
@@ -178,7 +209,7 @@ def without_xla(args):
 
 def main():
     args = _cases.arguments()
-    return _cases.run([adam, sgd_momentum, data_parallel, flax_delayed_scaling, without_xla], args)
+    return _cases.run([adam, sgd_momentum, data_parallel, drift, flax_delayed_scaling, without_xla], args)
 
 
 if __name__ == '__main__':
