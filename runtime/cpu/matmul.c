@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/error/error.h"
+#include "ir/float/clones.h"
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 #include "matmul/call.h"
@@ -80,6 +81,7 @@ typedef struct epilogue {
     float product_scale, c_scale, d_scale;
     float limit; /* largest finite value of D's type; infinite: D does not saturate */
     const cpu_activation *activation;
+    bool amax_wanted;
     atomic_uint amax; /* bits of a float that is not negative: they compare like integers, and NaN
                          is largest */
 } epilogue;
@@ -91,8 +93,10 @@ static void raise_amax(epilogue *e, float value) {
     while (bits > before && !atomic_compare_exchange_weak(&e->amax, &before, bits)) continue;
 }
 
-static float saturate(float x, float limit) {
-    return x > limit ? limit : x < -limit ? -limit : x;
+/* Each of the comparisons is made for every x, so that compilers make vectors of them. */
+static inline float saturate(float x, float limit) {
+    x = x > limit ? limit : x;
+    return x < -limit ? -limit : x;
 }
 
 /* True if the call reads A, B and their scales. With an alpha of 0 it does not: infinities and NaNs
@@ -113,9 +117,23 @@ static double factor(const epilogue *e, int64_t i) {
     return (double)(e->product_scale * scale);
 }
 
+/* An epilogue that only scales, which most have. */
+static bool only_scales(const epilogue *e) {
+    return !e->scales && !e->c && !e->bias && !e->aux && !e->activation->value && !e->amax_wanted;
+}
+
+HLO_CLONED static void scale_range(float *d, int64_t count, float scale, float d_scale,
+                                   float limit) {
+    for (int64_t i = 0; i < count; i++) d[i] = saturate(scale * d[i] * d_scale, limit);
+}
+
 static void finish_range(void *arg, int64_t begin, int64_t end) {
     epilogue *e = arg;
     float amax = 0;
+    if (only_scales(e)) {
+        scale_range(e->d + begin, end - begin, e->product_scale, e->d_scale, e->limit);
+        return;
+    }
     for (int64_t i = begin; i < end; i++) {
         float x = (float)factor(e, i) * e->d[i];
         if (e->c) x += e->c_scale * e->c[i];
@@ -409,6 +427,7 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
         .d_scale = scale(job, p->d_scale),
         .limit = hlo_type_is_fp8(d->type) ? (float)hlo_float_max(d->type) : INFINITY,
         .activation = &cpu_activations[hlo_epilogues[m->epilogue].activation],
+        .amax_wanted = p->amax >= 0,
     };
     int64_t count = hlo_view_count(d);
     if (p->aux >= 0) e.aux = hlo_arena_array(cpu->scratch, (size_t)count, sizeof(float));
