@@ -12,9 +12,14 @@ from typing import Any
 
 import jax
 import jax.extend.core
-from jax.interpreters import ad, batching, mlir
+import jax.interpreters.ad
+import jax.interpreters.batching
+import jax.interpreters.mlir
 
 from ._library import Error, warn
+
+_config: Any = jax.config
+_rules: Any = jax.interpreters
 
 
 class Unsupported(Exception):
@@ -79,7 +84,7 @@ def give_up(name: str, fallback: str, reason: str) -> None:
 # An identity on each result of a function that is traced within another. What only traces it (jax.eval_shape,
 # jax.make_jaxpr) and what is rewritten as a whole ignores it; whatever else lowers or evaluates it executes the
 # function without the rewrite, and reports that.
-_result = jax.extend.core.Primitive("hlofp8_result")
+_result: Any = jax.extend.core.Primitive("hlofp8_result")
 
 
 def _reached(name: str, fallback: str) -> None:
@@ -100,9 +105,9 @@ def _lower(_context: Any, value: Any, **names: str) -> list[Any]:
 
 _result.def_impl(_evaluate)
 _result.def_abstract_eval(lambda value, **_: value)
-ad.deflinear2(_result, lambda cotangent, _value, **names: [_result.bind(cotangent, **names)])
-batching.defvectorized(_result)
-mlir.register_lowering(_result, _lower)
+_rules.ad.deflinear2(_result, lambda cotangent, _value, **names: [_result.bind(cotangent, **names)])
+_rules.batching.defvectorized(_result)
+_rules.mlir.register_lowering(_result, _lower)
 
 
 def mark_results(results: Any, name: str, fallback: str) -> Any:
@@ -137,7 +142,8 @@ def _parts() -> tuple[Any, Any, Any]:
     names = ("executable", "out_tree", "args_flat", "out_flat", "effects", "consts_for_constvars", "pgle_profiler")
     if tuple(inspect.signature(describe).parameters) != (*names, "const_args"):
         raise Unsupported(f"jax {jax.__version__} describes executables differently")
-    keys, registry = part("jax._src.interpreters.pxla:JitGlobalCppCacheKeys"), part("jax._src.tree_util:dispatch_registry")
+    keys = part("jax._src.interpreters.pxla:JitGlobalCppCacheKeys")
+    registry = part("jax._src.tree_util:dispatch_registry")
     shard, cache = part("jax._src.interpreters.pxla:cc_shard_arg"), part("jax._src.lib:_jax.PjitFunctionCache")
 
     def dispatcher(name: str, function: Any, miss: Any, nums: tuple[int, ...], names: tuple[str, ...]) -> Any:
@@ -153,7 +159,7 @@ def dispatcher(
     nums: tuple[int, ...],
     names: tuple[str, ...],
 ) -> Callable[..., Any]:
-    """A function that calls ``miss`` for arguments that are new to it, and repeats what ``execute`` described for others.
+    """A function that calls ``miss`` for new arguments, and repeats what ``execute`` described for others.
 
     It is that of ``jax.jit``: it finds executables by the tree, types, weak types, shardings, layouts and devices of
     the arguments, by static arguments and by JAX's configuration, and falls back to ``miss`` for tracers.
@@ -164,7 +170,7 @@ def dispatcher(
     except (Unsupported, TypeError):
 
         def slow(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs) if jax.config.jax_disable_jit else miss(*args, **kwargs)[0]
+            return function(*args, **kwargs) if _config.jax_disable_jit else miss(*args, **kwargs)[0]
 
         return slow
 

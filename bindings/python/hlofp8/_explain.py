@@ -81,8 +81,10 @@ class Explanation:
 
     def __str__(self) -> str:
         rows = [(v.kind, v.input_shape or v.shape, layer_of(v.op_name), _state(v), _place(v), _code(v)) for v in self]
-        columns = [[cell.ljust(max(map(len, column))) for cell in column] for column in zip(*rows) if any(column)]
-        lines = ["  ".join(row).rstrip() for row in zip(*columns)]
+        columns = [
+            [cell.ljust(max(map(len, column))) for cell in column] for column in zip(*rows, strict=True) if any(column)
+        ]
+        lines = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
         lines += [f"{reason}: {v.message}; {v.hint}" for reason, v in self._reasons().items()]
         return "\n".join([*lines, self.summary])
 

@@ -264,7 +264,7 @@ class Jitted(Generic[P, R]):
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Lowered:
         """What ``jax.jit(f).lower(...)`` returns, with the rewritten module; arguments may be ShapeDtypeStructs."""
-        return self.trace(*args, **kwargs).lower()
+        return cast(jax.stages.Lowered, self.trace(*args, **kwargs).lower())
 
     def _lower(self, traced: Any, **options: Any) -> jax.stages.Lowered:
         with _tracing():
