@@ -311,18 +311,24 @@ static hlo_status run_reduce_window(hlo_call *call) {
     const hlo_region *region = hlo_region_new(call, computation);
     if (!region) return HLO_INVALID_INPUT;
     hlo_window windows[HLO_EVAL_MAX_RANK];
+    hlo_window_positions positions[HLO_EVAL_MAX_RANK];
     hlo_dims sizes, index = {0};
+    bool empty = false;
     for (uint32_t d = 0; d < rank; d++) {
         windows[d] = hlo_window_of(call->instr, d);
-        sizes.v[d] = windows[d].size;
+        positions[d] =
+            hlo_window_positions_of(&windows[d], in->dims[d], out->dims[d], call->scratch);
+        sizes.v[d] = positions[d].count;
+        empty |= !positions[d].count;
     }
     for (uint32_t i = 0; i < arrays; i++)
         hlo_view_copy(call->env, &call->operands[arrays + i], &out[i]);
+    if (empty) return HLO_OK;
     do {
         hlo_dims in_start, in_steps, out_start, out_steps, dims;
         for (uint32_t d = 0; d < rank; d++) {
-            hlo_window_reads s =
-                hlo_window_reads_of(&windows[d], index.v[d], in->dims[d], out->dims[d]);
+            hlo_window_reads s = hlo_window_reads_of(&windows[d], positions[d].v[index.v[d]],
+                                                     in->dims[d], out->dims[d]);
             in_start.v[d] = s.in, in_steps.v[d] = s.in_step;
             out_start.v[d] = s.out, out_steps.v[d] = s.out_step;
             dims.v[d] = s.count;

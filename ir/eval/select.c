@@ -4,17 +4,18 @@
 typedef struct selecting {
     const hlo_view *in;
     hlo_window windows[HLO_EVAL_MAX_RANK];
-    hlo_dims sizes;
+    hlo_window_positions positions[HLO_EVAL_MAX_RANK];
+    hlo_dims sizes; /* numbers of positions */
     const hlo_region *select;
 } selecting;
 
-/* Finds the element at `offset` in the window at `place`; false: it is padding or between elements.
- */
+/* Finds the element at the positions `offset` of the window at `place`. Returns false for padding
+ * and for the gaps between dilated elements. */
 static bool element_at(const selecting *s, const int64_t *place, const int64_t *offset,
                        int64_t *index) {
     for (uint32_t d = 0; d < s->in->rank; d++) {
         const hlo_window *w = &s->windows[d];
-        int64_t at = place[d] * w->stride + offset[d] * w->dilate - w->low;
+        int64_t at = place[d] * w->stride + s->positions[d].v[offset[d]] * w->dilate - w->low;
         if (at < 0 || at % w->base || at / w->base >= s->in->dims[d]) return false;
         index[d] = at / w->base;
     }
@@ -47,13 +48,17 @@ static hlo_status run_select_and_scatter(hlo_call *call) {
                    .select = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_SELECT))};
     const hlo_region *scatter = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_SCATTER));
     if (!s.select || !scatter) return HLO_INVALID_INPUT;
+    bool empty = false;
     for (uint32_t d = 0; d < in->rank; d++) {
         s.windows[d] = hlo_window_of(call->instr, d);
-        s.sizes.v[d] = s.windows[d].size;
+        s.positions[d] =
+            hlo_window_positions_of(&s.windows[d], in->dims[d], source->dims[d], call->scratch);
+        s.sizes.v[d] = s.positions[d].count;
+        empty |= !s.sizes.v[d];
     }
     hlo_view_copy(call->env, &call->operands[2], out);
     hlo_dims place = {0}, index;
-    if (hlo_view_count(source) == 0 || hlo_view_count(in) == 0) return HLO_OK;
+    if (empty) return HLO_OK;
     do {
         if (!select_element(&s, place.v, index.v)) continue;
         char *to = hlo_view_element(out, index.v);

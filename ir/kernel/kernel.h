@@ -273,6 +273,15 @@ typedef struct hlo_window_reads {
 hlo_window_reads hlo_window_reads_of(const hlo_window *window, int64_t at, int64_t in_dim,
                                      int64_t out_dim);
 
+/* The positions of a window at which a result reads an element, in ascending order: windows may be
+ * far larger than the input. */
+typedef struct hlo_window_positions {
+    const int64_t *v;
+    int64_t count;
+} hlo_window_positions;
+hlo_window_positions hlo_window_positions_of(const hlo_window *window, int64_t in_dim,
+                                             int64_t out_dim, hlo_arena *arena);
+
 /* A convolution as a product of matrices, one for each group of features or batches:
  * [group, batch, place.., output features] of [group, batch, place.., window.., features] and
  * [group, window.., features, output features]. */

@@ -1,4 +1,6 @@
 /* Windows: their words, and the elements that they read. */
+#include <stdlib.h>
+
 #include "ir/kernel/kernel.h"
 
 /* Returns number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
@@ -18,12 +20,23 @@ hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {
                         .reversed = number_at(window, HLO_ATTR_RHS_REVERSAL, dim, 0) != 0};
 }
 
+/* Returns the greatest common divisor of two positive numbers. */
+static int64_t divisor(int64_t a, int64_t b) {
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 hlo_window_reads hlo_window_reads_of(const hlo_window *w, int64_t at, int64_t in_dim,
                                      int64_t out_dim) {
     hlo_window_reads s = {.out_step = 1};
     int64_t shift = at * w->dilate - w->low;
-    while (s.out_step < w->base && s.out_step * w->stride % w->base != 0) s.out_step++;
-    s.in_step = s.out_step * w->stride / w->base;
+    const int64_t common = divisor(w->base, w->stride);
+    s.out_step = w->base / common;
+    s.in_step = w->stride / common;
     for (s.out = 0; s.out < out_dim; s.out++) {
         int64_t place = s.out * w->stride + shift;
         if (place >= 0 && place % w->base == 0) {
@@ -36,4 +49,49 @@ hlo_window_reads hlo_window_reads_of(const hlo_window *w, int64_t at, int64_t in
     int64_t by_in = s.in_step ? (in_dim - 1 - s.in) / s.in_step + 1 : by_out;
     s.count = by_out < by_in ? by_out : by_in;
     return s;
+}
+
+static int by_number(const void *a, const void *b) {
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns the quotient, rounded up, and at least 0; `by` is positive. */
+static int64_t quotient_up(int64_t value, int64_t by) {
+    return value > 0 ? (value - 1) / by + 1 : 0;
+}
+
+/* Lists the positions at which an element and a result meet, in ascending order. */
+static uint64_t list_pairs(const hlo_window *w, int64_t in_dim, int64_t out_dim, int64_t *out) {
+    uint64_t count = 0, kept = 0;
+    for (int64_t o = 0; o < out_dim; o++)
+        for (int64_t i = 0; i < in_dim; i++) {
+            const int64_t place = w->low + i * w->base - o * w->stride;
+            if (place >= 0 && place % w->dilate == 0 && place / w->dilate < w->size)
+                out[count++] = place / w->dilate;
+        }
+    qsort(out, count, sizeof *out, by_number);
+    for (uint64_t i = 0; i < count; i++)
+        if (!i || out[i] != out[i - 1]) out[kept++] = out[i];
+    return kept;
+}
+
+hlo_window_positions hlo_window_positions_of(const hlo_window *w, int64_t in_dim, int64_t out_dim,
+                                             hlo_arena *arena) {
+    hlo_window_positions p = {.count = 0};
+    if (in_dim < 1 || out_dim < 1) return p;
+    const int64_t first = quotient_up(w->low - (out_dim - 1) * w->stride, w->dilate);
+    const int64_t end = w->low + (in_dim - 1) * w->base;
+    const int64_t last = end / w->dilate < w->size ? end / w->dilate : w->size - 1;
+    if (end < 0 || last < first) return p;
+    const int64_t most = in_dim * out_dim, span = last - first + 1;
+    int64_t *v = hlo_arena_array(arena, (size_t)(span < most ? span : most), sizeof *v);
+    p.v = v;
+    if (span > most) {
+        p.count = (int64_t)list_pairs(w, in_dim, out_dim, v);
+        return p;
+    }
+    for (int64_t at = first; at <= last; at++)
+        if (hlo_window_reads_of(w, at, in_dim, out_dim).count) v[p.count++] = at;
+    return p;
 }
