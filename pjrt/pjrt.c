@@ -15,6 +15,7 @@
 #include "ir/verify/verify.h"
 #include "pjrt/check.h"
 #include "pjrt/compile_options.h"
+#include "pjrt/target.h"
 #include "pjrt/transfer.h"
 
 struct hlo_pjrt {
@@ -157,6 +158,15 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
     if (status != HLO_OK) {
         free(text.bytes);
         return status;
+    }
+    const char *missing = pjrt_missing_field(text.bytes, text.size);
+    if (missing) {
+        free(text.bytes);
+        return hlo_diag_refuse(
+            sink, target, 0, 0,
+            "cannot read the target: expected a GpuTargetConfigProto as text, but "
+            "`%s` is missing or 0",
+            missing);
     }
     const int shape_size = snprintf(shape, sizeof shape, "1x1x%u", pjrt->device_count);
     const pjrt_named_value options[] = {{.size = sizeof *options,

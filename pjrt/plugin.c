@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/text/diag.h"
+#include "ir/text/file.h"
 
 static pjrt_call *find(const pjrt_plugin *plugin, pjrt_function function) {
     const size_t end = offsetof(pjrt_api, functions) + ((size_t)function + 1) * sizeof(pjrt_call *);
@@ -79,6 +80,8 @@ hlo_status pjrt_plugin_load(const char *path, const hlo_diag_sink *sink, pjrt_pl
     /* A path without a slash names a file here, not one of the system's libraries. */
     char local[4096];
     snprintf(local, sizeof local, "%s%s", strchr(path, '/') ? "" : "./", path);
+    const hlo_status readable = hlo_file_check(local, sink);
+    if (readable != HLO_OK) return readable;
     void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) return hlo_diag_refuse(sink, path, 0, 0, "cannot load the plugin: %s", dlerror());
     void *address = dlsym(library, "GetPjrtApi");
