@@ -13,10 +13,31 @@ bool hlo_json_starved(void) {
     return errno == ENOMEM;
 }
 
+/* Nested values of a text: jansson reads them recursively, and accepts 2048. */
+enum { MOST_NESTED = 100 };
+
 typedef struct reader {
     const char *at, *end;
     bool starved;
 } reader;
+
+/* True if brackets outside strings nest deeper than MOST_NESTED. */
+static bool is_too_deep(const char *text, size_t size) {
+    size_t depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < size && depth <= MOST_NESTED; i++) {
+        const char c = text[i];
+        if (c == '\\' && quoted)
+            i++;
+        else if (c == '"')
+            quoted = !quoted;
+        else if (!quoted && (c == '[' || c == '{'))
+            depth++;
+        else if (!quoted && (c == ']' || c == '}') && depth)
+            depth--;
+    }
+    return depth > MOST_NESTED;
+}
 
 /* Hands out one byte at a time, so that what has become of the last one is known; nothing behind
  * one that there was no memory for. */
@@ -92,6 +113,11 @@ static void take_out(json_t *json, filled *f) {
 
 json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t *error,
                       bool *out_starved) {
+    *out_starved = false;
+    if (is_too_deep(text, size)) {
+        if (error) *error = (json_error_t){.line = 1, .column = 1, .text = "nested too deeply"};
+        return NULL;
+    }
     filled f = fill(text, size);
     *out_starved = !f.text;
     if (!f.text) return NULL;
