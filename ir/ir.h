@@ -43,8 +43,12 @@ struct hlo_shape {
     const bool *dynamic;        /* of an array: `<=n`; NULL when no dimension is dynamic */
     const hlo_layout *layout;   /* of an array; NULL: none given */
     const hlo_shape **elements; /* of a tuple */
+    uint32_t depth;             /* of an interned tuple: tuples within each other; else 0 */
     uint64_t hash;
 };
+
+/* The most tuples within each other: functions on shapes are recursive. Messages take fewer. */
+enum { HLO_DEEPEST_SHAPE = 200 };
 
 /* Counts the arrays of a shape that have elements. */
 uint32_t hlo_shape_leaf_count(const hlo_shape *shape);

@@ -298,6 +298,9 @@ const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at);
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape);
 /* Takes the shapes from text->shapes, from byte `from` on, as a tuple. */
 const hlo_shape *hlo_text_tuple(hlo_text *text, size_t from);
+/* Reports a shape of too many tuples within each other, and replaces it by an empty tuple. Returns
+ * false if it did. */
+bool hlo_text_check_depth(hlo_text *text, hlo_span at, const hlo_shape **shape);
 /* Takes the shapes from text->shapes, from byte `from` on, as a list. */
 const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from);
 

@@ -457,6 +457,14 @@ const hlo_shape *hlo_text_tuple(hlo_text *text, size_t from) {
     return tuple;
 }
 
+bool hlo_text_check_depth(hlo_text *text, hlo_span at, const hlo_shape **shape) {
+    if ((*shape)->depth <= HLO_DEEPEST_SHAPE) return true;
+    hlo_text_error(text, at, "nested too deeply: a shape has at most %d tuples within each other",
+                   HLO_DEEPEST_SHAPE);
+    *shape = hlo_shape_tuple(text->module, 0, NULL);
+    return false;
+}
+
 const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from) {
     size_t size = text->shapes.used - from;
     hlo_shapes *shapes = hlo_arena_alloc(text->module->arena, sizeof *shapes + size);

@@ -16,7 +16,7 @@
 /* Grown stacks are given back with the scratch arena. */
 #define YYMALLOC(size) hlo_arena_alloc(text->scratch, size)
 #define YYFREE(memory) ((void)(memory))
-#define YYMAXDEPTH 8192 /* as deep as XLA's reader goes: tuples in tuples take a symbol each */
+#define YYMAXDEPTH 8192 /* as deep as the reader of XLA goes */
 
 #define YYLLOC_DEFAULT(current, rhs, n)                                                 \
     (current) = (n) ? YYRHSLOC(rhs, 1)                                                  \
@@ -218,7 +218,7 @@ element:
 
 shape:
   SHAPE
-| '(' shapes ')'            { $$ = hlo_text_tuple(text, $2); }
+| '(' shapes ')'            { $$ = hlo_text_tuple(text, $2); hlo_text_check_depth(text, @1, &$$); }
 | BUFFER shape ')'          { $$ = hlo_text_buffer(text, @1, $2); }
 ;
 shapes: %empty              { $$ = text->shapes.used; } | shape_items;

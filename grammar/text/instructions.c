@@ -252,6 +252,7 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     if (!frame->broken) hlo_text_make_shape(text, frame);
     if (!frame->broken) hlo_text_add_implied(text, frame, hlo_frame_op(frame));
     if (!frame->broken && !frame->shape) infer_shape(text, frame);
+    if (!frame->broken) frame->broken = !hlo_text_check_depth(text, frame->op_at, &frame->shape);
     if (!frame->broken && frame->op == HLO_OP_MAP) hlo_text_map_all(text, frame);
     if (!frame->broken && hlo_op_is_async(frame->op)) hlo_text_async_check(text, frame);
     if (!frame->broken && hlo_frame_op(frame) != frame->op) hlo_text_async_wrap(text, frame);
