@@ -104,7 +104,11 @@ static hlo_status search(hlo_bisection *s, const hlo_plan_options *plan) {
     hlo_arrays *moved = NULL;
     hlo_plan_options how;
     hlo_plan_options_init(&how);
-    if (plan) how.devices = plan->devices;
+    if (plan) {
+        how.devices = plan->devices;
+        how.progress = plan->progress;
+        how.progress_user = plan->progress_user;
+    }
     hlo_status status = execute(s, s->module, &how, &s->original);
     how.perturbed = how.roundings_may_be_dropped = true;
     if (status == HLO_OK) status = rewrite(s, s->pass->wide, &module, &s->report);

@@ -15,12 +15,13 @@ const char *hlo_status_name(hlo_status status) {
     case HLO_MISMATCH: return "mismatch";
     case HLO_INTERNAL: return "internal error";
     case HLO_OUT_OF_MEMORY: return "out of memory";
+    case HLO_STOPPED: return "stopped";
     }
     return "unknown status";
 }
 
 int hlo_status_exit(hlo_status status) {
-    return status == HLO_OUT_OF_MEMORY ? HLO_INVALID_INPUT : (int)status;
+    return status >= HLO_OUT_OF_MEMORY ? HLO_INVALID_INPUT : (int)status;
 }
 
 /* Builds the module's tables: a function of its own because setjmp() would leave the caller's local

@@ -39,6 +39,12 @@ static inline void hlo_overwrites_add(hlo_overwrites *o, hlo_arena *arena, uint3
     o->v[o->count++].operand = operand;
 }
 
+/* A check between the parts of a long job: false stops the run. */
+typedef struct hlo_watch {
+    bool (*goes_on)(void *user);
+    void *user;
+} hlo_watch;
+
 /* A job, ready to run. The plan fills all but the last part when it is made, and the views' `data`
  * and `scratch` before each run. */
 typedef struct hlo_job {
@@ -57,6 +63,8 @@ typedef struct hlo_job {
     hlo_accumulate accumulate; /* as in hlo_plan_options */
     uint64_t stream;           /* with `perturbed`: differs between jobs */
     void *scratch;             /* scratch_size bytes, aligned to 64 */
+    const hlo_watch *watch;    /* on the thread of execute(); NULL: the job always finishes. The
+                                  results of a job that it stops are undefined */
 
     /* set by prepare() */
     size_t scratch_size;

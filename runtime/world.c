@@ -2,7 +2,9 @@
 #include "runtime/world.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* A device, as the others see it. */
 typedef struct visitor {
@@ -25,7 +27,9 @@ struct hlo_world {
     pthread_cond_t changed;
     uint32_t awake; /* devices that neither wait nor are done */
     bool open;      /* the devices may begin */
-    bool stuck;     /* some waited for each other when none was awake */
+    bool stuck;     /* some waited for each other when none was awake, or the run was stopped */
+    atomic_bool stopped;
+    uint32_t running; /* devices that are not done */
     visitor *visitors;
     thread *threads;
     void (*body)(void *arg, uint32_t device); /* NULL: a thread was refused */
@@ -145,13 +149,44 @@ static void *thread_main(void *user) {
     world->body(world->arg, t->device);
     pthread_mutex_lock(&world->lock);
     fall_asleep(world);
+    if (!--world->running) pthread_cond_broadcast(&world->changed);
     pthread_mutex_unlock(&world->lock);
     return NULL;
 }
 
-hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t device), void *arg) {
+bool hlo_world_goes_on(void *user) {
+    hlo_world *world = user;
+    return !atomic_load(&world->stopped);
+}
+
+/* Calls watch(arg) until all devices are done. */
+static void watch_devices(hlo_world *world, bool (*watch)(void *arg), void *arg) {
+    enum { NANOSECONDS = 100000000, SECOND = 1000000000 };
+    pthread_mutex_lock(&world->lock);
+    while (world->running) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += NANOSECONDS;
+        until.tv_sec += until.tv_nsec / SECOND;
+        until.tv_nsec %= SECOND;
+        pthread_cond_timedwait(&world->changed, &world->lock, &until);
+        if (!world->running || !hlo_world_goes_on(world)) continue;
+        pthread_mutex_unlock(&world->lock);
+        const bool stops = !watch(arg);
+        pthread_mutex_lock(&world->lock);
+        if (!stops) continue;
+        atomic_store(&world->stopped, true);
+        world->stuck = true;
+        pthread_cond_broadcast(&world->changed);
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t device),
+                         bool (*watch)(void *arg), void *arg) {
     uint32_t made = 0;
-    world->awake = world->count;
+    world->awake = world->running = world->count;
+    atomic_store(&world->stopped, false);
     world->open = world->stuck = false;
     for (uint32_t i = 0; i < world->count; i++) world->visitors[i] = (visitor){.place = NULL};
     for (; made < world->count; made++) {
@@ -165,6 +200,7 @@ hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t devi
     world->open = true;
     pthread_cond_broadcast(&world->changed);
     pthread_mutex_unlock(&world->lock);
+    if (watch && world->body) watch_devices(world, watch, arg);
     for (uint32_t i = 0; i < made; i++) pthread_join(world->threads[i].id, NULL);
     return made == world->count ? HLO_OK : HLO_OUT_OF_MEMORY;
 }

@@ -21,8 +21,13 @@ hlo_seat hlo_world_seat(hlo_world *world, uint32_t device);
 uint32_t hlo_seat_number(const hlo_seat *seat);
 
 /* Calls body(arg, device) for every device, each on a thread of its own, and returns when all are
- * done. HLO_OUT_OF_MEMORY: the system refuses a thread; nothing was called. */
-hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t device), void *arg);
+ * done. Meanwhile calls watch(arg) about ten times a second, unless it is NULL; once it has
+ * returned false, hlo_world_goes_on() is false and no device waits any longer. HLO_OUT_OF_MEMORY:
+ * the system refuses a thread; nothing was called. */
+hlo_status hlo_world_run(hlo_world *world, void (*body)(void *arg, uint32_t device),
+                         bool (*watch)(void *arg), void *arg);
+/* On any thread: false if the last run was stopped. `world` is a hlo_world. */
+bool hlo_world_goes_on(void *world);
 
 /* A meeting of a group, once all members have come: brought[i] is what members[i] brought. */
 typedef hlo_status hlo_meeting(void *const *brought, uint32_t count, const char **why);

@@ -68,16 +68,17 @@ static const hlo_module *first_judge(const run_job *job) {
     return job->reference ? job->reference : job->before;
 }
 
-static void show_progress(void *user, const hlo_progress *progress) {
+static bool show_progress(void *user, const hlo_progress *progress) {
     progress_line *line = user;
     if (progress->done == 0) line->next = 1;
-    if (progress->seconds < line->next) return;
+    if (progress->seconds < line->next) return true;
     line->next = progress->seconds + 0.1;
     line->shown = true;
     fprintf(stderr, "\r\033[K%.1f s", progress->seconds);
     if (progress->total > 0) fprintf(stderr, ", %.0f %%", 100 * progress->done / progress->total);
     hlo_print_plain(stderr, ": %.60s", progress->instruction);
     fflush(stderr);
+    return true;
 }
 
 static void clear_progress(progress_line *line) {

@@ -79,7 +79,8 @@ typedef struct hlo_event hlo_event;
  * in the memory of another input or of a tensor that was made of it; the stream is of another
  * context. HLO_INVALID_INPUT, with an error in `sink`: before anything is donated: the number of
  * inputs, or the device, the type, the dimensions or the layout of one differ from the plan's;
- * behind that: the device failed, also in an earlier run. HLO_OUT_OF_MEMORY. */
+ * behind that: the device failed, also in an earlier run. HLO_STOPPED: as for hlo_plan_run();
+ * donated inputs are donated. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_run_async(hlo_plan *plan, hlo_buffer *const *inputs, size_t input_count,
                               void *stream, const hlo_diag_sink *sink, hlo_buffer **out_outputs,
                               hlo_event **out_event);

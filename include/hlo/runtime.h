@@ -124,7 +124,7 @@ typedef struct hlo_progress {
     double seconds;          /* since the run began */
     double done, total;      /* instructions executed, and those of the whole run; total 0: not
                                 known, as a loop's trip count is not */
-    const char *instruction; /* the name of the one that is next; borrowed from the module */
+    const char *instruction; /* the name of the one that runs; borrowed from the module */
 } hlo_progress;
 
 /* An input whose memory an output takes (buffer.h). */
@@ -167,16 +167,19 @@ typedef struct hlo_plan_options {
     bool check_finite;  /* runs look for the first instruction that makes a NaN, and for the first
                            that makes an infinity (hlo_plan_nonfinite). Default false */
     bool profile; /* runs take the time of every step (hlo_plan_print_profile). Default false */
-    /* Called on the running thread before each instruction; NULL: not. `progress_user` is handed to
-     * it as it is */
-    void (*progress)(void *user, const hlo_progress *progress);
+    /* Called at the first instruction of a run, then about ten times a second, on the thread that
+     * called the run, with `progress_user`. Returns true to continue; false stops the run, which
+     * returns HLO_STOPPED. The plan stays valid. The cpu backend also calls it within an
+     * instruction whose work it divides among threads, such as a matmul. Default NULL: not called
+     */
+    bool (*progress)(void *user, const hlo_progress *progress);
     void *progress_user;
     /* For "cpu": */
     uint32_t devices; /* simulated devices, a thread each, on which collectives are executed: as
                          many as the module's header has replicas and partitions. With more than
                          one, a run takes the inputs of each, device after device, or those of one
                          for all, and returns outputs device after device; `values` are called
-                         NAME@DEVICE, `profile` is of device 0, `progress` is for one. Default 1 */
+                         NAME@DEVICE, `profile` and hlo_progress are of device 0. Default 1 */
     hlo_accumulate accumulate; /* the FP8 calls of the cpu backend; with `bounds`, these cover such
                                   executions, also where a dot is replaced by a call. Default
                                   HLO_ACCUMULATE_F32 */
@@ -228,7 +231,7 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
 /* Runs the plan on `inputs`, which are not changed. A plan has one run at a time. On HLO_OK the
  * caller frees *out_outputs with hlo_arrays_free(). HLO_INVALID_INPUT: the inputs fail
  * hlo_plan_check(), or the device failed. HLO_INVALID_USAGE: the plan was made with `describe` or
- * `resident`. HLO_OUT_OF_MEMORY. */
+ * `resident`. HLO_STOPPED: options.progress returned false. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out_outputs);
 
@@ -239,7 +242,7 @@ enum { HLO_MOST_RUNS = 1 << 30 };
  * writes the seconds of each to out_seconds, without copies of inputs and outputs. The outputs of a
  * plan that is not `perturbed` are those of the last run. HLO_INVALID_USAGE: there has been no run,
  * the plan was made with `overwrites_inputs`, or `count` is above HLO_MOST_RUNS.
- * HLO_INVALID_INPUT: the device failed. HLO_OUT_OF_MEMORY. */
+ * HLO_INVALID_INPUT: the device failed. HLO_STOPPED, HLO_OUT_OF_MEMORY. */
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds);
 

@@ -32,14 +32,16 @@ typedef enum hlo_status {
     /* A bug of the library: the output of a pass failed to verify. */
     HLO_INTERNAL = 4,
     /* Memory ran out, or the result would pass a limit that the call documents. */
-    HLO_OUT_OF_MEMORY = 5
+    HLO_OUT_OF_MEMORY = 5,
+    /* A callback of the caller stopped the run: hlo_plan_options.progress. */
+    HLO_STOPPED = 6
 } hlo_status;
 
 /* A short English phrase for `status`, e.g. "invalid input". Static storage; never NULL. */
 const char *hlo_status_name(hlo_status status);
 
-/* The exit status of a program that stops because of `status` (out of memory is the environment's
- * fault: 1). */
+/* Returns the exit status of a program that ends with `status`: 1 for HLO_OUT_OF_MEMORY and
+ * HLO_STOPPED. */
 int hlo_status_exit(hlo_status status);
 
 #pragma GCC visibility pop

@@ -167,6 +167,7 @@ static hlo_status cpu_execute(void *device, const hlo_job *job, const char **why
     hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
     hlo_arena_set_recover(cpu->scratch, &recover);
     hlo_status status = HLO_OUT_OF_MEMORY;
+    if (cpu->pool) cpu_pool_watch(cpu->pool, job->watch);
     if (!setjmp(recover)) status = (perturbed ? run_perturbed : run)(cpu, job, why);
     hlo_arena_set_recover(cpu->scratch, NULL);
     hlo_arena_release(cpu->scratch, mark);

@@ -47,6 +47,8 @@ typedef struct cpu_share {
 typedef struct cpu_loop {
     void (*body)(void *arg, int64_t begin, int64_t end);
     void *arg;
+    const hlo_watch *watch; /* NULL: all chunks run. Set while the loop is closed */
+    atomic_bool stopped;    /* by the watch */
     int64_t share_count;
     cpu_share shares[CPU_MAX_THREADS];
     _Alignas(64) atomic_uint generation; /* odd while the loop is open */
@@ -74,6 +76,8 @@ cpu_pool *cpu_pool_new(int most);
 int cpu_pool_threads(const cpu_pool *pool);
 /* Ends the threads. */
 void cpu_pool_free(cpu_pool *pool);
+/* Sets the watch of the next loops; NULL: none. */
+void cpu_pool_watch(cpu_pool *pool, const hlo_watch *watch);
 /* Divides a loop among the threads: hlo_eval_env.parallel; `user` is the pool. */
 cpu_parallel cpu_pool_run;
 

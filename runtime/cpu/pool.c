@@ -10,7 +10,8 @@
 
 enum {
     CHUNKS_PER_SHARE = 8,
-    ASKED = 2000 /* times that a thread asks before it sleeps: some 50 microseconds */
+    WATCHED_CHUNKS = 64, /* of a share, if the loop has a watch */
+    ASKED = 2000         /* times that a thread asks before it sleeps: some 50 microseconds */
 };
 
 /* ----------------------------------------------------------------------------------------- loop */
@@ -32,8 +33,16 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-static void take(const cpu_loop *loop, cpu_share *share) {
-    while (atomic_load(&share->next) < share->end) {
+/* True until the loop's watch stops it; only the thread that opened the loop, `seat` 0, calls the
+ * watch. */
+static bool goes_on(cpu_loop *loop, int64_t seat) {
+    if (!loop->watch) return true;
+    if (!seat && !loop->watch->goes_on(loop->watch->user)) atomic_store(&loop->stopped, true);
+    return !atomic_load(&loop->stopped);
+}
+
+static void take(cpu_loop *loop, cpu_share *share, int64_t seat) {
+    while (atomic_load(&share->next) < share->end && goes_on(loop, seat)) {
         const int64_t begin = atomic_fetch_add(&share->next, share->chunk);
         if (begin >= share->end) return;
         loop->body(loop->arg, begin, smaller(begin + share->chunk, share->end));
@@ -42,12 +51,14 @@ static void take(const cpu_loop *loop, cpu_share *share) {
 
 static void take_all(cpu_loop *loop, int64_t seat) {
     for (int64_t i = 0; i < loop->share_count; i++)
-        take(loop, &loop->shares[(seat + i) % loop->share_count]);
+        take(loop, &loop->shares[(seat + i) % loop->share_count], seat);
 }
 
 void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
                    void (*body)(void *arg, int64_t begin, int64_t end), void *arg) {
     const int64_t shares = smaller(smaller(threads, count), CPU_MAX_THREADS);
+    const int64_t chunks = loop->watch ? WATCHED_CHUNKS : CHUNKS_PER_SHARE;
+    atomic_store(&loop->stopped, false);
     loop->body = body;
     loop->arg = arg;
     loop->share_count = shares;
@@ -57,7 +68,7 @@ void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
         atomic_store(&share->next, begin);
         begin += size;
         share->end = begin;
-        share->chunk = (size + CHUNKS_PER_SHARE - 1) / CHUNKS_PER_SHARE;
+        share->chunk = (size + chunks - 1) / chunks;
     }
     atomic_fetch_add(&loop->generation, 1);
     if (!atomic_load(&loop->asleep)) return;
@@ -180,10 +191,14 @@ void cpu_pool_free(cpu_pool *pool) {
     free(pool);
 }
 
+void cpu_pool_watch(cpu_pool *pool, const hlo_watch *watch) {
+    pool->loop.watch = watch;
+}
+
 void cpu_pool_run(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                   void *arg) {
     cpu_pool *pool = user;
-    if (pool->thread_count == 0 || count < 2) {
+    if ((pool->thread_count == 0 && !pool->loop.watch) || count < 2) {
         if (count > 0) body(arg, 0, count);
         return;
     }

@@ -58,8 +58,8 @@ typedef struct tile_program {
 } tile_program;
 
 enum {
-    TILE_LENGTH = 512,      /* elements of a tile at most */
-    TILE_MEMORY = 16 * 1024 /* lanes of all buffers together, of 8 bytes */
+    TILE_LENGTH = 512,     /* elements of a tile at most */
+    TILE_MEMORY = 6 * 1024 /* lanes of all buffers together, of 8 bytes */
 };
 
 #endif

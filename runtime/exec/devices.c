@@ -64,7 +64,6 @@ static hlo_status make_world(const hlo_module *module, uint32_t devices, const h
 static hlo_status make_plans(const hlo_module *module, const hlo_backend *backend,
                              hlo_plan_options *options, const hlo_diag_sink *sink, hlo_plan **out) {
     hlo_world *world = NULL;
-    options->progress = NULL;
     hlo_status status = make_world(module, options->devices, sink, &world);
     hlo_plan **plans = calloc(options->devices, sizeof(hlo_plan *));
     if (status == HLO_OK && !plans) status = HLO_OUT_OF_MEMORY;
@@ -175,12 +174,21 @@ static hlo_status report(const side_by_side *all, const hlo_diag_sink *sink) {
     return status;
 }
 
+/* Calls options.progress of the plan of device 0, on the thread that called the run. */
+static bool watch_devices(void *arg) {
+    const side_by_side *all = arg;
+    hlo_plan *first = all->plan;
+    return !first->progress.instruction || plan_goes_on(first);
+}
+
 /* Runs the plans of all devices `count` times. */
 static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
     if (!plan->devices) return plan_execute(plan, count, sink);
     side_by_side all = {plan, count, calloc(plan->device_count, sizeof *all.statuses)};
     if (!all.statuses) return HLO_OUT_OF_MEMORY;
-    hlo_status status = hlo_world_run(plan->seat.world, run_device, &all);
+    hlo_status status = hlo_world_run(plan->seat.world, run_device,
+                                      plan->options.progress ? watch_devices : NULL, &all);
+    if (status == HLO_OK && !hlo_world_goes_on(plan->seat.world)) status = HLO_STOPPED;
     if (status == HLO_OK) status = report(&all, sink);
     free(all.statuses);
     return status;

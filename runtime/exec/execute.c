@@ -74,13 +74,25 @@ static hlo_status bind_job(const plan_run *r, plan_step *step) {
     return plan_failed(r, step, status, why);
 }
 
-/* Calls options.progress before a job. */
-static void tell(const plan_run *r, const plan_step *step) {
-    const hlo_plan_options *options = &r->plan->options;
-    const double total = r->plan->entry->jobs;
-    const hlo_progress progress = {plan_trace_clock() - r->start, (*r->done)++,
-                                   isnan(total) ? 0 : total, step->instr->name};
-    options->progress(options->progress_user, &progress);
+bool plan_goes_on(void *user) {
+    enum { PER_SECOND = 10 };
+    hlo_plan *plan = user;
+    plan_progress *p = &plan->progress;
+    const double now = plan_trace_clock(), total = plan->entry->jobs;
+    if (p->stopped || now < p->next) return !p->stopped;
+    const hlo_progress progress = {now - p->start, p->done, isnan(total) ? 0 : total,
+                                   p->instruction};
+    p->stopped = !plan->options.progress(plan->options.progress_user, &progress);
+    p->next = now + 1.0 / PER_SECOND;
+    return !p->stopped;
+}
+
+/* Returns HLO_STOPPED if the run shall not go on with the step. */
+static hlo_status check_progress(const plan_run *r, const plan_step *step) {
+    hlo_plan *plan = r->plan;
+    if (r->mode != PLAN_EXECUTE || !plan->options.progress) return HLO_OK;
+    plan->progress.instruction = step->instr->name;
+    return plan->watch.goes_on(plan->watch.user) ? HLO_OK : HLO_STOPPED;
 }
 
 static hlo_status run_job(const plan_run *r, const plan_comp *comp, plan_step *step) {
@@ -99,12 +111,14 @@ static hlo_status run_job(const plan_run *r, const plan_comp *comp, plan_step *s
     if (r->mode == PLAN_BIND) return bind_job(r, step);
     if (r->mode == PLAN_RECORD && job->host) return plan_command_buffer_job(r, step);
     if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
-    if (r->plan->options.progress && r->done) tell(r, step);
+    hlo_status status = check_progress(r, step);
+    if (status != HLO_OK) return status;
     job->stream = *r->stream;
     *r->stream += job->result_count;
     const char *why = "failed";
-    hlo_status status = r->plan->backend->execute(r->plan->device, job, &why);
-    return plan_failed(r, step, status, why);
+    status = r->plan->backend->execute(r->plan->device, job, &why);
+    r->plan->progress.done += 1;
+    return r->plan->progress.stopped ? HLO_STOPPED : plan_failed(r, step, status, why);
 }
 
 static void lend(const plan_comp *comp, const plan_step *step) {
@@ -180,7 +194,8 @@ static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step 
     lend(comp, step);
     if (r->mode == PLAN_RECORD && !step->unrolls) return plan_command_buffer_while(r, comp, step);
     for (uint64_t rounds = 0;; rounds++) {
-        hlo_status status = ask(r, comp, step, rounds, &more, &uncertain);
+        hlo_status status = check_progress(r, step);
+        if (status == HLO_OK) status = ask(r, comp, step, rounds, &more, &uncertain);
         if (status != HLO_OK) return status;
         if (!more) break;
         for (uint32_t i = 0; i < step->result_count; i++) {
@@ -317,12 +332,13 @@ static hlo_status run_entry(const plan_run *r) {
 
 static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     uint64_t stream = plan->runs++ << 40;
-    double done = 0;
-    const plan_run r = {
-        .plan = plan, .sink = sink, .stream = &stream, .done = &done, .start = plan_trace_clock()};
+    const plan_run r = {.plan = plan, .sink = sink, .stream = &stream};
     const hlo_backend *backend = plan->backend;
     plan_span span;
     plan->failure = NULL;
+    plan->progress.start = plan_trace_clock();
+    plan->progress.done = plan->progress.next = 0;
+    plan->progress.stopped = false;
     hlo_status status = plan->trace ? begin_span(&r, NULL, false, &span) : HLO_OK;
     if (status != HLO_OK) return status;
     if (backend->range_push) backend->range_push(plan->device, plan->module->name);

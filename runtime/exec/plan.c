@@ -264,6 +264,8 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
     plan->backend = backend;
     plan->options = *options;
     plan->seat = *seat;
+    plan->watch =
+        seat->world ? (hlo_watch){hlo_world_goes_on, seat->world} : (hlo_watch){plan_goes_on, plan};
     /* Reading calls caches their configs in the module, which may run out of memory. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     const hlo_status status =

@@ -18,13 +18,13 @@ typedef struct plan_run {
     bool branches;               /* for PLAN_RECORD: graphs have branches */
     plan_command_buffer *buffer; /* for PLAN_RECORD */
     uint64_t *stream;            /* stream of the next job */
-    double *done;                /* jobs executed, for options.progress */
-    double start;                /* by plan_trace_clock() */
 } plan_run;
 
 /* Runs the computation on `arguments`, to `results`. */
 hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
                          const plan_place *arguments, const plan_place *results);
+/* Calls options.progress if it is time. False stops the run. `plan` is a hlo_plan. */
+bool plan_goes_on(void *plan);
 /* Copies a leaf of the type and size of slot `like`. */
 void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const plan_slot *like);
 /* Returns the index of the branch that the value at `from` selects. */

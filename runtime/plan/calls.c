@@ -7,6 +7,9 @@
 /* Largest number of jobs that an unrolled loop records. */
 enum { UNROLLED = 1 << 14 };
 
+/* Largest nesting of computations: a run visits them recursively, on threads with small stacks. */
+enum { MOST_NESTED = 100 };
+
 uint32_t plan_branch_count(const hlo_instr *conditional) {
     const hlo_attr *branches = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
     return branches ? branches->u.comps->count : 2;
@@ -23,8 +26,13 @@ hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index) {
 static void finish(build *b, plan_step *step, uint32_t count, plan_comp **called) {
     hlo_arena *arena = b->plan->arena;
     size_t frame = 0;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         if (called[i]->frame_size > frame) frame = called[i]->frame_size;
+        if (called[i]->nesting >= b->comp->nesting) b->comp->nesting = called[i]->nesting + 1;
+    }
+    if (b->comp->nesting > MOST_NESTED)
+        build_refuse(b, step->instr, "`%s` nests computations %u deep; a plan runs at most %d",
+                     hlo_ops[step->instr->op].name, b->comp->nesting, MOST_NESTED);
     step->called = called;
     step->called_count = count;
     step->arguments = hlo_arena_zero(arena, (step->operand_count + 1) * sizeof *step->arguments);

@@ -51,6 +51,7 @@ static void add_step(build *b, hlo_job *job, build_value operands, build_value r
     job->perturbed = plan->options.perturbed && !job->bounded;
     job->roundings_may_be_dropped = plan->options.roundings_may_be_dropped;
     job->accumulate = plan->options.accumulate;
+    job->watch = plan->options.progress ? &plan->watch : NULL;
     job->operand_sigmas = sigmas_of(b, job->operands, job->operand_count);
     job->result_sigmas = sigmas_of(b, job->results, job->result_count);
     job->untouched = -1;

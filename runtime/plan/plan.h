@@ -103,11 +103,20 @@ typedef struct plan_comp {
     const hlo_shape **result_shapes;   /* layouts in which the caller receives results */
     uint32_t *results;                 /* the slots of the root's leaves; NULL: cannot run */
     size_t frame_size;
-    uint64_t weight; /* estimated number of jobs of a run; loops of unknown length count once */
-    bool hosted;     /* a job runs on the host */
-    uint32_t depth;  /* branches within each other, were all recorded as such */
-    double jobs;     /* number of jobs of a run, of the larger branch; NaN: not known */
+    uint64_t weight;  /* estimated number of jobs of a run; loops of unknown length count once */
+    bool hosted;      /* a job runs on the host */
+    uint32_t depth;   /* branches within each other, were all recorded as such */
+    double jobs;      /* number of jobs of a run, of the larger branch; NaN: not known */
+    uint32_t nesting; /* nested computations of a run, without this one */
 } plan_comp;
+
+/* The state of a run for options.progress. Device 0's is read by the thread that called the run. */
+typedef struct plan_progress {
+    double start, next; /* of the run; of the next call: by plan_trace_clock() */
+    _Atomic double done;
+    _Atomic(const char *) instruction;
+    bool stopped;
+} plan_progress;
 
 struct hlo_plan {
     hlo_arena *arena;
@@ -141,6 +150,8 @@ struct hlo_plan {
     double seconds;
     uint64_t runs;
     hlo_seat seat;
+    hlo_watch watch; /* of the jobs */
+    plan_progress progress;
     /* The first failure of the last run; `failed_at` NULL: of the whole run. */
     const hlo_instr *failed_at;
     const char *failure;

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -109,6 +110,14 @@ def warn(message: str) -> None:
     warnings.warn(message, RewriteWarning, stacklevel=level)
 
 
+_stopped = threading.local()
+
+
+def stop(_kind: Any, error: BaseException, _traceback: Any) -> None:
+    """Keeps what a callback raised until its caller's status is checked, on the same thread."""
+    _stopped.error = error
+
+
 class Sink:
     """Collects the diagnostics of calls, and raises what they fail with."""
 
@@ -137,6 +146,8 @@ class Sink:
             return
         if status == lib.HLO_OUT_OF_MEMORY:
             raise MemoryError
+        if status == lib.HLO_STOPPED:
+            raise _stopped.__dict__.pop("error")
         name = string(lib.hlo_status_name(status)) or ""
         told = [d for d in self.diagnostics if d.severity != "warning"]
         raise Error("\n".join(d.text for d in told) or name, name, tuple(self.diagnostics))

@@ -12,10 +12,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ._library import Error, Sink, enumerator, ffi, lib, sink, string, written
+from ._library import Error, Sink, enumerator, ffi, lib, sink, stop, string, written
 from ._module import MODULE_TYPES, ModuleLike, read
 
 _CUDA = ffi.new("char[]", b"cuda")
+#: Python handles signals while this runs: what a handler raises stops the run, and Sink.check() raises it again.
+_GO_ON = ffi.callback("bool(void *, const hlo_progress *)", lambda _user, _progress: True, error=False, onerror=stop)
 _CLASSES = {"int": "s", "uint": "u", "float": "f", "complex": "c", "bfloat": "bf"}
 
 
@@ -96,6 +98,7 @@ def plan_options(*, backend: str = "cpu", accumulate: str = "f32", **fields: Any
     if backend != "cpu":
         made.backend = _CUDA
     made.accumulate = enumerator("hlo_accumulate", accumulate)
+    made.progress = _GO_ON
     for key, value in fields.items():
         setattr(made, key, value)
     return made
