@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import pathlib
 import re
@@ -73,10 +74,28 @@ def string(pointer: Any) -> str | None:
 
 def enumerator(kind: str, word: str) -> int:
     """The value of the enumerator of ``kind`` whose name ends in ``word``: "qdq" is HLO_EMIT_QDQ."""
+    text_of(kind.split("_")[1], word)
     names = {name.split("_", 2)[2].lower(): value for value, name in sorted(ffi.typeof(kind).elements.items())}
     if word not in names:
         raise Error(f"no such {kind.split('_')[1]}: {word!r}; there are {', '.join(names)}", "invalid usage")
     return int(names[word])
+
+
+def text_of(name: str, value: Any) -> str:
+    """The argument ``name``, which must be text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    return value
+
+
+def integer_of(name: str, value: Any, most: int = 2**31 - 1) -> int:
+    """The argument ``name``, which must be an integer from 0 to ``most``."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    number = operator.index(value)
+    if not 0 <= number <= most:
+        raise ValueError(f"{name} is {number}, but must be from 0 to {most}")
+    return number
 
 
 def written(write: Callable[[Any], int]) -> tuple[int, bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ._library import ffi, lib, sink, string, written
+from ._library import ffi, integer_of, lib, sink, string, text_of, written
 from ._module import ModuleLike, pass_options, read
 from ._run import inputs_of, plan_options, ran
 
@@ -43,7 +43,7 @@ def profile(
     Raises:
       Error: as for ``run``.
     """
-    if runs < 1:
+    if integer_of("runs", runs) < 1:
         raise ValueError(f"runs is {runs}, and has to be 1 or more")
     how = plan_options(backend=backend, accumulate=accumulate, profile=True)
     with sink() as told:
@@ -157,7 +157,7 @@ def extract(module: ModuleLike, matmul: str) -> str:
     Raises:
       Error: there is no such matmul.
     """
-    name = ffi.new("char[]", matmul.encode())
+    name = ffi.new("char[]", text_of("matmul", matmul).encode())
     with sink() as told:
         made = read(module, None, told)
         told.check(lib.hlo_module_extract(made, name, told.pointer))

@@ -180,6 +180,8 @@ def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
         else:
             kinds = "HLO text, the bytes of an HloModuleProto, a path, or what jax lowered"
             raise TypeError(f"a module is {kinds}, not {type(module).__name__}")
+        if name is not None and not isinstance(name, (str, bytes, os.PathLike)):
+            raise TypeError(f"name must be a str, not {type(name).__name__}")
         shown = os.fsencode(name or "<module>")
         if lib.hlo_proto_recognise(data, len(data)):
             told.check(lib.hlo_module_parse_proto(data, len(data), shown, told.pointer, made))
@@ -224,6 +226,8 @@ def _option(key: str, value: Any) -> dict[str, Any]:
             raise Error(f"no such scale operands: {value!r}; there are all, used", "invalid usage")
         return {"scales_used": value == "used"}
     if key == "wide" and not isinstance(value, str):
+        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+            raise TypeError(f"wide is {value!r}, and has to be text or a sequence of it")
         value = ",".join(value)
     if key in ("passes", "framework_files", "rules", "wide"):
         if not isinstance(value, (str, os.PathLike) if key == "rules" else str):

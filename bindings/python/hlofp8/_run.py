@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ._library import Error, Sink, enumerator, ffi, lib, sink, stop, string, written
+from ._library import Error, Sink, enumerator, ffi, integer_of, lib, sink, stop, string, text_of, written
 from ._module import MODULE_TYPES, ModuleLike, read
 
 _CUDA = ffi.new("char[]", b"cuda")
@@ -45,15 +45,21 @@ def dtype_of(name: str) -> np.dtype[Any]:
         raise Error(f"numpy and ml_dtypes have no type for {name}") from None
 
 
-def _leaves(value: Any) -> list[np.ndarray[Any, Any]]:
+#: Nested tuples, lists and dicts of arguments.
+_MOST_NESTED = 100
+
+
+def _leaves(value: Any, depth: int = 0) -> list[np.ndarray[Any, Any]]:
     """The arrays of nested tuples, lists and dicts, these by sorted keys but for an OrderedDict, as jax orders them."""
     if value is None:
         return []
+    if depth > _MOST_NESTED:
+        raise ValueError(f"the arguments are nested more than {_MOST_NESTED} deep")
     if isinstance(value, dict):
         keys = value if isinstance(value, OrderedDict) else sorted(value)
-        return [leaf for key in keys for leaf in _leaves(value[key])]
+        return [leaf for key in keys for leaf in _leaves(value[key], depth + 1)]
     if isinstance(value, (tuple, list)):
-        return [leaf for item in value for leaf in _leaves(item)]
+        return [leaf for item in value for leaf in _leaves(item, depth + 1)]
     return [np.asarray(value)]
 
 
@@ -80,7 +86,7 @@ def _numpy(array: Any) -> np.ndarray[Any, Any]:
 
 def _drawn(module: Any, seed: int, kind: str, told: Sink) -> Any:
     made = ffi.new("hlo_arrays **")
-    told.check(lib.hlo_arrays_draw_each(module, enumerator("hlo_draw", kind), seed, 1, told.pointer, made))
+    told.check(lib.hlo_arrays_draw_each(module, enumerator("hlo_draw", kind), integer_of("seed", seed, 2**64 - 1), 1, told.pointer, made))
     return ffi.gc(made[0], lib.hlo_arrays_free)
 
 
@@ -91,7 +97,7 @@ def inputs_of(module: Any, args: Any, seed: int, kind: str, told: Sink) -> Any:
 
 def plan_options(*, backend: str = "cpu", accumulate: str = "f32", **fields: Any) -> Any:
     """An ``hlo_plan_options *``. The caller keeps what ``fields`` point to."""
-    if backend not in ("cpu", "cuda"):
+    if text_of("backend", backend) not in ("cpu", "cuda"):
         raise Error(f"no such backend: {backend!r}; there are cpu, cuda", "invalid usage")
     made = ffi.new("hlo_plan_options *")
     lib.hlo_plan_options_init_sized(made, ffi.sizeof(made[0]))
@@ -165,6 +171,8 @@ def run(
       Error: the arguments are not what the module has, or an instruction cannot be run; with ``check_nan``, what
         makes a NaN or an infinity, with its place in the text, the element and the operands there.
     """
+    if not isinstance(check_nan, bool):
+        raise TypeError(f"check_nan must be a bool, not {type(check_nan).__name__}")
     how = plan_options(backend=backend, accumulate=accumulate, check_finite=check_nan)
     with sink() as told:
         made = read(module, None, told)
@@ -198,7 +206,10 @@ def values(
     Raises:
       Error: no instruction that runs has one of the names.
     """
-    words = ffi.new("char[]", ",".join([names] if isinstance(names, str) else names).encode())
+    if not isinstance(names, (str, list, tuple)):
+        raise TypeError(f"names must be a str or a sequence of them, not {type(names).__name__}")
+    several = [names] if isinstance(names, str) else [text_of("a name", name) for name in names]
+    words = ffi.new("char[]", ",".join(several).encode())
     how = plan_options(backend=backend, accumulate=accumulate, values=words)
     with sink() as told:
         made = read(module, None, told)
