@@ -7,6 +7,8 @@
  * A sum adds its terms in order, in blocks of DEPTH terms, which are then added in order. That does
  * not depend on the threads, nor on the other rows and columns. Where the processor has a fused
  * multiply-add each product is rounded together with the sum: this file may be contracted. */
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ir/float/clones.h"
@@ -335,7 +337,8 @@ static void multiply_batch(const hlo_eval_env *env, block *b) {
 typedef struct packing {
     const hlo_product *product;
     const kernel *k;
-    size_t a, b; /* bytes */
+    size_t a, b;         /* bytes */
+    atomic_bool starved; /* a thread had no memory */
 } packing;
 
 static packing packing_of(const hlo_product *p) {
@@ -343,7 +346,7 @@ static packing packing_of(const hlo_product *p) {
     const int64_t rows = blocks_of(least(p->m, ROWS), k->rows) * k->rows;
     const int64_t columns = blocks_of(least(p->n, COLUMNS), k->columns) * k->columns;
     return (packing){p, k, (size_t)(rows * PITCH) * k->size,
-                     (size_t)(columns * least(p->k, DEPTH)) * k->size};
+                     (size_t)(columns * least(p->k, DEPTH)) * k->size, false};
 }
 
 static void multiply_in(const hlo_eval_env *env, const packing *with, char *memory, int64_t batch) {
@@ -355,15 +358,20 @@ static void multiply_in(const hlo_eval_env *env, const packing *with, char *memo
     multiply_batch(env, &b);
 }
 
-enum { SMALL = 128 << 10 /* bytes that one thread packs at most */ };
+enum { SMALL = 128 << 10 /* bytes that one thread packs at most */, LINE = 64 };
 
+/* Takes memory of its own: the stack of a thread may be smaller. */
 static void multiply_small(void *arg, int64_t begin, int64_t end) {
-    _Alignas(64) char memory[SMALL];
-    for (int64_t batch = begin; batch < end; batch++) multiply_in(NULL, arg, memory, batch);
+    packing *with = arg;
+    char *memory = aligned_alloc(LINE, (with->a + with->b + LINE - 1) / LINE * LINE);
+    if (!memory) atomic_store(&with->starved, true);
+    for (int64_t batch = begin; memory && batch < end; batch++)
+        multiply_in(NULL, with, memory, batch);
+    free(memory);
 }
 
 void hlo_product_run(const hlo_eval_env *env, const hlo_product *p, hlo_arena *scratch) {
-    enum { WORTH_SHARING = 1 << 19, LINE = 64 };
+    enum { WORTH_SHARING = 1 << 19 };
     packing with = packing_of(p);
     const double size = (double)p->m * (double)p->n * (double)p->k;
     if (size == 0) {
@@ -371,11 +379,9 @@ void hlo_product_run(const hlo_eval_env *env, const hlo_product *p, hlo_arena *s
         return;
     }
     const bool shares = env->parallel && size * (double)p->batches >= WORTH_SHARING;
-    if (with.a + with.b <= SMALL && (p->batches > 1 || !shares)) {
-        if (shares)
-            env->parallel(env->user, p->batches, multiply_small, &with);
-        else
-            multiply_small(&with, 0, p->batches);
+    if (with.a + with.b <= SMALL && p->batches > 1 && shares) {
+        env->parallel(env->user, p->batches, multiply_small, &with);
+        if (with.starved) hlo_arena_exhausted(scratch);
         return;
     }
     hlo_arena_mark mark = hlo_arena_here(scratch);

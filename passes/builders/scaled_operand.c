@@ -6,7 +6,7 @@
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
 
-enum { STEP_LIMIT = 256, SAME_DEPTH = 8 };
+enum { STEP_LIMIT = 256, MOST_LINKS = 64, SAME_DEPTH = 8 };
 
 /* Returns the granularity that the mode asks of factors. Each batch has its own factors, but for a
  * scalar.
@@ -37,15 +37,18 @@ typedef struct step {
 } step;
 
 typedef struct plan {
-    bool fp4; /* looks for f4e2m1fn values, through fp8 */
-    unsigned count;
+    bool fp4;              /* looks for f4e2m1fn values, through fp8 */
+    unsigned count, depth; /* of steps; of the one that is planned: planning is recursive */
     step steps[STEP_LIMIT];
 } plan;
 
 static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity);
 
 static step *plan_operand(plan *p, step *s, uint32_t index, const hlo_granularity *granularity) {
+    if (p->depth == MOST_LINKS) return NULL;
+    p->depth++;
     step *below = plan_value(p, hlo_instr_operand(s->value, index), granularity);
+    p->depth--;
     if (!below) return NULL;
     below->index = index;
     s->type = below->type;
@@ -144,7 +147,7 @@ static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
     hlo_instr *value = hlo_instr_operand(dot, side);
     if (value->shape->rank > HLO_RULE_ARGS) return NULL;
     hlo_granularity granularity = wanted(dot, side, mode);
-    p->count = 0;
+    p->count = p->depth = 0;
     p->fp4 = mode->type == HLO_TYPE_F8E4M3FN;
     return plan_value(p, value, &granularity);
 }
