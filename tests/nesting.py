@@ -6,6 +6,7 @@ usage: nesting.py --bin DIR --work DIR [--depth N,N...] [--only NAME]
 """
 import argparse
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -263,7 +264,7 @@ MESSAGES = {'message': (message, '.hlo.pb'), 'message-text': (message_text, '.hl
 FEWER = {'whiles': 2000}
 # Kernels for a GPU are generated recursively, which has no limit yet.
 NO_KERNELS = ('elementwise', 'scales')
-OPT = (['--passes='], ['--emit=dq', '--lint'], ['--passes=', '--print=canonical'], ['--passes=', '--format=pb'])
+OPT = (['--passes='], ['--extract=r'], ['--emit=dq', '--lint'], ['--passes=', '--print=canonical'], ['--passes=', '--format=pb'])
 RUN = (['--optimize', '--compare=before'], ['--check-nan'], ['--profile'], ['--plan', '--backend=cuda', '--target=sm_90'])
 
 
@@ -290,7 +291,8 @@ def main():
         except subprocess.TimeoutExpired:
             rc, err = 'timeout', ''
         count += 1
-        placed = rc in (0, 3) or (rc == 1 and ('error: ' in err))
+        text = command[-1].suffix == '.hlo' and '--extract=r' not in command
+        placed = rc in (0, 3) or (rc == 1 and re.search(r':\d+:\d+: error: ' if text else r': error: ', err))
         if not placed:
             failed += 1
             print(f'{name}, depth {depth}: {" ".join(map(str, command))}: status {rc}: {err[:300]}', flush=True)

@@ -15,6 +15,12 @@ enum { EPILOGUE_MOST = 64 };
  * value, which is an input of the extract, and what a scale or a bound is made of. */
 typedef enum stage { DEQUANTISING, QUANTISING, WIDE, SCALE } stage;
 
+/* A value to be taken, and its part in the quantization. */
+typedef struct candidate {
+    hlo_instr *instr;
+    int at; /* stage */
+} candidate;
+
 typedef struct extraction {
     hlo_module *module;
     hlo_computation *comp;
@@ -24,6 +30,9 @@ typedef struct extraction {
     hlo_instr **results; /* the matmul and the followed users, in order of discovery */
     uint32_t result_count;
     hlo_instr **inputs; /* by id: the parameter that stands for a value that is no part */
+    hlo_arena *scratch;
+    candidate *waiting; /* operands to be taken, the next one last */
+    uint32_t waiting_count, waiting_capacity;
 } extraction;
 
 /* --------------------------------------------------------------------------------------- choice */
@@ -80,7 +89,13 @@ static stage next_stage(const hlo_instr *instr, stage at) {
 }
 
 /* Takes a value and what it is made of, as far as these belong to the matmul. */
-static void take(extraction *e, hlo_instr *instr, stage at) {
+static void add_candidate(extraction *e, hlo_instr *instr, stage at) {
+    hlo_arena_grow(e->scratch, &e->waiting, e->waiting_count, &e->waiting_capacity,
+                   sizeof *e->waiting);
+    e->waiting[e->waiting_count++] = (candidate){instr, at};
+}
+
+static void take_one(extraction *e, hlo_instr *instr, stage at) {
     if (e->in[instr->id] || !hlo_shape_is_array(instr->shape)) return;
     const bool reduces = instr->op == HLO_OP_REDUCE && is_scalar(instr);
     const bool factor = (at == SCALE || is_factor(instr)) && (is_cheap(instr) || reduces);
@@ -88,8 +103,16 @@ static void take(extraction *e, hlo_instr *instr, stage at) {
     for (uint32_t i = 0; i < instr->operand_count; i++)
         if (!hlo_shape_is_array(hlo_instr_operand(instr, i)->shape)) return;
     e->in[instr->id] = true;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        take(e, hlo_instr_operand(instr, i), factor ? SCALE : next_stage(instr, at));
+    for (uint32_t i = instr->operand_count; i-- > 0;)
+        add_candidate(e, hlo_instr_operand(instr, i), factor ? SCALE : next_stage(instr, at));
+}
+
+static void take(extraction *e, hlo_instr *instr, stage at) {
+    add_candidate(e, instr, at);
+    while (e->waiting_count) {
+        const candidate next = e->waiting[--e->waiting_count];
+        take_one(e, next.instr, (stage)next.at);
+    }
 }
 
 /* True if the user of a result belongs to the epilogue: what follows an fp8 value is of the next
@@ -208,6 +231,7 @@ static void remove_others(extraction *e, hlo_arena *scratch) {
 
 static void extract(extraction *e, hlo_arena *scratch) {
     e->ids = e->module->next_id;
+    e->scratch = scratch;
     e->in = hlo_arena_zero(scratch, e->ids * sizeof *e->in);
     e->inputs = hlo_arena_zero(scratch, e->ids * sizeof *e->inputs);
     e->results = hlo_arena_array(scratch, EPILOGUE_MOST, sizeof(hlo_instr *));
