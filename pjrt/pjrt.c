@@ -155,18 +155,10 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
     char shape[32];
     hlo_content text = {0};
     hlo_status status = hlo_file_read(target, sink, &text);
+    if (status == HLO_OK) status = pjrt_target_check(target, &text, sink);
     if (status != HLO_OK) {
         free(text.bytes);
         return status;
-    }
-    const char *missing = pjrt_missing_field(text.bytes, text.size);
-    if (missing) {
-        free(text.bytes);
-        return hlo_diag_refuse(
-            sink, target, 0, 0,
-            "cannot read the target: expected a GpuTargetConfigProto as text, but "
-            "`%s` is missing or 0",
-            missing);
     }
     const int shape_size = snprintf(shape, sizeof shape, "1x1x%u", pjrt->device_count);
     const pjrt_named_value options[] = {{.size = sizeof *options,

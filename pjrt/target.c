@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *pjrt_missing_field(const char *text, size_t text_size) {
+#include "ir/text/diag.h"
+
+/* Returns the first field that is missing or 0; NULL: none is. */
+static const char *missing_field(const char *text, size_t text_size) {
     static const char *const fields[] = {"gpu_device_info",   "threads_per_block_limit",
                                          "threads_per_warp",  "threads_per_core_limit",
                                          "core_count",        "fpus_per_core",
@@ -27,4 +30,13 @@ const char *pjrt_missing_field(const char *text, size_t text_size) {
         if (!(value > 0)) return fields[i];
     }
     return NULL;
+}
+
+hlo_status pjrt_target_check(const char *path, const hlo_content *text, const hlo_diag_sink *sink) {
+    const char *missing = missing_field(text->bytes, text->size);
+    if (!missing) return HLO_OK;
+    return hlo_diag_refuse(sink, path, 0, 0,
+                           "cannot read the target: expected a GpuTargetConfigProto as text, but "
+                           "`%s` is missing or 0",
+                           missing);
 }

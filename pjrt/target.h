@@ -2,10 +2,10 @@
 #ifndef HLO_PJRT_TARGET_H
 #define HLO_PJRT_TARGET_H
 
-#include <stddef.h>
+#include "ir/text/file.h"
 
-/* Returns the first field that a GpuTargetConfigProto in text format lacks, of those that plugins
- * divide by or require; NULL: it has all of them. `text` need not end in NUL. */
-const char *pjrt_missing_field(const char *text, size_t size);
+/* Checks that a GpuTargetConfigProto in text format, read from `path`, has the fields that plugins
+ * divide by or require. HLO_INVALID_INPUT, with an error in `sink`. */
+hlo_status pjrt_target_check(const char *path, const hlo_content *text, const hlo_diag_sink *sink);
 
 #endif
