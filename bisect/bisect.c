@@ -60,6 +60,10 @@ static hlo_status try(const hlo_bisection *s, const hlo_plan_options *plan, cons
     return status;
 }
 
+static bool is_kept(const hlo_verdict *verdict) {
+    return verdict->reason && strcmp(verdict->reason, "wide-by-option") == 0;
+}
+
 /* Lists the matmuls that are rewritten, each name once. */
 static hlo_status list(hlo_bisection *s) {
     size_t length = 1;
@@ -68,23 +72,29 @@ static hlo_status list(hlo_bisection *s) {
     if (!s->rows) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < most; i++) {
         const hlo_verdict *verdict = hlo_report_verdict(s->report, i);
+        length += strlen(verdict->input_instr) + 1;
         bool known = verdict->kind == HLO_VERDICT_WIDE;
         for (size_t k = 0; k < s->count && !known; k++)
             known = strcmp(s->rows[k].matmul, verdict->input_instr) == 0;
         if (known) continue;
         s->rows[s->count].matmul = verdict->input_instr;
         s->rows[s->count++].op_name = verdict->op_name;
-        length += strlen(verdict->input_instr) + 1;
     }
-    const char *given = s->pass->wide;
-    s->names = malloc(length + (given ? strlen(given) + 1 : 0));
+    s->names = malloc(length);
     return s->names ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Returns the names of what stays wide: what the user names, and one row, or all others. */
+/* Returns the names of the matmuls that stay wide: those of pass->wide, and one row, or all other
+ * rows. Names in the input replace pass->wide: a run with other words there may name its FP8 calls
+ * differently. */
 static const char *but(const hlo_bisection *s, size_t index, bool others) {
     char *at = s->names;
-    if (s->pass->wide) at = stpcpy(at, s->pass->wide);
+    for (size_t i = 0; s->pass->wide && i < hlo_report_count(s->report); i++) {
+        const hlo_verdict *verdict = hlo_report_verdict(s->report, i);
+        if (!is_kept(verdict)) continue;
+        if (at > s->names) *at++ = ',';
+        at = stpcpy(at, verdict->input_instr);
+    }
     for (size_t i = 0; i < s->count; i++) {
         if ((i == index) == others) continue;
         if (at > s->names) *at++ = ',';

@@ -35,7 +35,9 @@ static bool read_keys(const json_t *document, keys *out) {
         const char *verdict = json_string_value(json_object_get(dot, "verdict"));
         const char *op_name = json_string_value(json_object_get(dot, "op_name"));
         const char *shape = json_string_value(json_object_get(dot, "input_shape"));
-        const char *instr = json_string_value(json_object_get(dot, "instruction"));
+        const json_t *name = json_object_get(dot, "input_instruction");
+        if (!name) name = json_object_get(dot, "instruction"); /* of an older hlo-fp8 */
+        const char *instr = json_string_value(name);
         if (!verdict || !shape || !instr) return false;
         if (strcmp(verdict, "wide") != 0)
             out->v[out->count++] = (key){op_name ? op_name : "", shape, instr};
@@ -45,7 +47,7 @@ static bool read_keys(const json_t *document, keys *out) {
 }
 
 static key key_of(const hlo_verdict *v) {
-    return (key){v->op_name ? v->op_name : "", v->input_shape, v->instr};
+    return (key){v->op_name ? v->op_name : "", v->input_shape, v->input_instr};
 }
 
 /* True if the document lists all its FP8 matmuls: remarks of one kind only may leave them out. */

@@ -30,6 +30,13 @@ extern const char *const writer_kinds[WRITER_KINDS]; /* names of hlo_verdict_kin
 /* Checks that each report has a matmul, and that there is a report. HLO_MISMATCH: one line in `why`
  * names one that has no matmul. */
 hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *why, size_t size);
+enum { WRITER_NAME = 256 };
+/* Formats the name of a matmul in the input and, if it differs, the name of its FP8 call in the
+ * output, "dot.5 -> cublas-gemm.6"; of a lint, the name of its instruction. Returns `out`. */
+const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]);
+/* Returns the name of the FP8 call; NULL: it is the matmul's name in the input, or there is none.
+ */
+const char *writer_output_name(const hlo_verdict *v);
 /* Adds up the verdicts of `count` reports. */
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 /* True if the matmul is FP8 and, by roofline, slower than it was wide. */

@@ -21,6 +21,11 @@ static const char *reason_of(const hlo_passage *p) {
     return p->gone ? NULL : p->last.reason;
 }
 
+/* Returns the name of the matmul in the last stage; NULL: it is gone. */
+static const char *last_name(const hlo_passage *p) {
+    return p->gone ? NULL : p->last.input_instr;
+}
+
 static bool is_wanted(const hlo_passage *p, hlo_remarks which) {
     if (which == HLO_REMARKS_PASSED) return is_fp8(p);
     return which == HLO_REMARKS_ALL || !is_fp8(p) || p->last.kind == HLO_VERDICT_MISSED;
@@ -68,7 +73,10 @@ static void writer_totals(const totals *sum, FILE *out) {
 }
 
 static void writer_passage(const hlo_dump *dump, size_t module, const hlo_passage *p, FILE *out) {
-    hlo_print_plain(out, "  %-6s  %s  %s", outcome(p), p->first.input_instr, p->first.input_shape);
+    hlo_print_plain(out, "  %-6s  %s", outcome(p), p->first.input_instr);
+    if (last_name(p) && strcmp(last_name(p), p->first.input_instr) != 0)
+        hlo_print_plain(out, " -> %s", last_name(p));
+    hlo_print_plain(out, "  %s", p->first.input_shape);
     if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
     /* No call: there is more to say than FP8. */
     if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
@@ -156,10 +164,11 @@ static json_t *json_of_loss(const hlo_dump *dump, size_t module, const hlo_passa
 static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_passage *p) {
     const hlo_verdict *first = &p->first;
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "outcome", outcome(p),
-        "reason", writer_string(reason_of(p)), "operation", writer_string(first->operation),
-        "fusion", writer_string(p->gone ? NULL : p->last.fusion), "runs", first->runs, "flops",
-        first->flops, "instruction", writer_string(first->input_instr), "shape",
+        "{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "outcome",
+        outcome(p), "reason", writer_string(reason_of(p)), "operation",
+        writer_string(first->operation), "fusion", writer_string(p->gone ? NULL : p->last.fusion),
+        "runs", first->runs, "flops", first->flops, "instruction",
+        writer_string(first->input_instr), "last_instruction", writer_string(last_name(p)), "shape",
         writer_string(first->input_shape), "op_name", writer_string(first->op_name), "source_file",
         writer_string(first->source_file), "source_line",
         first->source_line ? json_integer(first->source_line) : json_null(), "first_file",

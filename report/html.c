@@ -116,6 +116,8 @@ static void print_head(FILE *out, const hlo_verdict *v) {
     fprintf(out, "<summary><span class=\"%s\">%s</span><span class=\"mono\">",
             writer_kinds[v->kind], writer_kinds[v->kind]);
     element(out, "", v->input_instr, "");
+    if (writer_output_name(v))
+        element(out, " <span class=\"dim\">→ ", writer_output_name(v), "</span>");
     element(out, " <span class=\"dim\">", v->input_shape, "</span>");
     if (v->op_name) element(out, "<br><span class=\"dim\">", v->op_name, "</span>");
     fputs("</span><span>", out);
@@ -141,7 +143,6 @@ static void print_fact(FILE *out, const char *name, const char *value) {
 static void print_facts(FILE *out, const hlo_verdict *v) {
     char text[128];
     fputs("<table>", out);
-    print_fact(out, "now", v->instr);
     print_fact(out, "operands", v->operands);
     print_fact(out, "result", v->shape);
     if (v->groups) {

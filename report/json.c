@@ -34,21 +34,21 @@ static json_t *seconds_value(double seconds) {
 static json_t *json_of(const hlo_verdict *v) {
     return json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:f, s:f, s:f, s:f, "
+        "s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:f, "
         "s:o, s:o, s:o, s:o, s:o, s:o}",
         "verdict", writer_kinds[v->kind], "operation", writer_string(v->operation), "fusion",
         writer_string(v->fusion), "reason", writer_string(v->reason), "message",
-        writer_string(v->message), "hint", writer_string(v->hint), "instruction",
-        writer_string(v->instr), "shape", writer_string(v->shape), "input_shape",
-        writer_string(v->input_shape), "operands", writer_string(v->operands), "epilogue",
-        writer_string(v->epilogue), "blocker", writer_string(v->blocker), "op_name",
-        writer_string(v->op_name), "source_file", writer_string(v->source_file), "source_line",
-        number_value(v->source_line), "file", writer_string(v->file), "line", number_value(v->line),
-        "column", number_value(v->column), "runs", v->runs, "flops", v->flops, "input_bytes",
-        v->input_bytes, "bytes", v->bytes, "input_seconds", seconds_value(v->input_seconds),
-        "seconds", seconds_value(v->seconds), "fp8_seconds", seconds_value(v->fp8_seconds),
-        "groups", number_value(v->groups), "scale_modes", writer_string(v->scale_modes),
-        "block_size", number_value(v->block_size));
+        writer_string(v->message), "hint", writer_string(v->hint), "input_instruction",
+        writer_string(v->input_instr), "instruction", writer_string(v->instr), "shape",
+        writer_string(v->shape), "input_shape", writer_string(v->input_shape), "operands",
+        writer_string(v->operands), "epilogue", writer_string(v->epilogue), "blocker",
+        writer_string(v->blocker), "op_name", writer_string(v->op_name), "source_file",
+        writer_string(v->source_file), "source_line", number_value(v->source_line), "file",
+        writer_string(v->file), "line", number_value(v->line), "column", number_value(v->column),
+        "runs", v->runs, "flops", v->flops, "input_bytes", v->input_bytes, "bytes", v->bytes,
+        "input_seconds", seconds_value(v->input_seconds), "seconds", seconds_value(v->seconds),
+        "fp8_seconds", seconds_value(v->fp8_seconds), "groups", number_value(v->groups),
+        "scale_modes", writer_string(v->scale_modes), "block_size", number_value(v->block_size));
 }
 
 static json_t *json_of_lint(const hlo_verdict *v) {
@@ -128,13 +128,13 @@ static json_t *sarif_place(const char *file, long line, long column) {
 }
 
 static json_t *sarif_of(const hlo_verdict *v) {
-    char text[1024];
+    char text[1024], name[WRITER_NAME];
     static const char *const says[] = {[HLO_VERDICT_MISSED] =
                                            " (is FP8, a cheaper form was missed)",
                                        [HLO_VERDICT_WIDE] = " (stays wide)",
                                        [HLO_VERDICT_LINT] = ""};
-    snprintf(text, sizeof text, "%s %s%s: %s%s%s", v->instr, v->shape, says[v->kind], v->message,
-             v->blocker ? ", at " : "", v->blocker ? v->blocker : "");
+    snprintf(text, sizeof text, "%s %s%s: %s%s%s", writer_name(v, name), v->shape, says[v->kind],
+             v->message, v->blocker ? ", at " : "", v->blocker ? v->blocker : "");
     json_t *result =
         json_pack("{s:s, s:s, s:{s:o}, s:[o]}", "ruleId", v->reason, "level",
                   v->kind == HLO_VERDICT_MISSED ? "note" : "warning", "message", "text",

@@ -2,10 +2,11 @@
 #include "report/format.h"
 
 static void writer_case(FILE *out, const hlo_verdict *v) {
+    char name[WRITER_NAME];
     fputs("  <testcase classname=\"", out);
     writer_markup(out, v->file);
     fputs("\" name=\"", out);
-    writer_markup(out, v->op_name ? v->op_name : v->instr);
+    writer_markup(out, v->op_name ? v->op_name : v->input_instr ? v->input_instr : v->instr);
     fprintf(out, "\" line=\"%u\"", v->line);
     if (!v->reason) {
         fputs("/>\n", out);
@@ -16,7 +17,7 @@ static void writer_case(FILE *out, const hlo_verdict *v) {
     fputs("\" message=\"", out);
     writer_markup(out, v->message);
     fputs("\">", out);
-    writer_markup(out, v->instr);
+    writer_markup(out, writer_name(v, name));
     fputc(' ', out);
     writer_markup(out, v->shape);
     if (v->source_file) {

@@ -30,7 +30,7 @@ enum {
     COLUMNS /* of the widest */
 };
 
-enum { CELL = 256 };
+enum { CELL = WRITER_NAME };
 typedef char cells[COLUMNS][CELL];
 
 typedef struct table {
@@ -54,7 +54,7 @@ static void fill_row(const table *form, const hlo_verdict *v, cells out) {
     else
         snprintf(out[PLACE], CELL, "%s", v->file);
     snprintf(out[KIND], CELL, "%s", writer_kinds[v->kind]);
-    snprintf(out[NAME], CELL, "%s", v->instr);
+    writer_name(v, out[NAME]);
     form->fill(v, out);
 }
 

@@ -1,6 +1,9 @@
 /* Functions of several report formats: the choice of verdicts, and totals. */
 #include "report/format.h"
 
+#include <stdio.h>
+#include <string.h>
+
 const char *const writer_kinds[] = {[HLO_VERDICT_FP8] = "fp8",
                                     [HLO_VERDICT_MISSED] = "missed",
                                     [HLO_VERDICT_WIDE] = "wide",
@@ -29,6 +32,17 @@ const hlo_verdict *writer_next_lint(const report_writer *t, writer_cursor *at) {
         if (at->index < t->reports[at->report]->lint_count)
             return &t->reports[at->report]->lints[at->index++].verdict;
     return NULL;
+}
+
+const char *writer_output_name(const hlo_verdict *v) {
+    return v->input_instr && strcmp(v->input_instr, v->instr) != 0 ? v->instr : NULL;
+}
+
+const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]) {
+    const char *output = writer_output_name(v);
+    snprintf(out, WRITER_NAME, "%s%s%s", output ? v->input_instr : v->instr, output ? " -> " : "",
+             output ? output : "");
+    return out;
 }
 
 int writer_by_time(const void *a, const void *b) {

@@ -41,9 +41,9 @@ static bool wants_reports(const option_value *values) {
            values[OPTION_WIDE].given;
 }
 
-/* Reduces the module to one matmul, and tells where its inputs come from. */
-static hlo_status extract(hlo_module *module, const char *name) {
-    const hlo_status status = hlo_module_extract(module, name, &options_sink);
+/* Reduces the module to one matmul, and prints where its inputs come from. */
+static hlo_status extract(hlo_module *module, const char *name, const hlo_pass_options *pass) {
+    const hlo_status status = hlo_module_extract(module, name, pass, &options_sink);
     if (status != HLO_OK) return status;
     const hlo_computation *entry = hlo_module_entry(module);
     fputs("its inputs: hlo-fp8-run --values=in.npz --dump-values=", stderr);
@@ -62,7 +62,8 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
     if (!values[OPTION_NO_VERIFY].given)
         status = hlo_module_verify(module, &verifying, &options_sink);
     if (status != HLO_OK || values[OPTION_DIFF].given) return status;
-    if (values[OPTION_EXTRACT].given) status = extract(module, values[OPTION_EXTRACT].text);
+    if (values[OPTION_EXTRACT].given)
+        status = extract(module, values[OPTION_EXTRACT].text, &job->pass);
     if (status != HLO_OK) return status;
     status = hlo_module_optimize(module, &job->pass, wants_reports(values) ? out_report : NULL);
     if (status != HLO_OK) return status;

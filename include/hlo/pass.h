@@ -104,8 +104,10 @@ typedef struct hlo_pass_options {
     hlo_ragged_form ragged; /* default HLO_RAGGED_AUTO */
     /* Matmuls that stay wide, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, of hlo_verdict.source_file
-     * at least its last part), or globs of these (fnmatch(3)). A word that selects no matmul is an
-     * error. Default NULL: no matmul */
+     * at least its last part), or globs of these (fnmatch(3)). A word that selects no matmul so may
+     * be the name, or a glob, of FP8 calls in the output of a run without such words
+     * (hlo_verdict.instr). A word that selects no matmul at all is an error. Default NULL: no
+     * matmul */
     const char *wide;
     bool wide_unmatched; /* accept words of `wide` that select no matmul. For several modules, which
                             hlo_reports_check_wide() checks together */
@@ -135,8 +137,8 @@ typedef enum hlo_verdict_kind {
 /* The verdict on one matmul. Strings are borrowed from the report. */
 typedef struct hlo_verdict {
     hlo_verdict_kind kind;
-    const char *instr;       /* name of the dot as it was, or of the call as it is */
-    const char *input_instr; /* name of the matmul as it was in the input */
+    const char *instr;       /* name of the FP8 call in the output; of a wide matmul, input_instr */
+    const char *input_instr; /* name of the matmul in the input */
     const char *shape;       /* of the result, e.g. "bf16[32,64]" */
     const char *input_shape; /* of the result of the matmul as it was in the input */
     const char *operands;    /* their shapes, e.g. "f8e4m3fn[32,64] f8e4m3fn[64,128]" */
@@ -189,14 +191,17 @@ typedef struct hlo_report hlo_report;
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report);
 
-/* Reduces the module to one matmul, the instruction `name` of any computation: with what quantises
- * and dequantises its operands, its scales as far as they are computed from scalars, and with the
- * elementwise operations, movements and reductions behind it up to the next matmul, quantised value
- * or instruction of another kind. Values that it reads from elsewhere are its parameters, called by
- * the names of the instructions, so that values kept of a run (hlo_plan_values) are its inputs.
+/* Reduces the module to one matmul, the instruction `name` of any computation. The result also has
+ * the instructions that quantize and dequantize its operands, its scales if they are computed from
+ * scalars, and the elementwise operations, movements and reductions that use it, up to the next
+ * matmul, quantized value or instruction of another kind. Other values that it reads become its
+ * parameters, with the names of the instructions, so that values kept of a run (hlo_plan_values)
+ * are its inputs. If no matmul of the module has that name, `name` is the name of an FP8 call
+ * (hlo_verdict.instr) that hlo_module_optimize() with `pass` makes of a matmul; NULL: the defaults.
  * HLO_INVALID_INPUT, with an error in `sink`: there is no such matmul. HLO_OUT_OF_MEMORY; the
  * module may only be freed then. */
-hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_diag_sink *sink);
+hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
+                              const hlo_diag_sink *sink);
 
 void hlo_report_free(hlo_report *report); /* NULL is allowed */
 

@@ -330,19 +330,23 @@ static hlo_status emit(run *r) {
     return status;
 }
 
-/* Runs all passes until every fused matmul gains enough. A gain is only known at the end, and a
- * result of one matmul (FP8, say) may be part of another's gain: so all passes run again without
- * the slow ones.
- */
+/* Runs all passes until every fused matmul gains enough and none is in options->wide. A gain and
+ * the name of an FP8 call are only known at the end, and a result of one matmul (FP8, say) may be
+ * part of another's gain: so all passes run again without the matmuls that must stay wide. Names of
+ * calls are looked up once, as the next run may give them to other calls. */
 static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
-    if (context->options->min_gain > 0)
+    bool unnamed = context->options->wide != NULL;
+    if (context->options->min_gain > 0 || unnamed)
         original = hlo_snapshot_take(context->module, context->lasting);
     hlo_status status = run_all(r, recover);
-    while (status == HLO_OK && hlo_report_is_slow(context->report)) {
-        status = restart(r, original, recover);
-        if (status == HLO_OK) status = run_all(r, recover);
+    while (status == HLO_OK && (hlo_report_needs_rerun(context->report) || unnamed)) {
+        const bool again = hlo_report_needs_rerun(context->report);
+        if (!again) hlo_report_keep_outputs(context->report, context->options->wide);
+        unnamed &= again;
+        if (again) status = restart(r, original, recover);
+        if (status == HLO_OK && again) status = run_all(r, recover);
     }
     if (status == HLO_OK && !context->options->wide_unmatched)
         status =

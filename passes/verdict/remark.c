@@ -44,19 +44,21 @@ hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover) {
     report->arena = arena;
     report->frameworks = frameworks;
     report->judging = 1;
+    report->output_words = "";
     return report;
 }
 
-bool hlo_report_is_slow(const hlo_report *report) {
-    return report->any_slow;
+bool hlo_report_needs_rerun(const hlo_report *report) {
+    return report->any_new;
 }
 
 hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover) {
     hlo_report *report = hlo_report_new(closed->frameworks, recover);
     if (!report) return NULL;
-    size_t size = closed->count * sizeof *closed->slow;
-    report->kept = hlo_arena_copy(report->arena, closed->slow, size);
+    size_t size = closed->count * sizeof *closed->keep;
+    report->kept = hlo_arena_copy(report->arena, closed->keep, size);
     report->kept_count = closed->count;
+    report->output_words = hlo_arena_format(report->arena, "%s", closed->output_words);
     return report;
 }
 
@@ -126,7 +128,7 @@ const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_inst
     if (!found) return NULL;
     const uint32_t index = (uint32_t)(found - report->slots);
     if (found->wide) return "wide-by-option";
-    return index < report->kept_count && report->kept[index] ? "gain-below-minimum" : NULL;
+    return index < report->kept_count ? report->kept[index] : NULL;
 }
 
 static tally *find_tally(hlo_arena *arena, tallies *list, const char *name) {

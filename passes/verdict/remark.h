@@ -42,13 +42,17 @@ void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds
 /* Makes an empty report, for the runner; NULL when memory runs out. `frameworks` as in
  * hlo_pass_options, borrowed until the report is closed. */
 hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover);
-/* True if, by a closed report, some matmuls became FP8 that gain less than options->min_gain. */
-bool hlo_report_is_slow(const hlo_report *report);
-/* Makes an empty report for another run over the module, in which matmuls that are slow in `closed`
- * stay wide; NULL when memory runs out. */
+/* True if a closed report has FP8 matmuls that must stay wide in another run: they gain less than
+ * options->min_gain, or hlo_report_keep_outputs() found them. */
+bool hlo_report_needs_rerun(const hlo_report *report);
+/* Makes an empty report for another run over the module, in which these matmuls stay wide; NULL
+ * when memory runs out. */
 hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover);
 /* Gives every matmul of context->module its slot. */
 void hlo_report_open(hlo_pass_context *context);
+/* Keeps the matmuls wide in the next run that a word of `wide` names by their FP8 calls in the
+ * output of a closed report. A word that selects a matmul of the input names no call. */
+void hlo_report_keep_outputs(hlo_report *report, const char *wide);
 /* Makes the verdicts. Nothing can be added afterwards, and the module is no longer used. */
 void hlo_report_close(hlo_pass_context *context);
 

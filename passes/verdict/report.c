@@ -242,11 +242,18 @@ static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
                    judgement.blocker ? judgement.blocker->name : NULL);
 }
 
-/* Marks the matmul as slow, for the next run; a call that was to stay wide was one in the input. */
-static void set_slow(hlo_report *report, const slot *s, const slot *now) {
-    bool *first = &report->slow[s - report->slots], *last = &report->slow[now - report->slots];
-    report->any_slow |= !*first || !*last;
-    *first = *last = true;
+static const slot *current_slot(const hlo_report *report, const slot *s) {
+    while (s->same_as) s = &report->slots[s->same_as - 1];
+    return s;
+}
+
+/* A call that stays FP8 all the same was a call in the input. */
+void hlo_report_keep(hlo_report *report, const slot *s, const char *reason) {
+    const char **first = &report->keep[s - report->slots],
+               **last = &report->keep[current_slot(report, s) - report->slots];
+    report->any_new |= !*first || !*last;
+    if (!*first) *first = reason;
+    if (!*last) *last = reason;
 }
 
 static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slot *now) {
@@ -260,22 +267,21 @@ static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slo
     if (verdict->kind == HLO_VERDICT_WIDE)
         verdict->fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
     else if (as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
-        set_slow(c->report, s, now);
+        hlo_report_keep(c->report, s, "gain-below-minimum");
 }
 
-static hlo_verdict judge(closing *c, const slot *s) {
+static hlo_verdict judge(closing *c, slot *s) {
     hlo_report *report = c->report;
     hlo_verdict verdict = s->was;
     verdict.input_instr = s->was.instr;
     verdict.input_shape = s->was.shape;
     verdict.kind = HLO_VERDICT_WIDE;
-    const slot *now = s;
-    while (now->same_as) now = &report->slots[now->same_as - 1];
+    const slot *now = current_slot(report, s);
     if (!is_present(c, now)) {
         set_reason(c, &verdict, HLO_REASON_UNUSED, NULL);
     } else if (hlo_matmul_is_call(now->instr)) {
         hlo_verdict call = hlo_report_describe(report, now->instr);
-        verdict.instr = call.instr;
+        verdict.instr = s->output = call.instr;
         verdict.shape = call.shape;
         verdict.operands = call.operands;
         verdict.epilogue = call.epilogue;
@@ -348,8 +354,8 @@ void hlo_report_close(hlo_pass_context *context) {
     /* Without the rewriter, costs are those of the input. */
     c.costs = report->input_costs ? record_costs(context, c.present, context->scratch)
                                   : note_costs(context, c.present);
-    report->slow = hlo_arena_zero(report->arena, report->count * sizeof *report->slow);
-    if (report->kept) memcpy(report->slow, report->kept, report->kept_count * sizeof *report->kept);
+    report->keep = hlo_arena_zero(report->arena, report->count * sizeof *report->keep);
+    if (report->kept) memcpy(report->keep, report->kept, report->kept_count * sizeof *report->kept);
     slot **order;
     const size_t count = order_slots(&c, context->scratch, &order);
     double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);

@@ -20,6 +20,7 @@ typedef struct slot {
     const hlo_surroundings *surroundings; /* in the original module; NULL: not kept */
     uint32_t costed_id; /* id of the instruction that stood for the matmul when report->input_costs
                            were recorded */
+    const char *output; /* name of the FP8 call in the output; NULL before the report is closed */
     hlo_verdict was;    /* facts of the original matmul; kind, reason, position unset */
 } slot;
 
@@ -59,10 +60,12 @@ struct hlo_report {
     uint32_t ids;                 /* capacity of slot_of */
     uint64_t judging;             /* calls of hlo_remark_begin(), plus one */
     const hlo_costs *input_costs; /* before the rewriter; NULL: it has not run */
-    const bool *kept; /* by slot: stays wide, as FP8 gains too little; NULL: none does */
+    const char *const *kept; /* by slot: the reason why it stays wide; NULL: it may become FP8 */
     uint32_t kept_count;
-    bool *slow;    /* of a closed report, by slot: stays wide, or should have */
-    bool any_slow; /* some matmul should have stayed wide */
+    const char **keep; /* of a closed report, by slot: `kept` of the next run */
+    bool any_new;      /* `keep` has a matmul that `kept` does not have */
+    const char *output_words; /* words of options->wide that name FP8 calls of the output, separated
+                                 by commas; "": none */
     hlo_verdict *verdicts;
     size_t verdict_count;
     surroundings *surroundings; /* by verdict; NULL: not kept */
@@ -70,6 +73,9 @@ struct hlo_report {
     uint32_t lint_count, lint_capacity;
     tallies passes, rules;
 };
+
+/* Keeps the matmul of a slot wide in the next run, for a reason of static lifetime. */
+void hlo_report_keep(hlo_report *report, const slot *s, const char *reason);
 
 /* Describes a matmul for a verdict: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *matmul);

@@ -53,6 +53,32 @@ bool hlo_wide_selects(const char *list, const hlo_verdict *v) {
     return false;
 }
 
+/* True if hlo_report_keep_outputs() has found a call of that name or glob. */
+static bool names_output(const hlo_report *report, const char *word) {
+    const char *list = report->output_words;
+    for (char listed[WORD_SIZE]; take_word(&list, listed);)
+        if (strcmp(listed, word) == 0) return true;
+    return false;
+}
+
+void hlo_report_keep_outputs(hlo_report *report, const char *wide) {
+    for (char word[WORD_SIZE]; take_word(&wide, word);) {
+        bool in_input = false, in_output = false;
+        for (uint32_t i = 0; i < report->count && !in_input; i++)
+            in_input = selects(word, &report->slots[i].was);
+        for (uint32_t i = 0; i < report->count && !in_input; i++) {
+            const slot *s = &report->slots[i];
+            if (!s->output || !matches(word, s->output)) continue;
+            hlo_report_keep(report, s, "wide-by-option");
+            in_output = true;
+        }
+        if (in_output)
+            report->output_words =
+                hlo_arena_format(report->arena, "%s%s%s", report->output_words,
+                                 *report->output_words ? "," : "", word);
+    }
+}
+
 /* Describes the first matmuls by the names that a word may be. */
 static void show_matmuls(const hlo_report *const *reports, size_t count, char *out, size_t size) {
     size_t total = 0, used = 0;
@@ -79,13 +105,16 @@ hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count
     for (char word[WORD_SIZE]; take_word(&wide, word);) {
         hlo_suggestion near = hlo_suggest(word);
         bool found = false;
-        for (size_t r = 0; r < count && !found; r++)
+        for (size_t r = 0; r < count && !found; r++) {
+            found = names_output(reports[r], word);
             for (size_t i = 0; i < reports[r]->verdict_count && !found; i++) {
                 const hlo_verdict *v = &reports[r]->verdicts[i];
                 found = selects(word, v);
                 hlo_suggest_offer(&near, name_of(v));
+                hlo_suggest_offer(&near, v->instr);
                 if (v->op_name) hlo_suggest_offer(&near, v->op_name);
             }
+        }
         if (found) continue;
         char names[512] = "; there are ";
         const size_t used = strlen(names);

@@ -36,10 +36,10 @@ static void print_verdicts(const hlo_report *report) {
     for (i = 0; i < hlo_report_count(report); i++) {
         const hlo_verdict *verdict = hlo_report_verdict(report, i);
         if (verdict->kind == HLO_VERDICT_WIDE)
-            printf("%u: %s %s stays wide: %s\n", (unsigned)verdict->line, verdict->instr,
+            printf("%u: %s %s stays wide: %s\n", (unsigned)verdict->line, verdict->input_instr,
                    verdict->shape, verdict->reason);
         else
-            printf("%u: %s %s is FP8, epilogue %s\n", (unsigned)verdict->line, verdict->instr,
+            printf("%u: %s %s is FP8, epilogue %s\n", (unsigned)verdict->line, verdict->input_instr,
                    verdict->shape, verdict->epilogue);
     }
 }

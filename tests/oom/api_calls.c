@@ -305,9 +305,10 @@ static hlo_status call_resident(hlo_module *module) {
 }
 
 static hlo_status call_extract(hlo_module *module) {
-    hlo_status status = hlo_module_extract(module, "d", &sink);
-    return status == HLO_OK ? want(hlo_module_extract(module, "none", &sink), HLO_INVALID_INPUT)
-                            : status;
+    hlo_status status = hlo_module_extract(module, "d", NULL, &sink);
+    return status == HLO_OK
+               ? want(hlo_module_extract(module, "none", NULL, &sink), HLO_INVALID_INPUT)
+               : status;
 }
 
 /* Reads the inputs of one device for two, and writes them. */

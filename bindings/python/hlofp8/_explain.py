@@ -19,7 +19,7 @@ def _code(verdict: Verdict) -> str:
 
 
 def _place(verdict: Verdict) -> str:
-    return f"{verdict.source_file}:{verdict.source_line}" if verdict.source_file else verdict.op_name or verdict.instr
+    return f"{verdict.source_file}:{verdict.source_line}" if verdict.source_file else verdict.op_name or ""
 
 
 def _state(verdict: Verdict) -> str:
@@ -80,7 +80,9 @@ class Explanation:
         return {v.reason: v for v in reversed(self.verdicts) if v.reason}
 
     def __str__(self) -> str:
-        rows = [(v.kind, v.input_shape or v.shape, layer_of(v.op_name), _state(v), _place(v), _code(v)) for v in self]
+        rows = [
+            (v.kind, v.name, v.input_shape or v.shape, layer_of(v.op_name), _state(v), _place(v), _code(v)) for v in self
+        ]
         columns = [
             [cell.ljust(max(map(len, column))) for cell in column] for column in zip(*rows, strict=True) if any(column)
         ]
@@ -90,10 +92,10 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         cells = [
-            (v.kind, v.input_shape or v.shape, layer_of(v.op_name), _state(v), _place(v), _code(v), v.hint or "")
+            (v.kind, v.name, v.input_shape or v.shape, layer_of(v.op_name), _state(v), _place(v), _code(v), v.hint or "")
             for v in self
         ]
-        titles = ("verdict", "result", "layer", "epilogue, reason", "source", "code", "hint")
+        titles = ("verdict", "matmul", "result", "layer", "epilogue, reason", "source", "code", "hint")
         head = "".join(f"<th>{name}</th>" for name in titles)
         rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in cells]
         body = "".join(f"<tr>{row}</tr>" for row in rows)

@@ -144,7 +144,7 @@ def bisect(
         )
 
 
-def extract(module: ModuleLike, matmul: str) -> str:
+def extract(module: ModuleLike, matmul: str, **options: Any) -> str:
     """One matmul with what quantises its operands and its epilogue, as the text of a module that runs by itself.
 
     Its parameters have the names of the instructions whose values they take, so that ``values`` makes its arguments:
@@ -152,15 +152,16 @@ def extract(module: ModuleLike, matmul: str) -> str:
 
     Args:
       module: as for ``rewrite``.
-      matmul: the name of the instruction.
+      matmul: the name of the matmul in the module, or of the FP8 call that ``rewrite`` makes of it.
+      **options: of ``rewrite``, if ``matmul`` is the name of a call that it makes with them.
 
     Raises:
       Error: there is no such matmul.
     """
     name = ffi.new("char[]", text_of("matmul", matmul).encode())
-    with sink() as told:
+    with sink() as told, pass_options(told, **options) as passes:
         made = read(module, None, told)
-        told.check(lib.hlo_module_extract(made, name, told.pointer))
+        told.check(lib.hlo_module_extract(made, name, passes, told.pointer))
         status, text = written(lambda file: lib.hlo_module_print(made, ffi.NULL, file))
         told.check(status)
     return text.decode("utf-8", "surrogateescape")

@@ -25,8 +25,8 @@ class Verdict:
     """What became of one matmul. ``reason`` is an id that does not change from version to version."""
 
     kind: str  #: "fp8", "missed" (FP8, but a cheaper form was missed), "wide", or "lint"
-    instr: str  #: the dot as it was, or the call as it is
-    input_instr: str | None  #: the matmul as it was in the input
+    instr: str  #: the name of the FP8 call in the output; of a wide matmul, input_instr
+    input_instr: str | None  #: the name of the matmul in the input; None of a lint
     shape: str  #: of the result, "bf16[32,64]"
     input_shape: str | None
     operands: str | None  #: their shapes
@@ -53,6 +53,11 @@ class Verdict:
     groups: int  #: of a ragged-dot, as it was in the input; 0: it was none
     scale_modes: str | None  #: of both operands of a call, cuBLASLt's names, if they are not scalars: "VEC32_UE8M0 VEC32_UE8M0"
     block_size: int  #: elements along the contracting dimension that share a scale of a call; 0: all of them
+
+    @property
+    def name(self) -> str:
+        """The name in the input and, if it differs, in the output: ``dot.5 -> cublas-gemm.6``."""
+        return self.instr if self.input_instr in (None, self.instr) else f"{self.input_instr} -> {self.instr}"
 
     @property
     def is_fp8(self) -> bool:
@@ -297,7 +302,8 @@ def rewrite(
       passes: names separated by commas; "" for none, which reads, verifies and prints.
       scale_operands: "all", or "used" for XLA of 2026.
       min_gain: leaves wide what FP8 does not speed up by that factor.
-      wide: matmuls that stay wide: names of instructions, op_names, "model.py:12", or globs of these.
+      wide: matmuls that stay wide: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
+        op_names, "model.py:12", or globs of these.
       rules: a file of further rules (docs/rules.md).
       allow_bias_rounding: an f32 bias may be rounded to bf16.
       merge_dots: makes one matmul of several that share an operand and a scale.

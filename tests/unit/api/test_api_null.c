@@ -214,7 +214,7 @@ static void optimize(fixture *f) {
 }
 
 static void extract(fixture *f) {
-    assert_int_equal(hlo_module_extract(f->module, "none", NULL), HLO_INVALID_INPUT);
+    assert_int_equal(hlo_module_extract(f->module, "none", NULL, NULL), HLO_INVALID_INPUT);
 }
 
 static void report(fixture *f) {

@@ -1,4 +1,4 @@
-/* One matmul of a module, with what quantises its operands and with its epilogue, as a module. */
+/* One matmul of a module, with what quantizes its operands and with its epilogue, as a module. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "ir/text/diag.h"
 #include "ir/verify/verify.h"
 #include "matmul/product.h"
+#include "passes/pipeline/pipeline.h"
 
 /* Users that are followed from the matmul's result. */
 enum { EPILOGUE_MOST = 64 };
@@ -257,16 +258,46 @@ static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *nea
     return NULL;
 }
 
-hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_diag_sink *sink) {
+/* Finds the matmul that becomes the FP8 call of that name when the passes run over a copy of the
+ * module. HLO_INVALID_INPUT, with an error: there is none, or the run fails. */
+static hlo_status find_output(hlo_module *module, const char *name, const hlo_pass_options *pass,
+                              const hlo_diag_sink *sink, hlo_suggestion *near,
+                              hlo_instr **out_matmul) {
+    hlo_pass_options own;
+    hlo_status status = hlo_pass_options_take(pass, &own);
+    if (status != HLO_OK) return status;
+    own.sink = NULL;
+    own.print_after = NULL;
+    own.surroundings = own.lint = false;
+    if (!*own.passes) own.passes = "default";
+    hlo_module *copy = NULL;
+    hlo_report *report = NULL;
+    status = hlo_module_clone(module, &copy);
+    if (status == HLO_OK) status = hlo_module_optimize(copy, &own, &report);
+    for (size_t i = 0; status == HLO_OK && i < hlo_report_count(report) && !*out_matmul; i++) {
+        const hlo_verdict *verdict = hlo_report_verdict(report, i);
+        hlo_suggest_offer(near, verdict->instr);
+        if (strcmp(verdict->instr, name) == 0)
+            *out_matmul = find(module, verdict->input_instr, near);
+    }
+    if (!*out_matmul && status != HLO_OUT_OF_MEMORY)
+        status = hlo_diag_refuse(sink, module->file, 0, 0, "no matmul is called `%s`%s", name,
+                                 hlo_suggest_meant(near));
+    hlo_report_free(report);
+    hlo_module_free(copy);
+    return status;
+}
+
+hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
+                              const hlo_diag_sink *sink) {
     jmp_buf recover;
     if (*name == '%') name++;
     hlo_status status = hlo_module_ensure_verified(module, 0, sink);
     if (status != HLO_OK) return status;
     hlo_suggestion near = hlo_suggest(name);
     extraction e = {.module = module, .matmul = find(module, name, &near)};
-    if (!e.matmul)
-        return hlo_diag_refuse(sink, module->file, 0, 0, "no matmul is called `%s`%s", name,
-                               hlo_suggest_meant(&near));
+    if (!e.matmul) status = find_output(module, name, pass, sink, &near, &e.matmul);
+    if (status != HLO_OK) return status;
     e.comp = e.matmul->parent;
     hlo_arena *scratch = hlo_arena_new(NULL);
     if (!scratch) return HLO_OUT_OF_MEMORY;
