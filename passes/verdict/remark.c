@@ -44,7 +44,6 @@ hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover) {
     report->arena = arena;
     report->frameworks = frameworks;
     report->judging = 1;
-    report->output_words = "";
     return report;
 }
 
@@ -58,7 +57,8 @@ hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover) {
     size_t size = closed->count * sizeof *closed->keep;
     report->kept = hlo_arena_copy(report->arena, closed->keep, size);
     report->kept_count = closed->count;
-    report->output_words = hlo_arena_format(report->arena, "%s", closed->output_words);
+    if (closed->output_words)
+        report->output_words = hlo_arena_format(report->arena, "%s", closed->output_words);
     return report;
 }
 

@@ -65,7 +65,7 @@ struct hlo_report {
     const char **keep; /* of a closed report, by slot: `kept` of the next run */
     bool any_new;      /* `keep` has a matmul that `kept` does not have */
     const char *output_words; /* words of options->wide that name FP8 calls of the output, separated
-                                 by commas; "": none */
+                                 by commas; NULL: none */
     hlo_verdict *verdicts;
     size_t verdict_count;
     surroundings *surroundings; /* by verdict; NULL: not kept */

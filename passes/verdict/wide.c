@@ -56,7 +56,7 @@ bool hlo_wide_selects(const char *list, const hlo_verdict *v) {
 /* True if hlo_report_keep_outputs() has found a call of that name or glob. */
 static bool names_output(const hlo_report *report, const char *word) {
     const char *list = report->output_words;
-    for (char listed[WORD_SIZE]; take_word(&list, listed);)
+    for (char listed[WORD_SIZE]; list && take_word(&list, listed);)
         if (strcmp(listed, word) == 0) return true;
     return false;
 }
@@ -74,8 +74,9 @@ void hlo_report_keep_outputs(hlo_report *report, const char *wide) {
         }
         if (in_output)
             report->output_words =
-                hlo_arena_format(report->arena, "%s%s%s", report->output_words,
-                                 *report->output_words ? "," : "", word);
+                report->output_words
+                    ? hlo_arena_format(report->arena, "%s,%s", report->output_words, word)
+                    : hlo_arena_format(report->arena, "%s", word);
     }
 }
 
