@@ -18,10 +18,13 @@ typedef struct consumer {
     struct consumer *next;
     uint32_t kernel; /* id of the instruction that it writes */
     double share;    /* of its bytes that counts for this matmul */
+    bool reduces;    /* it is a reduction */
 } consumer;
 
 typedef struct entry {
-    hlo_cost self;        /* alone */
+    hlo_cost self; /* alone */
+    double flops, peak;
+    double joined; /* bytes that are not moved if its only consumer is a part of it; 0: it is not */
     double operand_bytes; /* bytes of the kernels that make the operands */
     consumer *consumers;
 } entry;
@@ -35,21 +38,33 @@ struct hlo_costs {
     double *kernel;     /* by id of the instruction that a kernel writes: bytes; 0: no kernel */
 };
 
+/* A reduction that makes the scale of an operand: its amax. */
+typedef struct amax {
+    uint32_t next;   /* the next one of the same operand; 0: the last */
+    uint32_t reduce; /* id of the instruction */
+} amax;
+
 typedef struct recorder {
     const hlo_module *module;
     const bool *needed;
     hlo_costs *costs;
-    hlo_arena *arena;
+    hlo_arena *arena, *scratch;
     uint32_t entry_count, matmul_count;
     const hlo_instr **matmuls; /* matmuls that run and can be read */
     uint32_t *seen;            /* by id: the last traversal that reached it */
     uint32_t traversal;
     uint32_t *read_count; /* by id: reads by matmuls */
+    uint32_t *amax_of;    /* by id of an operand: the first of its amaxes; 0: it has none */
+    uint32_t *amax_reads; /* by id of a reduction: operands whose amax it is */
+    amax *amaxes;         /* number 0 is not used */
+    uint32_t amax_count, amax_capacity;
     const hlo_instr *stack[KERNEL_MOST];
     uint32_t depth, visited;
     double bytes; /* bytes of the traversal's sources */
     const hlo_instr *owners[OWNERS_MOST];
     uint32_t owner_count;
+    const hlo_instr *reductions[OWNERS_MOST];
+    uint32_t reduction_count;
 } recorder;
 
 static bool is_product(const hlo_instr *instr) {
@@ -76,10 +91,21 @@ static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order)
 
 /* -------------------------------------------------------------------------------------- kernels */
 
+/* Notes a source that is one number computed from an array, also across devices. */
+static void note_reduction(recorder *w, const hlo_instr *source) {
+    if (!hlo_shape_is_array(source->shape) || hlo_shape_count(source->shape) != 1) return;
+    if (source->op == HLO_OP_ALL_REDUCE) source = memory_of(hlo_instr_operand(source, 0));
+    if (source->op != HLO_OP_REDUCE) return;
+    for (uint32_t i = 0; i < w->reduction_count; i++)
+        if (w->reductions[i] == source) return;
+    if (w->reduction_count < OWNERS_MOST) w->reductions[w->reduction_count++] = source;
+}
+
 static void note_source(recorder *w, const hlo_instr *source, double bytes) {
     const hlo_instr *maker =
         source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
     w->bytes += bytes;
+    note_reduction(w, source);
     if (!is_product(maker)) return;
     for (uint32_t i = 0; i < w->owner_count; i++)
         if (w->owners[i] == maker) return;
@@ -104,7 +130,7 @@ static void push(recorder *w, const hlo_instr *instr) {
 /* Finds the sources of a kernel that computes the first `count` operands of `instr`. */
 static void find_sources(recorder *w, const hlo_instr *instr, uint32_t count) {
     w->traversal++;
-    w->depth = w->visited = w->owner_count = 0;
+    w->depth = w->visited = w->owner_count = w->reduction_count = 0;
     w->bytes = 0;
     for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
     while (w->depth) {
@@ -120,6 +146,16 @@ static entry *entry_of(recorder *w, const hlo_instr *matmul) {
     return &w->costs->entries[*number];
 }
 
+/* Records the amaxes of an operand, which were the reductions of its kernel. */
+static void record_amaxes(recorder *w, const hlo_instr *operand) {
+    for (uint32_t i = 0; i < w->reduction_count; i++) {
+        hlo_arena_grow(w->scratch, &w->amaxes, w->amax_count, &w->amax_capacity, sizeof *w->amaxes);
+        w->amaxes[w->amax_count] = (amax){w->amax_of[operand->id], w->reductions[i]->id};
+        w->amax_of[operand->id] = w->amax_count++;
+        w->amax_reads[w->reductions[i]->id]++;
+    }
+}
+
 /* Records the kernel that writes `instr`. */
 static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
@@ -131,11 +167,12 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
                                              : instr->operand_count);
     if (whole && !is_fused(whole)) note_source(w, whole, hlo_bytes_of(instr->shape));
     costs->kernel[instr->id] = w->bytes + hlo_bytes_of(instr->shape);
-    if (w->read_count[instr->id]) return;
+    if (w->read_count[instr->id]) record_amaxes(w, instr);
+    if (w->read_count[instr->id] || w->amax_reads[instr->id]) return;
     for (uint32_t i = 0; i < w->owner_count; i++) {
         consumer *made = hlo_arena_alloc(w->arena, sizeof *made);
         consumer **list = &entry_of(w, w->owners[i])->consumers;
-        *made = (consumer){*list, instr->id, 1.0 / w->owner_count};
+        *made = (consumer){*list, instr->id, 1.0 / w->owner_count, instr->op == HLO_OP_REDUCE};
         *list = made;
     }
 }
@@ -202,10 +239,18 @@ static hlo_cost cost_of_ragged(const hlo_ragged *r, const hlo_product *p, double
     return cost;
 }
 
+/* True if stock XLA (docs/cost.md) multiplies the operands in FP8 without a rewrite: a dot of fp8
+ * operands, whichever of its Triton fusion and its FP8 rewriter has it. */
+static bool is_fp8_in_xla(const hlo_instr *instr, const hlo_product *p) {
+    return p->fp8 || (instr->op == HLO_OP_DOT && hlo_type_is_fp8_operand(p->a->shape->type) &&
+                      hlo_type_is_fp8_operand(p->b->shape->type));
+}
+
 static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
                            const hlo_target_info *target) {
     hlo_matmul m;
-    double bytes, peak = peak_of(p->a->shape->type, p->b->shape->type, p->fp8, target);
+    const bool fp8 = is_fp8_in_xla(instr, p) && (p->fp8 || target->fp8);
+    double bytes, peak = peak_of(p->a->shape->type, p->b->shape->type, fp8, target);
     if (hlo_product_matmul(instr, &m)) {
         bytes = bytes_of_matmul(&m);
     } else {
@@ -215,7 +260,23 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
     }
     hlo_ragged ragged;
     if (hlo_ragged_read(instr, &ragged)) return cost_of_ragged(&ragged, p, bytes, target);
-    return (hlo_cost){bytes, roofline(p->flops, bytes, peak, target)};
+    /* XLA first converts other narrow operands to 16 bits, in kernels of their own. */
+    const bool converts = instr->op == HLO_OP_DOT && p->narrow && !fp8;
+    const double elements = converts ? hlo_bytes_of(p->a->shape) + hlo_bytes_of(p->b->shape) : 0;
+    hlo_cost cost = {bytes + 4 * elements, roofline(p->flops, bytes + elements, peak, target)};
+    if (cost.seconds > 0) cost.seconds += 3 * elements / (1e9 * target->memory_gbs);
+    return cost;
+}
+
+/* Returns the bytes that are not moved when XLA makes the only kernel that reads the result of a
+ * dot a part of it. It does so with scales, vectors, matrices and activations if it multiplies fp8
+ * operands. */
+static double joined_bytes(const hlo_instr *dot, const entry *e) {
+    const hlo_use *use = dot->uses;
+    const consumer *only = e->consumers;
+    if (!use || use->next || !hlo_op_is(use->user->op, HLO_ELEMENTWISE)) return 0;
+    return only && !only->next && !only->reduces && only->share == 1 ? 2 * hlo_bytes_of(dot->shape)
+                                                                     : 0;
 }
 
 static void visit_matmul(recorder *w, const hlo_instr *instr) {
@@ -227,6 +288,16 @@ static void visit_matmul(recorder *w, const hlo_instr *instr) {
     w->matmuls[w->matmul_count++] = instr;
 }
 
+/* Sums the bytes of the kernels that make an operand: its own, and its share of those of its
+ * amaxes. */
+static double bytes_of_operand(const recorder *w, const hlo_instr *operand) {
+    const double *kernel = w->costs->kernel;
+    double bytes = kernel[operand->id];
+    for (uint32_t at = w->amax_of[operand->id]; at; at = w->amaxes[at].next)
+        bytes += kernel[w->amaxes[at].reduce] / w->amax_reads[w->amaxes[at].reduce];
+    return bytes;
+}
+
 static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
     hlo_product p;
     hlo_costs *costs = w->costs;
@@ -235,8 +306,12 @@ static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
     const hlo_instr *read[] = {operand_memory(p.a, dot), operand_memory(p.b, dot)};
     entry *made = entry_of(w, instr);
     made->self = cost_alone(instr, &p, costs->target);
+    made->flops = p.flops;
+    made->peak = costs->target->fp8_tflops;
+    if (dot && costs->target->fp8 && is_fp8_in_xla(instr, &p))
+        made->joined = joined_bytes(instr, made);
     for (int i = 0; i < 2; i++)
-        made->operand_bytes += costs->kernel[read[i]->id] / w->read_count[read[i]->id];
+        made->operand_bytes += bytes_of_operand(w, read[i]) / w->read_count[read[i]->id];
 }
 
 static void visit_kernel(recorder *w, const hlo_instr *instr) {
@@ -272,7 +347,12 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
     w->needed = needed;
     w->costs = costs;
     w->arena = arena;
-    w->entry_count = 1;
+    w->scratch = scratch;
+    w->entry_count = w->amax_count = 1;
+    w->amax_capacity = 16;
+    w->amaxes = hlo_arena_array(scratch, w->amax_capacity, sizeof *w->amaxes);
+    w->amax_of = hlo_arena_zero(scratch, ids * sizeof *w->amax_of);
+    w->amax_reads = hlo_arena_zero(scratch, ids * sizeof *w->amax_reads);
     w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
     w->read_count = hlo_arena_zero(scratch, ids * sizeof *w->read_count);
     w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
@@ -288,8 +368,13 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
     double extra = found->operand_bytes;
     for (const consumer *at = found->consumers; at; at = at->next) {
         double bytes = costs->kernel[at->kernel];
-        if (at->kernel >= other->ids || other->kernel[at->kernel] != bytes)
+        if (at->kernel < other->ids && other->kernel[at->kernel] == bytes) continue;
+        if (found->joined > 0) {
+            cost.bytes += bytes - found->joined;
+            cost.seconds = roofline(found->flops, cost.bytes, found->peak, costs->target);
+        } else {
             extra += at->share * bytes;
+        }
     }
     cost.bytes += extra;
     if (cost.seconds > 0) cost.seconds += extra / (1e9 * costs->target->memory_gbs);

@@ -3,8 +3,8 @@
  * Chains of elementwise and movement instructions are taken to be fused: each value that another
  * instruction needs in memory is one kernel, which reads the values in memory that it depends on,
  * once each, and writes its result. A reduction is in one kernel with the producers of its operand.
- * A matmul reads its operands and writes its results, without amax and workspace; on wide types it
- * reads a transposed operand in place.
+ * A matmul reads its operands and writes its results, without workspace; on wide types it reads a
+ * transposed operand in place. Dots are costed as stock XLA compiles them (docs/cost.md).
  *
  *   time of a matmul   max(2*batch*m*n*k / peak of its type, bytes / peak bandwidth)
  *   time of a kernel   bytes / peak bandwidth

@@ -94,6 +94,11 @@ typedef struct hlo_target {
 } hlo_target;
 
 /* A GPU architecture: a row of target.def, which names the sources. */
+/* True for the fp8 types that a fused call multiplies. */
+static inline bool hlo_type_is_fp8_operand(hlo_type type) {
+    return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
+}
+
 typedef struct hlo_target_info {
     int sm;
     bool fp8;                    /* its cuBLASLt runs FP8 matmuls */

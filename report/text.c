@@ -218,7 +218,11 @@ hlo_status writer_costs(const report_writer *t) {
         snprintf(row[column], CELL, "%s",
                  form.heads[column] && form.widths[column] ? form.heads[column] : "");
     widen(&form, row);
-    if (count) print_row(t, &form, row, NULL, NULL);
+    if (count) {
+        fputs("before: as stock XLA compiles it, with default flags and without autotuning\n",
+              t->out);
+        print_row(t, &form, row, NULL, NULL);
+    }
     for (size_t i = 0; i < count; i++) {
         fill_row(&form, order[i].verdict, row);
         print_row(t, &form, row, NULL, order[i].verdict->op_name);

@@ -146,14 +146,15 @@ typedef struct hlo_verdict {
                                 target of a call,
                                 "__cublas$lt$matmul" */
     const char *fusion;      /* the fusion that has it at the end, "a Triton fusion"; NULL: none */
-    const char *epilogue; /* of the call: "RELU", with " +row-scales" or " +block-scales", " +amax"
-                             and " +fp8-output", or the place of the multiplication, "in a Triton
-                             fusion"; "" when wide */
-    const char *reason;   /* a stable id, e.g. "not-quantised"; NULL when there is none */
-    const char *message;  /* the reason as a sentence; NULL when there is none */
-    const char *hint;     /* the smallest edit that mends it; NULL when there is no reason */
-    const char *blocker;  /* name of the instruction that blocked it; NULL when there is none */
-    const char *op_name;  /* from its metadata; NULL when there is none */
+    const char
+        *epilogue;           /* of the call: "RELU", with " +matrix" if it adds a matrix C, "
+                                +row-scales" or    " +block-scales", " +amax" and " +fp8-output", or the
+                                place of the multiplication, "in a Triton    fusion"; "" when wide */
+    const char *reason;      /* a stable id, e.g. "not-quantised"; NULL when there is none */
+    const char *message;     /* the reason as a sentence; NULL when there is none */
+    const char *hint;        /* the smallest edit that mends it; NULL when there is no reason */
+    const char *blocker;     /* name of the instruction that blocked it; NULL when there is none */
+    const char *op_name;     /* from its metadata; NULL when there is none */
     const char *source_file; /* of the program that was compiled, through the stack frames; NULL */
     long source_line;        /* 0 when unknown */
     const char *file;        /* of the HLO text */

@@ -4,7 +4,7 @@
 #ifndef HLO_PASSES_ANALYSIS_DEQUANTISE_H
 #define HLO_PASSES_ANALYSIS_DEQUANTISE_H
 
-#include "ir/ir.h"
+#include "matmul/call.h"
 
 typedef struct hlo_dequantised {
     hlo_instr *fp8;
@@ -12,11 +12,6 @@ typedef struct hlo_dequantised {
     hlo_op op;         /* HLO_OP_CONVERT, HLO_OP_MULTIPLY or HLO_OP_DIVIDE */
     hlo_type from, to; /* element types */
 } hlo_dequantised;
-
-/* True for the fp8 types that a fused call multiplies. */
-static inline bool hlo_type_is_fp8_operand(hlo_type type) {
-    return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
-}
 
 /* True for the fp8 types but f8e8m0fnu, which is the type of scales alone. */
 static inline bool hlo_type_is_fp8_value(hlo_type type) {

@@ -101,8 +101,9 @@ static void set_scales(hlo_arena *arena, const hlo_matmul *matmul, hlo_verdict *
 }
 
 static const char *epilogue_text(hlo_arena *arena, const hlo_matmul *matmul) {
-    return hlo_arena_format(arena, "%s%s%s%s", hlo_epilogue_name(matmul->epilogue),
-                            scales_text(matmul), matmul->amax ? " +amax" : "",
+    return hlo_arena_format(arena, "%s%s%s%s%s", hlo_epilogue_name(matmul->epilogue),
+                            matmul->beta != 0 ? " +matrix" : "", scales_text(matmul),
+                            matmul->amax ? " +amax" : "",
                             hlo_type_is_fp8(matmul->d->type) ? " +fp8-output" : "");
 }
 
