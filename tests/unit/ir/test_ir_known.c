@@ -64,6 +64,7 @@ static void every_element_is_the_one_that_is_computed(void **state) {
         "  slice = f32[2,2] slice(k), slice={[1:4:2], [2:6:3]}\n"
         "  reverse = f32[4,6] reverse(k), dimensions={1}\n"
         "  pad = f32[6,10] pad(k, fill), padding=2_0x-1_0_1\n"
+        "  high = f32[5,9] pad(k, fill), padding=0_1x1_2\n"
         "  broadcast = f32[4,2,6] broadcast(k), dimensions={0,2}\n"
         "  reshape = f32[3,8] reshape(k)\n"
         "  transpose = f32[6,4] transpose(k), dimensions={1,0}\n"
@@ -86,11 +87,12 @@ static void every_element_is_the_one_that_is_computed(void **state) {
         "  ROOT t = (f32[2,2], f32[4,6], f32[6,10], f32[4,2,6], f32[3,8], f32[6,4], f32[4,6]{0,1}, "
         "f32[6,4], s32[24], f32[6,4]{0,1}, bf16[2,300], f32[9,6], bf16[4,6], f8e4m3fn[4,6], "
         "f16[3], "
-        "f32[4,6], s32[4,6], pred[3], f32[2,3], s32[3], f32[3,2]) tuple(slice, reverse, pad, "
+        "f32[4,6], s32[4,6], pred[3], f32[2,3], s32[3], f32[3,2], f32[5,9]) tuple(slice, reverse, "
+        "pad, "
         "broadcast, "
         "reshape, transpose, copy, bitcast, bits, order, iota, join, brain, small, half, back, "
         "whole, "
-        "mask, piece, get, chain)\n");
+        "mask, piece, get, chain, high)\n");
     hlo_arrays *outputs = run(m);
     const hlo_instr *root = m->entry->root;
     assert_int_equal(outputs->count, root->operand_count);

@@ -261,6 +261,14 @@ static void faults_are_found(void **state) {
     refused(PHASE "rule r %x = abs(%y) => abs(%y): token" EXAMPLE, "token has no elements", 2, 33);
     refused(PHASE "rule r for %d %d = dot(%a, %b) => unscaled_rows(%d, 2)" EXAMPLE,
             "must be 0 or 1", 2, 35);
+    refused(PHASE "rule r %x = abs(%y) => (negate(%y) | abs(%y))" EXAMPLE,
+            "a pattern cannot stand on the right-hand side", 2, 25);
+    refused(PHASE "rule r %x = abs(%y) => chain(%y)" EXAMPLE,
+            "a pattern cannot stand on the right-hand side", 2, 24);
+    refused(PHASE "rule r %x = abs(%y) => chain+(%y)" EXAMPLE,
+            "a pattern cannot stand on the right-hand side", 2, 24);
+    refused(PHASE "rule r %x = abs(%y) => negate(%y) with %c = abs(%y)" EXAMPLE,
+            "a pattern cannot stand on the right-hand side", 2, 24);
     refused(PHASE "rule r for %d %d = dot(...) => call %d with colour = %d" EXAMPLE,
             "no field 'colour'", 2, 45);
 }
