@@ -267,8 +267,8 @@ static void faults_are_found(void **state) {
             "a pattern cannot stand on the right-hand side", 2, 24);
     refused(PHASE "rule r %x = abs(%y) => chain+(%y)" EXAMPLE,
             "a pattern cannot stand on the right-hand side", 2, 24);
-    refused(PHASE "rule r %x = abs(%y) => negate(%y) with %c = abs(%y)" EXAMPLE,
-            "a pattern cannot stand on the right-hand side", 2, 24);
+    refused(PHASE "rule r %x = abs(%y) => (negate(%y) with %c = abs(%y))" EXAMPLE,
+            "a pattern cannot stand on the right-hand side", 2, 25);
     refused(PHASE "rule r for %d %d = dot(...) => call %d with colour = %d" EXAMPLE,
             "no field 'colour'", 2, 45);
 }
