@@ -113,6 +113,8 @@ static void visit_branches(hlo_fp8_provenance *c, const hlo_instr *instr) {
 
 /* Returns the set of operands whose values reach the result: one bit for each of the first 32. */
 static uint32_t carrying(const hlo_instr *instr) {
+    uint32_t index;
+    if (hlo_is_relu(instr, &index)) return 1u << index;
     switch (instr->op) {
     case HLO_OP_CONVERT:
     case HLO_OP_DIVIDE: return 1;

@@ -1,6 +1,7 @@
 #include "passes/analysis/module_facts.h"
 
 #include "passes/analysis/dequantise.h"
+#include "passes/analysis/value.h"
 
 #include "ir/module/known.h"
 #include "passes/sharding/devices.h"
@@ -96,8 +97,10 @@ unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
             bool carries = scaled || instr->op == HLO_OP_CONVERT || hlo_instr_moves(instr) ||
                            (hlo_op_is(instr->op, HLO_COLLECTIVE) && instr->operand_count);
             unsigned char *known = &fp8[instr->id];
+            uint32_t index;
             *known = fp8_kind(instr->shape->type);
             if (*known) continue;
+            if (hlo_is_relu(instr, &index)) *known = fp8[hlo_instr_operand(instr, index)->id];
             if (carries) *known |= fp8[hlo_instr_operand(instr, 0)->id];
             if (instr->op == HLO_OP_MULTIPLY) *known |= fp8[hlo_instr_operand(instr, 1)->id];
             if (!hlo_op_is(instr->op, HLO_JOINS)) continue;

@@ -30,8 +30,8 @@ bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena);
 /* Finds, by computation id, computations that the entry calls, directly or not. */
 bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena);
 
-/* Sources of a value through movement, conversion and scaling alone: f8e4m3fn or f8e5m2, so that a
- * matmul of it may become an FP8 one, or another float of 8 bits. */
+/* Sources of a value through movement, conversion, scaling and relu alone: f8e4m3fn or f8e5m2, so
+ * that a matmul of it may become an FP8 one, or another float of 8 bits. */
 enum { HLO_FROM_FP8 = 1, HLO_FROM_OTHER_FP8 = 2 };
 
 /* Finds the set of sources, by instruction id. */

@@ -108,7 +108,9 @@ static magnitudes of_source(const hlo_instr *value, search *s) {
 
 static magnitudes unrounded(const hlo_instr *value, search *s) {
     magnitudes x, y;
+    uint32_t index;
     if (s->steps++ >= STEP_LIMIT) return anything;
+    if (hlo_is_relu(value, &index)) return walk(hlo_instr_operand(value, index), s);
     switch (value->op) {
     case HLO_OP_MULTIPLY:
         x = walk(hlo_instr_operand(value, 0), s);

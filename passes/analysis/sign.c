@@ -45,6 +45,7 @@ static hlo_sign sign_of(hlo_instr *value, unsigned *budget) {
     if (from) return *budget ? (--*budget, sign_of((hlo_instr *)from, budget)) : HLO_SIGN_ANY;
     if (hlo_known_number(value, &number))
         return number > 0 ? HLO_SIGN_PLUS : number == 0 ? HLO_SIGN_ZERO : HLO_SIGN_ANY;
+    if (value->shape->type == HLO_TYPE_F8E8M0FNU) return HLO_SIGN_PLUS;
     if (!*budget || !hlo_shape_is_array(value->shape) || !hlo_type_is_float(value->shape->type))
         return HLO_SIGN_ANY;
     --*budget;

@@ -1,5 +1,8 @@
 /* Links of chains, and values that repeat one element. */
 #include "passes/analysis/value.h"
+
+#include <math.h>
+
 #include "ir/float/literal.h"
 #include "ir/module/known.h"
 
@@ -57,4 +60,47 @@ hlo_instr *hlo_splat_source(hlo_instr *value) {
         value = hlo_instr_operand(value, 0);
     }
     return NULL;
+}
+
+/* True if opcode, shape, operands and `dimensions` alone determine the value. */
+static bool is_plain(const hlo_instr *value) {
+    for (uint32_t i = 0; i < value->attr_count; i++)
+        if (value->attrs[i].id != HLO_ATTR_METADATA && value->attrs[i].id != HLO_ATTR_DIMENSIONS)
+            return false;
+    return value->operand_count > 0;
+}
+
+static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
+    double a, b;
+    if (x == y) return true;
+    if (!depth || x->op != y->op || x->operand_count != y->operand_count ||
+        !hlo_shape_compatible(x->shape, y->shape))
+        return false;
+    if (hlo_known_number(x, &a) && hlo_known_number(y, &b)) return a == b;
+    if (!is_plain(x) || !is_plain(y) ||
+        !hlo_ints_equal(hlo_instr_ints(x, HLO_ATTR_DIMENSIONS),
+                        hlo_instr_ints(y, HLO_ATTR_DIMENSIONS)))
+        return false;
+    for (uint32_t i = 0; i < x->operand_count; i++)
+        if (!same(hlo_instr_operand(x, i), hlo_instr_operand(y, i), depth - 1)) return false;
+    return true;
+}
+
+bool hlo_same_expression(hlo_instr *x, hlo_instr *y) {
+    enum { SAME_DEPTH = 8 };
+    return same(x, y, SAME_DEPTH);
+}
+
+static bool is_number(hlo_instr *value, double wanted) {
+    double number;
+    return hlo_known_number(value, &number) && number == wanted;
+}
+
+bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index) {
+    const bool clamp = value->op == HLO_OP_CLAMP;
+    if (value->pin || (!clamp && value->op != HLO_OP_MAXIMUM)) return false;
+    const bool first = is_number(hlo_instr_operand(value, 0), 0);
+    if (out_index) *out_index = first;
+    if (clamp) return first && is_number(hlo_instr_operand(value, 2), INFINITY);
+    return first || is_number(hlo_instr_operand(value, 1), 0);
 }

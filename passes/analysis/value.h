@@ -31,6 +31,13 @@ bool hlo_hands_on(const hlo_instr *value);
  * the last barrier or mark that hands it on; NULL: tuples alone do. */
 hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder);
 
+/* True if both are one expression of one set of values. */
+bool hlo_same_expression(hlo_instr *x, hlo_instr *y);
+
+/* True for maximum(x, 0), in either order, and clamp(0, x, inf). `out_index`, which may be NULL:
+ * the operand x. */
+bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index);
+
 /* Lower bound of the sign of all elements, for any inputs. NaN may be among them. */
 typedef enum hlo_sign { HLO_SIGN_ANY, HLO_SIGN_ZERO, HLO_SIGN_PLUS } hlo_sign; /* >= 0, > 0 */
 hlo_sign hlo_sign_least(hlo_instr *value);

@@ -46,6 +46,13 @@ static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
     return copy;
 }
 
+hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value) {
+    if (!value) return NULL;
+    hlo_instr *zero = hlo_rule_number(env, value->shape->type, 0);
+    hlo_instr *operands[] = {value, hlo_rule_splat(env, zero, value->shape)};
+    return operands[1] ? hlo_rule_new(env, HLO_OP_MAXIMUM, value->shape, 2, operands) : NULL;
+}
+
 /* Copies the value, unless it has the operand's order in memory, which decides the elements of a
  * bitcast. */
 static hlo_instr *ordered_as(hlo_rule_env *env, const hlo_instr *operand, hlo_instr *value) {

@@ -25,6 +25,9 @@ hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_ins
 hlo_instr *hlo_join_clone_onto(hlo_rule_env *env, const hlo_instr *join, hlo_instr **operands,
                                hlo_type type);
 
+/* Makes the relu of an fp8 value. NULL: it cannot be made. */
+hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value);
+
 /* Clones `done` and its start onto the fp8 value, each in its place, so that they still overlap
  * with the instructions between them. */
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value);

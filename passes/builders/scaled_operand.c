@@ -2,11 +2,12 @@
 #include "passes/builders/scaled_operand.h"
 
 #include "ir/module/known.h"
+#include "passes/analysis/value.h"
 #include "passes/builders/granularity.h"
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
 
-enum { STEP_LIMIT = 256, MOST_LINKS = 64, SAME_DEPTH = 8 };
+enum { STEP_LIMIT = 256, MOST_LINKS = 64 };
 
 /* Returns the granularity that the mode asks of factors. Each batch has its own factors, but for a
  * scalar.
@@ -103,6 +104,28 @@ static bool plan_parts(plan *p, step *s) {
     return s->below != NULL;
 }
 
+/* True if no factor below the step may be negative, nor 0 where the fp8 type has an infinity: 0
+ * times -inf is NaN, but 0 times relu(-inf) is 0. A divisor must be above 0. */
+static bool keeps_signs(const step *s, bool infinity) {
+    const hlo_op op = s->value->op;
+    const bool divides = op == HLO_OP_DIVIDE, scales = divides || op == HLO_OP_MULTIPLY;
+    if (s->below && scales &&
+        hlo_sign_least(hlo_instr_operand(s->value, !s->below->index)) <
+            (infinity || divides ? HLO_SIGN_PLUS : HLO_SIGN_ZERO))
+        return false;
+    for (const step *part = s->below; part; part = part->next)
+        if (!keeps_signs(part, infinity)) return false;
+    return true;
+}
+
+/* Plans relu(q * s) as relu(q) * s. */
+static bool plan_relu(plan *p, step *s) {
+    uint32_t index;
+    return !p->fp4 && hlo_is_relu(s->value, &index) &&
+           (s->below = plan_operand(p, s, index, &s->granularity)) &&
+           keeps_signs(s->below, s->type == HLO_TYPE_F8E5M2);
+}
+
 static bool plan_link(plan *p, step *s) {
     const hlo_instr *link = s->value;
     hlo_granularity below;
@@ -137,6 +160,8 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
     case HLO_OP_DIVIDE: return plan_factor(p, s) ? s : NULL;
     case HLO_OP_SELECT: return plan_select(p, s) ? s : NULL;
     case HLO_OP_CONCATENATE: return plan_parts(p, s) ? s : NULL;
+    case HLO_OP_CLAMP:
+    case HLO_OP_MAXIMUM: return plan_relu(p, s) ? s : NULL;
     default: return plan_link(p, s) ? s : NULL;
     }
 }
@@ -178,31 +203,6 @@ static hlo_instr *multiplied(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_ins
     return hlo_rule_new(env, op, x->shape, 2, operands);
 }
 
-/* True if opcode, shape, operands and `dimensions` alone determine the value. */
-static bool is_plain(const hlo_instr *value) {
-    for (uint32_t i = 0; i < value->attr_count; i++)
-        if (value->attrs[i].id != HLO_ATTR_METADATA && value->attrs[i].id != HLO_ATTR_DIMENSIONS)
-            return false;
-    return value->operand_count > 0;
-}
-
-/* True if both are one expression of one set of values. */
-static bool same(hlo_instr *x, hlo_instr *y, unsigned depth) {
-    double a, b;
-    if (x == y) return true;
-    if (!depth || x->op != y->op || x->operand_count != y->operand_count ||
-        !hlo_shape_compatible(x->shape, y->shape))
-        return false;
-    if (hlo_known_number(x, &a) && hlo_known_number(y, &b)) return a == b;
-    if (!is_plain(x) || !is_plain(y) ||
-        !hlo_ints_equal(hlo_instr_ints(x, HLO_ATTR_DIMENSIONS),
-                        hlo_instr_ints(y, HLO_ATTR_DIMENSIONS)))
-        return false;
-    for (uint32_t i = 0; i < x->operand_count; i++)
-        if (!same(hlo_instr_operand(x, i), hlo_instr_operand(y, i), depth - 1)) return false;
-    return true;
-}
-
 /* Makes the fp8 value, moved as planned. NULL: it cannot be made. */
 static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     hlo_instr *value = s->value, *operands[HLO_RULE_ARGS] = {NULL};
@@ -212,6 +212,7 @@ static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     if (hlo_op_is(value->op, HLO_JOINS)) return hlo_join_clone_onto(env, value, operands, s->type);
     bool factor = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
     hlo_instr *below = operands[s->below->index];
+    if (hlo_is_relu(value, NULL)) return hlo_relu_of(env, below);
     return factor ? below : hlo_link_clone_onto(env, value, below);
 }
 
@@ -270,7 +271,7 @@ static bool join_scales(hlo_rule_env *env, const step *s, factors *f, hlo_instr 
     for (const step *part = s->below; part; part = part->next) {
         hlo_instr *scale = scales[part->index];
         any |= scale != NULL;
-        alike &= scale && *out ? same(scale, *out, SAME_DEPTH) : scale == *out;
+        alike &= scale && *out ? hlo_same_expression(scale, *out) : scale == *out;
     }
     if (!any || (!apart && alike)) return true;
     if (!apart || f->type != HLO_TYPE_F32) return false;
@@ -295,7 +296,8 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
     if (op == HLO_OP_CONCATENATE) return join_scales(env, s, f, out);
     if (!make_scale(env, s->below, f, out)) return false;
     if (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) return scale_by_factor(env, s, f, out);
-    if (!*out || op == HLO_OP_SELECT || op == HLO_OP_CONVERT) return true;
+    if (!*out || op == HLO_OP_SELECT || op == HLO_OP_CONVERT || hlo_is_relu(s->value, NULL))
+        return true;
     *out = hlo_granularity_carry(env, s->value, &s->granularity, *out);
     return *out != NULL;
 }

@@ -9,6 +9,7 @@
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
+#include "passes/verdict/fp8_operation.h"
 
 struct hlo_judge_context {
     const hlo_module *module;
@@ -19,6 +20,7 @@ struct hlo_judge_context {
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
     const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
     const hlo_fp8_provenance *provenance;
+    const hlo_fp8_operations *operations;
 };
 
 hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ragged,
@@ -120,15 +122,58 @@ static hlo_judgement wide(hlo_reason reason, const hlo_instr *blocker) {
     return (hlo_judgement){.kind = HLO_VERDICT_WIDE, .reason = reason, .blocker = blocker};
 }
 
+static bool is_integer(const hlo_instr *narrow) {
+    return narrow && hlo_type_is_integer(narrow->shape->type) &&
+           hlo_types[narrow->shape->type].bits == 8;
+}
+
+/* Judges a dot of which no operand comes from fp8. */
+static hlo_judgement judge_unquantized(const hlo_instr *left, const hlo_instr *right) {
+    const hlo_instr *l = find_narrow(left), *r = find_narrow(right);
+    if (is_integer(l)) return wide(HLO_REASON_INTEGER_OPERAND, l);
+    return is_integer(r) ? wide(HLO_REASON_INTEGER_OPERAND, r)
+                         : wide(HLO_REASON_NOT_QUANTISED, NULL);
+}
+
+static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
+    if (!j->provenance) j->provenance = hlo_fp8_provenance_find(j->module, j->arena);
+    return j->provenance;
+}
+
+/* Judges the operation that is applied to a dequantized operand. No reason: there is none. */
+static hlo_judgement judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
+    static const hlo_reason reasons[] = {
+        [HLO_OBSTACLE_OPERATION] = HLO_REASON_OPERATION_AFTER_DEQUANTIZE,
+        [HLO_OBSTACLE_RELU] = HLO_REASON_RELU_SCALE_SIGN,
+        [HLO_OBSTACLE_FACTOR] = HLO_REASON_SCALE_NOT_SCALAR,
+        [HLO_OBSTACLE_ZERO_POINT] = HLO_REASON_DEQUANTISE_NOT_RECOGNISED,
+    };
+    hlo_fp8_obstacle obstacle;
+    if (!j->operations)
+        j->operations = hlo_fp8_operations_find(j->module, provenance_of(j), j->arena);
+    const hlo_instr *at = hlo_fp8_operation(j->operations, operand, &obstacle);
+    return at ? wide(reasons[obstacle], at) : wide(HLO_REASON_COUNT, NULL);
+}
+
+/* Judges the operations of both operands, the first operand's first. */
+static hlo_judgement judge_operations(hlo_judge_context *j, const hlo_instr *dot) {
+    const hlo_judgement left = judge_operation(j, hlo_instr_operand(dot, 0));
+    return left.reason != HLO_REASON_COUNT ? left : judge_operation(j, hlo_instr_operand(dot, 1));
+}
+
 /* Judges a dot whose operands may come from fp8 on paths that no rule follows. */
 static hlo_judgement judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    if (!j->provenance) j->provenance = hlo_fp8_provenance_find(j->module, j->arena);
+    provenance_of(j);
     bool l = hlo_fp8_provenance_has(j->provenance, left),
          r = hlo_fp8_provenance_has(j->provenance, right);
     if (l && r && hlo_pin_is_scheduled(j->module)) return wide(HLO_REASON_SCHEDULED, NULL);
+    const hlo_judgement on_left = judge_operation(j, left), on_right = judge_operation(j, right);
+    const bool l_computed = on_left.reason != HLO_REASON_COUNT,
+               r_computed = on_right.reason != HLO_REASON_COUNT;
     if (l && r) {
         hlo_reason reason;
+        if (l_computed || r_computed) return l_computed ? on_left : on_right;
         const hlo_instr *at =
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
         return at ? wide(reason, at) : wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
@@ -137,8 +182,9 @@ static hlo_judgement judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
                     *through_r = r ? NULL : find_straight_through(j, right);
     if ((l || through_l) && (r || through_r))
         return wide(HLO_REASON_STRAIGHT_THROUGH, through_l ? through_l : through_r);
-    if (!l && !r) return wide(HLO_REASON_NOT_QUANTISED, NULL);
-    const hlo_instr *other = l ? right : left, *narrow = find_narrow(other);
+    if ((l || l_computed) && (r || r_computed)) return l_computed ? on_left : on_right;
+    const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
+    if (!l && !r && !l_computed && !r_computed) return judge_unquantized(left, right);
     if (!narrow) return wide(HLO_REASON_ONE_OPERAND_WIDE, other);
     return wide(hlo_types[narrow->shape->type].bits < 8 ? HLO_REASON_NARROW_OPERAND
                                                         : HLO_REASON_INTEGER_OPERAND,
@@ -181,7 +227,9 @@ static hlo_judgement judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
     if (hlo_facts_has(j->fused, dot->parent->id))
         return wide(makers[maker_of(j, dot->parent)].reason, NULL);
     if (hlo_pin_is_scheduled(j->module)) return wide(HLO_REASON_SCHEDULED, NULL);
-    return wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
+    const hlo_judgement operation = judge_operations(j, dot);
+    return operation.reason != HLO_REASON_COUNT ? operation
+                                                : wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
 }
 
 /* Judges block-scaled notation that no rule has looked at. */
@@ -224,10 +272,15 @@ hlo_judgement hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason
     const bool kept = product.kind == HLO_PRODUCT_RAGGED && j->keeps_ragged &&
                       hlo_type_is_fp8_operand(product.a->shape->type) &&
                       hlo_type_is_fp8_operand(product.b->shape->type);
+    const hlo_judgement operation =
+        said == HLO_REASON_SCALE_NOT_SCALAR ? judge_operations(j, instr) : held;
     if (fused && product.narrow && makers[maker].multiplies_fp8)
         judgement.epilogue = makers[maker].epilogue;
     else if (held.reason != HLO_REASON_COUNT && said != HLO_REASON_SCALES_OUT_OF_RANGE)
         judgement = held;
+    else if (said == HLO_REASON_SCALE_NOT_SCALAR && product.kind == HLO_PRODUCT_DOT &&
+             operation.reason != HLO_REASON_COUNT)
+        judgement = operation;
     else if (said != HLO_REASON_COUNT)
         judgement = wide(said, NULL);
     else if (maker == HLO_FUSION_CPU)

@@ -1,5 +1,6 @@
 /* Operands of dots. Values are drawn from the dot upwards: a shape, then the instruction that makes
  * it, then its operands. */
+#include <math.h>
 #include <string.h>
 
 #include "tests/random/module/gen.h"
@@ -199,11 +200,22 @@ static array link_sent(gen *g, array shape, int links, source *from) {
     return gen_sent(g, shape, before_sent, &s);
 }
 
+/* A relu, in one of its forms. */
+static array link_relu(gen *g, array shape, int links, source *from) {
+    array in = moved(g, shape, links, from);
+    if (gen_is_fp8(shape.type)) return in;
+    array zero = gen_constant(g, shape.type, dice_chance(&g->dice, 90) ? 0 : -0.0);
+    array zeros = gen_splat(g, zero, shape);
+    if (dice_chance(&g->dice, 70)) return gen_binary(g, "maximum", in, zeros, true);
+    array most = gen_constant(g, shape.type, INFINITY);
+    return gen_emit(g, shape, "clamp(%s, %s, %s)", zero.name, in.name, most.name);
+}
+
 static array moved(gen *g, array shape, int links, source *from) {
     static array (*const kinds[])(gen *, array, int, source *) = {
-        link_transpose, link_transpose, link_reshape, link_reshape,      link_broadcast,
-        link_slice,     link_pad,       link_pad,     link_select,       link_concatenate,
-        link_gather,    link_other,     link_convert, link_dynamic_slice};
+        link_transpose, link_transpose, link_reshape, link_reshape,       link_broadcast,
+        link_slice,     link_pad,       link_pad,     link_select,        link_concatenate,
+        link_gather,    link_other,     link_convert, link_dynamic_slice, link_relu};
     if (links <= 0 || gen_count(shape) > 8192 || g->parameters.count > MAX_ARRAYS / 2)
         return from(g, shape);
     bool sends = g->devices && dice_chance(&g->dice, 40);
@@ -343,6 +355,7 @@ static array dequantised(gen *g, array shape) {
                       ? uneven_scale(g, shape, divides)
                       : gen_splat(g, gen_scale(g, shape.type, divides), shape);
     if (divides && dice_chance(&g->dice, 4)) return gen_binary(g, "divide", scale, value, false);
+    if (dice_chance(&g->dice, 10)) scale = gen_emit(g, shape, "abs(%s)", scale.name);
     return gen_binary(g, divides ? "divide" : "multiply", value, scale, !divides);
 }
 
