@@ -125,13 +125,21 @@ bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul) {
 
 hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion) {
     json_t *json = hlo_json_config(fusion);
-    const char *name =
-        json_string_value(json_object_get(json_object_get(json, "fusion_backend_config"), "kind"));
+    const json_t *config = json_object_get(json, "fusion_backend_config"); /* of a GPU */
+    if (!config) config = json_object_get(json, "fusion_config");          /* of a CPU */
+    const char *name = json_string_value(json_object_get(config, "kind"));
     hlo_fusion_maker maker = HLO_FUSION_XLA;
     for (size_t i = 0; name && i < sizeof fusion_rows / sizeof *fusion_rows; i++)
         if (strcmp(name, fusion_rows[i].name) == 0) maker = fusion_rows[i].maker;
     json_decref(json);
     return maker;
+}
+
+bool hlo_product_is_for_cpu(const hlo_instr *instr) {
+    const char *config = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
+    return hlo_product_kind_of(instr) == HLO_PRODUCT_CPU ||
+           (config && strstr(config, "\"outer_dimension_partitions\"")) ||
+           (instr->op == HLO_OP_FUSION && hlo_fusion_made_by(instr) == HLO_FUSION_CPU);
 }
 
 /* --------------------------------------------------------------------------------------- counts */

@@ -10,6 +10,7 @@
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "passes/analysis/module_facts.h"
+#include "passes/analysis/value.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
 #include "passes/verdict/report.h"
@@ -19,6 +20,8 @@ typedef struct linting {
     const hlo_module *module;
     const bool *needed;
     const hlo_instr **scale_of; /* by id of an fp8 value: the factor that dequantises it */
+    uint32_t *reached;          /* by id: the last search that reached the instruction */
+    uint32_t searches;
 } linting;
 
 static bool is_fp8(const hlo_instr *instr) {
@@ -31,10 +34,14 @@ static bool is_wide(const hlo_instr *instr) {
 
 /* Returns the source of a value below movement and converts between wide types. */
 static const hlo_instr *source_of(const hlo_instr *value) {
-    while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS) ||
-           (value->op == HLO_OP_CONVERT && is_wide(value) && is_wide(hlo_instr_operand(value, 0))))
-        value = hlo_instr_operand(value, 0);
-    return value;
+    for (const hlo_instr *from;; value = from) {
+        const bool converts =
+            value->op == HLO_OP_CONVERT && is_wide(value) && is_wide(hlo_instr_operand(value, 0));
+        from = hlo_handed_on(value, NULL);
+        if (from) continue;
+        if (!converts && !hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS)) return value;
+        from = hlo_instr_operand(value, 0);
+    }
 }
 
 /* Returns the scalar that the value repeats; NULL: it repeats none. */
@@ -118,14 +125,178 @@ static quantise read_quantise(const hlo_instr *instr) {
     return q;
 }
 
+/* ------------------------------------------------------------------------- other tensors' scales
+ */
+
+enum { SEARCH_MOST = 512, SCALAR_STEPS = 16 };
+
+static bool is_maximum(const hlo_instr *reduce) {
+    const hlo_computation *f =
+        reduce->op == HLO_OP_REDUCE ? hlo_instr_comp(reduce, HLO_ATTR_TO_APPLY) : NULL;
+    return f && f->root && f->root->op == HLO_OP_MAXIMUM && reduce->operand_count == 2;
+}
+
+static const hlo_instr *magnitude_of(const hlo_instr *value) {
+    const hlo_instr *source = source_of(value);
+    return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
+}
+
+/* Returns the only operand that is no known number; NULL: there are several, or none. */
+static const hlo_instr *only_operand(const hlo_instr *value) {
+    const hlo_instr *only = NULL;
+    double number;
+    for (uint32_t i = value->op == HLO_OP_SELECT; i < value->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(value, i);
+        if (hlo_known_number(operand, &number)) continue;
+        if (only) return NULL;
+        only = operand;
+    }
+    return only;
+}
+
+/* Returns the reduce to a maximum that a scale is computed from, with constants alone; NULL: there
+ * is none, or there are others. */
+static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
+    for (int step = 0; scale && step < SCALAR_STEPS; step++) {
+        scale = source_of(scale);
+        if (is_maximum(scale)) return scale;
+        scale = hlo_op_is(scale->op, HLO_ELEMENTWISE) ? only_operand(scale) : NULL;
+    }
+    return NULL;
+}
+
+/* Marks the arrays that a value is computed from, and itself. Returns the first that an earlier
+ * search, number `other`, has marked, or the value itself if there are too many; NULL: none. */
+static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_t other) {
+    const hlo_instr *list[SEARCH_MOST] = {value};
+    const uint32_t search = ++l->searches;
+    for (uint32_t i = 0, count = 1; i < count; i++) {
+        for (uint32_t o = 0; o < list[i]->operand_count; o++) {
+            const hlo_instr *operand = hlo_instr_operand(list[i], o);
+            double number;
+            if (other && l->reached[operand->id] == other) return operand;
+            if (l->reached[operand->id] == search || hlo_known_number(operand, &number)) continue;
+            if (hlo_shape_is_array(operand->shape) && hlo_shape_count(operand->shape) == 1)
+                continue;
+            if (count == SEARCH_MOST) return value;
+            l->reached[operand->id] = search;
+            list[count++] = operand;
+        }
+    }
+    l->reached[value->id] = search;
+    return NULL;
+}
+
+/* True if no array is a source of both values. Those that a computation is called with may be one.
+ */
+static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
+    if (x == y || x->parent != x->parent->module->entry || x->parent != y->parent) return false;
+    if (mark_sources(l, x, 0)) return false;
+    const uint32_t of_x = l->searches;
+    return l->reached[y->id] != of_x && !mark_sources(l, y, of_x);
+}
+
+static void check_amax_source(linting *l, const hlo_instr *quantised, const scaling *s) {
+    const hlo_instr *amax = amax_of_scale(s->factor);
+    if (!amax) return;
+    const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
+    if (are_apart(l, source_of(s->value), of))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantised, "%s, of %s", amax->name,
+                        of->name);
+}
+
+/* ----------------------------------------------------------------------------------- lost scales
+ */
+
+/* True if a quantise rounds this value as it is, or clamped. */
+static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
+    for (const hlo_use *use = value->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        clamp c;
+        if (!l->needed[user->id]) continue;
+        if (is_quantise(user)) return true;
+        bool passes = source_of(user) == source_of(value) || read_clamp(user, &c) ||
+                      user->op == HLO_OP_MINIMUM || user->op == HLO_OP_MAXIMUM;
+        if (passes && depth && is_rounded(l, user, depth - 1)) return true;
+    }
+    return false;
+}
+
+/* True if no needed instruction reads the scale, or what is computed from it and constants alone,
+ * but to quantise. */
+static bool only_quantises(const linting *l, const hlo_instr *scale, int depth) {
+    double number;
+    scaling s;
+    if (scale->parent->root == scale) return false;
+    for (const hlo_use *use = scale->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        if (!l->needed[user->id]) continue;
+        if (read_scaling(user, &s) && splat_of(s.factor) == splat_of(scale) &&
+            !hlo_known_number(s.value, &number) && hlo_shape_count(user->shape) != 1) {
+            if (!is_rounded(l, user, SCALAR_STEPS)) return false;
+            continue;
+        }
+        if (user->op != HLO_OP_CONVERT && !hlo_instr_moves(user) && !only_operand(user))
+            return false;
+        if (!depth || !only_quantises(l, user, depth - 1)) return false;
+    }
+    return true;
+}
+
+/* True if the value is scaled, or something other than movement and conversion uses it. */
+static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, int depth) {
+    for (const hlo_use *use = value->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        if (!l->needed[user->id] || (!operand && hlo_op_is(user->op, HLO_TRANSCENDENTAL))) continue;
+        if (operand && user->op == HLO_OP_DOT) {
+            if (!depth || is_rescaled(l, user, false, depth - 1)) return true;
+            continue;
+        }
+        const bool passes = user->op == HLO_OP_CONVERT || hlo_instr_moves(user) ||
+                            (!operand && (user->op == HLO_OP_TUPLE || user->op == HLO_OP_ADD));
+        if (!passes || !depth || (operand && user->parent->root == user) ||
+            is_rescaled(l, user, operand, depth - 1))
+            return true;
+    }
+    return operand && (value->parent->root == value || !value->uses);
+}
+
+/* Reports a scale that quantises the operand of a dot, and does nothing else. */
+static void check_lost_scale(linting *l, const hlo_instr *quantised, const scaling *s) {
+    enum { STEPS = 8 };
+    double number;
+    if (hlo_known_number(s->factor, &number)) return;
+    const hlo_instr *amax = amax_of_scale(s->factor);
+    if (only_quantises(l, amax ? amax : s->factor, SCALAR_STEPS) &&
+        !is_rescaled(l, quantised, true, STEPS))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_UNUSED_SCALE, quantised, "%s", s->factor->name);
+}
+
 /* ---------------------------------------------------------------------------------------- lints */
+
+/* True for the gradient of a conversion from fp8: what JAX transposes, converted there and back. */
+static bool is_cotangent(const linting *l, const hlo_instr *converted) {
+    const char *name = hlo_instr_op_name(converted);
+    bool any = false;
+    if (!name || !strstr(name, "transpose(jvp")) return false;
+    for (const hlo_use *use = converted->uses; use; use = use->next) {
+        if (!l->needed[use->user->id]) continue;
+        if (!is_dequantise(use->user)) return false;
+        for (const hlo_use *next = use->user->uses; next; next = next->next)
+            if (l->needed[next->user->id] && next->user->op == HLO_OP_DOT) return false;
+        any = true;
+    }
+    return any;
+}
 
 static void check_quantise(linting *l, const hlo_instr *instr) {
     quantise q = read_quantise(instr);
     hlo_type type = instr->shape->type;
     double most = hlo_float_max(type), number;
-    if (!q.clamped && !is_dequantise(q.rounded) && q.rounded->op != HLO_OP_CONSTANT &&
-        q.rounded->op != HLO_OP_CLAMP)
+    if (!q.clamped && is_cotangent(l, instr))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_COTANGENT, instr, NULL);
+    else if (!q.clamped && !is_dequantise(q.rounded) && q.rounded->op != HLO_OP_CONSTANT &&
+             q.rounded->op != HLO_OP_CLAMP)
         hlo_remark_lint(l->context, HLO_REASON_LINT_NO_CLAMP, instr, NULL);
     if (q.clamped && (q.clamp.high != most || (q.clamp.low != -most && q.clamp.low != 0)))
         hlo_remark_lint(l->context, HLO_REASON_LINT_CLAMP_BOUNDS, q.rounded,
@@ -133,6 +304,8 @@ static void check_quantise(linting *l, const hlo_instr *instr) {
                         hlo_types[type].name, most);
     if (q.scaled && hlo_known_number(q.scaling.factor, &number) && number == 1)
         hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, instr, NULL);
+    if (q.scaled) check_amax_source(l, instr, &q.scaling);
+    if (q.scaled) check_lost_scale(l, instr, &q.scaling);
 }
 
 /* True for a value that no other instruction computes in another form. */
@@ -176,31 +349,6 @@ static void check_scale(linting *l, const hlo_instr *dequantised, const hlo_inst
 static void check_dequantise(linting *l, const hlo_instr *instr) {
     for (const hlo_use *use = instr->uses; use; use = use->next)
         if (l->needed[use->user->id]) check_scale(l, instr, use->user);
-}
-
-static bool is_maximum(const hlo_instr *reduce) {
-    const hlo_computation *f =
-        reduce->op == HLO_OP_REDUCE ? hlo_instr_comp(reduce, HLO_ATTR_TO_APPLY) : NULL;
-    return f && f->root && f->root->op == HLO_OP_MAXIMUM && reduce->operand_count == 2;
-}
-
-static const hlo_instr *magnitude_of(const hlo_instr *value) {
-    const hlo_instr *source = source_of(value);
-    return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
-}
-
-/* True if a quantise rounds this value as it is, or clamped. */
-static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
-    for (const hlo_use *use = value->uses; use; use = use->next) {
-        const hlo_instr *user = use->user;
-        clamp c;
-        if (!l->needed[user->id]) continue;
-        if (is_quantise(user)) return true;
-        bool passes = source_of(user) == source_of(value) || read_clamp(user, &c) ||
-                      user->op == HLO_OP_MINIMUM || user->op == HLO_OP_MAXIMUM;
-        if (passes && depth && is_rounded(l, user, depth - 1)) return true;
-    }
-    return false;
 }
 
 static void check_amax(linting *l, const hlo_instr *reduce) {
@@ -269,9 +417,17 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
     hlo_lint_blocks(l->context, instr);
 }
 
+/* True if an instruction uses the fp8 value as such. */
+static bool is_used(const linting *l, const hlo_instr *fp8) {
+    for (const hlo_use *use = fp8->uses; use; use = use->next)
+        if (l->needed[use->user->id] && !is_dequantise(use->user)) return true;
+    return false;
+}
+
 /* Reports a conversion to fp8 and back, which XLA's simplification of conversions removes. */
 static void check_as_left(linting *l, const hlo_instr *instr) {
-    if (is_dequantise(instr) && is_quantise(hlo_instr_operand(instr, 0)))
+    const hlo_instr *fp8 = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
+    if (is_dequantise(instr) && is_quantise(fp8) && !is_used(l, fp8) && !is_cotangent(l, fp8))
         hlo_remark_lint(l->context, HLO_REASON_LINT_ROUND_TRIP, instr, NULL);
 }
 
@@ -283,7 +439,8 @@ static void check_all(hlo_pass_context *context, const hlo_module *module,
     linting l = {.context = context,
                  .module = module,
                  .needed = hlo_facts_live(module, scratch),
-                 .scale_of = hlo_arena_zero(scratch, 2 * module->next_id * sizeof *l.scale_of)};
+                 .scale_of = hlo_arena_zero(scratch, 2 * module->next_id * sizeof *l.scale_of),
+                 .reached = hlo_arena_zero(scratch, module->next_id * sizeof *l.reached)};
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             if (l.needed[instr->id]) check(&l, instr);

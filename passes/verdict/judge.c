@@ -21,6 +21,7 @@ struct hlo_judge_context {
     const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
     const hlo_fp8_provenance *provenance;
     const hlo_fp8_operations *operations;
+    bool looked_for_cpu, cpu; /* `cpu`: XLA compiled the module for a CPU */
 };
 
 hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ragged,
@@ -74,6 +75,16 @@ static hlo_fusion_maker maker_of(hlo_judge_context *j, const hlo_computation *co
 }
 
 /* ------------------------------------------------------------------------------------- operands */
+
+/* True if XLA compiled the module for a CPU. */
+static bool is_for_cpu(hlo_judge_context *j) {
+    if (j->looked_for_cpu) return j->cpu;
+    j->looked_for_cpu = true;
+    for (const hlo_computation *comp = j->module->first; comp && !j->cpu; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr && !j->cpu; instr = hlo_instr_next(instr))
+            j->cpu = hlo_product_is_for_cpu(instr);
+    return j->cpu;
+}
 
 /* Finds an integer of at most 8 bits, or a float of fewer, that `value` comes from by movement,
  * conversion and scaling; NULL: none within a few steps. */
@@ -276,6 +287,8 @@ hlo_judgement hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason
         said == HLO_REASON_SCALE_NOT_SCALAR ? judge_operations(j, instr) : held;
     if (fused && product.narrow && makers[maker].multiplies_fp8)
         judgement.epilogue = makers[maker].epilogue;
+    else if (!product.fp8 && is_for_cpu(j))
+        judgement = wide(HLO_REASON_CPU_LIBRARY, NULL);
     else if (held.reason != HLO_REASON_COUNT && said != HLO_REASON_SCALES_OUT_OF_RANGE)
         judgement = held;
     else if (said == HLO_REASON_SCALE_NOT_SCALAR && product.kind == HLO_PRODUCT_DOT &&
@@ -283,8 +296,6 @@ hlo_judgement hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason
         judgement = operation;
     else if (said != HLO_REASON_COUNT)
         judgement = wide(said, NULL);
-    else if (maker == HLO_FUSION_CPU)
-        judgement = wide(HLO_REASON_CPU_LIBRARY, NULL);
     else if (!product.fp8 && !kept)
         judgement = judge_wide(j, instr);
     judgement.fusion = fused ? makers[maker].name : NULL;

@@ -18,12 +18,14 @@ def _code(verdict: Verdict) -> str:
     return linecache.getline(verdict.source_file, verdict.source_line).strip() if verdict.source_file else ""
 
 
-def _place(verdict: Verdict) -> str:
+def place(verdict: Verdict) -> str:
+    """The source line of a verdict, else its op_name."""
     return f"{verdict.source_file}:{verdict.source_line}" if verdict.source_file else verdict.op_name or ""
 
 
 def _state(verdict: Verdict) -> str:
-    return " ".join(filter(None, (verdict.epilogue, verdict.reason)))
+    at = f"at {verdict.blocker}" if verdict.blocker else None
+    return " ".join(filter(None, (verdict.epilogue, verdict.reason, at)))
 
 
 # Parts of an op_name that JAX puts there for itself, not for a layer.
@@ -56,6 +58,11 @@ class Explanation:
         return self.rewritten.verdicts
 
     @property
+    def lints(self) -> tuple[Verdict, ...]:
+        """Likely mistakes with scales; of a module, with ``lint=True``."""
+        return self.rewritten.lints
+
+    @property
     def fp8(self) -> int:
         """The number of matmuls that are FP8."""
         return self.rewritten.fp8
@@ -74,14 +81,17 @@ class Explanation:
         """``2 of 3 matmuls in FP8 (97 % of FLOPs)``."""
         line = f"{self.fp8} of {len(self)} matmuls in FP8"
         total = sum(v.flops for v in self)
-        return line + (f" ({sum(v.flops for v in self if v.is_fp8) / total:.0%} of FLOPs)" if total else "")
+        line += f" ({sum(v.flops for v in self if v.is_fp8) / total:.0%} of FLOPs)" if total else ""
+        return line + (f"; {len(self.lints)} lints" if self.lints else "")
 
     def _reasons(self) -> dict[str, Verdict]:
-        return {v.reason: v for v in reversed(self.verdicts) if v.reason}
+        found = {v.reason: v for v in reversed([*self.verdicts, *self.lints]) if v.reason}
+        return dict(sorted(found.items(), key=lambda item: item[0].startswith("lint-")))
 
     def __str__(self) -> str:
         rows = [
-            (v.kind, v.name, v.input_shape or v.shape, layer_of(v.op_name), _state(v), _place(v), _code(v)) for v in self
+            (v.kind, v.name, v.input_shape or v.shape, layer_of(v.op_name), _state(v), place(v), _code(v))
+            for v in (*self, *self.lints)
         ]
         columns = [
             [cell.ljust(max(map(len, column))) for cell in column] for column in zip(*rows, strict=True) if any(column)
@@ -92,8 +102,8 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         cells = [
-            (v.kind, v.name, v.input_shape or v.shape, layer_of(v.op_name), _state(v), _place(v), _code(v), v.hint or "")
-            for v in self
+            (v.kind, v.name, v.input_shape or v.shape, layer_of(v.op_name), _state(v), place(v), _code(v), v.hint or "")
+            for v in (*self, *self.lints)
         ]
         titles = ("verdict", "matmul", "result", "layer", "epilogue, reason", "source", "code", "hint")
         head = "".join(f"<th>{name}</th>" for name in titles)
@@ -150,7 +160,7 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
 
 
 def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", allow_empty: bool = False, **kwargs: Any) -> Explanation:
-    """Raises AssertionError, with the table of verdicts, unless so many matmuls are FP8.
+    """Raises AssertionError, with the table of verdicts, unless so many matmuls are FP8 and no scale is wrong.
 
     Args:
       what, *args, **kwargs: as for ``explain``.
@@ -158,11 +168,15 @@ def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", allow_empty: 
       allow_empty: accept a function without matmuls, which fails otherwise, whatever ``at_least`` is.
 
     Returns:
-      The Explanation.
+      The Explanation. A function with the lint lint-other-amax, lint-other-scale or lint-unused-scale fails; a module
+      is checked for these with ``lint=True``.
     """
     __tracebackhide__ = True
     found = explain(what, *args, **kwargs)
+    wrong = found.rewritten.wrong_scales
     why = found.rewritten.gate(at_least, allow_empty=allow_empty)
+    if wrong and not why:
+        why = f"{place(wrong[0]) or wrong[0].name}: {wrong[0].message}"
     if why:
         raise AssertionError(f"{why}\n{found}")
     return found

@@ -23,8 +23,8 @@ from ._dispatch import Unsupported as _Unsupported
 from ._dispatch import dispatcher, execute, give_up, mark_results, statics, under_transformation
 from ._dispatch import part as _part
 from ._dispatch import tracing as _tracing
-from ._explain import Explanation, observed, options_in
-from ._library import HERE, Error, sink
+from ._explain import Explanation, observed, options_in, place
+from ._library import HERE, Error, sink, warn
 from ._module import HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
 
 P = ParamSpec("P")
@@ -159,7 +159,7 @@ def _capability(lowered: Any) -> str | None:
 
 
 def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
-    options = {"emit": default_emit(platforms), **options}
+    options = {"emit": default_emit(platforms), "lint": True, **options}
     capability = _capability(lowered)
     if capability:
         options = {"target": nearest_target(capability), **options}
@@ -253,6 +253,8 @@ class Jitted(Generic[P, R]):
 
     def _swapped(self, lowered: Any) -> Any:
         rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
+        for lint in rewritten.wrong_scales:
+            warn(f"{self._name}: {place(lint)}: {lint.reason}: {lint.message}; {lint.hint}")
         if rewritten.fp8 and self._options.get("emit") == "ffi":
             _register_calls()
         return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered

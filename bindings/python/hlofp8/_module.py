@@ -76,6 +76,9 @@ def _verdict(pointer: Any) -> Verdict:
     return Verdict(**values)
 
 
+_WRONG_SCALES = ("lint-other-amax", "lint-other-scale", "lint-unused-scale")
+
+
 class Rewritten:
     """A module after the passes, and its verdicts. Frees the module when it is collected."""
 
@@ -145,6 +148,11 @@ class Rewritten:
         if status == lib.HLO_INVALID_USAGE:
             raise Error(line or "", "invalid usage")
         return line if status == lib.HLO_MISMATCH else None
+
+    @property
+    def wrong_scales(self) -> tuple[Verdict, ...]:
+        """The lints about scales that make the results wrong, with ``lint=True``."""
+        return tuple(lint for lint in self.lints if lint.reason in _WRONG_SCALES)
 
     def __repr__(self) -> str:
         return f"<hlofp8.Rewritten {self.name}: {self.fp8} of {len(self.verdicts)} matmuls in FP8>"
