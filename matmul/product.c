@@ -135,13 +135,6 @@ hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion) {
     return maker;
 }
 
-bool hlo_product_is_for_cpu(const hlo_instr *instr) {
-    const char *config = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
-    return hlo_product_kind_of(instr) == HLO_PRODUCT_CPU ||
-           (config && strstr(config, "\"outer_dimension_partitions\"")) ||
-           (instr->op == HLO_OP_FUSION && hlo_fusion_made_by(instr) == HLO_FUSION_CPU);
-}
-
 /* --------------------------------------------------------------------------------------- counts */
 
 static double elements(const hlo_shape *shape) {

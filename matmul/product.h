@@ -53,8 +53,5 @@ typedef enum hlo_fusion_maker {
 } hlo_fusion_maker;
 
 hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion);
-/* True for an instruction that XLA's compiler for CPUs alone makes: a library's call, or a fusion
- * that is split for threads. */
-bool hlo_product_is_for_cpu(const hlo_instr *instr);
 
 #endif

@@ -2,6 +2,8 @@
  * operands. */
 #include "passes/verdict/judge.h"
 
+#include <string.h>
+
 #include "ir/module/known.h"
 #include "matmul/block_scaled.h"
 #include "matmul/product.h"
@@ -76,13 +78,16 @@ static hlo_fusion_maker maker_of(hlo_judge_context *j, const hlo_computation *co
 
 /* ------------------------------------------------------------------------------------- operands */
 
-/* True if XLA compiled the module for a CPU. */
+/* True if XLA compiled the module for a CPU: it writes how kernels are split for threads. */
 static bool is_for_cpu(hlo_judge_context *j) {
     if (j->looked_for_cpu) return j->cpu;
     j->looked_for_cpu = true;
     for (const hlo_computation *comp = j->module->first; comp && !j->cpu; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr && !j->cpu; instr = hlo_instr_next(instr))
-            j->cpu = hlo_product_is_for_cpu(instr);
+        for (const hlo_instr *instr = comp->first; instr && !j->cpu;
+             instr = hlo_instr_next(instr)) {
+            const char *config = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
+            j->cpu = config && strstr(config, "outer_dimension_partitions");
+        }
     return j->cpu;
 }
 
@@ -287,7 +292,7 @@ hlo_judgement hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason
         said == HLO_REASON_SCALE_NOT_SCALAR ? judge_operations(j, instr) : held;
     if (fused && product.narrow && makers[maker].multiplies_fp8)
         judgement.epilogue = makers[maker].epilogue;
-    else if (!product.fp8 && is_for_cpu(j))
+    else if (!product.fp8 && (maker == HLO_FUSION_CPU || is_for_cpu(j)))
         judgement = wide(HLO_REASON_CPU_LIBRARY, NULL);
     else if (held.reason != HLO_REASON_COUNT && said != HLO_REASON_SCALES_OUT_OF_RANGE)
         judgement = held;
