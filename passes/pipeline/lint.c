@@ -5,6 +5,7 @@
  * module.
  *
  * Tests: testdata/tool/lint.hlo, the pages lint-*.md */
+#include <math.h>
 #include <string.h>
 
 #include "ir/float/float.h"
@@ -125,8 +126,7 @@ static quantise read_quantise(const hlo_instr *instr) {
     return q;
 }
 
-/* ------------------------------------------------------------------------- other tensors' scales
- */
+/* ----------------------------------------------------------------------------- scales of others */
 
 enum { SEARCH_MOST = 512, SCALAR_STEPS = 16 };
 
@@ -205,8 +205,7 @@ static void check_amax_source(linting *l, const hlo_instr *quantised, const scal
                         of->name);
 }
 
-/* ----------------------------------------------------------------------------------- lost scales
- */
+/* ---------------------------------------------------------------------------------- lost scales */
 
 /* True if a quantise rounds this value as it is, or clamped. */
 static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
@@ -318,13 +317,15 @@ static bool is_root(const hlo_instr *scale) {
 static bool undoes(const hlo_instr *quantised, const scaling *dequantise) {
     if (!is_quantise(quantised)) return true;
     quantise q = read_quantise(quantised);
+    const double rounding = 0x1p-6; /* two numbers of bf16 */
+    const bool inverse = q.scaling.divides != dequantise->divides;
     double a, b;
-    if (!q.scaled || q.scaling.divides != dequantise->divides)
-        return !q.scaled || q.scaling.factor == dequantise->factor || !is_root(q.scaling.factor) ||
-               !is_root(dequantise->factor);
+    if (!q.scaled) return true;
     if (hlo_known_number(q.scaling.factor, &a) && hlo_known_number(dequantise->factor, &b))
-        return (float)(a * b) == 1;
-    return q.scaling.factor != dequantise->factor;
+        return fabs((inverse ? a / b : a * b) - 1) <= rounding;
+    if (!inverse) return q.scaling.factor != dequantise->factor;
+    return q.scaling.factor == dequantise->factor || !is_root(q.scaling.factor) ||
+           !is_root(dequantise->factor);
 }
 
 static void check_scale(linting *l, const hlo_instr *dequantised, const hlo_instr *user) {

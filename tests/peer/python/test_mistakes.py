@@ -98,6 +98,7 @@ MISTAKES = {
 # Functions that are right, with all matmuls in FP8.
 RIGHT = {
     'scales as inputs': good,
+    'constant scales': lambda x, w, a, b: qdq(x, np.float32(0.3)) @ qdq(w, np.float32(0.25)),
     'scales of the amax': lambda x, w, a, b: qdq(x, amax(x)) @ qdq(w, amax(w)),
     'one scale of both amaxes': lambda x, w, a, b: (lambda s: qdq(x, s) @ qdq(w, s))(jnp.maximum(amax(x), amax(w))),
     'scales after the matmul': lambda x, w, a, b: (q(x, a).astype(BF16) @ q(w, b).astype(BF16)) * (a * b).astype(BF16),
