@@ -254,7 +254,7 @@ class Jitted(Generic[P, R]):
     def _swapped(self, lowered: Any) -> Any:
         rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
         for lint in rewritten.wrong_scales:
-            warn(f"{self._name}: {place(lint)}: {lint.reason}: {lint.message}; {lint.hint}")
+            warn(f"{self._name}: {place(lint) or lint.name}: {lint.reason}: {lint.message}; {lint.hint}")
         if rewritten.fp8 and self._options.get("emit") == "ffi":
             _register_calls()
         return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered
