@@ -12,21 +12,42 @@ typedef struct frame frame;
 struct frame {
     const hlo_instr *call;
     const frame *up;
+    uint32_t number; /* unique in a search */
 };
 
-enum { MAX_DEPTH = 12, MAX_SCANNED = 1 << 12 };
+enum {
+    MAX_DEPTH = 12,
+    MAX_SCANNED = 1 << 12, /* elements of constants */
+    MAX_VISITS = 256,      /* of instructions */
+    MAX_STEPS = 64,        /* up from the result of a subtraction */
+    REMEMBERED = 64        /* intervals; a power of two */
+};
 
 static const hlo_range anything = {-(double)INFINITY, (double)INFINITY};
 
-static hlo_range range_of(const hlo_instr *instr, const frame *up, int depth);
+/* A search: its cost is bounded, and an instruction that several paths lead to is visited once for
+ * each depth. What is not visited is unknown. */
+typedef struct search {
+    int visits, elements; /* that are left */
+    uint32_t calls;
+    struct {
+        const hlo_instr *instr;
+        uint32_t call;
+        int depth;
+        hlo_range range;
+    } known[REMEMBERED];
+} search;
+
+static hlo_range range_of(search *s, const hlo_instr *instr, const frame *up, int depth);
 
 static hlo_range hull(hlo_range a, hlo_range b) {
     return (hlo_range){fmin(a.low, b.low), fmax(a.high, b.high)};
 }
 
-static hlo_range constant_range(const hlo_instr *instr) {
+static hlo_range constant_range(search *s, const hlo_instr *instr) {
     int64_t count = hlo_shape_count(instr->shape);
-    if (count < 1 || count > MAX_SCANNED) return anything;
+    if (count < 1 || count > s->elements) return anything;
+    s->elements -= (int)count;
     hlo_range r = {(double)INFINITY, -(double)INFINITY};
     for (int64_t i = 0; i < count; i++) {
         double value;
@@ -59,9 +80,10 @@ static hlo_range product(hlo_range a, hlo_range b) {
                        isnan(high) ? anything.high : high * (1 + SLACK)};
 }
 
-/* Finds the operand beneath conversions. */
+/* Finds the operand beneath a few conversions. */
 static const hlo_instr *source_of(const hlo_instr *instr) {
-    while (instr->op == HLO_OP_CONVERT) instr = hlo_instr_operand(instr, 0);
+    for (int i = 0; i < MAX_DEPTH && instr->op == HLO_OP_CONVERT; i++)
+        instr = hlo_instr_operand(instr, 0);
     return instr;
 }
 
@@ -84,6 +106,7 @@ typedef struct largest {
     const hlo_instr *of;  /* the array */
     const hlo_ints *dims; /* these dimensions */
     bool exact;           /* not larger */
+    int steps;            /* that are left to find them */
 } largest;
 
 static bool is_least(const hlo_instr *instr) {
@@ -126,16 +149,18 @@ static bool reshapes_to(const hlo_instr *m, const int64_t *to, int64_t *out_to) 
  * largest of all elements there, or larger. */
 static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
     int64_t own[HLO_EVAL_MAX_RANK];
+    if (!l->steps) return false;
+    l->steps--;
     m = exact_source_of(m);
     if (m->op == HLO_OP_REDUCE) return reduces_to(m, to, l);
     const hlo_instr *from = m->operand_count ? hlo_instr_operand(m, 0) : m;
     if (from->shape->rank > HLO_EVAL_MAX_RANK) return false;
     if (m->op == HLO_OP_MAXIMUM) {
         const hlo_instr *other = hlo_instr_operand(m, 1);
-        const largest before = *l;
-        l->exact = before.exact && is_least(other);
+        const bool exact = l->exact;
+        l->exact = exact && is_least(other);
         if (is_largest(from, to, l)) return true;
-        l->exact = before.exact && is_least(from);
+        l->exact = exact && is_least(from);
         return is_largest(other, to, l);
     }
     if (m->op == HLO_OP_BROADCAST) {
@@ -153,7 +178,8 @@ static bool is_below_largest(const hlo_instr *instr, largest *out) {
     int64_t to[HLO_EVAL_MAX_RANK];
     if (instr->op != HLO_OP_SUBTRACT || instr->shape->rank > HLO_EVAL_MAX_RANK) return false;
     for (uint32_t d = 0; d < instr->shape->rank; d++) to[d] = d;
-    *out = (largest){.of = exact_source_of(hlo_instr_operand(instr, 0)), .exact = true};
+    *out = (largest){
+        .of = exact_source_of(hlo_instr_operand(instr, 0)), .exact = true, .steps = MAX_STEPS};
     return is_largest(hlo_instr_operand(instr, 1), to, out);
 }
 
@@ -212,30 +238,51 @@ static hlo_range combined(const hlo_instr *instr, const hlo_range *o) {
     }
 }
 
-static hlo_range called_range(const hlo_instr *instr, const frame *up, int depth) {
+static hlo_range called_range(search *s, const hlo_instr *instr, const frame *up, int depth) {
     const hlo_computation *c =
         hlo_instr_comp(instr, instr->op == HLO_OP_CALL ? HLO_ATTR_TO_APPLY : HLO_ATTR_CALLS);
-    frame inner = {instr, up};
-    return c ? range_of(c->root, &inner, depth - 1) : anything;
+    frame inner = {instr, up, ++s->calls};
+    return c ? range_of(s, c->root, &inner, depth - 1) : anything;
 }
 
-static hlo_range range_of(const hlo_instr *instr, const frame *up, int depth) {
-    if (depth == 0 || !hlo_shape_is_array(instr->shape)) return anything;
-    if (instr->op == HLO_OP_CONSTANT) return constant_range(instr);
+/* True if the interval of the result depends on those of operands. */
+static bool combines(const hlo_instr *instr) {
+    return hlo_op_is(instr->op, HLO_ELEMENTWISE) || instr->op == HLO_OP_CONVERT ||
+           instr->op == HLO_OP_REDUCE || hlo_instr_moves_by(instr, HLO_REARRANGES);
+}
+
+static hlo_range visited_range(search *s, const hlo_instr *instr, const frame *up, int depth) {
+    if (instr->op == HLO_OP_CONSTANT) return constant_range(s, instr);
     if (instr->op == HLO_OP_CALL || instr->op == HLO_OP_FUSION)
-        return called_range(instr, up, depth);
+        return called_range(s, instr, up, depth);
     if (instr->op == HLO_OP_PARAMETER)
-        return up ? range_of(hlo_instr_operand(up->call, (uint32_t)instr->u.parameter), up->up,
+        return up ? range_of(s, hlo_instr_operand(up->call, (uint32_t)instr->u.parameter), up->up,
                              depth - 1)
                   : anything;
+    if (!combines(instr)) return anything;
     hlo_range operands[3] = {anything, anything, anything};
     for (uint32_t o = 0; o < instr->operand_count && o < 3; o++)
-        operands[o] = range_of(hlo_instr_operand(instr, o), up, depth - 1);
+        operands[o] = range_of(s, hlo_instr_operand(instr, o), up, depth - 1);
     return combined(instr, operands);
 }
 
+static hlo_range range_of(search *s, const hlo_instr *instr, const frame *up, int depth) {
+    if (depth == 0 || !hlo_shape_is_array(instr->shape) || !s->visits) return anything;
+    const uint32_t call = up ? up->number : 0, at = (instr->id + 7 * call) % REMEMBERED;
+    if (s->known[at].instr == instr && s->known[at].call == call && s->known[at].depth >= depth)
+        return s->known[at].range;
+    s->visits--;
+    const hlo_range range = visited_range(s, instr, up, depth);
+    s->known[at].instr = instr;
+    s->known[at].call = call;
+    s->known[at].depth = depth;
+    s->known[at].range = range;
+    return range;
+}
+
 hlo_range hlo_range_of(const hlo_instr *instr) {
-    return range_of(instr, NULL, MAX_DEPTH);
+    search s = {.visits = MAX_VISITS, .elements = MAX_SCANNED};
+    return range_of(&s, instr, NULL, MAX_DEPTH);
 }
 
 /* -------------------------------------------------------------------------------------- extents */

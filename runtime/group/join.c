@@ -137,13 +137,14 @@ static bool has_dependent_operand(const trial *t, const hlo_instr *instr, uint32
 }
 
 /* Marks the instructions from `low` to `m` that depend on the group and are not in it. A group
- * depends on each thing that one of its members depends on. */
+ * depends on each thing that one of its members depends on, so that a marked group with an earlier
+ * member is a reason to begin again; nothing else before the group's first member depends on it. */
 static void mark_dependents(trial *t, uint32_t low, uint32_t m) {
     const uint32_t attempt = t->search->attempt;
-    bool changed = true;
-    while (changed) {
-        changed = false;
-        for (uint32_t i = low; i < m; i++) {
+    bool again = true;
+    for (uint32_t from = t->to->first; again; from = low) {
+        again = false;
+        for (uint32_t i = from; i < m; i++) {
             const group_node *n = &t->g->nodes[i];
             if (t->search->nodes[i].depends == attempt || (n->computed && n->group == t->number))
                 continue;
@@ -152,8 +153,9 @@ static void mark_dependents(trial *t, uint32_t low, uint32_t m) {
                 !has_dependent_operand(t, t->g->instrs[i], low))
                 continue;
             t->search->nodes[i].depends = attempt;
-            changed = true;
-            if (placed) t->search->groups[n->group] = attempt;
+            if (!placed || t->search->groups[n->group] == attempt) continue;
+            t->search->groups[n->group] = attempt;
+            again |= t->g->groups[n->group].first < i;
         }
     }
 }

@@ -32,7 +32,7 @@ static void remove_gap(frame *f, uint32_t index) {
 
 static size_t take(frame *f, size_t size) {
     uint32_t best = f->count;
-    for (uint32_t i = 0; i < f->count; i++)
+    for (uint32_t i = 0; i < f->count && (best == f->count || f->gaps[best].size > size); i++)
         if (f->gaps[i].size >= size && (best == f->count || f->gaps[i].size < f->gaps[best].size))
             best = i;
     if (best < f->count) {
@@ -50,8 +50,14 @@ static size_t take(frame *f, size_t size) {
 }
 
 static void give(frame *f, size_t offset, size_t size) {
-    uint32_t at = 0;
-    while (at < f->count && f->gaps[at].offset < offset) at++;
+    uint32_t at = 0, end = f->count;
+    while (at < end) {
+        const uint32_t middle = at + (end - at) / 2;
+        if (f->gaps[middle].offset < offset)
+            at = middle + 1;
+        else
+            end = middle;
+    }
     bool joins = at > 0 && f->gaps[at - 1].offset + f->gaps[at - 1].size == offset;
     if (joins) {
         f->gaps[--at].size += size;

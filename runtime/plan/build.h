@@ -14,8 +14,10 @@ typedef struct build {
     hlo_plan *plan;
     plan_comp *comp;
     const hlo_diag_sink *sink;
-    build_value *values; /* by place in the computation */
-    uint32_t *place;     /* place of an instruction, by id - first_id */
+    build_value *values;     /* by place in the computation */
+    const uint32_t **starts; /* by place: leaves before each element of a tuple; NULL: not known */
+    uint32_t *arguments;     /* by parameter: its first argument */
+    uint32_t *place;         /* place of an instruction, by id - first_id */
     uint32_t first_id;
     bool failed;
 } build;

@@ -1,4 +1,6 @@
 /* Donated inputs: which output gets the memory of which, and whether in place. */
+#include <stdlib.h>
+
 #include "ir/ir.h"
 #include "ir/text/diag.h"
 #include "runtime/plan/plan.h"
@@ -59,12 +61,6 @@ static hlo_status take_option(hlo_plan *plan, const hlo_donation *d, const hlo_d
 
 /* ------------------------------------------------------------------------------------- in place */
 
-static uint32_t find_argument(const plan_comp *comp, uint32_t input) {
-    for (uint32_t s = 0; s < comp->slot_count; s++)
-        if (comp->slots[s].kind == SLOT_ARGUMENT && comp->slots[s].index == input) return s;
-    return PLAN_NONE;
-}
-
 static uint32_t count_uses(const uint32_t *slots, uint32_t count, uint32_t slot) {
     uint32_t uses = 0;
     for (uint32_t i = 0; i < count; i++) uses += slots[i] == slot;
@@ -83,22 +79,21 @@ static bool overwrites(const plan_comp *comp, const plan_step *step, uint32_t re
            comp->slots[argument].size == comp->slots[result].size;
 }
 
+/* True if nothing reads the argument once the result is begun, but the step that writes it over the
+ * argument. */
+static bool dies_before(const plan_comp *comp, uint32_t argument, uint32_t result) {
+    const plan_slot *from = &comp->slots[argument], *to = &comp->slots[result];
+    if (from->first == PLAN_NONE || to->first == PLAN_NONE || from->last < to->first) return true;
+    return from->last == to->first && overwrites(comp, &comp->steps[to->first], result, argument);
+}
+
 bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input) {
-    const uint32_t argument = find_argument(comp, input), result = comp->results[output];
-    bool written = false;
+    const uint32_t argument = comp->arguments[input], result = comp->results[output];
     if (argument == PLAN_NONE) return plan_makes_result(comp, output);
-    for (uint32_t o = 0; o < comp->result_count; o++)
-        if (o != output && comp->results[o] == argument) return false; /* copied in the end */
+    /* Another output that is the argument is copied in the end. */
+    if (comp->slots[argument].results > (result == argument)) return false;
     if (result == argument) return true;
-    if (!plan_makes_result(comp, output)) return false;
-    for (uint32_t s = 0; s < comp->step_count; s++) {
-        const plan_step *step = &comp->steps[s];
-        const bool writes = count_uses(step->results, step->result_count, result) > 0;
-        const bool reads = count_uses(step->operands, step->operand_count, argument) > 0;
-        written |= writes;
-        if (written && reads && !(writes && overwrites(comp, step, result, argument))) return false;
-    }
-    return true;
+    return plan_makes_result(comp, output) && dies_before(comp, argument, result);
 }
 
 /* ---------------------------------------------------------------------------------------- plans */
@@ -109,13 +104,104 @@ static uint32_t *none(hlo_plan *plan, size_t count) {
     return v;
 }
 
-/* True if nothing reads the argument once the result is begun, but the step that writes it over the
- * argument. */
 static bool is_free(const plan_comp *comp, uint32_t argument, uint32_t result) {
     const plan_slot *from = &comp->slots[argument], *to = &comp->slots[result];
-    if (from->size != to->size || to->first == PLAN_NONE) return false;
-    if (from->first == PLAN_NONE || from->last < to->first) return true;
-    return from->last == to->first && overwrites(comp, &comp->steps[to->first], result, argument);
+    return from->size == to->size && to->first != PLAN_NONE && dies_before(comp, argument, result);
+}
+
+/* An input that may be written over. */
+typedef struct candidate {
+    size_t size;
+    uint32_t input; /* its index */
+} candidate;
+
+/* Inputs by size, then by index. `dies` is a tree of least numbers over them, the root at 1, the
+ * inputs from `width` on: the number of the step that follows the last reader. */
+typedef struct candidates {
+    candidate *list;
+    uint32_t count, width, *dies;
+} candidates;
+
+static int compare_candidates(const void *a, const void *b) {
+    const candidate *x = a, *y = b;
+    if (x->size != y->size) return x->size < y->size ? -1 : 1;
+    return x->input < y->input ? -1 : x->input > y->input;
+}
+
+static void set_death(candidates *c, uint32_t place, uint32_t step) {
+    uint32_t at = c->width + place;
+    c->dies[at] = step;
+    for (at /= 2; at; at /= 2)
+        c->dies[at] = c->dies[2 * at] < c->dies[2 * at + 1] ? c->dies[2 * at] : c->dies[2 * at + 1];
+}
+
+static void find_candidates(hlo_plan *plan, const plan_comp *entry, candidates *c) {
+    *c = (candidates){.list = hlo_arena_array(plan->arena, plan->inputs.count + 1, sizeof *c->list),
+                      .width = 1};
+    for (uint32_t i = 0; i < plan->inputs.count; i++) {
+        const uint32_t slot = entry->arguments[i];
+        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* copied in the end */
+        c->list[c->count++] = (candidate){entry->slots[slot].size, i};
+    }
+    qsort(c->list, c->count, sizeof *c->list, compare_candidates);
+    while (c->width < c->count) c->width *= 2;
+    c->dies = none(plan, 2 * (size_t)c->width);
+    for (uint32_t k = 0; k < c->count; k++) {
+        const plan_slot *slot = &entry->slots[entry->arguments[c->list[k].input]];
+        set_death(c, k, slot->first == PLAN_NONE ? 0 : slot->last + 1);
+    }
+}
+
+/* Returns the place of a candidate, or where it would be. */
+static uint32_t place_of(const candidates *c, candidate wanted) {
+    uint32_t low = 0, high = c->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (compare_candidates(&c->list[middle], &wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Returns the first place, from `place` on, of an input that no step from `step` on reads. */
+static uint32_t next_dead(const candidates *c, uint32_t place, uint32_t step) {
+    uint32_t at = c->width + place;
+    if (place >= c->count) return c->count;
+    do {
+        while (at % 2 == 0) at /= 2;
+        if (c->dies[at] <= step) {
+            while (at < c->width) {
+                at *= 2;
+                at += c->dies[at] > step;
+            }
+            return at - c->width;
+        }
+        at++;
+    } while (at & (at - 1));
+    return c->count;
+}
+
+/* Returns the input whose memory an output takes, the first one that is free; PLAN_NONE: there is
+ * none. */
+static uint32_t choose_input(const hlo_plan *plan, const plan_comp *entry, candidates *c,
+                             uint32_t o) {
+    const uint32_t result = entry->results[o];
+    const plan_slot *to = &entry->slots[result];
+    if (to->first == PLAN_NONE) return PLAN_NONE;
+    const uint32_t dead = next_dead(c, place_of(c, (candidate){to->size, 0}), to->first);
+    uint32_t chosen =
+        dead < c->count && c->list[dead].size == to->size ? c->list[dead].input : PLAN_NONE;
+    const plan_step *step = &entry->steps[to->first];
+    for (uint32_t k = 0; step->job && k < step->operand_count; k++) {
+        const plan_slot *from = &entry->slots[step->operands[k]];
+        if (from->kind == SLOT_ARGUMENT && from->index < chosen && !from->results &&
+            plan->given[from->index] == PLAN_NONE && is_free(entry, step->operands[k], result))
+            chosen = from->index;
+    }
+    if (chosen != PLAN_NONE) set_death(c, place_of(c, (candidate){to->size, chosen}), PLAN_NONE);
+    return chosen;
 }
 
 void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry) {
@@ -123,22 +209,15 @@ void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry) {
     plan->given = none(plan, plan->inputs.count);
     plan->taken = none(plan, plan->outputs.count);
     plan->in_place = hlo_arena_zero(plan->arena, plan->outputs.count + 1);
-    uint32_t *arguments = none(plan, plan->inputs.count);
-    for (uint32_t s = 0; s < entry->slot_count; s++)
-        if (entry->slots[s].kind == SLOT_ARGUMENT) arguments[entry->slots[s].index] = s;
-    for (uint32_t o = 0; o < entry->result_count; o++) /* copied in the end */
-        if (entry->slots[entry->results[o]].kind == SLOT_ARGUMENT)
-            arguments[entry->slots[entry->results[o]].index] = PLAN_NONE;
+    candidates inputs;
+    find_candidates(plan, entry, &inputs);
     for (uint32_t o = 0; o < entry->result_count; o++) {
         if (!plan_makes_result(entry, o) || !entry->slots[entry->results[o]].size) continue;
-        for (uint32_t i = 0; i < plan->inputs.count && !plan->in_place[o]; i++) {
-            if (plan->given[i] != PLAN_NONE || arguments[i] == PLAN_NONE ||
-                !is_free(entry, arguments[i], entry->results[o]))
-                continue;
-            plan->given[i] = o;
-            plan->taken[o] = i;
-            plan->in_place[o] = true;
-        }
+        const uint32_t i = choose_input(plan, entry, &inputs, o);
+        if (i == PLAN_NONE) continue;
+        plan->given[i] = o;
+        plan->taken[o] = i;
+        plan->in_place[o] = true;
     }
 }
 

@@ -37,6 +37,7 @@ typedef struct plan_slot {
     size_t offset;        /* SLOT_BUFFER, results of the entry: its offset in the frame */
     uint32_t index;       /* SLOT_ARGUMENT, SLOT_RESULT: its number */
     uint32_t first, last; /* live range of a SLOT_BUFFER, in steps */
+    uint32_t results;     /* number of results of the computation that it is */
     plan_place place;
 } plan_slot;
 
@@ -101,6 +102,7 @@ typedef struct plan_comp {
     uint32_t argument_count, result_count;
     const hlo_shape **argument_shapes; /* layouts in which the caller passes arguments */
     const hlo_shape **result_shapes;   /* layouts in which the caller receives results */
+    uint32_t *arguments;               /* their slots; PLAN_NONE: not read */
     uint32_t *results;                 /* the slots of the root's leaves; NULL: cannot run */
     size_t frame_size;
     uint64_t weight;  /* estimated number of jobs of a run; loops of unknown length count once */

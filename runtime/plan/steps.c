@@ -87,11 +87,22 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
     return hlo_shape_same_memory(instr->shape, from);
 }
 
+/* Returns the number of leaves before each element of a tuple. */
+static const uint32_t *starts_of(build *b, const hlo_instr *tuple) {
+    const uint32_t **starts = &b->starts[b->place[tuple->id - b->first_id]];
+    if (*starts) return *starts;
+    uint32_t *made = hlo_arena_array(b->plan->arena, tuple->shape->rank, sizeof *made), at = 0;
+    for (uint32_t i = 0; i < tuple->shape->rank; i++) {
+        made[i] = at;
+        at += hlo_shape_leaf_count(tuple->shape->elements[i]);
+    }
+    return *starts = made;
+}
+
 /* Forwards element `index` of the operand. */
 static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) {
     const hlo_instr *tuple = hlo_instr_operand(instr, 0);
-    uint32_t start = 0;
-    for (uint32_t i = 0; i < index; i++) start += hlo_shape_leaf_count(tuple->shape->elements[i]);
+    const uint32_t start = starts_of(b, tuple)[index];
     build_value v = {build_value_of(b, tuple)->slots + start, hlo_shape_leaf_count(instr->shape)};
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
@@ -167,13 +178,12 @@ static build_value constant_value(build *b, const hlo_instr *instr, const hlo_sh
 }
 
 static build_value parameter_value(build *b, const hlo_instr *instr) {
-    uint32_t index = 0;
-    for (int64_t p = 0; p < instr->u.parameter; p++)
-        index += hlo_shape_leaf_count(b->comp->comp->parameters[p]->shape);
+    const uint32_t index = b->arguments[instr->u.parameter];
     build_value v = build_new_value(b, hlo_shape_leaf_count(instr->shape));
     for (uint32_t i = 0; i < v.count; i++) {
         v.slots[i] = build_slot(b, SLOT_ARGUMENT, b->comp->argument_shapes[index + i]);
         b->comp->slots[v.slots[i]].index = index + i;
+        b->comp->arguments[index + i] = v.slots[i];
     }
     return build_adapt(b, instr, v, b->comp->argument_shapes + index,
                        build_leaves(b, instr->shape));
@@ -294,6 +304,7 @@ static void find_lifetimes(plan_comp *comp) {
 static void lend_results(plan_comp *comp) {
     for (uint32_t i = 0; i < comp->result_count; i++) {
         plan_slot *slot = &comp->slots[comp->results[i]];
+        slot->results++;
         if (slot->kind != SLOT_BUFFER) continue;
         slot->kind = SLOT_RESULT;
         slot->index = i;
@@ -353,6 +364,7 @@ static void count_places(build *b) {
     hlo_arena *arena = b->plan->arena;
     b->place = hlo_arena_array(arena, last_id - b->first_id + 1, sizeof *b->place);
     b->values = hlo_arena_zero(arena, count * sizeof *b->values);
+    b->starts = hlo_arena_zero(arena, count * sizeof *b->starts);
     count = 0;
     for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
         b->place[i->id - b->first_id] = count++;
@@ -364,10 +376,16 @@ static void find_signature(build *b) {
     const hlo_computation *c = comp->comp;
     const hlo_shape *arguments = b->plan->arguments_like[c->id];
     const hlo_shape *result = b->plan->results_like[c->id];
-    for (uint32_t i = 0; i < c->parameter_count; i++)
+    b->arguments = hlo_arena_array(b->plan->arena, c->parameter_count, sizeof *b->arguments);
+    for (uint32_t i = 0; i < c->parameter_count; i++) {
+        b->arguments[i] = comp->argument_count;
         comp->argument_count += hlo_shape_leaf_count(c->parameters[i]->shape);
+    }
     comp->argument_shapes =
         hlo_arena_array(b->plan->arena, comp->argument_count + 1, sizeof *comp->argument_shapes);
+    comp->arguments =
+        hlo_arena_array(b->plan->arena, comp->argument_count, sizeof *comp->arguments);
+    for (uint32_t i = 0; i < comp->argument_count; i++) comp->arguments[i] = PLAN_NONE;
     const hlo_shape **end = comp->argument_shapes;
     for (uint32_t i = 0; i < c->parameter_count; i++)
         build_leaf_shapes(arguments ? arguments : c->parameters[i]->shape, &end);
