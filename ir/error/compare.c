@@ -6,16 +6,50 @@
 #include "ir/float/float.h"
 
 typedef struct element {
-    double a, b, bound;
+    double a, b, distance, bound;
     bool same;
 } element;
 
-static double part(const hlo_view *view, int64_t offset, bool imaginary) {
+static double part(hlo_type type, const void *at, bool imaginary) {
     hlo_chunk lane, wide;
-    hlo_lane_load(view->type, hlo_view_at(view, offset), 0, 1, &lane);
+    hlo_lane_load(type, at, 0, 1, &lane);
     if (imaginary) return ((const double *)&lane)[1];
-    hlo_lane_cast(hlo_lane_of(view->type), HLO_LANE_F64, &lane, 1, &wide);
+    hlo_lane_cast(hlo_lane_of(type), HLO_LANE_F64, &lane, 1, &wide);
     return wide.f64[0];
+}
+
+static double distance_of(double a, double b) {
+    return hlo_error_same(a, b) ? 0 : fabs(a - b);
+}
+
+/* Returns the distance of two integers, which is exact before it is rounded to f64. */
+static double whole_distance(hlo_type type, const void *a, const void *b) {
+    hlo_chunk x, y;
+    hlo_lane_load(type, a, 0, 1, &x);
+    hlo_lane_load(type, b, 0, 1, &y);
+    const bool below = hlo_lane_of(type) == HLO_LANE_S64 ? (int64_t)x.u64[0] < (int64_t)y.u64[0]
+                                                         : x.u64[0] < y.u64[0];
+    return (double)(below ? y.u64[0] - x.u64[0] : x.u64[0] - y.u64[0]);
+}
+
+/* Loads two elements; of complex ones, the part that differs more. */
+static element element_at(hlo_type type, const void *a, const void *b) {
+    const hlo_lane lane = hlo_lane_of(type);
+    element e = {.a = part(type, a, false), .b = part(type, b, false)};
+    const bool whole = lane == HLO_LANE_S64 || lane == HLO_LANE_U64;
+    e.distance = whole ? whole_distance(type, a, b) : distance_of(e.a, e.b);
+    if (lane == HLO_LANE_C128) {
+        const element i = {.a = part(type, a, true), .b = part(type, b, true)};
+        const double real = e.distance, imaginary = distance_of(i.a, i.b);
+        if (!isnan(real) && !(imaginary <= real)) e = i;
+        e.distance = isnan(real) || isnan(imaginary) ? (double)NAN : hypot(real, imaginary);
+    }
+    e.same = e.distance == 0;
+    return e;
+}
+
+double hlo_error_distance(hlo_type type, const void *a, const void *b) {
+    return element_at(type, a, b).distance;
 }
 
 /* True if `sigma` is the one that a tie with that change has, below a HLO_ERROR_FINEth of a step.
@@ -58,14 +92,13 @@ static bool overflows_to(hlo_type type, double a, double b) {
 }
 
 static double excess(element e) {
-    double distance = fabs(e.a - e.b);
-    return isnan(distance) || isinf(distance) ? (double)INFINITY
-           : e.bound > 0                      ? distance / e.bound
-           : distance > 0                     ? (double)INFINITY
-                                              : 0;
+    return isnan(e.distance) || isinf(e.distance) ? (double)INFINITY
+           : e.bound > 0                          ? e.distance / e.bound
+           : e.distance > 0                       ? (double)INFINITY
+                                                  : 0;
 }
 
-/* Counts one element, or one part of a complex one, and returns its excess. */
+/* Counts one element and returns its excess. */
 static double judge(hlo_error_comparison *c, element e, bool step, int64_t index, double *worst) {
     if (e.same) {
         c->equal++;
@@ -97,9 +130,7 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
                     hlo_error_comparison *out_comparison) {
     hlo_error_comparison c = {.worst_index = -1};
     int64_t count = hlo_view_count(a), index[HLO_EVAL_MAX_RANK] = {0};
-    bool complex = hlo_lane_of(a->type) == HLO_LANE_C128, fp8 = hlo_type_is_fp8(a->type);
-    bool integer = hlo_lane_of(a->type) == HLO_LANE_S64 || hlo_lane_of(a->type) == HLO_LANE_U64;
-    size_t size = hlo_types[a->type].bytes;
+    bool fp8 = hlo_type_is_fp8(a->type);
     double worst = 0;
     for (int64_t i = 0; i < count; i++) {
         double s = 0;
@@ -109,13 +140,7 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
             at_b += index[d] * b->strides[d];
             if (sigma && sigma->data) at_sigma += index[d] * sigma->strides[d];
         }
-        element e = {.a = part(a, at_a, false), .b = part(b, at_b, false)};
-        if (complex && hlo_error_same(e.a, e.b)) {
-            e.a = part(a, at_a, true);
-            e.b = part(b, at_b, true);
-        }
-        e.same = integer ? memcmp(hlo_view_at(a, at_a), hlo_view_at(b, at_b), size) == 0
-                         : hlo_error_same(e.a, e.b);
+        element e = element_at(a->type, hlo_view_at(a, at_a), hlo_view_at(b, at_b));
         if (sigma && sigma->data) s = (double)((const float *)sigma->data)[at_sigma];
         bool numbers = isfinite(e.a) && isfinite(e.b), step = false;
         if (hlo_error_overflowed(e.a, s)) {

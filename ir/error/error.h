@@ -127,10 +127,16 @@ typedef struct hlo_error_comparison {
     int64_t violations; /* further apart */
     int64_t nonfinite;  /* of the violations: infinite or NaN on one side only */
     double largest;     /* of |a - b| / (lambda*sigma), where sigma > 0 and all is finite */
-    /* The element furthest beyond its bound; index -1: no violation. */
+    /* The element furthest beyond its bound, the part of it that differs more if it is complex;
+     * index -1: no violation. */
     int64_t worst_index; /* row-major */
     double worst_a, worst_b, worst_bound;
 } hlo_error_comparison;
+
+/* Returns the distance of two elements of a type: 0 if they are equal or both NaN, and only then.
+ * That of integers is exact before it is rounded; that of complex numbers is the modulus of their
+ * difference. */
+double hlo_error_distance(hlo_type type, const void *a, const void *b);
 
 /* Computes each element's excess, row-major: 0 for equal or unbounded elements; up to 1 within the
  * bound, |a - b| / bound; more beyond it, infinity if only one is finite. */

@@ -15,17 +15,21 @@ static bool same_kind(const hlo_array *a, const hlo_array *b) {
            (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
+/* Returns the modulus of a complex element, any other element as a number. */
+static double modulus(hlo_type type, const char *at) {
+    if (hlo_types[type].class != HLO_CLASS_COMPLEX) return hlo_number_load(type, at);
+    const hlo_type part = type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64;
+    return hypot(hlo_number_load(part, at), hlo_number_load(part, at + hlo_types[part].bytes));
+}
+
 hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double *out) {
     if (!same_kind(from, to)) return HLO_INVALID_USAGE;
     const hlo_type type = hlo_type_find(from->type, strlen(from->type));
-    const bool complex = hlo_types[type].class == HLO_CLASS_COMPLEX;
-    const size_t parts = complex ? 2 : 1, width = hlo_types[type].bytes / parts;
-    const hlo_type part = !complex ? type : width == 4 ? HLO_TYPE_F32 : HLO_TYPE_F64;
     double size = 0, moved = 0;
-    for (size_t at = 0; at < from->size; at += width) {
-        const double x = hlo_number_load(part, (const char *)from->data + at);
-        const double y = hlo_number_load(part, (const char *)to->data + at);
-        const double d = x == y || (isnan(x) && isnan(y)) ? 0 : x - y;
+    for (size_t at = 0; at < from->size; at += hlo_types[type].bytes) {
+        const double x = modulus(type, (const char *)from->data + at);
+        const double d = hlo_error_distance(type, (const char *)from->data + at,
+                                            (const char *)to->data + at);
         moved = isfinite(d) ? moved + d * d : (double)INFINITY;
         if (isfinite(x)) size += x * x;
     }
@@ -160,16 +164,8 @@ typedef struct finding {
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
     int64_t worst;
-    double found, expected, excess; /* at that element */
+    double distance, excess; /* at that element */
 } finding;
-
-static double number_at(const hlo_array *array, hlo_type type, int64_t i) {
-    const char *at = (const char *)array->data + (size_t)i * hlo_types[type].bytes;
-    if (hlo_types[type].class != HLO_CLASS_COMPLEX) return hlo_number_load(type, at);
-    hlo_type part = type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64;
-    double real = hlo_number_load(part, at);
-    return hypot(real, hlo_number_load(part, at + hlo_types[part].bytes));
-}
 
 /* Computes the excess of a side over the bounds of `judge`, for each element. */
 static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type type, int64_t count,
@@ -197,8 +193,11 @@ static void compare_sides(const hlo_array *judge, const hlo_array *const *sides,
     }
 }
 
-static void note_errors(finding *f, double found, double expected) {
-    double error = fabs(found - expected);
+static const char *element_of(const hlo_array *array, hlo_type type, int64_t i) {
+    return (const char *)array->data + (size_t)i * hlo_types[type].bytes;
+}
+
+static void note_errors(finding *f, double error, double expected) {
     if (!isfinite(error)) return;
     f->max_error = fmax(f->max_error, error);
     if (error > 0) f->max_relative = fmax(f->max_relative, error / fabs(expected));
@@ -206,26 +205,30 @@ static void note_errors(finding *f, double found, double expected) {
     f->error += error * error;
 }
 
+/* True if the elements are neighbours of an fp8 type. */
+static bool is_step(hlo_type type, const char *found, const char *expected) {
+    if (!hlo_type_is_fp8(type)) return false;
+    const double x = hlo_number_load(type, found), y = hlo_number_load(type, expected);
+    return isfinite(x) && isfinite(y) && hlo_error_neighbour(type, y, x) == x;
+}
+
 static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess) {
-    double found = number_at(sides[0], f->type, i), expected = number_at(sides[1], f->type, i);
-    size_t width = hlo_types[f->type].bytes, at = (size_t)i * width;
-    bool same = memcmp((char *)sides[0]->data + at, (char *)sides[1]->data + at, width) == 0 ||
-                (hlo_type_is_float(f->type) && hlo_error_same(found, expected));
-    bool beyond = excess > 1;
-    bool step = !same && !beyond && hlo_type_is_fp8(f->type) && isfinite(found) &&
-                isfinite(expected) && hlo_error_neighbour(f->type, expected, found) == found;
+    const char *found = element_of(sides[0], f->type, i);
+    const char *expected = element_of(sides[1], f->type, i);
+    const double distance = hlo_error_distance(f->type, found, expected);
+    const bool same = distance == 0, beyond = excess > 1;
+    const bool step = !same && !beyond && is_step(f->type, found, expected);
     f->equal += same;
     f->violations += beyond && !same;
     f->steps += step;
     f->within += !same && !beyond && !step;
-    note_errors(f, found, expected);
+    note_errors(f, distance, modulus(f->type, expected));
     if (same) return;
     if (!beyond) f->largest = fmax(f->largest, (double)excess);
     if (f->worst >= 0 && !((double)excess > f->excess)) return;
     f->worst = i;
     f->excess = (double)excess;
-    f->found = found;
-    f->expected = expected;
+    f->distance = distance;
 }
 
 static bool differs(const finding *f) {
@@ -333,9 +336,12 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
     if (f->worst < 0) return HLO_OK;
     fputs("  worst at ", out);
     print_index(&c->found->items[index], f->worst, out);
-    hlo_print_plain(out, ": %.9g, and %.9g in %s", f->found, f->expected,
-                    c->expected_name ? c->expected_name : "the other");
-    double bound = fabs(f->found - f->expected) / f->excess;
+    fputs(": ", out);
+    hlo_print_number(f->type, element_of(&c->found->items[index], f->type, f->worst), out);
+    fputs(", and ", out);
+    hlo_print_number(f->type, element_of(&c->expected->items[index], f->type, f->worst), out);
+    hlo_print_plain(out, " in %s", c->expected_name ? c->expected_name : "the other");
+    double bound = f->distance / f->excess;
     if (f->excess > 0 && isfinite(bound)) fprintf(out, "; bound %.3g", bound);
     fputc('\n', out);
     hlo_status status =

@@ -80,9 +80,10 @@ static void print_value(const hlo_array *operand, const hlo_shape *result, int64
                  (result->rank == 0 ||
                   memcmp(operand->dims, result->dims, result->rank * sizeof *result->dims) == 0);
     bool one = operand->size == hlo_types[type].bytes;
-    if ((!alike && !one) || hlo_types[type].class == HLO_CLASS_COMPLEX) return;
+    if (!alike && !one) return;
     size_t at = one ? 0 : (size_t)element * hlo_types[type].bytes;
-    fprintf(out, " = %.9g", hlo_number_load(type, (const char *)operand->data + at));
+    fputs(" = ", out);
+    hlo_print_number(type, (const char *)operand->data + at, out);
 }
 
 hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,

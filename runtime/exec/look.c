@@ -188,11 +188,12 @@ static hlo_status put_operands(const plan_run *r, const plan_comp *comp, const p
                            hlo_shape_same_dims(shape, result);
         const uint32_t place = leaf;
         leaf += hlo_shape_leaf_count(shape);
-        if ((!scalar && !alike) || hlo_types[shape->type].class == HLO_CLASS_COMPLEX) continue;
+        if (!scalar && !alike) continue;
         const char *data = stage(r, comp, step, place);
         if (!data) return HLO_OUT_OF_MEMORY;
         const size_t at = scalar ? 0 : (size_t)element * hlo_types[shape->type].bytes;
-        fprintf(out, " = %.9g", hlo_number_load(shape->type, data + at));
+        fputs(" = ", out);
+        hlo_print_number(shape->type, data + at, out);
     }
     if (instr->operand_count > MOST) fputs(", ...", out);
     return HLO_OK;

@@ -1,9 +1,12 @@
 /* Arrays in row-major order, as programs pass them in and receive them. */
 #include "runtime/io/arrays.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/float/float.h"
+#include "ir/kernel/kernel.h"
 #include "ir/text/diag.h"
 
 hlo_status hlo_arrays_new(hlo_arrays **out) {
@@ -92,6 +95,29 @@ hlo_status hlo_arrays_append(hlo_arrays *arrays, const char *type, uint32_t rank
     if (data) memcpy(array->data, data, array->size);
     hlo_array_extend(array);
     return HLO_OK;
+}
+
+void hlo_print_number(hlo_type type, const void *element, FILE *out) {
+    union {
+        int64_t s64;
+        uint64_t u64;
+        double part[2];
+    } lane;
+    switch (hlo_lane_of(type)) {
+    case HLO_LANE_S64:
+        hlo_lane_load(type, element, 0, 1, &lane);
+        fprintf(out, "%" PRId64, lane.s64);
+        break;
+    case HLO_LANE_U64:
+        hlo_lane_load(type, element, 0, 1, &lane);
+        fprintf(out, "%" PRIu64, lane.u64);
+        break;
+    case HLO_LANE_C128:
+        hlo_lane_load(type, element, 0, 1, &lane);
+        fprintf(out, "(%.9g, %.9g)", lane.part[0], lane.part[1]);
+        break;
+    default: fprintf(out, "%.9g", hlo_number_load(type, element));
+    }
 }
 
 /* --------------------------------------------------------------------------------------- leaves */

@@ -20,6 +20,9 @@ hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, cons
  * literal: the bits above the element's own repeat its sign, or are 0. ml_dtypes leaves 0 there. */
 void hlo_array_extend(hlo_array *array);
 
+/* Prints an element: an integer with all digits, a complex number as (REAL, IMAGINARY). */
+void hlo_print_number(hlo_type type, const void *element, FILE *out);
+
 /* compare.c: raises judge->noise to the noise of a perturbed execution's array. */
 void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample);
 /* compare.c: raises rms, noise and noise_limit to the difference of both arrays, in units of
