@@ -94,6 +94,7 @@ static hlo_plan_options plan_options(run_job *job) {
     hlo_plan_options_init(&plan);
     plan.backend = values[OPTION_BACKEND].text;
     plan.bounds = values[OPTION_COMPARE].given && !first_judge(job) && !values[OPTION_PLAN].given;
+    plan.roundings_may_be_dropped = plan.bounds; /* XLA drops them */
     if (values[OPTION_PLAN].given && values[OPTION_TARGET].given)
         plan.describe = (int)values[OPTION_TARGET].number;
     plan.cuda = (int)values[OPTION_CUDA].number;

@@ -308,8 +308,16 @@ static hlo_status run_reduce_window(hlo_call *call) {
     uint32_t arrays = call->operand_count / 2, rank = call->operands[0].rank;
     const hlo_view *in = call->operands, *out = call->results;
     if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a reduce-window has too many operands");
-    const hlo_region *region = hlo_region_new(call, computation);
-    if (!region) return HLO_INVALID_INPUT;
+    const hlo_op simple = hlo_region_simple(computation);
+    const bool by_one =
+        arrays == 1 && in[0].type == out[0].type && folds(simple, hlo_lane_of(in[0].type));
+    const hlo_region *region = by_one ? NULL : hlo_region_new(call, computation);
+    if (!region && !by_one) return HLO_INVALID_INPUT;
+    hlo_view wide = {0};
+    if (by_one) {
+        wide = hlo_view_scratch(call->scratch, accumulator(in->type), out);
+        out = &wide;
+    }
     hlo_window windows[HLO_EVAL_MAX_RANK];
     hlo_window_positions positions[HLO_EVAL_MAX_RANK];
     hlo_dims sizes, index = {0};
@@ -322,25 +330,28 @@ static hlo_status run_reduce_window(hlo_call *call) {
         empty |= !positions[d].count;
     }
     for (uint32_t i = 0; i < arrays; i++)
-        hlo_view_copy(call->env, &call->operands[arrays + i], &out[i]);
-    if (empty) return HLO_OK;
-    do {
-        hlo_dims in_start, in_steps, out_start, out_steps, dims;
-        for (uint32_t d = 0; d < rank; d++) {
-            hlo_window_reads s = hlo_window_reads_of(&windows[d], positions[d].v[index.v[d]],
-                                                     in->dims[d], out->dims[d]);
-            in_start.v[d] = s.in, in_steps.v[d] = s.in_step;
-            out_start.v[d] = s.out, out_steps.v[d] = s.out_step;
-            dims.v[d] = s.count;
-        }
-        hlo_view acc[MAX_ARRAYS], x[MAX_ARRAYS];
-        hlo_dims acc_strides[MAX_ARRAYS], x_strides[MAX_ARRAYS];
-        for (uint32_t i = 0; i < arrays; i++) {
-            acc[i] = hlo_view_part(&out[i], out_start.v, dims.v, out_steps.v, &acc_strides[i]);
-            x[i] = hlo_view_part(&in[i], in_start.v, dims.v, in_steps.v, &x_strides[i]);
-        }
-        hlo_region_apply(region, arrays, acc, x);
-    } while (hlo_dims_next(rank, sizes.v, index.v));
+        hlo_view_convert(call->env, &call->operands[arrays + i], &out[i]);
+    if (!empty) do {
+            hlo_dims in_start, in_steps, out_start, out_steps, dims;
+            for (uint32_t d = 0; d < rank; d++) {
+                hlo_window_reads s = hlo_window_reads_of(&windows[d], positions[d].v[index.v[d]],
+                                                         in->dims[d], out->dims[d]);
+                in_start.v[d] = s.in, in_steps.v[d] = s.in_step;
+                out_start.v[d] = s.out, out_steps.v[d] = s.out_step;
+                dims.v[d] = s.count;
+            }
+            hlo_view acc[MAX_ARRAYS], x[MAX_ARRAYS];
+            hlo_dims acc_strides[MAX_ARRAYS], x_strides[MAX_ARRAYS];
+            for (uint32_t i = 0; i < arrays; i++) {
+                acc[i] = hlo_view_part(&out[i], out_start.v, dims.v, out_steps.v, &acc_strides[i]);
+                x[i] = hlo_view_part(&in[i], in_start.v, dims.v, in_steps.v, &x_strides[i]);
+            }
+            if (by_one)
+                fold(call->env, simple, &x[0], &acc[0]);
+            else
+                hlo_region_apply(region, arrays, acc, x);
+        } while (hlo_dims_next(rank, sizes.v, index.v));
+    if (by_one) hlo_view_convert(call->env, &wide, &call->results[0]);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .error = HLO_ERROR_MOVED};
+const hlo_kernel hlo_eval_reduce_window = {.run = run_reduce_window, .error = HLO_ERROR_REDUCE};

@@ -211,11 +211,14 @@ static void expand_instr(expansion *x, hlo_instr *instr) {
     *dynamic_value_of(x, value) = (dynamic_value){shape, d.dynamic_count ? sizes : NULL};
 }
 
+bool hlo_dynamic_any(const hlo_module *module) {
+    return module->dynamic_seen || module->op_counts[HLO_OP_SET_DIMENSION_SIZE] ||
+           module->op_counts[HLO_OP_DYNAMIC_RESHAPE];
+}
+
 hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
     expansion x = {.module = module, .sink = sink};
-    if (!module->dynamic_seen && !module->op_counts[HLO_OP_SET_DIMENSION_SIZE] &&
-        !module->op_counts[HLO_OP_DYNAMIC_RESHAPE])
-        return HLO_OK;
+    if (!hlo_dynamic_any(module)) return HLO_OK;
     x.results = hlo_arena_zero(module->arena, module->next_computation_id * sizeof *x.results);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         enter(&x, comp);

@@ -19,6 +19,9 @@
  * Sources: XLA's dynamic_dimension_inference.cc and dynamic_padder.cc. */
 hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink);
 
+/* Returns true if hlo_dynamic_expand() may replace an instruction. */
+bool hlo_dynamic_any(const hlo_module *module);
+
 /* Replaces scans by loops. HLO_INVALID_INPUT, with an error in `sink`: one is too long; the module
  * may only be freed. */
 hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink);

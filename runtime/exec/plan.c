@@ -232,7 +232,8 @@ static bool inlines(const hlo_plan *plan) {
  * has any. */
 static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
     const bool blocks = hlo_block_any(plan->module), calls = inlines(plan);
-    if (!blocks && !calls && !plan->module->dynamic_seen && !plan->module->op_counts[HLO_OP_SCAN])
+    if (!blocks && !calls && !hlo_dynamic_any(plan->module) &&
+        !plan->module->op_counts[HLO_OP_SCAN])
         return HLO_OK;
     hlo_status status = blocks ? hlo_matmul_verify(plan->module, 0, sink) : HLO_OK;
     if (status == HLO_OK) status = hlo_module_clone(plan->module, &plan->expanded);
