@@ -122,7 +122,7 @@ static hlo_plan_options judge_options(const run_job *job) {
     hlo_plan_options_init(&plan);
     plan.bounds = true;
     plan.devices = usage_judged_devices(&job->options);
-    plan.roundings_may_be_dropped = first_judge(job) != NULL;
+    plan.roundings_may_be_dropped = true; /* by the passes, or by XLA */
     const option_value *accumulate = &job->options.values[OPTION_ACCUMULATE];
     const bool on_gpu = strcmp(job->options.values[OPTION_BACKEND].text, "cuda") == 0;
     plan.accumulate =

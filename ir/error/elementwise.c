@@ -406,31 +406,6 @@ void hlo_error_loop(const hlo_error_call *b, hlo_error_row *r, hlo_strided_loop_
     hlo_strided_loop_run_parallel(b->call.env, &loop, 0, body, r);
 }
 
-void hlo_error_complex_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const hlo_error_row *r = arg;
-    for (int64_t i = 0; i < count; i++) {
-        hlo_chunk value;
-        hlo_lane_load(r->result, data[0] + i * steps[0], 0, 1, &value);
-        bool complex = hlo_lane_of(r->result) == HLO_LANE_C128;
-        double size = 0, sigma;
-        if (complex)
-            size = hypot(((const double *)&value)[0], ((const double *)&value)[1]);
-        else
-            hlo_lane_load_f64(r->result, data[0] + i * steps[0], 0, 1, &size);
-        sigma = (r->op ? (double)r->op->ulps : 1) * hlo_error_roundoff(r->result) * fabs(size);
-        for (uint32_t o = 0; o < r->arity; o++)
-            if (*(const float *)(data[3 + 2 * o] + i * steps[3 + 2 * o]) != 0) sigma = infinite;
-        hlo_error_store(&sigma, NULL, 1, data[1] + i * steps[1], steps[1]);
-    }
-}
-
-bool hlo_error_complex_call(const hlo_call *call) {
-    if (hlo_lane_of(call->results[0].type) == HLO_LANE_C128) return true;
-    for (uint32_t o = 0; o < call->operand_count; o++)
-        if (hlo_lane_of(call->operands[o].type) == HLO_LANE_C128) return true;
-    return false;
-}
-
 /* Bounds select, which may return either choice if the predicate may differ. A zero among unbounded
  * choices is scaled with them. */
 static void select_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {

@@ -19,8 +19,8 @@
  *
  * The derivation, and its sources, are in docs/numerics.md, "How sigmas are derived".
  *
- * Integers and predicates have sigmas, too: where they are not 0, the element may differ. Complex
- * arrays are exact or not: sigma is 0, the rounding error, or infinity. */
+ * Integers and predicates have sigmas, too: where they are not 0, the element may differ. The
+ * sigma of a complex number is that of the modulus of the difference. */
 #ifndef HLO_IR_ERROR_ERROR_H
 #define HLO_IR_ERROR_ERROR_H
 

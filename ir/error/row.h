@@ -45,8 +45,8 @@ void hlo_error_store(const double *sigma, const bool *anything, int64_t count, c
                      int64_t step);
 /* True if the call has complex numbers. */
 bool hlo_error_complex_call(const hlo_call *call);
-/* Loop body for complex numbers: results of exact operands have the rounding error, others an
- * infinite sigma. */
+/* Loop body for complex numbers, whose sigmas are those of their moduli: sums, products and parts
+ * have a sigma from those of their operands, others of inexact operands an infinite one. */
 hlo_strided_loop_body hlo_error_complex_row;
 /* Fills in `r` and runs `body` over the result, the operands and all sigmas. */
 void hlo_error_loop(const hlo_error_call *b, hlo_error_row *r, hlo_strided_loop_body *body);

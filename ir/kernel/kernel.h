@@ -69,6 +69,7 @@ typedef struct hlo_elementwise {
     FORM(RAGGED_DOT, ragged_dot)                                                                   \
     FORM(REDUCE, reduce)                                                                           \
     FORM(SCATTER, scatter)                                                                         \
+    FORM(FFT, fft)                                                                                 \
     FORM(INDEXED, indexed)                                                                         \
     FORM(SORT, sort)                                                                               \
     FORM(TOPK, topk)                                                                               \

@@ -266,4 +266,4 @@ static hlo_status run_fft(hlo_call *call) {
     store(call, x, out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_fft = {.run = run_fft, .error = HLO_ERROR_MOVED};
+const hlo_kernel hlo_eval_fft = {.run = run_fft, .error = HLO_ERROR_FFT};

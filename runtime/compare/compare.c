@@ -28,8 +28,8 @@ hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double
     double size = 0, moved = 0;
     for (size_t at = 0; at < from->size; at += hlo_types[type].bytes) {
         const double x = modulus(type, (const char *)from->data + at);
-        const double d = hlo_error_distance(type, (const char *)from->data + at,
-                                            (const char *)to->data + at);
+        const double d =
+            hlo_error_distance(type, (const char *)from->data + at, (const char *)to->data + at);
         moved = isfinite(d) ? moved + d * d : (double)INFINITY;
         if (isfinite(x)) size += x * x;
     }
