@@ -139,7 +139,7 @@ hlo_status hlo_error_scatter(const hlo_error_call *b) {
     return hlo_error_rerun(b, operands, b->result_sigmas);
 }
 
-/* --------------------------------------------------------------------------------- transforms */
+/* ----------------------------------------------------------------------------------- transforms */
 
 /* Returns the stages of a fast transform of `n` numbers: three transforms of up to 4n and the
  * products between them if n is no power of two, as Bluestein has it. */

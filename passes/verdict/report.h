@@ -62,8 +62,8 @@ struct hlo_report {
     const hlo_costs *input_costs; /* before the rewriter; NULL: it has not run */
     const char *const *kept; /* by slot: the reason why it stays wide; NULL: it may become FP8 */
     uint32_t kept_count;
-    const char **keep; /* of a closed report, by slot: `kept` of the next run */
-    bool any_new;      /* `keep` has a matmul that `kept` does not have */
+    const char **keep;        /* of a closed report, by slot: `kept` of the next run */
+    bool any_new;             /* `keep` has a matmul that `kept` does not have */
     const char *output_words; /* words of options->wide that name FP8 calls of the output, separated
                                  by commas; NULL: none */
     hlo_verdict *verdicts;
