@@ -39,7 +39,7 @@ static const char text[] =
     "rhs_contracting_dims={0}, metadata={op_name=\"jit(f)/dot\"}\n"
     "}\n";
 
-static char model[512], baseline[512], folder[512], archive[512];
+static char model[512], baseline[512], folder[512], archive[512], target[512];
 static const char *plugin;
 static FILE *nowhere;
 
@@ -358,7 +358,7 @@ static hlo_status call_pjrt(void) {
     hlo_module *module = NULL;
     hlo_status status = hlo_module_parse(identity, strlen(identity), "i.hlo", &sink, &module);
     if (status == HLO_OK) status = use_plugin(module, NULL);
-    if (status == HLO_OK) status = use_plugin(module, model);
+    if (status == HLO_OK) status = use_plugin(module, target);
     hlo_module_free(module);
     return status;
 }
@@ -433,14 +433,25 @@ static long try(const struct row *row, long at, bool on, bool *failed) {
     return count;
 }
 
+/* The fields that a description of a GPU must have. */
+static const char *const target_fields[] = {
+    "threads_per_block_limit", "threads_per_warp",  "threads_per_core_limit", "core_count",
+    "fpus_per_core",           "block_dim_limit_x", "block_dim_limit_y",      "block_dim_limit_z",
+    "memory_bandwidth",        "clock_rate_ghz"};
+
 /* Writes the files that are read. */
 static hlo_status prepare(void) {
     hlo_module *module = NULL;
     hlo_report *report = NULL;
     hlo_status status = parse(&module);
     hlo_arrays *inputs = NULL;
-    FILE *files[] = {fopen(model, "w"), fopen(baseline, "w"), fopen(archive, "w")};
-    if (!files[0] || !files[1] || !files[2]) return HLO_INVALID_INPUT;
+    FILE *files[] = {fopen(model, "w"), fopen(baseline, "w"), fopen(archive, "w"),
+                     fopen(target, "w")};
+    if (!files[0] || !files[1] || !files[2] || !files[3]) return HLO_INVALID_INPUT;
+    fputs("gpu_device_info {\n", files[3]);
+    for (size_t i = 0; i < sizeof target_fields / sizeof *target_fields; i++)
+        fprintf(files[3], "  %s: 1\n", target_fields[i]);
+    fputs("}\n", files[3]);
     if (status == HLO_OK) status = hlo_arrays_draw(module, 1, &sink, &inputs);
     if (status == HLO_OK) status = hlo_arrays_write(inputs, files[2]);
     if (status == HLO_OK) status = hlo_module_print(module, NULL, files[0]);
@@ -448,7 +459,7 @@ static hlo_status prepare(void) {
     const hlo_report *reports[] = {report};
     if (status == HLO_OK)
         status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, HLO_REMARKS_JSON, files[1]);
-    for (int i = 0; i < 3; i++) fclose(files[i]);
+    for (int i = 0; i < 4; i++) fclose(files[i]);
     hlo_arrays_free(inputs);
     hlo_report_free(report);
     hlo_module_free(module);
@@ -466,6 +477,7 @@ int main(int argc, char **argv) {
     plugin = argv[argc - 1];
     snprintf(folder, sizeof folder, "%.400s", argv[argc - 2]);
     snprintf(archive, sizeof archive, "%.400s/inputs.npz", folder);
+    snprintf(target, sizeof target, "%.400s/target.txtpb", folder);
     snprintf(model, sizeof model, "%.400s/module_0000.m.before_optimizations.txt", folder);
     snprintf(baseline, sizeof baseline, "%.400s/baseline.json", folder);
     if (prepare() != HLO_OK) return 2;

@@ -263,7 +263,8 @@ static void wrong_buffers_are_refused(void **state) {
                *twice[] = {g.in[0], g.in[0]};
     hlo_buffer *turned[] = {f.in[1], f.in[1]};
     misused(hlo_plan_run_async(f.plan, none, 2, NULL, &sink, f.out, NULL), "input 1 is missing");
-    refused(hlo_plan_run_async(f.plan, other, 2, NULL, &sink, f.out, NULL), "other dimensions");
+    refused(hlo_plan_run_async(f.plan, other, 2, NULL, &sink, f.out, NULL),
+            "input 1 is f32[4], but parameter b is f32[2,3]");
     misused(hlo_plan_run_async(g.plan, twice, 2, NULL, &sink, f.out, NULL),
             "input 1 has its memory, too");
     refused(hlo_plan_run_async(f.plan, turned, 2, NULL, &sink, f.out, NULL), "another order");
