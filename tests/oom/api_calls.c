@@ -39,7 +39,7 @@ static const char text[] =
     "rhs_contracting_dims={0}, metadata={op_name=\"jit(f)/dot\"}\n"
     "}\n";
 
-static char model[512], baseline[512], folder[512], archive[512], target[512];
+static char model[512], baseline[512], folder[512], archive[512], gpu[512];
 static const char *plugin;
 static FILE *nowhere;
 
@@ -358,7 +358,7 @@ static hlo_status call_pjrt(void) {
     hlo_module *module = NULL;
     hlo_status status = hlo_module_parse(identity, strlen(identity), "i.hlo", &sink, &module);
     if (status == HLO_OK) status = use_plugin(module, NULL);
-    if (status == HLO_OK) status = use_plugin(module, target);
+    if (status == HLO_OK) status = use_plugin(module, gpu);
     hlo_module_free(module);
     return status;
 }
@@ -445,8 +445,7 @@ static hlo_status prepare(void) {
     hlo_report *report = NULL;
     hlo_status status = parse(&module);
     hlo_arrays *inputs = NULL;
-    FILE *files[] = {fopen(model, "w"), fopen(baseline, "w"), fopen(archive, "w"),
-                     fopen(target, "w")};
+    FILE *files[] = {fopen(model, "w"), fopen(baseline, "w"), fopen(archive, "w"), fopen(gpu, "w")};
     if (!files[0] || !files[1] || !files[2] || !files[3]) return HLO_INVALID_INPUT;
     fputs("gpu_device_info {\n", files[3]);
     for (size_t i = 0; i < sizeof target_fields / sizeof *target_fields; i++)
@@ -477,7 +476,7 @@ int main(int argc, char **argv) {
     plugin = argv[argc - 1];
     snprintf(folder, sizeof folder, "%.400s", argv[argc - 2]);
     snprintf(archive, sizeof archive, "%.400s/inputs.npz", folder);
-    snprintf(target, sizeof target, "%.400s/target.txtpb", folder);
+    snprintf(gpu, sizeof gpu, "%.400s/target.txtpb", folder);
     snprintf(model, sizeof model, "%.400s/module_0000.m.before_optimizations.txt", folder);
     snprintf(baseline, sizeof baseline, "%.400s/baseline.json", folder);
     if (prepare() != HLO_OK) return 2;
