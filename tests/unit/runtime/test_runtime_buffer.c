@@ -282,7 +282,8 @@ static void wrong_buffers_are_refused(void **state) {
     assert_int_equal(hlo_plan_time(f.plan, 1, &sink, &seconds), HLO_INVALID_USAGE);
     hlo_arrays_free(arrays);
     assert_int_equal(hlo_arrays_draw(g.module, 0, &sink, &arrays), HLO_OK);
-    refused(hlo_buffer_new(f.plan, 1, hlo_arrays_at(arrays, 0), &sink, &g.out[0]), "dimensions");
+    refused(hlo_buffer_new(f.plan, 1, hlo_arrays_at(arrays, 0), &sink, &g.out[0]),
+            "input 1 is f32[4], but parameter b is f32[2,3]");
     hlo_arrays_free(arrays);
     close_all(&g);
     close_all(&f);
