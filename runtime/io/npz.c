@@ -213,8 +213,8 @@ static bool to_row_major(hlo_array *array, size_t width) {
     return true;
 }
 
-static hlo_status read_array(const npz_reader *r, zip_file_t *file, const hlo_shape *shape,
-                             size_t index, hlo_arrays *out) {
+static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *name,
+                             const hlo_shape *shape, size_t index, hlo_arrays *out) {
     char *text = read_header(file);
     npy_header header;
     bool parsed = text && parse_header(text, &header);
@@ -230,7 +230,16 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const hlo_sh
     hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
     if (!array) return HLO_OUT_OF_MEMORY;
     if (!read_bytes(file, array->data, array->size))
-        return fail(r, index, false, "it is cut short");
+        return fail(r, index, false, "the file %s is damaged or shorter than its header says",
+                    name);
+    /* libzip compares the checksum where it reads the end of the file. */
+    char more;
+    const zip_int64_t rest = zip_fread(file, &more, 1);
+    if (rest)
+        return fail(r, index, false,
+                    rest < 0 ? "the file %s is damaged: its checksum is wrong"
+                             : "the file %s is longer than its header says",
+                    name);
     if (header.fortran && !to_row_major(array, hlo_types[shape->type].bytes))
         return HLO_OUT_OF_MEMORY;
     hlo_array_extend(array);
@@ -283,7 +292,7 @@ static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, siz
                     name, wanted);
     zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)place, 0);
     if (!file) return fail(r, index, false, "%s", zip_strerror(r->archive));
-    hlo_status status = read_array(r, file, shape, index, out);
+    hlo_status status = read_array(r, file, zip_get_name(r->archive, (zip_uint64_t)place, 0), shape, index, out);
     zip_fclose(file);
     return status;
 }

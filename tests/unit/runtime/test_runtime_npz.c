@@ -130,6 +130,53 @@ static void wrong_files_are_refused(void **state) {
     hlo_arrays_free(arrays);
 }
 
+static void write_bytes(const char *path, const char *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+/* A file that is changed at any byte, or ends at any byte, is refused or has the same values. */
+static void damaged_files_are_refused(void **state) {
+    (void)state;
+    if (setjmp(recover)) fail();
+    static const hlo_type types[] = {HLO_TYPE_F32, HLO_TYPE_S8};
+    static const unsigned char changes[] = {0x01, 0x08, 0x80, 0xff};
+    const int64_t dims[] = {2, 3};
+    const unsigned char values[6 * 4] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    hlo_arrays *arrays, *back;
+    hlo_arrays_new(&arrays);
+    for (int i = 0; i < 2; i++)
+        hlo_arrays_append(arrays, hlo_types[types[i]].name, 2, dims, values);
+    char *path = write_file(arrays), bytes[2048];
+    FILE *file = fopen(path, "rb");
+    const size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_true(size > 0 && size < sizeof bytes);
+    hlo_module *m = make_module(2, types, 2, dims);
+    int accepted = 0;
+    for (size_t at = 0; at < size; at++)
+        for (size_t c = 0; c <= sizeof changes; c++) {
+            const char whole = bytes[at];
+            if (c < sizeof changes) bytes[at] = (char)(bytes[at] ^ changes[c]);
+            write_bytes(path, bytes, c < sizeof changes ? size : at);
+            bytes[at] = whole;
+            const hlo_status status = hlo_arrays_read(path, m, HLO_INPUTS, NULL, &back);
+            if (status == HLO_INVALID_INPUT) continue;
+            assert_int_equal(status, HLO_OK);
+            accepted++;
+            for (size_t i = 0; i < 2; i++)
+                assert_memory_equal(hlo_arrays_at(back, i)->data, hlo_arrays_at(arrays, i)->data,
+                                    hlo_arrays_at(arrays, i)->size);
+            hlo_arrays_free(back);
+        }
+    assert_in_range(accepted, 1, size); /* dates, for example */
+    hlo_module_free(m);
+    unlink(path);
+    free(path);
+    hlo_arrays_free(arrays);
+}
+
 /* numpy.random.default_rng(42): standard_normal(5), integers(0, 8, 5), integers(0, 2, 5). */
 static void draws_are_numpys(void **state) {
     (void)state;
@@ -154,6 +201,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(written_is_read),
         cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(draws_are_numpys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
