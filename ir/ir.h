@@ -66,6 +66,9 @@ bool hlo_shape_is_ordered(const hlo_shape *shape);
 /* Writes the stride of each dimension, in elements, by the layout; by the default one when it is
  * absent or no order (hlo_shape_is_ordered). */
 void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides);
+/* True if all dimensions of an array are bounded and the product of those other than 0, in bytes,
+ * does not overflow: even an empty array can have dimensions whose strides do. */
+bool hlo_shape_is_addressable(const hlo_shape *shape);
 /* Returns the module's interned shape equal to `shape`, whose arrays are copied. */
 const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape);
 /* Returns the shape of an array with the default layout. */

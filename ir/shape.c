@@ -160,6 +160,7 @@ const hlo_shape *hlo_shape_retype(hlo_module *module, const hlo_shape *shape, hl
 int64_t hlo_shape_count(const hlo_shape *shape) {
     int64_t count = 1;
     bool fits = true, empty = false;
+    if (shape->type == HLO_TYPE_TUPLE) return -1;
     for (uint32_t i = 0; i < shape->rank; i++) {
         if (shape->dims[i] < 0) return -1;
         fits &= !__builtin_mul_overflow(count, shape->dims[i], &count);
@@ -237,6 +238,15 @@ bool hlo_shape_same_memory(const hlo_shape *a, const hlo_shape *b) {
     return a->layout && b->layout && hlo_shape_same_dims(a, b) &&
            memcmp(a->layout->minor_to_major, b->layout->minor_to_major,
                   a->rank * sizeof *a->layout->minor_to_major) == 0;
+}
+
+bool hlo_shape_is_addressable(const hlo_shape *shape) {
+    int64_t bytes = hlo_types[shape->type].bytes;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (shape->dims[i] < 0 ||
+            (shape->dims[i] && __builtin_mul_overflow(bytes, shape->dims[i], &bytes)))
+            return false;
+    return true;
 }
 
 void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides) {

@@ -12,7 +12,8 @@ enum { MOST_ATTRS = 64 };
 
 /* ---------------------------------------------------------------------------------------- names */
 
-/* Makes a name of letters, digits, `_`, `.`, `-`, as in text; other bytes become `_`, as in XLA. */
+/* Makes a name that the text form accepts, as XLA does. Bytes other than letters, digits, `_`, `.`
+ * and `-` become `_`, `__` at the start becomes `a_`, and the name of a type ends with `_`. */
 static const char *name_of(hlo_proto *p, const char *name, const char *fallback) {
     size_t size = strlen(name);
     if (!size) return hlo_intern_string(p->module, fallback);
@@ -23,7 +24,12 @@ static const char *name_of(hlo_proto *p, const char *name, const char *fallback)
         bool other = (c >= '0' && c <= '9') || c == '.' || c == '-';
         if (!letter && (!other || i == 0)) clean[i] = '_';
     }
-    return hlo_intern(p->module, clean, size);
+    if (size > 1 && clean[0] == '_' && clean[1] == '_' && strncmp(name, "__xla_", 6) != 0)
+        clean[0] = 'a';
+    const char *made = hlo_intern(p->module, clean, size);
+    const hlo_type type = hlo_type_find(made, size);
+    if (type == HLO_TYPE_INVALID || type == HLO_TYPE_TUPLE) return made;
+    return hlo_intern_string(p->module, hlo_arena_format(p->scratch, "%s_", made));
 }
 
 /* --------------------------------------------------------------------------------- instructions */

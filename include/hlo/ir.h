@@ -123,8 +123,8 @@ const int64_t *hlo_shape_minor_to_major(const hlo_shape *shape);
 /* The elements of a tuple; 0 for other shapes. `index` must be below the count. */
 size_t hlo_shape_element_count(const hlo_shape *shape);
 const hlo_shape *hlo_shape_element(const hlo_shape *shape, size_t index);
-/* Counts the elements of an array (1 for a scalar); -1 on overflow or if a dimension is unbounded.
- */
+/* Returns the number of elements of an array (1 for a scalar). Returns -1 for a tuple, if a
+ * dimension is unbounded, and on overflow. */
 int64_t hlo_shape_count(const hlo_shape *shape);
 /* Sums the bytes of the elements in memory, over the leaves of a tuple; -1 on overflow. */
 int64_t hlo_shape_bytes(const hlo_shape *shape);

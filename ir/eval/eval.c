@@ -22,6 +22,7 @@ static const char *shape_refusal(const hlo_shape *shape) {
         if (!hlo_shape_is_array(leaf)) return "an operand or result is not an array";
         if (leaf->rank > HLO_EVAL_MAX_RANK) return "an array has too many dimensions";
         if (hlo_shape_count(leaf) < 0) return "a dimension has no bound";
+        if (!hlo_shape_is_addressable(leaf)) return "an array has dimensions that are too large";
     }
     return NULL;
 }

@@ -204,15 +204,21 @@ const hlo_shape *hlo_infer_DYNAMIC_UPDATE_SLICE(const hlo_inference *q) {
     return start_indices(q, 2, into) ? into : NULL;
 }
 
+static bool padding_in_range(const int64_t *padding) {
+    for (int i = 0; i < 3; i++)
+        if (padding[i] < -HLO_INFER_EXTENT_MAX || padding[i] > HLO_INFER_EXTENT_MAX) return false;
+    return true;
+}
+
 /* Computes n + low + high + (n - 1) * interior; -1 if that is negative or too large. */
 static int64_t padded(int64_t n, const int64_t *padding) {
+    const int64_t most = HLO_INFER_EXTENT_MAX;
     int64_t gaps = n > 0 ? n - 1 : 0, inside, size;
     if (__builtin_mul_overflow(gaps, padding[2], &inside) ||
-        __builtin_add_overflow(n, inside, &size) ||
-        __builtin_add_overflow(size, padding[0], &size) ||
-        __builtin_add_overflow(size, padding[1], &size))
+        __builtin_add_overflow(n, inside, &size) || size > most)
         return -1;
-    return size < 0 ? -1 : size;
+    size += padding[0] + padding[1];
+    return size < 0 || size > most ? -1 : size;
 }
 
 const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
@@ -229,10 +235,11 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
     for (uint32_t i = 0; i < from->rank; i++) {
         if (padding->v[3 * i + 2] < 0)
             return hlo_infer_fail(q, "the interior padding of dimension %u is negative", i);
+        if (!padding_in_range(&padding->v[3 * i]))
+            return hlo_infer_fail(q, "the padding of dimension %u is not in -2^61 to 2^61", i);
         dims[i] = from->dims[i] < 0 ? -1 : padded(from->dims[i], &padding->v[3 * i]);
         if (dims[i] < 0 && from->dims[i] >= 0)
-            return hlo_infer_fail(
-                q, "padded, dimension %u has a size that is negative or too large", i);
+            return hlo_infer_fail(q, "the padded size of dimension %u is negative or too large", i);
     }
     return hlo_shape_array(q->module, from->type, from->rank, dims);
 }

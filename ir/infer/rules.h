@@ -48,6 +48,10 @@ static inline const hlo_shape *hlo_infer_operand(const hlo_inference *q, uint32_
     return q->operands[index]->shape;
 }
 
+/* The largest absolute value of padding, strides and dilations, and the largest size of a padded
+ * dimension. Sums and differences of two such numbers cannot overflow. */
+#define HLO_INFER_EXTENT_MAX (INT64_C(1) << 61)
+
 /* Each check sets `why` when it returns false or NULL. */
 
 /* Checks that operands [from, to) are arrays. */

@@ -31,8 +31,8 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     } parts[] = {
         {HLO_ATTR_SIZE, 0, offsetof(window_dim, size), 1, 1},
         {HLO_ATTR_STRIDE, 0, offsetof(window_dim, stride), 1, 1},
-        {HLO_ATTR_PAD, 0, offsetof(window_dim, low), 0, INT64_MIN},
-        {HLO_ATTR_PAD, 1, offsetof(window_dim, high), 0, INT64_MIN},
+        {HLO_ATTR_PAD, 0, offsetof(window_dim, low), 0, -HLO_INFER_EXTENT_MAX},
+        {HLO_ATTR_PAD, 1, offsetof(window_dim, high), 0, -HLO_INFER_EXTENT_MAX},
         {HLO_ATTR_LHS_DILATE, 0, offsetof(window_dim, base_dilation), 1, 1},
         {HLO_ATTR_RHS_DILATE, 0, offsetof(window_dim, window_dilation), 1, 1},
     };
@@ -49,8 +49,10 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
         for (uint32_t i = 0; i < rank; i++) {
             int64_t *number = (int64_t *)(void *)((char *)&dims[i] + parts[p].member);
             *number = word ? word->u.ints->v[each * i + parts[p].second] : parts[p].missing;
-            if (*number < parts[p].least) {
-                hlo_infer_fail(q, "window %s must be 1 or more", hlo_attrs_info[parts[p].id].name);
+            if (*number < parts[p].least || *number > HLO_INFER_EXTENT_MAX) {
+                const char *least = parts[p].least == 1 ? "1" : "-2^61";
+                hlo_infer_fail(q, "window %s of dimension %u is %lld, expected %s to 2^61",
+                               hlo_attrs_info[parts[p].id].name, i, (long long)*number, least);
                 return NULL;
             }
         }
@@ -58,21 +60,23 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     return dims;
 }
 
-/* Counts the positions of the window along a dimension of `n` elements; -1 when a size overflows.
- */
+/* Computes 1 + (n - 1) * step, the extent of `n` > 0 elements; -1 if that is too large. */
+static int64_t dilated(int64_t n, int64_t step) {
+    int64_t extent;
+    if (__builtin_mul_overflow(n - 1, step, &extent) || extent >= HLO_INFER_EXTENT_MAX) return -1;
+    return extent + 1;
+}
+
+/* Counts the positions of the window along a dimension of `n` elements; -1 when a size is too
+ * large. */
 static int64_t window_places(int64_t n, const window_dim *w) {
     if (n < 0) return -1;
-    int64_t base = 0, window, capacity;
-    if (n > 0 && (__builtin_mul_overflow(n - 1, w->base_dilation, &base) ||
-                  __builtin_add_overflow(base, 1, &base)))
-        return -1;
-    if (__builtin_add_overflow(base, w->low, &base) ||
-        __builtin_add_overflow(base, w->high, &base) ||
-        __builtin_mul_overflow(w->size - 1, w->window_dilation, &window) ||
-        __builtin_add_overflow(window, 1, &window) ||
-        __builtin_sub_overflow(base, window, &capacity))
-        return -1;
-    return capacity < 0 ? 0 : capacity / w->stride + 1;
+    const int64_t base = n ? dilated(n, w->base_dilation) : 0;
+    const int64_t window = dilated(w->size, w->window_dilation);
+    if (base < 0 || window < 0) return -1;
+    const int64_t extent = base + w->low + w->high;
+    if (extent > HLO_INFER_EXTENT_MAX) return -1;
+    return extent < window ? 0 : (extent - window) / w->stride + 1;
 }
 
 const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
@@ -112,7 +116,8 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
                 (long long)window[i - 2].size, (long long)kernel->dims[of_kernel[i]]);
         dims[of_out[i]] = window_places(in->dims[of_in[i]], &window[i - 2]);
         if (dims[of_out[i]] < 0 && in->dims[of_in[i]] >= 0)
-            return hlo_infer_fail(q, "the padded operand is too large");
+            return hlo_infer_fail(
+                q, "dimension %u of the padded operand or of the window is too large", i - 2);
     }
     return hlo_shape_array(q->module, hlo_infer_product_type(q), rank, dims);
 }
@@ -130,7 +135,8 @@ const hlo_shape *hlo_infer_REDUCE_WINDOW(const hlo_inference *q) {
     for (uint32_t i = 0; i < from->rank; i++) {
         dims[i] = window_places(from->dims[i], &window[i]);
         if (dims[i] < 0 && from->dims[i] >= 0)
-            return hlo_infer_fail(q, "the padded operand is too large");
+            return hlo_infer_fail(
+                q, "dimension %u of the padded operand or of the window is too large", i);
     }
     return hlo_infer_reduced(q, count, types, from->rank, dims);
 }

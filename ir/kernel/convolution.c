@@ -107,8 +107,9 @@ hlo_view hlo_convolution_lhs(const hlo_convolution *c, const hlo_call *call, con
     const hlo_view like = {
         in->type, rank, hlo_arena_copy(call->scratch, dims.v, rank * sizeof *dims.v), NULL, NULL};
     const hlo_view all = hlo_view_scratch(call->scratch, in->type, &like);
+    if (!hlo_view_count(&all)) return all;
     memset(all.data, 0, hlo_view_bytes(&all));
-    if (!hlo_view_count(&all) || !hlo_view_count(&from)) return all;
+    if (!hlo_view_count(&from)) return all;
     do {
         hlo_dims start = {0}, steps, part, part_strides, to_start = {0}, to_steps, to_strides;
         maker to = begin(&all, &dims, &strides);

@@ -375,7 +375,8 @@ void hlo_product_run(const hlo_eval_env *env, const hlo_product *p, hlo_arena *s
     packing with = packing_of(p);
     const double size = (double)p->m * (double)p->n * (double)p->k;
     if (size == 0) {
-        memset(p->c, 0, (size_t)(p->batches * p->m * p->n) * with.k->size);
+        const size_t bytes = (size_t)(p->batches * p->m * p->n) * with.k->size;
+        if (bytes) memset(p->c, 0, bytes);
         return;
     }
     const bool shares = env->parallel && size * (double)p->batches >= WORTH_SHARING;

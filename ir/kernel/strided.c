@@ -163,7 +163,7 @@ hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *lik
 hlo_view hlo_view_part(const hlo_view *view, const int64_t *start, const int64_t *dims,
                        const int64_t *steps, hlo_dims *out_strides) {
     for (uint32_t d = 0; d < view->rank; d++)
-        out_strides->v[d] = view->strides[d] * (steps ? steps[d] : 1);
+        out_strides->v[d] = view->strides[d] * (steps && dims[d] > 1 ? steps[d] : 1);
     hlo_view part = {view->type, view->rank, dims, out_strides->v, view->data};
     if (hlo_view_count(&part)) part.data = hlo_view_element(view, start);
     return part;

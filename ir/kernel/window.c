@@ -21,7 +21,7 @@ hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {
 }
 
 /* Returns the greatest common divisor of two positive numbers. */
-static int64_t divisor(int64_t a, int64_t b) {
+static int64_t common_divisor(int64_t a, int64_t b) {
     while (b) {
         const int64_t rest = a % b;
         a = b;
@@ -32,11 +32,9 @@ static int64_t divisor(int64_t a, int64_t b) {
 
 hlo_window_reads hlo_window_reads_of(const hlo_window *w, int64_t at, int64_t in_dim,
                                      int64_t out_dim) {
-    hlo_window_reads s = {.out_step = 1};
+    const int64_t common = common_divisor(w->stride, w->base);
+    hlo_window_reads s = {.out_step = w->base / common, .in_step = w->stride / common};
     int64_t shift = at * w->dilate - w->low;
-    const int64_t common = divisor(w->base, w->stride);
-    s.out_step = w->base / common;
-    s.in_step = w->stride / common;
     for (s.out = 0; s.out < out_dim; s.out++) {
         int64_t place = s.out * w->stride + shift;
         if (place >= 0 && place % w->base == 0) {

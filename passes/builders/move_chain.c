@@ -10,11 +10,16 @@ enum { TREE_LIMIT = 256 };
 
 /* ---------------------------------------------------------------------------------------- links */
 
+/* True if the type has the number. f4e2m1fn has no NaN, f8e8m0fnu has no zero. */
+static bool type_holds(hlo_type type, double number) {
+    const double held = hlo_float_decode(type, hlo_float_encode(type, number));
+    return isnan(number) ? isnan(held) : held == number;
+}
+
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return false;
-    if (number == 0 || isnan(number)) return true;
-    return !scaled && hlo_float_decode(type, hlo_float_encode(type, number)) == number;
+    return (!scaled || number == 0 || isnan(number)) && type_holds(type, number);
 }
 
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below) {

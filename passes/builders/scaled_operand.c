@@ -68,7 +68,7 @@ static bool plan_factor(plan *p, step *s) {
     return false;
 }
 
-/* True if a pad value is 0, or NaN, or an unscaled value of the fp8 type. */
+/* True if the fp8 type has the pad value, and scales leave the pad value as it is. */
 static bool fills(hlo_instr *pad_value, const step *s) {
     return hlo_pad_value_moves(pad_value, s->scaled, s->type);
 }

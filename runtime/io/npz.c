@@ -292,7 +292,8 @@ static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, siz
                     name, wanted);
     zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)place, 0);
     if (!file) return fail(r, index, false, "%s", zip_strerror(r->archive));
-    hlo_status status = read_array(r, file, zip_get_name(r->archive, (zip_uint64_t)place, 0), shape, index, out);
+    hlo_status status =
+        read_array(r, file, zip_get_name(r->archive, (zip_uint64_t)place, 0), shape, index, out);
     zip_fclose(file);
     return status;
 }

@@ -111,7 +111,7 @@ bool build_is_static(const hlo_shape *shape) {
         return true;
     }
     return !shape->dynamic && shape->rank <= HLO_EVAL_MAX_RANK &&
-           (!hlo_types[shape->type].bytes || hlo_shape_bytes(shape) >= 0);
+           (!hlo_types[shape->type].bytes || hlo_shape_is_addressable(shape));
 }
 
 bool plan_makes_result(const plan_comp *comp, uint32_t index) {
