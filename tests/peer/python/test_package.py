@@ -63,8 +63,8 @@ def verdicts(args):
         dots = json.loads(made.remarks('json'))['dots']
         assert len(dots) == len(made.verdicts) > 0
         for dot, verdict in zip(dots, made.verdicts):
-            assert dot['verdict'] == verdict.kind and dot['instruction'] == verdict.instr
-            for key in set(dot) - {'verdict', 'instruction'}:
+            assert dot['verdict'] == verdict.kind and dot['instruction'] == verdict.instr and dot['input_instruction'] == verdict.input_instr
+            for key in set(dot) - {'verdict', 'instruction', 'input_instruction'}:
                 assert (dot[key] or None) == (getattr(verdict, key) or None) or np.isclose(dot[key], getattr(verdict, key)), key
     wide = hlofp8.rewrite(ADD.replace('add(a, a)', 'dot(a, a), lhs_contracting_dims={0}, rhs_contracting_dims={0}').replace('b = f32[2]', 'b = f32[]'))
     assert wide.gate('all') and wide.gate(1) and wide.gate('50%') and wide.gate(no_reason='') and not wide.gate(0)
