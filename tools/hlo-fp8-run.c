@@ -94,7 +94,6 @@ static hlo_plan_options plan_options(run_job *job) {
     hlo_plan_options_init(&plan);
     plan.backend = values[OPTION_BACKEND].text;
     plan.bounds = values[OPTION_COMPARE].given && !first_judge(job) && !values[OPTION_PLAN].given;
-    plan.roundings_may_be_dropped = plan.bounds; /* XLA drops them */
     if (values[OPTION_PLAN].given && values[OPTION_TARGET].given)
         plan.describe = (int)values[OPTION_TARGET].number;
     plan.cuda = (int)values[OPTION_CUDA].number;
@@ -116,13 +115,14 @@ static hlo_plan_options plan_options(run_job *job) {
     return plan;
 }
 
-/* Returns the options of the plan that gives bounds: the cpu backend, for any executed plan. */
-static hlo_plan_options judge_options(const run_job *job) {
+/* Returns the options of the plan that gives bounds: the cpu backend, for any executed plan. The
+ * passes, or XLA, may have `dropped` roundings. */
+static hlo_plan_options judge_options(const run_job *job, bool dropped) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     plan.bounds = true;
     plan.devices = usage_judged_devices(&job->options);
-    plan.roundings_may_be_dropped = true; /* by the passes, or by XLA */
+    plan.roundings_may_be_dropped = dropped;
     const option_value *accumulate = &job->options.values[OPTION_ACCUMULATE];
     const bool on_gpu = strcmp(job->options.values[OPTION_BACKEND].text, "cuda") == 0;
     plan.accumulate =
@@ -248,7 +248,7 @@ static hlo_status execute(run_job *job) {
  */
 static hlo_status prepare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
-    hlo_plan_options how = judge_options(job);
+    hlo_plan_options how = judge_options(job, true);
     hlo_status status = get_inputs(job);
     if (status != HLO_OK || !path) return status;
     if (is_npz(path))
@@ -261,9 +261,9 @@ static hlo_status prepare(run_job *job) {
 }
 
 /* Executes the module that gives bounds, and samples its noise by a few more runs. */
-static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
+static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan, bool dropped,
                       hlo_comparison *comparison) {
-    hlo_plan_options how = judge_options(job);
+    hlo_plan_options how = judge_options(job, dropped);
     hlo_arrays **judge = &job->judges[comparison->judge_count];
     hlo_status status = HLO_OK;
     if (!plan)
@@ -276,16 +276,40 @@ static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
     return hlo_arrays_sample(*judge, comparison, module, &how, job->inputs, &options_sink);
 }
 
-/* Executes the other module for its bounds as well, if two are compared: either may have omitted
- * roundings. */
+/* Executes another module for its bounds as well: of two modules either may have dropped roundings,
+ * and XLA may have dropped them in the executed module where an array differs. */
 static hlo_status ask_other(run_job *job, hlo_comparison *comparison) {
     const hlo_module *module = job->before ? job->before : job->module;
-    hlo_plan_options how = judge_options(job);
+    hlo_plan_options how = judge_options(job, true);
     hlo_plan *plan;
     hlo_status status = make_plan(module, &how, &plan);
     if (status != HLO_OK) return status;
-    status = sit(job, module, plan, comparison);
+    status = sit(job, module, plan, true, comparison);
     hlo_plan_free(plan);
+    return status;
+}
+
+/* Prints the comparison by the first judge, and what the second one, for which XLA may have dropped
+ * roundings, judges differently. */
+static hlo_status compare_dropped(hlo_comparison *comparison) {
+    char *said[2] = {NULL, NULL};
+    hlo_status status = HLO_OK;
+    for (uint32_t i = 0; i < 2 && status != HLO_OUT_OF_MEMORY; i++) {
+        size_t size;
+        FILE *to = open_memstream(&said[i], &size);
+        comparison->judge_count = i + 1;
+        status = to ? hlo_arrays_compare_by(comparison, to) : HLO_OUT_OF_MEMORY;
+        if (to && fclose(to) != 0) status = HLO_OUT_OF_MEMORY;
+    }
+    if (status != HLO_OUT_OF_MEMORY) {
+        fputs(said[0], stdout);
+        if (strcmp(said[0], said[1]) != 0) {
+            puts("compare: with roundings to bf16 and f16 dropped, as XLA may drop them:");
+            fputs(said[1], stdout);
+        }
+    }
+    free(said[0]);
+    free(said[1]);
     return status;
 }
 
@@ -305,12 +329,16 @@ static hlo_status compare(run_job *job) {
                                  .expected_name = path,
                                  .inputs = job->inputs,
                                  .all = job->options.values[OPTION_ALL_OUTPUTS].given};
-    hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
-    if (status == HLO_OK && job->reference) {
+    hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, judge, &comparison);
+    bool differs = false;
+    if (status == HLO_OK && (job->reference || !judge)) {
         status = hlo_arrays_compare_by(&comparison, NULL);
-        if (status == HLO_MISMATCH) status = ask_other(job, &comparison);
+        differs = status == HLO_MISMATCH;
+        if (differs) status = ask_other(job, &comparison);
     }
-    return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
+    if (status != HLO_OK || !differs || judge)
+        return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
+    return compare_dropped(&comparison);
 }
 
 static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
