@@ -95,6 +95,7 @@ static void a_snapshot_brings_all_back(void **state) {
     hlo_instr *add = hlo_instr_new(c, NULL, HLO_OP_ADD, one->shape, 2, both, NULL);
     hlo_instr_set_str(add, HLO_ATTR_ORIGIN, "{{\"a\"}}");
     hlo_computation_set_root(c, add);
+    const hlo_attr *attrs = m->attrs = hlo_arena_array(m->arena, 1, sizeof *attrs);
     const hlo_snapshot *before = hlo_snapshot_take(m, m->arena);
     for (int times = 0; times < 2; times++) {
         hlo_instr *made = hlo_instr_new(c, add, HLO_OP_NEGATE, one->shape, 1, &one, "add");
@@ -107,7 +108,9 @@ static void a_snapshot_brings_all_back(void **state) {
         hlo_instr_remove(add);
         (void)hlo_computation_new(m, "other");
         hlo_module_compact(m, m->arena);
+        m->attrs = hlo_arena_array(m->arena, 1, sizeof *attrs);
         hlo_snapshot_restore(m, before);
+        assert_ptr_equal(m->attrs, attrs);
         assert_ptr_equal(m->last, c);
         assert_ptr_equal(c->root, add);
         assert_int_equal(c->instr_count, 3);
