@@ -12,8 +12,10 @@ enum { MOST_ATTRS = 64 };
 
 /* ---------------------------------------------------------------------------------------- names */
 
-/* Makes a name that the text form accepts, as XLA does. Bytes other than letters, digits, `_`, `.`
- * and `-` become `_`, `__` at the start becomes `a_`, and the name of a type ends with `_`. */
+/* Makes a name that the text form accepts. Bytes other than letters, digits, `_`, `.` and `-`
+ * become
+ * `_`, as in XLA. `__` at the start becomes `a_`, unless the name starts with `__xla_`. The name of
+ * a type ends with `_`. */
 static const char *name_of(hlo_proto *p, const char *name, const char *fallback) {
     size_t size = strlen(name);
     if (!size) return hlo_intern_string(p->module, fallback);
