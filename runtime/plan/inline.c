@@ -73,6 +73,15 @@ static void inline_call(inliner *in, hlo_instr *call, const hlo_computation *cal
     hlo_instr_remove(call);
 }
 
+/* Numbers instructions in order: side tables of a computation begin at its least id, and copies in
+ * a computation would leave the ids of all later ones between. */
+static void renumber(hlo_module *module) {
+    module->next_id = 0;
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            instr->id = module->next_id++;
+}
+
 void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
     hlo_arena_mark mark = hlo_arena_here(scratch);
     inliner in = {.scratch = scratch, .budget = MOST_COPIES};
@@ -82,5 +91,6 @@ void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
             const hlo_computation *callee = callee_of(instr);
             if (callee && callee->instr_count <= in.budget) inline_call(&in, instr, callee);
         }
+    renumber(module);
     hlo_arena_release(scratch, mark);
 }

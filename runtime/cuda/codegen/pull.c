@@ -4,6 +4,10 @@
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
+/* A group nests up to GROUP_MEMBERS operands, each a call of emit_pull(). These functions have
+ * arrays of indices, which must not be part of every call's frame. */
+#define DEEP __attribute__((noinline))
+
 const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
     const char *at[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0; d < instr->shape->rank; d++) at[d] = "0";
@@ -190,8 +194,8 @@ static const emit_index *scalar_index(emit *e) {
     return emit_index_new(e, 0, NULL, NULL, NULL, NULL);
 }
 
-static const char *pull_concatenate(emit *e, const hlo_instr *instr, const emit_index *index,
-                                    bool cell) {
+DEEP static const char *pull_concatenate(emit *e, const hlo_instr *instr, const emit_index *index,
+                                         bool cell) {
     int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0], start = 0;
     choice c = begin_choice(e, instr->shape->type, cell);
     const char *at[HLO_EVAL_MAX_RANK];
@@ -215,7 +219,8 @@ static const char *pull_concatenate(emit *e, const hlo_instr *instr, const emit_
     return c.name;
 }
 
-static const char *pull_pad(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
+DEEP static const char *pull_pad(emit *e, const hlo_instr *instr, const emit_index *index,
+                                 bool cell) {
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     const hlo_ints *padding = hlo_instr_ints(instr, HLO_ATTR_PADDING);
     const char *at[HLO_EVAL_MAX_RANK], *inside = "true";
@@ -239,8 +244,8 @@ static const char *pull_pad(emit *e, const hlo_instr *instr, const emit_index *i
     return c.name;
 }
 
-static const char *pull_update(emit *e, const hlo_instr *instr, const emit_index *index,
-                               bool cell) {
+DEEP static const char *pull_update(emit *e, const hlo_instr *instr, const emit_index *index,
+                                    bool cell) {
     const hlo_instr *update = hlo_instr_operand(instr, 1);
     const char *start[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK], *inside = "true";
     emit_starts(e, instr, 2, index->rank, index->dims, update->shape->dims, start);
@@ -287,7 +292,8 @@ static const char *part_of(emit *e, const hlo_instr *operand, const emit_index *
                       bits, (unsigned long long)(UINT64_MAX >> (64 - bits)));
 }
 
-static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
+DEEP static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_index *index,
+                                  bool cell) {
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     const hlo_shape *from = operand->shape, *shape = instr->shape;
     const char *name, *type = cuda_types[shape->type].cell;
@@ -328,7 +334,8 @@ static const char *apply(emit *e, const hlo_instr *instr, const char *const *in,
     return out;
 }
 
-static const char *pull_map(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
+DEEP static const char *pull_map(emit *e, const hlo_instr *instr, const emit_index *index,
+                                 bool cell) {
     const char **in = hlo_arena_array(e->arena, instr->operand_count + 1, sizeof *in);
     const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     for (uint32_t i = 0; i < instr->operand_count; i++)
@@ -344,8 +351,8 @@ static const char *pull_iota(emit *e, const hlo_instr *instr, const emit_index *
     return cell ? emit_cell(e, type, value) : value;
 }
 
-static const char *pull_window(emit *e, const hlo_instr *instr, const emit_index *index,
-                               bool cell) {
+DEEP static const char *pull_window(emit *e, const hlo_instr *instr, const emit_index *index,
+                                    bool cell) {
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     hlo_type type = instr->shape->type;
     const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
@@ -388,8 +395,8 @@ bool cuda_reduce_is_single(const hlo_instr *instr) {
     return instr->operand_count == 2 && hlo_shape_count(shape) == hlo_shape_count(instr->shape);
 }
 
-static const char *pull_single(emit *e, const hlo_instr *instr, const emit_index *index,
-                               bool cell) {
+DEEP static const char *pull_single(emit *e, const hlo_instr *instr, const emit_index *index,
+                                    bool cell) {
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
     const hlo_shape *shape = operand->shape;
     const bool cells = emit_region_moves(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
