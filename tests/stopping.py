@@ -16,6 +16,10 @@ import tempfile
 import time
 
 
+# AddressSanitizer reports some signals in place of their default action.
+HANDLED = "".join(f":handle_{name}=0" for name in ("segv", "sigbus", "abort", "sigill", "sigtrap", "sigfpe"))
+
+
 def wait_for(folder, count):
     for _ in range(2000):
         if len(list(folder.glob("hlo-fp8.*"))) == count:
@@ -31,7 +35,8 @@ def stop(program, module, number, ignored=False):
         how = signal.SIG_IGN if ignored else signal.SIG_DFL
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         command = [program, f"--remarks-file={folder}/remarks.txt", f"--report={folder}/fifo", "-o", f"{folder}/out", module]
-        started = subprocess.Popen(command, preexec_fn=lambda: signal.signal(number, how))
+        env = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + HANDLED)
+        started = subprocess.Popen(command, env=env, preexec_fn=lambda: signal.signal(number, how))
         wait_for(folder, 1)
         started.send_signal(number)
         if ignored:
