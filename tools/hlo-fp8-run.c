@@ -115,14 +115,13 @@ static hlo_plan_options plan_options(run_job *job) {
     return plan;
 }
 
-/* Returns the options of the plan that gives bounds: the cpu backend, for any executed plan. The
- * passes, or XLA, may have `dropped` roundings. */
-static hlo_plan_options judge_options(const run_job *job, bool dropped) {
+/* Returns the options of the plan that gives bounds: the cpu backend, for any executed plan. */
+static hlo_plan_options judge_options(const run_job *job) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     plan.bounds = true;
     plan.devices = usage_judged_devices(&job->options);
-    plan.roundings_may_be_dropped = dropped;
+    plan.roundings_may_be_dropped = true; /* by the passes, or by XLA */
     const option_value *accumulate = &job->options.values[OPTION_ACCUMULATE];
     const bool on_gpu = strcmp(job->options.values[OPTION_BACKEND].text, "cuda") == 0;
     plan.accumulate =
@@ -248,7 +247,7 @@ static hlo_status execute(run_job *job) {
  */
 static hlo_status prepare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
-    hlo_plan_options how = judge_options(job, true);
+    hlo_plan_options how = judge_options(job);
     hlo_status status = get_inputs(job);
     if (status != HLO_OK || !path) return status;
     if (is_npz(path))
@@ -261,9 +260,10 @@ static hlo_status prepare(run_job *job) {
 }
 
 /* Executes the module that gives bounds, and samples its noise by a few more runs. */
-static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan, bool dropped,
+static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
                       hlo_comparison *comparison) {
-    hlo_plan_options how = judge_options(job, dropped);
+    hlo_plan_options how = judge_options(job);
+    how.roundings_may_be_dropped = plan; /* the executed plan keeps them */
     hlo_arrays **judge = &job->judges[comparison->judge_count];
     hlo_status status = HLO_OK;
     if (!plan)
@@ -276,40 +276,16 @@ static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan, bo
     return hlo_arrays_sample(*judge, comparison, module, &how, job->inputs, &options_sink);
 }
 
-/* Executes another module for its bounds as well: of two modules either may have dropped roundings,
- * and XLA may have dropped them in the executed module where an array differs. */
+/* Executes a module for more bounds: the other one, if two are compared, as either may have omitted
+ * roundings; the executed one, if its bounds assumed that all roundings happen. */
 static hlo_status ask_other(run_job *job, hlo_comparison *comparison) {
     const hlo_module *module = job->before ? job->before : job->module;
-    hlo_plan_options how = judge_options(job, true);
+    hlo_plan_options how = judge_options(job);
     hlo_plan *plan;
     hlo_status status = make_plan(module, &how, &plan);
     if (status != HLO_OK) return status;
-    status = sit(job, module, plan, true, comparison);
+    status = sit(job, module, plan, comparison);
     hlo_plan_free(plan);
-    return status;
-}
-
-/* Prints the comparison by the first judge, and what the second one, for which XLA may have dropped
- * roundings, judges differently. */
-static hlo_status compare_dropped(hlo_comparison *comparison) {
-    char *said[2] = {NULL, NULL};
-    hlo_status status = HLO_OK;
-    for (uint32_t i = 0; i < 2 && status != HLO_OUT_OF_MEMORY; i++) {
-        size_t size;
-        FILE *to = open_memstream(&said[i], &size);
-        comparison->judge_count = i + 1;
-        status = to ? hlo_arrays_compare_by(comparison, to) : HLO_OUT_OF_MEMORY;
-        if (to && fclose(to) != 0) status = HLO_OUT_OF_MEMORY;
-    }
-    if (status != HLO_OUT_OF_MEMORY) {
-        fputs(said[0], stdout);
-        if (strcmp(said[0], said[1]) != 0) {
-            puts("compare: with roundings to bf16 and f16 dropped, as XLA may drop them:");
-            fputs(said[1], stdout);
-        }
-    }
-    free(said[0]);
-    free(said[1]);
     return status;
 }
 
@@ -329,16 +305,13 @@ static hlo_status compare(run_job *job) {
                                  .expected_name = path,
                                  .inputs = job->inputs,
                                  .all = job->options.values[OPTION_ALL_OUTPUTS].given};
-    hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, judge, &comparison);
-    bool differs = false;
+    hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
     if (status == HLO_OK && (job->reference || !judge)) {
         status = hlo_arrays_compare_by(&comparison, NULL);
-        differs = status == HLO_MISMATCH;
-        if (differs) status = ask_other(job, &comparison);
+        comparison.last_drops = !judge && status == HLO_MISMATCH;
+        if (status == HLO_MISMATCH) status = ask_other(job, &comparison);
     }
-    if (status != HLO_OK || !differs || judge)
-        return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
-    return compare_dropped(&comparison);
+    return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
 
 static hlo_status write_file(const run_job *job, option_id id, FILE *out) {

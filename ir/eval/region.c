@@ -47,6 +47,14 @@ const hlo_computation *hlo_region_called(const hlo_instr *instr) {
 const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS] = {HLO_ATTR_TO_APPLY, HLO_ATTR_SELECT,
                                                         HLO_ATTR_SCATTER};
 
+/* True if an instruction reads the bits of one element as an element of another type of that width.
+ */
+static bool is_bitcast(const hlo_instr *instr) {
+    return (instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_BITCAST_CONVERT) &&
+           hlo_types[instr->shape->type].bits ==
+               hlo_types[hlo_instr_operand(instr, 0)->shape->type].bits;
+}
+
 static const char *refusal(const hlo_instr *instr) {
     if (instr->operand_count > MAX_OPERANDS) return "a computation has too many results";
     bool root_tuple = instr->op == HLO_OP_TUPLE && instr->parent->root == instr;
@@ -57,7 +65,7 @@ static const char *refusal(const hlo_instr *instr) {
         return instr->u.literal->data ? NULL : "the value of a constant is elided";
     const hlo_computation *inner = hlo_region_called(instr);
     if (inner) return inner->root->op == HLO_OP_TUPLE ? "a nested call has several results" : NULL;
-    if (instr->op == HLO_OP_CONVERT) return NULL;
+    if (instr->op == HLO_OP_CONVERT || is_bitcast(instr)) return NULL;
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
     if (kernel && kernel->ops && hlo_kernel_elementwise(instr)) return NULL;
     return "the computation that is applied to elements has an opcode that does not run on "
@@ -127,7 +135,9 @@ static uint32_t append(builder *b, const hlo_computation *c, const uint32_t *arg
         } else {
             *own = new_slot(b, i->shape->type, NULL);
             step *s = &r->steps[r->step_count++];
-            *s = (step){.instr = i, .kernel = hlo_kernel_of(i->op), .out = *own};
+            *s = (step){.instr = i,
+                        .kernel = hlo_kernel_of(is_bitcast(i) ? HLO_OP_BITCAST_CONVERT : i->op),
+                        .out = *own};
             memcpy(s->in, in, sizeof s->in);
         }
     }

@@ -161,7 +161,7 @@ void hlo_lane_convert(hlo_type from, hlo_type to, const void *lanes, int64_t cou
 
 /* ---------------------------------------------------------------------------------------- loops */
 
-enum { HLO_LOOP_VIEWS = 8 };
+enum { HLO_LOOP_VIEWS = 16 };
 
 /* A loop over several views of equal dimensions. Dimensions of one are dropped, the
  * others ordered by the strides of view 0 (then 1, ...) and merged where all views allow it. */

@@ -239,17 +239,17 @@ class _Comparison:
         self.data = ffi.new("hlo_comparison *", {"struct_size": ffi.sizeof("hlo_comparison"), "inputs": inputs})
         self.table = ffi.new("hlo_arrays *[2]")
         self.data.judges = self.table
-        self.how = plan_options(bounds=True, roundings_may_be_dropped=True)
 
-    def judge(self, module: Any) -> None:
+    def judge(self, module: Any, dropped: bool = True) -> None:
         """Executes a module with bounds, and samples its noise by a few more runs."""
-        arrays = _execute(module, self.data.inputs, self.how, self.told)
+        how = plan_options(bounds=True, roundings_may_be_dropped=dropped)
+        arrays = _execute(module, self.data.inputs, how, self.told)
         self.judges.append(arrays)
         self.table[self.data.judge_count] = arrays
         self.data.judge_count += 1
         if not self.data.expected:
             self.data.expected = arrays
-        self.told.check(lib.hlo_arrays_sample(arrays, self.data, module, self.how, self.data.inputs, self.told.pointer))
+        self.told.check(lib.hlo_arrays_sample(arrays, self.data, module, how, self.data.inputs, self.told.pointer))
 
     def differs(self) -> bool:
         status = lib.hlo_arrays_compare_by(self.data, ffi.NULL)
@@ -290,7 +290,8 @@ def compare(
         comparison.data.expected_module = first
         if second is not None:
             comparison.data.found_module = second
-        comparison.judge(first)
-        if second is not None and comparison.differs():
-            comparison.judge(second)
+        comparison.judge(first, dropped=second is not None)
+        if comparison.differs():
+            comparison.data.last_drops = second is None
+            comparison.judge(first if second is None else second)
         return Comparison(not comparison.differs(), comparison.text())
