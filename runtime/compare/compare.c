@@ -350,11 +350,12 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
     double bound = f->distance / f->excess;
     if (f->excess > 0 && isfinite(bound)) fprintf(out, "; bound %.3g", bound);
     fputc('\n', out);
-    hlo_status status =
-        hlo_print_element_origin(c->found_module, c->found_name, inputs, index, f->worst, out);
+    const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
+    hlo_status status = hlo_print_element_origin(c->found_module, c->found_name, inputs, index,
+                                                 f->worst, c->expected_module ? NULL : sides, out);
     if (status != HLO_OK) return status;
     return hlo_print_element_origin(c->expected_module, c->expected_name, inputs, index, f->worst,
-                                    out);
+                                    NULL, out);
 }
 
 /* Compares an output that differs by the judge that omits roundings. Its samples omit them as well,

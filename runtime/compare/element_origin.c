@@ -86,9 +86,28 @@ static void print_value(const hlo_array *operand, const hlo_shape *result, int64
     hlo_print_number(type, (const char *)operand->data + at, out);
 }
 
+/* True if the arrays differ, and differ only where rounding `values` to f16 and then to the fp8 type
+ * gives the second one. */
+static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides) {
+    const hlo_type type = hlo_type_find(sides[1]->type, strlen(sides[1]->type));
+    if (!hlo_type_is_fp8(type) || hlo_type_find(values->type, strlen(values->type)) != HLO_TYPE_F32 ||
+        values->size != sides[1]->size * sizeof(float))
+        return false;
+    for (size_t i = 0; i < sides[1]->size; i++) {
+        const uint8_t found = ((const uint8_t *)sides[0]->data)[i],
+                      expected = ((const uint8_t *)sides[1]->data)[i];
+        const uint64_t half =
+            hlo_float_encode(HLO_TYPE_F16, (double)((const float *)values->data)[i]);
+        if (found != expected &&
+            hlo_float_encode(type, hlo_float_decode(HLO_TYPE_F16, half)) != expected)
+            return false;
+    }
+    return memcmp(sides[0]->data, sides[1]->data, sides[1]->size) != 0;
+}
+
 hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
                                     const hlo_arrays *inputs, size_t output, int64_t element,
-                                    FILE *out) {
+                                    const hlo_array *const *sides, FILE *out) {
     hlo_instr *instr = module ? maker(module, output) : NULL;
     hlo_arrays *values = NULL;
     if (!instr) return HLO_OK;
@@ -103,6 +122,11 @@ hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
         if (values) print_value(hlo_arrays_at(values, o), result, element, out);
     }
     fputs(")\n", out);
+    if (sides && values && instr->op == HLO_OP_CONVERT &&
+        rounds_by_f16(hlo_arrays_at(values, 0), sides))
+        fputs("  hint: all differing elements are rounded to f16 first, and then to FP8, as XLA's CPU "
+              "backend does before jaxlib 0.8\n",
+              out);
     hlo_arrays_free(values);
     return HLO_OK;
 }

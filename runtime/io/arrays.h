@@ -31,10 +31,11 @@ void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, hlo
 
 /* element_origin.c: prints a line, which begins with `name`, on the computation of element
  * `element` of output `output` of `module`: the instruction, and its operands' values there. Prints
- * nothing if they are not known. HLO_OUT_OF_MEMORY. */
+ * nothing if they are not known. `sides`: NULL, or the output and the array that it differs from:
+ * one more line if rounding to f16 first makes all the differences. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
                                     const hlo_arrays *inputs, size_t output, int64_t element,
-                                    FILE *out);
+                                    const hlo_array *const *sides, FILE *out);
 
 /* The array shapes in a list of shapes: leaves of tuples in order, without tokens. */
 typedef struct hlo_leaves {
