@@ -37,6 +37,9 @@ const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char
 
 /* ---------------------------------------------------------------------------- tokens (reader.c) */
 
+/* Returns true if the name of a module, or another name without `%`, cannot be the word. */
+bool hlo_notation_is_keyword(const char *name);
+
 /* Skips space and comments; every reader of a token does so first. */
 void hlo_notation_skip(hlo_notation *f);
 /* True if the next byte is `c`. */

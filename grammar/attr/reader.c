@@ -312,3 +312,14 @@ int hlo_notation_compare_ints(const hlo_notation_ints *a, const hlo_notation_int
         if (a->v[i] != b->v[i]) return a->v[i] < b->v[i] ? -1 : 1;
     return (a->count > b->count) - (a->count < b->count);
 }
+
+bool hlo_notation_is_keyword(const char *name) {
+    static const char *const words[] = {
+        "inf",        "nan",           "true",          "false",      "manual",
+        "replicated", "maximal",       "unknown",       "unreduced",  "ROOT",
+        "ENTRY",      "HloModule",     "shard_as",      "shard_like", "last_tile_dim_replicate",
+        "FileNames",  "FunctionNames", "FileLocations", "StackFrames"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (*name == *words[i] && strcmp(name, words[i]) == 0) return true;
+    return false;
+}

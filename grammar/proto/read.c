@@ -315,6 +315,9 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     p->ids = &known;
     p->payloads = from;
     p->module->name = name_of(p, from->name, "module");
+    if (hlo_notation_is_keyword(p->module->name)) /* the text has no `%` before the name */
+        p->module->name =
+            hlo_intern_string(p->module, hlo_arena_format(p->scratch, "%s_", p->module->name));
     read_tables(p, from->stack_frame_index);
     for (size_t i = 0; i < from->n_computations; i++)
         numbers[i] = (hlo_proto_id){.number = from->computations[i]->id};

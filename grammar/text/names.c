@@ -1,15 +1,11 @@
 /* Names: keywords, which are refused, and names made unique. */
 #include <string.h>
 
+#include "grammar/attr/notation.h"
 #include "grammar/text/actions.h"
 #include "ir/intern.h"
 
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too) {
-    static const char *const words[] = {
-        "inf",        "nan",           "true",          "false",      "manual",
-        "replicated", "maximal",       "unknown",       "unreduced",  "ROOT",
-        "ENTRY",      "HloModule",     "shard_as",      "shard_like", "last_tile_dim_replicate",
-        "FileNames",  "FunctionNames", "FileLocations", "StackFrames"};
     if (!types_too && text->source[at.offset] == '%') return false;
     size_t length = hlo_intern_length(name), stem = length;
     while (stem && name[stem - 1] >= '0' && name[stem - 1] <= '9') stem--;
@@ -19,8 +15,7 @@ bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types
     bool plain = text->source[at.offset] != '%' && end[-1] != ':' && end[0] != ':';
     hlo_type type = hlo_type_find(name, length);
     bool reserved = type != HLO_TYPE_INVALID && type != HLO_TYPE_TUPLE && (plain || types_too);
-    for (size_t i = 0; plain && !reserved && i < sizeof words / sizeof *words; i++)
-        reserved = *name == *words[i] && strcmp(name, words[i]) == 0;
+    reserved |= plain && hlo_notation_is_keyword(name);
     if (reserved) hlo_text_error(text, at, "'%s' is a keyword, not a name", name);
     return reserved;
 }

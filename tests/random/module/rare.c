@@ -1,4 +1,6 @@
 /* Forms that the other draws seldom have, in a module beside them. */
+#include <string.h>
+
 #include "tests/random/module/gen.h"
 
 enum { BLOCK = 128, LONG = 2 * BLOCK };
@@ -169,14 +171,124 @@ static void copied(gen *g) {
     gen_result(g, gen_emit(g, d, "copy(%s)", d.name));
 }
 
+/* A type of few bits, the numbers at the edges of its range, and the run of elements that has a
+ * scale of `scales` in a matmul of such values. */
+typedef struct narrow {
+    const char *type;
+    double largest, least, subnormal;
+    const char *scales;
+    int run;
+} narrow;
+
+/* Draws a constant that the type has, or lacks. */
+static array fill(gen *g, const char *type, const narrow *n) {
+    const char *const words[] = {"0", "-0", "nan", "-nan", "inf", "-inf", "1", "-1.5", "3.0625"};
+    const double edges[] = {n->largest, -n->largest, n->largest * 2, n->least, n->subnormal,
+                            n->subnormal / 2, -n->subnormal};
+    array scalar = gen_shape(type, 0, NULL);
+    if (dice_chance(&g->dice, 65)) return gen_emit(g, scalar, "constant(%s)", DICE_PICK(&g->dice, words));
+    return gen_emit(g, scalar, "constant(%.17g)", DICE_PICK(&g->dice, edges));
+}
+
+/* Fills a part of the value by a pad, a select or a concatenate. */
+static array filled(gen *g, array v, const narrow *n) {
+    array part = v, rest = v, scalar = fill(g, v.type, n), mask = v;
+    mask.type = "pred";
+    const int rows = dice_chance(&g->dice, 50) ? v.dims[0] / 2 : v.dims[0] - 1;
+    part.dims[0] = rows;
+    rest.dims[0] = v.dims[0] - rows;
+    switch (dice_below(&g->dice, 4)) {
+    case 0:
+        part = gen_emit(g, part, "slice(%s), slice={[0:%d],[0:%d]}", v.name, rows, v.dims[1]);
+        return gen_emit(g, v, "pad(%s, %s), padding=0_%dx0_0", part.name, scalar.name,
+                        rest.dims[0]);
+    case 1:
+        part = gen_emit(g, part, "slice(%s), slice={[0:%d],[0:%d]}", v.name, rows, v.dims[1]);
+        rest = gen_splat(g, scalar, rest);
+        return gen_emit(g, v, "concatenate(%s, %s), dimensions={0}", part.name, rest.name);
+    case 2:
+        rest = v;
+        rest.dims[1] = n->run;
+        part = v;
+        part.dims[1] -= n->run;
+        part = gen_emit(g, part, "slice(%s), slice={[0:%d],[0:%d]}", v.name, v.dims[0],
+                        part.dims[1]);
+        rest = gen_splat(g, scalar, rest);
+        return gen_emit(g, v, "concatenate(%s, %s), dimensions={1}", part.name, rest.name);
+    default: break;
+    }
+    mask = gen_parameter(g, 'p', mask);
+    rest = gen_splat(g, scalar, v);
+    const bool first = dice_chance(&g->dice, 50);
+    return gen_emit(g, v, "select(%s, %s, %s)", mask.name, first ? v.name : rest.name,
+                    first ? rest.name : v.name);
+}
+
+/* An operand of a dot whose values are narrow: filled as they are, through f8e4m3fn, once they are
+ * wide, or below the scale. */
+static array filled_operand(gen *g, const narrow *n, int rows, int kind) {
+    const int dims[] = {rows, 4 * n->run}, few[] = {rows, 4}, runs[] = {rows, 4, n->run};
+    array v = gen_parameter(g, 'p', gen_shape(n->type, 2, dims));
+    if (dice_chance(&g->dice, 35)) v = filled(g, v, n);
+    if (dice_chance(&g->dice, 30)) {
+        v = gen_convert(g, v, "f8e4m3fn");
+        if (dice_chance(&g->dice, 70)) v = filled(g, v, n);
+    }
+    v = gen_convert(g, v, g->wide);
+    if (dice_chance(&g->dice, 45)) v = filled(g, v, n);
+    if (!kind) return v;
+    array s;
+    if (kind == 1) {
+        s = gen_splat(g, gen_parameter(g, 'm', gen_shape(g->wide, 0, NULL)), v);
+    } else if (kind == 2) {
+        s = gen_parameter(g, 'm', gen_shape(g->wide, 1, dims));
+        s = gen_emit(g, v, "broadcast(%s), dimensions={0}", s.name);
+    } else {
+        s = gen_convert(g, gen_parameter(g, 'm', gen_shape(n->scales, 2, few)), g->wide);
+        s = gen_emit(g, gen_shape(g->wide, 3, runs), "broadcast(%s), dimensions={0,1}", s.name);
+        s = gen_emit(g, v, "reshape(%s)", s.name);
+    }
+    v = gen_binary(g, "multiply", v, s, true);
+    if (dice_chance(&g->dice, 40)) v = filled(g, v, n);
+    if (dice_chance(&g->dice, 15)) {
+        array zeros = gen_splat(g, gen_constant(g, v.type, 0), v);
+        v = gen_binary(g, "maximum", v, zeros, true);
+    }
+    return v;
+}
+
+static void fills(gen *g) {
+    static const narrow types[] = {
+        {"f4e2m1fn", 6, 1, 0.5, "f8e4m3fn", 16},
+        {"f4e2m1fn", 6, 1, 0.5, "f8e8m0fnu", 32},
+        {"f6e2m3fn", 7.5, 1, 0.125, "f8e8m0fnu", 32},
+        {"f6e3m2fn", 28, 0.25, 0.0625, "f8e8m0fnu", 32},
+        {"f8e3m4", 15.5, 0.25, 0x1p-6, "f8e8m0fnu", 32},
+        {"f8e4m3", 240, 0x1p-6, 0x1p-9, "f8e8m0fnu", 32},
+        {"f8e4m3b11fnuz", 30, 0x1p-10, 0x1p-13, "f8e8m0fnu", 32},
+        {"f8e4m3fn", 448, 0x1p-6, 0x1p-9, "f8e8m0fnu", 32},
+        {"f8e4m3fn", 448, 0x1p-6, 0x1p-9, "f32", 128},
+        {"f8e4m3fnuz", 240, 0x1p-7, 0x1p-10, "f8e8m0fnu", 32},
+        {"f8e5m2", 57344, 0x1p-14, 0x1p-16, "f8e8m0fnu", 32},
+        {"f8e5m2fnuz", 57344, 0x1p-15, 0x1p-17, "f8e8m0fnu", 32},
+        {"f8e8m0fnu", 0x1p127, 0x1p-127, 0x1p-127, "f8e8m0fnu", 32},
+        {"s4", 7, 1, 1, "f8e8m0fnu", 32},
+        {"u4", 15, 1, 1, "f8e8m0fnu", 32}};
+    const narrow *n = &DICE_PICK(&g->dice, types);
+    const int kind = dice_below(&g->dice, 2) ? 3 : dice_below(&g->dice, 3);
+    array a = filled_operand(g, n, 16, kind);
+    gen_result(g, multiplied(g, a, filled_operand(g, n, 32, kind)));
+}
+
 void gen_rare(gen *g) {
     static const struct {
         void (*make)(gen *);
         int often;
     } kinds[] = {{blocks, 12},        {rows, 5},           {wide_bias, 5},    {gelu_observed, 5},
                  {sliced, 2},         {effect, 3},         {copied, 2},       {scaled_by_itself, 2},
-                 {converted_relu, 2}, {batched_blocks, 4}, {batch_within, 2}, {bias_across, 2}};
-    int at = dice_below(&g->dice, 46), kind = 0;
+                 {converted_relu, 2}, {batched_blocks, 4}, {batch_within, 2}, {bias_across, 2},
+                 {fills, 14}};
+    int at = dice_below(&g->dice, 60), kind = 0;
     while (at >= kinds[kind].often) at -= kinds[kind++].often;
     kinds[kind].make(g);
 }

@@ -345,12 +345,117 @@ static void unknown_fields(void **state) {
     free(text);
 }
 
+/* ---------------------------------------------------------------------------------------- names */
+
+static uint64_t next_random(uint64_t *state) {
+    uint64_t z = (*state += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+/* Draws a name: parts that the text form treats specially, bytes, or many bytes. */
+static void draw_name(uint64_t *state, char *out, size_t size) {
+    static const char *const parts[] = {
+        "",     "_",     "__",     "___",  "__xla_",   "__xla_f32", "a",        "%",     ".",
+        "-",    "0",     "1.",     ".0",   "f32",      "pred",      "tuple",    "token", "opaque",
+        "f8",   "b01f",  "0_1x0",  "nan",  "inf",      "true",      "ROOT",     "ENTRY", "HloModule",
+        "add",  "dot",   "call",   "f32_", "constant", "manual",    "devices",  "region", "clone",
+        "\n",   "\"",    "\\",     " ",    "{",        "}",         "//",       "/*",    "\xc3\xa9",
+        "\xff", "\x01",  "\xe2\x82\xac", "=", ",",    "unknown",   "FileNames", "u3",    "s4",
+        "-1",   "_.",    "a.1",    "a.2"};
+    size_t at = 0, count = next_random(state) % 4;
+    if (next_random(state) % 40 == 0) count = 400;
+    for (size_t i = 0; i < count; i++) {
+        const char *part = parts[next_random(state) % (sizeof parts / sizeof *parts)];
+        const char byte[] = {(char)(1 + next_random(state) % 255), 0};
+        if (next_random(state) % 5 == 0) part = byte;
+        if (at + strlen(part) + 1 > size) break;
+        memcpy(out + at, part, strlen(part));
+        at += strlen(part);
+    }
+    out[at] = 0;
+}
+
+enum { LONGEST_NAME = 4096 };
+
+static bytes named_instr(uint64_t *state, const char *opcode, int64_t id) {
+    char name[LONGEST_NAME];
+    const bytes shape = shape_of(2);
+    draw_name(state, name, sizeof name);
+    return instr_of(name, opcode, id, &shape);
+}
+
+static void put_named_computation(bytes *to, uint64_t *state, int64_t id, const bytes *instrs,
+                                  size_t count, int64_t root) {
+    static bytes comp;
+    char name[LONGEST_NAME];
+    comp.size = 0;
+    draw_name(state, name, sizeof name);
+    put_text(&comp, NAME, name);
+    for (size_t i = 0; i < count; i++) put_bytes(&comp, INSTRUCTIONS, instrs[i].v, instrs[i].size);
+    put_number(&comp, COMPUTATION_ID, id);
+    put_number(&comp, ROOT, root);
+    put_bytes(to, COMPUTATIONS, comp.v, comp.size);
+}
+
+/* Makes a module of two computations, the second calls the first, with drawn names everywhere. */
+static const bytes *named_module(uint64_t seed) {
+    static bytes module, instrs[4];
+    uint64_t state = seed;
+    char name[LONGEST_NAME];
+    module.size = 0;
+    draw_name(&state, name, sizeof name);
+    put_text(&module, NAME, name);
+    put_number(&module, ENTRY, 7);
+    instrs[0] = named_instr(&state, "parameter", 1);
+    put_number(&instrs[0], PARAMETER, 0);
+    instrs[1] = named_instr(&state, "negate", 2);
+    put_number(&instrs[1], OPERAND, 1);
+    put_named_computation(&module, &state, 6, instrs, 2, 2);
+    for (int i = 0; i < 2; i++) {
+        instrs[i] = named_instr(&state, "parameter", 11 + i);
+        put_number(&instrs[i], PARAMETER, i);
+    }
+    instrs[2] = named_instr(&state, "call", 13);
+    put_number(&instrs[2], OPERAND, 11);
+    put_number(&instrs[2], CALLED, 6);
+    instrs[3] = named_instr(&state, "add", 14);
+    put_number(&instrs[3], OPERAND, 13);
+    put_number(&instrs[3], OPERAND, 12);
+    put_number(&instrs[3], CONTROL, 11);
+    put_named_computation(&module, &state, 7, instrs, 4, 14);
+    return &module;
+}
+
+/* Whatever names a binary module has, its text is read again and is printed alike. */
+static void names_come_back(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 5000; seed++) {
+        const bytes *binary = named_module(seed);
+        hlo_module *first, *second = NULL;
+        heard h;
+        if (read(binary->v, binary->size, &h, &first) != HLO_OK)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, h.message);
+        char *text = print_text(first);
+        if (hlo_module_parse(text, strlen(text), "x.hlo", NULL, &second) != HLO_OK)
+            fail_msg("seed %llu: the text is not read again:\n%s", (unsigned long long)seed, text);
+        assert_int_equal(hlo_module_verify(second, NULL, NULL), HLO_OK);
+        char *again = print_text(second);
+        assert_string_equal(text, again);
+        free(again);
+        free(text);
+        hlo_module_free(first);
+        hlo_module_free(second);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comes_back),      cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(wrong_numbers),   cmocka_unit_test(wrong_sizes),
         cmocka_unit_test(wrong_schedules), cmocka_unit_test(nested_too_deeply),
-        cmocka_unit_test(unknown_fields),
+        cmocka_unit_test(unknown_fields),  cmocka_unit_test(names_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
