@@ -86,11 +86,12 @@ static void print_value(const hlo_array *operand, const hlo_shape *result, int64
     hlo_print_number(type, (const char *)operand->data + at, out);
 }
 
-/* True if the arrays differ, and differ only where rounding `values` to f16 and then to the fp8 type
- * gives the second one. */
+/* True if the arrays differ, and differ only where rounding `values` to f16 and then to the fp8
+ * type gives the second one. */
 static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides) {
     const hlo_type type = hlo_type_find(sides[1]->type, strlen(sides[1]->type));
-    if (!hlo_type_is_fp8(type) || hlo_type_find(values->type, strlen(values->type)) != HLO_TYPE_F32 ||
+    if (!hlo_type_is_fp8(type) ||
+        hlo_type_find(values->type, strlen(values->type)) != HLO_TYPE_F32 ||
         values->size != sides[1]->size * sizeof(float))
         return false;
     for (size_t i = 0; i < sides[1]->size; i++) {
@@ -124,7 +125,8 @@ hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
     fputs(")\n", out);
     if (sides && values && instr->op == HLO_OP_CONVERT &&
         rounds_by_f16(hlo_arrays_at(values, 0), sides))
-        fputs("  hint: all differing elements are rounded to f16 first, and then to FP8, as XLA's CPU "
+        fputs("  hint: all differing elements are rounded to f16 first, and then to FP8, as XLA's "
+              "CPU "
               "backend does before jaxlib 0.8\n",
               out);
     hlo_arrays_free(values);
