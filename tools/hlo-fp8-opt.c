@@ -395,9 +395,11 @@ static bool spares_inputs(const options *given) {
     const char *modules = values[OPTION_DIFF].given ? NULL : values[OPTION_OUTPUT].text;
     const char *outputs[] = {values[OPTION_OUTPUT].text, values[OPTION_REMARKS_FILE].text,
                              values[OPTION_REPORT].text};
+    const char *read[] = {values[OPTION_RULES].text, values[OPTION_BASELINE].text};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
-        const char *lost =
-            output_spares(outputs[i], values[OPTION_RULES].text) ? NULL : values[OPTION_RULES].text;
+        const char *lost = NULL;
+        for (size_t j = 0; j < sizeof read / sizeof *read; j++)
+            if (!output_spares(outputs[i], read[j])) lost = read[j];
         for (int j = 0; j < given->file_count && outputs[i] != modules; j++)
             if (!output_spares(outputs[i], given->files[j])) lost = given->files[j];
         if (!lost) continue;

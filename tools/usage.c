@@ -32,11 +32,15 @@ uint32_t usage_judged_devices(const options *given) {
 /* True if no file to be written is standard output, an input, or another one of them. */
 static bool spares_files(const options *given) {
     const option_value *values = given->values;
-    const char *inputs[] = {
-        given->files[0],           values[OPTION_INPUTS].text,  values[OPTION_COMPARE].text,
-        values[OPTION_RULES].text, values[OPTION_OUTPUTS].text, values[OPTION_VALUES].text,
-        values[OPTION_TRACE].text};
-    enum { READ = 4 };
+    const char *inputs[] = {given->files[0],
+                            values[OPTION_INPUTS].text,
+                            values[OPTION_COMPARE].text,
+                            values[OPTION_RULES].text,
+                            values[OPTION_TOPOLOGY].text,
+                            values[OPTION_OUTPUTS].text,
+                            values[OPTION_VALUES].text,
+                            values[OPTION_TRACE].text};
+    enum { READ = 5 };
     for (int w = 0; w < USAGE_WRITTEN; w++) {
         const char *path = values[usage_written[w]].text;
         if (path && output_is_standard(path)) {

@@ -183,10 +183,11 @@ typedef struct narrow {
 /* Draws a constant that the type has, or lacks. */
 static array fill(gen *g, const char *type, const narrow *n) {
     const char *const words[] = {"0", "-0", "nan", "-nan", "inf", "-inf", "1", "-1.5", "3.0625"};
-    const double edges[] = {n->largest, -n->largest, n->largest * 2, n->least, n->subnormal,
-                            n->subnormal / 2, -n->subnormal};
+    const double edges[] = {n->largest,   -n->largest,      n->largest * 2, n->least,
+                            n->subnormal, n->subnormal / 2, -n->subnormal};
     array scalar = gen_shape(type, 0, NULL);
-    if (dice_chance(&g->dice, 65)) return gen_emit(g, scalar, "constant(%s)", DICE_PICK(&g->dice, words));
+    if (dice_chance(&g->dice, 65))
+        return gen_emit(g, scalar, "constant(%s)", DICE_PICK(&g->dice, words));
     return gen_emit(g, scalar, "constant(%.17g)", DICE_PICK(&g->dice, edges));
 }
 
@@ -211,8 +212,8 @@ static array filled(gen *g, array v, const narrow *n) {
         rest.dims[1] = n->run;
         part = v;
         part.dims[1] -= n->run;
-        part = gen_emit(g, part, "slice(%s), slice={[0:%d],[0:%d]}", v.name, v.dims[0],
-                        part.dims[1]);
+        part =
+            gen_emit(g, part, "slice(%s), slice={[0:%d],[0:%d]}", v.name, v.dims[0], part.dims[1]);
         rest = gen_splat(g, scalar, rest);
         return gen_emit(g, v, "concatenate(%s, %s), dimensions={1}", part.name, rest.name);
     default: break;
@@ -258,22 +259,21 @@ static array filled_operand(gen *g, const narrow *n, int rows, int kind) {
 }
 
 static void fills(gen *g) {
-    static const narrow types[] = {
-        {"f4e2m1fn", 6, 1, 0.5, "f8e4m3fn", 16},
-        {"f4e2m1fn", 6, 1, 0.5, "f8e8m0fnu", 32},
-        {"f6e2m3fn", 7.5, 1, 0.125, "f8e8m0fnu", 32},
-        {"f6e3m2fn", 28, 0.25, 0.0625, "f8e8m0fnu", 32},
-        {"f8e3m4", 15.5, 0.25, 0x1p-6, "f8e8m0fnu", 32},
-        {"f8e4m3", 240, 0x1p-6, 0x1p-9, "f8e8m0fnu", 32},
-        {"f8e4m3b11fnuz", 30, 0x1p-10, 0x1p-13, "f8e8m0fnu", 32},
-        {"f8e4m3fn", 448, 0x1p-6, 0x1p-9, "f8e8m0fnu", 32},
-        {"f8e4m3fn", 448, 0x1p-6, 0x1p-9, "f32", 128},
-        {"f8e4m3fnuz", 240, 0x1p-7, 0x1p-10, "f8e8m0fnu", 32},
-        {"f8e5m2", 57344, 0x1p-14, 0x1p-16, "f8e8m0fnu", 32},
-        {"f8e5m2fnuz", 57344, 0x1p-15, 0x1p-17, "f8e8m0fnu", 32},
-        {"f8e8m0fnu", 0x1p127, 0x1p-127, 0x1p-127, "f8e8m0fnu", 32},
-        {"s4", 7, 1, 1, "f8e8m0fnu", 32},
-        {"u4", 15, 1, 1, "f8e8m0fnu", 32}};
+    static const narrow types[] = {{"f4e2m1fn", 6, 1, 0.5, "f8e4m3fn", 16},
+                                   {"f4e2m1fn", 6, 1, 0.5, "f8e8m0fnu", 32},
+                                   {"f6e2m3fn", 7.5, 1, 0.125, "f8e8m0fnu", 32},
+                                   {"f6e3m2fn", 28, 0.25, 0.0625, "f8e8m0fnu", 32},
+                                   {"f8e3m4", 15.5, 0.25, 0x1p-6, "f8e8m0fnu", 32},
+                                   {"f8e4m3", 240, 0x1p-6, 0x1p-9, "f8e8m0fnu", 32},
+                                   {"f8e4m3b11fnuz", 30, 0x1p-10, 0x1p-13, "f8e8m0fnu", 32},
+                                   {"f8e4m3fn", 448, 0x1p-6, 0x1p-9, "f8e8m0fnu", 32},
+                                   {"f8e4m3fn", 448, 0x1p-6, 0x1p-9, "f32", 128},
+                                   {"f8e4m3fnuz", 240, 0x1p-7, 0x1p-10, "f8e8m0fnu", 32},
+                                   {"f8e5m2", 57344, 0x1p-14, 0x1p-16, "f8e8m0fnu", 32},
+                                   {"f8e5m2fnuz", 57344, 0x1p-15, 0x1p-17, "f8e8m0fnu", 32},
+                                   {"f8e8m0fnu", 0x1p127, 0x1p-127, 0x1p-127, "f8e8m0fnu", 32},
+                                   {"s4", 7, 1, 1, "f8e8m0fnu", 32},
+                                   {"u4", 15, 1, 1, "f8e8m0fnu", 32}};
     const narrow *n = &DICE_PICK(&g->dice, types);
     const int kind = dice_below(&g->dice, 2) ? 3 : dice_below(&g->dice, 3);
     array a = filled_operand(g, n, 16, kind);

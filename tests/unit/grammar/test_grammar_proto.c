@@ -357,13 +357,16 @@ static uint64_t next_random(uint64_t *state) {
 /* Draws a name: parts that the text form treats specially, bytes, or many bytes. */
 static void draw_name(uint64_t *state, char *out, size_t size) {
     static const char *const parts[] = {
-        "",     "_",     "__",     "___",  "__xla_",   "__xla_f32", "a",        "%",     ".",
-        "-",    "0",     "1.",     ".0",   "f32",      "pred",      "tuple",    "token", "opaque",
-        "f8",   "b01f",  "0_1x0",  "nan",  "inf",      "true",      "ROOT",     "ENTRY", "HloModule",
-        "add",  "dot",   "call",   "f32_", "constant", "manual",    "devices",  "region", "clone",
-        "\n",   "\"",    "\\",     " ",    "{",        "}",         "//",       "/*",    "\xc3\xa9",
-        "\xff", "\x01",  "\xe2\x82\xac", "=", ",",    "unknown",   "FileNames", "u3",    "s4",
-        "-1",   "_.",    "a.1",    "a.2"};
+        "",     "_",        "__",        "___",       "__xla_", "__xla_f32",
+        "a",    "%",        ".",         "-",         "0",      "1.",
+        ".0",   "f32",      "pred",      "tuple",     "token",  "opaque",
+        "f8",   "b01f",     "0_1x0",     "nan",       "inf",    "true",
+        "ROOT", "ENTRY",    "HloModule", "add",       "dot",    "call",
+        "f32_", "constant", "manual",    "devices",   "region", "clone",
+        "\n",   "\"",       "\\",        " ",         "{",      "}",
+        "//",   "/*",       "\xc3\xa9",  "\xff",      "\x01",   "\xe2\x82\xac",
+        "=",    ",",        "unknown",   "FileNames", "u3",     "s4",
+        "-1",   "_.",       "a.1",       "a.2"};
     size_t at = 0, count = next_random(state) % 4;
     if (next_random(state) % 40 == 0) count = 400;
     for (size_t i = 0; i < count; i++) {
