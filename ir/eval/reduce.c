@@ -308,6 +308,7 @@ static hlo_status run_reduce_window(hlo_call *call) {
     uint32_t arrays = call->operand_count / 2, rank = call->operands[0].rank;
     const hlo_view *in = call->operands, *out = call->results;
     if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a reduce-window has too many operands");
+    if (!hlo_view_count(out)) return HLO_OK;
     const hlo_op simple = hlo_region_simple(computation);
     const bool by_one =
         arrays == 1 && in[0].type == out[0].type && folds(simple, hlo_lane_of(in[0].type));

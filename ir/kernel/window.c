@@ -30,19 +30,25 @@ static int64_t common_divisor(int64_t a, int64_t b) {
     return a;
 }
 
+/* Returns the quotient, rounded up, and at least 0; `by` is positive. */
+static int64_t quotient_up(int64_t value, int64_t by) {
+    return value > 0 ? (value - 1) / by + 1 : 0;
+}
+
 hlo_window_reads hlo_window_reads_of(const hlo_window *w, int64_t at, int64_t in_dim,
                                      int64_t out_dim) {
     const int64_t common = common_divisor(w->stride, w->base);
     hlo_window_reads s = {.out_step = w->base / common, .in_step = w->stride / common};
     int64_t shift = at * w->dilate - w->low;
-    for (s.out = 0; s.out < out_dim; s.out++) {
-        int64_t place = s.out * w->stride + shift;
-        if (place >= 0 && place % w->base == 0) {
-            s.in = place / w->base;
-            break;
-        }
-    }
-    if (s.out >= out_dim || s.in >= in_dim) return s;
+    /* Remainders of places by the dilation repeat after out_step results. */
+    const int64_t first = quotient_up(-shift, w->stride);
+    s.out = first;
+    while (s.out < out_dim && s.out - first < s.out_step &&
+           (s.out * w->stride + shift) % w->base != 0)
+        s.out++;
+    if (s.out >= out_dim || s.out - first >= s.out_step) return s;
+    s.in = (s.out * w->stride + shift) / w->base;
+    if (s.in >= in_dim) return s;
     int64_t by_out = (out_dim - 1 - s.out) / s.out_step + 1;
     int64_t by_in = s.in_step ? (in_dim - 1 - s.in) / s.in_step + 1 : by_out;
     s.count = by_out < by_in ? by_out : by_in;
@@ -52,11 +58,6 @@ hlo_window_reads hlo_window_reads_of(const hlo_window *w, int64_t at, int64_t in
 static int by_number(const void *a, const void *b) {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
-}
-
-/* Returns the quotient, rounded up, and at least 0; `by` is positive. */
-static int64_t quotient_up(int64_t value, int64_t by) {
-    return value > 0 ? (value - 1) / by + 1 : 0;
 }
 
 /* Lists the positions at which an element and a result meet, in ascending order. */
