@@ -34,9 +34,13 @@ static bool merges(const hlo_strided_loop *w, uint32_t into, uint32_t dim) {
 void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *dims, uint32_t views,
                            const hlo_view *const *view) {
     w->views = views;
+    w->rank = 0;
     w->count = 1;
     uint32_t r = 0;
     for (uint32_t v = 0; v < views; v++) w->data[v] = view[v]->data;
+    for (uint32_t d = 0; d < rank; d++)
+        if (!dims[d]) w->count = 0;
+    if (!w->count) return; /* strides of empty arrays may overflow */
     for (uint32_t d = 0; d < rank; d++) {
         w->count *= dims[d];
         if (dims[d] == 1) continue;

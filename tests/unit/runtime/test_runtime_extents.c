@@ -29,11 +29,10 @@ static int64_t draw_number(int64_t least) {
     static const int64_t edges[] = {INT64_MAX,        INT64_MIN,        INT64_C(1) << 62,
                                     INT64_C(1) << 61, INT64_C(1) << 60, INT64_C(1) << 32,
                                     INT64_C(1) << 31, INT64_MAX / 3,    INT64_MAX / 2};
-    int64_t number = (int64_t)draw(4) + least;
-    if (draw(3)) return number;
-    number = edges[draw(sizeof edges / sizeof *edges)];
-    const int64_t shift = (int64_t)draw(9) - 4;
-    if (__builtin_add_overflow(number, shift, &number)) number -= shift;
+    const int64_t shift = (int64_t)draw(9) - 4, edge = edges[draw(sizeof edges / sizeof *edges)];
+    int64_t number;
+    if (draw(3)) return (int64_t)draw(4) + least;
+    if (__builtin_add_overflow(edge, shift, &number)) number = edge;
     return draw(2) || number == INT64_MIN ? number : -number;
 }
 
