@@ -12,8 +12,8 @@
  * The peaks are target.def's. f32 products run at half the rate of bf16 (TF32, as XLA lets them by
  * default; NVIDIA's datasheets give it half throughout). Source of the method: S. Williams et al.,
  * "Roofline: an insightful visual performance model", CACM 52(4), 2009. */
-#ifndef HLO_MATMUL_COST_H
-#define HLO_MATMUL_COST_H
+#ifndef HLO_COST_COST_H
+#define HLO_COST_COST_H
 
 #include "matmul/call.h"
 

@@ -1,6 +1,6 @@
 /* The FLOPs of a module, counted as by XLA's cost analysis (xla/service/hlo_cost_analysis.cc). */
-#ifndef HLO_MATMUL_FLOPS_H
-#define HLO_MATMUL_FLOPS_H
+#ifndef HLO_COST_FLOPS_H
+#define HLO_COST_FLOPS_H
 
 #include "matmul/call.h"
 

@@ -1,6 +1,6 @@
 /* The number of runs of each computation. */
-#ifndef HLO_MATMUL_RUNS_H
-#define HLO_MATMUL_RUNS_H
+#ifndef HLO_COST_RUN_COUNT_H
+#define HLO_COST_RUN_COUNT_H
 
 #include "matmul/call.h"
 

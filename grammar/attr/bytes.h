@@ -1,6 +1,6 @@
 /* Bytes that grow, and text in quotes and braces. */
-#ifndef HLO_GRAMMAR_BYTES_H
-#define HLO_GRAMMAR_BYTES_H
+#ifndef HLO_GRAMMAR_ATTR_BYTES_H
+#define HLO_GRAMMAR_ATTR_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Protobuf messages of any type, by their descriptors. */
-#ifndef HLO_GRAMMAR_MESSAGE_H
-#define HLO_GRAMMAR_MESSAGE_H
+#ifndef HLO_GRAMMAR_MESSAGE_MESSAGE_H
+#define HLO_GRAMMAR_MESSAGE_MESSAGE_H
 
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>

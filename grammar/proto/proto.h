@@ -3,8 +3,8 @@
  * hlo.proto has the messages, proto.def says which field holds which attribute, and
  * text_pattern.def how a message is written as HLO text, for attributes whose value is kept as
  * text. All three serve both directions. Every message lives in the scratch arena. */
-#ifndef HLO_GRAMMAR_PROTO_H
-#define HLO_GRAMMAR_PROTO_H
+#ifndef HLO_GRAMMAR_PROTO_PROTO_H
+#define HLO_GRAMMAR_PROTO_PROTO_H
 
 #include "grammar/attr/bytes.h"
 #include "grammar/message/message.h"

@@ -1,6 +1,6 @@
 /* Between the rule grammar and its checks: the tree that the parser makes, one rule at a time. */
-#ifndef HLO_GRAMMAR_RULES_BUILD_H
-#define HLO_GRAMMAR_RULES_BUILD_H
+#ifndef HLO_GRAMMAR_RULES_AST_H
+#define HLO_GRAMMAR_RULES_AST_H
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * are gone by then: each use is a copy of its body with variables of its own, in which an argument
  * that is a pattern is one term, wherever its parameter stands.
  * docs/rules.md describes the notation. */
-#ifndef HLO_GRAMMAR_RULES_H
-#define HLO_GRAMMAR_RULES_H
+#ifndef HLO_GRAMMAR_RULES_RULES_H
+#define HLO_GRAMMAR_RULES_RULES_H
 
 #include "ir/ir.h"
 

@@ -1,7 +1,7 @@
 /* Rounding an f32 to a float of few bits. The text is C, and C++ for CUDA: generated kernels
  * contain it (runtime/cuda/codegen/element.cuh). */
-#ifndef HLO_IR_EVAL_ENCODE_H
-#define HLO_IR_EVAL_ENCODE_H
+#ifndef HLO_IR_FLOAT_ENCODE_H
+#define HLO_IR_FLOAT_ENCODE_H
 
 #ifndef __cplusplus
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* Every float narrower than 64 bits: bits to value and back, exactly, rounding to nearest even.
  *
  * float.def holds the parameters of each format; nothing else in the library knows them. */
-#ifndef HLO_IR_EVAL_FLOAT_H
-#define HLO_IR_EVAL_FLOAT_H
+#ifndef HLO_IR_FLOAT_FLOAT_H
+#define HLO_IR_FLOAT_FLOAT_H
 
 #include "ir/ir.h"
 

@@ -2,8 +2,8 @@
  * the order of instructions unless the module is scheduled. Two instructions are equal when opcode,
  * shape with its layout, attributes, literal, operands (of commutative opcodes in any order) and
  * called computations are equal. 64-bit hashes of all these are compared, in O(n log n). */
-#ifndef HLO_IR_DIFF_H
-#define HLO_IR_DIFF_H
+#ifndef HLO_IR_MODULE_DIFF_H
+#define HLO_IR_MODULE_DIFF_H
 
 #include "ir/ir.h"
 

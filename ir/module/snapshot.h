@@ -1,8 +1,8 @@
 /* A saved state of a module, to be restored. It is much smaller than a copy: opcode and shape of an
  * instruction and the values of its attributes never change, so a snapshot records only the list of
  * instructions, their operands and their attributes. */
-#ifndef HLO_IR_SNAPSHOT_H
-#define HLO_IR_SNAPSHOT_H
+#ifndef HLO_IR_MODULE_SNAPSHOT_H
+#define HLO_IR_MODULE_SNAPSHOT_H
 
 #include "ir/ir.h"
 

@@ -3,8 +3,8 @@
  * A path names a regular file. A directory, a device, a socket or a FIFO in the file system is
  * refused: reading one may never end. Files that the caller has opened are read whatever they are:
  * `-` (standard input), /dev/stdin, and /dev/fd/N, which a shell passes for `<(command)`. */
-#ifndef HLO_IR_FILE_H
-#define HLO_IR_FILE_H
+#ifndef HLO_IR_TEXT_FILE_H
+#define HLO_IR_TEXT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Bytes that need no escape in a quoted text. */
-#ifndef HLO_IR_PLAIN_H
-#define HLO_IR_PLAIN_H
+#ifndef HLO_IR_TEXT_PLAIN_H
+#define HLO_IR_TEXT_PLAIN_H
 
 #include <stdbool.h>
 #include <stddef.h>

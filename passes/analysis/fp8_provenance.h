@@ -1,6 +1,6 @@
 /* Provenance of values from fp8 on paths that no rule follows: reasons for wide matmuls. */
-#ifndef HLO_PASSES_CARRIED_H
-#define HLO_PASSES_CARRIED_H
+#ifndef HLO_PASSES_ANALYSIS_FP8_PROVENANCE_H
+#define HLO_PASSES_ANALYSIS_FP8_PROVENANCE_H
 
 #include "ir/ir.h"
 #include "passes/reason/reason.h"

@@ -1,7 +1,7 @@
 /* Order of the instructions of a computation, in O(1): by sort keys, with gaps for the keys of new
  * instructions. Keys stay valid from pass to pass. */
-#ifndef HLO_PASSES_ORDER_H
-#define HLO_PASSES_ORDER_H
+#ifndef HLO_PASSES_ANALYSIS_INSTR_ORDER_H
+#define HLO_PASSES_ANALYSIS_INSTR_ORDER_H
 
 #include "ir/ir.h"
 

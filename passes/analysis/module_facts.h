@@ -1,8 +1,8 @@
 /* Facts of a whole module, found in one linear walk, or without one if the counts of opcodes and
  * attributes rule them out. They are tables by instruction id, valid until the module changes, in
  * the arena given. */
-#ifndef HLO_PASSES_WALK_H
-#define HLO_PASSES_WALK_H
+#ifndef HLO_PASSES_ANALYSIS_MODULE_FACTS_H
+#define HLO_PASSES_ANALYSIS_MODULE_FACTS_H
 
 #include "ir/ir.h"
 

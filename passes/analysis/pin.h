@@ -9,8 +9,8 @@
  *
  * Instructions are moved toward the beginning of their computation only, and neither they nor the
  * instructions moved with them are pinned: no order of a control dependency is ever undone. */
-#ifndef HLO_PASSES_PIN_H
-#define HLO_PASSES_PIN_H
+#ifndef HLO_PASSES_ANALYSIS_PIN_H
+#define HLO_PASSES_ANALYSIS_PIN_H
 
 #include "ir/ir.h"
 #include "passes/reason/reason.h"

@@ -1,6 +1,6 @@
 /* Biases: vectors that are added to each row of a matmul's result, in any notation of the sum. */
-#ifndef HLO_PASSES_BIAS_H
-#define HLO_PASSES_BIAS_H
+#ifndef HLO_PASSES_BUILDERS_BIAS_H
+#define HLO_PASSES_BUILDERS_BIAS_H
 
 #include "passes/engine/engine.h"
 

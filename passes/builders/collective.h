@@ -1,6 +1,6 @@
 /* Collectives of fp8 values: their scales, and quantising before a collective. */
-#ifndef HLO_PASSES_SEND_H
-#define HLO_PASSES_SEND_H
+#ifndef HLO_PASSES_BUILDERS_COLLECTIVE_H
+#define HLO_PASSES_BUILDERS_COLLECTIVE_H
 
 #include "passes/engine/engine.h"
 

@@ -1,8 +1,8 @@
 /* Granularity of a value: per dimension, the length of aligned runs of equal elements. Along the
  * contracting dimension, a scale per row has the granularity of the whole dimension, and a scale
  * per block of 128 has 128. The compact form of a value has one element of each run. */
-#ifndef HLO_PASSES_GRANULARITY_H
-#define HLO_PASSES_GRANULARITY_H
+#ifndef HLO_PASSES_BUILDERS_GRANULARITY_H
+#define HLO_PASSES_BUILDERS_GRANULARITY_H
 
 #include "passes/engine/engine.h"
 

@@ -1,7 +1,7 @@
 /* Dots that share an operand, merged: their other operands are concatenated in fp8, and each result
  * is a slice of the merged one. */
-#ifndef HLO_PASSES_MERGE_DOTS_H
-#define HLO_PASSES_MERGE_DOTS_H
+#ifndef HLO_PASSES_BUILDERS_MERGE_DOTS_H
+#define HLO_PASSES_BUILDERS_MERGE_DOTS_H
 
 #include "passes/engine/engine.h"
 

@@ -1,8 +1,8 @@
 /* Movement of fp8 values instead of dequantised ones. Movement is a chain of links, each an
  * instruction that only moves elements, or a tree of them, where a concatenate or a select has
  * several branches. */
-#ifndef HLO_PASSES_MOVE_CHAIN_H
-#define HLO_PASSES_MOVE_CHAIN_H
+#ifndef HLO_PASSES_BUILDERS_MOVE_CHAIN_H
+#define HLO_PASSES_BUILDERS_MOVE_CHAIN_H
 
 #include "passes/analysis/dequantise.h"
 #include "passes/engine/engine.h"

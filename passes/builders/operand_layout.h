@@ -1,7 +1,7 @@
 /* Layouts of the operands of a fused call: cuBLASLt wants batch dimensions first, the contracting
  * dimension last. `b`: the second operand, else the first. */
-#ifndef HLO_PASSES_OPERAND_LAYOUT_H
-#define HLO_PASSES_OPERAND_LAYOUT_H
+#ifndef HLO_PASSES_BUILDERS_OPERAND_LAYOUT_H
+#define HLO_PASSES_BUILDERS_OPERAND_LAYOUT_H
 
 #include "matmul/block_scaled.h"
 #include "passes/builders/granularity.h"

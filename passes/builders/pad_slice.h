@@ -1,7 +1,7 @@
 /* Values of other dimensions: padded, repeated, sliced, reshaped. `*out` is the new value, or
  * `value` itself if nothing changes; false: it cannot be made. */
-#ifndef HLO_PASSES_PAD_SLICE_H
-#define HLO_PASSES_PAD_SLICE_H
+#ifndef HLO_PASSES_BUILDERS_PAD_SLICE_H
+#define HLO_PASSES_BUILDERS_PAD_SLICE_H
 
 #include "passes/engine/engine.h"
 

@@ -1,8 +1,8 @@
 /* Operands of a matmul that are fp8 values times scales, in any order of movement and scaling. The
  * factors (one for an operand, for each row of A or column of B, or for blocks of these:
  * matmul/table/scale.def) are taken out, and the fp8 value is moved instead of the wide one. */
-#ifndef HLO_PASSES_SCALED_OPERAND_H
-#define HLO_PASSES_SCALED_OPERAND_H
+#ifndef HLO_PASSES_BUILDERS_SCALED_OPERAND_H
+#define HLO_PASSES_BUILDERS_SCALED_OPERAND_H
 
 #include "passes/builders/granularity.h"
 

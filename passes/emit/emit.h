@@ -1,6 +1,6 @@
 /* The last step of a run: FP8 calls in the form that --emit names. */
-#ifndef HLO_PASSES_EMIT_H
-#define HLO_PASSES_EMIT_H
+#ifndef HLO_PASSES_EMIT_EMIT_H
+#define HLO_PASSES_EMIT_EMIT_H
 
 #include "passes/context.h"
 

@@ -1,6 +1,6 @@
 /* The computation of an FP8 call in plain HLO. */
-#ifndef HLO_PASSES_SPELL_H
-#define HLO_PASSES_SPELL_H
+#ifndef HLO_PASSES_EMIT_SPELL_H
+#define HLO_PASSES_EMIT_SPELL_H
 
 #include "matmul/call.h"
 

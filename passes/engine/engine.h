@@ -4,8 +4,8 @@
  *   rewrite.h   the parts of a rewrite: places, templates, calls, and the actions of a rule
  *   phase.c     the rules of a phase, to their fixpoint
  *   worklist.c  the instructions that are still to be visited */
-#ifndef HLO_PASSES_MATCH_H
-#define HLO_PASSES_MATCH_H
+#ifndef HLO_PASSES_ENGINE_ENGINE_H
+#define HLO_PASSES_ENGINE_ENGINE_H
 
 #include "grammar/rules/rules.h"
 #include "passes/analysis/value.h"

@@ -1,7 +1,7 @@
 /* Lints: likely mistakes with the scales of a program. They are rows of
  * passes/reason/reason.def, named lint-*. */
-#ifndef HLO_PASSES_LINT_H
-#define HLO_PASSES_LINT_H
+#ifndef HLO_PASSES_PIPELINE_LINT_H
+#define HLO_PASSES_PIPELINE_LINT_H
 
 #include "passes/verdict/remark.h"
 

@@ -1,6 +1,6 @@
 /* The words of the rule language that the passes define: builder.def, reason.def, field.def. */
-#ifndef HLO_PASSES_VOCABULARY_H
-#define HLO_PASSES_VOCABULARY_H
+#ifndef HLO_PASSES_RULES_VOCABULARY_H
+#define HLO_PASSES_RULES_VOCABULARY_H
 
 #include "grammar/rules/rules.h"
 

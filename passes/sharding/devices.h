@@ -3,8 +3,8 @@
  *   devices.c      numbers of devices, and the groups of a collective
  *   replication.c  replicated values
  *   manual.c       manual regions of a module that is not partitioned yet */
-#ifndef HLO_PASSES_DEVICES_H
-#define HLO_PASSES_DEVICES_H
+#ifndef HLO_PASSES_SHARDING_DEVICES_H
+#define HLO_PASSES_SHARDING_DEVICES_H
 
 #include "ir/devices/device_groups.h"
 #include "passes/context.h"

@@ -5,8 +5,8 @@
  * split it. Operands that enter a region are split already: each device has a part, and two
  * parts are equal only if the value outside was replicated, or both devices were given one part
  * of it. A region may contain another one, which splits further. */
-#ifndef HLO_PASSES_MANUAL_H
-#define HLO_PASSES_MANUAL_H
+#ifndef HLO_PASSES_SHARDING_MANUAL_H
+#define HLO_PASSES_SHARDING_MANUAL_H
 
 #include "ir/devices/boundary.h"
 

@@ -4,8 +4,8 @@
  *   sink_dequantise.c   the pass: makes tuples with fp8 elements, and rewrites the elements' uses
  *   sink_MODE.c         the ways in which a loop carries an element, hlo_sink_mode each
  *   sink_value.c        readers and makers of values that the modes share */
-#ifndef HLO_PASSES_SINK_H
-#define HLO_PASSES_SINK_H
+#ifndef HLO_PASSES_TRANSFORM_SINK_DEQUANTISE_H
+#define HLO_PASSES_TRANSFORM_SINK_DEQUANTISE_H
 
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/builders/move_chain.h"

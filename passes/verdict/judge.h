@@ -1,6 +1,6 @@
 /* Verdicts on matmuls that no pass has turned into a call. */
-#ifndef HLO_PASSES_JUDGE_H
-#define HLO_PASSES_JUDGE_H
+#ifndef HLO_PASSES_VERDICT_JUDGE_H
+#define HLO_PASSES_VERDICT_JUDGE_H
 
 #include "passes/verdict/remark.h"
 

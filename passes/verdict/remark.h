@@ -5,8 +5,8 @@
  * hlo_remark_follow(), so that the slot follows it; copies of a dot made by inlining get slots of
  * their own with hlo_remark_copy(). All these functions ignore instructions without a slot: no
  * matmuls, or matmuls when the report was never opened. */
-#ifndef HLO_PASSES_REMARK_H
-#define HLO_PASSES_REMARK_H
+#ifndef HLO_PASSES_VERDICT_REMARK_H
+#define HLO_PASSES_VERDICT_REMARK_H
 
 #include "passes/context.h"
 #include "passes/reason/reason.h"

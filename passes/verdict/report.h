@@ -1,6 +1,6 @@
 /* The inside of a report: slots while passes run (remark.c), verdicts afterwards (report.c). */
-#ifndef HLO_PASSES_REPORT_H
-#define HLO_PASSES_REPORT_H
+#ifndef HLO_PASSES_VERDICT_REPORT_H
+#define HLO_PASSES_VERDICT_REPORT_H
 
 #include "cost/cost.h"
 #include "matmul/product.h"

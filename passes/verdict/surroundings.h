@@ -1,6 +1,6 @@
 /* Surroundings of a matmul: a few instructions before and behind it, for a picture. */
-#ifndef HLO_PASSES_NEIGHBOURHOOD_H
-#define HLO_PASSES_NEIGHBOURHOOD_H
+#ifndef HLO_PASSES_VERDICT_SURROUNDINGS_H
+#define HLO_PASSES_VERDICT_SURROUNDINGS_H
 
 #include "ir/ir.h"
 

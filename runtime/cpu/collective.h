@@ -1,6 +1,6 @@
 /* Collectives between simulated devices (runtime/world.h). */
-#ifndef HLO_RUNTIME_COLLECTIVE_H
-#define HLO_RUNTIME_COLLECTIVE_H
+#ifndef HLO_RUNTIME_CPU_COLLECTIVE_H
+#define HLO_RUNTIME_CPU_COLLECTIVE_H
 
 #include "ir/devices/boundary.h"
 #include "runtime/cpu/cpu.h"

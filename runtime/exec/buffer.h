@@ -1,6 +1,6 @@
 /* The inside of hlo_buffer. */
-#ifndef HLO_RUNTIME_BUFFER_H
-#define HLO_RUNTIME_BUFFER_H
+#ifndef HLO_RUNTIME_EXEC_BUFFER_H
+#define HLO_RUNTIME_EXEC_BUFFER_H
 
 #include "runtime/exec/memory.h"
 #include "runtime/plan/plan.h"

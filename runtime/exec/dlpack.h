@@ -1,6 +1,6 @@
 /* The structs of dlpack.h 1.1, under their own names: its header is not needed. */
-#ifndef HLO_RUNTIME_DLPACK_H
-#define HLO_RUNTIME_DLPACK_H
+#ifndef HLO_RUNTIME_EXEC_DLPACK_H
+#define HLO_RUNTIME_EXEC_DLPACK_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Memory of a device that outlives a run: devices shared by plans and buffers, events, ranges. */
-#ifndef HLO_RUNTIME_MEMORY_H
-#define HLO_RUNTIME_MEMORY_H
+#ifndef HLO_RUNTIME_EXEC_MEMORY_H
+#define HLO_RUNTIME_EXEC_MEMORY_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* Visiting the steps of a plan, to bind, execute or record them: execute.c and command_buffer.c. */
-#ifndef HLO_RUNTIME_RUN_H
-#define HLO_RUNTIME_RUN_H
+#ifndef HLO_RUNTIME_EXEC_RUN_H
+#define HLO_RUNTIME_EXEC_RUN_H
 
 #include "runtime/plan/plan.h"
 

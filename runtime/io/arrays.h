@@ -1,6 +1,6 @@
 /* The inside of hlo_arrays, and the leaves of a module's signature. */
-#ifndef HLO_RUNTIME_ARRAYS_H
-#define HLO_RUNTIME_ARRAYS_H
+#ifndef HLO_RUNTIME_IO_ARRAYS_H
+#define HLO_RUNTIME_IO_ARRAYS_H
 
 #include "hlo/runtime.h"
 #include "ir/ir.h"

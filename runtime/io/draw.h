@@ -1,6 +1,6 @@
 /* The numbers that are drawn for an input. */
-#ifndef HLO_RUNTIME_DRAW_H
-#define HLO_RUNTIME_DRAW_H
+#ifndef HLO_RUNTIME_IO_DRAW_H
+#define HLO_RUNTIME_IO_DRAW_H
 
 #include "ir/ir.h"
 

@@ -1,6 +1,6 @@
 /* The generator behind numpy.random.default_rng(seed), bit for bit. */
-#ifndef HLO_RUNTIME_RANDOM_H
-#define HLO_RUNTIME_RANDOM_H
+#ifndef HLO_RUNTIME_IO_RANDOM_H
+#define HLO_RUNTIME_IO_RANDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Building one computation: the state shared by steps.c, calls.c, jobs.c and schedule.c. */
-#ifndef HLO_RUNTIME_BUILD_H
-#define HLO_RUNTIME_BUILD_H
+#ifndef HLO_RUNTIME_PLAN_BUILD_H
+#define HLO_RUNTIME_PLAN_BUILD_H
 
 #include "runtime/plan/plan.h"
 

@@ -8,8 +8,8 @@
  * Each computation is planned once. Its caller lends it a frame, a range of the caller's own, so
  * the whole program needs one allocation. A computation never calls itself, so it is active at most
  * once, and its slots hold their current memory. */
-#ifndef HLO_RUNTIME_PLAN_H
-#define HLO_RUNTIME_PLAN_H
+#ifndef HLO_RUNTIME_PLAN_PLAN_H
+#define HLO_RUNTIME_PLAN_PLAN_H
 
 #include "hlo/runtime.h"
 #include "runtime/backend.h"

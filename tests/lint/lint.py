@@ -20,6 +20,7 @@ from blocks import faults, of
 ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2])).resolve()
 LIBRARY = ("ir", "grammar", "matmul", "cost", "passes", "report", "runtime")
 MODELS = "testdata/models/", "testdata/programs/"
+UNGUARDED = {"tests/cuda/shim.h", "tests/mutate/mutant.h"}  # what kernels and mutants are compiled with
 
 
 def tracked():
@@ -137,6 +138,15 @@ def headings():
         for number, line in lines(name):
             if re.match(r"/\* -{10,}", line) and not (len(line) == 100 and re.search(r"- \S.* \*/$", line)):
                 yield name, number, "a heading is one line, 100 columns wide"
+
+
+def guards():
+    """Headers whose include guard is not their path: HLO_IR_TEXT_FILE_H of ir/text/file.h, HLO_PASS_H of include/hlo/pass.h."""
+    for name in sources(".h"):
+        guard = "HLO_" + re.sub(r"\W", "_", name.removeprefix("include/hlo/")).upper()
+        found = re.search(r"^#ifndef (\w+)\n#define (\w+)$", read(name), re.M)
+        if name not in UNGUARDED and (not found or {*found.groups()} != {guard}):
+            yield name, 1, f"the include guard is {found[1] if found else 'missing'}, expected {guard}"
 
 
 def comments():
@@ -319,7 +329,7 @@ def format():
 
 
 CHECKS = {check.__name__: check for check in
-          (directives, size, functions, headings, comments, words, products, readme, tables, silence, examples, blocks, coverage, format)}
+          (directives, size, functions, headings, guards, comments, words, products, readme, tables, silence, examples, blocks, coverage, format)}
 
 
 def main():

@@ -27,6 +27,8 @@ FAULTS = [
     ("functions", "ir/x.c", "int f(void) {\n" + "    g();\n" * 70 + "}\n", "function of"),
     ("headings", "ir/x.c", "/* " + 89 * "-" + " a\n * name */\n", "one line"),
     ("headings", "ir/x.c", "/* " + 50 * "-" + " name */\n", "100 columns"),
+    ("guards", "ir/x.h", "#ifndef HLO_X_H\n#define HLO_X_H\n#endif\n", "expected HLO_IR_X_H"),
+    ("guards", "include/hlo/x.h", "int x;\n", "expected HLO_X_H"),
     ("comments", "ir/x.c", "/* Whether it is so. */\n", "begins with 'Whether'"),
     ("words", "ir/x.c", "/* TO" + "DO */\n", "TODO"),
     ("words", "ir/x.c", '"/ho' + 'me/me/x"\n', "home"),

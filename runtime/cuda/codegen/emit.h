@@ -4,8 +4,8 @@
  * operands are pulled at the indices that it reads them at, and so on, up to arrays in memory.
  * What was pulled already is a variable. Every line that only sets a variable knows which one; in
  * the end those that nobody reads are left out. */
-#ifndef HLO_RUNTIME_CUDA_KERNEL_EMIT_H
-#define HLO_RUNTIME_CUDA_KERNEL_EMIT_H
+#ifndef HLO_RUNTIME_CUDA_CODEGEN_EMIT_H
+#define HLO_RUNTIME_CUDA_CODEGEN_EMIT_H
 
 #include "runtime/cuda/codegen/kernel.h"
 

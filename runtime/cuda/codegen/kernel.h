@@ -4,8 +4,8 @@
  * on nothing but the instructions and the layouts of the job, and the launches that run it. The
  * code of all groups of a plan is one program, compiled at once (nvrtc.c). Pointers are arguments.
  */
-#ifndef HLO_RUNTIME_CUDA_KERNEL_H
-#define HLO_RUNTIME_CUDA_KERNEL_H
+#ifndef HLO_RUNTIME_CUDA_CODEGEN_KERNEL_H
+#define HLO_RUNTIME_CUDA_CODEGEN_KERNEL_H
 
 #include "runtime/cuda/driver/cuda.h"
 

@@ -10,8 +10,8 @@
  * Timings may be kept in a file: a JSON object that has, for a device's name, a version of cuBLASLt
  * and a problem, the algorithm, how many were tried and how long it took. The file is replaced at
  * once by a whole one. A file that is no such object is an error, and stays as it is. */
-#ifndef HLO_RUNTIME_CUDA_AUTOTUNE_H
-#define HLO_RUNTIME_CUDA_AUTOTUNE_H
+#ifndef HLO_RUNTIME_CUDA_CUBLASLT_AUTOTUNE_H
+#define HLO_RUNTIME_CUDA_CUBLASLT_AUTOTUNE_H
 
 #include "runtime/cuda/cublaslt/matmul.h"
 

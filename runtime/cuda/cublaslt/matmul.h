@@ -14,8 +14,8 @@
  * product for) is copied first, to the call's scratch memory. A result of that kind is made there
  * and copied out. An operand of f4e2m1fn, which has an element to a byte here and two in the
  * library's memory, is always copied: so no other kernel has to write half a byte. */
-#ifndef HLO_RUNTIME_CUDA_MATMUL_H
-#define HLO_RUNTIME_CUDA_MATMUL_H
+#ifndef HLO_RUNTIME_CUDA_CUBLASLT_MATMUL_H
+#define HLO_RUNTIME_CUDA_CUBLASLT_MATMUL_H
 
 #include "matmul/call.h"
 #include "runtime/cuda/codegen/kernel.h"

@@ -4,8 +4,8 @@
  * that runs on the host (host.c). Each way is a cuda_part; the first that supports an instruction
  * runs it. Nothing here includes a header of CUDA: libraries are loaded when a device is opened
  * (library.h), and a plan that is only printed needs none of them. */
-#ifndef HLO_RUNTIME_CUDA_CUDA_H
-#define HLO_RUNTIME_CUDA_CUDA_H
+#ifndef HLO_RUNTIME_CUDA_DRIVER_CUDA_H
+#define HLO_RUNTIME_CUDA_DRIVER_CUDA_H
 
 #include "runtime/backend.h"
 #include "runtime/cuda/driver/order.h"

@@ -1,6 +1,6 @@
 /* Recording in CUDA graphs: structs of cuda.h (CUDA 12.4 to 13.0), and captures. */
-#ifndef HLO_RUNTIME_CUDA_GRAPH_H
-#define HLO_RUNTIME_CUDA_GRAPH_H
+#ifndef HLO_RUNTIME_CUDA_DRIVER_GRAPH_H
+#define HLO_RUNTIME_CUDA_DRIVER_GRAPH_H
 
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"

@@ -1,6 +1,6 @@
 /* CUDA's libraries, opened at run time: no header and no library of CUDA is needed to build. */
-#ifndef HLO_RUNTIME_CUDA_LIBRARY_H
-#define HLO_RUNTIME_CUDA_LIBRARY_H
+#ifndef HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
+#define HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 
 #include <stdbool.h>
 #include <stddef.h>

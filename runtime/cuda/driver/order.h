@@ -1,6 +1,6 @@
 /* The order that nodes of a graph need among each other, by the memory that they read and write. */
-#ifndef HLO_RUNTIME_CUDA_ORDER_H
-#define HLO_RUNTIME_CUDA_ORDER_H
+#ifndef HLO_RUNTIME_CUDA_DRIVER_ORDER_H
+#define HLO_RUNTIME_CUDA_DRIVER_ORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The kernel of jobs that pack elements of 4 bits two to a byte. */
-#ifndef HLO_RUNTIME_CUDA_PACK_H
-#define HLO_RUNTIME_CUDA_PACK_H
+#ifndef HLO_RUNTIME_CUDA_KERNEL_PACK_H
+#define HLO_RUNTIME_CUDA_KERNEL_PACK_H
 
 #include "runtime/cuda/codegen/emit.h"
 

@@ -1,6 +1,6 @@
 /* Checks that a rewrite of a module is right: it verifies, and computes the module's values. */
-#ifndef HLO_TESTS_RANDOM_CHECK_H
-#define HLO_TESTS_RANDOM_CHECK_H
+#ifndef HLO_TESTS_RANDOM_CHECK_CHECK_H
+#define HLO_TESTS_RANDOM_CHECK_CHECK_H
 
 #include "hlo/pass.h"
 #include "hlo/runtime.h"

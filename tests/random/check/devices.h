@@ -1,7 +1,7 @@
 /* Modules of several devices as modules of one: each device has its own copy of every instruction,
  * and collectives are computed from the copies. */
-#ifndef HLO_TESTS_RANDOM_DEVICES_H
-#define HLO_TESTS_RANDOM_DEVICES_H
+#ifndef HLO_TESTS_RANDOM_CHECK_DEVICES_H
+#define HLO_TESTS_RANDOM_CHECK_DEVICES_H
 
 #include "ir/ir.h"
 

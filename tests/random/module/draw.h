@@ -1,6 +1,6 @@
 /* Random choices that depend on a seed alone. */
-#ifndef HLO_TESTS_RANDOM_DRAW_H
-#define HLO_TESTS_RANDOM_DRAW_H
+#ifndef HLO_TESTS_RANDOM_MODULE_DRAW_H
+#define HLO_TESTS_RANDOM_MODULE_DRAW_H
 
 #include <stdbool.h>
 #include <stddef.h>

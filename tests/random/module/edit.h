@@ -1,7 +1,7 @@
 /* Modules that are nearly one that a rule is for: the rules' examples and the golden tests, edited
  * at random. A new rule is tried so without anything written here. */
-#ifndef HLO_TESTS_RANDOM_EDIT_H
-#define HLO_TESTS_RANDOM_EDIT_H
+#ifndef HLO_TESTS_RANDOM_MODULE_EDIT_H
+#define HLO_TESTS_RANDOM_MODULE_EDIT_H
 
 #include "ir/ir.h"
 #include "tests/random/module/draw.h"

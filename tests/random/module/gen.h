@@ -9,8 +9,8 @@
  *   loops.c        loops and branches with dequantised operands
  *   rare.c         forms that the other files seldom make
  *   products.c     products that no rule rewrites */
-#ifndef HLO_TESTS_RANDOM_GEN_H
-#define HLO_TESTS_RANDOM_GEN_H
+#ifndef HLO_TESTS_RANDOM_MODULE_GEN_H
+#define HLO_TESTS_RANDOM_MODULE_GEN_H
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* Constraints on where and when instructions run: control dependencies, schedules, memory spaces,
  * effects, threads. */
-#ifndef HLO_TESTS_RANDOM_PLACES_H
-#define HLO_TESTS_RANDOM_PLACES_H
+#ifndef HLO_TESTS_RANDOM_MODULE_PLACES_H
+#define HLO_TESTS_RANDOM_MODULE_PLACES_H
 
 #include "ir/ir.h"
 #include "tests/random/module/draw.h"

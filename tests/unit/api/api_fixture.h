@@ -1,6 +1,6 @@
 /* A module, its instructions, and the last error about it, for test_api_*.c. */
-#ifndef TESTS_UNIT_API_FIXTURE_H
-#define TESTS_UNIT_API_FIXTURE_H
+#ifndef HLO_TESTS_UNIT_API_API_FIXTURE_H
+#define HLO_TESTS_UNIT_API_API_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>

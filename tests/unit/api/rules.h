@@ -1,6 +1,6 @@
 /* A file of rules: one that takes out a double negation. */
-#ifndef TESTS_UNIT_API_RULES_H
-#define TESTS_UNIT_API_RULES_H
+#ifndef HLO_TESTS_UNIT_API_RULES_H
+#define HLO_TESTS_UNIT_API_RULES_H
 
 static const char rules[] = "phase algebra measure expression_size\n"
                             "rule both %x = negate(negate(%y)) => %y\n"

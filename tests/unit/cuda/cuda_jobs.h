@@ -1,6 +1,6 @@
 /* The jobs of a module's computations that are no matmul, as a plan makes them. */
-#ifndef HLO_TESTS_UNIT_CUDA_JOBS_H
-#define HLO_TESTS_UNIT_CUDA_JOBS_H
+#ifndef HLO_TESTS_UNIT_CUDA_CUDA_JOBS_H
+#define HLO_TESTS_UNIT_CUDA_CUDA_JOBS_H
 
 #include <math.h>
 

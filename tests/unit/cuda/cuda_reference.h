@@ -1,6 +1,6 @@
 /* Random arrays, and the CPU's value of every instruction, for the tests of generated kernels. */
-#ifndef HLO_TESTS_UNIT_CUDA_REFERENCE_H
-#define HLO_TESTS_UNIT_CUDA_REFERENCE_H
+#ifndef HLO_TESTS_UNIT_CUDA_CUDA_REFERENCE_H
+#define HLO_TESTS_UNIT_CUDA_CUDA_REFERENCE_H
 
 #include <math.h>
 #include <stdlib.h>
