@@ -15,10 +15,13 @@ static hlo_sign most(hlo_sign a, hlo_sign b) {
     return a > b ? a : b;
 }
 
-/* Returns the sign of a product or quotient: of two positive numbers it may underflow to 0. */
+/* Returns the sign of a product or quotient: of two positive numbers it may underflow to 0. A
+ * divisor must be above 0: 1 / -0 is -inf, and a maximum may make another negative number of that.
+ */
 static hlo_sign product(const hlo_instr *value, hlo_sign a, hlo_sign b) {
-    bool square =
-        value->op == HLO_OP_MULTIPLY && hlo_instr_operand(value, 0) == hlo_instr_operand(value, 1);
+    if (value->op == HLO_OP_DIVIDE)
+        return b == HLO_SIGN_PLUS ? least(a, HLO_SIGN_ZERO) : HLO_SIGN_ANY;
+    bool square = hlo_instr_operand(value, 0) == hlo_instr_operand(value, 1);
     return square ? HLO_SIGN_ZERO : least(least(a, b), HLO_SIGN_ZERO);
 }
 

@@ -38,7 +38,8 @@ bool hlo_same_expression(hlo_instr *x, hlo_instr *y);
  * the operand x. */
 bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index);
 
-/* Lower bound of the sign of all elements, for any inputs. NaN may be among them. */
+/* Lower bound of the sign of all elements, for any inputs. NaN may be among them, and -0 where 0
+ * may be. */
 typedef enum hlo_sign { HLO_SIGN_ANY, HLO_SIGN_ZERO, HLO_SIGN_PLUS } hlo_sign; /* >= 0, > 0 */
 hlo_sign hlo_sign_least(hlo_instr *value);
 
