@@ -90,68 +90,6 @@ def all_tests(build):
             *goldens(folders)]
 
 
-def run(self, folder):
-        self.test.suite.exec_root = str(folder / "lit")
-        for name in ("HLO_MUTANT", "HLO_MUTANT_LOG"):
-            if name in os.environ:
-                self.test.config.environment[name] = os.environ[name]
-        result = self.test.config.test_format.execute(self.test, self.lit)
-        code, told = (result.code, result.output) if hasattr(result, "code") else (result[0], result[1])
-        print(told)
-        return SKIPPED if code.name == "UNSUPPORTED" else int(code.isFailure)
-
-
-class Command(Test):
-    """A test that ctest would run. What it writes goes to a folder of the worker where --work says where."""
-
-    def __init__(self, name, told):
-        properties = {row["name"]: row["value"] for row in told.get("properties", [])}
-        self.command = told["command"]
-        files = [pathlib.Path(word) for word in self.command if word.endswith((".py", ".sh")) and os.path.exists(word)]
-        programs = [pathlib.Path(word) for word in self.command[:1] if "/bin/test_" in word]
-        super().__init__(name, b"".join(path.read_bytes() for path in files + [source_of(path) for path in programs]))
-        self.environment = dict(row.split("=", 1) for row in properties.get("ENVIRONMENT", []))
-        self.folder = properties.get("WORKING_DIRECTORY")
-        self.skip = properties.get("SKIP_RETURN_CODE", SKIPPED)
-
-    def run(self, folder):
-        command, lock = list(self.command), None
-        work = folder / self.name.replace("/", "_")
-        work.mkdir(parents=True, exist_ok=True)
-        if "--work" in command:
-            command[command.index("--work") + 1] = str(work)
-        elif not self.name.startswith("unit/"):  # it writes where another worker's run of it does
-            lock = open(folder.parent / (self.name.replace("/", "_") + ".lock"), "w")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        os.environ.update(self.environment)
-        status = subprocess.run(command, cwd=work if self.name.startswith("unit/") else self.folder, check=False,
-                                stdin=subprocess.DEVNULL).returncode
-        return SKIPPED if status == self.skip else status
-
-
-def source_of(program):
-    found = list((pathlib.Path(program).parents[3] / "tests" / "unit").glob(f"*/{program.name}.c"))
-    return found[0] if found else program
-
-
-def goldens(build):
-    import lit.LitConfig
-    import lit.discovery
-    config = lit.LitConfig.LitConfig("lit", [], "error", False, False, [], False, False, False, None, {})
-    return [Golden(test, config) for test in lit.discovery.find_tests_for_inputs(config, [str(build / "testdata")])]
-
-
-def commands(build):
-    told = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"], check=True, capture_output=True, text=True)
-    for row in json.loads(told.stdout)["tests"]:
-        if "command" in row and (not row["name"].startswith(LEFT_OUT) or row["name"] in KEPT):
-            yield Command(row["name"], row)
-
-
-def all_tests(build):
-    return [*commands(build), *goldens(build)]
-
-
 def run(test, folder, environment, limit, output):
     """Runs a test in a process of its own: its status, or "timeout"; and how long it took."""
     began = time.monotonic()
