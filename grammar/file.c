@@ -109,7 +109,7 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
     hlo_content text;
     hlo_status status = load(path, sink, &text);
     if (status == HLO_OK) {
-        bool binary = hlo_proto_recognise(text.bytes, text.size);
+        bool binary = hlo_proto_recognize(text.bytes, text.size);
         status = (binary ? parse_binary : hlo_module_parse)(text.bytes, text.size, shown_name(path),
                                                             sink, out_module);
     }
@@ -205,7 +205,7 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     hlo_status status =
         hlo_options_take("hlo_parse_options", &own, sizeof own, sizeof own, options, sink);
     if (status == HLO_OK) status = load(path, sink, &text);
-    bool binary = status == HLO_OK && hlo_proto_recognise(text.bytes, text.size);
+    bool binary = status == HLO_OK && hlo_proto_recognize(text.bytes, text.size);
     if (binary && !grow(&list)) status = HLO_OUT_OF_MEMORY;
     if (binary && status == HLO_OK) {
         status = parse_binary(text.bytes, text.size, shown_name(path), sink, list.modules);

@@ -31,7 +31,7 @@ jmp_buf *hlo_arena_set_recover(hlo_arena *arena, jmp_buf *recover);
 /* Limits the arena to `bytes` in all; 0: no limit. */
 void hlo_arena_set_limit(hlo_arena *arena, size_t bytes);
 
-/* Allocates uninitialised memory, aligned to 8 bytes. `size` 0 gives a valid pointer. */
+/* Allocates uninitialized memory, aligned to 8 bytes. `size` 0 gives a valid pointer. */
 void *hlo_arena_alloc(hlo_arena *arena, size_t size);
 void *hlo_arena_zero(hlo_arena *arena, size_t size);
 /* Allocates count * size bytes, checked for overflow. */

@@ -125,7 +125,7 @@ void hlo_strings_reserve(hlo_module *module, size_t count) {
     if (mask > module->strings->mask) resize(module->arena, module->strings, mask);
 }
 
-/* Names that differ in their last digit are neighbours in the table: most names are numbered and
+/* Names that differ in their last digit are neighbors in the table: most names are numbered and
  * met in order, so that one cache line serves several. */
 static uint32_t hash_of(const char *bytes, size_t length) {
     if (!length) return 0;

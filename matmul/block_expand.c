@@ -76,7 +76,7 @@ static hlo_instr *repeat(const place *p, hlo_instr *x, const int64_t *ratio) {
 }
 
 /* Makes values times scales, both in `type`, each scale for a part of every dimension. */
-static hlo_instr *dequantise(const place *p, hlo_instr *x, hlo_instr *scale, const int64_t *ratio,
+static hlo_instr *dequantize(const place *p, hlo_instr *x, hlo_instr *scale, const int64_t *ratio,
                              hlo_type type) {
     hlo_instr *scales = repeat(p, convert(p, scale, type), ratio);
     return binary(p, HLO_OP_MULTIPLY, convert(p, x, type), prefix(p, scales, x->shape->dims));
@@ -111,10 +111,10 @@ static hlo_instr *operand(const place *p, const hlo_block_dot *dot, bool b, hlo_
         ratio[rank - 1] = dot->block < size ? dot->block : size;
         dims[rank - 1] = (size - 1) / dot->block + 1;
     }
-    return dequantise(p, x, prefix(p, scale, dims), ratio, type);
+    return dequantize(p, x, prefix(p, scale, dims), ratio, type);
 }
 
-/* Returns the type that an operand of scaled-dot is dequantised to. */
+/* Returns the type that an operand of scaled-dot is dequantized to. */
 static hlo_type scaled_type(const hlo_instr *x, const hlo_instr *scale) {
     const hlo_type type = x->shape->type, other = scale ? scale->shape->type : type;
     const int bits = hlo_types[type].bits, other_bits = hlo_types[other].bits;
@@ -181,7 +181,7 @@ static hlo_instr *expand_dequantize(const place *p) {
     int64_t ratio[HLO_LARGEST_RANK];
     for (uint32_t i = 0; i < x->shape->rank; i++)
         ratio[i] = x->shape->dims[i] / scale->shape->dims[i];
-    return dequantise(p, x, scale, ratio, p->at->shape->type);
+    return dequantize(p, x, scale, ratio, p->at->shape->type);
 }
 
 /* Makes max(x, y) the module's first computation. */
@@ -202,7 +202,7 @@ static void make_larger(place *p, hlo_type type) {
         hlo_computation_move_last(moved = p->module->first);
 }
 
-/* Quantises blocks as XLA does: the scale is the amax over the power of two of the largest value.
+/* Quantizes blocks as XLA does: the scale is the amax over the power of two of the largest value.
  */
 static hlo_instr *expand_quantize(place *p) {
     hlo_instr *x = hlo_instr_operand(p->at, 0);

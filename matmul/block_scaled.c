@@ -274,7 +274,7 @@ hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why) {
     const hlo_scale_mode mode = e4m3 ? HLO_SCALE_VEC16 : HLO_SCALE_VEC32;
     *why = side_misfit(dot, false, mode);
     if (!*why) *why = side_misfit(dot, true, mode);
-    /* A call dequantises in the type of its result, of which f16 does not hold every scale. */
+    /* A call dequantizes in the type of its result, of which f16 does not hold every scale. */
     if (!*why && dot->rows_padded && dot->d->type == HLO_TYPE_F16 && mode == HLO_SCALE_VEC32)
         *why = "block-scales-f16";
     return *why ? HLO_SCALE_MODE_COUNT : mode;

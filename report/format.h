@@ -20,7 +20,7 @@ typedef struct report_writer {
     const hlo_report *const *reports;
     size_t count;
     hlo_remarks which;
-    bool coloured;
+    bool colored;
     FILE *out;
     writer_summary sum; /* of all verdicts, including those that `which` leaves out */
 } report_writer;
@@ -62,7 +62,7 @@ typedef struct writer_ranked {
 int writer_by_time(const void *a, const void *b);
 
 /* Prints the sentence and the hint of each reason that is set. */
-void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool coloured);
+void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool colored);
 
 /* Makes a JSON string; null of NULL. A text that is not UTF-8 (HLO text may hold any bytes) is read
  * as Latin-1. */

@@ -140,8 +140,8 @@ static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_
     if (is(now->reason, "wide-library-call")) return "made a library's call on wide types";
     if (now->fusion && !then->fusion)
         return hlo_arena_format(arena, "taken into %s that multiplies wide types", now->fusion);
-    if (is(now->reason, "not-quantised") || is(now->reason, "one-operand-wide"))
-        return "its quantise is no longer there";
+    if (is(now->reason, "not-quantized") || is(now->reason, "one-operand-wide"))
+        return "its quantize is no longer there";
     if (are < were)
         return hlo_arena_format(arena, "merged: of %zu matmuls %zu are left", were, are);
     return hlo_arena_format(arena, "%s%s%s", now->message, now->blocker ? ", at " : "",

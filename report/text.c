@@ -7,12 +7,12 @@
 #include "report/format.h"
 
 /* Green, yellow, red, magenta. */
-static const char *const kind_colours[] = {[HLO_VERDICT_FP8] = "\033[32m",
-                                           [HLO_VERDICT_MISSED] = "\033[33m",
-                                           [HLO_VERDICT_WIDE] = "\033[31m",
-                                           [HLO_VERDICT_LINT] = "\033[35m"};
-#define HINT_COLOUR "\033[36m"
-#define NO_COLOUR "\033[0m"
+static const char *const kind_colors[] = {[HLO_VERDICT_FP8] = "\033[32m",
+                                          [HLO_VERDICT_MISSED] = "\033[33m",
+                                          [HLO_VERDICT_WIDE] = "\033[31m",
+                                          [HLO_VERDICT_LINT] = "\033[35m"};
+#define HINT_COLOR "\033[36m"
+#define NO_COLOR "\033[0m"
 
 /* The columns that all tables begin with, and the own columns of each table behind them. */
 enum { PLACE, KIND, NAME, FIRST_OWN };
@@ -58,16 +58,16 @@ static void fill_row(const table *form, const hlo_verdict *v, cells out) {
     form->fill(v, out);
 }
 
-/* Prints a row, the column KIND in `colour`; NULL: none. */
-static void print_row(const report_writer *t, const table *form, cells row, const char *colour,
+/* Prints a row, the column KIND in `color`; NULL: none. */
+static void print_row(const report_writer *t, const table *form, cells row, const char *color,
                       const char *end) {
     for (int column = 0; column < COLUMNS; column++) {
         int width = form->widths[column];
         if (!width) continue;
-        const char *paint = colour && column == KIND ? colour : "";
+        const char *paint = color && column == KIND ? color : "";
         fputs(paint, t->out);
         hlo_print_plain(t->out, "%*s", form->numbers >> column & 1 ? width : -width, row[column]);
-        fputs(*paint ? NO_COLOUR "  " : "  ", t->out);
+        fputs(*paint ? NO_COLOR "  " : "  ", t->out);
     }
     hlo_print_plain(t->out, "%s\n", end ? end : "");
 }
@@ -76,7 +76,7 @@ static void fill_source(const hlo_verdict *v, char *out) {
     if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
 }
 
-/* Prints `; 6 wide: 5 not-quantised, 1 one-operand-wide`, with reasons in the order of
+/* Prints `; 6 wide: 5 not-quantized, 1 one-operand-wide`, with reasons in the order of
  * passes/reason/reason.def. */
 static void writer_kind(const report_writer *t, hlo_verdict_kind kind, const char *label) {
     if (!t->sum.kinds[kind]) return;
@@ -127,18 +127,18 @@ static void fill_text(const hlo_verdict *v, cells out) {
 static void writer_row(const report_writer *t, const table *form, const hlo_verdict *v) {
     cells row;
     fill_row(form, v, row);
-    print_row(t, form, row, t->coloured ? kind_colours[v->kind] : NULL, v->op_name);
+    print_row(t, form, row, t->colored ? kind_colors[v->kind] : NULL, v->op_name);
     /* A lint has more to say than its reason does where it names values. */
     if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
         hlo_print_plain(t->out, "    %s\n", v->message);
 }
 
-void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool coloured) {
+void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool colored) {
     for (size_t reason = 0; reason < HLO_REASON_COUNT; reason++)
         if (has_reason[reason])
             fprintf(out, "%s: %s\n    %shint: %s%s\n", hlo_reason_name(reason),
-                    hlo_reason_text(reason), coloured ? HINT_COLOUR : "", hlo_reason_hint(reason),
-                    coloured ? NO_COLOUR : "");
+                    hlo_reason_text(reason), colored ? HINT_COLOR : "", hlo_reason_hint(reason),
+                    colored ? NO_COLOR : "");
 }
 
 hlo_status writer_text(const report_writer *t) {
@@ -159,13 +159,13 @@ hlo_status writer_text(const report_writer *t) {
         writer_cursor at = {0};
         for (const hlo_verdict *v; (v = next[list](t, &at));) writer_row(t, &form, v);
     }
-    writer_reasons(t->out, has_reason, t->coloured);
+    writer_reasons(t->out, has_reason, t->colored);
     if (t->sum.slower)
         fprintf(t->out,
                 "slower: FP8 takes longer than the wide matmul did, by roofline\n    %shint: "
                 "--min-gain=1 leaves such matmuls wide; --remarks-format=costs has the "
                 "numbers%s\n",
-                t->coloured ? HINT_COLOUR : "", t->coloured ? NO_COLOUR : "");
+                t->colored ? HINT_COLOR : "", t->colored ? NO_COLOR : "");
     writer_summary_line(t);
     return HLO_OK;
 }

@@ -31,7 +31,7 @@ twice_{t} {{ p = {t}[] parameter(0)
   ROOT r = {t}[] add(p, p) }}
 """
 FP8, OPERATION, SCALE, ZERO_POINT, SIGN = (
-    "fp8", "operation-after-dequantize", "scale-not-scalar", "dequantise-not-recognised", "relu-scale-sign")
+    "fp8", "operation-after-dequantize", "scale-not-scalar", "dequantize-not-recognized", "relu-scale-sign")
 
 
 def unary(op, extra=""):

@@ -177,7 +177,7 @@ static hlo_status print_remarks(const opt_job *job, FILE *out) {
     hlo_remarks_format format =
         (hlo_remarks_format)job->options.values[OPTION_REMARKS_FORMAT].number;
     if (format == HLO_REMARKS_TEXT && isatty(fileno(out)) && !getenv("NO_COLOR"))
-        format = HLO_REMARKS_COLOURED;
+        format = HLO_REMARKS_COLORED;
     return hlo_reports_print((const hlo_report *const *)job->reports, job->count,
                              which_remarks(job), format, out);
 }

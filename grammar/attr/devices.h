@@ -39,7 +39,7 @@ bool hlo_tiling_is_whole(const hlo_tiling *t);
 /* Brings the tiling to canonical form: dimensions behind the data are sorted by kind, dimensions of
  * one kind joined, dimensions of size 1 dropped. Returns the kind that the whole tiling amounts to,
  * else HLO_SHARDING_TILED. */
-hlo_sharding_kind hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t);
+hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t);
 
 /* A list of references to axes. */
 typedef struct hlo_axis_ref {

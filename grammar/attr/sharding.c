@@ -188,7 +188,7 @@ static bool join_parts(hlo_notation *f, parts *p, hlo_sharding *s) {
     if (s->kind == HLO_SHARDING_TILED) {
         hlo_tiling *t = &p->tiles;
         if (!check_tiles(f, p)) return false;
-        if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalise(f, t);
+        if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalize(f, t);
         if (s->kind != HLO_SHARDING_TILED) return true;
         s->mesh.devices = hlo_tiling_keep(f, t);
         if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);

@@ -26,7 +26,7 @@ static void drop_dim(hlo_iota *a, size_t d) {
     a->rank--;
 }
 
-static void normalise_iota(hlo_iota *a) {
+static void normalize_iota(hlo_iota *a) {
     for (size_t d = 0; d < a->rank;)
         if (a->dims[d] == 1 && a->rank > 1)
             drop_dim(a, d);
@@ -61,7 +61,7 @@ bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
     out->perm = perm.v;
     for (size_t i = 0; i < dims.count; i++)
         if (dims.v[i] < 1) return true;
-    normalise_iota(out);
+    normalize_iota(out);
     return true;
 }
 
@@ -125,7 +125,7 @@ static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
         for (size_t k = 0; k < count; k++)
             if (by_source(&sorted[k], &factors[i]) == 0) a.perm[i] = (int64_t)k;
     }
-    normalise_iota(&a);
+    normalize_iota(&a);
     return a;
 }
 
@@ -197,7 +197,7 @@ static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t 
     t->dims.v = dims;
 }
 
-hlo_sharding_kind hlo_tiling_normalise(hlo_notation *f, hlo_tiling *t) {
+hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t) {
     size_t rank = t->dims.count, data = rank - t->kind_count, kept = data;
     bool alike = true;
     for (size_t i = 1; i < t->kind_count; i++) alike &= t->kinds[i] == t->kinds[0];

@@ -335,7 +335,7 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
 
 /* ------------------------------------------------------------------------------------ the bytes */
 
-bool hlo_proto_recognise(const void *bytes, size_t size) {
+bool hlo_proto_recognize(const void *bytes, size_t size) {
     enum { LOOKED_AT = 1024 };
     const unsigned char *at = bytes;
     if (!size || at[0] >= 0x20 || at[0] == '\t' || at[0] == '\r') return false;

@@ -14,7 +14,7 @@ static const char *past_name(const char *at) {
     return at;
 }
 
-/* Skips a parenthesised list; NULL when it is no list of parameters. */
+/* Skips a parenthesized list; NULL when it is no list of parameters. */
 static const char *past_parameters(const char *at) {
     unsigned depth = 0;
     do {

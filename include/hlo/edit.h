@@ -25,7 +25,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* A new instruction. Initialise with hlo_instruction_options_init(), then set fields. All pointers
+/* A new instruction. Initialize with hlo_instruction_options_init(), then set fields. All pointers
  * are borrowed for the call. */
 typedef struct hlo_instruction_options {
     size_t struct_size; /* see status.h */

@@ -27,7 +27,7 @@ typedef enum hlo_emit_form {
     HLO_EMIT_DQ      /* plain HLO on wide values, for any platform */
 } hlo_emit_form;
 
-/* A pass of one's own. Initialise with hlo_user_pass_init(), then set `name` and `run`. */
+/* A pass of one's own. Initialize with hlo_user_pass_init(), then set `name` and `run`. */
 typedef struct hlo_user_pass {
     size_t struct_size; /* see status.h */
     const char *name;   /* that hlo_pass_options.passes may have: no built-in one, without commas */
@@ -53,7 +53,7 @@ typedef enum hlo_ragged_form {
     HLO_RAGGED_KEEP   /* ragged-dots of the fp8 values, for compilers and runtimes that have them */
 } hlo_ragged_form;
 
-/* Options of a run of passes. Initialise with hlo_pass_options_init(), then change fields. All
+/* Options of a run of passes. Initialize with hlo_pass_options_init(), then change fields. All
  * pointers are borrowed for the duration of the run. */
 typedef struct hlo_pass_options {
     size_t struct_size;        /* see status.h */
@@ -150,7 +150,7 @@ typedef struct hlo_verdict {
         *epilogue;           /* of the call: "RELU", with " +matrix" if it adds a matrix C, "
                                 +row-scales" or    " +block-scales", " +amax" and " +fp8-output", or the
                                 place of the multiplication, "in a Triton    fusion"; "" when wide */
-    const char *reason;      /* a stable id, e.g. "not-quantised"; NULL when there is none */
+    const char *reason;      /* a stable id, e.g. "not-quantized"; NULL when there is none */
     const char *message;     /* the reason as a sentence; NULL when there is none */
     const char *hint;        /* the smallest edit that mends it; NULL when there is no reason */
     const char *blocker;     /* name of the instruction that blocked it; NULL when there is none */
@@ -164,11 +164,11 @@ typedef struct hlo_verdict {
     double flops; /* floating-point operations of one execution: of a matmul 2*batch*m*n*k; 0: not
                      known */
     /* Bytes read and written by one execution of the matmul and of the kernels around it that
-     * quantise, dequantise, transpose, pad and the like, and their seconds by a roofline for the
+     * quantize, dequantize, transpose, pad and the like, and their seconds by a roofline for the
      * target (docs/cost.md): before the passes (input_*), and after them. 0 seconds: not known. */
     double input_bytes, bytes;
     double input_seconds, seconds;
-    double fp8_seconds; /* wide: the seconds it would take in FP8, quantising included; else 0 */
+    double fp8_seconds; /* wide: the seconds it would take in FP8, quantizing included; else 0 */
     int64_t groups;     /* of a ragged-dot, as it was in the input; 0: it was none */
     const char *scale_modes; /* of both operands of a call, cuBLASLt's names, where they are not
                                 scalars: "VEC32_UE8M0 VEC32_UE8M0"; NULL: they are */
@@ -227,7 +227,7 @@ typedef enum hlo_remarks_format {
     HLO_REMARKS_JUNIT, /* JUnit XML: a case per verdict, a failure where it has a reason */
     HLO_REMARKS_COSTS, /* a line per verdict of FLOPs, bytes and times, by descending time, then the
                           sum */
-    HLO_REMARKS_COLOURED /* the text for a terminal that knows ANSI colours */
+    HLO_REMARKS_COLORED /* the text for a terminal that knows ANSI colors */
 } hlo_remarks_format;
 /* Writes the verdicts that `which` selects from `count` reports as one document; its summary counts
  * all verdicts. HLO_INVALID_USAGE: there is no such format. HLO_INVALID_INPUT: `out` cannot be
@@ -240,7 +240,7 @@ hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo
  * where it cannot draw. It returns HLO_OK or HLO_OUT_OF_MEMORY. */
 typedef hlo_status hlo_drawer(void *user, const char *const *graphs, size_t count,
                               char **out_drawings);
-/* The contents of a page beside the verdicts. Initialise with hlo_page_options_init(). Each pointer
+/* The contents of a page beside the verdicts. Initialize with hlo_page_options_init(). Each pointer
  * may be NULL; all are borrowed for the call. */
 typedef struct hlo_page_options {
     size_t struct_size; /* see status.h */

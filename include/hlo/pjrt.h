@@ -20,7 +20,7 @@ enum { HLO_PJRT_MOST_DEVICES = 65536 };
 /* A module compiled by a plugin. */
 typedef struct hlo_pjrt hlo_pjrt;
 
-/* Options; initialise with hlo_pjrt_options_init(), then change fields. Strings are borrowed while
+/* Options; initialize with hlo_pjrt_options_init(), then change fields. Strings are borrowed while
  * hlo_pjrt_new() runs. */
 typedef struct hlo_pjrt_options {
     size_t struct_size; /* see status.h */

@@ -20,7 +20,7 @@ extern "C" {
 
 /* True if `size` bytes, the beginning of a file or all of it, are a binary module rather than text:
  * text has no control characters but white space. */
-bool hlo_proto_recognise(const void *bytes, size_t size);
+bool hlo_proto_recognize(const void *bytes, size_t size);
 
 /* Reads one module from `size` bytes, which are copied: an HloModuleProto, or an HloProto (whose
  * buffer assignment is dropped). `name` is the file name that diagnostics show; they have no line,

@@ -132,7 +132,7 @@ typedef struct hlo_donation {
     size_t input, output;
 } hlo_donation;
 
-/* Options of a plan. Initialise with hlo_plan_options_init(), then change fields. */
+/* Options of a plan. Initialize with hlo_plan_options_init(), then change fields. */
 typedef struct hlo_plan_options {
     size_t struct_size;  /* see status.h */
     const char *backend; /* default "cpu" */
@@ -279,7 +279,7 @@ void hlo_plan_print_trace(const hlo_plan *plan, FILE *out);
 typedef struct hlo_difference {
     int64_t equal;      /* equal values, or both NaN */
     int64_t within;     /* unequal, but within the bound */
-    int64_t one_step;   /* fp8 neighbours, with a rounding boundary within the bound */
+    int64_t one_step;   /* fp8 neighbors, with a rounding boundary within the bound */
     int64_t violations; /* further apart, or infinite or NaN on one side only */
     double largest;     /* of |a - b| / bound, where the bound is not 0 and all is finite */
     double rms; /* root mean square of (a - b) / hlo_array.bound, where that is finite and not 0 */
@@ -300,7 +300,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other,
  * 0 if they are equal, infinity if one has an infinity or a NaN where the other has not, or if
  * `from` is 0. HLO_INVALID_USAGE: types or dimensions differ. */
 hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double *out_distance);
-/* Two executions and the judges between them. Initialise with hlo_comparison_init(), then set
+/* Two executions and the judges between them. Initialize with hlo_comparison_init(), then set
  * `found` and `expected`. All pointers are borrowed. */
 typedef struct hlo_comparison {
     size_t struct_size; /* see status.h */

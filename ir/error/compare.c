@@ -61,7 +61,7 @@ static bool is_tie(double change, double sigma) {
 /* Returns the sigma of the fp8 element `a` before it was rounded. */
 static double sigma_before(hlo_type type, double a, double sigma) {
     double step = hlo_error_step(type, a), flip = step / HLO_ERROR_FLIP;
-    double inwards = fabs(hlo_error_neighbour(type, a, 0) - a);
+    double inwards = fabs(hlo_error_neighbor(type, a, 0) - a);
     if (is_tie(step, sigma) || is_tie(inwards, sigma)) return step / HLO_ERROR_FINE;
     return sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
 }
@@ -71,8 +71,8 @@ static double sigma_before(hlo_type type, double a, double sigma) {
  */
 static double fp8_bound(hlo_type type, double a, double b, double sigma) {
     double before = sigma_before(type, a, sigma);
-    double halves = fabs(hlo_error_neighbour(type, a, b) - a) / 2 +
-                    fabs(hlo_error_neighbour(type, b, a) - b) / 2;
+    double halves =
+        fabs(hlo_error_neighbor(type, a, b) - a) / 2 + fabs(hlo_error_neighbor(type, b, a) - b) / 2;
     return sigma > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
 }
 
@@ -147,7 +147,7 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
             e.same |= overflows_to(a->type, e.a, e.b);
         } else if (fp8 && numbers && isfinite(s) && !e.same) {
             e.bound = fp8_bound(a->type, e.a, e.b, s);
-            step = hlo_error_neighbour(a->type, e.a, e.b) == e.b;
+            step = hlo_error_neighbor(a->type, e.a, e.b) == e.b;
         } else {
             e.bound = HLO_ERROR_LAMBDA * s + roundings(a->type, e.a, e.b, s);
         }

@@ -123,7 +123,7 @@ void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, 
 typedef struct hlo_error_comparison {
     int64_t equal;      /* equal, or both NaN */
     int64_t within;     /* different, but within lambda*sigma */
-    int64_t steps;      /* fp8: neighbours, with a rounding boundary within the bound */
+    int64_t steps;      /* fp8: neighbors, with a rounding boundary within the bound */
     int64_t violations; /* further apart */
     int64_t nonfinite;  /* of the violations: infinite or NaN on one side only */
     double largest;     /* of |a - b| / (lambda*sigma), where sigma > 0 and all is finite */

@@ -45,7 +45,7 @@ double hlo_error_step(hlo_type type, double number) {
     return fabs(away - number);
 }
 
-double hlo_error_neighbour(hlo_type type, double number, double toward) {
+double hlo_error_neighbor(hlo_type type, double number, double toward) {
     bool up = toward > number;
     if (number == 0) return hlo_float_decode(type, 1) * (up ? 1 : -1);
     uint64_t code = hlo_float_encode(type, fabs(number));
@@ -58,22 +58,22 @@ double hlo_error_neighbour(hlo_type type, double number, double toward) {
 static double boundary_distance(hlo_type type, double value, double result) {
     double least = infinite;
     for (int side = -1; side <= 1; side += 2) {
-        double other = hlo_error_neighbour(type, result, side * infinite);
+        double other = hlo_error_neighbor(type, result, side * infinite);
         if (isfinite(other)) least = fmin(least, fabs((result + other) / 2 - value));
     }
     return least;
 }
 
 /* Returns the sigma of a result whose interval's ends round to `low` and `high`. Only where both
- * are neighbours, or the result itself, is it that of one step alone: below a power of two, two
+ * are neighbors, or the result itself, is it that of one step alone: below a power of two, two
  * steps are no further than the one above. */
 static double rounded_sigma(hlo_type type, double value, double result, double low, double high,
                             double sigma) {
     double change = fmax(fabs(high - result), fabs(result - low));
     if (change == 0) return 0;
     double step = hlo_error_step(type, result);
-    bool beyond = low < hlo_error_neighbour(type, result, -infinite) ||
-                  high > hlo_error_neighbour(type, result, infinite);
+    bool beyond = low < hlo_error_neighbor(type, result, -infinite) ||
+                  high > hlo_error_neighbor(type, result, infinite);
     if (beyond) return hypot(sigma, step / HLO_ERROR_FLIP);
     bool tie = sigma * HLO_ERROR_FINE < step &&
                boundary_distance(type, value, result) <= HLO_ERROR_NEAR * sigma;

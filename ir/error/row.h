@@ -32,7 +32,7 @@ typedef struct hlo_error_analysis {
     bool endless;   /* a value is infinite or NaN */
 } hlo_error_analysis;
 
-/* Returns the lane in which elements of `type` are analysed: f64 for real numbers. */
+/* Returns the lane in which elements of `type` are analyzed: f64 for real numbers. */
 hlo_lane hlo_error_lane(hlo_type type);
 /* Returns the value that an overflowed element has without overflow: the largest number of an fp8
  * type, to which it saturates; otherwise `sigma`. */

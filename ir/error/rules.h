@@ -44,11 +44,11 @@ double hlo_error_round(hlo_type type, double value);
 double hlo_error_overflow(double value);
 /* Returns the distance between the numbers of `type` around `value`. */
 double hlo_error_last_place(hlo_type type, double value);
-/* Returns the distance from a number of a narrow type to its neighbour away from zero, or to the
- * other neighbour if there is none. */
+/* Returns the distance from a number of a narrow type to its neighbor away from zero, or to the
+ * other neighbor if there is none. */
 double hlo_error_step(hlo_type type, double number);
-/* Returns the neighbour of a number of a narrow type on the side of `toward`. */
-double hlo_error_neighbour(hlo_type type, double number, double toward);
+/* Returns the neighbor of a number of a narrow type on the side of `toward`. */
+double hlo_error_neighbor(hlo_type type, double number, double toward);
 /* Returns the unit roundoff of the arithmetic for `type`: of f64 for f64, otherwise of f32. */
 double hlo_error_roundoff(hlo_type type);
 /* True if no element of the sigma view is above zero. */

@@ -26,8 +26,8 @@ static bool is_scale(const hlo_instr *value, int *steps) {
     return is_scale_at(value, DEPTH, steps);
 }
 
-/* True if the value is computed from quantised values, scaled or not. */
-static bool is_dequantised(const hlo_instr *value, int *steps) {
+/* True if the value is computed from quantized values, scaled or not. */
+static bool is_dequantized(const hlo_instr *value, int *steps) {
     while (!hlo_type_is_fp8(value->shape->type)) {
         if (--*steps < 0) return false;
         bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
@@ -63,7 +63,7 @@ bool hlo_error_scales(const hlo_instr *instr, uint32_t o) {
     const hlo_instr *scale = hlo_instr_operand(instr, o), *other = hlo_instr_operand(instr, 1 - o);
     /* Of two that both come from fp8 either may be the scale. */
     return is_scale(scale, &steps) ||
-           (is_dequantised(other, &steps) && comes_to_rows(instr, &uses));
+           (is_dequantized(other, &steps) && comes_to_rows(instr, &uses));
 }
 
 /* ------------------------------------------------------------------------------ complex numbers */

@@ -4,9 +4,9 @@
 
 #include "ir/ir.h"
 
-/* Makes a literal for an array of `shape` with uninitialised elements. */
+/* Makes a literal for an array of `shape` with uninitialized elements. */
 hlo_literal *hlo_literal_new(hlo_module *module, const hlo_shape *shape);
-/* Makes a literal for a tuple of `shape` with uninitialised elements. */
+/* Makes a literal for a tuple of `shape` with uninitialized elements. */
 hlo_literal *hlo_literal_tuple(hlo_module *module, const hlo_shape *shape);
 /* Makes a literal whose value the text or the message does not have, `{...}`. */
 hlo_literal *hlo_literal_elided(hlo_module *module, const hlo_shape *shape);

@@ -94,7 +94,7 @@ bool hlo_infer_reduced_operands(const hlo_inference *q, uint32_t count, hlo_type
 /* Returns the result of a reduction: an array of these dimensions for each type. */
 const hlo_shape *hlo_infer_reduced(const hlo_inference *q, uint32_t count, const hlo_type *types,
                                    uint32_t rank, const int64_t *dims);
-/* Allocates uninitialised memory of q->scratch. */
+/* Allocates uninitialized memory of q->scratch. */
 void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size);
 
 #endif

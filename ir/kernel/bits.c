@@ -67,7 +67,7 @@ static void fill_philox(bits *b) {
     advance(b->counter, (uint64_t)((b->count + each - 1) / each));
 }
 
-/* Returns the dimension along which neighbours share a counter: the first of an even size, else the
+/* Returns the dimension along which neighbors share a counter: the first of an even size, else the
  * first of the largest. */
 static uint32_t paired_dim(const hlo_view *view) {
     uint32_t largest = 0;

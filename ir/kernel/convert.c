@@ -24,7 +24,7 @@ static void test_nonzero(hlo_lane lane, const void *in, int64_t count, uint64_t 
     }
 }
 
-/* Rounds to f32, where that is not exact to whichever neighbour has an odd code: rounding the f32
+/* Rounds to f32, where that is not exact to whichever neighbor has an odd code: rounding the f32
  * to fewer bits then gives what rounding the double does. */
 HLO_CLONED static void round_to_odd(const double *in, int64_t count, float *out) {
     for (int64_t i = 0; i < count; i++) {
@@ -91,7 +91,7 @@ static hlo_status run_convert(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_convert = {.run = run_convert, .error = HLO_ERROR_CONVERT};
 
-/* Rounds a float to one of its neighbours among the integers, to the farther from 0 if the random
+/* Rounds a float to one of its neighbors among the integers, to the farther from 0 if the random
  * bits, as a fraction of 1, are below the float's own fraction; beyond the type's range to its
  * limits. */
 static int64_t round_stochastically(hlo_type to, double x, uint64_t random, int random_bits) {

@@ -1,5 +1,5 @@
 /* Memory layout of instructions. They are created in the order of the text, and a loop over them is
- * fast while neighbours are contiguous. Passes append new instructions phase by phase and leave
+ * fast while neighbors are contiguous. Passes append new instructions phase by phase and leave
  * gaps where they remove some: a loop then misses the cache at nearly every instruction, however
  * few of them passes changed. */
 #include <string.h>

@@ -13,7 +13,7 @@ typedef struct affine {
     int64_t plus;
 } affine;
 
-/* A computation being analysed and its caller; its parameters are the caller's operands, or the
+/* A computation being analyzed and its caller; its parameters are the caller's operands, or the
  * loop's state if there is no caller. */
 typedef struct scope {
     const struct scope *outer;

@@ -32,7 +32,7 @@ static inline hlo_status hlo_options_take(const char *type, void *out, size_t si
     memcpy(&given, options, sizeof given);
     if (given < least || given > size) {
         hlo_diag_refuse(sink, NULL, 0, 0,
-                        "%s.struct_size is %zu, which must be between %zu and %zu: initialise the "
+                        "%s.struct_size is %zu, which must be between %zu and %zu: initialize the "
                         "options with their _init function",
                         type, given, least, size);
         return HLO_INVALID_USAGE;

@@ -18,7 +18,7 @@ typedef struct hlo_shape_text {
 
 enum { HLO_SHAPE_TEXTS = 512 };
 
-/* Behaviour of a printer with a full buffer. */
+/* Behavior of a printer with a full buffer. */
 typedef enum hlo_overflow { HLO_OVERFLOW_FLUSH, HLO_OVERFLOW_GROW, HLO_OVERFLOW_DROP } hlo_overflow;
 
 typedef struct hlo_printer hlo_printer;

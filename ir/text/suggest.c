@@ -14,7 +14,7 @@ hlo_suggestion hlo_suggest(const char *word) {
 }
 
 /* Computes the edit distance of two words: letters to insert, drop, change or exchange with their
- * neighbour. A result of at least `limit` need not be exact. */
+ * neighbor. A result of at least `limit` need not be exact. */
 static unsigned distance(const char *a, size_t a_length, const char *b, size_t b_length,
                          unsigned limit) {
     unsigned rows[3][LONGEST + 1];

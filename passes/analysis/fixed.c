@@ -4,7 +4,7 @@
 
 #include "ir/eval/eval.h"
 #include "ir/float/float.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/value.h"
 
 enum { ELEMENT_LIMIT = 1 << 18, STEP_LIMIT = 256 };

@@ -2,7 +2,7 @@
 #include "passes/analysis/fp8_provenance.h"
 
 #include "ir/module/known.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/pin.h"
 #include "passes/analysis/value.h"
 
@@ -203,7 +203,7 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
     for (unsigned step = 0; step < STEP_LIMIT && !hlo_type_is_fp8(value->shape->type); step++) {
         const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL, *holder;
         const hlo_instr *held, *held_by = NULL;
-        *out_reason = HLO_REASON_DEQUANTISED_OUTSIDE;
+        *out_reason = HLO_REASON_DEQUANTIZED_OUTSIDE;
         switch (value->op) {
         case HLO_OP_GET_TUPLE_ELEMENT:
         case HLO_OP_OPT_BARRIER:
@@ -226,7 +226,7 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
             from = value;
             break;
         case HLO_OP_ADD:
-        case HLO_OP_SUBTRACT: *out_reason = HLO_REASON_DEQUANTISE_NOT_RECOGNISED; return value;
+        case HLO_OP_SUBTRACT: *out_reason = HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED; return value;
         case HLO_OP_WHILE:
         case HLO_OP_CONDITIONAL:
         case HLO_OP_CALL:

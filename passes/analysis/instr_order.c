@@ -39,7 +39,7 @@ hlo_order *hlo_order_new(const hlo_module *module, hlo_arena *arena) {
     return order;
 }
 
-/* Gives `instr` and its neighbours without keys new keys between those of the nearest
+/* Gives `instr` and its neighbors without keys new keys between those of the nearest
  * instructions with keys; if there is no room, renumbers the computation. */
 static uint64_t key_of(hlo_order *order, const hlo_instr *instr) {
     if (*at(order, instr)) return *at(order, instr);

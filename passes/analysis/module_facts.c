@@ -1,6 +1,6 @@
 #include "passes/analysis/module_facts.h"
 
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/value.h"
 
 #include "ir/module/known.h"

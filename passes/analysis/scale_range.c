@@ -6,7 +6,7 @@
 
 #include "ir/float/float.h"
 #include "ir/module/known.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/fixed.h"
 #include "passes/analysis/value.h"
 
@@ -126,7 +126,7 @@ static magnitudes unrounded(const hlo_instr *value, search *s) {
         return walk(hlo_instr_operand(value, 0), s);
     case HLO_OP_CONCATENATE: return of_parts(value, 0, s);
     case HLO_OP_CONVERT:
-        if (hlo_type_is_fp8_operand(value->shape->type)) break; /* quantised in the module */
+        if (hlo_type_is_fp8_operand(value->shape->type)) break; /* quantized in the module */
         return walk(hlo_instr_operand(value, 0), s);
     case HLO_OP_NEGATE:
     case HLO_OP_ABS:

@@ -6,7 +6,7 @@
 #include "ir/float/literal.h"
 #include "ir/module/known.h"
 
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 
 bool hlo_chain_link(const hlo_instr *instr) {
     if (instr->pin) return false;

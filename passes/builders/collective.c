@@ -1,4 +1,4 @@
-/* Scales through collectives, and quantising before them. */
+/* Scales through collectives, and quantizing before them. */
 #include "passes/builders/collective.h"
 
 #include "passes/builders/granularity.h"
@@ -115,7 +115,7 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
     return packed ? hlo_granularity_expand(env, packed, all, &granularity) : NULL;
 }
 
-/* ----------------------------------------------------------------------------------- quantising */
+/* ----------------------------------------------------------------------------------- quantizing */
 
 /* Returns the operand that is scaled or clamped by splats, the other operands; -1: none is. */
 static int scaled_operand(const hlo_instr *instr) {
@@ -141,8 +141,8 @@ static int scaled_operand(const hlo_instr *instr) {
 
 enum { STEP_LIMIT = 8 };
 
-/* Finds the collective that hlo_collective_quantised() makes on fp8. NULL: there is none. */
-static hlo_instr *quantised_collective(const hlo_instr *convert) {
+/* Finds the collective that hlo_collective_quantized() makes on fp8. NULL: there is none. */
+static hlo_instr *quantized_collective(const hlo_instr *convert) {
     const hlo_instr *v = convert;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
         int which = scaled_operand(v);
@@ -156,11 +156,11 @@ static hlo_instr *quantised_collective(const hlo_instr *convert) {
     return NULL;
 }
 
-static hlo_instr *quantise(hlo_rule_env *env, const hlo_instr *like, hlo_instr *collective) {
+static hlo_instr *quantize(hlo_rule_env *env, const hlo_instr *like, hlo_instr *collective) {
     if (like == collective) return hlo_instr_operand(collective, 0);
     hlo_instr *operands[HLO_RULE_ARGS];
     uint32_t which = (uint32_t)scaled_operand(like);
-    hlo_instr *value = quantise(env, hlo_instr_operand(like, which), collective);
+    hlo_instr *value = quantize(env, hlo_instr_operand(like, which), collective);
     if (!value) return NULL;
     for (uint32_t i = 0; i < like->operand_count; i++) {
         hlo_instr *number = i == which ? NULL : hlo_splat_source(hlo_instr_operand(like, i));
@@ -173,16 +173,16 @@ static hlo_instr *quantise(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
     return hlo_rule_new(env, like->op, shape, like->operand_count, operands);
 }
 
-hlo_instr *hlo_collective_quantised(hlo_rule_env *env, const hlo_instr *convert) {
-    hlo_instr *collective = quantised_collective(convert);
-    hlo_instr *value = collective ? quantise(env, convert, collective) : NULL;
+hlo_instr *hlo_collective_quantized(hlo_rule_env *env, const hlo_instr *convert) {
+    hlo_instr *collective = quantized_collective(convert);
+    hlo_instr *value = collective ? quantize(env, convert, collective) : NULL;
     return value ? hlo_link_clone_onto(env, collective, value) : NULL;
 }
 
 /* ------------------------------------------------------------------------------------ measuring */
 
 int64_t hlo_collective_wide(const hlo_instr *value) {
-    if (value->op == HLO_OP_CONVERT) return quantised_collective(value) != NULL;
+    if (value->op == HLO_OP_CONVERT) return quantized_collective(value) != NULL;
     bool sends = hlo_op_is(value->op, HLO_COLLECTIVE) || value->op == HLO_OP_ASYNC_DONE;
     if (!sends || hlo_types[value->shape->type].bits <= 8) return 0;
     const hlo_instr *v = value;

@@ -1,4 +1,4 @@
-/* Collectives of fp8 values: their scales, and quantising before a collective. */
+/* Collectives of fp8 values: their scales, and quantizing before a collective. */
 #ifndef HLO_PASSES_BUILDERS_COLLECTIVE_H
 #define HLO_PASSES_BUILDERS_COLLECTIVE_H
 
@@ -11,13 +11,13 @@
 hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
                                 const hlo_binding *chain, hlo_instr *scale);
 
-/* Makes the collective of wide values whose result `convert`, to fp8, quantises by scalars and
- * clamps, each with one user, on its quantised operand. NULL: there is none, or a scalar may differ
+/* Makes the collective of wide values whose result `convert`, to fp8, quantizes by scalars and
+ * clamps, each with one user, on its quantized operand. NULL: there is none, or a scalar may differ
  * from device to device. */
-hlo_instr *hlo_collective_quantised(hlo_rule_env *env, const hlo_instr *convert);
+hlo_instr *hlo_collective_quantized(hlo_rule_env *env, const hlo_instr *convert);
 
 /* Termination measure: 1 for a collective of wide values, 2 if the values are put together from
- * branches; 1 for a convert that quantises behind a collective. */
+ * branches; 1 for a convert that quantizes behind a collective. */
 int64_t hlo_collective_wide(const hlo_instr *value);
 
 #endif

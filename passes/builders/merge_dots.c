@@ -11,7 +11,7 @@ enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents within it do not overflow */
 typedef struct share {
     const hlo_instr *dot;
     unsigned side;         /* of the other operand */
-    hlo_dequantised other; /* op HLO_OP_COPY: an fp8 value as it is */
+    hlo_dequantized other; /* op HLO_OP_COPY: an fp8 value as it is */
     uint32_t free;         /* its only free dimension */
 } share;
 
@@ -27,8 +27,8 @@ static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out
     *out = (share){.dot = dot, .side = side};
     hlo_type type = other->shape->type;
     if (hlo_type_is_fp8_operand(type))
-        out->other = (hlo_dequantised){other, NULL, HLO_OP_COPY, type, type};
-    else if (!hlo_dequantised_read(other, &out->other))
+        out->other = (hlo_dequantized){other, NULL, HLO_OP_COPY, type, type};
+    else if (!hlo_dequantized_read(other, &out->other))
         return false;
     const hlo_ints *batch = hlo_dot_batch(dot, side), *summed = hlo_dot_contracting(dot, side);
     uint32_t count = 0;
@@ -60,7 +60,7 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
         if (!hlo_ints_equal(hlo_dot_contracting(first, side), hlo_dot_contracting(second, side)) ||
             !hlo_ints_equal(hlo_dot_batch(first, side), hlo_dot_batch(second, side)))
             return false;
-    return a.side == b.side && same_but_free(&a, &b) && hlo_dequantised_alike(&a.other, &b.other) &&
+    return a.side == b.side && same_but_free(&a, &b) && hlo_dequantized_alike(&a.other, &b.other) &&
            first->shape->type == second->shape->type &&
            same_text(hlo_instr_str(first, HLO_ATTR_OPERAND_PRECISION),
                      hlo_instr_str(second, HLO_ATTR_OPERAND_PRECISION)) &&

@@ -6,7 +6,7 @@
 #include "passes/engine/engine.h"
 
 /* True if the dots `first` and `second`, in this order, multiply `shared`, the left or the right
- * operand of both, with values dequantised alike, and agree in contracting and batch dimensions,
+ * operand of both, with values dequantized alike, and agree in contracting and batch dimensions,
  * element types and all attributes. */
 bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr *second,
                     const hlo_instr *shared);

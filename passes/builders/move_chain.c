@@ -22,7 +22,7 @@ bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type) {
     return (!scaled || number == 0 || isnan(number)) && type_holds(type, number);
 }
 
-bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below) {
+bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below) {
     if (link->op == HLO_OP_CONVERT) return hlo_chain_link(link);
     return hlo_instr_moves(link) &&
            (link->op != HLO_OP_PAD ||
@@ -133,14 +133,14 @@ hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_in
 
 typedef struct tree {
     bool alike, found;
-    hlo_dequantised leaf; /* the first dequantised value */
+    hlo_dequantized leaf; /* the first dequantized value */
     uint32_t fuel;
 } tree;
 
 static bool leaf_moves(tree *t, hlo_instr *value) {
-    hlo_dequantised leaf;
-    if (!hlo_dequantised_read(value, &leaf)) return false;
-    if (t->found && t->alike) return hlo_dequantised_alike(&leaf, &t->leaf);
+    hlo_dequantized leaf;
+    if (!hlo_dequantized_read(value, &leaf)) return false;
+    if (t->found && t->alike) return hlo_dequantized_alike(&leaf, &t->leaf);
     if (!t->found) t->leaf = leaf;
     t->found = true;
     return true;
@@ -153,7 +153,7 @@ bool hlo_is_pad_value(hlo_instr *value) {
     return hlo_known_number(value, &number);
 }
 
-/* True if at least one branch is dequantised; pad values are checked once the scale is known. */
+/* True if at least one branch is dequantized; pad values are checked once the scale is known. */
 static bool branches_move(tree *t, const hlo_instr *join) {
     uint32_t first = join->op == HLO_OP_SELECT, moved = 0;
     for (uint32_t i = first; i < join->operand_count; i++) {
@@ -180,7 +180,7 @@ static bool branch_moves(tree *t, hlo_instr *value) {
                : leaf_moves(t, value);
 }
 
-bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out) {
+bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantized *out) {
     tree t = {.alike = alike, .fuel = TREE_LIMIT};
     if (!branch_moves(&t, value)) return false;
     *out = t.leaf;
@@ -199,8 +199,8 @@ hlo_instr *hlo_join_clone_onto(hlo_rule_env *env, const hlo_instr *join, hlo_ins
 }
 
 hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value) {
-    hlo_dequantised leaf;
-    if (hlo_dequantised_read(value, &leaf)) return leaf.fp8;
+    hlo_dequantized leaf;
+    if (hlo_dequantized_read(value, &leaf)) return leaf.fp8;
     if (!hlo_op_is(value->op, HLO_JOINS)) {
         hlo_instr *below = hlo_tree_clone_onto(env, hlo_instr_operand(value, 0));
         return below ? hlo_link_clone_onto(env, value, below) : NULL;

@@ -1,10 +1,10 @@
-/* Movement of fp8 values instead of dequantised ones. Movement is a chain of links, each an
+/* Movement of fp8 values instead of dequantized ones. Movement is a chain of links, each an
  * instruction that only moves elements, or a tree of them, where a concatenate or a select has
  * several branches. */
 #ifndef HLO_PASSES_BUILDERS_MOVE_CHAIN_H
 #define HLO_PASSES_BUILDERS_MOVE_CHAIN_H
 
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/engine/engine.h"
 
 /* True if all elements of the value are one known number. */
@@ -13,9 +13,9 @@ bool hlo_is_pad_value(hlo_instr *value);
  * unchanged, or, if nothing is `scaled`, a value of the fp8 type. */
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type);
 
-/* True if the link can move the fp8 value instead of the dequantised one: it moves its operand 0
+/* True if the link can move the fp8 value instead of the dequantized one: it moves its operand 0
  * alone, and its pad value, if any, can be fp8. */
-bool hlo_link_moves(const hlo_instr *link, const hlo_dequantised *below);
+bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below);
 /* Clones the link onto the fp8 value that stands for its operand; a convert is left out. NULL: it
  * cannot be made. */
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value);
@@ -32,9 +32,9 @@ hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value);
  * with the instructions between them. */
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value);
 
-/* True if all branches of the tree start at dequantised values and can be moved; with `alike`, if
- * their types and scales are equal, too. `*out` is the first dequantised value. */
-bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantised *out);
+/* True if all branches of the tree start at dequantized values and can be moved; with `alike`, if
+ * their types and scales are equal, too. `*out` is the first dequantized value. */
+bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantized *out);
 /* Clones a tree, for which hlo_tree_moves() holds with `alike`, onto its fp8 values. NULL: it
  * cannot be made. */
 hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value);

@@ -187,7 +187,7 @@ static int make_fusible(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     return make_plain(call, matmul, e, true);
 }
 
-static int make_dequantised(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+static int make_dequantized(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     return make_plain(call, matmul, e, false);
 }
 

@@ -7,7 +7,7 @@
  * Needs: operands before users.
  * Keeps: pinned instructions, fused computations, single elements.
  * Numerics: unchanged: both conversions are exact. Tests: testdata/passes/narrow/ */
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/narrow/whole_range.h"
 #include "passes/passes.h"
@@ -54,7 +54,7 @@ static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hl
     return made;
 }
 
-static void quantise(hlo_pass_context *context, const facts *f, hlo_instr *value) {
+static void quantize(hlo_pass_context *context, const facts *f, hlo_instr *value) {
     hlo_instr *place = hlo_instr_next(value), *wide = NULL;
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
@@ -138,7 +138,7 @@ static hlo_status each(hlo_pass_context *context, bool back) {
             if (back)
                 restore(context, &f, instr);
             else if (is_candidate(&f, instr))
-                quantise(context, &f, instr);
+                quantize(context, &f, instr);
             else if (fp8 && !instr->pin)
                 convert_bare(context, &f, instr);
         }
@@ -146,7 +146,7 @@ static hlo_status each(hlo_pass_context *context, bool back) {
     return HLO_OK;
 }
 
-hlo_status hlo_pass_quantise_narrow(hlo_pass_context *context) {
+hlo_status hlo_pass_quantize_narrow(hlo_pass_context *context) {
     return each(context, false);
 }
 

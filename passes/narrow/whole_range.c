@@ -3,7 +3,7 @@
 
 #include "ir/float/float.h"
 #include "ir/module/known.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 
 typedef hlo_whole_range range;
 

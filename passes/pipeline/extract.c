@@ -12,9 +12,9 @@
 /* Users that are followed from the matmul's result. */
 enum { EPILOGUE_MOST = 64 };
 
-/* The place of a value above the matmul: what dequantises an operand, what quantises it, the wide
+/* The place of a value above the matmul: what dequantizes an operand, what quantizes it, the wide
  * value, which is an input of the extract, and what a scale or a bound is made of. */
-typedef enum stage { DEQUANTISING, QUANTISING, WIDE, SCALE } stage;
+typedef enum stage { DEQUANTIZING, QUANTIZING, WIDE, SCALE } stage;
 
 /* A value to be taken, and its part in the quantization. */
 typedef struct candidate {
@@ -78,15 +78,15 @@ static bool is_part(const hlo_instr *instr, stage at) {
     if (is_scaling(instr))
         return at != WIDE &&
                (is_factor(hlo_instr_operand(instr, 0)) || is_factor(hlo_instr_operand(instr, 1)));
-    if (at == DEQUANTISING) return hlo_op_is(instr->op, HLO_MOVEMENT) || is_cheap_call(instr);
-    return at == QUANTISING && (instr->op == HLO_OP_CLAMP || instr->op == HLO_OP_MAXIMUM ||
+    if (at == DEQUANTIZING) return hlo_op_is(instr->op, HLO_MOVEMENT) || is_cheap_call(instr);
+    return at == QUANTIZING && (instr->op == HLO_OP_CLAMP || instr->op == HLO_OP_MAXIMUM ||
                                 instr->op == HLO_OP_MINIMUM || is_cheap_call(instr));
 }
 
 static stage next_stage(const hlo_instr *instr, stage at) {
-    if (at == DEQUANTISING && instr->op == HLO_OP_CONVERT && hlo_type_is_fp8(instr->shape->type))
-        return QUANTISING;
-    return at == QUANTISING && is_scaling(instr) ? WIDE : at;
+    if (at == DEQUANTIZING && instr->op == HLO_OP_CONVERT && hlo_type_is_fp8(instr->shape->type))
+        return QUANTIZING;
+    return at == QUANTIZING && is_scaling(instr) ? WIDE : at;
 }
 
 /* Takes a value and what it is made of, as far as these belong to the matmul. */
@@ -139,7 +139,7 @@ static void take_users(extraction *e) {
     /* Other operands of these, once it is known which of them follow from the matmul. */
     for (uint32_t at = 1; at < e->result_count; at++)
         for (uint32_t i = 0; i < e->results[at]->operand_count; i++)
-            take(e, hlo_instr_operand(e->results[at], i), DEQUANTISING);
+            take(e, hlo_instr_operand(e->results[at], i), DEQUANTIZING);
 }
 
 /* ------------------------------------------------------------------------------------- building */
@@ -239,7 +239,7 @@ static void extract(extraction *e, hlo_arena *scratch) {
     e->results[e->result_count++] = e->matmul;
     e->in[e->matmul->id] = true;
     for (uint32_t i = 0; i < e->matmul->operand_count; i++)
-        take(e, hlo_instr_operand(e->matmul, i), DEQUANTISING);
+        take(e, hlo_instr_operand(e->matmul, i), DEQUANTIZING);
     take_users(e);
     make_root(e);
     make_inputs(e);

@@ -1,6 +1,6 @@
 /* Lints: likely mistakes with the scales of a program, independent of its verdicts.
  *
- * All lints but one analyse a copy of the module as it was read, with calls inlined and equal
+ * All lints but one analyze a copy of the module as it was read, with calls inlined and equal
  * values merged, so that one scale with two names is one value; the last lint analyses the final
  * module.
  *
@@ -20,7 +20,7 @@ typedef struct linting {
     hlo_pass_context *context; /* of the run; lints go to its report */
     const hlo_module *module;
     const bool *needed;
-    const hlo_instr **scale_of; /* by id of an fp8 value: the factor that dequantises it */
+    const hlo_instr **scale_of; /* by id of an fp8 value: the factor that dequantizes it */
     uint32_t *reached;          /* by id: the last search that reached the instruction */
     uint32_t searches;
 } linting;
@@ -100,26 +100,26 @@ static bool read_scaling(const hlo_instr *instr, scaling *out) {
     return out->factor != NULL;
 }
 
-static bool is_quantise(const hlo_instr *instr) {
+static bool is_quantize(const hlo_instr *instr) {
     return instr->op == HLO_OP_CONVERT && is_fp8(instr) && is_wide(hlo_instr_operand(instr, 0)) &&
            hlo_shape_count(instr->shape) != 1;
 }
 
-static bool is_dequantise(const hlo_instr *instr) {
+static bool is_dequantize(const hlo_instr *instr) {
     return instr->op == HLO_OP_CONVERT && is_wide(instr) && is_fp8(hlo_instr_operand(instr, 0)) &&
            hlo_shape_count(instr->shape) != 1;
 }
 
-/* Parts of a quantise: the value before its clamp and its scale, if it has them. */
-typedef struct quantise {
+/* Parts of a quantize: the value before its clamp and its scale, if it has them. */
+typedef struct quantize {
     const hlo_instr *rounded;
     bool clamped, scaled;
     clamp clamp;
     scaling scaling;
-} quantise;
+} quantize;
 
-static quantise read_quantise(const hlo_instr *instr) {
-    quantise q = {.rounded = source_of(hlo_instr_operand(instr, 0))};
+static quantize read_quantize(const hlo_instr *instr) {
+    quantize q = {.rounded = source_of(hlo_instr_operand(instr, 0))};
     q.clamped = read_clamp(q.rounded, &q.clamp);
     const hlo_instr *scaled = q.clamped ? source_of(q.clamp.value) : q.rounded;
     q.scaled = read_scaling(scaled, &q.scaling);
@@ -196,24 +196,24 @@ static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
     return l->reached[y->id] != of_x && !mark_sources(l, y, of_x);
 }
 
-static void check_amax_source(linting *l, const hlo_instr *quantised, const scaling *s) {
+static void check_amax_source(linting *l, const hlo_instr *quantized, const scaling *s) {
     const hlo_instr *amax = amax_of_scale(s->factor);
     if (!amax) return;
     const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
     if (are_apart(l, source_of(s->value), of))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantised, "%s, of %s", amax->name,
+        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized, "%s, of %s", amax->name,
                         of->name);
 }
 
 /* ---------------------------------------------------------------------------------- lost scales */
 
-/* True if a quantise rounds this value as it is, or clamped. */
+/* True if a quantize rounds this value as it is, or clamped. */
 static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
         clamp c;
         if (!l->needed[user->id]) continue;
-        if (is_quantise(user)) return true;
+        if (is_quantize(user)) return true;
         bool passes = source_of(user) == source_of(value) || read_clamp(user, &c) ||
                       user->op == HLO_OP_MINIMUM || user->op == HLO_OP_MAXIMUM;
         if (passes && depth && is_rounded(l, user, depth - 1)) return true;
@@ -222,8 +222,8 @@ static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
 }
 
 /* True if no needed instruction reads the scale, or what is computed from it and constants alone,
- * but to quantise. */
-static bool only_quantises(const linting *l, const hlo_instr *scale, int depth) {
+ * but to quantize. */
+static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) {
     double number;
     scaling s;
     if (scale->parent->root == scale) return false;
@@ -237,7 +237,7 @@ static bool only_quantises(const linting *l, const hlo_instr *scale, int depth) 
         }
         if (user->op != HLO_OP_CONVERT && !hlo_instr_moves(user) && !only_operand(user))
             return false;
-        if (!depth || !only_quantises(l, user, depth - 1)) return false;
+        if (!depth || !only_quantizes(l, user, depth - 1)) return false;
     }
     return true;
 }
@@ -260,15 +260,15 @@ static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, 
     return operand && (value->parent->root == value || !value->uses);
 }
 
-/* Reports a scale that quantises the operand of a dot, and does nothing else. */
-static void check_lost_scale(linting *l, const hlo_instr *quantised, const scaling *s) {
+/* Reports a scale that quantizes the operand of a dot, and does nothing else. */
+static void check_lost_scale(linting *l, const hlo_instr *quantized, const scaling *s) {
     enum { STEPS = 8 };
     double number;
     if (hlo_known_number(s->factor, &number)) return;
     const hlo_instr *amax = amax_of_scale(s->factor);
-    if (only_quantises(l, amax ? amax : s->factor, SCALAR_STEPS) &&
-        !is_rescaled(l, quantised, true, STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_UNUSED_SCALE, quantised, "%s", s->factor->name);
+    if (only_quantizes(l, amax ? amax : s->factor, SCALAR_STEPS) &&
+        !is_rescaled(l, quantized, true, STEPS))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_UNUSED_SCALE, quantized, "%s", s->factor->name);
 }
 
 /* ---------------------------------------------------------------------------------------- lints */
@@ -280,7 +280,7 @@ static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     if (!name || !strstr(name, "transpose(jvp")) return false;
     for (const hlo_use *use = converted->uses; use; use = use->next) {
         if (!l->needed[use->user->id]) continue;
-        if (!is_dequantise(use->user)) return false;
+        if (!is_dequantize(use->user)) return false;
         for (const hlo_use *next = use->user->uses; next; next = next->next)
             if (l->needed[next->user->id] && next->user->op == HLO_OP_DOT) return false;
         any = true;
@@ -288,13 +288,13 @@ static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     return any;
 }
 
-static void check_quantise(linting *l, const hlo_instr *instr) {
-    quantise q = read_quantise(instr);
+static void check_quantize(linting *l, const hlo_instr *instr) {
+    quantize q = read_quantize(instr);
     hlo_type type = instr->shape->type;
     double most = hlo_float_max(type), number;
     if (!q.clamped && is_cotangent(l, instr))
         hlo_remark_lint(l->context, HLO_REASON_LINT_COTANGENT, instr, NULL);
-    else if (!q.clamped && !is_dequantise(q.rounded) && q.rounded->op != HLO_OP_CONSTANT &&
+    else if (!q.clamped && !is_dequantize(q.rounded) && q.rounded->op != HLO_OP_CONSTANT &&
              q.rounded->op != HLO_OP_CLAMP)
         hlo_remark_lint(l->context, HLO_REASON_LINT_NO_CLAMP, instr, NULL);
     if (q.clamped && (q.clamp.high != most || (q.clamp.low != -most && q.clamp.low != 0)))
@@ -313,32 +313,32 @@ static bool is_root(const hlo_instr *scale) {
            scale->op == HLO_OP_CONSTANT;
 }
 
-/* True unless the module quantised the value by another scale than this one's inverse. */
-static bool undoes(const hlo_instr *quantised, const scaling *dequantise) {
-    if (!is_quantise(quantised)) return true;
-    quantise q = read_quantise(quantised);
+/* True unless the module quantized the value by another scale than this one's inverse. */
+static bool undoes(const hlo_instr *quantized, const scaling *dequantize) {
+    if (!is_quantize(quantized)) return true;
+    quantize q = read_quantize(quantized);
     const double rounding = 0x1p-6; /* two numbers of bf16 */
-    const bool inverse = q.scaling.divides != dequantise->divides;
+    const bool inverse = q.scaling.divides != dequantize->divides;
     double a, b;
     if (!q.scaled) return true;
-    if (hlo_known_number(q.scaling.factor, &a) && hlo_known_number(dequantise->factor, &b))
+    if (hlo_known_number(q.scaling.factor, &a) && hlo_known_number(dequantize->factor, &b))
         return fabs((inverse ? a / b : a * b) - 1) <= rounding;
-    if (!inverse) return q.scaling.factor != dequantise->factor;
-    return q.scaling.factor == dequantise->factor || !is_root(q.scaling.factor) ||
-           !is_root(dequantise->factor);
+    if (!inverse) return q.scaling.factor != dequantize->factor;
+    return q.scaling.factor == dequantize->factor || !is_root(q.scaling.factor) ||
+           !is_root(dequantize->factor);
 }
 
-static void check_scale(linting *l, const hlo_instr *dequantised, const hlo_instr *user) {
+static void check_scale(linting *l, const hlo_instr *dequantized, const hlo_instr *user) {
     scaling s;
     double number;
-    if (!read_scaling(user, &s) || source_of(s.value) != dequantised) return;
+    if (!read_scaling(user, &s) || source_of(s.value) != dequantized) return;
     if (hlo_known_number(s.factor, &number) && number == 1)
         hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, user, NULL);
-    const hlo_instr *value = hlo_instr_operand(dequantised, 0);
+    const hlo_instr *value = hlo_instr_operand(dequantized, 0);
     while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS)) value = hlo_instr_operand(value, 0);
     const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
     if (!undoes(value, &s))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s, of what %s quantises",
+        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s, of what %s quantizes",
                         s.factor->name, value->name);
     else if (*known && *known != s.factor)
         hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s and elsewhere %s",
@@ -347,7 +347,7 @@ static void check_scale(linting *l, const hlo_instr *dequantised, const hlo_inst
         *known = s.factor;
 }
 
-static void check_dequantise(linting *l, const hlo_instr *instr) {
+static void check_dequantize(linting *l, const hlo_instr *instr) {
     for (const hlo_use *use = instr->uses; use; use = use->next)
         if (l->needed[use->user->id]) check_scale(l, instr, use->user);
 }
@@ -364,8 +364,8 @@ static void check_amax(linting *l, const hlo_instr *reduce) {
     if ((clamped || scaled) && is_rounded(l, of, CLAMP_STEPS))
         hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is %s already", of->name,
                         clamped ? "clamped" : "scaled");
-    if (is_dequantise(of) && is_quantise(source_of(hlo_instr_operand(of, 0))))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is quantised already",
+    if (is_dequantize(of) && is_quantize(source_of(hlo_instr_operand(of, 0))))
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is quantized already",
                         of->name);
 }
 
@@ -411,8 +411,8 @@ static void check_division(linting *l, const hlo_instr *divide) {
 }
 
 static void check_as_read(linting *l, const hlo_instr *instr) {
-    if (is_quantise(instr)) check_quantise(l, instr);
-    if (is_dequantise(instr)) check_dequantise(l, instr);
+    if (is_quantize(instr)) check_quantize(l, instr);
+    if (is_dequantize(instr)) check_dequantize(l, instr);
     if (instr->op == HLO_OP_REDUCE) check_amax(l, instr);
     if (instr->op == HLO_OP_DIVIDE) check_division(l, instr);
     hlo_lint_blocks(l->context, instr);
@@ -421,14 +421,14 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
 /* True if an instruction uses the fp8 value as such. */
 static bool is_used(const linting *l, const hlo_instr *fp8) {
     for (const hlo_use *use = fp8->uses; use; use = use->next)
-        if (l->needed[use->user->id] && !is_dequantise(use->user)) return true;
+        if (l->needed[use->user->id] && !is_dequantize(use->user)) return true;
     return false;
 }
 
 /* Reports a conversion to fp8 and back, which XLA's simplification of conversions removes. */
 static void check_as_left(linting *l, const hlo_instr *instr) {
     const hlo_instr *fp8 = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
-    if (is_dequantise(instr) && is_quantise(fp8) && !is_used(l, fp8) && !is_cotangent(l, fp8))
+    if (is_dequantize(instr) && is_quantize(fp8) && !is_used(l, fp8) && !is_cotangent(l, fp8))
         hlo_remark_lint(l->context, HLO_REASON_LINT_ROUND_TRIP, instr, NULL);
 }
 

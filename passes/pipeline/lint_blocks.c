@@ -4,7 +4,7 @@
  * Tests: testdata/tool/lint-blocks.hlo, the pages lint-block-size.md and lint-block-dimension.md */
 #include "ir/module/known.h"
 #include "matmul/block_scaled.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/builders/granularity.h"
 #include "passes/pipeline/lint.h"
 

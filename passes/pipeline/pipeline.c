@@ -105,7 +105,7 @@ void hlo_pass_options_init_sized(hlo_pass_options *options, size_t struct_size) 
 
 typedef struct run {
     hlo_pass_context context;
-    hlo_module *linted;           /* the copy that the lints analyse; NULL */
+    hlo_module *linted;           /* the copy that the lints analyze; NULL */
     hlo_module *rules;            /* holds context.rules; NULL */
     bool reports;                 /* the report is requested, or min_gain or wide needs it */
     uint64_t committed;           /* changes by COMMITS passes */

@@ -80,8 +80,8 @@ MAKE(carry) {
     return value != NULL;
 }
 
-MAKE(dequantised_tree) {
-    hlo_dequantised leaf;
+MAKE(dequantized_tree) {
+    hlo_dequantized leaf;
     hlo_instr *top = args->instr;
     if (!hlo_tree_moves(top, true, &leaf)) return false;
     hlo_instr *value = hlo_tree_clone_onto(env, top);
@@ -108,8 +108,8 @@ MAKE(clone_with) {
     return *out != NULL;
 }
 
-MAKE(sent_quantised) {
-    *out = hlo_collective_quantised(env, args->instr);
+MAKE(sent_quantized) {
+    *out = hlo_collective_quantized(env, args->instr);
     return *out != NULL;
 }
 

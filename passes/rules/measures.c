@@ -1,6 +1,6 @@
 /* Measures of builder.def. */
 #include "matmul/product.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/builders/collective.h"
 #include "passes/builders/operand_layout.h"
 #include "passes/rules/functions.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/module/ragged.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/scale_range.h"
 #include "passes/builders/scaled_operand.h"
 #include "passes/rules/functions.h"

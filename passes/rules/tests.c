@@ -6,7 +6,7 @@
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "matmul/product.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/fixed.h"
 #include "passes/builders/bias.h"
 #include "passes/builders/merge_dots.h"
@@ -389,12 +389,12 @@ TEST(several_batches) {
            (!m.aux || hlo_shape_is_batch_major(m.aux, batch));
 }
 
-/* --------------------------------------------------------------------------- dequantised values */
+/* --------------------------------------------------------------------------- dequantized values */
 
 TEST(movable) {
-    hlo_dequantised below;
-    if (!hlo_dequantised_read(args->inner, &below) &&
-        !hlo_dequantised_read_scaled(args->inner, &below))
+    hlo_dequantized below;
+    if (!hlo_dequantized_read(args->inner, &below) &&
+        !hlo_dequantized_read_scaled(args->inner, &below))
         return false;
     for (const hlo_instr *link = args->instr; link != args->inner;
          link = hlo_instr_operand(link, 0))
@@ -405,13 +405,13 @@ TEST(movable) {
     return true;
 }
 
-TEST(branches_dequantised) {
-    hlo_dequantised leaf;
+TEST(branches_dequantized) {
+    hlo_dequantized leaf;
     return hlo_tree_moves(args->instr, false, &leaf);
 }
 
 TEST(branches_alike) {
-    hlo_dequantised leaf;
+    hlo_dequantized leaf;
     return hlo_tree_moves(args->instr, true, &leaf);
 }
 

@@ -16,7 +16,7 @@
  *     the trip count is equal on all devices; or if the loop carries it unchanged;
  *   - as the result of a call: if the callee's root is; through tuples;
  *   - computed from replicated operands by an opcode that depends on nothing else.
- * Parameters are analysed for the whole module, as a greatest fixpoint: all are assumed to be
+ * Parameters are analyzed for the whole module, as a greatest fixpoint: all are assumed to be
  * replicated, and facts that contradict the assumption are withdrawn until none is left. */
 #include <string.h>
 

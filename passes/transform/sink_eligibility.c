@@ -5,7 +5,7 @@
 #include "passes/analysis/scale_range.h"
 #include "passes/builders/granularity.h"
 #include "passes/sharding/devices.h"
-#include "passes/transform/sink_dequantise.h"
+#include "passes/transform/sink_dequantize.h"
 
 enum { STEP_LIMIT = 1024 };
 
@@ -43,11 +43,11 @@ typedef struct walk {
 } walk;
 
 static bool comes_from_fp8(const walk *w, hlo_instr *value) {
-    hlo_dequantised made;
+    hlo_dequantized made;
     if (value->id < w->e->known && hlo_fp8_provenance_has(w->e->provenance, value)) return true;
     for (unsigned depth = 0; depth < HLO_SINK_DEPTH_LIMIT && hlo_chain_link(value); depth++)
         value = hlo_instr_operand(value, 0);
-    return hlo_dequantised_read(value, &made);
+    return hlo_dequantized_read(value, &made);
 }
 
 /* True if `value` is an element that was a candidate and stays wide. */

@@ -1,5 +1,5 @@
 /* The mode of loop invariants, and of elements that enter branches. */
-#include "passes/transform/sink_dequantise.h"
+#include "passes/transform/sink_dequantize.h"
 
 static bool matches(const hlo_sink_region *e, uint32_t index) {
     return e->user->op != HLO_OP_WHILE ||

@@ -1,5 +1,5 @@
 /* The mode of elements that each iteration moves, or receives from another device. */
-#include "passes/transform/sink_dequantise.h"
+#include "passes/transform/sink_dequantize.h"
 
 static bool matches(const hlo_sink_region *e, uint32_t index) {
     const hlo_instr *start = hlo_sink_moved_from(hlo_sink_next(e, index));

@@ -1,10 +1,10 @@
-/* The mode of elements that each iteration replaces by a new dequantised value. */
-#include "passes/transform/sink_dequantise.h"
+/* The mode of elements that each iteration replaces by a new dequantized value. */
+#include "passes/transform/sink_dequantize.h"
 
 static bool read(const hlo_sink_region *e, uint32_t index, hlo_sink_candidate *out) {
     return hlo_sink_read_first(e, index, out) && !out->dims &&
            hlo_sink_read_moved(hlo_sink_next(e, index), &out->next) &&
-           hlo_dequantised_same_form(&out->from, &out->next);
+           hlo_dequantized_same_form(&out->from, &out->next);
 }
 
 static const hlo_instr *varies_with(const hlo_sink_region *e, uint32_t index) {

@@ -1,6 +1,6 @@
-/* The mode of arrays that start as zeros and receive a dequantised slice in each iteration. */
+/* The mode of arrays that start as zeros and receive a dequantized slice in each iteration. */
 #include "ir/module/known.h"
-#include "passes/transform/sink_dequantise.h"
+#include "passes/transform/sink_dequantize.h"
 
 static bool matches(const hlo_sink_region *e, uint32_t index) {
     double number;
@@ -9,7 +9,7 @@ static bool matches(const hlo_sink_region *e, uint32_t index) {
            hlo_known_number(value, &number) && number == 0;
 }
 
-/* Reads the dynamic-update-slice that writes a dequantised slice along dimension 0. */
+/* Reads the dynamic-update-slice that writes a dequantized slice along dimension 0. */
 static bool read(const hlo_sink_region *e, uint32_t index, hlo_sink_candidate *out) {
     const hlo_instr *update = hlo_sink_next(e, index);
     if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE || update->pin || update->use_count != 1)

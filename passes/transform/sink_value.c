@@ -1,6 +1,6 @@
 /* Readers and makers of values that the modes of sinking share. */
 #include "ir/module/known.h"
-#include "passes/transform/sink_dequantise.h"
+#include "passes/transform/sink_dequantize.h"
 
 int64_t hlo_sink_index(const hlo_instr *value, const hlo_instr *tuple) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
@@ -35,16 +35,16 @@ const hlo_instr *hlo_sink_moved_from(const hlo_instr *value) {
     return value;
 }
 
-bool hlo_sink_read_moved(hlo_instr *value, hlo_dequantised *out) {
+bool hlo_sink_read_moved(hlo_instr *value, hlo_dequantized *out) {
     for (unsigned depth = 0; depth < HLO_SINK_DEPTH_LIMIT && is_plain(value); depth++)
         value = hlo_instr_operand(value, 0);
-    return hlo_dequantised_read(value, out);
+    return hlo_dequantized_read(value, out);
 }
 
 bool hlo_sink_read_first(const hlo_sink_region *e, uint32_t index, hlo_sink_candidate *out) {
     hlo_instr *value = hlo_instr_operand(e->tuple, index);
     return hlo_sink_read_moved(value, &out->from) ||
-           hlo_dequantised_read_rows(value, &out->from, &out->dims);
+           hlo_dequantized_read_rows(value, &out->from, &out->dims);
 }
 
 hlo_instr *hlo_sink_insert(hlo_instr *before, hlo_op op, const hlo_shape *shape, uint32_t count,
@@ -80,8 +80,8 @@ void hlo_sink_retype(const hlo_sink_candidate *what, hlo_instr *value) {
 }
 
 hlo_instr *hlo_sink_carry(const hlo_sink_candidate *what, hlo_instr *link, hlo_instr *before) {
-    hlo_dequantised made;
-    if (hlo_dequantised_read(link, &made)) return made.fp8;
+    hlo_dequantized made;
+    if (hlo_dequantized_read(link, &made)) return made.fp8;
     hlo_instr *below = hlo_sink_carry(what, hlo_instr_operand(link, 0), before);
     hlo_instr *operands[1 + HLO_RULE_ARGS] = {below};
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);

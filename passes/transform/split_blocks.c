@@ -7,10 +7,10 @@
  * Keeps: pinned instructions; fused computations; dots that cuBLASLt's own blocks of 128 are for.
  * Numerics: the sums of the blocks are rounded to f32, as the accumulator is. Tests:
  * testdata/passes/split-blocks/ */
-#include "cost/cost.h"
 #include "ir/float/literal.h"
 #include "matmul/block_scaled.h"
-#include "passes/analysis/dequantise.h"
+#include "matmul/cost/cost.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/scale_range.h"
 #include "passes/analysis/value.h"

@@ -5,7 +5,7 @@
 
 #include "ir/module/known.h"
 #include "matmul/product.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/value.h"
 
 enum { STEP_LIMIT = 256, CALL_LIMIT = 16 };

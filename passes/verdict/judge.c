@@ -7,7 +7,7 @@
 #include "ir/module/known.h"
 #include "matmul/block_scaled.h"
 #include "matmul/product.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
@@ -134,8 +134,8 @@ static const hlo_instr *find_straight_through(const hlo_judge_context *j, const 
     return NULL;
 }
 
-static hlo_judgement wide(hlo_reason reason, const hlo_instr *blocker) {
-    return (hlo_judgement){.kind = HLO_VERDICT_WIDE, .reason = reason, .blocker = blocker};
+static hlo_judgment wide(hlo_reason reason, const hlo_instr *blocker) {
+    return (hlo_judgment){.kind = HLO_VERDICT_WIDE, .reason = reason, .blocker = blocker};
 }
 
 static bool is_integer(const hlo_instr *narrow) {
@@ -144,11 +144,11 @@ static bool is_integer(const hlo_instr *narrow) {
 }
 
 /* Judges a dot of which no operand comes from fp8. */
-static hlo_judgement judge_unquantized(const hlo_instr *left, const hlo_instr *right) {
+static hlo_judgment judge_unquantized(const hlo_instr *left, const hlo_instr *right) {
     const hlo_instr *l = find_narrow(left), *r = find_narrow(right);
     if (is_integer(l)) return wide(HLO_REASON_INTEGER_OPERAND, l);
     return is_integer(r) ? wide(HLO_REASON_INTEGER_OPERAND, r)
-                         : wide(HLO_REASON_NOT_QUANTISED, NULL);
+                         : wide(HLO_REASON_NOT_QUANTIZED, NULL);
 }
 
 static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
@@ -157,12 +157,12 @@ static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
 }
 
 /* Judges the operation that is applied to a dequantized operand. No reason: there is none. */
-static hlo_judgement judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
+static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
     static const hlo_reason reasons[] = {
         [HLO_OBSTACLE_OPERATION] = HLO_REASON_OPERATION_AFTER_DEQUANTIZE,
         [HLO_OBSTACLE_RELU] = HLO_REASON_RELU_SCALE_SIGN,
         [HLO_OBSTACLE_FACTOR] = HLO_REASON_SCALE_NOT_SCALAR,
-        [HLO_OBSTACLE_ZERO_POINT] = HLO_REASON_DEQUANTISE_NOT_RECOGNISED,
+        [HLO_OBSTACLE_ZERO_POINT] = HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED,
     };
     hlo_fp8_obstacle obstacle;
     if (!j->operations)
@@ -172,19 +172,19 @@ static hlo_judgement judge_operation(hlo_judge_context *j, const hlo_instr *oper
 }
 
 /* Judges the operations of both operands, the first operand's first. */
-static hlo_judgement judge_operations(hlo_judge_context *j, const hlo_instr *dot) {
-    const hlo_judgement left = judge_operation(j, hlo_instr_operand(dot, 0));
+static hlo_judgment judge_operations(hlo_judge_context *j, const hlo_instr *dot) {
+    const hlo_judgment left = judge_operation(j, hlo_instr_operand(dot, 0));
     return left.reason != HLO_REASON_COUNT ? left : judge_operation(j, hlo_instr_operand(dot, 1));
 }
 
 /* Judges a dot whose operands may come from fp8 on paths that no rule follows. */
-static hlo_judgement judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
+static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
     provenance_of(j);
     bool l = hlo_fp8_provenance_has(j->provenance, left),
          r = hlo_fp8_provenance_has(j->provenance, right);
     if (l && r && hlo_pin_is_scheduled(j->module)) return wide(HLO_REASON_SCHEDULED, NULL);
-    const hlo_judgement on_left = judge_operation(j, left), on_right = judge_operation(j, right);
+    const hlo_judgment on_left = judge_operation(j, left), on_right = judge_operation(j, right);
     const bool l_computed = on_left.reason != HLO_REASON_COUNT,
                r_computed = on_right.reason != HLO_REASON_COUNT;
     if (l && r) {
@@ -192,7 +192,7 @@ static hlo_judgement judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         if (l_computed || r_computed) return l_computed ? on_left : on_right;
         const hlo_instr *at =
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
-        return at ? wide(reason, at) : wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
+        return at ? wide(reason, at) : wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
     }
     const hlo_instr *through_l = l ? NULL : find_straight_through(j, left),
                     *through_r = r ? NULL : find_straight_through(j, right);
@@ -223,7 +223,7 @@ static const hlo_instr *find_dynamic(const hlo_instr *dot) {
 
 /* Returns why a dot that could be FP8 must stay as it is. That precedes the reason of a rule,
  * unless the rule was about a call all but made. No reason: it need not stay. */
-static hlo_judgement judge_held(hlo_judge_context *j, const hlo_instr *dot) {
+static hlo_judgment judge_held(hlo_judge_context *j, const hlo_instr *dot) {
     const bool looked_at = dot->op == HLO_OP_DOT || dot->op == HLO_OP_RAGGED_DOT;
     const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(dot) : NULL;
     const hlo_instr *dynamic = looked_at ? find_dynamic(dot) : NULL;
@@ -234,7 +234,7 @@ static hlo_judgement judge_held(hlo_judge_context *j, const hlo_instr *dot) {
     return wide(hlo_pin_reason(pinned), pinned == dot ? NULL : pinned);
 }
 
-static hlo_judgement judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
+static hlo_judgment judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
     unsigned char l = fp8_of(j, left), r = fp8_of(j, right);
     if (!l || !r) return judge_carried(j, dot);
@@ -243,13 +243,13 @@ static hlo_judgement judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
     if (hlo_facts_has(j->fused, dot->parent->id))
         return wide(makers[maker_of(j, dot->parent)].reason, NULL);
     if (hlo_pin_is_scheduled(j->module)) return wide(HLO_REASON_SCHEDULED, NULL);
-    const hlo_judgement operation = judge_operations(j, dot);
+    const hlo_judgment operation = judge_operations(j, dot);
     return operation.reason != HLO_REASON_COUNT ? operation
-                                                : wide(HLO_REASON_DEQUANTISE_NOT_RECOGNISED, NULL);
+                                                : wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
 }
 
 /* Judges block-scaled notation that no rule has looked at. */
-static hlo_judgement judge_blocks(const hlo_instr *instr) {
+static hlo_judgment judge_blocks(const hlo_instr *instr) {
     const hlo_instr *dynamic = find_dynamic(instr);
     if (dynamic) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
     for (uint32_t i = 0; i < instr->operand_count; i++)
@@ -260,7 +260,7 @@ static hlo_judgement judge_blocks(const hlo_instr *instr) {
 }
 
 /* Judges a matmul that is no FP8 call or kernel. */
-static hlo_judgement judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
+static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     static const hlo_reason reasons[] = {
         [HLO_PRODUCT_WIDE_CALL] = HLO_REASON_WIDE_LIBRARY_CALL,
         [HLO_PRODUCT_LIBRARY] = HLO_REASON_WIDE_LIBRARY_CALL,
@@ -278,31 +278,31 @@ static hlo_judgement judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     return kind == HLO_PRODUCT_DOT ? judge_dot(j, instr) : wide(reasons[kind], NULL);
 }
 
-hlo_judgement hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason said) {
-    hlo_judgement judgement = {.kind = HLO_VERDICT_FP8, .reason = HLO_REASON_COUNT, .epilogue = ""};
+hlo_judgment hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason said) {
+    hlo_judgment judgment = {.kind = HLO_VERDICT_FP8, .reason = HLO_REASON_COUNT, .epilogue = ""};
     const bool fused = hlo_facts_has(j->fused, instr->parent->id);
     const hlo_fusion_maker maker = fused ? maker_of(j, instr->parent) : HLO_FUSION_XLA;
-    const hlo_judgement held = judge_held(j, instr);
+    const hlo_judgment held = judge_held(j, instr);
     hlo_product product = {0};
     hlo_product_read(instr, &product);
     const bool kept = product.kind == HLO_PRODUCT_RAGGED && j->keeps_ragged &&
                       hlo_type_is_fp8_operand(product.a->shape->type) &&
                       hlo_type_is_fp8_operand(product.b->shape->type);
-    const hlo_judgement operation =
+    const hlo_judgment operation =
         said == HLO_REASON_SCALE_NOT_SCALAR ? judge_operations(j, instr) : held;
     if (fused && product.narrow && makers[maker].multiplies_fp8)
-        judgement.epilogue = makers[maker].epilogue;
+        judgment.epilogue = makers[maker].epilogue;
     else if (!product.fp8 && (maker == HLO_FUSION_CPU || is_for_cpu(j)))
-        judgement = wide(HLO_REASON_CPU_LIBRARY, NULL);
+        judgment = wide(HLO_REASON_CPU_LIBRARY, NULL);
     else if (held.reason != HLO_REASON_COUNT && said != HLO_REASON_SCALES_OUT_OF_RANGE)
-        judgement = held;
+        judgment = held;
     else if (said == HLO_REASON_SCALE_NOT_SCALAR && product.kind == HLO_PRODUCT_DOT &&
              operation.reason != HLO_REASON_COUNT)
-        judgement = operation;
+        judgment = operation;
     else if (said != HLO_REASON_COUNT)
-        judgement = wide(said, NULL);
+        judgment = wide(said, NULL);
     else if (!product.fp8 && !kept)
-        judgement = judge_wide(j, instr);
-    judgement.fusion = fused ? makers[maker].name : NULL;
-    return judgement;
+        judgment = judge_wide(j, instr);
+    judgment.fusion = fused ? makers[maker].name : NULL;
+    return judgment;
 }

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cost/run_count.h"
 #include "hlo/argument.h"
 #include "ir/module/ragged.h"
 #include "ir/text/print.h"
+#include "matmul/cost/run_count.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/judge.h"
 #include "passes/verdict/report.h"
@@ -231,16 +231,15 @@ static bool is_present(const closing *c, const slot *s) {
 
 /* Judges a matmul that is no FP8 call of ours or of XLA's. */
 static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
-    const hlo_judgement judgement = hlo_judge(c->judging, now->instr, now->reason);
-    verdict->kind = judgement.kind;
-    verdict->fusion = judgement.fusion;
-    if (judgement.kind == HLO_VERDICT_FP8)
-        verdict->epilogue = *judgement.epilogue ? judgement.epilogue : verdict->operation;
-    else if (judgement.reason == now->reason)
+    const hlo_judgment judgment = hlo_judge(c->judging, now->instr, now->reason);
+    verdict->kind = judgment.kind;
+    verdict->fusion = judgment.fusion;
+    if (judgment.kind == HLO_VERDICT_FP8)
+        verdict->epilogue = *judgment.epilogue ? judgment.epilogue : verdict->operation;
+    else if (judgment.reason == now->reason)
         set_reason(c, verdict, now->reason, now->blocker);
     else
-        set_reason(c, verdict, judgement.reason,
-                   judgement.blocker ? judgement.blocker->name : NULL);
+        set_reason(c, verdict, judgment.reason, judgment.blocker ? judgment.blocker->name : NULL);
 }
 
 static const slot *current_slot(const hlo_report *report, const slot *s) {

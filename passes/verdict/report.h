@@ -2,7 +2,7 @@
 #ifndef HLO_PASSES_VERDICT_REPORT_H
 #define HLO_PASSES_VERDICT_REPORT_H
 
-#include "cost/cost.h"
+#include "matmul/cost/cost.h"
 #include "matmul/product.h"
 #include "passes/verdict/remark.h"
 #include "passes/verdict/surroundings.h"

@@ -205,11 +205,11 @@ static void note_errors(finding *f, double error, double expected) {
     f->error += error * error;
 }
 
-/* True if the elements are neighbours of an fp8 type. */
+/* True if the elements are neighbors of an fp8 type. */
 static bool is_step(hlo_type type, const char *found, const char *expected) {
     if (!hlo_type_is_fp8(type)) return false;
     const double x = hlo_number_load(type, found), y = hlo_number_load(type, expected);
-    return isfinite(x) && isfinite(y) && hlo_error_neighbour(type, y, x) == x;
+    return isfinite(x) && isfinite(y) && hlo_error_neighbor(type, y, x) == x;
 }
 
 static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess) {

@@ -78,7 +78,7 @@ void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_
 }
 
 /* True if the value is one of fp8 type, moved, joined with others, converted and scaled. */
-static bool is_dequantised(const hlo_instr *value, int depth) {
+static bool is_dequantized(const hlo_instr *value, int depth) {
     if (!hlo_shape_is_array(value->shape) || depth == 0) return false;
     if (hlo_type_is_fp8(value->shape->type)) return true;
     const bool scales = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
@@ -86,16 +86,16 @@ static bool is_dequantised(const hlo_instr *value, int depth) {
         !hlo_op_is(value->op, HLO_MOVEMENT | HLO_JOINS))
         return false;
     for (uint32_t i = 0; i < value->operand_count; i++)
-        if (is_dequantised(hlo_instr_operand(value, i), depth - 1)) return true;
+        if (is_dequantized(hlo_instr_operand(value, i), depth - 1)) return true;
     return false;
 }
 
-/* Of a dot with both operands dequantised an FP8 call may be made, which sums fast unless an
+/* Of a dot with both operands dequantized an FP8 call may be made, which sums fast unless an
  * operand asks for more precision. */
 static hlo_error_sums sums_of_dot(const hlo_instr *dot) {
     enum { DEEPEST = 12 };
     for (uint32_t i = 0; i < 2; i++)
-        if (!is_dequantised(hlo_instr_operand(dot, i), DEEPEST)) return HLO_ERROR_SUMS_F32;
+        if (!is_dequantized(hlo_instr_operand(dot, i), DEEPEST)) return HLO_ERROR_SUMS_F32;
     hlo_matmul m;
     hlo_matmul_from_dot(dot, &m);
     return hlo_matmul_accumulates_fast(&m) ? HLO_ERROR_SUMS_FAST : HLO_ERROR_SUMS_PROMOTED;

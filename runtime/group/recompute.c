@@ -1,5 +1,5 @@
 /* Values that are computed again in each group that reads them, where that moves fewer bytes than
- * writing them once: the exponentials of a softmax from its rows, a normalised array from the
+ * writing them once: the exponentials of a softmax from its rows, a normalized array from the
  * narrow one that it was made of.
  *
  * Decided on the groups of a first search. A value qualifies if it is computed element by element

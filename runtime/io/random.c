@@ -85,7 +85,7 @@ static const double area = 0.0049286732339746519;
 
 /* Returns the density at x, each double operation of the recursion correctly rounded, independently
  * of libm, except for one value within 0.0003 ulp of a tie, where numpy's table has the other
- * neighbour. */
+ * neighbor. */
 static double density(int layer, double x) {
     double f = (double)expl(-0.5 * x * x);
     return layer == 38 ? nextafter(f, 1) : f;

@@ -1,5 +1,5 @@
-/* Inputs from a seed that are like those of a model in use: weights as layers initialise them,
- * scales that fit what they quantise, data around 0 of size 1. */
+/* Inputs from a seed that are like those of a model in use: weights as layers initialize them,
+ * scales that fit what they quantize, data around 0 of size 1. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>

@@ -1,5 +1,5 @@
 /* bench FILE N: the best of N times, in seconds, that the library takes to parse, verify, print and
- * optimise the module in FILE. One line each: name, seconds. A last line: `memory`, and the bytes
+ * optimize the module in FILE. One line each: name, seconds. A last line: `memory`, and the bytes
  * that the process has more while it holds the module, its text included: what the reading took and
  * gave back is given back to the system before.
  *

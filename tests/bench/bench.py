@@ -5,7 +5,7 @@ usage: bench.py --bin DIR [--repeat N] MODEL...
 
 Prints the best of N, in milliseconds, and how many times as fast as jaxlib's C++ parser and printer the library is.
 The whole process `hlo-fp8-opt --passes=`, from its start to its end, which reads, verifies and prints, is set against
-jaxlib reading and printing the same text in this process, in turns. Optimising is set against the time XLA takes to read
+jaxlib reading and printing the same text in this process, in turns. Optimizing is set against the time XLA takes to read
 the text, and the whole process with it against XLA's GPU compiler, from the module in memory to the program, where its
 plugin is installed.
 """
@@ -109,7 +109,7 @@ def bench(binaries, model, repeat):
     whole, in_process = whole_times(binaries / "hlo-fp8-opt", model, text, repeat)
     print(f"hlo-fp8-opt --passes=, the whole process: {whole * 1e3:.2f} ms; jaxlib's reading and printing in a process that "
           f"runs: {in_process * 1e3:.2f} ms, {in_process / whole:.1f} times as long")
-    print(f"optimising takes {ours['optimize'] / theirs['parse']:.2f} of the time that jaxlib takes to read the text")
+    print(f"optimizing takes {ours['optimize'] / theirs['parse']:.2f} of the time that jaxlib takes to read the text")
     whole, xla, refusal = compile_times(binaries / "hlo-fp8-opt", model, repeat)
     if xla is None:
         print(f"hlo-fp8-opt, the whole process: {whole * 1e3:.1f} ms; XLA's GPU compiler says: {refusal}")

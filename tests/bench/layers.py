@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Whether the cost of optimising is linear: modules of N equal layers, and the time per instruction of each.
+"""Whether the cost of optimizing is linear: modules of N equal layers, and the time per instruction of each.
 
 usage: layers.py --bin DIR [--layers N,N,..] [--repeat N]
 
 One table: a line per size, the best of three processes that repeat it so often.
 
-A layer dequantises its input and a weight, moves the weight about, multiplies, adds a bias, applies relu, quantises and takes the amax.
+A layer dequantizes its input and a weight, moves the weight about, multiplies, adds a bias, applies relu, quantizes and takes the amax.
 """
 import argparse
 import pathlib

@@ -5,7 +5,7 @@
   scale.py --print --sizes SIZE --forms FORM
 
 Prints a line per form and size: instructions (or what the form counts), then nanoseconds per one of
-them to parse, verify, print and optimise; or prints that module. Exit status 1 when the library refuses a module.
+them to parse, verify, print and optimize; or prints that module. Exit status 1 when the library refuses a module.
 """
 import argparse
 import os
@@ -89,7 +89,7 @@ def attributes(n):
 
 
 def dots(n):
-    """Layers of FP8 matmuls with their dequantisation."""
+    """Layers of FP8 matmuls with their dequantization."""
     yield 'HloModule m\n\nENTRY e {\n  x_0 = f8e4m3fn[16,16] parameter(0)\n'
     yield '  w = f8e4m3fn[16,16] parameter(1)\n  s = f32[] parameter(2)\n'
     for i in range(n // 7):

@@ -20,7 +20,7 @@ typedef struct indices {
 /* The variables of every module (shim.h). */
 typedef struct shim {
     indices thread, block, block_size, grid_size;
-    void (*synchronise)(void);
+    void (*synchronize)(void);
     void (*wait)(void); /* for the kernels before */
 } shim;
 
@@ -170,7 +170,7 @@ static void run_fiber(void) {
     block.fibers[block.at].done = true;
 }
 
-static void synchronise(void) {
+static void synchronize(void) {
     swapcontext(&block.fibers[block.at].context, &block.home);
 }
 
@@ -212,7 +212,7 @@ static void run_launch(void *argument) {
     if (!l->function->run) return;
     s->block_size = (indices){l->block, 1, 1};
     s->grid_size = (indices){l->grid, 1, 1};
-    s->synchronise = synchronise;
+    s->synchronize = synchronize;
     s->wait = wait;
     block.launch = l;
     block.count = l->block;

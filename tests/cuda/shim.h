@@ -27,7 +27,7 @@ struct standin_arguments {
 
 struct standin_shim_state {
     standin_indices thread, block, block_size, grid_size;
-    void (*synchronise)();
+    void (*synchronize)();
     void (*wait)();
 };
 extern "C" {
@@ -37,7 +37,7 @@ standin_shim_state standin_shim;
 #define blockIdx (standin_shim.block)
 #define blockDim (standin_shim.block_size)
 #define gridDim (standin_shim.grid_size)
-#define __syncthreads() standin_shim.synchronise()
+#define __syncthreads() standin_shim.synchronize()
 inline void wait_for_kernels() {
     standin_shim.wait();
 }

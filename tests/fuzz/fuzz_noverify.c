@@ -24,7 +24,7 @@ static void print_all(const hlo_module *module, FILE *out) {
 }
 
 static void tell_all(const hlo_report *report, FILE *out) {
-    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COLOURED; format++)
+    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COLORED; format++)
         if (hlo_reports_print(&report, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, out) !=
             HLO_OK)
             abort();

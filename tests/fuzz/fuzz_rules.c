@@ -42,7 +42,7 @@ static void check_rule(const hlo_rules *rules, const hlo_rule *rule) {
 }
 
 static const char every_phase[] =
-    "algebra,fp8-devices,move-dequantise,merge-dots,fp8-matmul,fp8-rows,widen-fp8-dots,fp8-"
+    "algebra,fp8-devices,move-dequantize,merge-dots,fp8-matmul,fp8-rows,widen-fp8-dots,fp8-"
     "epilogue,fp8-rescale,fp8-geometry,algebra";
 
 static void run_on(const char *example, const char *path) {

@@ -100,7 +100,7 @@ def smoke(here, a):
 
 
 def model_agrees(here, models, name, optimize):
-    work = here.a.work / "correct" / f"{name}{'-optimised' * optimize}"
+    work = here.a.work / "correct" / f"{name}{'-optimized' * optimize}"
     work.mkdir(parents=True, exist_ok=True)
     path = here.models / f"{name}.hlo"
     faults = models.check(here.run, here.a.bin / "hlo-fp8-run", path, optimize, work, here.environment,
@@ -128,7 +128,7 @@ def correct(here, a):
     if not here.a.standin:  # nodes side by side, and kernels that start early, race on a device alone
         models.WITHOUT_GRAPH = set(names_of(here))
     cases = random.Cases(argparse.Namespace(bin=a.bin, work=a.work, accumulate="hopper"), here.environment, here.run)
-    found = [(f"{name}{' optimised' * optimize}",
+    found = [(f"{name}{' optimized' * optimize}",
               lambda name=name, optimize=optimize: model_agrees(here, models, name, optimize))
              for name in names_of(here) for optimize in (False, True)]
     return found + low_precision(here) + [(f"random {seed}", lambda seed=seed: random_agrees(cases, seed))

@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from blocks import faults, of
 
 ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2])).resolve()
-LIBRARY = ("ir", "grammar", "matmul", "cost", "passes", "report", "runtime")
+LIBRARY = ("ir", "grammar", "matmul", "passes", "report", "runtime")
 MODELS = "testdata/models/", "testdata/programs/"
 UNGUARDED = {"tests/cuda/shim.h", "tests/mutate/mutant.h"}  # what kernels and mutants are compiled with
 

@@ -26,7 +26,7 @@ ROOT = next((pathlib.Path(word[7:]).resolve() for word in sys.argv if word.start
 MADE = ROOT / "build" / "mutate"
 COPY = MADE / "src"
 BUILD = COPY / "build" / "dev"
-ROOMS = ("ir/", "grammar/", "matmul/", "cost/", "passes/", "report/", "runtime/", "api/", "pjrt/", "bisect/", "tools/")
+ROOMS = ("ir/", "grammar/", "matmul/", "passes/", "report/", "runtime/", "api/", "tools/")
 HEADER = b'#include "%s"\n'
 
 

@@ -213,8 +213,7 @@ static hlo_status call_optimize(hlo_module *module) {
     hlo_status status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK && last[0] != HLO_OK && last[1] != HLO_OK) status = HLO_INTERNAL;
     const hlo_report *reports[] = {report};
-    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COLOURED && status == HLO_OK;
-         format++)
+    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COLORED && status == HLO_OK; format++)
         status =
             hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, nowhere);
     if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, nowhere);

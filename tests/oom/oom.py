@@ -71,7 +71,7 @@ def commands(work, model, other):
     yield "look", run, [f"--values={out}", "--dump-values=*", "--check-nan", f"--trace={work}/t.json", model], [out], 0
     yield "compare", run, ["--optimize", "--compare=before", model], [], 0
     yield "compare-npz", run, [f"--compare={work}/out.npz", model], [], 0
-    yield "compare-optimised-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
+    yield "compare-optimized-npz", run, ["--optimize", f"--compare={work}/out.npz", model], [], 0
     yield "compare-wrong", run, [f"--compare={work}/doubled.hlo", "--all-outputs", model], [], 3
     yield "typed-call", "test_runtime_ffi", ["once"], [], 0
     yield "plan-kernel", run, ["--plan", "--backend=cuda", "--target=sm_90", work / "kernel.hlo"], [], 0

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pjrt/abi.h"
+#include "runtime/pjrt/abi.h"
 
 struct pjrt_executable {
     char *code;

@@ -124,8 +124,8 @@ def table(root, name, row):
     return re.findall(row, re.sub(r'/\*.*?\*/', '', (root / name).read_text(), flags=re.S), flags=re.S)
 
 
-# Types of constants with which jaxlib aborts when it serialises them; test_text.py has some.
-UNSERIALISED = ('f6e2m3fn', 'f6e3m2fn')
+# Types of constants with which jaxlib aborts when it serializes them; test_text.py has some.
+UNSERIALIZED = ('f6e2m3fn', 'f6e3m2fn')
 
 
 def rows(root):
@@ -142,7 +142,7 @@ def rows(root):
     for name, kind in table(root, 'ir/table/type.def', r'HLO_TYPE\(\w+, "(\w+)", \d+, (\w+)\)'):
         if name != 'tuple':
             yield f'type {name}', name, rf'(?<!\w){name}\['
-        if kind != 'NONE' and name not in UNSERIALISED:
+        if kind != 'NONE' and name not in UNSERIALIZED:
             yield f'constant of {name}', name, rf'(?<!\w){name}\[.*constant\('
     for id, words in table(root, 'ir/table/attr_value.def', r'HLO_ATTR_VALUES\((\w+), \w+,((?:\s*"[^"]*")+)\)'):
         for word in re.sub(r'["\s]+', ' ', words).split():

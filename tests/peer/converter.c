@@ -28,7 +28,7 @@ static void answer(const char *format, const char *bytes, size_t size) {
     if (!out || !errors) abort();
     const hlo_diag_sink sink = {tell, errors};
     hlo_module *module = NULL;
-    hlo_status status = hlo_proto_recognise(bytes, size)
+    hlo_status status = hlo_proto_recognize(bytes, size)
                             ? hlo_module_parse_proto(bytes, size, "in", &sink, &module)
                             : hlo_module_parse(bytes, size, "in", &sink, &module);
     if (status == HLO_OK) status = print(module, format, &sink, out);

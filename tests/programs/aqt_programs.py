@@ -67,8 +67,8 @@ def aqt_per_tensor():
 
 
 @program
-def aqt_fake_quantise():
-    """Both operands dequantised before the product."""
+def aqt_fake_quantize():
+    """Both operands dequantized before the product."""
     op = config.config_fwd_fp8("e4m3")
     op.fwd.lhs.dequant_mode = op.fwd.rhs.dequant_mode = DequantMode.THIS_INPUT
     return lambda x, w: op(x, w, (((1,), (0,)), ((), ()))), array((32, 64), BF16), array((64, 48), BF16)

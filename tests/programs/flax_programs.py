@@ -12,7 +12,7 @@ BF16 = jnp.bfloat16
 OVERWRITE = fp8_ops.OVERWRITE_WITH_GRADIENT
 
 
-def initialised(layer, *inputs):
+def initialized(layer, *inputs):
     return jax.eval_shape(layer.init, jax.random.key(0), *inputs)
 
 
@@ -21,12 +21,12 @@ def history(op, length=16):
 
 
 def current_scaling(v, dtype):
-    """Quantised with the scale of its own amax, and dequantised."""
+    """Quantized with the scale of its own amax, and dequantized."""
     scale = jnp.max(jnp.abs(v)).astype(jnp.float32) / float(jnp.finfo(dtype).max)
     return fp8_ops.qdq(v, dtype, scale, v.dtype)
 
 
-def train_step(model, optimiser):
+def train_step(model, optimizer):
     """A step of training: the metadata of FP8 is overwritten, all else is updated."""
 
     def loss(variables, x, y):
@@ -34,7 +34,7 @@ def train_step(model, optimiser):
 
     def step(variables, state, x, y):
         value, gradient = jax.value_and_grad(loss)(variables, x, y)
-        updates, state = optimiser.update(gradient["params"], state, variables["params"])
+        updates, state = optimizer.update(gradient["params"], state, variables["params"])
         return {"params": optax.apply_updates(variables["params"], updates), OVERWRITE: gradient[OVERWRITE]}, state, value
 
     return step
@@ -44,7 +44,7 @@ def train_step(model, optimiser):
 def linen_direct_dense():
     layer = nn.Dense(64, dtype=BF16, dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp))
     x = array((32, 64), BF16)
-    return lambda v, x: nn.relu(layer.apply(v, x)), initialised(layer, x), x
+    return lambda v, x: nn.relu(layer.apply(v, x)), initialized(layer, x), x
 
 
 @program
@@ -56,10 +56,10 @@ def linen_direct_train():
             x = nn.gelu(nn.Dense(128, dtype=BF16, dot_general_cls=op)(x))
             return nn.Dense(64, dtype=BF16, dot_general_cls=op)(x)
 
-    model, optimiser = Mlp(), optax.adamw(1e-3)
+    model, optimizer = Mlp(), optax.adamw(1e-3)
     x, y = array((32, 64), BF16), array((32, 64))
-    variables = initialised(model, x)
-    return train_step(model, optimiser), variables, jax.eval_shape(optimiser.init, variables["params"]), x, y
+    variables = initialized(model, x)
+    return train_step(model, optimizer), variables, jax.eval_shape(optimizer.init, variables["params"]), x, y
 
 
 @program
@@ -70,10 +70,10 @@ def linen_qdq_sgd():
             op = history(fp8_ops.Fp8DotGeneralOp)
             return nn.Dense(32, dot_general_cls=op)(nn.relu(nn.Dense(64, dot_general_cls=op)(x)))
 
-    model, optimiser = Net(), optax.sgd(1e-2, momentum=0.9)
+    model, optimizer = Net(), optax.sgd(1e-2, momentum=0.9)
     x, y = array((16, 32)), array((16, 32))
-    variables = initialised(model, x)
-    return train_step(model, optimiser), variables, jax.eval_shape(optimiser.init, variables["params"]), x, y
+    variables = initialized(model, x)
+    return train_step(model, optimizer), variables, jax.eval_shape(optimizer.init, variables["params"]), x, y
 
 
 @program
@@ -92,12 +92,12 @@ def linen_attention():
         num_heads=4, dtype=BF16, qkv_dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp),
         out_dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp))
     x = array((2, 16, 64), BF16)
-    return layer.apply, initialised(layer, x), x
+    return layer.apply, initialized(layer, x), x
 
 
 @program
 def linen_gated_remat():
-    """The gated layer of a transformer, rematerialised, and its gradient."""
+    """The gated layer of a transformer, rematerialized, and its gradient."""
 
     class Gated(nn.Module):
         @nn.compact
@@ -108,16 +108,16 @@ def linen_gated_remat():
 
     layer = nn.remat(Gated)()
     x = array((32, 64), BF16)
-    return jax.grad(lambda v, x: jnp.sum(layer.apply(v, x).astype(jnp.float32) ** 2)), initialised(layer, x), x
+    return jax.grad(lambda v, x: jnp.sum(layer.apply(v, x).astype(jnp.float32) ** 2)), initialized(layer, x), x
 
 
 @program
 def nnx_linear():
-    """An nnx layer whose dot_general quantises to e4m3 with scales of the current values."""
+    """An nnx layer whose dot_general quantizes to e4m3 with scales of the current values."""
 
     def dot_general(x, k, dimensions, **options):
-        quantised = lambda v: current_scaling(v, jnp.float8_e4m3fn)
-        return jax.lax.dot_general(quantised(x), quantised(k), dimensions, **options)
+        quantized = lambda v: current_scaling(v, jnp.float8_e4m3fn)
+        return jax.lax.dot_general(quantized(x), quantized(k), dimensions, **options)
 
     graph, state = nnx.split(nnx.eval_shape(
         lambda: nnx.Linear(64, 96, dtype=BF16, dot_general=dot_general, rngs=nnx.Rngs(0))))
@@ -145,7 +145,7 @@ def linen_attention_einsum():
     layer = nn.MultiHeadDotProductAttention(
         num_heads=2, dtype=BF16, qk_attn_weights_einsum_cls=einsum, attn_weights_value_einsum_cls=einsum)
     x = array((2, 16, 64), BF16)
-    return layer.apply, initialised(layer, x), x
+    return layer.apply, initialized(layer, x), x
 
 
 @program
@@ -163,8 +163,8 @@ def nnx_straight_through():
     """x + (q - x), rounded: nobody can say that this is q, and the product stays wide."""
 
     def dot_general(x, k, dimensions, **options):
-        quantised = lambda v: v + jax.lax.stop_gradient(current_scaling(v, jnp.float8_e4m3fn) - v)
-        return jax.lax.dot_general(quantised(x), quantised(k), dimensions, **options)
+        quantized = lambda v: v + jax.lax.stop_gradient(current_scaling(v, jnp.float8_e4m3fn) - v)
+        return jax.lax.dot_general(quantized(x), quantized(k), dimensions, **options)
 
     graph, state = nnx.split(nnx.eval_shape(lambda: nnx.Linear(64, 96, dot_general=dot_general, rngs=nnx.Rngs(0))))
     return lambda s, x: nnx.merge(graph, s)(x), state, array((32, 64))
@@ -172,7 +172,7 @@ def nnx_straight_through():
 
 @program
 def nnx_train():
-    """A step of nnx's optimiser on a model of two layers: forward in e4m3, gradients in e5m2, current scales."""
+    """A step of nnx's optimizer on a model of two layers: forward in e4m3, gradients in e5m2, current scales."""
 
     @jax.custom_vjp
     def forward(v):
@@ -203,10 +203,10 @@ def nnx_train():
     graph, state = nnx.split(nnx.eval_shape(make))
 
     def step(state, x, y):
-        model, optimiser = nnx.merge(graph, state)
+        model, optimizer = nnx.merge(graph, state)
         loss, gradient = nnx.value_and_grad(lambda m: jnp.mean((m(x) - y) ** 2))(model)
-        optimiser.update(model, gradient)
-        return loss, nnx.split((model, optimiser))[1]
+        optimizer.update(model, gradient)
+        return loss, nnx.split((model, optimizer))[1]
 
     return step, state, array((32, 64)), array((32, 64))
 
@@ -216,7 +216,7 @@ def linen_nanoo():
     """The types of another maker's GPUs, fnuz: cuBLASLt does not take them."""
     layer = nn.Dense(64, dtype=BF16, dot_general_cls=history(fp8_ops.NANOOFp8DotGeneralOp))
     x = array((32, 64), BF16)
-    return layer.apply, initialised(layer, x), x
+    return layer.apply, initialized(layer, x), x
 
 
 @program
@@ -224,4 +224,4 @@ def linen_dense_general():
     """Two contracting dimensions, two free ones on the right."""
     layer = nn.DenseGeneral((4, 16), axis=(-2, -1), dtype=BF16, dot_general_cls=history(fp8_ops.Fp8DirectDotGeneralOp))
     x = array((8, 2, 4, 16), BF16)
-    return layer.apply, initialised(layer, x), x
+    return layer.apply, initialized(layer, x), x

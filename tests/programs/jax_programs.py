@@ -17,7 +17,7 @@ def jax_scaled_matmul():
 
 @program
 def jax_scaled_dot_general():
-    """Quantised to MXFP8 on the way, and both gradients."""
+    """Quantized to MXFP8 on the way, and both gradients."""
     config = jax.nn.get_scaled_dot_general_config("mxfp8")
 
     def loss(x, w):
@@ -54,16 +54,16 @@ def jax_algorithm():
 def jax_experts():
     """A mixture of experts by one-hot einsums: a scale per token, and per expert and column."""
 
-    def quantised(v, axis):
+    def quantized(v, axis):
         scale = jnp.max(jnp.abs(v), axis=axis, keepdims=True).astype(jnp.float32) / 448
         return jnp.clip(v / scale, -448, 448).astype(E4M3), scale
 
     def experts(x, up, down, router):
         p = jax.nn.softmax(x.astype(jnp.float32) @ router)
-        h, sh = quantised(jnp.einsum("te,td->etd", (p > 0.3).astype(BF16), x), -1)
-        w, sw = quantised(up, 1)
+        h, sh = quantized(jnp.einsum("te,td->etd", (p > 0.3).astype(BF16), x), -1)
+        w, sw = quantized(up, 1)
         y = jax.nn.silu(jnp.einsum("etd,edf->etf", h, w, preferred_element_type=jnp.float32) * sh * sw).astype(BF16)
-        (y, sy), (w, sw) = quantised(y, -1), quantised(down, 1)
+        (y, sy), (w, sw) = quantized(y, -1), quantized(down, 1)
         z = jnp.einsum("etf,efd->etd", y.astype(BF16) * sy.astype(BF16), w.astype(BF16) * sw.astype(BF16))
         return jnp.einsum("etd,te->td", z, p.astype(BF16))
 
@@ -71,7 +71,7 @@ def jax_experts():
 
 
 def fixed(p, scale):
-    """Probabilities, quantised with a scale that is known: they are at most 1."""
+    """Probabilities, quantized with a scale that is known: they are at most 1."""
     return (p * scale).astype(E4M3).astype(BF16) * jnp.asarray(1 / scale, BF16)
 
 

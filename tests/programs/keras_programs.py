@@ -1,4 +1,4 @@
-"""Keras: layers quantised to float8, its own scheme of delayed scaling."""
+"""Keras: layers quantized to float8, its own scheme of delayed scaling."""
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -53,14 +53,14 @@ def keras_einsum_dense():
 
 @program
 def keras_sequential_train():
-    """A step of Keras' own optimiser on two layers."""
+    """A step of Keras' own optimizer on two layers."""
     model = keras.Sequential([keras.layers.Dense(64, activation="relu"), keras.layers.Dense(16)])
     model.build((None, 32))
     model.quantize("float8")
-    optimiser = keras.optimizers.Adam(1e-3)
-    optimiser.build(model.trainable_variables)
+    optimizer = keras.optimizers.Adam(1e-3)
+    optimizer.build(model.trainable_variables)
     shapes = [[array(v.shape, v.dtype) for v in group]
-              for group in (model.trainable_variables, model.non_trainable_variables, optimiser.variables)]
+              for group in (model.trainable_variables, model.non_trainable_variables, optimizer.variables)]
 
     def step(trainable, rest, state, x, y):
         def loss(trainable):
@@ -68,7 +68,7 @@ def keras_sequential_train():
             return jnp.mean((out - y) ** 2), after
 
         (value, after), gradients = jax.value_and_grad(loss, has_aux=True)(trainable)
-        trainable, new = optimiser.stateless_apply(state, gradients, trainable)
+        trainable, new = optimizer.stateless_apply(state, gradients, trainable)
         return value, trainable, after, new
 
     return step, *shapes, array((16, 32)), array((16, 16))

@@ -16,7 +16,7 @@ EXPERTS, TOKENS, MODEL, HIDDEN = 4, 64, 32, 48
 UP, DOWN = (EXPERTS, MODEL, HIDDEN), (EXPERTS, HIDDEN, MODEL)
 
 
-def quantised(x, dtype=E4M3, axis=None):
+def quantized(x, dtype=E4M3, axis=None):
     """Codes, and the scale of the whole array, or of what is left without `axis`."""
     most = float(jnp.finfo(dtype).max)
     scale = jnp.maximum(jnp.max(jnp.abs(x.astype(F32)), axis=axis, keepdims=axis is not None), 1e-6) / most
@@ -33,13 +33,13 @@ def fp8_ragged_dot(x, w, sizes):
 
 
 def forward(x, w, sizes):
-    (x, sx), (w, sw) = quantised(x), quantised(w)
+    (x, sx), (w, sw) = quantized(x), quantized(w)
     return (ragged_dot(x, w, sizes) * (sx * sw)).astype(BF16), (x, sx, w, sw, sizes)
 
 
 def backward(saved, dy):
     x, sx, w, sw, sizes = saved
-    dy, sy = quantised(dy, E5M2)
+    dy, sy = quantized(dy, E5M2)
     dx = ragged_dot(dy, w.swapaxes(1, 2), sizes) * (sy * sw)
     dw = jax.lax.ragged_dot_general(x, dy, sizes, TERMS, preferred_element_type=F32) * (sx * sy)
     return dx.astype(BF16), dw.astype(BF16), None
@@ -61,17 +61,17 @@ def jax_moe_train():
 
 
 @program
-def jax_moe_train_dequantised():
-    """What is quantised, per token and per expert, is dequantised to bf16 before the product, in the gradients, too."""
+def jax_moe_train_dequantized():
+    """What is quantized, per token and per expert, is dequantized to bf16 before the product, in the gradients, too."""
 
-    def dequantised(*args, **options):
-        q, scale = quantised(*args, **options)
+    def dequantized(*args, **options):
+        q, scale = quantized(*args, **options)
         return q.astype(BF16) * scale.astype(BF16)
 
     def rounded(axis, backwards):
         """Rounds what goes forward, or what is propagated back."""
-        f = jax.custom_vjp(lambda x: x if backwards else dequantised(x, axis=axis))
-        f.defvjp(lambda x: (f(x), None), lambda _, dy: (dequantised(dy, E5M2) if backwards else dy,))
+        f = jax.custom_vjp(lambda x: x if backwards else dequantized(x, axis=axis))
+        f.defvjp(lambda x: (f(x), None), lambda _, dy: (dequantized(dy, E5M2) if backwards else dy,))
         return f
 
     def loss(w, x, sizes):
@@ -92,7 +92,7 @@ def jax_moe_gated():
         expert = experts.reshape(-1)[order]
 
         def project(x, w, scale):
-            x, sx = quantised(x, axis=1)
+            x, sx = quantized(x, axis=1)
             return ragged_dot(x, w, sizes) * sx * scale[expert][:, None]
 
         x = x[order // 2]
@@ -106,7 +106,7 @@ def jax_moe_gated():
 
 @program
 def jax_moe_columns():
-    """Weights with a scale per expert and column, dequantised with the tokens before the product; a bias per column."""
+    """Weights with a scale per expert and column, dequantized with the tokens before the product; a bias per column."""
 
     def layer(x, sx, w, sw, bias, sizes):
         y = ragged_dot(x.astype(F32) * sx, w.astype(F32) * sw, sizes)
@@ -118,7 +118,7 @@ def jax_moe_columns():
 
 @program
 def jax_moe_batched():
-    """Sequences with groups of their own, tokens in e5m2; quantised for the next layer."""
+    """Sequences with groups of their own, tokens in e5m2; quantized for the next layer."""
 
     def layer(x, w, sizes, sx, sw, scale):
         y = jax.lax.ragged_dot_general(x, w, sizes, BATCHES, preferred_element_type=F32) * (sx * sw)

@@ -1,4 +1,4 @@
-"""Qwix: training with quantised layers, quantised weights and activations, tiles."""
+"""Qwix: training with quantized layers, quantized weights and activations, tiles."""
 import jax
 import jax.numpy as jnp
 import qwix
@@ -17,7 +17,7 @@ class Mlp(nn.Module):
         return nn.Dense(64, dtype=BF16)(x)
 
 
-def quantised(provider, *inputs):
+def quantized(provider, *inputs):
     """A model with the provider's rule, and the shapes of its variables."""
     model = qwix.quantize_model(Mlp(), provider)
     return model, jax.eval_shape(model.init, jax.random.key(0), *inputs)
@@ -42,8 +42,8 @@ def qwix_qt_train():
 
 @program
 def qwix_ptq():
-    """Weights that are stored in e4m3, activations quantised on the way."""
-    model, variables = quantised(qwix.PtqProvider([qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3)]), array((32, 64), BF16))
+    """Weights that are stored in e4m3, activations quantized on the way."""
+    model, variables = quantized(qwix.PtqProvider([qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3)]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
 
 
@@ -52,7 +52,7 @@ def qwix_ptq_static():
     """One scale for all activations, which is part of the model."""
     rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3, act_static_scale=False,
                                  act_calibration_method="fixed,-8,8", weight_calibration_method="fixed,-1,1")
-    model, variables = quantised(qwix.PtqProvider([rule]), array((32, 64), BF16))
+    model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
 
 
@@ -60,7 +60,7 @@ def qwix_ptq_static():
 def qwix_ptq_tiles():
     """A scale for 32 elements along k."""
     rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3, tile_size=32)
-    model, variables = quantised(qwix.PtqProvider([rule]), array((32, 64), BF16))
+    model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
 
 
@@ -68,20 +68,20 @@ def qwix_ptq_tiles():
 def qwix_ptq_int4():
     """Weights of four bits, activations in e4m3."""
     rule = qwix.QuantizationRule(weight_qtype=jnp.int4, act_qtype=E4M3)
-    model, variables = quantised(qwix.PtqProvider([rule]), array((32, 64), BF16))
+    model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
 
 
 @program
 def qwix_weight_only():
     rule = qwix.QuantizationRule(weight_qtype=E4M3)
-    model, variables = quantised(qwix.PtqProvider([rule]), array((32, 64), BF16))
+    model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
 
 
 @program
 def qwix_einsum():
-    """Two arrays quantised by hand, a batch of experts."""
+    """Two arrays quantized by hand, a batch of experts."""
 
     def experts(x, w):
         x = qwix.quantize(x, E4M3, channelwise_axes=[0, 1])
@@ -93,7 +93,7 @@ def qwix_einsum():
 
 @program
 def qwix_nnx_attention():
-    """Attention of nnx, all of its products quantised."""
+    """Attention of nnx, all of its products quantized."""
     rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3)
     make = lambda: nnx.MultiHeadAttention(2, 64, decode=False, dtype=BF16, rngs=nnx.Rngs(0))
     x = jnp.zeros((2, 16, 64), BF16)
@@ -103,7 +103,7 @@ def qwix_nnx_attention():
 
 @program
 def qwix_ragged_dot():
-    """A mixture of experts, tokens and weights quantised."""
+    """A mixture of experts, tokens and weights quantized."""
 
     def experts(x, w, sizes):
         return qwix.ragged_dot(qwix.quantize(x, E4M3, channelwise_axes=[0]), qwix.quantize(w, E4M3, channelwise_axes=[0, 2]), sizes)
@@ -123,8 +123,8 @@ def qwix_mxfp8():
 
 
 @program
-def qwix_dequantised():
-    """Dequantised before the product, a scale per row and per column."""
+def qwix_dequantized():
+    """Dequantized before the product, a scale per row and per column."""
 
     def product(x, w):
         return qwix.dequantize(qwix.quantize(x, E4M3, channelwise_axes=[0])) @ qwix.dequantize(qwix.quantize(w, E4M3, channelwise_axes=[1]))
@@ -136,15 +136,15 @@ def qwix_dequantised():
 def qwix_static_scale():
     """Scales of activations that were found before."""
     rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3, act_static_scale=True)
-    model, variables = quantised(qwix.PtqProvider([rule]), array((32, 64), BF16))
+    model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
 
 
 @program
 def qwix_lora():
-    """Products of low rank beside those of quantised weights."""
+    """Products of low rank beside those of quantized weights."""
     rule = qwix.LoraRule(weight_qtype=E4M3, act_qtype=E4M3, rank=16, alpha=1.0)
-    model, variables = quantised(qwix.LoraProvider([rule]), array((32, 64), BF16))
+    model, variables = quantized(qwix.LoraProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
 
 
@@ -160,5 +160,5 @@ def qwix_conv():
 def qwix_int8():
     """Integers of 8 bits: no fp8 type holds them."""
     rule = qwix.QuantizationRule(weight_qtype=jnp.int8, act_qtype=jnp.int8)
-    model, variables = quantised(qwix.PtqProvider([rule]), array((32, 64), BF16))
+    model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)

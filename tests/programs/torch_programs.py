@@ -1,4 +1,4 @@
-"""PyTorch, as torch-xla traces it: weights [n, k], fake quantisation, PT2E's operators, torchao's layers, an export."""
+"""PyTorch, as torch-xla traces it: weights [n, k], fake quantization, PT2E's operators, torchao's layers, an export."""
 import dataclasses
 import itertools
 import os
@@ -41,8 +41,8 @@ def torch_linear():
 
 
 @program
-def torch_linear_quantise():
-    """Activations quantised on the way with the current amax, weights stored."""
+def torch_linear_quantize():
+    """Activations quantized on the way with the current amax, weights stored."""
     x, w, sw, b = array(32, 64, dtype=BF16), array(96, 64, dtype=E4M3), array(), array(96, dtype=BF16)
     scale = x.abs().max().float() / 448
     q = (x.float() / scale).clamp(-448, 448).to(E4M3)
@@ -80,10 +80,10 @@ def torch_pt2e_zero_points():
 
 
 @program
-def torch_fake_quantise():
-    """Training: quantised and dequantised, a straight-through estimator, gradients in e5m2."""
+def torch_fake_quantize():
+    """Training: quantized and dequantized, a straight-through estimator, gradients in e5m2."""
 
-    class FakeQuantise(torch.autograd.Function):
+    class FakeQuantize(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x, scale, dtype):
             top = torch.finfo(dtype).max
@@ -96,7 +96,7 @@ def torch_fake_quantise():
     x, w = array(32, 64), array(96, 64)
     x.requires_grad_(True), w.requires_grad_(True)
     sx, sw = array(), array()
-    y = torch.nn.functional.linear(FakeQuantise.apply(x, sx, E4M3), FakeQuantise.apply(w, sw, E4M3))
+    y = torch.nn.functional.linear(FakeQuantize.apply(x, sx, E4M3), FakeQuantize.apply(w, sw, E4M3))
     torch.relu(y).sum().backward()
     return y, x.grad, w.grad
 
@@ -111,7 +111,7 @@ def torch_rowwise():
 
 @program
 def torch_attention():
-    """bmm of quantised queries and keys, a softmax between, values wide."""
+    """bmm of quantized queries and keys, a softmax between, values wide."""
     q, k, v = (array(8, 16, 32, dtype=E4M3) for _ in range(3))
     sq, sk, sv = array(), array(), array()
     p = torch.softmax(torch.bmm(q.to(BF16) * sq.to(BF16), (k.to(BF16) * sk.to(BF16)).transpose(1, 2)) / 5.65, -1)
@@ -177,7 +177,7 @@ def torch_einsum():
 
 @program
 def torch_swiglu():
-    """The gated layer of a transformer, its middle quantised with the current amax."""
+    """The gated layer of a transformer, its middle quantized with the current amax."""
     x = array(32, 64, dtype=E4M3)
     gate, up, down = array(128, 64, dtype=E4M3), array(128, 64, dtype=E4M3), array(64, 128, dtype=E4M3)
     sx = array()
@@ -224,12 +224,12 @@ def torch_train():
             return (g / scale).to(E5M2).to(g.dtype) * scale
 
     weights = [array(64, 64).requires_grad_(True) for _ in range(2)]
-    optimiser = torch.optim.SGD(weights, lr=0.1)
+    optimizer = torch.optim.SGD(weights, lr=0.1)
     h = array(32, 64)
     for w in weights:
         h = torch.relu(Backward.apply(torch.nn.functional.linear(Forward.apply(h), Forward.apply(w))))
     (h - array(32, 64)).square().mean().backward()
-    optimiser.step()
+    optimizer.step()
     return tuple(weights)
 
 
@@ -238,11 +238,11 @@ def torch_detach():
     """x + (q - x).detach(): not quite q, and the product stays wide."""
     x, w = array(32, 64), array(96, 64)
 
-    def quantise(v, s):
+    def quantize(v, s):
         q = (v / s).clamp(-448, 448).to(E4M3).to(torch.float32) * s
         return v + (q - v).detach()
 
     x.requires_grad_(True), w.requires_grad_(True)
-    y = torch.nn.functional.linear(quantise(x, array()), quantise(w, array()))
+    y = torch.nn.functional.linear(quantize(x, array()), quantize(w, array()))
     y.sum().backward()
     return y, x.grad, w.grad

@@ -75,7 +75,7 @@ static char *verdicts_of(const hlo_report *report) {
 }
 
 /* NULL when the passes fail. The caller frees all three. */
-static hlo_module *optimised(const subject *s, char **out_text, char **out_verdicts,
+static hlo_module *optimized(const subject *s, char **out_text, char **out_verdicts,
                              uint64_t *fired) {
     hlo_module *after;
     hlo_report *report;
@@ -96,7 +96,7 @@ static void add_subject(subjects *list, subject s) {
     if (!s.module) return;
     s.fired = calloc(RULES_MOST, sizeof *s.fired);
     if (!s.fired) abort();
-    hlo_module *after = optimised(&s, &s.text, &s.verdicts, s.fired);
+    hlo_module *after = optimized(&s, &s.text, &s.verdicts, s.fired);
     hlo_module_free(after);
     if (!after) {
         hlo_module_free(s.module);
@@ -142,7 +142,7 @@ static bool alike(const hlo_pass_options *a, const hlo_pass_options *b) {
            a->ragged == b->ragged;
 }
 
-/* Once for each of the ways in which its RUN lines optimise it, forwards and backwards. */
+/* Once for each of the ways in which its RUN lines optimize it, forwards and backwards. */
 static void add_case(subjects *list, const text_case *c, char (*passes)[PASSES_SIZE]) {
     hlo_pass_options ways[WAYS_MOST];
     uint32_t count = 0;
@@ -229,7 +229,7 @@ static void drop(clause c) {
 /* Checks whether the result shows that the rules are wrong; false: it does not. */
 static bool caught_by(const subject *s, part what, char *caught) {
     char *text = NULL, *verdicts = NULL, why[WHY_SIZE];
-    hlo_module *after = optimised(s, &text, &verdicts, NULL);
+    hlo_module *after = optimized(s, &text, &verdicts, NULL);
     const char *how = NULL;
     if (!after)
         how = "the passes fail";

@@ -1,4 +1,4 @@
-"""FP8 matmuls for XLA: rewrites HLO modules, and JAX functions, so that their quantised matmuls run in FP8.
+"""FP8 matmuls for XLA: rewrites HLO modules, and JAX functions, so that their quantized matmuls run in FP8.
 
     >>> import hlofp8
     >>> step = hlofp8.jit(step)        # as jax.jit, with FP8 matmuls

@@ -1,4 +1,4 @@
-"""The verdicts as data for Google's Model Explorer: a graph for each computation, and colours on its matmuls."""
+"""The verdicts as data for Google's Model Explorer: a graph for each computation, and colors on its matmuls."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ._graph import Computation, Instruction, computations, module_name
 from ._library import Sink
 from ._module import ModuleLike, Verdict, read
 
-#: The colour of a node by the kind of its verdict.
-COLOURS = {"fp8": "#a5d6a7", "missed": "#ffe082", "wide": "#ef9a9a"}
+#: The color of a node by the kind of its verdict.
+COLORS = {"fp8": "#a5d6a7", "missed": "#ffe082", "wide": "#ef9a9a"}
 _FIELDS = ("kind", "reason", "message", "hint", "blocker", "epilogue", "operands", "runs", "flops")
 _TIMES = ("input_seconds", "seconds", "fp8_seconds")
 
@@ -29,7 +29,7 @@ def _label(verdict: Verdict) -> str:
 
 def _worst(verdicts: tuple[Verdict, ...]) -> dict[str, Verdict]:
     """The verdicts by the instruction of the input; of the copies of one that was inlined, the worst."""
-    order = list(COLOURS)
+    order = list(COLORS)
     ordered = sorted(verdicts, key=lambda verdict: order.index(verdict.kind))
     return {verdict.input_instr or verdict.instr: verdict for verdict in ordered}
 
@@ -60,7 +60,7 @@ def _node(instruction: Instruction, verdict: Verdict | None) -> Any:
             for index, operand in enumerate(instruction.operands)
         ],
         outputsMetadata=[build.MetadataItem("0", [build.KeyValue("tensor_shape", instruction.shape)])],
-        style=build.GraphNodeStyle(backgroundColor=COLOURS[verdict.kind]) if verdict else None,
+        style=build.GraphNodeStyle(backgroundColor=COLORS[verdict.kind]) if verdict else None,
     )
 
 
@@ -94,7 +94,7 @@ class ModelExplorer:
     def node_data(self) -> dict[str, Any]:
         """A ``node_data_builder.ModelNodeData`` by name: each matmul's verdict, and its microseconds by a roofline."""
         _, build = _packages()
-        verdicts = {name: (_label(verdict), COLOURS[verdict.kind]) for name, verdict in self._verdicts.items()}
+        verdicts = {name: (_label(verdict), COLORS[verdict.kind]) for name, verdict in self._verdicts.items()}
         times = {name: (verdict.seconds * 1e6,) for name, verdict in self._verdicts.items() if verdict.seconds}
         gradient = [build.GradientItem(0, bgColor="#ffffff"), build.GradientItem(1, bgColor="#ef6c00")]
         return {

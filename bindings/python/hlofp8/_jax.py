@@ -1,4 +1,4 @@
-"""JAX functions whose quantised matmuls run in FP8: the module is taken out of what jax lowered and put back rewritten.
+"""JAX functions whose quantized matmuls run in FP8: the module is taken out of what jax lowered and put back rewritten.
 
 The first way replaces the module within ``Lowered``, whose attributes are private to JAX: where they are not as
 expected, the second way does it, by ``jax.export``.
@@ -354,7 +354,7 @@ def jit(
     fallback: str = "error",
     **jit_options: Any,
 ) -> Any:
-    """As ``jax.jit``, with the quantised matmuls of the function in FP8.
+    """As ``jax.jit``, with the quantized matmuls of the function in FP8.
 
     Put it outermost, around ``jax.grad``, ``jax.vmap``, ``jax.shard_map`` and the like: what is traced inside it is
     rewritten as one module. The result of a call is that of ``jax.jit`` up to the roundings that FP8 matmuls leave out
@@ -446,7 +446,7 @@ def _export(
     import jax.export
 
     def exporting(*args: Any, **kwargs: Any) -> Any:
-        serialise = _part("jax._src.export._export:_module_to_bytecode")
+        serialize = _part("jax._src.export._export:_module_to_bytecode")
         with _tracing():
             exported = jax.export.export(function, platforms=platforms, disabled_checks=checks)(*args, **kwargs)
         if not all(isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
@@ -459,7 +459,7 @@ def _export(
             _register_calls()
         try:
             with module.module.context:
-                new = serialise(_replaced(module.module, rewritten.proto))
+                new = serialize(_replaced(module.module, rewritten.proto))
         except RuntimeError as error:
             raise _Unsupported(str(error)) from None
         return dataclasses.replace(exported, mlir_module_serialized=new)

@@ -145,7 +145,7 @@ def bisect(
 
 
 def extract(module: ModuleLike, matmul: str, **options: Any) -> str:
-    """One matmul with what quantises its operands and its epilogue, as the text of a module that runs by itself.
+    """One matmul with what quantizes its operands and its epilogue, as the text of a module that runs by itself.
 
     Its parameters have the names of the instructions whose values they take, so that ``values`` makes its arguments:
     ``[values[name] for name in ...]`` (docs/inside.md).

@@ -33,7 +33,7 @@ class Verdict:
     operation: str | None  #: "dot", "ragged-dot", "convolution", or the target of a call
     fusion: str | None  #: the fusion that has it at the end
     epilogue: str | None  #: of the call: "RELU", "BIAS +amax +fp8-output"; "" when wide
-    reason: str | None  #: "not-quantised", say; None when nothing was missed
+    reason: str | None  #: "not-quantized", say; None when nothing was missed
     message: str | None  #: the reason as a sentence
     hint: str | None  #: the smallest edit that mends it
     blocker: str | None  #: the instruction that blocked it
@@ -49,7 +49,7 @@ class Verdict:
     bytes: float
     input_seconds: float  #: by a roofline for the target, before; 0: not known
     seconds: float  #: and after
-    fp8_seconds: float  #: wide: the time it would take in FP8, quantising included
+    fp8_seconds: float  #: wide: the time it would take in FP8, quantizing included
     groups: int  #: of a ragged-dot, as it was in the input; 0: it was none
     scale_modes: str | None  #: of both operands of a call, cuBLASLt's names, if they are not scalars: "VEC32_UE8M0 VEC32_UE8M0"
     block_size: int  #: elements along the contracting dimension that share a scale of a call; 0: all of them
@@ -114,7 +114,7 @@ class Rewritten:
 
     @property
     def proto(self) -> bytes:
-        """The module as a serialised HloModuleProto."""
+        """The module as a serialized HloModuleProto."""
         with sink() as told:
             status, data = written(
                 lambda file: lib.hlo_module_print_proto(self._module, lib.HLO_PROTO_BINARY, told.pointer, file)
@@ -196,7 +196,7 @@ def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
         if name is not None and not isinstance(name, (str, bytes, os.PathLike)):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         shown = os.fsencode(name or "<module>")
-        if lib.hlo_proto_recognise(data, len(data)):
+        if lib.hlo_proto_recognize(data, len(data)):
             told.check(lib.hlo_module_parse_proto(data, len(data), shown, told.pointer, made))
         else:
             told.check(lib.hlo_module_parse(data, len(data), shown, told.pointer, made))

@@ -41,7 +41,7 @@ class HloAdapter(Adapter):  # type: ignore[misc]
     metadata = AdapterMetadata(
         id=_ID,
         name="HLO with FP8 verdicts",
-        description="XLA's HLO; matmuls have the colour of what hlo-fp8 makes of them",
+        description="XLA's HLO; matmuls have the color of what hlo-fp8 makes of them",
         fileExts=["hlo", "txt", "pb"],
     )
 

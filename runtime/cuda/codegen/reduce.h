@@ -58,7 +58,7 @@ void reduce_accumulate(reduction *s, const reducing *r, const char *const *x);
 /* Combines the accumulators of a row's lanes: in a warp the upper half into the lower, until one is
  * left, then what the warps have. The first lane has them then; all, if there is another phase. */
 void reduce_gather_lanes(reduction *s, uint32_t phase);
-/* columns.c: returns how many columns a thread has: none is shared by its neighbours in memory, and
+/* columns.c: returns how many columns a thread has: none is shared by its neighbors in memory, and
  * there is shared memory for their accumulators. Finds a tile of them where a result is transposed.
  */
 int reduce_find_columns(reduction *s);

@@ -182,7 +182,7 @@ static void release_call(cuda_device *device, void *object) {
     cuda_call_free(object);
 }
 
-/* Binds the call and runs the job once: the library's lazy initialisation is done then, and a run
+/* Binds the call and runs the job once: the library's lazy initialization is done then, and a run
  * can be recorded. */
 static hlo_status matmul_bind(cuda_device *device, hlo_job *job, const char **why) {
     matmul_job *state = job->state;

@@ -51,7 +51,7 @@ static const void *find_table(uint32_t id) {
                                            : NULL;
 }
 
-static void initialise(void) {
+static void initialize(void) {
     profiler *p = find_profiler();
     const char *path = getenv("NVTX_INJECTION64_PATH");
     void *library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
@@ -67,7 +67,7 @@ static void initialise(void) {
 void cuda_range_push(void *device, const char *name) {
     profiler *p = find_profiler();
     (void)device;
-    pthread_once(&p->once, initialise);
+    pthread_once(&p->once, initialize);
     if (p->functions[CUDA_NVTX_PUSH]) ((int (*)(const char *))p->functions[CUDA_NVTX_PUSH])(name);
 }
 

@@ -1,4 +1,4 @@
-"""JAX functions with quantised matmuls, their arguments, and what hlofp8.jit is to make of them."""
+"""JAX functions with quantized matmuls, their arguments, and what hlofp8.jit is to make of them."""
 import dataclasses
 import functools
 from typing import Any
@@ -55,17 +55,17 @@ def on(array, *spec):
 S, T = np.float32(0.5), np.float32(0.25)
 
 
-def quantise(x, scale, dtype=E4):
+def quantize(x, scale, dtype=E4):
     most = float(jnp.finfo(dtype).max)
     return jnp.clip(x / scale, -most, most).astype(dtype)
 
 
-def dequantise(q, scale, dtype=jnp.bfloat16):
+def dequantize(q, scale, dtype=jnp.bfloat16):
     return q.astype(dtype) * scale.astype(dtype)
 
 
 def mm(x, w, sx=S, sw=T):
-    return dequantise(quantise(x, sx), sx) @ dequantise(quantise(w, sw), sw)
+    return dequantize(quantize(x, sx), sx) @ dequantize(quantize(w, sw), sw)
 
 
 @jax.custom_vjp
@@ -79,9 +79,9 @@ def _forward(x, w):
 
 def _backward(saved, g):
     x, w = saved
-    q = dequantise(quantise(g, S, E5), S)
-    dx = q @ dequantise(quantise(w, T), T).T
-    dw = dequantise(quantise(x, S), S).T @ q
+    q = dequantize(quantize(g, S, E5), S)
+    dx = q @ dequantize(quantize(w, T), T).T
+    dw = dequantize(quantize(x, S), S).T @ q
     return dx.astype(x.dtype), dw.astype(w.dtype)
 
 
@@ -94,9 +94,9 @@ def plain(x, w, sx, sw):
     return mm(x, w, sx, sw)
 
 
-@case(quantise(X, S), quantise(W, T), S, T)
+@case(quantize(X, S), quantize(W, T), S, T)
 def fp8_arguments(x, w, sx, sw):
-    return dequantise(x, sx, jnp.float32) @ dequantise(w, sw, jnp.float32)
+    return dequantize(x, sx, jnp.float32) @ dequantize(w, sw, jnp.float32)
 
 
 @case(X, W, ints(128))
@@ -110,9 +110,9 @@ def gelu(x, w):
 
 
 @case(X, W, S)
-def quantised_result(x, w, s):
+def quantized_result(x, w, s):
     y = mm(x, w).astype(jnp.float32)
-    return quantise(y, s), jnp.max(jnp.abs(y))
+    return quantize(y, s), jnp.max(jnp.abs(y))
 
 
 @case({'w1': W, 'w2': V, 'none': None, 's': (S, [T])}, (X,), fp8=2)
@@ -236,7 +236,7 @@ def other_types(x, w, c):
 @case(X.astype(jnp.bfloat16), ints(16, 4, 64), fp8=2, exact=False)
 def attention(x, k):
     q = x.reshape(16, 2, 64)
-    scores = jnp.einsum('tbd,shd->bhts', dequantise(quantise(q, S), S), dequantise(quantise(k, S), S))
+    scores = jnp.einsum('tbd,shd->bhts', dequantize(quantize(q, S), S), dequantize(quantize(k, S), S))
     return mm(jax.nn.softmax(scores.astype(jnp.float32)).reshape(-1, 16), ints(16, 64))
 
 

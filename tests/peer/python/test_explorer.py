@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Google's Model Explorer gets of a module: the graphs are the module's, the colours those of its verdicts; its own
+"""What Google's Model Explorer gets of a module: the graphs are the module's, the colors those of its verdicts; its own
 extension manager finds the extension, and its server hands out what the browser asks for."""
 import collections
 import contextlib
@@ -67,7 +67,7 @@ def graphs(args):
 
 
 def overlays(args):
-    """Each verdict has its node, in its colour, with its reason and its source line."""
+    """Each verdict has its node, in its color, with its reason and its source line."""
     import hlofp8
     made = hlofp8.model_explorer(pathlib.Path(args.models, 'llama_train.hlo'))
     nodes = {node.id: node for graph in made.graphs for node in graph.nodes}

@@ -35,10 +35,10 @@ def explains(args):
     import hlofp8
     f = functions()
     wanted = hlofp8.jit(half).explain(f.X, f.W)
-    assert len(wanted) == 2 and wanted.fp8 == 1 and [v.kind for v in wanted] == ['fp8', 'wide'] and wanted[1].reason == 'not-quantised'
+    assert len(wanted) == 2 and wanted.fp8 == 1 and [v.kind for v in wanted] == ['fp8', 'wide'] and wanted[1].reason == 'not-quantized'
     wide = next(line for line in str(wanted).splitlines() if line.startswith('wide'))
     assert 'test_jax_api.py:' in wide and 'return functions().mm(x, w), x @ w' in wide, wide
-    assert '1 of 2 matmuls in FP8' in str(wanted) and 'not-quantised: ' in str(wanted)
+    assert '1 of 2 matmuls in FP8' in str(wanted) and 'not-quantized: ' in str(wanted)
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (f.X, f.W)]
     for other in (hlofp8.explain(half, f.X, f.W), hlofp8.explain(jax.jit(half), *shapes), hlofp8.explain(hlofp8.jit(half), *shapes),
                   hlofp8.explain(jax.jit(half).lower(f.X, f.W))):
@@ -61,7 +61,7 @@ def to_pandas(args):
         rows = hlofp8.explain(half, f.X, f.W).to_pandas()
     finally:
         sys.modules['pandas'] = before
-    assert [row['is_fp8'] for row in rows] == [True, False] and 'x @ w' in rows[1]['code'] and rows[1]['reason'] == 'not-quantised'
+    assert [row['is_fp8'] for row in rows] == [True, False] and 'x @ w' in rows[1]['code'] and rows[1]['reason'] == 'not-quantized'
 
 
 def asserts(args):

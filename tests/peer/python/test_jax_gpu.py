@@ -17,7 +17,7 @@ TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'xla', '
 LEFT_OUT = ('callback', 'debug')
 FP8, TYPED = 'custom_call_target="__cublas$lt$matmul$f8"', 'custom_call_target="hlofp8.matmul"'
 # Those that are compiled with emit="ffi", too: XLA keeps each call.
-WITH_CALLS = ('plain', 'bias_relu', 'quantised_result', 'training_step', 'scan')
+WITH_CALLS = ('plain', 'bias_relu', 'quantized_result', 'training_step', 'scan')
 
 
 def compiled(function, args, kwargs):

@@ -77,7 +77,7 @@ MISTAKES = {
     'two f8e5m2 operands': (lambda x, w, a, b: qdq(x, a, E5M2) @ qdq(w, b, E5M2), {'both-operands-e5m2'}),
     'scales along the contracting dimension': (lambda x, w, a, b: qdq(x, a) @ along(w), {'scale-not-scalar', 'lint-amax-zero'}),
     'one operand wide': (lambda x, w, a, b: x @ qdq(w, b), {'one-operand-wide'}),
-    'only the output quantized': (lambda x, w, a, b: qdq(x @ w, a), {'not-quantised'}),
+    'only the output quantized': (lambda x, w, a, b: qdq(x @ w, a), {'not-quantized'}),
     'an offset': (lambda x, w, a, b: (qdq(x, a) + BF16(0.001)) @ qdq(w, b), {'operation-after-dequantize'}),
     'a layer norm': (lambda x, w, a, b: norm(qdq(x, a)) @ qdq(w, b), {'operation-after-dequantize'}),
     'a relu': (lambda x, w, a, b: jax.nn.relu(qdq(x, a)) @ qdq(w, b), {'relu-scale-sign'}),

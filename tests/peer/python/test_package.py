@@ -249,7 +249,7 @@ def wheel(args):
     made, folder = os.path.join(args.work, 'wheels'), os.path.join(args.work, 'venv')
     for each in (made, folder):
         shutil.rmtree(each, ignore_errors=True)
-    # What the library computes is tested elsewhere: compiled without optimisation it is there in half the time.
+    # What the library computes is tested elsewhere: compiled without optimization it is there in half the time.
     # Debian 12's pip knows the long form of -C alone.
     settings = ['cmake.build-type=Custom', 'build-dir=' + os.path.join(args.work, 'wheel')]
     subprocess.run([os.path.join(_cases.SOURCE, 'tools', 'dev'), 'wheel', made, *('--config-settings=' + each for each in settings)],

@@ -61,10 +61,10 @@ def trained(make, place=lambda batch: batch, emits=('dq', 'qdq')):
 
 
 def scaled(x, dtype):
-    """Quantised with a scale of its own, and dequantised again."""
+    """Quantized with a scale of its own, and dequantized again."""
     import _functions
     scale = jnp.maximum(jnp.max(jnp.abs(x)), 1e-6).astype(jnp.float32) / float(jnp.finfo(dtype).max)
-    return _functions.dequantise(_functions.quantise(x, scale, dtype), scale)
+    return _functions.dequantize(_functions.quantize(x, scale, dtype), scale)
 
 
 @jax.custom_vjp
@@ -81,7 +81,7 @@ def _backward(saved, g):
 dense.defvjp(lambda x, w: (dense(x, w), (x, w)), _backward)
 
 
-def mlp(optimiser):
+def mlp(optimizer):
     """A network of three layers with current scaling."""
     def loss(params, x, y):
         h = jax.nn.relu(dense(x, params['a']).astype(jnp.float32))
@@ -91,14 +91,14 @@ def mlp(optimiser):
     def step(state, x, y):
         params, moments = state
         value, grads = jax.value_and_grad(loss)(params, x, y)
-        updates, moments = optimiser.update(grads, moments, params)
+        updates, moments = optimizer.update(grads, moments, params)
         return (optax.apply_updates(params, updates), moments), value
 
     def make():
         random = np.random.default_rng(1)
         shapes = {'a': (64, 128), 'b': (128, 64), 'c': (64, 10)}
         params = {name: jnp.asarray(random.standard_normal(shape) / shape[0] ** 0.5, jnp.float32) for name, shape in shapes.items()}
-        return (params, optimiser.init(params)), step
+        return (params, optimizer.init(params)), step
     return make
 
 
@@ -126,9 +126,9 @@ def drift(args):
     """Ten steps of hlofp8.jit and of jax.jit differ by what the wide module rounds to bf16 (docs/python.md)."""
     import hlofp8
     import _functions
-    real, found = _functions.dequantise, {}
+    real, found = _functions.dequantize, {}
     for wide in (jnp.bfloat16, jnp.float32):
-        _functions.dequantise = functools.partial(real, dtype=wide)
+        _functions.dequantize = functools.partial(real, dtype=wide)
         try:
             for jit in (jax.jit, hlofp8.jit):
                 (start, moments), step = mlp(optax.adam(3e-3))()
@@ -139,7 +139,7 @@ def drift(args):
                 moved = [np.asarray(b - a).ravel() for a, b in zip(jax.tree.leaves(start), jax.tree.leaves(state[0]), strict=True)]
                 found[wide, jit] = np.array(seen), np.concatenate(moved)
         finally:
-            _functions.dequantise = real
+            _functions.dequantize = real
 
     def apart(one, other):
         (losses, params), (their_losses, their_params) = found[one], found[other]
@@ -163,7 +163,7 @@ def flax_net():
             for width in (128, 64):
                 x = nn.relu(nn.Dense(width, dtype=jnp.bfloat16, dot_general_cls=nn.Fp8DotGeneralOp)(x))
             return nn.Dense(10)(x).astype(jnp.float32)
-    net, optimiser = Net(), optax.adam(3e-3)
+    net, optimizer = Net(), optax.adam(3e-3)
 
     def loss(variables, x, y):
         return optax.softmax_cross_entropy_with_integer_labels(net.apply(variables, x), y).mean()
@@ -171,13 +171,13 @@ def flax_net():
     def step(state, x, y):
         variables, moments = state
         value, grads = jax.value_and_grad(loss, allow_int=True)(variables, x, y)
-        updates, moments = optimiser.update(grads['params'], moments, variables['params'])
+        updates, moments = optimizer.update(grads['params'], moments, variables['params'])
         params = optax.apply_updates(variables['params'], updates)
         return ({**grads, 'params': params}, moments), value  # Flax hands new scales and histories over as gradients
 
     def make(seed=0):
         variables = net.init(jax.random.key(seed), jnp.zeros((16, 64), jnp.float32))
-        return (variables, optimiser.init(variables['params'])), step
+        return (variables, optimizer.init(variables['params'])), step
     return make
 
 

@@ -68,7 +68,7 @@ def main():
 
     for gate, status in ((f"--expect-fp8={fp8}", 0), (f"--expect-fp8={fp8 + 1}", 3), ("--expect-fp8=all", 3),
                          ("--expect-fp8=50%", 0), ("--fail-on-missed", 3), ("--fail-on-missed=amax-init", 0),
-                         ("--fail-on-missed=amax-init,not-quantised", 3), ("--fail-on-missed=nonsense", 2),
+                         ("--fail-on-missed=amax-init,not-quantized", 3), ("--fail-on-missed=nonsense", 2),
                          (f"--baseline={args.work}/remarks.json", 0)):
         done = run(program, gate, *models)
         assert done.returncode == status, (gate, done.returncode, done.stderr)

@@ -183,7 +183,7 @@ def finished(rng, q, scale, block, batch, steps):
     return lines, values + scales + [bias], [result.astype(np.float32)]
 
 
-def quantised(x, scaling):
+def quantized(x, scaling):
     """Values as they come back from fp8 or fp4: (elements that share a scale, how the scale is rounded)."""
     block, rounding = scaling
     parts = x.reshape(len(x), -1, block or x.shape[1])
@@ -200,7 +200,7 @@ def quantised(x, scaling):
 
 
 def noise():
-    """The table of docs/numerics.md: signal to noise ratio, in dB, of a product of quantised operands."""
+    """The table of docs/numerics.md: signal to noise ratio, in dB, of a product of quantized operands."""
     rng = np.random.default_rng(1)
     scalings = (None, 'f32'), (0, 'f32'), (128, 'f32'), (32, 'up'), (32, 'nearest'), (16, 'e4m3')
     lines = []
@@ -208,7 +208,7 @@ def noise():
         columns = np.where(np.arange(1024) % 128 == 7, factor, 1)
         a, b = rng.standard_normal((64, 1024)) * columns, rng.standard_normal((64, 1024)) / columns
         exact = a @ b.T
-        ratios = [(exact**2).sum() / ((exact - quantised(a, s) @ quantised(b, s).T)**2).sum() for s in scalings]
+        ratios = [(exact**2).sum() / ((exact - quantized(a, s) @ quantized(b, s).T)**2).sum() for s in scalings]
         lines.append(f'| {name} | ' + ' | '.join(f'{10 * np.log10(r):.0f}' for r in ratios) + ' |')
     return lines
 

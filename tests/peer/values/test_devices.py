@@ -117,7 +117,7 @@ def check(args, name, module):
     command = [args.bin / "hlo-fp8-opt", "--verify-each", "-"]
     before, after = (subprocess.run([*command, "--passes=" + passes], input=module, capture_output=True, text=True,
                                     check=True).stdout
-                     for passes in ("", "algebra,fp8-devices,sink-dequantise,fp8-devices,dce"))
+                     for passes in ("", "algebra,fp8-devices,sink-dequantize,fp8-devices,dce"))
     sent = len(SENT.findall(after)), len(WIDE.findall(after))
     pairs = list(zip(results(before), results(after), strict=True))
     equal = all(np.array_equal(a, b, equal_nan=True) or "divide(" in module and near(a, b) for a, b in pairs)

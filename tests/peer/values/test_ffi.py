@@ -76,7 +76,7 @@ def known_calls(args):
         _, text = opt(args, path, *(['--passes='] if 'calls-' in path else []))
         calls = [CALL.search(line) for line in text.splitlines() if 'hlofp8.matmul' in line]
         if not all(calls):
-            sys.exit(f'{path}: a call is not recognised')
+            sys.exit(f'{path}: a call is not recognized')
         for call in calls:
             found.setdefault(alone(*call.groups()), os.path.basename(path))
     return [(f'{name}, call {i}', text) for i, (text, name) in enumerate(found.items())]

@@ -2,7 +2,7 @@
 """Conversions between f32, f64 and every narrow float are ml_dtypes', bit for bit.
 
 Every code of every type is decoded. For encoding, the inputs are: every bf16 and every f16 value, every
-value of the type and every midpoint between two neighbours (from which rounding goes up, down or to
+value of the type and every midpoint between two neighbors (from which rounding goes up, down or to
 even), each with the f32 next to it on either side, the same beyond the largest and the smallest, and
 f32 with random bits. A NaN equals any NaN of its sign where the type has several.
 """

@@ -223,7 +223,7 @@ def rewritten(args, text, passes):
 
 def same(args, name, text, devices):
     """Whether a module computes the same, and how much of it is sent in fp8, and wide; None: XLA refuses it."""
-    after = rewritten(args, text, "inline,algebra,fp8-devices,sink-dequantise,fp8-devices,dce")
+    after = rewritten(args, text, "inline,algebra,fp8-devices,sink-dequantize,fp8-devices,dce")
     sent, wide = len(SENT.findall(after)), len(WIDE.findall(after))
     try:
         expected = results(text, devices) if sent else []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every opcode on the CPU backend is XLA's: of each some cases, or all 20 with --long, of random shapes, layouts,
 types and attributes (_each.py); and whole-array operations more thoroughly: random bits, factors of matrices,
-transforms, batch normalisation, windows that select, stochastic rounding. An opcode that has neither cases nor a
+transforms, batch normalization, windows that select, stochastic rounding. An opcode that has neither cases nor a
 reason is an error.
 
 Bits, states and what only selects must be equal; of the rest the difference may be some roundings of the

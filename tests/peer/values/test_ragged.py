@@ -54,7 +54,7 @@ def masks(sizes, extent):
 
 
 class Case:
-    def __init__(self, number, large=0, quantised=False):
+    def __init__(self, number, large=0, quantized=False):
         self.mode = 'MKB'[number % 3]
         names = iter('abcdefhijklmnopqrstuvwxyz')
         counts = [RNG.integers(0, 3), RNG.integers(1, 3), RNG.integers(0, 3), RNG.integers(0, 3)]
@@ -65,7 +65,7 @@ class Case:
         if self.mode == 'M':
             counts[2] = max(counts[2], 1)
         batch, summed, rows, columns = ([next(names) for _ in range(c)] for c in counts)
-        size = {n: int(RNG.integers(0 if RNG.random() < .05 and not quantised else 1, 6)) for n in batch + summed + rows + columns}
+        size = {n: int(RNG.integers(0 if RNG.random() < .05 and not quantized else 1, 6)) for n in batch + summed + rows + columns}
         self.ragged = {'M': rows, 'K': summed, 'B': batch}[self.mode][-1 if large else RNG.integers(
             len({'M': rows, 'K': summed, 'B': batch}[self.mode]))]
         size[self.ragged] = int(RNG.integers(1, 14))
@@ -82,7 +82,7 @@ class Case:
             before = []
         result = ['g'] * (self.mode == 'K') + batch + rows + columns
         self.types = TRIPLES[0 if large else RNG.integers(len(TRIPLES))]
-        if quantised:
+        if quantized:
             self.types = [('f8e4m3fn', 'f8e4m3fn'), ('f8e4m3fn', 'f8e5m2'), ('f8e5m2', 'f8e4m3fn')][RNG.integers(3)]
             self.types += (('f32', 'bf16', 'f16')[RNG.integers(3)],)
         self.size_type = list(INTEGERS)[RNG.integers(len(INTEGERS))] if not large else 's32'
@@ -103,9 +103,9 @@ class Case:
                 ('lhs_ragged_dims', [left.index(self.ragged)]),
                 ('rhs_group_dims', [right.index('g')] if self.mode == 'M' else [])]
         self.attributes = ', '.join(f'{k}={braces(v)}' for k, v in dims if v)
-        if quantised:
+        if quantized:
             self.unread = {} if before else self.find_unread(size)
-            self.body = [self.dequantised(i, of, summed) for i, of in enumerate((left, right))]
+            self.body = [self.dequantized(i, of, summed) for i, of in enumerate((left, right))]
             return
         mask = masks(self.inputs[2], size[self.ragged])
         mask_names = ''.join(before) + self.ragged + 'g'
@@ -124,7 +124,7 @@ class Case:
             return {}
         return {self.ragged: ~used.any(1)} | ({'g': ~used.any(0)} if self.mode == 'M' else {})
 
-    def dequantised(self, side, names, summed):
+    def dequantized(self, side, names, summed):
         """Lines that scale operand `side`; %N is the number of the case."""
         wide = self.types[2] if RNG.random() < .5 or self.types[2] == 'f16' else 'f32'
         shape = self.shapes[side].replace(self.types[side], wide)
@@ -177,9 +177,9 @@ def write(work, cases):
     return paths
 
 
-def quantised(args):
-    """Ragged-dots of dequantised values, one module for each of --ragged's forms."""
-    cases, failures = [Case(i, quantised=True) for i in range(150)], 0
+def quantized(args):
+    """Ragged-dots of dequantized values, one module for each of --ragged's forms."""
+    cases, failures = [Case(i, quantized=True) for i in range(150)], 0
     path, inputs = write(args.work, cases)
     for form in 'dense', 'keep':
         made = os.path.join(args.work, 'ragged_made.hlo')
@@ -194,7 +194,7 @@ def quantised(args):
         if rewritten.returncode or ran.returncode or not all(numbers):
             failures += 1
             print(form, rewritten.stderr[:2000], ran.stderr[:2000], ran.stdout[-2000:])
-    print(f'{len(cases)} quantised ragged-dots, {failures} forms fail')
+    print(f'{len(cases)} quantized ragged-dots, {failures} forms fail')
     return failures
 
 
@@ -224,7 +224,7 @@ def main():
               f'  sizes {case.inputs[2].tolist()}\n  got {got.tolist()}\n  want {case.want.tolist()}'[:3000])
     print(f'{len(cases)} ragged-dots, {failures} differ; sizes of modes and types: '
           f'{len({(c.mode, c.types) for c in cases})}')
-    return failures + (0 if args.cuda else quantised(args)) != 0
+    return failures + (0 if args.cuda else quantized(args)) != 0
 
 
 if __name__ == '__main__':

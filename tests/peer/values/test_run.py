@@ -156,7 +156,7 @@ def check_memory(checks, program, model, said, name):
                  f'{ours[0]}, {theirs[0]}')
 
 
-def check_optimised(checks, program, model, inputs, name, forms):
+def check_optimized(checks, program, model, inputs, name, forms):
     for form in forms:
         status, said = run(program, model, inputs, '--optimize', f'--scale-operands={form}',
                            '--compare=before')
@@ -313,7 +313,7 @@ def main():
                 check_model(checks, program, model, inputs, f'{work}/{name}.xla.npz', name)
                 if status == 0: check_memory(checks, program, model, said, name)
             one = name in LARGE and not options.long
-            check_optimised(checks, program, model, inputs, name, ('all',) if one else ('all', 'used'))
+            check_optimized(checks, program, model, inputs, name, ('all',) if one else ('all', 'used'))
             if not options.few or name.startswith('seed_'):
                 tools = f'{options.bin}/hlo-fp8-opt', program
                 check_written(checks, tools, model, inputs, name, work, one)

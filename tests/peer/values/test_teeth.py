@@ -3,10 +3,10 @@
 
 - Every model with all its outputs 5% too large: each float output is refused, but those that are 0 and
   those whose noise, as it is measured, is too large for it, which are listed here.
-- Deep models with one thing wrong inside, in each dot in turn, on inputs as of a model in use: a dequantising
+- Deep models with one thing wrong inside, in each dot in turn, on inputs as of a model in use: a dequantizing
   scale dropped, doubled or taken from the other operand, a square operand transposed, the bias or the relu behind it
   missing.
-- A training step with each dequantising scale dropped in turn, in the comparison of modules, which may leave roundings out: on inputs as of
+- A training step with each dequantizing scale dropped in turn, in the comparison of modules, which may leave roundings out: on inputs as of
   a model in use all of them are told; on normal numbers half of them are within the noise.
 """
 import concurrent.futures
@@ -31,7 +31,7 @@ COARSE = ('seed_matmul_mixed',)
 NOISY = {
     'dense_qdq_fwd': ((0, 0), (1, 2.5)), 'dense_qdq_train': ((0, 0), (2, 3)),
     'encoder_qdq_fwd': ((0, 0), (1, 14)), 'encoder_qdq_train': ((11, 170), (16, 230)),
-    'fsdp_quantise': ((0, 0), (1, 2.7)), 'llama_train': ((19, 60), (19, 110)),
+    'fsdp_quantize': ((0, 0), (1, 2.7)), 'llama_train': ((19, 60), (19, 110)),
     'mlp_qdq_fwd': ((0, 0), (1, 3.6)), 'mlp_qdq_train': ((1, 2.4), (5, 10)),
     'qdq_bf16': ((0, 0), (1, 2)), 'scan_layers': ((0, 0), (1, 5.2)),
     'seed_current_scaling': ((0, 0), (1, 2.3))}
@@ -93,8 +93,8 @@ def product(numbers):
     return result
 
 
-def dequantised(text, line, side):
-    """The multiplication that makes an operand of the dot: (instr, quantised, scale), or None."""
+def dequantized(text, line, side):
+    """The multiplication that makes an operand of the dot: (instr, quantized, scale), or None."""
     dot = text.at(line)
     name = dot.operands[side]
     instr = text.find(name, line)
@@ -115,14 +115,14 @@ def line_of(text, instr, line):
 
 
 def scale_mutants(text, line, side):
-    found, other = dequantised(text, line, side), dequantised(text, line, 1 - side)
+    found, other = dequantized(text, line, side), dequantized(text, line, 1 - side)
     if not found:
         return
-    instr, quantised, scale = found
+    instr, quantized, scale = found
     at = line_of(text, instr, line)
     lines = list(text.lines)
     lines[at] = lines[at].replace(f'{instr.op}({instr.operands[0]}, {instr.operands[1]})',
-                                  f'copy({quantised.name})')
+                                  f'copy({quantized.name})')
     yield f'scale of operand {side} dropped', '\n'.join(lines)
     twice = f'  %twice = {scale.shape} add({scale.name}, {scale.name})'
     yield f'scale of operand {side} doubled', text.with_operand(at, scale.name, '%twice', [twice])

@@ -1,6 +1,6 @@
 """What a program that XLA's GPU compiler made will hand to cuBLASLt.
 
-XLA serialises a compiled program as a protobuf that holds its buffers and its steps ("thunks"). A
+XLA serializes a compiled program as a protobuf that holds its buffers and its steps ("thunks"). A
 matmul's step says which buffer is a, b, c, d, the bias, each scale and the amax, and how the
 matrices lie: so two programs can be compared in what they mean, not in how their HLO is written.
 

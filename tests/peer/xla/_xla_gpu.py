@@ -4,7 +4,7 @@
   _xla_gpu.py FILE.hlo [--target=sm_80|sm_90|sm_100] [--cuda=12.8] [--keep DIR]
              [--passes=fp8-gemm-rewriter|none] [--xla-flags='...']
 
-  no --passes                  the whole GPU pipeline; prints the optimised module
+  no --passes                  the whole GPU pipeline; prints the optimized module
   --passes=fp8-gemm-rewriter   only the FP8 instance of XLA's cuBLAS rewriter
   --passes=none                only XLA's parser and printer
   --devices=N                  partition over N devices by the module's shardings
@@ -13,7 +13,7 @@
   --default-flags              as XLA is without these flags: its Triton fusion takes fp8 dots whose form does
                                not keep it away
   --keep DIR                   every dump that XLA writes (per stage, text and .hlo.pb)
-  --executable FILE            the compiled program, serialised (_thunks.py reads it)
+  --executable FILE            the compiled program, serialized (_thunks.py reads it)
   --time                       print the seconds that compiling takes, not the module; nothing is dumped
 
 It also tells whether XLA accepts a module that already holds __cublas$lt$matmul$f8 calls.

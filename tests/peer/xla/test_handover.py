@@ -43,7 +43,7 @@ def run(command):
 
 
 def compile_module(path, executable, handoff, target='sm_90'):
-    """The optimised HLO text, the FP8 matmuls of the compiled program and its parameters."""
+    """The optimized HLO text, the FP8 matmuls of the compiled program and its parameters."""
     text = run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), path, '--executable', executable,
                 '--target', target] + ['--handoff'] * handoff)
     matmuls = [m for m in _thunks.lt_matmuls(executable) if 'a_scale' in m]

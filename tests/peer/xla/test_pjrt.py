@@ -56,9 +56,9 @@ def execute(args, *options):
 # ------------------------------------------------------------------------------------- executing
 
 def sharded_programs(work):
-    """HLO of a dequantised product over a mesh of 4 by 2 devices, in every division of the operands that JAX users have."""
+    """HLO of a dequantized product over a mesh of 4 by 2 devices, in every division of the operands that JAX users have."""
     mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")).reshape(4, 2), ("d", "m"))
-    quantised = jnp.float8_e4m3fn
+    quantized = jnp.float8_e4m3fn
 
     def product(x, w, sx, sw):
         wide = [(q.astype(jnp.bfloat16) * s.astype(jnp.bfloat16)) for q, s in ((x, sx), (w, sw))]
@@ -68,7 +68,7 @@ def sharded_programs(work):
                  "tensor": (P(), P(None, "m"), P(None, "m")),
                  "fsdp": (P(("d", "m")), P(("m", "d")), P(("d", "m"))),
                  "both": (P("d", "m"), P("m", "d"), P("m", "d"))}
-    shapes = [jax.ShapeDtypeStruct((32, 64), quantised), jax.ShapeDtypeStruct((64, 128), quantised),
+    shapes = [jax.ShapeDtypeStruct((32, 64), quantized), jax.ShapeDtypeStruct((64, 128), quantized),
               jax.ShapeDtypeStruct((), jnp.float32), jax.ShapeDtypeStruct((), jnp.float32)]
     for shardy in (True, False):
         jax.config.update("jax_use_shardy_partitioner", shardy)

@@ -43,7 +43,7 @@ hlo_pass_options draw_options(dice *d);
  * NaN as well. Some values are NaN. The caller frees the arrays; NULL: they cannot be drawn. */
 hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed);
 
-/* Optimises a copy and compares on inputs drawn from the seed. `counts` may be NULL; `why` receives
+/* Optimizes a copy and compares on inputs drawn from the seed. `counts` may be NULL; `why` receives
  * the fault, in WHY_SIZE bytes. */
 outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options, uint64_t seed,
                       census *counts, char *why);

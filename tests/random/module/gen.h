@@ -1,12 +1,12 @@
 /* Modules with dots of fp8 values, drawn from a seed.
  *
  *   gen.c          the text of a module: names, shapes, layouts, parameters, results, wrapping
- *   operand.c      operands of dots: quantised values, dequantised and moved
+ *   operand.c      operands of dots: quantized values, dequantized and moved
  *   result.c       users of the product: bias, activation, scale, clamp, amax
  *   table.c        numbers taken from tables
  *   collectives.c  collectives among four devices, scales that differ between them
  *   regions.c      manual regions and their operands
- *   loops.c        loops and branches with dequantised operands
+ *   loops.c        loops and branches with dequantized operands
  *   rare.c         forms that the other files seldom make
  *   products.c     products that no rule rewrites */
 #ifndef HLO_TESTS_RANDOM_MODULE_GEN_H
@@ -119,7 +119,7 @@ char *random_handed_in(dice *d);
 /* others.c: the same. */
 char *random_others(dice *d);
 
-/* result.c: epilogues, quantising, amax. */
+/* result.c: epilogues, quantizing, amax. */
 void gen_epilogue(gen *g, array product);
 /* The amax over all dimensions but `kept`, which is -1 if none is. */
 array gen_amax(gen *g, array value, int kept);

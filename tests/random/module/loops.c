@@ -1,4 +1,4 @@
-/* Matmuls in loops and branches, with operands that are dequantised before them. */
+/* Matmuls in loops and branches, with operands that are dequantized before them. */
 #include <stdlib.h>
 
 #include "tests/random/module/gen.h"
@@ -8,7 +8,7 @@ enum { INSIDE, PLAIN, MULTIPLIED, DIVIDED, CONSTANT, HOWS };
 typedef struct operand {
     char name;
     int rows;
-    int how;     /* how it is dequantised; INSIDE: handed in as fp8 */
+    int how;     /* how it is dequantized; INSIDE: handed in as fp8 */
     bool stack;  /* one of two is taken inside, by number */
     bool slices; /* a scale for each of these */
     bool changes;

@@ -32,7 +32,7 @@ static array link_transpose(gen *g, array shape, int links, source *from) {
     return gen_emit(g, shape, "transpose(%s), dimensions={%s}", in.name, list);
 }
 
-/* Two neighbouring dimensions as one, or one as two. */
+/* Two neighboring dimensions as one, or one as two. */
 static array link_reshape(gen *g, array shape, int links, source *from) {
     array in = shape;
     int at = shape.rank ? dice_below(&g->dice, (size_t)shape.rank) : 0;
@@ -225,14 +225,14 @@ static array moved(gen *g, array shape, int links, source *from) {
     return value;
 }
 
-/* --------------------------------------------------------------------------------- dequantising */
+/* --------------------------------------------------------------------------------- dequantizing */
 
 static array stored(gen *g, array shape) {
     return gen_parameter(g, 'p', shape);
 }
 
-/* An fp8 value: stored, or quantised here. */
-static array quantised(gen *g, array shape) {
+/* An fp8 value: stored, or quantized here. */
+static array quantized(gen *g, array shape) {
     const char *type = fp8_type(g);
     if (dice_chance(&g->dice, 10)) {
         array in = shape;
@@ -310,8 +310,8 @@ static array uneven_scale(gen *g, array shape, bool divides) {
     return gen_emit(g, shape, "broadcast(%s), dimensions={%d}", row.name, at);
 }
 
-/* Quantised by a scale that is given, and dequantised again, by that or by another. */
-static array requantised_by(gen *g, array x, array s) {
+/* Quantized by a scale that is given, and dequantized again, by that or by another. */
+static array requantized_by(gen *g, array x, array s) {
     bool e5m2 = dice_chance(&g->dice, 15);
     array by = gen_splat(g, s, x);
     array q = gen_clamped(g, gen_binary(g, "multiply", x, by, true), e5m2 ? 57344 : 448);
@@ -321,8 +321,8 @@ static array requantised_by(gen *g, array x, array s) {
     return gen_binary(g, "multiply", q, by, true);
 }
 
-/* Quantised by its own amax, of all or of each row, and dequantised again. */
-static array requantised(gen *g, array x) {
+/* Quantized by its own amax, of all or of each row, and dequantized again. */
+static array requantized(gen *g, array x) {
     array shape = x;
     int kept =
         shape.rank && dice_chance(&g->dice, 50) ? dice_below(&g->dice, (size_t)shape.rank) : -1;
@@ -340,12 +340,12 @@ static array requantised(gen *g, array x) {
     return gen_binary(g, inverse ? "divide" : "multiply", q, s, !inverse);
 }
 
-static array dequantised(gen *g, array shape) {
+static array dequantized(gen *g, array shape) {
     int form = dice_below(&g->dice, 20);
     if (form == 0)
         return dice_chance(&g->dice, 20) ? gen_bits(g, shape) : gen_parameter(g, 'p', shape);
-    if (dice_chance(&g->dice, 6)) return requantised(g, gen_parameter(g, 'p', shape));
-    array value = gen_convert(g, quantised(g, shape), shape.type);
+    if (dice_chance(&g->dice, 6)) return requantized(g, gen_parameter(g, 'p', shape));
+    array value = gen_convert(g, quantized(g, shape), shape.type);
     if (form < 4) return value;
     bool divides = form % 4 == 3, twice = dice_chance(&g->dice, 8);
     if (twice)
@@ -404,7 +404,7 @@ static array draw_dims(gen *g, int rank, int most) {
 
 static array draw_operand(gen *g, array shape, bool bare) {
     static const int lengths[] = {0, 0, 0, 1, 1, 2, 3, 4};
-    if (!bare) return moved(g, shape, DICE_PICK(&g->dice, lengths), dequantised);
+    if (!bare) return moved(g, shape, DICE_PICK(&g->dice, lengths), dequantized);
     shape.type = fp8_type(g);
     return moved(g, shape, DICE_PICK(&g->dice, lengths) / 2, stored);
 }
@@ -434,15 +434,15 @@ static left draw_left(gen *g, array *out_n) {
     return l;
 }
 
-/* A product, quantised, as the left side; its last dimension is contracted. */
+/* A product, quantized, as the left side; its last dimension is contracted. */
 static left chain_left(gen *g, array product) {
     int last = product.rank - 1;
     left l = {.side = {.shape = product, .contracting = {last}}};
     l.m = gen_shape("", last, product.dims);
     l.contracting = gen_shape("", 1, product.dims + last);
     l.value = dice_chance(&g->dice, 30)
-                  ? requantised(g, product)
-                  : requantised_by(g, product, gen_scale(g, product.type, true));
+                  ? requantized(g, product)
+                  : requantized_by(g, product, gen_scale(g, product.type, true));
     return l;
 }
 

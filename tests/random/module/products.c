@@ -51,7 +51,7 @@ static const char *some_fp8(others *o) {
 }
 
 /* A matrix of wide values that comes from the type, scaled or not. */
-static int dequantised(others *o, const char *type, int rows, int columns) {
+static int dequantized(others *o, const char *type, int rows, int columns) {
     int stored = parameter2(o, type, rows, columns);
     int value = emit(o, "%s[%d,%d] convert(%%v%d)", o->wide, rows, columns, stored);
     if (dice_chance(o->dice, 40)) return value;
@@ -68,9 +68,9 @@ static void add_dot(others *o, int a, int b) {
                     o->wide, o->m, o->n, a, b));
 }
 
-static void quantised(others *o) {
-    int a = dequantised(o, some_fp8(o), o->m, o->k);
-    add_dot(o, a, dequantised(o, "f8e4m3fn", o->n, o->k));
+static void quantized(others *o) {
+    int a = dequantized(o, some_fp8(o), o->m, o->k);
+    add_dot(o, a, dequantized(o, "f8e4m3fn", o->n, o->k));
 }
 
 /* Of values of few bits, perhaps shifted by a zero point: a whole number or not. */
@@ -87,7 +87,7 @@ static int shifted(others *o, const char *type) {
 static void narrow(others *o) {
     static const char *const types[] = {"s4",       "u4",       "s2",       "u2",
                                         "f4e2m1fn", "f6e2m3fn", "f6e3m2fn", "s8"};
-    int a = dequantised(o, some_fp8(o), o->m, o->k);
+    int a = dequantized(o, some_fp8(o), o->m, o->k);
     const char *type = DICE_PICK(o->dice, types);
     bool scaled = dice_chance(o->dice, 40);
     if (dice_chance(o->dice, 20)) {
@@ -95,7 +95,7 @@ static void narrow(others *o) {
         add_dot(o, a, parameter2(o, type, o->n, o->k));
         return;
     }
-    add_dot(o, a, scaled ? dequantised(o, type, o->n, o->k) : shifted(o, type));
+    add_dot(o, a, scaled ? dequantized(o, type, o->n, o->k) : shifted(o, type));
 }
 
 /* With a scale for each block along the contracting dimension, on one side or on both. */
@@ -106,7 +106,7 @@ static void blocks(others *o) {
     int sides[2];
     o->k = k;
     for (int i = 0; i < 2; i++) {
-        sides[i] = dequantised(o, i ? "f8e4m3fn" : some_fp8(o), rows[i], k);
+        sides[i] = dequantized(o, i ? "f8e4m3fn" : some_fp8(o), rows[i], k);
         if (i && !both) continue;
         const int part = DICE_PICK(o->dice, each);
         int scale = parameter2(o, o->wide, rows[i], k / part);
@@ -235,7 +235,7 @@ static void block_shape(const scaled *b, const char *type, int rows, const char 
 
 /* Makes values times the scales of their rows, in blocks or repeated, and perhaps times a scalar.
  */
-static int dequantised_blocks(others *o, const scaled *b, const char *type, int value, int scale,
+static int dequantized_blocks(others *o, const scaled *b, const char *type, int value, int scale,
                               int rows) {
     const bool apart = dice_chance(o->dice, 50);
     const char *along = b->batch ? "0,1,2" : "0,1";
@@ -312,7 +312,7 @@ static void scaled_product(others *o) {
     }
     if (b.written)
         for (int i = 0; i < 2; i++)
-            v[i] = dequantised_blocks(o, &b, b.types[i], v[i], i && bare ? -1 : v[2 + i], rows[i]);
+            v[i] = dequantized_blocks(o, &b, b.types[i], v[i], i && bare ? -1 : v[2 + i], rows[i]);
     char operands[48];
     snprintf(operands, sizeof operands, b.written ? "%%v%d, %%v%d" : "%%v%d, %%v%d, %%v%d, %%v%d",
              v[0], v[1], v[2], v[3]);
@@ -396,7 +396,7 @@ static void dynamic(others *o) {
     snprintf(shape, sizeof shape, "%s[<=%d,%d]", o->wide, o->m, o->n);
     int a = emit(o, "%s%s parameter(%d)", some_fp8(o), rows, o->parameters++);
     a = emit(o, "%s%s convert(%%v%d)", o->wide, rows, a);
-    int b = dequantised(o, "f8e4m3fn", o->n, o->k);
+    int b = dequantized(o, "f8e4m3fn", o->n, o->k);
     add_result(o, shape,
                emit(o, "%s dot(%%v%d, %%v%d), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
                     shape, a, b));
@@ -418,7 +418,7 @@ char *random_others(dice *d) {
     static const char *const wides[] = {"f32", "bf16", "f16"};
     static const int sizes[] = {16, 32, 48, 17};
     static void (*const kinds[])(others *) = {
-        quantised,   narrow,         blocks,         fusion,  ragged,
+        quantized,   narrow,         blocks,         fusion,  ragged,
         convolution, scaled_product, scaled_product, /* which run here */
         cpu_call,    attention,      library,        dynamic, huge /* and do not */};
     const size_t all = sizeof kinds / sizeof *kinds, running = 8;

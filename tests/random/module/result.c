@@ -190,7 +190,7 @@ static array step_observe(gen *g, array v) {
     return v;
 }
 
-/* ----------------------------------------------------------------------------------- quantising */
+/* ----------------------------------------------------------------------------------- quantizing */
 
 /* Now and then in one dimension, or the other way round. */
 static array moved_about(gen *g, array v) {
@@ -278,7 +278,7 @@ static array self_scaled(gen *g, array v, array most) {
     return gen_binary(g, "multiply", v, gen_splat(g, s, v), true);
 }
 
-static void quantise(gen *g, array v) {
+static void quantize(gen *g, array v) {
     bool e5m2 = dice_chance(&g->dice, 15);
     const char *type = e5m2 ? "f8e5m2" : "f8e4m3fn";
     double most = e5m2 ? 57344 : 448;
@@ -311,7 +311,7 @@ void gen_epilogue(gen *g, array v) {
         if (dice_chance(&g->dice, 8)) v = step_observe(g, v);
     }
     if (dice_chance(&g->dice, 50))
-        quantise(g, v);
+        quantize(g, v);
     else
         gen_result(g, v);
     if (dice_chance(&g->dice, 5)) gen_result(g, v);

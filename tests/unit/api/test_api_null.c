@@ -83,7 +83,7 @@ static void parse_proto(fixture *f) {
     hlo_module *made = f->module;
     assert_int_equal(hlo_module_parse_proto("\xff", 1, "w.pb", NULL, &made), HLO_INVALID_INPUT);
     assert_null(made);
-    assert_false(hlo_proto_recognise(NULL, 0));
+    assert_false(hlo_proto_recognize(NULL, 0));
 }
 
 static void print_module(fixture *f) {

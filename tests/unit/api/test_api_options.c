@@ -268,7 +268,7 @@ static void test_wrong_fields(void **state) {
     wrong.ragged = (hlo_ragged_form)(HLO_RAGGED_KEEP + 1);
     assert_wrong(f, wrong, "no form of ragged-dots");
     assert_int_equal(hlo_reports_print(NULL, 0, HLO_REMARKS_ALL,
-                                       (hlo_remarks_format)(HLO_REMARKS_COLOURED + 1), stdout),
+                                       (hlo_remarks_format)(HLO_REMARKS_COLORED + 1), stdout),
                      HLO_INVALID_USAGE);
 }
 

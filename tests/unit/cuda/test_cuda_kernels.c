@@ -1,6 +1,6 @@
 /* Generated kernels, run by the stand-in of tests/cuda (the host's C++ compiler, thread after
  * thread) and compared with ir/eval: every group of every computation of the models, as they are
- * and after optimisation, on
+ * and after optimization, on
  * random data. With --long all models, else some. */
 #include <dirent.h>
 #include <setjmp.h>

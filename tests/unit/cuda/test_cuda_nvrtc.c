@@ -1,5 +1,5 @@
 /* Generated kernels, compiled by the real NVRTC: those of every model, as it is and after
- * optimisation, for one architecture, and of some for the others; with --long of all for all. Equal
+ * optimization, for one architecture, and of some for the others; with --long of all for all. Equal
  * kernels are compiled once. Where there is no NVRTC the test says so and is skipped. Kept cubins
  * are found again. */
 #include <dirent.h>

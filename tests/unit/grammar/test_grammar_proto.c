@@ -41,7 +41,7 @@ static void put_text(bytes *to, unsigned field, const char *text) {
     put_bytes(to, field, text, strlen(text));
 }
 
-/* Fields of HloInstructionProto and its neighbours, by XLA's numbers. */
+/* Fields of HloInstructionProto and its neighbors, by XLA's numbers. */
 enum {
     NAME = 1,
     OPCODE = 2,
@@ -175,8 +175,8 @@ static void comes_back(void **state) {
     size_t size, again;
     heard h;
     char *pb = print(first, HLO_PROTO_BINARY, &size);
-    assert_true(hlo_proto_recognise(pb, size));
-    assert_false(hlo_proto_recognise(source, strlen(source)));
+    assert_true(hlo_proto_recognize(pb, size));
+    assert_false(hlo_proto_recognize(source, strlen(source)));
     assert_int_equal(read(pb, size, &h, &second), HLO_OK);
     assert_int_equal(hlo_module_verify(second, NULL, NULL), HLO_OK);
     char *same = print(second, HLO_PROTO_BINARY, &again), *text = print_text(second);

@@ -70,7 +70,7 @@ static void perturbing_moves_by_sigma(void **state) {
     assert_memory_equal(values, again, sizeof values);
     hlo_error_perturb(&view, sigma, 2, 8);
     assert_memory_not_equal(values, again, sizeof values);
-    /* Of bf16, whose next number is 1/128 away: to a neighbour now and then. */
+    /* Of bf16, whose next number is 1/128 away: to a neighbor now and then. */
     view = (hlo_view){HLO_TYPE_BF16, 2, dims, strides, narrow};
     for (int i = 0; i < COUNT; i++) sigma[i] = 0x1p-9f;
     hlo_error_perturb(&view, sigma, 1, 7);
@@ -105,7 +105,7 @@ static void perturbing_is_by_index(void **state) {
     assert_int_equal(dense[301], 0x7f80);
 }
 
-/* Two numbers 3 sigmas apart on either side of a step become neighbours but one. */
+/* Two numbers 3 sigmas apart on either side of a step become neighbors but one. */
 static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};

@@ -353,7 +353,7 @@ static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
            "  %w = " wide "[4,1]{1,0} convert(%q)\n"                                               \
            "  ROOT %r = " wide "[4,1]{1,0} multiply(%w, %m)")
 
-/* Scales of rows of one element look like any factor; quantised values do not look like scales. */
+/* Scales of rows of one element look like any factor; quantized values do not look like scales. */
 static void rows_of_one_element_are_scaled(void **state) {
     (void)state;
     jmp_buf recover;

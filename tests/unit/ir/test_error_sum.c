@@ -139,7 +139,7 @@ static void exact_sums_have_no_error(void **state) {
     hlo_module_free(s.module);
 }
 
-/* A tie may become a neighbour, and nothing else. Off a boundary, or known to less, nothing is one.
+/* A tie may become a neighbor, and nothing else. Off a boundary, or known to less, nothing is one.
  */
 static void ties_flip_together(void **state) {
     (void)state;
@@ -201,7 +201,7 @@ static void a_shared_error_moves_a_sum_linearly(void **state) {
     hlo_module_free(s.module);
 }
 
-/* They are one number that has been quantised: either all are a step away or none is. */
+/* They are one number that has been quantized: either all are a step away or none is. */
 static void equal_operands_flip_together(void **state) {
     (void)state;
     jmp_buf recover;

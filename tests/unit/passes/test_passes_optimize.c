@@ -48,7 +48,7 @@ static void test_nothing_fires(void **state) {
     hlo_report *report;
     assert_int_equal(hlo_module_optimize(module, &options, &report), HLO_OK);
     assert_int_equal(hlo_report_count(report), 1);
-    assert_string_equal(hlo_report_verdict(report, 0)->reason, "not-quantised");
+    assert_string_equal(hlo_report_verdict(report, 0)->reason, "not-quantized");
     assert_string_equal(hlo_report_verdict(report, 0)->instr, "d");
     char *after = print(module);
     assert_string_equal(before, after);
@@ -84,7 +84,7 @@ static void test_one_verdict_per_copy(void **state) {
     hlo_report *report;
     assert_int_equal(hlo_module_optimize(module, &options, &report), HLO_OK);
     assert_int_equal(hlo_report_count(report), 1);
-    assert_string_equal(hlo_report_verdict(report, 0)->reason, "not-quantised");
+    assert_string_equal(hlo_report_verdict(report, 0)->reason, "not-quantized");
     hlo_report_free(report);
     hlo_module_free(module);
 }
@@ -153,7 +153,7 @@ static void test_out_of_memory(void **state) {
     (void)state;
     hlo_pass_options options;
     hlo_pass_options_init(&options);
-    options.passes = "inline,canonicalise,default";
+    options.passes = "inline,canonicalize,default";
     hlo_status status = HLO_OUT_OF_MEMORY;
     int failures = 0;
     for (size_t capacity = 0; status != HLO_OK; capacity += 64 + capacity / 8, failures++) {

@@ -74,7 +74,7 @@ static void test_untouched(void **state) {
     assert_string_equal(verdict(&f, 0)->instr, "a");
     assert_string_equal(verdict(&f, 0)->shape, "bf16[16,16]");
     assert_string_equal(verdict(&f, 0)->operands, "bf16[16,16] bf16[16,16]");
-    assert_string_equal(verdict(&f, 0)->reason, "not-quantised");
+    assert_string_equal(verdict(&f, 0)->reason, "not-quantized");
     assert_null(verdict(&f, 0)->op_name);
     assert_null(verdict(&f, 0)->source_file);
     assert_string_equal(verdict(&f, 1)->instr, "b");
@@ -149,7 +149,7 @@ static void test_back(void **state) {
 
 static void test_reasons_by_name(void **state) {
     (void)state;
-    assert_int_equal(hlo_reason_find("not-quantised"), HLO_REASON_NOT_QUANTISED);
+    assert_int_equal(hlo_reason_find("not-quantized"), HLO_REASON_NOT_QUANTIZED);
     assert_int_equal(hlo_reason_find("no such reason"), HLO_REASON_COUNT);
 }
 

@@ -16,7 +16,7 @@
 #include "passes/rules/vocabulary.h"
 #include "passes/verdict/report.h"
 
-static const char every_phase[] = "algebra,fp8-devices,move-dequantise,fp8-ragged,merge-dots,fp8-"
+static const char every_phase[] = "algebra,fp8-devices,move-dequantize,fp8-ragged,merge-dots,fp8-"
                                   "matmul,fp8-rows,widen-fp8-dots,fp8-"
                                   "epilogue,fp8-rescale,fp8-geometry,algebra";
 
@@ -269,8 +269,8 @@ static void faults_are_found(void **state) {
             "a pattern cannot stand on the right-hand side", 2, 24);
     refused(PHASE "rule r %x = abs(%y) => (negate(%y) with %c = abs(%y))" EXAMPLE,
             "a pattern cannot stand on the right-hand side", 2, 25);
-    refused(PHASE "rule r for %d %d = dot(...) => call %d with colour = %d" EXAMPLE,
-            "no field 'colour'", 2, 45);
+    refused(PHASE "rule r for %d %d = dot(...) => call %d with color = %d" EXAMPLE,
+            "no field 'color'", 2, 45);
 }
 
 /* -------------------------------------------------------------------------------------- the end */
@@ -381,9 +381,9 @@ static void builders_refuse_what_they_are_not_for(void **state) {
         "transpose_source(%r, 0)",
         "joined_c(%r)",
         "sent_scale(%r, %c, %s)",
-        "sent_quantised(%r)",
+        "sent_quantized(%r)",
         "splat(%r) like %r",
-        "dequantised_tree(%r)",
+        "dequantized_tree(%r)",
         "row(%x, %s, %r)",
         "shaped(%x, %s)",
         "seen(%x, %s, %r)",

@@ -12,7 +12,7 @@
 
 #include "hlo/text.h"
 #include "ir/float/float.h"
-#include "passes/analysis/dequantise.h"
+#include "passes/analysis/dequantize.h"
 #include "passes/narrow/whole_range.h"
 
 static bool is_held(double number) {

@@ -57,7 +57,7 @@ typedef struct ragged_place {
 } ragged_place;
 
 /* Opens the loop in which threads bring a tile of `terms` terms of `width` rows to shared memory,
- * `run` elements at once: those of neighbours in a warp are neighbours in memory. */
+ * `run` elements at once: those of neighbors in a warp are neighbors in memory. */
 ragged_place ragged_open_tile(ragging *g, unsigned number, const ragged_part *part, int width,
                               int terms, int run);
 /* Opens the condition that elements are in the part, and sets the operand's index to the first. */

@@ -12,7 +12,7 @@ struct sorting {
     const char *record;      /* type of a record */
     const char *declaration; /* of that type; NULL: it needs none */
     size_t bytes;            /* of a record */
-    bool across;             /* neighbours in memory are of different rows */
+    bool across;             /* neighbors in memory are of different rows */
     void *user;
     /* Write the bodies of functions; `row` and `at` are where a record is or goes. */
     void (*load)(sorting *s, const char *row, const char *at); /* ends with a return */

@@ -1,0 +1,423 @@
+/* Costs: every kernel is found once, and recorded for the matmuls whose operands or results it
+ * computes. */
+#include "matmul/cost/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ir/module/ragged.h"
+#include "matmul/cost/flops.h"
+#include "matmul/product.h"
+
+/* Instructions that one kernel may hold; values further back count as read from memory. Keeps the
+ * analysis linear. */
+enum { KERNEL_MOST = 512, OWNERS_MOST = 8 };
+
+/* A kernel that reads a result of a matmul. */
+typedef struct consumer {
+    struct consumer *next;
+    uint32_t kernel; /* id of the instruction that it writes */
+    double share;    /* of its bytes that counts for this matmul */
+    bool reduces;    /* it is a reduction */
+} consumer;
+
+typedef struct entry {
+    hlo_cost self; /* alone */
+    double flops, peak;
+    double joined; /* bytes that are not moved if its only consumer is a part of it; 0: it is not */
+    double operand_bytes; /* bytes of the kernels that make the operands */
+    consumer *consumers;
+} entry;
+
+/* Arrays by instruction id have small elements: most instructions are no matmuls. */
+struct hlo_costs {
+    const hlo_target_info *target;
+    uint32_t ids;
+    entry *entries;     /* of matmuls; entry 0 is all zero */
+    uint32_t *entry_of; /* by id: number of its entry; 0: it has none */
+    double *kernel;     /* by id of the instruction that a kernel writes: bytes; 0: no kernel */
+};
+
+/* A reduction that makes the scale of an operand: its amax. */
+typedef struct amax {
+    uint32_t next;   /* the next one of the same operand; 0: the last */
+    uint32_t reduce; /* id of the instruction */
+} amax;
+
+typedef struct recorder {
+    const hlo_module *module;
+    const bool *needed;
+    hlo_costs *costs;
+    hlo_arena *arena, *scratch;
+    uint32_t entry_count, matmul_count;
+    const hlo_instr **matmuls; /* matmuls that run and can be read */
+    uint32_t *seen;            /* by id: the last traversal that reached it */
+    uint32_t traversal;
+    uint32_t *read_count; /* by id: reads by matmuls */
+    uint32_t *amax_of;    /* by id of an operand: the first of its amaxes; 0: it has none */
+    uint32_t *amax_reads; /* by id of a reduction: operands whose amax it is */
+    amax *amaxes;         /* number 0 is not used */
+    uint32_t amax_count, amax_capacity;
+    const hlo_instr *stack[KERNEL_MOST];
+    uint32_t depth, visited;
+    double bytes; /* bytes of the traversal's sources */
+    const hlo_instr *owners[OWNERS_MOST];
+    uint32_t owner_count;
+    const hlo_instr *reductions[OWNERS_MOST];
+    uint32_t reduction_count;
+} recorder;
+
+static bool is_product(const hlo_instr *instr) {
+    return hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
+}
+
+static bool is_fused(const hlo_instr *instr) {
+    return hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT) ||
+           instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA;
+}
+
+/* Returns the value whose memory an instruction has: reshaping moves nothing. */
+static const hlo_instr *memory_of(const hlo_instr *instr) {
+    while (hlo_op_is(instr->op, HLO_RESHAPES)) instr = hlo_instr_operand(instr, 0);
+    return instr;
+}
+
+/* Returns the value that a matmul reads from memory for this operand. */
+static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order) {
+    const hlo_instr *at = memory_of(operand);
+    while (any_order && hlo_op_is(at->op, HLO_REORDERS)) at = memory_of(hlo_instr_operand(at, 0));
+    return at;
+}
+
+/* -------------------------------------------------------------------------------------- kernels */
+
+/* Notes a source that is one number computed from an array, also across devices. */
+static void note_reduction(recorder *w, const hlo_instr *source) {
+    if (!hlo_shape_is_array(source->shape) || hlo_shape_count(source->shape) != 1) return;
+    if (source->op == HLO_OP_ALL_REDUCE) source = memory_of(hlo_instr_operand(source, 0));
+    if (source->op != HLO_OP_REDUCE) return;
+    for (uint32_t i = 0; i < w->reduction_count; i++)
+        if (w->reductions[i] == source) return;
+    if (w->reduction_count < OWNERS_MOST) w->reductions[w->reduction_count++] = source;
+}
+
+static void note_source(recorder *w, const hlo_instr *source, double bytes) {
+    const hlo_instr *maker =
+        source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
+    w->bytes += bytes;
+    note_reduction(w, source);
+    if (!is_product(maker)) return;
+    for (uint32_t i = 0; i < w->owner_count; i++)
+        if (w->owners[i] == maker) return;
+    if (w->owner_count < OWNERS_MOST) w->owners[w->owner_count++] = maker;
+}
+
+static void push(recorder *w, const hlo_instr *instr) {
+    instr = memory_of(instr);
+    if (w->seen[instr->id] == w->traversal) return;
+    w->seen[instr->id] = w->traversal;
+    const hlo_instr *whole =
+        hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
+    bool full = w->visited == KERNEL_MOST;
+    if (whole && !is_fused(whole))
+        note_source(w, whole, hlo_bytes_of(instr->shape));
+    else if (!is_fused(instr) || full)
+        note_source(w, instr, hlo_bytes_of(instr->shape));
+    else
+        w->stack[w->depth++] = instr, w->visited++;
+}
+
+/* Finds the sources of a kernel that computes the first `count` operands of `instr`. */
+static void find_sources(recorder *w, const hlo_instr *instr, uint32_t count) {
+    w->traversal++;
+    w->depth = w->visited = w->owner_count = w->reduction_count = 0;
+    w->bytes = 0;
+    for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
+    while (w->depth) {
+        const hlo_instr *at = w->stack[--w->depth];
+        for (uint32_t i = 0; i < at->operand_count; i++) push(w, hlo_instr_operand(at, i));
+    }
+}
+
+/* Returns the matmul's entry, made at the first request. */
+static entry *entry_of(recorder *w, const hlo_instr *matmul) {
+    uint32_t *number = &w->costs->entry_of[matmul->id];
+    if (!*number) *number = w->entry_count++;
+    return &w->costs->entries[*number];
+}
+
+/* Records the amaxes of an operand, which were the reductions of its kernel. */
+static void record_amaxes(recorder *w, const hlo_instr *operand) {
+    for (uint32_t i = 0; i < w->reduction_count; i++) {
+        hlo_arena_grow(w->scratch, &w->amaxes, w->amax_count, &w->amax_capacity, sizeof *w->amaxes);
+        w->amaxes[w->amax_count] = (amax){w->amax_of[operand->id], w->reductions[i]->id};
+        w->amax_of[operand->id] = w->amax_count++;
+        w->amax_reads[w->reductions[i]->id]++;
+    }
+}
+
+/* Records the kernel that writes `instr`. */
+static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
+    hlo_costs *costs = w->costs;
+    const hlo_instr *whole =
+        hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
+    find_sources(w, instr,
+                 instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
+                 : whole && !is_fused(whole) ? 0
+                                             : instr->operand_count);
+    if (whole && !is_fused(whole)) note_source(w, whole, hlo_bytes_of(instr->shape));
+    costs->kernel[instr->id] = w->bytes + hlo_bytes_of(instr->shape);
+    if (w->read_count[instr->id]) record_amaxes(w, instr);
+    if (w->read_count[instr->id] || w->amax_reads[instr->id]) return;
+    for (uint32_t i = 0; i < w->owner_count; i++) {
+        consumer *made = hlo_arena_alloc(w->arena, sizeof *made);
+        consumer **list = &entry_of(w, w->owners[i])->consumers;
+        *made = (consumer){*list, instr->id, 1.0 / w->owner_count, instr->op == HLO_OP_REDUCE};
+        *list = made;
+    }
+}
+
+/* True if the value has a user that is neither kernel nor matmul, and so needs it in memory. */
+static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
+    if (instr->parent->root == instr) return true;
+    for (const hlo_use *use = instr->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        if (w->needed[user->id] && !is_fused(user) && !is_product(user) &&
+            user->op != HLO_OP_REDUCE)
+            return true;
+    }
+    return false;
+}
+
+/* -------------------------------------------------------------------------------------- matmuls */
+
+/* Returns the peak in 10^12 FLOP/s; 0: not known. */
+static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target_info *target) {
+    int bits = hlo_types[a].bits > hlo_types[b].bits ? hlo_types[a].bits : hlo_types[b].bits;
+    if (!hlo_type_is_float(a) || !hlo_type_is_float(b) || bits > 32) return 0;
+    if (fp8) return target->fp8_tflops;
+    return bits == 32 ? target->bf16_tflops / 2.0 : target->bf16_tflops;
+}
+
+static double roofline(double flops, double bytes, double peak, const hlo_target_info *target) {
+    return peak == 0 ? 0 : fmax(flops / (1e12 * peak), bytes / (1e9 * target->memory_gbs));
+}
+
+static double bytes_of_matmul(const hlo_matmul *m) {
+    const hlo_instr *read[] = {m->a,       m->b,       m->c,       m->bias,
+                               m->a_scale, m->b_scale, m->c_scale, m->d_scale};
+    double bytes = hlo_bytes_of(m->d) + (m->aux ? hlo_bytes_of(m->aux) : 0);
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (read[i]) bytes += hlo_bytes_of(read[i]->shape);
+    return bytes;
+}
+
+/* Sums the bytes of results; arrays of bytes in a tuple are workspace. */
+static double bytes_of_results(const hlo_shape *shape) {
+    if (shape->type != HLO_TYPE_TUPLE) return hlo_bytes_of(shape);
+    double bytes = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        const hlo_type type = shape->elements[i]->type;
+        if (type != HLO_TYPE_S8 && type != HLO_TYPE_U8) bytes += hlo_bytes_of(shape->elements[i]);
+    }
+    return bytes;
+}
+
+/* Computes the cost of a ragged-dot as XLA makes it: the dense product of all rows or terms with
+ * all groups, on copies of the operands with zeros in them; of fp8 operands in FP8. */
+static hlo_cost cost_of_ragged(const hlo_ragged *r, const hlo_product *p, double bytes,
+                               const hlo_target_info *target) {
+    const double times = r->mode == HLO_RAGGED_BATCH ? 1 : (double)r->groups,
+                 left = hlo_bytes_of(p->a->shape), right = hlo_bytes_of(p->b->shape);
+    const double read = r->mode == HLO_RAGGED_BATCH         ? 0
+                        : r->mode == HLO_RAGGED_CONTRACTING ? left + right
+                                                            : left;
+    const double made = times * read, dense = bytes - read + made;
+    const double peak = peak_of(p->a->shape->type, p->b->shape->type, p->narrow, target);
+    hlo_cost cost = {dense + read + made, roofline(times * p->flops, dense, peak, target)};
+    if (cost.seconds > 0) cost.seconds += (read + made) / (1e9 * target->memory_gbs);
+    return cost;
+}
+
+/* True if stock XLA (docs/cost.md) multiplies the operands in FP8 without a rewrite: a dot of fp8
+ * operands, whichever of its Triton fusion and its FP8 rewriter has it. */
+static bool is_fp8_in_xla(const hlo_instr *instr, const hlo_product *p) {
+    return p->fp8 || (instr->op == HLO_OP_DOT && hlo_type_is_fp8_operand(p->a->shape->type) &&
+                      hlo_type_is_fp8_operand(p->b->shape->type));
+}
+
+static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
+                           const hlo_target_info *target) {
+    hlo_matmul m;
+    const bool fp8 = is_fp8_in_xla(instr, p) && (p->fp8 || target->fp8);
+    double bytes, peak = peak_of(p->a->shape->type, p->b->shape->type, fp8, target);
+    if (hlo_product_matmul(instr, &m)) {
+        bytes = bytes_of_matmul(&m);
+    } else {
+        bytes = bytes_of_results(instr->shape);
+        for (uint32_t i = 0; i < instr->operand_count; i++)
+            bytes += hlo_bytes_of(hlo_instr_operand(instr, i)->shape);
+    }
+    hlo_ragged ragged;
+    if (hlo_ragged_read(instr, &ragged)) return cost_of_ragged(&ragged, p, bytes, target);
+    /* XLA first converts other narrow operands to 16 bits, in kernels of their own. */
+    const bool converts = instr->op == HLO_OP_DOT && p->narrow && !fp8;
+    const double elements = converts ? hlo_bytes_of(p->a->shape) + hlo_bytes_of(p->b->shape) : 0;
+    hlo_cost cost = {bytes + 4 * elements, roofline(p->flops, bytes + elements, peak, target)};
+    if (cost.seconds > 0) cost.seconds += 3 * elements / (1e9 * target->memory_gbs);
+    return cost;
+}
+
+/* Returns the bytes that are not moved when XLA makes the only kernel that reads the result of a
+ * dot a part of it. It does so with scales, vectors, matrices and activations if it multiplies fp8
+ * operands. */
+static double joined_bytes(const hlo_instr *dot, const entry *e) {
+    const hlo_use *use = dot->uses;
+    const consumer *only = e->consumers;
+    if (!use || use->next || !hlo_op_is(use->user->op, HLO_ELEMENTWISE)) return 0;
+    return only && !only->next && !only->reduces && only->share == 1 ? 2 * hlo_bytes_of(dot->shape)
+                                                                     : 0;
+}
+
+static void visit_matmul(recorder *w, const hlo_instr *instr) {
+    hlo_product p;
+    if (!is_product(instr) || !hlo_product_read(instr, &p)) return;
+    bool dot = instr->op == HLO_OP_DOT;
+    const hlo_instr *read[] = {operand_memory(p.a, dot), operand_memory(p.b, dot)};
+    for (int i = 0; i < 2; i++) w->read_count[read[i]->id]++;
+    w->matmuls[w->matmul_count++] = instr;
+}
+
+/* Sums the bytes of the kernels that make an operand: its own, and its share of those of its
+ * amaxes. */
+static double bytes_of_operand(const recorder *w, const hlo_instr *operand) {
+    const double *kernel = w->costs->kernel;
+    double bytes = kernel[operand->id];
+    for (uint32_t at = w->amax_of[operand->id]; at; at = w->amaxes[at].next)
+        bytes += kernel[w->amaxes[at].reduce] / w->amax_reads[w->amaxes[at].reduce];
+    return bytes;
+}
+
+static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
+    hlo_product p;
+    hlo_costs *costs = w->costs;
+    if (!hlo_product_read(instr, &p)) return;
+    bool dot = instr->op == HLO_OP_DOT;
+    const hlo_instr *read[] = {operand_memory(p.a, dot), operand_memory(p.b, dot)};
+    entry *made = entry_of(w, instr);
+    made->self = cost_alone(instr, &p, costs->target);
+    made->flops = p.flops;
+    made->peak = costs->target->fp8_tflops;
+    if (dot && costs->target->fp8 && is_fp8_in_xla(instr, &p))
+        made->joined = joined_bytes(instr, made);
+    for (int i = 0; i < 2; i++)
+        made->operand_bytes += bytes_of_operand(w, read[i]) / w->read_count[read[i]->id];
+}
+
+static void visit_kernel(recorder *w, const hlo_instr *instr) {
+    bool kernel =
+        instr->op == HLO_OP_REDUCE || (is_fused(instr) && is_fused(memory_of(instr)) &&
+                                       (w->read_count[instr->id] || is_needed_in_memory(w, instr)));
+    if (kernel) cost_of_kernel(w, instr);
+}
+
+/* Visits users before operands: the matmuls that read an instruction are known when it is visited.
+ */
+static void visit_needed(recorder *w) {
+    for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+            if (!w->needed[instr->id]) continue;
+            visit_matmul(w, instr);
+            visit_kernel(w, instr);
+        }
+}
+
+hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
+                            const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch) {
+    const uint32_t ids = module->next_id;
+    const size_t most = hlo_product_most(module);
+    hlo_costs *costs = hlo_arena_zero(arena, sizeof *costs);
+    recorder *w = hlo_arena_zero(scratch, sizeof *w);
+    costs->target = target;
+    costs->ids = ids;
+    costs->entries = hlo_arena_zero(arena, (most + 1) * sizeof *costs->entries);
+    costs->entry_of = hlo_arena_zero(arena, ids * sizeof *costs->entry_of);
+    costs->kernel = hlo_arena_zero(arena, ids * sizeof *costs->kernel);
+    w->module = module;
+    w->needed = needed;
+    w->costs = costs;
+    w->arena = arena;
+    w->scratch = scratch;
+    w->entry_count = w->amax_count = 1;
+    w->amax_capacity = 16;
+    w->amaxes = hlo_arena_array(scratch, w->amax_capacity, sizeof *w->amaxes);
+    w->amax_of = hlo_arena_zero(scratch, ids * sizeof *w->amax_of);
+    w->amax_reads = hlo_arena_zero(scratch, ids * sizeof *w->amax_reads);
+    w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
+    w->read_count = hlo_arena_zero(scratch, ids * sizeof *w->read_count);
+    w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
+    visit_needed(w);
+    for (uint32_t i = 0; i < w->matmul_count; i++) cost_of_matmul(w, w->matmuls[i]);
+    return costs;
+}
+
+hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t id) {
+    if (id >= costs->ids) return (hlo_cost){0};
+    const entry *found = &costs->entries[costs->entry_of[id]];
+    hlo_cost cost = found->self;
+    double extra = found->operand_bytes;
+    for (const consumer *at = found->consumers; at; at = at->next) {
+        double bytes = costs->kernel[at->kernel];
+        if (at->kernel < other->ids && other->kernel[at->kernel] == bytes) continue;
+        if (found->joined > 0) {
+            cost.bytes += bytes - found->joined;
+            cost.seconds = roofline(found->flops, cost.bytes, found->peak, costs->target);
+        } else {
+            extra += at->share * bytes;
+        }
+    }
+    cost.bytes += extra;
+    if (cost.seconds > 0) cost.seconds += extra / (1e9 * costs->target->memory_gbs);
+    return cost;
+}
+
+double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
+    hlo_matmul m;
+    const hlo_target_info *target = costs->target;
+    if (!hlo_product_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
+    bool dot = instr->op == HLO_OP_DOT;
+    const hlo_instr *read[] = {m.a, m.b};
+    double bytes = hlo_bytes_of(m.d),
+           kernels = costs->entries[costs->entry_of[instr->id]].operand_bytes;
+    for (int i = 0; i < 2; i++) {
+        const hlo_shape *shape = read[i]->shape;
+        double elements = (double)hlo_shape_count(shape);
+        if (!hlo_type_is_float(shape->type) || hlo_types[shape->type].bits > 32) return 0;
+        bytes += elements;
+        if (hlo_type_is_fp8(shape->type)) continue;
+        bool made = costs->kernel[operand_memory(read[i], dot)->id] > 0;
+        kernels += elements + (made ? -1 : 1) * hlo_bytes_of(shape);
+    }
+    hlo_product p;
+    return !hlo_product_read(instr, &p) ? 0
+                                        : roofline(p.flops, bytes, target->fp8_tflops, target) +
+                                              fmax(kernels, 0) / (1e9 * target->memory_gbs);
+}
+
+static double padded(int64_t size) {
+    return (double)(size + HLO_MATMUL_ALIGNMENT - 1 - (size - 1) % HLO_MATMUL_ALIGNMENT);
+}
+
+double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
+                               const hlo_target_info *target) {
+    const double batch = (double)size.batch, m = (double)size.m, n = (double)size.n,
+                 k = (double)size.k, operands = batch * (m + n) * k,
+                 parts = 4 * batch * (double)blocks * padded(size.m) * padded(size.n),
+                 result = 2 * batch * m * n, flops = 2 * batch * m * n * k,
+                 speed = 1e9 * target->memory_gbs;
+    const double wide = roofline(flops, 2 * operands + result, target->bf16_tflops, target) +
+                        3 * operands / speed,
+                 fp8 = roofline(flops, operands + parts, target->fp8_tflops, target) +
+                       (2 * transposed + parts + result) / speed;
+    return target->fp8_tflops && target->bf16_tflops ? wide / fp8 : 0;
+}

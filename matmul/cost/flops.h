@@ -1,0 +1,26 @@
+/* The FLOPs of a module, counted as by XLA's cost analysis (xla/service/hlo_cost_analysis.cc). */
+#ifndef HLO_MATMUL_COST_FLOPS_H
+#define HLO_MATMUL_COST_FLOPS_H
+
+#include "matmul/call.h"
+
+/* The FLOPs of one execution, by kind. */
+typedef struct hlo_flops {
+    double dots, calls;  /* dots of every kind; calls of libraries that multiply matrices */
+    double convolutions; /* padding and holes counted as elements */
+    double elementwise;  /* one for each element of the result */
+    double reductions;   /* the computations that reductions, scatters and all-reduces apply */
+    double transcendentals;
+} hlo_flops;
+
+/* Counts the FLOPs of the entry. `totals`: working memory, next_computation_id elements, all zero.
+ * Without memory it jumps to the recovery point of the module's arena. */
+hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals);
+
+/* Returns the bytes of the shape; 0 if they are not known. */
+static inline double hlo_bytes_of(const hlo_shape *shape) {
+    int64_t bytes = hlo_shape_bytes(shape);
+    return bytes < 0 ? 0 : (double)bytes;
+}
+
+#endif

@@ -1,0 +1,264 @@
+/* The part of the PJRT C API (major version 0) that this folder calls, declared anew.
+ *
+ * A structure of arguments begins with its size and a list of extensions. A plugin reads the
+ * members that it knows and that the size covers, and refuses a size below that of its own oldest
+ * version; so each structure here ends in room for members of later versions, all zero. */
+#ifndef HLO_RUNTIME_PJRT_ABI_H
+#define HLO_RUNTIME_PJRT_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct pjrt_error pjrt_error;
+typedef struct pjrt_event pjrt_event;
+typedef struct pjrt_client pjrt_client;
+typedef struct pjrt_device pjrt_device;
+typedef struct pjrt_topology pjrt_topology;
+typedef struct pjrt_executable pjrt_executable;
+typedef struct pjrt_loaded pjrt_loaded; /* an executable on the devices of a client */
+typedef struct pjrt_buffer pjrt_buffer;
+
+/* Extensions of the function table, chained. */
+typedef struct pjrt_extension {
+    size_t size;
+    int type;
+    struct pjrt_extension *next;
+} pjrt_extension;
+
+/* The members with which each structure begins. */
+#define PJRT_HEAD                                                                                  \
+    size_t size;                                                                                   \
+    pjrt_extension *extensions
+/* Room for members of later versions, in words. */
+#define PJRT_LATER void *later[8]
+
+/* Positions in the function table. */
+typedef enum pjrt_function {
+    PJRT_ERROR_DESTROY = 0,
+    PJRT_ERROR_MESSAGE = 1,
+    PJRT_PLUGIN_INITIALIZE = 3,
+    PJRT_EVENT_DESTROY = 5,
+    PJRT_EVENT_AWAIT = 8,
+    PJRT_CLIENT_CREATE = 10,
+    PJRT_CLIENT_DESTROY = 11,
+    PJRT_CLIENT_PLATFORM_NAME = 12,
+    PJRT_CLIENT_ADDRESSABLE_DEVICES = 16,
+    PJRT_CLIENT_COMPILE = 20,
+    PJRT_CLIENT_BUFFER_FROM_HOST = 22,
+    PJRT_EXECUTABLE_DESTROY = 40,
+    PJRT_EXECUTABLE_NUM_OUTPUTS = 44,
+    PJRT_EXECUTABLE_OPTIMIZED_PROGRAM = 48,
+    PJRT_LOADED_DESTROY = 50,
+    PJRT_LOADED_GET_EXECUTABLE = 51,
+    PJRT_LOADED_EXECUTE = 55,
+    PJRT_BUFFER_DESTROY = 58,
+    PJRT_BUFFER_TO_HOST = 70,
+    PJRT_TOPOLOGY_CREATE = 82,
+    PJRT_TOPOLOGY_DESTROY = 83,
+    PJRT_COMPILE = 89
+} pjrt_function;
+
+/* The function table. Errors and messages are asked for by functions that return nothing. */
+typedef pjrt_error *pjrt_call(void *arguments);
+typedef struct pjrt_api {
+    PJRT_HEAD;
+    struct {
+        PJRT_HEAD;
+        int major, minor;
+    } version;
+    pjrt_call *functions[]; /* as many as `size` covers */
+} pjrt_api;
+
+typedef struct pjrt_error_args {
+    PJRT_HEAD;
+    pjrt_error *error;
+    const char *message; /* out, of PJRT_ERROR_MESSAGE; lives as long as the error */
+    size_t message_size;
+    PJRT_LATER;
+} pjrt_error_args;
+
+/* Arguments of functions that take one object, or none, and return nothing. */
+typedef struct pjrt_object_args {
+    PJRT_HEAD;
+    void *object;
+    PJRT_LATER;
+} pjrt_object_args;
+
+typedef enum pjrt_value_type { PJRT_STRING, PJRT_INT64 } pjrt_value_type;
+
+/* A named value, in arrays: without room for later members. */
+typedef struct pjrt_named_value {
+    PJRT_HEAD;
+    const char *name;
+    size_t name_size;
+    pjrt_value_type type;
+    union {
+        const char *string;
+        int64_t number;
+    } value;
+    size_t value_size; /* of a number: 1 */
+} pjrt_named_value;
+
+typedef struct pjrt_client_create_args {
+    PJRT_HEAD;
+    const pjrt_named_value *options;
+    size_t option_count;
+    void *key_value_store[4];
+    pjrt_client *client; /* out */
+    PJRT_LATER;
+} pjrt_client_create_args;
+
+typedef struct pjrt_platform_name_args {
+    PJRT_HEAD;
+    pjrt_client *client;
+    const char *name; /* out, lives as long as the client */
+    size_t name_size;
+    PJRT_LATER;
+} pjrt_platform_name_args;
+
+typedef struct pjrt_devices_args {
+    PJRT_HEAD;
+    pjrt_client *client;
+    pjrt_device *const *devices; /* out, live as long as the client */
+    size_t count;
+    PJRT_LATER;
+} pjrt_devices_args;
+
+/* A module; `format` is "hlo", an HloModuleProto, or "hlo_with_config", where field 1 is one. */
+typedef struct pjrt_program {
+    PJRT_HEAD;
+    char *code;
+    size_t code_size;
+    const char *format;
+    size_t format_size;
+} pjrt_program;
+
+typedef struct pjrt_client_compile_args {
+    PJRT_HEAD;
+    pjrt_client *client;
+    const pjrt_program *program;
+    const char *options; /* a CompileOptionsProto */
+    size_t options_size;
+    pjrt_loaded *loaded; /* out */
+    PJRT_LATER;
+} pjrt_client_compile_args;
+
+typedef struct pjrt_topology_create_args {
+    PJRT_HEAD;
+    const char *name;
+    size_t name_size;
+    const pjrt_named_value *options;
+    size_t option_count;
+    pjrt_topology *topology; /* out */
+    PJRT_LATER;
+} pjrt_topology_create_args;
+
+typedef struct pjrt_compile_args {
+    PJRT_HEAD;
+    const pjrt_topology *topology;
+    const pjrt_program *program;
+    const char *options;
+    size_t options_size;
+    pjrt_client *client;
+    pjrt_executable *executable; /* out */
+    PJRT_LATER;
+} pjrt_compile_args;
+
+typedef struct pjrt_optimized_program_args {
+    PJRT_HEAD;
+    pjrt_executable *executable;
+    pjrt_program *program; /* `code` NULL: its size is asked for */
+    PJRT_LATER;
+} pjrt_optimized_program_args;
+
+typedef struct pjrt_get_executable_args {
+    PJRT_HEAD;
+    pjrt_loaded *loaded;
+    pjrt_executable *executable; /* out, destroyed by the caller */
+    PJRT_LATER;
+} pjrt_get_executable_args;
+
+typedef struct pjrt_num_outputs_args {
+    PJRT_HEAD;
+    pjrt_executable *executable;
+    size_t count; /* out */
+    PJRT_LATER;
+} pjrt_num_outputs_args;
+
+/* A layout without tiles. */
+typedef struct pjrt_layout {
+    PJRT_HEAD;
+    struct {
+        PJRT_HEAD;
+        const int64_t *minor_to_major;
+        size_t minor_to_major_size;
+        const int64_t *tile_dims;
+        const size_t *tile_dim_sizes;
+        size_t tile_count;
+    } tiled;
+    int type; /* 0: tiled */
+} pjrt_layout;
+
+typedef struct pjrt_buffer_from_host_args {
+    PJRT_HEAD;
+    pjrt_client *client;
+    const void *data;
+    int type; /* runtime/pjrt/type.def */
+    const int64_t *dims;
+    size_t dim_count;
+    const int64_t *byte_strides; /* of `data`; none: row-major */
+    size_t byte_stride_count;
+    int semantics; /* 1: `data` does not change until `done` */
+    pjrt_device *device;
+    void *memory;
+    const pjrt_layout *layout; /* on the device; NULL: row-major */
+    pjrt_event *done;          /* out */
+    pjrt_buffer *buffer;       /* out */
+    PJRT_LATER;
+} pjrt_buffer_from_host_args;
+
+typedef struct pjrt_buffer_to_host_args {
+    PJRT_HEAD;
+    pjrt_buffer *buffer;
+    const pjrt_layout *layout; /* on the host */
+    void *data;                /* NULL: `data_size` is asked for */
+    size_t data_size;
+    pjrt_event *done; /* out */
+    PJRT_LATER;
+} pjrt_buffer_to_host_args;
+
+/* Options of an execution, all zero. */
+typedef struct pjrt_execute_options {
+    PJRT_HEAD;
+    void *members[24];
+} pjrt_execute_options;
+
+typedef struct pjrt_execute_args {
+    PJRT_HEAD;
+    pjrt_loaded *loaded;
+    pjrt_execute_options *options;
+    pjrt_buffer *const *const *arguments; /* by device, then argument */
+    size_t device_count, argument_count;
+    pjrt_buffer **const *outputs; /* by device, then output */
+    pjrt_event **done;            /* by device */
+    pjrt_device *device;          /* NULL: those of the executable */
+    PJRT_LATER;
+} pjrt_execute_args;
+
+/* The extension that registers handlers of typed custom calls. */
+enum { PJRT_EXTENSION_FFI = 5, PJRT_FFI_REGISTER = 2 };
+typedef struct pjrt_ffi_extension {
+    pjrt_extension base;
+    pjrt_call *functions[3];
+} pjrt_ffi_extension;
+typedef struct pjrt_ffi_register_args {
+    size_t size; /* no list of extensions */
+    const char *target;
+    size_t target_size;
+    void (*handler)(void);
+    const char *platform;
+    size_t platform_size;
+    int traits;
+} pjrt_ffi_register_args;
+
+#endif

@@ -1,0 +1,494 @@
+/* Modules compiled and executed by a plugin. */
+#include "hlo/pjrt.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hlo/ffi.h"
+#include "hlo/proto.h"
+#include "ir/arena.h"
+#include "ir/text/diag.h"
+#include "ir/text/file.h"
+#include "ir/text/options.h"
+#include "ir/verify/verify.h"
+#include "runtime/pjrt/check.h"
+#include "runtime/pjrt/compile_options.h"
+#include "runtime/pjrt/target.h"
+#include "runtime/pjrt/transfer.h"
+
+struct hlo_pjrt {
+    pjrt_plugin plugin;
+    const hlo_module *module;
+    hlo_arena *arena;
+    uint32_t device_count;
+    bool partitioned;
+    hlo_leaves input_shapes, output_shapes;
+    pjrt_leaf *inputs, *outputs;
+    pjrt_client *client;     /* NULL: compiled for a target */
+    pjrt_topology *topology; /* of the target */
+    pjrt_device *const *devices;
+    pjrt_loaded *loaded;
+    pjrt_executable *executable;
+    double seconds;
+};
+
+void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size) {
+    const hlo_pjrt_options all = {.struct_size = sizeof all, .devices = 1};
+    hlo_options_fill(options, struct_size, &all, sizeof all);
+}
+
+/* --------------------------------------------------------------------------------------- leaves */
+
+/* Returns the sharding of leaf `index` of a value; NULL: it has none. */
+static const hlo_sharding *sharding_of(const hlo_instr *value, size_t index) {
+    const hlo_sharding *sharding = hlo_instr_sharding(value);
+    if (!sharding || sharding->kind != HLO_SHARDING_TUPLE) return sharding;
+    return index < sharding->count ? sharding->v[index] : NULL;
+}
+
+/* Returns the layouts of the entry's parameters and, last, its result; NULL: those of the shapes.
+ */
+static const hlo_shapes *entry_layout(const hlo_module *module) {
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        if (module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
+            return module->attrs[i].u.shapes;
+    return NULL;
+}
+
+/* Finds leaf `*index` of a shape, as hlo_leaves_of() counts them; lowers *index otherwise. */
+static const hlo_shape *find_leaf(const hlo_shape *shape, size_t *index) {
+    if (shape->type != HLO_TYPE_TUPLE)
+        return hlo_types[shape->type].bytes && (*index)-- == 0 ? shape : NULL;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        const hlo_shape *found = find_leaf(shape->elements[i], index);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+/* Describes the leaf `index` of `value`, an input or the result. `laid_out`: the shape that has the
+ * layout of `value` on the device. */
+static hlo_status describe_leaf(hlo_pjrt *pjrt, const hlo_instr *value, size_t index,
+                                const hlo_shape *shape, const hlo_shape *laid_out,
+                                const hlo_diag_sink *sink, pjrt_leaf *out) {
+    const hlo_shape *with_layout = find_leaf(laid_out, &(size_t){index});
+    *out = (pjrt_leaf){.shape = shape};
+    if (!pjrt_type(shape->type))
+        return pjrt_refuse(pjrt->module, value, sink,
+                           "arrays of this type are not passed to a plugin");
+    for (uint32_t i = 0; shape->dynamic && i < shape->rank; i++)
+        if (shape->dynamic[i])
+            return pjrt_refuse(pjrt->module, value, sink,
+                               "dynamic arrays are not passed to a plugin");
+    if (with_layout && !hlo_shape_is_row_major(with_layout))
+        out->minor_to_major = with_layout->layout->minor_to_major;
+    if (pjrt->device_count > 1 && !pjrt->partitioned &&
+        !hlo_tiling_of_sharding(pjrt->arena, sharding_of(value, index), shape->rank, &out->tiling))
+        return pjrt_refuse(pjrt->module, value, sink, "arrays of this sharding are not divided");
+    if (out->tiling.devices && out->tiling.devices != pjrt->device_count)
+        return pjrt_refuse(pjrt->module, value, sink,
+                           "the sharding is over another number of devices");
+    if (!pjrt_leaf_divide(pjrt->arena, out))
+        return pjrt_refuse(pjrt->module, value, sink,
+                           "the sharding does not divide this array evenly");
+    return HLO_OK;
+}
+
+static hlo_status describe_leaves(hlo_pjrt *pjrt, hlo_role role, const hlo_diag_sink *sink) {
+    const hlo_computation *entry = pjrt->module->entry;
+    const hlo_shapes *layout = entry_layout(pjrt->module);
+    hlo_leaves *leaves = role == HLO_INPUTS ? &pjrt->input_shapes : &pjrt->output_shapes;
+    hlo_status status = hlo_leaves_of(pjrt->module, role, leaves);
+    if (status != HLO_OK) return status;
+    pjrt_leaf *out = hlo_arena_array(pjrt->arena, leaves->count + 1, sizeof *out);
+    *(role == HLO_INPUTS ? &pjrt->inputs : &pjrt->outputs) = out;
+    for (size_t i = 0, first = 0; i < leaves->count && status == HLO_OK; i++) {
+        const uint32_t owner = leaves->owners[i];
+        const hlo_instr *value = role == HLO_INPUTS ? entry->parameters[owner] : entry->root;
+        const uint32_t position = role == HLO_INPUTS ? owner : entry->parameter_count;
+        if (i && leaves->owners[i - 1] != owner) first = i;
+        status = describe_leaf(pjrt, value, i - first, leaves->shapes[i],
+                               layout ? layout->v[position] : value->shape, sink, &out[i]);
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------ compiling */
+
+/* Creates a client of as many devices as the module needs. */
+static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
+    static const char count[] = "cpu_device_count";
+    const pjrt_named_value option = {.size = sizeof option,
+                                     .name = count,
+                                     .name_size = sizeof count - 1,
+                                     .type = PJRT_INT64,
+                                     .value.number = pjrt->device_count,
+                                     .value_size = 1};
+    pjrt_client_create_args args = {.size = sizeof args, .options = &option};
+    /* Plugins of other platforms refuse this option, and have the devices that exist. */
+    args.option_count = pjrt->device_count > 1;
+    hlo_status status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_CREATE, &args,
+                                         "create a client", args.option_count ? NULL : sink);
+    if (status != HLO_OK && args.option_count) {
+        args = (pjrt_client_create_args){.size = sizeof args};
+        status =
+            pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_CREATE, &args, "create a client", sink);
+    }
+    if (status != HLO_OK) return status;
+    pjrt->client = args.client;
+    pjrt_devices_args devices = {.size = sizeof devices, .client = args.client};
+    status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, &devices,
+                              "list the devices", sink);
+    if (status == HLO_OK && devices.count < pjrt->device_count) {
+        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                                 "the plugin has %zu devices, %u are wanted", devices.count,
+                                 pjrt->device_count);
+    }
+    pjrt->devices = devices.devices;
+    return status;
+}
+
+/* Creates the topology of GPUs that need not exist here. */
+static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_diag_sink *sink) {
+    char shape[32];
+    hlo_content text = {0};
+    hlo_status status = hlo_file_read(target, sink, &text);
+    if (status == HLO_OK) status = pjrt_target_check(target, &text, sink);
+    if (status != HLO_OK) {
+        free(text.bytes);
+        return status;
+    }
+    const int shape_size = snprintf(shape, sizeof shape, "1x1x%u", pjrt->device_count);
+    const pjrt_named_value options[] = {{.size = sizeof *options,
+                                         .name = "target_config",
+                                         .name_size = strlen("target_config"),
+                                         .type = PJRT_STRING,
+                                         .value.string = text.bytes,
+                                         .value_size = text.size},
+                                        {.size = sizeof *options,
+                                         .name = "topology",
+                                         .name_size = strlen("topology"),
+                                         .type = PJRT_STRING,
+                                         .value.string = shape,
+                                         .value_size = (size_t)shape_size}};
+    pjrt_topology_create_args args = {.size = sizeof args,
+                                      .name = "gpu",
+                                      .name_size = 3,
+                                      .options = options,
+                                      .option_count = sizeof options / sizeof *options};
+    status = pjrt_plugin_call(&pjrt->plugin, PJRT_TOPOLOGY_CREATE, &args, "read the target", sink);
+    free(text.bytes);
+    pjrt->topology = args.topology;
+    return status;
+}
+
+/* Registers the function that executes typed calls on the plugin's platform. A plugin without the
+ * extension for it refuses the module by itself. */
+static hlo_status register_calls(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
+    if (!pjrt_find_call(pjrt->module, HLO_FFI_TARGET)) return HLO_OK;
+    pjrt_platform_name_args name = {.size = sizeof name, .client = pjrt->client};
+    hlo_status status = HLO_OK;
+    if (pjrt->client)
+        status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_PLATFORM_NAME, &name,
+                                  "name the platform", sink);
+    if (status != HLO_OK) return status;
+    const bool cpu = name.name && name.name_size == 3 && memcmp(name.name, "cpu", 3) == 0;
+    return pjrt_plugin_register(
+        &pjrt->plugin, HLO_FFI_TARGET, cpu ? "HOST" : "CUDA",
+        cpu ? (pjrt_handler *)hlofp8_ffi_matmul_cpu : (pjrt_handler *)hlofp8_ffi_matmul_cuda, sink);
+}
+
+static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, pjrt_bytes options,
+                                  const hlo_diag_sink *sink) {
+    if (pjrt->topology) {
+        pjrt_compile_args args = {.size = sizeof args,
+                                  .topology = pjrt->topology,
+                                  .program = program,
+                                  .options = options.data,
+                                  .options_size = options.size};
+        hlo_status status =
+            pjrt_plugin_call(&pjrt->plugin, PJRT_COMPILE, &args, "compile the module", sink);
+        pjrt->executable = args.executable;
+        return status;
+    }
+    pjrt_client_compile_args args = {.size = sizeof args,
+                                     .client = pjrt->client,
+                                     .program = program,
+                                     .options = options.data,
+                                     .options_size = options.size};
+    hlo_status status =
+        pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_COMPILE, &args, "compile the module", sink);
+    if (status != HLO_OK) return status;
+    pjrt->loaded = args.loaded;
+    pjrt_get_executable_args get = {.size = sizeof get, .loaded = args.loaded};
+    status = pjrt_plugin_call(&pjrt->plugin, PJRT_LOADED_GET_EXECUTABLE, &get, "compile the module",
+                              sink);
+    pjrt->executable = get.executable;
+    return status;
+}
+
+static pjrt_module_kind kind_of(const hlo_pjrt *pjrt) {
+    const hlo_module *module = pjrt->module;
+    pjrt_module_kind kind = {.tupled = module->entry->parameter_count == 1 &&
+                                       module->entry->parameters[0]->shape->type == HLO_TYPE_TUPLE};
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        if (module->attrs[i].id == HLO_ATTR_FRONTEND_ATTRIBUTES && !pjrt->partitioned)
+            kind.shardy = strstr(module->attrs[i].u.str, "xla.sdy.meshes") != NULL;
+    return kind;
+}
+
+/* Writes the module for the plugin. Its number of partitions is left out where the options, which
+ * are the only place for it, have it. */
+static hlo_status write_module(const hlo_pjrt *pjrt, const hlo_diag_sink *sink, FILE *out) {
+    hlo_module *told;
+    const hlo_module *module = pjrt->module;
+    if (hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 0) != pjrt->device_count)
+        return hlo_module_print_proto(module, HLO_PROTO_BINARY, sink, out);
+    hlo_status status = hlo_module_clone(module, &told);
+    if (status != HLO_OK) return status;
+    hlo_attr *attrs = (hlo_attr *)(uintptr_t)told->attrs; /* the copy's own */
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < told->attr_count; i++)
+        if (attrs[i].id != HLO_ATTR_NUM_PARTITIONS) attrs[kept++] = attrs[i];
+    told->attr_count = kept;
+    status = hlo_module_print_proto(told, HLO_PROTO_BINARY, sink, out);
+    hlo_module_free(told);
+    return status;
+}
+
+static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
+                          const hlo_diag_sink *sink) {
+    pjrt_bytes module = {0}, message = {0};
+    FILE *file = open_memstream(&module.data, &module.size);
+    if (!file) return HLO_OUT_OF_MEMORY;
+    hlo_status status = write_module(pjrt, sink, file);
+    if ((fclose(file) != 0 || !module.data) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK) status = pjrt_compile_options(module, kind_of(pjrt), options, &message);
+    const pjrt_program program = {.size = sizeof program,
+                                  .code = module.data,
+                                  .code_size = module.size,
+                                  .format = "hlo",
+                                  .format_size = 3};
+    if (status == HLO_OK) status = compile_program(pjrt, &program, message, sink);
+    free(module.data);
+    free(message.data);
+    return status;
+}
+
+/* Makes all members and compiles the module; when it fails, the caller frees the members made. */
+static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hlo_diag_sink *sink) {
+    hlo_status status = pjrt_check_module(pjrt->module, options, sink);
+    if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
+    if (status == HLO_OK) status = describe_leaves(pjrt, HLO_OUTPUTS, sink);
+    if (status == HLO_OK) status = pjrt_plugin_load(options->plugin, sink, &pjrt->plugin);
+    if (status != HLO_OK) return status;
+    pjrt->plugin.path = hlo_arena_format(pjrt->arena, "%s", options->plugin);
+    status = options->target ? make_topology(pjrt, options->target, sink) : make_client(pjrt, sink);
+    if (status == HLO_OK) status = register_calls(pjrt, sink);
+    return status == HLO_OK ? compile(pjrt, options, sink) : status;
+}
+
+static bool is_usable(const hlo_pjrt_options *options) {
+    if (!options->plugin || !options->devices || options->devices > HLO_PJRT_MOST_DEVICES)
+        return false;
+    for (size_t i = 0; i < options->setting_count; i++)
+        if (!strchr(options->settings[i], '=')) return false;
+    return true;
+}
+
+hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
+                        const hlo_diag_sink *sink, hlo_pjrt **out) {
+    *out = NULL;
+    hlo_pjrt_options own = {.devices = 0};
+    if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, sizeof own, options, sink) !=
+            HLO_OK ||
+        !is_usable(&own))
+        return HLO_INVALID_USAGE;
+    hlo_status status = hlo_module_ensure_verified(module, 0, sink);
+    if (status != HLO_OK) return status;
+    jmp_buf recover;
+    hlo_pjrt *pjrt = calloc(1, sizeof *pjrt);
+    if (!pjrt || !(pjrt->arena = hlo_arena_new(&recover))) {
+        free(pjrt);
+        return HLO_OUT_OF_MEMORY;
+    }
+    pjrt->module = module;
+    pjrt->device_count = own.devices;
+    pjrt->partitioned = own.partitioned;
+    jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
+    status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(pjrt, &own, sink);
+    hlo_arena_set_recover(pjrt->arena, NULL);
+    hlo_arena_set_recover(module->arena, before);
+    if (status != HLO_OK) {
+        hlo_pjrt_free(pjrt);
+        return status;
+    }
+    *out = pjrt;
+    return HLO_OK;
+}
+
+void hlo_pjrt_free(hlo_pjrt *pjrt) {
+    if (!pjrt) return;
+    const pjrt_plugin *plugin = &pjrt->plugin;
+    pjrt_plugin_call_on(plugin, PJRT_EXECUTABLE_DESTROY, pjrt->executable, "free", NULL);
+    pjrt_plugin_call_on(plugin, PJRT_LOADED_DESTROY, pjrt->loaded, "free", NULL);
+    pjrt_plugin_call_on(plugin, PJRT_TOPOLOGY_DESTROY, pjrt->topology, "free", NULL);
+    pjrt_plugin_call_on(plugin, PJRT_CLIENT_DESTROY, pjrt->client, "free", NULL);
+    hlo_leaves_free(&pjrt->input_shapes);
+    hlo_leaves_free(&pjrt->output_shapes);
+    hlo_arena_free(pjrt->arena);
+    free(pjrt);
+}
+
+/* ------------------------------------------------------------------------------------ executing */
+
+/* Buffers of one execution: rows of one device each. */
+typedef struct buffers {
+    pjrt_buffer **all, ***rows;
+    size_t count; /* in a row */
+} buffers;
+
+static bool buffers_new(buffers *b, size_t devices, size_t count) {
+    b->count = count;
+    b->all = calloc(devices * count + 1, sizeof(pjrt_buffer *));
+    b->rows = calloc(devices, sizeof(pjrt_buffer **));
+    for (size_t i = 0; b->all && b->rows && i < devices; i++) b->rows[i] = b->all + i * count;
+    return b->all && b->rows;
+}
+
+static void buffers_free(const pjrt_plugin *plugin, buffers *b, size_t devices) {
+    for (size_t i = 0; b->all && i < devices * b->count; i++)
+        pjrt_plugin_call_on(plugin, PJRT_BUFFER_DESTROY, b->all[i], "free a buffer", NULL);
+    free(b->all);
+    free(b->rows);
+}
+
+static hlo_status send_all(const hlo_pjrt *pjrt, const hlo_arrays *inputs, buffers *arguments,
+                           const hlo_diag_sink *sink) {
+    hlo_status status = HLO_OK;
+    for (size_t d = 0; d < pjrt->device_count; d++)
+        for (size_t i = 0; i < inputs->count && status == HLO_OK; i++)
+            status = pjrt_send(&pjrt->plugin, pjrt->client, &pjrt->inputs[i], &inputs->items[i],
+                               pjrt->devices[d], d, sink, &arguments->rows[d][i]);
+    return status;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static hlo_status execute(hlo_pjrt *pjrt, const buffers *arguments, buffers *results,
+                          const hlo_diag_sink *sink) {
+    pjrt_event **done = calloc(pjrt->device_count, sizeof *done);
+    if (!done) return HLO_OUT_OF_MEMORY;
+    pjrt_execute_options options = {.size = sizeof options};
+    pjrt_execute_args args = {.size = sizeof args,
+                              .loaded = pjrt->loaded,
+                              .options = &options,
+                              .arguments = (pjrt_buffer *const *const *)arguments->rows,
+                              .device_count = pjrt->device_count,
+                              .argument_count = arguments->count,
+                              .outputs = results->rows,
+                              .done = done};
+    const double start = now();
+    hlo_status status =
+        pjrt_plugin_call(&pjrt->plugin, PJRT_LOADED_EXECUTE, &args, "execute the module", sink);
+    for (size_t d = 0; d < pjrt->device_count; d++) {
+        hlo_status each = pjrt_plugin_await(&pjrt->plugin, done[d], "execute the module", sink);
+        if (status == HLO_OK) status = each;
+    }
+    pjrt->seconds = now() - start;
+    free(done);
+    return status;
+}
+
+/* Makes arrays of the results: whole arrays, or the parts of each device. */
+static hlo_status receive_all(const hlo_pjrt *pjrt, const buffers *results,
+                              const hlo_diag_sink *sink, hlo_arrays *out) {
+    const size_t count = results->count, rounds = pjrt->partitioned ? pjrt->device_count : 1;
+    for (size_t i = 0; i < rounds * count; i++) {
+        const hlo_shape *shape = pjrt->outputs[i % count].shape;
+        if (!hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false))
+            return HLO_OUT_OF_MEMORY;
+    }
+    hlo_status status = HLO_OK;
+    for (size_t d = 0; d < pjrt->device_count; d++)
+        for (size_t i = 0; i < count && status == HLO_OK; i++)
+            status = pjrt_receive(&pjrt->plugin, results->rows[d][i], &pjrt->outputs[i],
+                                  &out->items[pjrt->partitioned ? d * count + i : i], d, sink);
+    return status;
+}
+
+static hlo_status run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
+                      hlo_arrays **out) {
+    const size_t devices = pjrt->device_count;
+    buffers arguments = {0}, results = {0};
+    hlo_status status = HLO_OUT_OF_MEMORY;
+    if (buffers_new(&arguments, devices, inputs->count) &&
+        buffers_new(&results, devices, pjrt->output_shapes.count))
+        status = send_all(pjrt, inputs, &arguments, sink);
+    if (status == HLO_OK) status = execute(pjrt, &arguments, &results, sink);
+    if (status == HLO_OK) status = hlo_arrays_new(out);
+    if (status == HLO_OK) status = receive_all(pjrt, &results, sink, *out);
+    buffers_free(&pjrt->plugin, &arguments, devices);
+    buffers_free(&pjrt->plugin, &results, devices);
+    if (status == HLO_OK) return HLO_OK;
+    hlo_arrays_free(*out);
+    *out = NULL;
+    return status;
+}
+
+hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
+                        hlo_arrays **out) {
+    *out = NULL;
+    if (!pjrt->client) return HLO_INVALID_USAGE;
+    hlo_status status = hlo_leaves_check(&pjrt->input_shapes, pjrt->module, inputs, sink);
+    if (status != HLO_OK) return status;
+    pjrt_num_outputs_args args = {.size = sizeof args, .executable = pjrt->executable};
+    status = pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_NUM_OUTPUTS, &args,
+                              "count the outputs", sink);
+    if (status == HLO_OK && args.count != pjrt->output_shapes.count) {
+        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                                 "the plugin's module has %zu outputs, not %zu", args.count,
+                                 pjrt->output_shapes.count);
+    }
+    return status == HLO_OK ? run(pjrt, inputs, sink, out) : status;
+}
+
+double hlo_pjrt_seconds(const hlo_pjrt *pjrt) {
+    return pjrt->seconds;
+}
+
+hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
+                              hlo_module **out_module) {
+    *out_module = NULL;
+    pjrt_program program = {.size = sizeof program};
+    pjrt_optimized_program_args args = {
+        .size = sizeof args, .executable = pjrt->executable, .program = &program};
+    static const char doing[] = "return the optimized module";
+    hlo_status status =
+        pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
+    if (status != HLO_OK) return status;
+    program.code = malloc(program.code_size + 1);
+    if (!program.code) return HLO_OUT_OF_MEMORY;
+    status = pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_OPTIMIZED_PROGRAM, &args, doing, sink);
+    pjrt_bytes module = {0};
+    if (status == HLO_OK) {
+        const pjrt_bytes bytes = {program.code, program.code_size};
+        status = pjrt_program_module(bytes, program.format, program.format_size, &module);
+        if (status == HLO_INVALID_INPUT)
+            hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                            "the optimized module is of the form %.*s", (int)program.format_size,
+                            program.format);
+        if (status == HLO_OK)
+            status = hlo_module_parse_proto(module.data, module.size, pjrt->plugin.path, sink,
+                                            out_module);
+    }
+    free(module.data);
+    free(program.code);
+    return status;
+}
