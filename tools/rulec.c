@@ -1,9 +1,9 @@
-/* The rule compiler: `.rules` files to one C file of tables, or to docs/rules.md.
+/* The rule compiler: translates `.rules` files to a C file of tables, or to docs/rules.md.
  *
- *   rulec OUT.c FILE...            hlo_rules_builtin[] for the library
- *   rulec --doc OUT.md HEAD FILE.. the text of HEAD, then every rule with its example
- *   rulec --check FILE...          only the faults
- * It runs when the library is built, so it must not need compiled rules itself. */
+ *   rulec OUT.c FILE...            write hlo_rules_builtin[] for the library
+ *   rulec --doc OUT.md HEAD FILE.. write the text of HEAD, then every rule with its example
+ *   rulec --check FILE...          only report errors
+ * It runs during the build, so it must not depend on compiled rules. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -211,7 +211,7 @@ static void put_doc(FILE *out, const hlo_rules *const *files, unsigned count) {
         for (uint32_t j = 0; j < r->rule_count; j++) {
             const hlo_rule *rule = &r->rules[j];
             if (strcmp(phase, rule->phase))
-                fprintf(out, "\nPhase **%s**; each firing lowers `%s`.\n", rule->phase,
+                fprintf(out, "\nPhase **%s**; each firing decreases `%s`.\n", rule->phase,
                         rule->measure);
             phase = rule->phase;
             fprintf(out, "\n### %s\n\n", rule->name);

@@ -257,10 +257,10 @@ static void test_wrong_fields(void **state) {
     hlo_pass_options_init(&options);
     wrong = options;
     wrong.passes = NULL;
-    assert_wrong(f, wrong, "passes is NULL");
+    assert_wrong(f, wrong, "passes must not be NULL");
     wrong = options;
     wrong.cuda_major = INT32_MAX;
-    assert_wrong(f, wrong, "no CUDA version is called 2147483647.8");
+    assert_wrong(f, wrong, "unsupported CUDA version 2147483647.8");
     wrong = options;
     wrong.emit = (hlo_emit_form)(HLO_EMIT_DQ + 1);
     assert_wrong(f, wrong, "no form of output");
@@ -284,7 +284,7 @@ static void test_wrong_plan(void **state) {
     options.describe = 90;
     options.cuda = INT32_MAX;
     assert_int_equal(hlo_plan_new(f->module, &options, &f->sink, &plan), HLO_INVALID_INPUT);
-    assert_non_null(strstr(f->told.text, "no CUDA version is called 21474836.47"));
+    assert_non_null(strstr(f->told.text, "unsupported CUDA version 21474836.47"));
     hlo_plan_options_init(&options);
     options.resident = true;
     options.donation_count = 1;
