@@ -259,7 +259,7 @@ static void test_refused_changes(void **state) {
     s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", "{0}", sink);
     assert_refused(f, "dot of", s, HLO_INVALID_INPUT);
     s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", NULL, sink);
-    assert_refused(f, "0 of the left operand", s, HLO_INVALID_INPUT);
+    assert_refused(f, "contracting dimensions: 0 and 1", s, HLO_INVALID_INPUT);
     s = hlo_instruction_set_attribute(f->d, "lhs_contract", "{0}", sink);
     assert_refused(f, "there is no attribute 'lhs_contract'", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_attribute(f->r, "to_apply", "%main", sink);

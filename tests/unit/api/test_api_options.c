@@ -263,10 +263,10 @@ static void test_wrong_fields(void **state) {
     assert_wrong(f, wrong, "unsupported CUDA version 2147483647.8");
     wrong = options;
     wrong.emit = (hlo_emit_form)(HLO_EMIT_DQ + 1);
-    assert_wrong(f, wrong, "no form of output");
+    assert_wrong(f, wrong, "invalid value 4 for emit");
     wrong = options;
     wrong.ragged = (hlo_ragged_form)(HLO_RAGGED_KEEP + 1);
-    assert_wrong(f, wrong, "no form of ragged-dots");
+    assert_wrong(f, wrong, "invalid value 3 for ragged");
     assert_int_equal(hlo_reports_print(NULL, 0, HLO_REMARKS_ALL,
                                        (hlo_remarks_format)(HLO_REMARKS_COLORED + 1), stdout),
                      HLO_INVALID_USAGE);

@@ -261,7 +261,7 @@ static const field pointers[] = {
     AT(frame.attrs.kinds, "has a list of attributes that is not there"),
     AT(frame.attrs.names, "has a list of attributes that is not there"),
     AT(frame.attrs.values, "has a list of attributes that is not there"),
-    AT(items[0][3], "has operand 3 that is no array"),
+    AT(items[0][3], "has operand 3 that is not an array"),
     AT(items[1][0], "has result 0 that is no array"),
     AT(buffers[0][1].data, "has operand 1 without memory"),
     AT(buffers[1][0].data, "has result 0 without memory"),
