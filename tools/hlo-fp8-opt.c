@@ -101,6 +101,11 @@ static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_OPT, what, name);
 }
 
+static hlo_status refuse_shared(const char *name) {
+    options_refuse(PROGRAM_OPT, "two outputs to one file, %s", name);
+    return HLO_INVALID_USAGE;
+}
+
 /* A product of a run: its destination (NULL: `standard`), and its printer. */
 typedef struct product {
     const char *path;
@@ -110,17 +115,6 @@ typedef struct product {
 
 enum { PRODUCTS_MOST = 3 };
 
-static bool distinct(const output *files, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < i; j++)
-            if ((files[i].final && files[j].final && strcmp(files[i].final, files[j].final) == 0) ||
-                (files[i].file == stdout && files[j].file == stdout)) {
-                options_refuse(PROGRAM_OPT, "two outputs to one file, %s", files[i].name);
-                return false;
-            }
-    return true;
-}
-
 /* Writes all products or none. */
 static hlo_status write_products(const opt_job *job, const product *products, size_t count) {
     output files[PRODUCTS_MOST];
@@ -129,10 +123,11 @@ static hlo_status write_products(const opt_job *job, const product *products, si
         if (!output_open(&files[opened], products[opened].path, products[opened].standard)) break;
     /* Diagnostics and statistics that were lost are an error. */
     hlo_status status = ferror(stderr) ? HLO_INVALID_INPUT : HLO_OK;
+    const char *shared = opened < count ? NULL : output_shared(files, count);
     if (opened < count)
         status = complain("open", files[opened].name);
-    else if (!distinct(files, count))
-        status = HLO_INVALID_USAGE;
+    else if (shared)
+        status = refuse_shared(shared);
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
         status = products[i].print(job, files[i].file);
         if (!output_end(&files[i])) status = complain("write", files[i].name);
