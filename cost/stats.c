@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cost/flops.h"
+#include "ir/float/c_locale.h"
 
 typedef struct counts {
     uint64_t computations, instructions;
@@ -65,6 +66,7 @@ static void print_stats(const hlo_module *module, hlo_flops *totals, FILE *out) 
 }
 
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
+    HLO_IN_C_LOCALE;
     jmp_buf recover;
     hlo_flops *totals = calloc((size_t)module->next_computation_id + 1, sizeof *totals);
     if (!totals) return HLO_OUT_OF_MEMORY;

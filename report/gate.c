@@ -4,6 +4,7 @@
 
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
+#include "ir/float/c_locale.h"
 #include "report/format.h"
 
 static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
@@ -71,6 +72,7 @@ hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *wh
 
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
                             const char *fail_on, bool allow_empty, char *why, size_t why_size) {
+    HLO_IN_C_LOCALE;
     if (why_size) *why = '\0';
     if (!expect && !fail_on) return HLO_OK;
     writer_summary s = writer_sum_up(reports, count);
