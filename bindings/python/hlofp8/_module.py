@@ -252,6 +252,8 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, Real):
             raise TypeError(f"{key} is {value!r}, and has to be a number")
         return {key: float(value)}
+    if key not in ("allow_bias_rounding", "merge_dots", "lint"):
+        raise TypeError(f"rewrite() has no option {key!r}")
     if value not in (True, False):
         raise TypeError(f"{key} is {value!r}, and has to be True or False")
     return {key: bool(value)}

@@ -31,6 +31,7 @@ def types(args):
                        (lambda: hlofp8.run(MODULE, check_nan=3), 'check_nan'), (lambda: hlofp8.values(MODULE, 3), 'names'),
                        (lambda: hlofp8.values(MODULE, [3]), 'name'), (lambda: hlofp8.rewrite(MODULE, wide=3), 'wide'),
                        (lambda: hlofp8.rewrite(MODULE, wide=[3]), 'wide'), (lambda: hlofp8.rewrite(MODULE, name=3), 'name'),
+                       (lambda: hlofp8.extract(MODULE, 'a', struct_size=1), 'struct_size'), (lambda: hlofp8.bisect(MODULE, foo=1), 'foo'),
                        (lambda: hlofp8.assert_fp8(MODULE, at_least=None), 'at_least'),
                        (lambda: hlofp8.assert_fp8(MODULE, allow_empty='no'), 'allow_empty'),
                        (lambda: hlofp8.rewrite(MODULE, emit=3), 'emit'), (lambda: hlofp8.profile(MODULE, runs='x'), 'runs')):
