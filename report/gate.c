@@ -4,6 +4,7 @@
 
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
+#include "ir/float/c_locale.h"
 #include "report/format.h"
 
 static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
@@ -13,16 +14,14 @@ static hlo_status gate_count(const writer_summary *s, const char *expect, char *
     const bool percent = end && strcmp(end, "%") == 0;
     const bool count = end && !*end && !strchr(expect, '.');
     if (!count && (!percent || number > 100)) {
-        snprintf(why, size,
-                 "invalid value '%s' for --expect-fp8: expected a number, a percentage up to "
-                 "100%%, or all",
-                 expect);
+        snprintf(why, size, "invalid value '%s' for --expect-fp8: expected a number, a percentage up to 100%%, or all", expect);
         return HLO_INVALID_USAGE;
     }
-    double wanted = percent ? number / 100 * (double)s->total : number;
-    if ((double)fp8 >= wanted) return HLO_OK;
-    snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu", expect,
-             percent && number < 100 ? " of" : "", fp8, s->total);
+    /* The quotient of two whole numbers rounds as strtod() rounds the percentage. The product
+     * number / 100 * total does not: 55 % of 100 would be more than 55. */
+    const double share = s->total ? 100.0 * (double)fp8 / (double)s->total : 100;
+    if ((percent ? share : (double)fp8) >= number) return HLO_OK;
+    snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu", expect, percent && number < 100 ? " of" : "", fp8, s->total);
     return HLO_MISMATCH;
 }
 
@@ -56,8 +55,8 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
     if (!found && !lints) return HLO_OK;
     char more[64] = "";
     if (lints) snprintf(more, sizeof more, " and %zu lints found", lints);
-    snprintf(why, size, "%zu of %zu matmuls not fully converted%s; first reason: %s", found,
-             s->total, more, first);
+    snprintf(why, size, "%zu of %zu matmuls not fully converted%s; first reason: %s",
+             found, s->total, more, first);
     return HLO_MISMATCH;
 }
 
@@ -74,6 +73,7 @@ hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *wh
 
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
                             const char *fail_on, bool allow_empty, char *why, size_t why_size) {
+    HLO_IN_C_LOCALE;
     if (why_size) *why = '\0';
     if (!expect && !fail_on) return HLO_OK;
     writer_summary s = writer_sum_up(reports, count);

@@ -24,9 +24,8 @@ typedef struct opt_job {
     hlo_module **modules; /* modules of all inputs, in order */
     hlo_report **reports; /* report of each module; NULL if none was requested */
     size_t count;
-    hlo_dump *dump; /* a dump folder */
-    hlo_history *
-        *histories; /* histories of its modules; `reports` borrows from them, `count` is 0 */
+    hlo_dump *dump;          /* a dump folder */
+    hlo_history **histories; /* histories of its modules; `reports` borrows from them, `count` is 0 */
 } opt_job;
 
 static bool wants_remarks(const option_value *values) {
@@ -102,6 +101,11 @@ static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_OPT, what, name);
 }
 
+static hlo_status refuse_shared(const char *name) {
+    options_refuse(PROGRAM_OPT, "two outputs would be written to the same file %s", name);
+    return HLO_INVALID_USAGE;
+}
+
 /* An output of the program: its path (NULL: `standard`) and its printer. */
 typedef struct product {
     const char *path;
@@ -111,18 +115,6 @@ typedef struct product {
 
 enum { PRODUCTS_MOST = 3 };
 
-static bool distinct(const output *files, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < i; j++)
-            if ((files[i].final && files[j].final && strcmp(files[i].final, files[j].final) == 0) ||
-                (files[i].file == stdout && files[j].file == stdout)) {
-                options_refuse(PROGRAM_OPT, "two outputs would be written to the same file %s",
-                               files[i].name);
-                return false;
-            }
-    return true;
-}
-
 /* Writes all products or none. */
 static hlo_status write_products(const opt_job *job, const product *products, size_t count) {
     output files[PRODUCTS_MOST];
@@ -131,10 +123,11 @@ static hlo_status write_products(const opt_job *job, const product *products, si
         if (!output_open(&files[opened], products[opened].path, products[opened].standard)) break;
     /* A failed write to standard error loses diagnostics, which is an error. */
     hlo_status status = ferror(stderr) ? HLO_INVALID_INPUT : HLO_OK;
+    const char *shared = opened < count ? NULL : output_shared(files, count);
     if (opened < count)
         status = complain("open", files[opened].name);
-    else if (!distinct(files, count))
-        status = HLO_INVALID_USAGE;
+    else if (shared)
+        status = refuse_shared(shared);
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
         status = products[i].print(job, files[i].file);
         if (!output_end(&files[i])) status = complain("write", files[i].name);
@@ -270,8 +263,8 @@ static int explain(const char *name) {
     bool all = strcmp(name, "all") == 0, found = false;
     for (size_t i = 0; i < hlo_reason_count(); i++) {
         if (!all && strcmp(name, hlo_reason_name(i)) != 0) continue;
-        printf("%s## %s\nMeaning: %s.\nFix: %s.\n\n%s", found ? "\n" : "", hlo_reason_name(i),
-               hlo_reason_text(i), hlo_reason_hint(i), hlo_reason_page(i));
+        printf("%s## %s\nMeaning: %s.\nFix: %s.\n\n%s", found ? "\n" : "",
+               hlo_reason_name(i), hlo_reason_text(i), hlo_reason_hint(i), hlo_reason_page(i));
         found = true;
     }
     if (!found) return refuse_reason(name);
@@ -313,8 +306,7 @@ static hlo_status rewrite(const opt_job *job) {
 
 static hlo_status compare(const opt_job *job) {
     if (job->count != 2) {
-        fprintf(stderr, "hlo-fp8-opt: error: --diff compares two modules, but the input has %zu\n",
-                job->count);
+        fprintf(stderr, "hlo-fp8-opt: error: --diff compares two modules, but the input has %zu\n", job->count);
         return HLO_INVALID_USAGE;
     }
     const product difference = {job->options.values[OPTION_OUTPUT].text, stdout, print_difference};
@@ -358,35 +350,10 @@ static size_t list_reports(opt_job *job, size_t count) {
     return kept;
 }
 
-/* Processes an XLA dump folder: reports its stages without rewriting them. Gates apply to the last
- * stage. */
-static hlo_status run_folder(opt_job *job) {
-    const option_value *values = job->options.values;
-    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
-    if (job->options.file_count > 1) {
-        options_refuse(PROGRAM_OPT, "a dump folder cannot be combined with other inputs");
-        return HLO_INVALID_USAGE;
-    }
-    if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) {
-        options_refuse(PROGRAM_OPT,
-                       "dump folders support only --remarks-format=text and json, not %s",
-                       values[OPTION_REMARKS_FORMAT].text);
-        return HLO_INVALID_USAGE;
-    }
-    hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
-    if (status != HLO_OK) return status;
-    const char *glob = values[OPTION_MODULE].text;
-    size_t count = glob ? hlo_dump_keep(job->dump, glob) : hlo_dump_module_count(job->dump);
-    if (!count) {
-        hlo_print_plain(stderr, "hlo-fp8-opt: error: no module in %s matches --module='%s'\n",
-                        job->options.files[0], glob);
-        return HLO_INVALID_INPUT;
-    }
-    status = read_histories(job, count);
-    if (status == HLO_OK) status = check_stages(job, count);
-    if (status != HLO_OK) return status;
-    const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
-    return write_judged(job, list_reports(job, count), &histories, 1);
+/* Prints a usage error; returns false. */
+static bool refuse_replaced(const char *path, const char *input) {
+    options_refuse(PROGRAM_OPT, "output %s would overwrite input %s", path, input);
+    return false;
 }
 
 /* True if no product overwrites an input, except for a module that is rewritten in place. */
@@ -402,11 +369,50 @@ static bool spares_inputs(const options *given) {
             if (!output_spares(outputs[i], read[j])) lost = read[j];
         for (int j = 0; j < given->file_count && outputs[i] != modules; j++)
             if (!output_spares(outputs[i], given->files[j])) lost = given->files[j];
-        if (!lost) continue;
-        options_refuse(PROGRAM_OPT, "output %s would overwrite input %s", outputs[i], lost);
-        return false;
+        if (lost) return refuse_replaced(outputs[i], lost);
     }
     return true;
+}
+
+/* True if the output replaces no file of the folder. */
+static bool spares_stages(const opt_job *job) {
+    const char *path = job->options.values[OPTION_OUTPUT].text;
+    for (size_t i = 0; i < hlo_dump_module_count(job->dump); i++)
+        for (size_t k = 0; k < hlo_dump_stage_count(job->dump, i); k++) {
+            const char *stage = hlo_dump_path(job->dump, i, k);
+            if (!output_spares(path, stage)) return refuse_replaced(path, stage);
+        }
+    return true;
+}
+
+/* Processes an XLA dump folder: reports its stages without rewriting them. Gates apply to the last
+ * stage. */
+static hlo_status run_folder(opt_job *job) {
+    const option_value *values = job->options.values;
+    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
+    if (job->options.file_count > 1) {
+        options_refuse(PROGRAM_OPT, "a dump folder cannot be combined with other inputs");
+        return HLO_INVALID_USAGE;
+    }
+    if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) {
+        options_refuse(PROGRAM_OPT, "dump folders support only --remarks-format=text and json, not %s", values[OPTION_REMARKS_FORMAT].text);
+        return HLO_INVALID_USAGE;
+    }
+    hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
+    if (status != HLO_OK) return status;
+    if (!spares_stages(job)) return HLO_INVALID_USAGE;
+    const char *glob = values[OPTION_MODULE].text;
+    size_t count = glob ? hlo_dump_keep(job->dump, glob) : hlo_dump_module_count(job->dump);
+    if (!count) {
+        hlo_print_plain(stderr, "hlo-fp8-opt: error: no module in %s matches --module='%s'\n",
+                        job->options.files[0], glob);
+        return HLO_INVALID_INPUT;
+    }
+    status = read_histories(job, count);
+    if (status == HLO_OK) status = check_stages(job, count);
+    if (status != HLO_OK) return status;
+    const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
+    return write_judged(job, list_reports(job, count), &histories, 1);
 }
 
 static hlo_status run_modules(opt_job *job) {
@@ -448,8 +454,7 @@ int main(int argc, char **argv) {
     int exit_status;
     output_hold_standard();
     heap_use_large_pages();
-    setvbuf(stderr, NULL, _IOLBF,
-            BUFSIZ); /* one write per line, not per character of a caret line */
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write per line, not per character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given) return list_passes();

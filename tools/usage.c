@@ -29,31 +29,21 @@ uint32_t usage_judged_devices(const options *given) {
                                             : usage_devices(given);
 }
 
-/* True if each output file is different from standard output, from all inputs and from the other
- * output files. */
+/* True if each output file is different from standard output and from all inputs. */
 static bool spares_files(const options *given) {
     const option_value *values = given->values;
-    const char *inputs[] = {given->files[0],
-                            values[OPTION_INPUTS].text,
-                            values[OPTION_COMPARE].text,
-                            values[OPTION_RULES].text,
-                            values[OPTION_TOPOLOGY].text,
-                            values[OPTION_OUTPUTS].text,
-                            values[OPTION_VALUES].text,
-                            values[OPTION_TRACE].text};
-    enum { READ = 5 };
+    const char *inputs[] = {
+        given->files[0],           values[OPTION_INPUTS].text,   values[OPTION_COMPARE].text,
+        values[OPTION_RULES].text, values[OPTION_TOPOLOGY].text, values[OPTION_AUTOTUNE_CACHE].text,
+        usage_plugin(values)};
     for (int w = 0; w < USAGE_WRITTEN; w++) {
         const char *path = values[usage_written[w]].text;
-        if (path && output_is_standard(path)) {
+        if (path && output_is_standard(path))
             return refuse("--%s cannot write to standard output, which the program prints to",
                           options_name(usage_written[w]));
-        }
-        for (int i = 0; path && i < READ + w; i++)
-            if (inputs[i] &&
-                (i < READ ? !output_spares(path, inputs[i]) : !strcmp(path, inputs[i]))) {
-                return refuse("output %s would overwrite %s %s", path,
-                              i < READ ? "input" : "output", inputs[i]);
-            }
+        for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+            if (!output_spares(path, inputs[i]))
+                return refuse("output %s would overwrite input %s", path, inputs[i]);
     }
     return true;
 }
@@ -75,8 +65,9 @@ static bool suits_devices(const options *given) {
 
 bool usage_is_right(const options *given) {
     if (given->file_count != 1)
-        return given->file_count ? refuse("expected one input file, found %d", given->file_count)
-                                 : refuse("no input file");
+        return given->file_count
+                   ? refuse("expected one input file, found %d", given->file_count)
+                   : refuse("no input file");
     const option_value *values = given->values;
     const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
     int modes = executes ? MODE_EXECUTE : MODE_PLAN;
