@@ -78,26 +78,18 @@ typedef enum hlo_resume {
     HLO_RESUME_HEADER     /* the next attribute, table or computation */
 } hlo_resume;
 
-/* A definition read in one go: up to the `)` of its operands, and the attributes that need no
- * grammar (definition.c). */
-typedef struct hlo_definition {
-    const hlo_shape *shape;
-    const char *opcode;
-    hlo_span opcode_at;
-    hlo_span operands_at;
-    int64_t number;             /* of a parameter; -1: none */
-    const hlo_literal *literal; /* of a constant; else NULL */
-    hlo_stack operands, attrs;  /* hlo_operand_name; hlo_line_attr */
-    uint32_t from, end;
-    bool ended; /* for certain: no attribute follows */
-} hlo_definition;
-
-/* A name and the text behind it: see hlo_text_name(). */
-typedef struct hlo_read_name {
-    const char *name, *behind;
-    uint32_t offset, length; /* with its `%`; 0: none was read */
-    bool defined, whole;
-} hlo_read_name;
+/* Attributes and shapes that were read before, found by their text: a module repeats a few of them
+ * in very many instructions. */
+enum { HLO_REMEMBERED = 1 << 9 };
+typedef struct hlo_known_attr {
+    hlo_span at;
+    uint32_t hash;
+    hlo_attr attr;
+} hlo_known_attr;
+typedef struct hlo_known_shape {
+    hlo_span at;
+    const hlo_shape *shape; /* NULL: none */
+} hlo_known_shape;
 
 typedef struct hlo_text {
     hlo_module *module;
@@ -130,13 +122,10 @@ typedef struct hlo_text {
     const char *def;    /* the name being defined, until the opcode is read; NULL: none */
     hlo_span def_at;
     bool def_root;
-    hlo_definition line;     /* of the last INSTRUCTION or HEAD */
-    hlo_read_name ahead;     /* the name at the scan position, when it was read already */
-    hlo_span next_name;      /* the name behind it, if any, */
-    uint32_t next_begun;     /* and its hlo_intern_begin() */
     hlo_attr known_attr;     /* the last KNOWN_ATTR, */
     uint32_t known_end;      /* and where its text ends */
-    struct hlo_known *known; /* attributes, shapes and opcodes by their text (attr_cache.c) */
+    hlo_known_attr *known_attrs;   /* HLO_REMEMBERED of each, by a hash of their text */
+    hlo_known_shape *known_shapes;
     hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints,
         literals;
     hlo_stack starts;  /* the async-start of each async-update, by instruction id */
@@ -223,31 +212,28 @@ static inline hlo_op hlo_frame_op(const hlo_frame *frame) {
 
 /* ---------------------------------------------------------------------------- the scan position */
 
-/* Returns where the next token is looked for: valid while the parser has not looked ahead. */
-static inline const char *hlo_text_scan_place(const hlo_text *text) {
-    return *text->scan_at;
-}
 /* Moves the scan position to `at`: valid while the parser has not looked ahead. */
 static inline void hlo_text_scan_from(hlo_text *text, const char *at) {
     *text->scan_at = text->source + (at - text->source);
     *text->scan_hold = *at;
 }
 
-/* ---------------------------------------------------------------------- lookahead (lookahead.c) */
+/* ---------------------------------------------------------------------- white space (token.c) */
 
+static inline bool hlo_text_is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
 /* Skips white space and comments. */
 const char *hlo_text_behind_gap(const char *at);
 /* Skips white space and comments, fast where there is one space or none. */
 static inline const char *hlo_text_gap(const char *at) {
     while (*at == ' ') at++;
-    return *at == '\n' || *at == '\t' || *at == '\r' || *at == '/' ? hlo_text_behind_gap(at) : at;
+    return hlo_text_is_space(*at) || *at == '/' ? hlo_text_behind_gap(at) : at;
 }
 /* Finds the first of `stops`, which end with a `/`, outside of comments; else the text's end. */
 const char *hlo_text_stop(const char *at, const char *stops);
 /* Finds the end of the line. */
 uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset);
-/* True if the brace at `at`, behind dimensions, is that of a layout. */
-bool hlo_text_begins_layout(const char *at);
 /* True for the bytes of a name. */
 static inline bool hlo_text_in_name(char c) {
     static const char in_name[] =
@@ -266,6 +252,8 @@ static inline bool hlo_text_begins_name(char c) {
 
 /* ----------------------------------------------------------------------------- tokens (token.c) */
 
+/* Finds an attribute by its name; HLO_ATTR_INVALID when there is none. */
+hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned);
 /* Reads a string at source + offset; returns its length in the text, *out NULL after an error. */
 uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out);
 /* Reads raw text in balanced brackets at source + offset; returns its length in the text,
@@ -275,8 +263,6 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out);
 bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out);
 /* Reads digits at *at, and moves it past them. */
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out);
-/* Reads at most nine digits at *at, and moves it past them; false when there are none. */
-bool hlo_text_small_int(const char **at, int64_t *out);
 /* Skips the gap and takes `wanted`, or reports an error. */
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted);
 /* Returns the length of `{...}` without strings, names or braces inside; 0: it is none. */
@@ -292,8 +278,6 @@ const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at);
 
 /* Reads a shape whose `type[` is `head`; returns its length, *out NULL after an error. */
 uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out);
-/* Finds a shape that the text had before, and moves *at past it; NULL when there is none. */
-const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at);
 /* Makes the buffer type `b(shape)`. */
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape);
 /* Takes the shapes from text->shapes, from byte `from` on, as a tuple. */
@@ -323,53 +307,17 @@ const hlo_literal *hlo_text_tuple_literal(hlo_text *text, size_t from);
 
 /* ------------------------------------------- attributes, shapes, opcodes by text (attr_cache.c) */
 
-/* Makes an empty cache. */
-struct hlo_known *hlo_attr_cache_new(hlo_arena *scratch);
 /* Finds the attribute that was written `name={...}` or `name=1` before; returns its length, 0 when
  * there is none. */
 uint32_t hlo_attr_cache_find(const hlo_text *text, hlo_span name, hlo_attr *out);
 /* Remembers the attribute whose value ends at text->end. */
 void hlo_attr_cache_insert(hlo_text *text, hlo_span name, hlo_attr attr);
-/* Finds a remembered shape, and moves *at past it; NULL when there is none. */
-const hlo_shape *hlo_shape_cache_find(const hlo_text *text, const char **at);
-/* Remembers a shape by its text. */
-void hlo_shape_cache_insert(hlo_text *text, hlo_span at, const hlo_shape *shape);
-/* Interns an opcode of one letter or more. */
-const char *hlo_text_opcode(hlo_text *text, const char *from, size_t length);
-
-/* --------------------------------------------------------- definitions in one go (definition.c) */
-
-/* An operand's name, looked up when names behind it were read. */
-typedef struct hlo_operand_name {
-    hlo_span at;    /* `%` included */
-    uint32_t begun; /* hlo_intern_begin() */
-} hlo_operand_name;
-
-/* An attribute that was read, and the action that the grammar would call. */
-typedef struct hlo_line_attr {
-    enum { HLO_LINE_TAKE, HLO_LINE_NEW, HLO_LINE_WORD, HLO_LINE_OPEN, HLO_LINE_CLOSE } action;
-    hlo_span name;
-    hlo_span value; /* of a word and a new value; of HLO_LINE_CLOSE, all from the name on */
-    hlo_attr attr;
-} hlo_line_attr;
-
-/* Reads the name behind the `%` at source + offset; behind the `=` that may follow, reads the
- * definition into text->line if that needs no grammar (`whole`). */
-hlo_read_name hlo_text_name(hlo_text *text, uint32_t offset);
-/* Reads the definition of a name without `%`, whose `=` stands before *behind, as hlo_text_name()
- * does. */
-bool hlo_text_definition(hlo_text *text, hlo_span at, const char **out, const char **behind);
-/* Reads an operand's name, if a comma or the list's end stands behind it: *out_behind. */
-bool hlo_text_operand_name(hlo_text *text, const char *at, hlo_operand_name *out,
-                           const char **out_behind);
-/* Finds an attribute by its name; HLO_ATTR_INVALID when there is none. */
-hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned);
-/* Reads an attribute between braces, if it is a small integer or a string without escapes, and
- * moves *at past it. */
-bool hlo_text_plain_attr(hlo_text *text, const char **at, hlo_span *out_name, hlo_attr *out);
-
 /* ------------------------------------------------------------------------ recovery (recovery.c) */
 
+/* True if a line begins at `offset`. */
+static inline bool hlo_text_at_line(const hlo_text *text, uint32_t offset) {
+    return !offset || text->source[offset - 1] == '\n' || text->source[offset - 1] == '\r';
+}
 /* True if the name or keyword at `offset` begins a computation. */
 bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset);
 /* True if a computation's name may stand at `offset`, outside of a body, and no shape. */

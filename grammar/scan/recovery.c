@@ -52,13 +52,8 @@ static bool is_definition(const char *at) {
     return is_word(at, "ROOT") || (behind > at && *hlo_text_gap(behind) == '=');
 }
 
-static bool at_line(const hlo_text *text, uint32_t offset) {
-    return !offset || text->source[offset - 1] == '\n' || text->source[offset - 1] == '\r';
-}
-
 bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset) {
-    const char *at = text->source + offset;
-    return is_entry(at) || (at_line(text, offset) && is_computation(at));
+    return hlo_text_at_line(text, offset) && is_computation(text->source + offset);
 }
 
 bool hlo_text_begins_signature(const hlo_text *text, uint32_t offset) {
@@ -69,7 +64,7 @@ bool hlo_text_begins_signature(const hlo_text *text, uint32_t offset) {
 
 bool hlo_text_begins_line(const hlo_text *text, uint32_t offset) {
     while (offset && is_blank(text->source[offset - 1])) offset--;
-    return at_line(text, offset);
+    return hlo_text_at_line(text, offset);
 }
 
 bool hlo_text_begins_body(const hlo_text *text, uint32_t offset) {
@@ -82,7 +77,7 @@ bool hlo_text_ends_body(const hlo_text *text, uint32_t offset) {
     if (!*at) return true;
     if (is_definition(at) || *at == ')') return false;
     if (*at == ',' && strncmp(hlo_text_gap(at + 1), "execution_thread", 16) == 0) return true;
-    return at_line(text, offset) || is_blank(text->source[offset - 1]) || is_computation(at);
+    return hlo_text_at_line(text, offset) || is_blank(text->source[offset - 1]) || is_computation(at);
 }
 
 bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at) {

@@ -391,21 +391,66 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     return hlo_shape_intern(text->module, &shape);
 }
 
+static bool begins_layout(const char *at) {
+    if (*at != '{') return false;
+    at = hlo_text_gap(at + 1);
+    return *at == ':' || *at == '-' || (*at >= '0' && *at <= '9');
+}
+
 /* Returns the end of `dims]{layout}`; NULL: the bracket is not closed. */
 static const char *shape_end(const char *dims) {
     const char *end = hlo_text_stop(dims, "]{}()%/");
     if (*end != ']') return NULL;
     const char *brace = hlo_text_gap(++end);
-    if (!hlo_text_begins_layout(brace)) return end;
+    if (!begins_layout(brace)) return end;
     const char *close = hlo_text_stop(brace + 1, "}{/");
     return *close == '}' ? close + 1 : end;
+}
+
+/* Finds the place of the shape at `from`, by its text up to the `]`; NULL when the shape is
+ * long, or near the end of the text. */
+static hlo_known_shape *shape_place(const hlo_text *text, const char *from) {
+    enum { WORDS = 3 };
+    const uint64_t each = 0x0101010101010101, brackets = each * ']';
+    uint64_t hash = 0, word;
+    if (text->source + text->size - from < WORDS * (ptrdiff_t)sizeof word) return NULL;
+    for (int i = 0; i < WORDS; i++, from += sizeof word) {
+        memcpy(&word, from, sizeof word);
+        const uint64_t apart = word ^ brackets, found = (apart - each) & ~apart & each << 7;
+        if (found) word &= (found & -found) - 1;
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+        if (found) return &text->known_shapes[(hash >> 32 ^ hash >> 55) % HLO_REMEMBERED];
+    }
+    return NULL;
+}
+
+/* True if a shape that ends in front of `behind` ends there for certain: no layout follows. */
+static bool shape_ends(const char *behind) {
+    if (behind[-1] == '}' || *behind == ',' || *behind == ')') return true;
+    const char next = *behind == ' ' ? behind[1] : '\0';
+    return (next >= 'a' && next <= 'z') || (next == '{' && !begins_layout(behind + 1));
+}
+
+static const hlo_shape *known_shape(const hlo_text *text, const char **at) {
+    const hlo_known_shape *place = shape_place(text, *at);
+    if (!place || !place->shape || (size_t)(text->source + text->size - *at) <= place->at.length ||
+        memcmp(*at, text->source + place->at.offset, place->at.length) != 0 ||
+        !shape_ends(*at + place->at.length))
+        return NULL;
+    *at += place->at.length;
+    return place->shape;
+}
+
+static void remember_shape(hlo_text *text, hlo_span at, const hlo_shape *shape) {
+    hlo_known_shape *place = shape_place(text, text->source + at.offset);
+    if (place) *place = (hlo_known_shape){at, shape};
 }
 
 uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     *out = NULL;
     if (text->skipping) return head.length;
     const char *from = text->source + head.offset, *end = from;
-    *out = hlo_shape_cache_find(text, &end);
+    *out = known_shape(text, &end);
     if (*out) return (uint32_t)(end - from);
     end = shape_end(from + head.length);
     if (!end) {
@@ -418,24 +463,8 @@ uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     hlo_string_cache *cache = hlo_intern_cache(text->module, written);
     if (!cache->shape) cache->shape = read_shape(text, all);
     *out = cache->shape;
-    if (*out) hlo_shape_cache_insert(text, all, *out);
+    if (*out) remember_shape(text, all, *out);
     return all.length;
-}
-
-const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at) {
-    const char *from = *at, *dims = from;
-    const hlo_shape *shape = hlo_shape_cache_find(text, at);
-    if (shape) return shape;
-    if (*dims < 'a' || *dims > 'z') return NULL;
-    while ((*dims >= 'a' && *dims <= 'z') || (*dims >= '0' && *dims <= '9')) dims++;
-    const char *end = *dims == '[' ? shape_end(dims + 1) : NULL;
-    if (!end) return NULL;
-    *at = end;
-    const hlo_span all = {(uint32_t)(from - text->source), (uint32_t)(end - from)};
-    const char *written = hlo_intern(text->module, from, all.length);
-    shape = hlo_intern_cache(text->module, written)->shape;
-    if (shape) hlo_shape_cache_insert(text, all, shape);
-    return shape;
 }
 
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape) {

@@ -1,4 +1,4 @@
-/* Tokens that have an inside: strings, raw text, integer lists. */
+/* White space and comments; names of attributes; tokens with an inside: strings, raw text, integer lists. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,49 @@
 #include "grammar/attr/bytes.h"
 #include "grammar/scan/parser.h"
 #include "ir/intern.h"
+
+const char *hlo_text_behind_gap(const char *at) {
+    for (;;) {
+        while (hlo_text_is_space(*at)) at++;
+        const char *stop = at[0] != '/'   ? NULL
+                           : at[1] == '*' ? strstr(at + 2, "*/")
+                           : at[1] == '/' ? at + 2 + strcspn(at + 2, "\r\n")
+                                          : NULL;
+        if (!stop) return at;
+        at = at[1] == '*' ? stop + 2 : stop;
+    }
+}
+
+/* Finds the first stop. Fast for the usual text: numbers and commas. */
+const char *hlo_text_stop(const char *at, const char *stops) {
+    while ((*at >= '0' && *at <= '9') || *at == ',') at++;
+    for (;;) {
+        if (*at != *stops) at += strcspn(at, stops);
+        if (*at != '/') return at;
+        const char *behind = hlo_text_behind_gap(at);
+        at = behind > at ? behind : at + 1;
+    }
+}
+
+uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset) {
+    const char *from = text->source + offset;
+    const char *newline = memchr(from, '\n', text->size - offset);
+    return newline ? (uint32_t)(newline - text->source) : (uint32_t)text->size;
+}
+
+/* ----------------------------------------------------------------------- names of attributes */
+
+hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
+    hlo_string_cache *cache = hlo_intern_cache(text->module, interned);
+    if (!cache->attr)
+        cache->attr = (uint8_t)(hlo_attr_find(interned, hlo_intern_length(interned)) + 1);
+    hlo_attr_id id = (hlo_attr_id)(cache->attr - 1);
+    if (id != HLO_ATTR_SLICE_SIZES || !text->frames.used) return id;
+    const hlo_frame *frame = hlo_text_frame(text);
+    bool lists = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID &&
+                 hlo_op_has(frame->op, HLO_ATTR_SLICE_SIZE_LISTS);
+    return lists ? HLO_ATTR_SLICE_SIZE_LISTS : id;
+}
 
 /* -------------------------------------------------------------------------------------- strings */
 
@@ -157,14 +200,6 @@ bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out) {
 bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out) {
     const char *from = text->source + at.offset;
     return hlo_text_read_int(text, &from, out);
-}
-
-bool hlo_text_small_int(const char **at, int64_t *out) {
-    enum { MOST_DIGITS = 9 };
-    const char *from = *at;
-    for (*out = 0; **at >= '0' && **at <= '9' && *at - from < MOST_DIGITS; ++*at)
-        *out = *out * 10 + (**at - '0');
-    return *at > from;
 }
 
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted) {

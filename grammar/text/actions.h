@@ -52,6 +52,8 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root);
 void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *opcode);
 /* Checks the instruction, makes it and closes its frame; &text->broken after an error. */
 hlo_instr *hlo_text_instr_end(hlo_text *text);
+/* Ends the instruction unless an attribute follows. The parser must not have looked ahead. */
+void hlo_text_instr_part(hlo_text *text);
 /* Adds the operand `name`; `shape` NULL: the text has none. */
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name);
 /* Adds an operand whose text may have a shape. */
@@ -140,23 +142,6 @@ void hlo_text_names_later(hlo_text *text);
 /* Makes the names of a computation that ends unique; `bare`: its own name is already. */
 void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare);
 
-/* --------------------------------------------- actions that read on by themselves (fast_path.c) */
-
-/* Makes the instruction of text->line up to its attributes, of which more may follow. */
-void hlo_text_line(hlo_text *text, hlo_span at, const char *defined, bool root);
-/* Makes the instruction of text->line, which has ended, and of all lines behind it that are read in
- * one go. */
-void hlo_text_lines(hlo_text *text, hlo_span at, const char *defined, bool root);
-/* Reads the operands that are names, up to one that needs the grammar. */
-void hlo_text_operand_names(hlo_text *text);
-/* Reads the attributes between braces that are plain. */
-void hlo_text_plain_attrs(hlo_text *text);
-/* Reads `shape,` or, `named`, `name: shape,` while the shapes are known; puts the nameless ones
- * onto text->shapes. */
-void hlo_text_known_shapes(hlo_text *text, bool named);
-/* Reads `(name: shape, name: shape) -> shape` if all shapes are known. */
-void hlo_text_known_signature(hlo_text *text);
-
 /* ------------------------------- what XLA's reader takes and demands (permissive, requirements) */
 
 /* True if XLA's reader takes `count` operands, though HLO forbids it. */
@@ -199,8 +184,6 @@ void hlo_text_scan_begin(hlo_text *text);
 int hlo_text_next(union HLO_YYSTYPE *value, hlo_span *at, hlo_text *text);
 /* Drops tokens, from the syntax error at `token` on, up to one at which reading can resume. */
 void hlo_text_skip(hlo_text *text, int token, hlo_span at, hlo_resume where);
-/* Returns a DEFINITION in place of an INSTRUCTION or HEAD, and reads the rest again. */
-int hlo_text_split_token(hlo_text *text);
 /* Makes the next token a literal of shape `shape`. */
 void hlo_text_want_literal(hlo_text *text, const hlo_shape *shape);
 

@@ -83,10 +83,13 @@ void hlo_text_single_instr_begin(hlo_text *text, hlo_span at) {
     module->name = hlo_intern_string(module, "_");
     module->attrs = hlo_arena_copy(module->arena, &scheduled, sizeof scheduled);
     module->attr_count = 1;
-    hlo_text_body_begin(text, at, module->name, true);
+    hlo_text_body_begin(text, (hlo_span){0, 1}, module->name, true);
     hlo_text_body(text)->bare = true;
     (void)hlo_unique_name(module, HLO_NAME_COMPUTATION, module->name);
     text->depth = 1;
+    text->def = module->name; /* unless the text names the instruction */
+    text->def_at = at;
+    text->def_root = true;
 }
 
 void hlo_text_single_instr_end(hlo_text *text, hlo_span at) {

@@ -16,17 +16,19 @@
 /* Grown stacks are given back with the scratch arena. */
 #define YYMALLOC(size) hlo_arena_alloc(text->scratch, size)
 #define YYFREE(memory) ((void)(memory))
-#define YYMAXDEPTH 8192 /* as deep as the reader of XLA goes */
+#define YYMAXDEPTH 4096 /* a nested operand takes one to three of them */
 
+/* The place of a symbol is that of its first part; of an empty one, that of the part before it. */
 #define YYLLOC_DEFAULT(current, rhs, n)                                                 \
-    (current) = (n) ? YYRHSLOC(rhs, 1)                                                  \
-                    : (hlo_span){YYRHSLOC(rhs, 0).offset + YYRHSLOC(rhs, 0).length, 0}
+    if (n)                                                                              \
+        (current) = YYRHSLOC(rhs, 1);                                                   \
+    else                                                                                \
+        (current) = YYRHSLOC(rhs, 0)
 
 /* Recovers from an error: the parser resumes at the next token of the kind `where`. */
 #define RESUME(where)                                                                   \
     do {                                                                                \
         if (yychar == END || !*text->errors_left) YYABORT;                              \
-        if (yychar == INSTRUCTION || yychar == HEAD) yychar = hlo_text_split_token(text);     \
         hlo_text_skip(text, yychar, yylloc, where);                                     \
         if (text->skipping) yyclearin;                                                  \
         yyerrok;                                                                        \
@@ -63,8 +65,7 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token HLO_MODULE "'HloModule'" FILE_NAMES "'FileNames'" FUNCTION_NAMES "'FunctionNames'"
 %token FILE_LOCATIONS "'FileLocations'" STACK_FRAMES "'StackFrames'"
 %token ENTRY "'ENTRY'" ROOT "'ROOT'" ARROW "'->'" BUFFER "'b('"
-%token <str> NAME "a name" DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
-%token <str> INSTRUCTION HEAD /* a definition, and its beginning: text->line */
+%token <str> NAME "a name" OPCODE DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
 %token <str> RAW "a value"
 %token <i> INT "an integer" BOOL "'true' or 'false'"
 %token <f> FLOAT "a number"
@@ -76,12 +77,13 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token <attr> COMPUTATION_ATTR COMPUTATIONS_ATTR INSTRS_ATTR SHAPES_ATTR SHAPE_ATTR LITERAL_ATTR
 %token <attr> LAYOUT_ATTR ATTRS_ATTR
 %token KNOWN_ATTR /* with its value: text->known_attr */
+%token '{' '}' '(' ')' ',' '#' /* in the order in which messages list them */
 
 /* An error behind the header's attributes is an error in them. */
 %precedence HEADER
 %precedence error
 
-%type <shape> shape typed
+%type <shape> shape
 %type <shape> array
 %type <literal> literal
 %type <from> shapes shape_items literals called_list called_items
@@ -94,16 +96,22 @@ static void stray_comma(hlo_text *text, hlo_span at);
 
 module:
   header tables computations
-| { hlo_text_single_instr_begin(text, (hlo_span){0, 1}); } bare { hlo_text_single_instr_end(text, @2); }
+| { hlo_text_single_instr_begin(text, yylloc); } bare
+                            { hlo_text_instr_end(text); hlo_text_single_instr_end(text, @2); }
 ;
 bare:
-  DEFINITION                { hlo_text_define(text, @1, $1, false); }
-  operation attrs           { hlo_text_instr_end(text); }
-| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
-  operation attrs           { hlo_text_instr_end(text); }
-| shape                     { text->last_shape = $1; hlo_text_define(text, @1, text->module->name, true); }
-  opened attrs              { hlo_text_instr_end(text); }
+  definition operation
+| bare_call ')'
+| bare_call INT ')'         { hlo_text_parameter(text, @2, $2); }
+| bare_call operands ')'
+| bare_constant LITERAL ')' { hlo_text_constant(text, $2); }
+| bare attr
 ;
+bare_call: /* without a name, it begins with its shape: a name would begin a computation */
+  shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); }
+| shape NAME '('            { hlo_text_instr_begin(text, @2, $1, $2); }
+;
+bare_constant: shape CONSTANT_OPEN { hlo_text_instr_begin(text, @2, $1, NULL); };
 
 header:
   %empty                    { hlo_text_header(text, NULL); hlo_text_header_done(text); }
@@ -127,14 +135,12 @@ files: %empty | files INT STRING         { hlo_text_file(text, @2, $2, $3); };
 functions: %empty | functions INT STRING { hlo_text_function(text, @2, $2, $3); };
 locations:
   %empty
-| locations INT '{'         { hlo_text_row_begin(text, HLO_OWNER_LOCATION);
-                              hlo_text_plain_attrs(text); }
+| locations INT '{'         { hlo_text_row_begin(text, HLO_OWNER_LOCATION); }
   attrs '}'                 { hlo_text_row_end(text, @2, $2); }
 ;
 frames:
   %empty
-| frames INT '{'            { hlo_text_row_begin(text, HLO_OWNER_FRAME);
-                              hlo_text_plain_attrs(text); }
+| frames INT '{'            { hlo_text_row_begin(text, HLO_OWNER_FRAME); }
   attrs '}'                 { hlo_text_row_end(text, @2, $2); }
 ;
 
@@ -144,8 +150,7 @@ computation:
 | error                     { hlo_text_recover_top(text, yylloc); RESUME(HLO_RESUME_TOP); }
 ;
 whole:
-  entry NAME                { hlo_text_body_begin(text, @2, $2, $1);
-                              hlo_text_known_signature(text); }
+  entry NAME                { hlo_text_body_begin(text, @2, $2, $1); }
   signature body '}'        { hlo_text_body_end(text, @6); }
 ;
 entry: %empty { $$ = 0; } | ENTRY { $$ = 1; };
@@ -162,51 +167,51 @@ opening:
   '{'
 ;
 parameters: %empty | parameter_list;
-parameter_list:
-  parameter
-| parameter_list ','        { hlo_text_known_shapes(text, true); }
-  parameter
-;
+parameter_list: parameter | parameter_list ',' parameter;
 parameter: NAME shape;
 
 body:
   %empty
-| body INSTRUCTION          { hlo_text_lines(text, @2, $2, false); }
-| body ROOT INSTRUCTION     { hlo_text_lines(text, @3, $3, true); }
-| body HEAD                 { hlo_text_line(text, @2, $2, false); }
-  attrs                     { hlo_text_instr_end(text); }
-| body ROOT HEAD            { hlo_text_line(text, @3, $3, true); }
-  attrs                     { hlo_text_instr_end(text); }
-| body DEFINITION           { hlo_text_define(text, @2, $2, false); }
-  operation attrs           { hlo_text_instr_end(text); }
-| body ROOT DEFINITION      { hlo_text_define(text, @3, $3, true); }
-  operation attrs           { hlo_text_instr_end(text); }
+| body instruction
 | body error                { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
                               RESUME(HLO_RESUME_BODY); }
 ;
-operation: typed opened;
-opened: /* behind the shape, which is text->last_shape */
-  NAME '('                  { hlo_text_instr_begin(text, @1, text->last_shape, $1);
-                              hlo_text_operand_names(text); }
-  operands ')'
-| CONSTANT_OPEN             { hlo_text_instr_begin(text, @1, text->last_shape, NULL); }
-  LITERAL ')'               { hlo_text_constant(text, $3); }
+instruction: /* ended by the action that has read its last part */
+  definition operation      { hlo_text_instr_part(text); }
+| instruction attr          { hlo_text_instr_part(text); }
 ;
-typed:
-  %empty                    { $$ = text->last_shape = NULL; }
-| shape                     { $$ = text->last_shape = $1; }
+definition:
+  DEFINITION                { hlo_text_define(text, @1, $1, false); }
+| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
 ;
-operands: %empty | INT      { hlo_text_parameter(text, @1, $1); } | operand_list;
-operand_list:
+operation:
+  call ')'
+| call INT ')'              { hlo_text_parameter(text, @2, $2); }
+| call operands ')'
+| constant LITERAL ')'      { hlo_text_constant(text, $2); }
+;
+call:
+  shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); }
+| shape NAME '('            { hlo_text_instr_begin(text, @2, $1, $2); }
+| OPCODE                    { hlo_text_instr_begin(text, @1, NULL, $1); }
+| NAME '('                  { hlo_text_instr_begin(text, @1, NULL, $1); }
+;
+constant:
+  shape CONSTANT_OPEN       { hlo_text_instr_begin(text, @2, $1, NULL); }
+| CONSTANT_OPEN             { hlo_text_instr_begin(text, @1, NULL, NULL); }
+;
+operands:
   operand
 | ','                       { stray_comma(text, @1); }
 | ',' operand               { stray_comma(text, @1); }
-| operand_list ','          { stray_comma(text, @2); }
-| operand_list ',' operand
+| operands ','              { stray_comma(text, @2); }
+| operands ',' operand
 ;
 operand:
-  typed NAME                { hlo_text_operand(text, @2, $1, $2); }
-| typed element             { hlo_text_operand_shaped(text, @2, $1, $2); }
+  NAME                      { hlo_text_operand(text, @1, NULL, $1); }
+| shape NAME                { hlo_text_operand(text, @2, $1, $2); }
+| element                   { hlo_text_operand_shaped(text, @1, NULL, $1); }
+| shape element             { hlo_text_operand_shaped(text, @2, $1, $2); }
 | shape                     { if (!hlo_text_nameless(text, @1, $1)) YYERROR; }
 | operation                 { hlo_text_operand_instr(text, hlo_text_instr_end(text)); }
 ;
@@ -224,8 +229,7 @@ shape:
 shapes: %empty              { $$ = text->shapes.used; } | shape_items;
 shape_items:
   shape                     { $$ = text->shapes.used; hlo_text_shape_push(text, $1); }
-| shape_items ','           { hlo_text_known_shapes(text, false); }
-  shape                     { $$ = $1; hlo_text_shape_push(text, $4); }
+| shape_items ',' shape     { $$ = $1; hlo_text_shape_push(text, $3); }
 ;
 
 attrs: %empty | attrs attr;
@@ -252,7 +256,7 @@ attr:
 | LAYOUT_ATTR '{' '(' shapes ')' ARROW shape '}'
                        { hlo_text_shape_push(text, $7);
                          hlo_text_attr(text, @1, shape_list(text, $1, $4)); }
-| ATTRS_ATTR '{'       { hlo_text_nested_begin(text, $1); hlo_text_plain_attrs(text); }
+| ATTRS_ATTR '{'       { hlo_text_nested_begin(text, $1); }
   attrs '}'            { hlo_text_nested_end(text, @1); }
 ;
 literal:
@@ -301,11 +305,15 @@ static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
 
 enum { MOST_WANTED = 64, MOST_NAMED = 8 };
 
+static bool is_attr(yysymbol_kind_t symbol) {
+    return symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR;
+}
+
 /* Returns the name of a token; tokens that are one thing to the reader share a name. */
 static const char *wanted_name(yysymbol_kind_t symbol) {
-    if (symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR) symbol = YYSYMBOL_INT_ATTR;
+    if (is_attr(symbol)) symbol = YYSYMBOL_INT_ATTR;
     if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
-    if (symbol == YYSYMBOL_INSTRUCTION || symbol == YYSYMBOL_HEAD) symbol = YYSYMBOL_DEFINITION;
+    if (symbol == YYSYMBOL_OPCODE) symbol = YYSYMBOL_NAME;
     if (symbol >= YYSYMBOL_FILE_NAMES && symbol <= YYSYMBOL_STACK_FRAMES)
         symbol = YYSYMBOL_HLO_MODULE;
     return yysymbol_name(symbol);
@@ -374,13 +382,12 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     }
     at = hlo_text_cut(text, at);
     const char *ending = hlo_text_ends(text, at) ? " at the end of the text" : "";
-    bool attr = found >= YYSYMBOL_INT_ATTR && found <= YYSYMBOL_KNOWN_ATTR;
     const char *list;
     name_wanted(text, context, &list);
     if (found == YYSYMBOL_YYEOF)
         hlo_text_error(text, at, "the text ends too early%s", list);
     else
-        hlo_text_error(text, at, attr ? "unexpected attribute '%s='%s%s" : "unexpected '%s'%s%s",
+        hlo_text_error(text, at, is_attr(found) ? "unexpected attribute '%s='%s%s" : "unexpected '%s'%s%s",
                        hlo_text_quote(text, at), ending, list);
     return 0;
 }

@@ -50,6 +50,7 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, c
     } else if (opcode) {
         op = find_op(text, at, opcode, &frame->wrapped);
     }
+    text->last_shape = shape;
     frame->op = op;
     frame->op_at = at;
     frame->shape = shape;
@@ -98,11 +99,12 @@ static hlo_instr *make_parameter(hlo_text *text, hlo_span at, const hlo_shape *s
 }
 
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name) {
-    const hlo_body *body = hlo_text_body(text);
-    hlo_instr *instr = !body->bare || hlo_text_find_instr(text, name)
-                           ? hlo_text_named(text, at, name)
-                       : shape ? make_parameter(text, at, shape, name)
-                               : NULL;
+    hlo_instr *instr = hlo_text_find_instr(text, name);
+    const bool plain = instr && text->source[at.offset] == '%'; /* and so no keyword */
+    if (!plain && (instr || !hlo_text_body(text)->bare))
+        instr = hlo_text_named(text, at, name);
+    else if (!instr && shape)
+        instr = make_parameter(text, at, shape, name);
     if (!instr) {
         hlo_text_error(text, at, "the operand '%s' of a single instruction needs its shape", name);
         instr = &text->broken;
@@ -267,4 +269,17 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     if (frame->name) hlo_text_bind(text, frame->name, instr);
     hlo_text_pop_frame(text);
     return instr;
+}
+
+void hlo_text_instr_part(hlo_text *text) {
+    const char *at = *text->scan_at;
+    while (hlo_text_is_space(*at)) at++;
+    at = hlo_text_gap(at);
+    hlo_text_scan_from(text, at);
+    bool more = *at == ',' || !*at;
+    if (hlo_text_begins_name(*at)) {
+        while (hlo_text_in_name(*at)) at++;
+        more = *at == '=';
+    }
+    if (!more) hlo_text_instr_end(text);
 }

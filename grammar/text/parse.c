@@ -87,7 +87,7 @@ static void begin_stacks(hlo_text *text) {
         &text->parameters,    &text->shapes,     &text->comps,     &text->instrs,
         &text->hidden,        &text->renamed,    &text->ints,      &text->files,
         &text->literals,      &text->functions,  &text->locations, &text->stack_frames,
-        &text->line.operands, &text->line.attrs, &text->starts};
+        &text->starts};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }
@@ -124,7 +124,8 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
         return hlo_diag_refuse(sink, name, (int)line, 1, "%s", foreign);
     }
     begin_stacks(&text);
-    text.known = hlo_attr_cache_new(text.scratch);
+    text.known_attrs = hlo_arena_zero(text.scratch, HLO_REMEMBERED * sizeof *text.known_attrs);
+    text.known_shapes = hlo_arena_zero(text.scratch, HLO_REMEMBERED * sizeof *text.known_shapes);
     module->source = text.source = hlo_content_take(content, module->arena);
     module->source_size = size;
     hlo_strings_reserve(module, size / BYTES_PER_STRING);
