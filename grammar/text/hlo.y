@@ -170,15 +170,15 @@ parameters: %empty | parameter_list;
 parameter_list: parameter | parameter_list ',' parameter;
 parameter: NAME shape;
 
-body:
-  %empty
-| body instruction
-| body error                { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
-                              RESUME(HLO_RESUME_BODY); }
-;
-instruction: /* ended by the action that has read its last part */
+body: %empty | instructions;
+instructions: /* each is ended by the action that has read its last part */
   definition operation      { hlo_text_instr_part(text); }
-| instruction attr          { hlo_text_instr_part(text); }
+| instructions definition operation { hlo_text_instr_part(text); }
+| instructions attr         { hlo_text_instr_part(text); }
+| error                     { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
+                              RESUME(HLO_RESUME_BODY); }
+| instructions error        { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
+                              RESUME(HLO_RESUME_BODY); }
 ;
 definition:
   DEFINITION                { hlo_text_define(text, @1, $1, false); }
