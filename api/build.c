@@ -48,7 +48,7 @@ static hlo_status check_instruction(const edit *e) {
     if (op == HLO_OP_INVALID) {
         hlo_suggestion s = hlo_suggest(o->opcode);
         for (int i = 0; i < HLO_OP_COUNT; i++) hlo_suggest_offer(&s, hlo_ops[i].name);
-        return edit_refuse(e, NULL, "there is no opcode '%s'%s", o->opcode, hlo_suggest_meant(&s));
+        return edit_refuse(e, NULL, "unknown opcode '%s'%s", o->opcode, hlo_suggest_meant(&s));
     }
     if (op == HLO_OP_PARAMETER || op == HLO_OP_CONSTANT)
         return edit_refuse(e, NULL, "a %s is made by hlo_instruction_new_%s()", o->opcode,
@@ -147,7 +147,7 @@ static hlo_status make_constant(edit *e) {
     hlo_status status = check_before(e, e->options.before);
     if (status != HLO_OK) return status;
     if (type == HLO_TYPE_INVALID || !hlo_types[type].bytes)
-        return edit_refuse(e, NULL, "there is no element type '%s'", c->type);
+        return edit_refuse(e, NULL, "unknown element type '%s'", c->type);
     if (c->rank > HLO_LARGEST_RANK || (c->rank && !c->dims))
         return edit_refuse(e, NULL, "an array of %zu dimensions: there are at most %d", c->rank,
                            HLO_LARGEST_RANK);

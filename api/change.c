@@ -89,7 +89,7 @@ static hlo_status find_attribute(const edit *e, hlo_attr_id *out) {
     if (*out != HLO_ATTR_INVALID) return HLO_OK;
     hlo_suggestion s = hlo_suggest(e->name);
     for (int id = 0; id < HLO_ATTR_COUNT; id++) hlo_suggest_offer(&s, hlo_attrs_info[id].name);
-    return edit_refuse(e, e->instr, "there is no attribute '%s'%s", e->name, hlo_suggest_meant(&s));
+    return edit_refuse(e, e->instr, "unknown attribute '%s'%s", e->name, hlo_suggest_meant(&s));
 }
 
 /* Prints the attributes of the instruction, with the new value of `id`. */

@@ -197,7 +197,7 @@ bool hlo_notation_string(hlo_notation *f, const char **out, size_t *out_size) {
         return hlo_notation_unexpected(f, "a string");
     const char *from = f->at;
     *out = hlo_unquote(f->scratch, &f->at, f->end, out_size);
-    return *out || hlo_notation_fail(f, from, 1, "this string has no end");
+    return *out || hlo_notation_fail(f, from, 1, "unterminated string");
 }
 
 void *hlo_notation_grow(hlo_notation *f, void *list, size_t count, size_t size) {

@@ -103,7 +103,7 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
     p->kind = "instruction";
     p->name = from->name;
     hlo_op op = hlo_op_find(from->opcode, strlen(from->opcode));
-    if (op == HLO_OP_INVALID) hlo_proto_fail(p, "there is no opcode '%.40s'", from->opcode);
+    if (op == HLO_OP_INVALID) hlo_proto_fail(p, "unknown opcode '%.40s'", from->opcode);
     check_operands(p, from, op);
     resolve_payloads(p, from);
     hlo_instr **operands = hlo_arena_array(p->scratch, from->n_operand_ids, sizeof *operands);

@@ -175,7 +175,7 @@ static const ProtobufCFieldDescriptor *values_of(hlo_proto *p, const Xla__Litera
     int size = snprintf(name, sizeof name, "%ss", hlo_types[type].name);
     const ProtobufCFieldDescriptor *field =
         hlo_field_find(literal->base.descriptor, name, (size_t)size);
-    if (!field) hlo_proto_fail(p, "there are no constants of type %s", hlo_types[type].name);
+    if (!field) hlo_proto_fail(p, "a constant cannot be of type %s", hlo_types[type].name);
     return field;
 }
 

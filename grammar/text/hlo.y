@@ -1,31 +1,31 @@
-/* The grammar of HLO text. The actions build the IR as they go (actions.h).
+/* The grammar of HLO text. The actions (actions.h) build the IR in the order of the text.
  *
- * A definition is told from an operand by its `=`, which the lexer has read already, and an
- * attribute by the comma in front of it, which is part of its token. So one token of look-ahead is
- * enough, and an error is recovered from at the next definition.
+ * One token of lookahead is enough, because the scanner distinguishes a definition from an operand by
+ * the `=` after it, and because the token of an attribute's name includes the comma before it. After a
+ * syntax error in a body, parsing resumes at the next definition.
  *
- * Some actions tell the lexer what comes next, or read on by themselves (hlo_text_want_literal, the
- * shape in front of `constant(`, signatures of known shapes, operands that are names, instructions
- * read in one go): they stand where the parser has a single choice, so it has not looked ahead. */
+ * Some actions need that the parser has no lookahead token: those that tell the scanner what to read
+ * next (hlo_text_want_literal(), and the shape before `constant(`), and hlo_text_instr_part(). They are
+ * where the parser has a single choice, so that it needs no lookahead. */
 %code requires {
 #include "grammar/text/actions.h"
 }
 %code {
 #undef yylex
 #define yylex hlo_text_next
-/* Grown stacks are given back with the scratch arena. */
+/* The scratch arena frees the stacks. */
 #define YYMALLOC(size) hlo_arena_alloc(text->scratch, size)
 #define YYFREE(memory) ((void)(memory))
 #define YYMAXDEPTH 4096 /* a nested operand takes one to three of them */
 
-/* The place of a symbol is that of its first part; of an empty one, that of the part before it. */
+/* The location of a symbol is that of its first part, or, if it is empty, of the symbol before it. */
 #define YYLLOC_DEFAULT(current, rhs, n)                                                 \
     if (n)                                                                              \
         (current) = YYRHSLOC(rhs, 1);                                                   \
     else                                                                                \
         (current) = YYRHSLOC(rhs, 0)
 
-/* Recovers from an error: the parser resumes at the next token of the kind `where`. */
+/* Resumes parsing at the next token of the kind `where`. */
 #define RESUME(where)                                                                   \
     do {                                                                                \
         if (yychar == END || !*text->errors_left) YYABORT;                              \
@@ -58,7 +58,7 @@ static void stray_comma(hlo_text *text, hlo_span at);
     hlo_attr_id attr;
     hlo_computation *comp;
     hlo_instr *instr;
-    size_t from; /* where a list begins on its stack */
+    size_t from; /* where a list begins on its stack, in bytes */
 }
 
 %token END 0 "the end of the file"
@@ -76,10 +76,10 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token <attr> INT_ATTR "an attribute" BOOL_ATTR FLOAT_ATTR WORD_ATTR STRING_ATTR RAW_ATTR INTS_ATTR
 %token <attr> COMPUTATION_ATTR COMPUTATIONS_ATTR INSTRS_ATTR SHAPES_ATTR SHAPE_ATTR LITERAL_ATTR
 %token <attr> LAYOUT_ATTR ATTRS_ATTR
-%token KNOWN_ATTR /* with its value: text->known_attr */
-%token '{' '}' '(' ')' ',' '#' /* in the order in which messages list them */
+%token KNOWN_ATTR /* the name and the value of text->known_attr */
+%token '{' '}' '(' ')' ',' '#' /* messages list expected tokens in the order of declaration */
 
-/* An error behind the header's attributes is an error in them. */
+/* An error after the attributes of the header is an error in them. */
 %precedence HEADER
 %precedence error
 
@@ -97,7 +97,9 @@ static void stray_comma(hlo_text *text, hlo_span at);
 module:
   header tables computations
 | { hlo_text_single_instr_begin(text, yylloc); } bare
-                            { hlo_text_instr_end(text); hlo_text_single_instr_end(text, @2); }
+                            { hlo_text_instr_end(text);
+                              hlo_text_body_end(text, @2);
+                              hlo_text_computation_done(text); }
 ;
 bare:
   definition operation
@@ -107,7 +109,7 @@ bare:
 | bare_constant LITERAL ')' { hlo_text_constant(text, $2); }
 | bare attr
 ;
-bare_call: /* without a name, it begins with its shape: a name would begin a computation */
+bare_call: /* begins with its shape, because a name would begin a computation */
   shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); }
 | shape NAME '('            { hlo_text_instr_begin(text, @2, $1, $2); }
 ;
@@ -135,12 +137,12 @@ files: %empty | files INT STRING         { hlo_text_file(text, @2, $2, $3); };
 functions: %empty | functions INT STRING { hlo_text_function(text, @2, $2, $3); };
 locations:
   %empty
-| locations INT '{'         { hlo_text_row_begin(text, HLO_OWNER_LOCATION); }
+| locations INT '{'         { hlo_text_push_frame(text, HLO_OWNER_LOCATION); }
   attrs '}'                 { hlo_text_row_end(text, @2, $2); }
 ;
 frames:
   %empty
-| frames INT '{'            { hlo_text_row_begin(text, HLO_OWNER_FRAME); }
+| frames INT '{'            { hlo_text_push_frame(text, HLO_OWNER_FRAME); }
   attrs '}'                 { hlo_text_row_end(text, @2, $2); }
 ;
 
@@ -171,7 +173,7 @@ parameter_list: parameter | parameter_list ',' parameter;
 parameter: NAME shape;
 
 body: %empty | instructions;
-instructions: /* each is ended by the action that has read its last part */
+instructions: /* the action of the last part of an instruction ends it */
   definition operation      { hlo_text_instr_part(text); }
 | instructions definition operation { hlo_text_instr_part(text); }
 | instructions attr         { hlo_text_instr_part(text); }
@@ -292,12 +294,12 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from) {
     return (hlo_attr){.id = id, .u.shapes = hlo_text_shapes(text, from)};
 }
 
-/* Reports a comma of an operand list with no operand beside it. */
+/* Reports a comma of an operand list that lacks an operand on one side. */
 static void stray_comma(hlo_text *text, hlo_span at) {
-    hlo_text_defer_error(text, at, "no operand stands beside this ','");
+    hlo_text_defer_error(text, at, "this ',' does not separate operands");
 }
 
-/* Reports Bison's own errors: the stack is full. */
+/* Reports the only error of bison itself: its stack is full. */
 static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
     (void)message;
     hlo_text_error(text, *at, "nested too deeply");
@@ -309,7 +311,7 @@ static bool is_attr(yysymbol_kind_t symbol) {
     return symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR;
 }
 
-/* Returns the name of a token; tokens that are one thing to the reader share a name. */
+/* Returns the name of a token in messages. Tokens that differ only for the parser share a name. */
 static const char *wanted_name(yysymbol_kind_t symbol) {
     if (is_attr(symbol)) symbol = YYSYMBOL_INT_ATTR;
     if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
@@ -319,8 +321,8 @@ static const char *wanted_name(yysymbol_kind_t symbol) {
     return yysymbol_name(symbol);
 }
 
-/* Fills `list` with ", expected A, B or C". */
-static void name_wanted(hlo_text *text, const yypcontext_t *context, const char **out_list) {
+/* Returns ", expected A, B or C"; an empty string if there are too many tokens. */
+static const char *expected_tokens(hlo_text *text, const yypcontext_t *context) {
     yysymbol_kind_t wanted[MOST_WANTED];
     const char *names[MOST_NAMED + 1];
     int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED), named = 0;
@@ -335,16 +337,17 @@ static void name_wanted(hlo_text *text, const yypcontext_t *context, const char 
         const char *before = n == 0 ? ", expected " : n == named - 1 ? " or " : ", ";
         list = hlo_arena_format(text->scratch, "%s%s%s", list, before, names[n]);
     }
-    *out_list = list;
+    return list;
 }
 
-/* True if the value before `at`, which stands where nothing else can, swallowed lines. */
-static bool behind_overlong(const hlo_text *text, hlo_span at) {
+/* True if a value that ends before `at` continued on later lines by mistake, so that the token at `at`
+ * is an error. */
+static bool after_overlong(const hlo_text *text, hlo_span at) {
     uint32_t end = text->string.offset + text->string.length;
     return text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset;
 }
 
-/* True if the name could be a definition here, with an `=` behind it. */
+/* True if the name at `at` would be a definition with an `=` after it. */
 static bool lacks_equals(const hlo_text *text, const yypcontext_t *context, hlo_span at) {
     yysymbol_kind_t wanted[MOST_WANTED];
     int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);
@@ -354,8 +357,9 @@ static bool lacks_equals(const hlo_text *text, const yypcontext_t *context, hlo_
            hlo_text_lacks_equals(text, at);
 }
 
-/* True if an unknown opcode stands before `at`: its operands and attributes are unknown as well. */
-static bool behind_unknown(hlo_text *text, hlo_span at) {
+/* True if an unknown opcode precedes `at` on its line, so that its operands and attributes are unknown,
+ * too. */
+static bool after_unknown_op(hlo_text *text, hlo_span at) {
     if (!text->frames.used) return false;
     const hlo_frame *frame = hlo_text_frame(text);
     return frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID &&
@@ -365,15 +369,15 @@ static bool behind_unknown(hlo_text *text, hlo_span at) {
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
     yysymbol_kind_t found = yypcontext_token(context);
-    if (behind_unknown(text, at)) return 0;
-    if (behind_overlong(text, at)) {
+    if (after_unknown_op(text, at)) return 0;
+    if (after_overlong(text, at)) {
         text->overlong = text->string;
         hlo_text_error(text, (hlo_span){text->string.offset, 1},
-                       "this does not end in its line");
+                       "this does not end on its line");
         return 0;
     }
     if (lacks_equals(text, context, at)) {
-        hlo_text_error(text, at, "expected '=' behind the name '%s'", hlo_text_quote(text, at));
+        hlo_text_error(text, at, "expected '=' after the name '%s'", hlo_text_quote(text, at));
         return 0;
     }
     if (text->source[at.offset] == '{' && !strchr(text->source + at.offset, '}')) {
@@ -382,8 +386,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     }
     at = hlo_text_cut(text, at);
     const char *ending = hlo_text_ends(text, at) ? " at the end of the text" : "";
-    const char *list;
-    name_wanted(text, context, &list);
+    const char *list = expected_tokens(text, context);
     if (found == YYSYMBOL_YYEOF)
         hlo_text_error(text, at, "the text ends too early%s", list);
     else

@@ -105,9 +105,9 @@ static void test_constants(void **state) {
     const int8_t nibbles[] = {7, -8, 8};
     hlo_instruction *made;
     hlo_status s = hlo_instruction_new_constant(f->main, f->d, "q8", 0, NULL, NULL, &f->sink, NULL);
-    assert_refused(f, "no element type 'q8'", s, HLO_INVALID_USAGE);
+    assert_refused(f, "unknown element type 'q8'", s, HLO_INVALID_USAGE);
     s = hlo_instruction_new_constant(f->main, f->d, "tuple", 0, NULL, NULL, &f->sink, NULL);
-    assert_refused(f, "no element type", s, HLO_INVALID_USAGE);
+    assert_refused(f, "unknown element type", s, HLO_INVALID_USAGE);
     s = hlo_instruction_new_constant(f->main, NULL, "f32", 1, negative, NULL, &f->sink, NULL);
     assert_refused(f, "dimension 0 is -1", s, HLO_INVALID_USAGE);
     s = hlo_instruction_new_constant(f->main, NULL, "f32", 2, huge, NULL, &f->sink, NULL);
@@ -192,7 +192,7 @@ static void test_refused_new(void **state) {
         {build("reduce", pair, 2, "dimensions={0}, to_apply=%nothing"), "nothing",
          HLO_INVALID_INPUT},
         {build("call", pair, 1, "to_apply=%main"), "main", HLO_INVALID_INPUT},
-        {build("negate-start", pair, 1, NULL), "no opcode", HLO_INVALID_USAGE},
+        {build("negate-start", pair, 1, NULL), "unknown opcode", HLO_INVALID_USAGE},
         {build("negate", pair, 1, "metadata={}\n ROOT %q = f32[4,8] negate(%n)"), "two roots",
          HLO_INVALID_INPUT},
         {build("negate", pair, 1, "metadata={}\n %q = f32[4,8] negate(%n)"),
@@ -261,7 +261,7 @@ static void test_refused_changes(void **state) {
     s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", NULL, sink);
     assert_refused(f, "0 of the left operand", s, HLO_INVALID_INPUT);
     s = hlo_instruction_set_attribute(f->d, "lhs_contract", "{0}", sink);
-    assert_refused(f, "there is no attribute 'lhs_contract'", s, HLO_INVALID_USAGE);
+    assert_refused(f, "unknown attribute 'lhs_contract'", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_attribute(f->r, "to_apply", "%main", sink);
     assert_refused(f, "main", s, HLO_INVALID_INPUT);
     s = hlo_computation_replace_root(f->main, x, sink);

@@ -236,7 +236,7 @@ static void wrong_numbers(void **state) {
     instrs[1] = instr_of("b", "add", 2, &shape);
     refused(module_of(instrs, 2, 2), "instruction 'b': add takes 2 operands, found 0");
     instrs[1] = instr_of("b", "nope", 2, &shape);
-    refused(module_of(instrs, 2, 2), "instruction 'b': there is no opcode 'nope'");
+    refused(module_of(instrs, 2, 2), "instruction 'b': unknown opcode 'nope'");
     instrs[1] = instr_of("b", "parameter", 2, &shape);
     refused(module_of(instrs, 2, 2), "parameter 'b' has number 0 of 2, which another has");
     instrs[1] = instr_of("b", "call", 2, &shape);
