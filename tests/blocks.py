@@ -3,8 +3,7 @@
 
 usage: blocks.py --bin DIR
 
-A block's runner comes from its language (RUNNERS), or from the region that it is in, from `<!-- PATH -->` to `<!-- end of it -->`;
-two pages are made and tested as a whole (PAGES). Other marks stand on the line right before a block:
+A block's runner comes from its language (RUNNERS), or from the region that it is in, from `<!-- PATH -->` to `<!-- end of it -->`. Other marks stand on the line right before a block:
   <!-- output -->          it is what the `sh` block before it prints
   <!-- shown: REASON -->   nobody runs it, for that reason
 Runners get their blocks from of(), so that a new block is run by one, or found by lint/blocks. This script runs the `sh` blocks,
@@ -28,7 +27,6 @@ RUNNERS = {
     "yaml": "tests/embed/ci.py",
     "sh": "tests/blocks.py",
 }
-PAGES = {"docs/rules.md": "tests/rules-doc.cmake", "docs/diagnostics.md": "tests/explain.py"}
 
 
 @dataclass
@@ -56,7 +54,7 @@ def read(page, text):
             continue
         fence = re.match(r" *```(\w*)", line)
         if fence:
-            start = Block(page, number + 1, fence[1], "", PAGES.get(page) or region or RUNNERS.get(fence[1], ""))
+            start = Block(page, number + 1, fence[1], "", region or RUNNERS.get(fence[1], ""))
             if mark and mark.startswith("output"):
                 start.output, start.runner = True, RUNNERS["sh"]
             elif mark:
