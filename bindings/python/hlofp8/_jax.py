@@ -163,6 +163,9 @@ def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platfor
     capability = _capability(lowered)
     if capability:
         options = {"target": nearest_target(capability), **options}
+    elif options["emit"] == "ffi" and tuple(platforms) == ("cpu",):
+        # The function for CPUs reads operands in any layout, as sm_100 does: sm_90 would have one transposed first.
+        options = {"target": "sm_100", **options}
     result = rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
     observed(result)
     return result

@@ -141,6 +141,8 @@ def lowers(args):
     for emit, mark in marks.items():
         lowered = hlofp8.jit(f.mm, emit=emit).lower(*shapes)
         assert mark in lowered.as_text(), emit
+        # The function for CPUs multiplies operands in any layout.
+        assert emit != 'ffi' or 'stablehlo.transpose' not in lowered.as_text()
         assert jax.tree.structure(lowered.args_info) == jax.tree.structure(jax.jit(f.mm).lower(*shapes).args_info)
     assert same(hlofp8.jit(f.mm).lower(*shapes).compile()(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
     assert hlofp8.jit(f.mm).eval_shape(*shapes) == jax.eval_shape(f.mm, *shapes)
