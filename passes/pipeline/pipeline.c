@@ -6,6 +6,7 @@
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/module/compact.h"
 #include "ir/module/journal.h"
@@ -430,6 +431,7 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_optio
 }
 
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
+    HLO_IN_C_LOCALE;
     return hlo_pass_options_take(options, &(hlo_pass_options){0});
 }
 
@@ -499,6 +501,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
 
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report) {
+    HLO_IN_C_LOCALE;
     hlo_pass_options own;
     if (out_report) *out_report = NULL;
     const hlo_status status = hlo_pass_options_take(options, &own);
