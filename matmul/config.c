@@ -101,7 +101,8 @@ static bool read_word(const char *text, size_t length, char *out_word) {
     return true;
 }
 
-/* Reads a list of words, or words separated by commas, because MLIR attributes have no such list. */
+/* Reads a list of words, or words separated by commas, because MLIR attributes have no such list.
+ */
 static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_WORD]) {
     static const char precisions[] = " default high highest"; /* of a dot's operand_precision */
     static const char wrong[] =
@@ -150,8 +151,7 @@ static const char *no_epilogue(const char *word) {
     static const struct {
         const char *name, *why;
     } near[] = {
-#define HLO_EPILOGUE(id, bias, activation, aux)                                                    \
-    {#id, "unknown epilogue; did you mean '" #id "'?"},
+#define HLO_EPILOGUE(id, bias, activation, aux) {#id, "unknown epilogue; did you mean '" #id "'?"},
 #include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
     };

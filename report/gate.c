@@ -14,14 +14,18 @@ static hlo_status gate_count(const writer_summary *s, const char *expect, char *
     const bool percent = end && strcmp(end, "%") == 0;
     const bool count = end && !*end && !strchr(expect, '.');
     if (!count && (!percent || number > 100)) {
-        snprintf(why, size, "invalid value '%s' for --expect-fp8: expected a number, a percentage up to 100%%, or all", expect);
+        snprintf(why, size,
+                 "invalid value '%s' for --expect-fp8: expected a number, a percentage up to "
+                 "100%%, or all",
+                 expect);
         return HLO_INVALID_USAGE;
     }
     /* The quotient of two whole numbers rounds as strtod() rounds the percentage. The product
      * number / 100 * total does not: 55 % of 100 would be more than 55. */
     const double share = s->total ? 100.0 * (double)fp8 / (double)s->total : 100;
     if ((percent ? share : (double)fp8) >= number) return HLO_OK;
-    snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu", expect, percent && number < 100 ? " of" : "", fp8, s->total);
+    snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu", expect,
+             percent && number < 100 ? " of" : "", fp8, s->total);
     return HLO_MISMATCH;
 }
 
@@ -55,8 +59,8 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
     if (!found && !lints) return HLO_OK;
     char more[64] = "";
     if (lints) snprintf(more, sizeof more, " and %zu lints found", lints);
-    snprintf(why, size, "%zu of %zu matmuls not fully converted%s; first reason: %s",
-             found, s->total, more, first);
+    snprintf(why, size, "%zu of %zu matmuls not fully converted%s; first reason: %s", found,
+             s->total, more, first);
     return HLO_MISMATCH;
 }
 

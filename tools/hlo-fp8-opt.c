@@ -24,8 +24,9 @@ typedef struct opt_job {
     hlo_module **modules; /* modules of all inputs, in order */
     hlo_report **reports; /* report of each module; NULL if none was requested */
     size_t count;
-    hlo_dump *dump;          /* a dump folder */
-    hlo_history **histories; /* histories of its modules; `reports` borrows from them, `count` is 0 */
+    hlo_dump *dump; /* a dump folder */
+    hlo_history *
+        *histories; /* histories of its modules; `reports` borrows from them, `count` is 0 */
 } opt_job;
 
 static bool wants_remarks(const option_value *values) {
@@ -263,8 +264,8 @@ static int explain(const char *name) {
     bool all = strcmp(name, "all") == 0, found = false;
     for (size_t i = 0; i < hlo_reason_count(); i++) {
         if (!all && strcmp(name, hlo_reason_name(i)) != 0) continue;
-        printf("%s## %s\nMeaning: %s.\nFix: %s.\n\n%s", found ? "\n" : "",
-               hlo_reason_name(i), hlo_reason_text(i), hlo_reason_hint(i), hlo_reason_page(i));
+        printf("%s## %s\nMeaning: %s.\nFix: %s.\n\n%s", found ? "\n" : "", hlo_reason_name(i),
+               hlo_reason_text(i), hlo_reason_hint(i), hlo_reason_page(i));
         found = true;
     }
     if (!found) return refuse_reason(name);
@@ -306,7 +307,8 @@ static hlo_status rewrite(const opt_job *job) {
 
 static hlo_status compare(const opt_job *job) {
     if (job->count != 2) {
-        fprintf(stderr, "hlo-fp8-opt: error: --diff compares two modules, but the input has %zu\n", job->count);
+        fprintf(stderr, "hlo-fp8-opt: error: --diff compares two modules, but the input has %zu\n",
+                job->count);
         return HLO_INVALID_USAGE;
     }
     const product difference = {job->options.values[OPTION_OUTPUT].text, stdout, print_difference};
@@ -395,7 +397,9 @@ static hlo_status run_folder(opt_job *job) {
         return HLO_INVALID_USAGE;
     }
     if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) {
-        options_refuse(PROGRAM_OPT, "dump folders support only --remarks-format=text and json, not %s", values[OPTION_REMARKS_FORMAT].text);
+        options_refuse(PROGRAM_OPT,
+                       "dump folders support only --remarks-format=text and json, not %s",
+                       values[OPTION_REMARKS_FORMAT].text);
         return HLO_INVALID_USAGE;
     }
     hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
@@ -454,7 +458,8 @@ int main(int argc, char **argv) {
     int exit_status;
     output_hold_standard();
     heap_use_large_pages();
-    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write per line, not per character of a caret line */
+    setvbuf(stderr, NULL, _IOLBF,
+            BUFSIZ); /* one write per line, not per character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given) return list_passes();

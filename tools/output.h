@@ -26,8 +26,8 @@ bool output_is_standard(const char *path);
  * set, and only `name` is valid. */
 bool output_open(output *out, const char *path, FILE *standard);
 /* Returns the name of an output that is the same file as another one of `files`, all of which are
- * open or have no `file`; NULL if all are distinct. Devices may be shared, and standard output may be
- * the same file as standard error. */
+ * open or have no `file`; NULL if all are distinct. Devices may be shared, and standard output may
+ * be the same file as standard error. */
 const char *output_shared(const output *files, size_t count);
 /* Ends writing, without renaming the temporary file. Returns false with errno set if a write since
  * output_open() failed. */

@@ -65,9 +65,8 @@ static bool suits_devices(const options *given) {
 
 bool usage_is_right(const options *given) {
     if (given->file_count != 1)
-        return given->file_count
-                   ? refuse("expected one input file, found %d", given->file_count)
-                   : refuse("no input file");
+        return given->file_count ? refuse("expected one input file, found %d", given->file_count)
+                                 : refuse("no input file");
     const option_value *values = given->values;
     const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
     int modes = executes ? MODE_EXECUTE : MODE_PLAN;
