@@ -76,7 +76,7 @@ bool hlo_notation_unknown(hlo_notation *f, const char *wanted, const char *words
     size_t size = 0;
     while (f->at + size < f->end && hlo_notation_in_name(f->at[size])) size++;
     if (f->at == f->end)
-        return hlo_notation_fail(f, f->at, 1, "the value ends too early, expected %s", wanted);
+        return hlo_notation_fail(f, f->at, 1, "unexpected end of the value, expected %s", wanted);
     if (!size) size = 1;
     const char *found =
         hlo_arena_format(f->scratch, "%.*s", (int)(size < MOST ? size : MOST), f->at);

@@ -471,7 +471,7 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
     skip(r);
     if (shape->type == HLO_TYPE_TUPLE) return read_tuple(r, shape);
     if (!hlo_shape_is_array(shape)) {
-        hlo_text_error(r->text, span(r, r->at, r->at + 1), "a constant cannot be of type %s",
+        hlo_text_error(r->text, span(r, r->at, r->at + 1), "constants of type %s are not supported",
                        hlo_types[shape->type].name);
         return NULL;
     }

@@ -366,9 +366,9 @@ static void failures_of_files_are_told(void **state) {
     heard h = {.count = 0};
     hlo_diag_sink sink = {hear, &h};
     assert_int_equal(hlo_module_parse_file("/no/such/file", &sink, &m), HLO_INVALID_INPUT);
-    assert_string_equal(h.text, "0:0+0 cannot read the file: No such file or directory\n");
+    assert_string_equal(h.text, "0:0+0 cannot read file: No such file or directory\n");
     assert_int_equal(hlo_module_parse_file("/", &sink, &m), HLO_INVALID_INPUT);
-    assert_non_null(strstr(h.text, "0:0+0 cannot read the file: Is a directory\n"));
+    assert_non_null(strstr(h.text, "0:0+0 cannot read file: Is a directory\n"));
 }
 
 int main(void) {
