@@ -194,8 +194,7 @@ void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op) {
     }
 }
 
-/* -------------------------------------------------------------------------- attributes of owners
- */
+/* ------------------------------------------------------------------------- attributes of owners */
 
 static bool between(hlo_attr_id id, hlo_attr_id first, hlo_attr_id last) {
     return id >= first && id <= last;
