@@ -98,8 +98,7 @@ static void bytes(const hlo_module *module, FILE *out) {
     free(message);
 }
 
-/* ----------------------------------------------------------------------------- what is rewritten
- */
+/* ---------------------------------------------------------------------------- what is rewritten */
 
 static const char *or_none(const char *text) {
     return text ? text : "-";
@@ -337,8 +336,7 @@ static void runs(const hlo_module *module, FILE *out) {
     hlo_module_free(copy);
 }
 
-/* ------------------------------------------------------------------------------------- the table
- */
+/* ------------------------------------------------------------------------------------ the table */
 
 static const struct {
     const char *name;
