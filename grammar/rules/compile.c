@@ -3,30 +3,14 @@
 
 #include <string.h>
 
-void rules_let(rules_parser *p, span whole, span name, node *params, node *body) {
+void rules_let(rules_parser *p, span name, node *params, node *body) {
     const char *text = rules_name(p, name);
     if (rules_find_let(p, name)) rules_fault(p, name, "'%s' is already defined", text);
     if (hlo_op_find(text, strlen(text)) != HLO_OP_INVALID || rules_find_function(p, text) >= 0)
         rules_fault(p, name, "'%s' is an opcode or a function", text);
     let_node *let = rules_new(p, sizeof *let);
-    *let =
-        (let_node){.next = p->lets, .name = name, .whole = whole, .params = params, .body = body};
+    *let = (let_node){.next = p->lets, .name = name, .params = params, .body = body};
     p->lets = let;
-}
-
-/* Returns the source of all definitions, each with a line end behind it. */
-static const char *text_of_lets(rules_parser *p) {
-    size_t size = 0;
-    for (const let_node *l = p->lets; l; l = l->next) size += l->whole.last - l->whole.first + 1;
-    char *text = hlo_arena_alloc(p->owner->arena, size + 1), *at = text + size;
-    *at = 0;
-    for (const let_node *l = p->lets; l; l = l->next) {
-        const size_t length = l->whole.last - l->whole.first;
-        *--at = '\n';
-        at -= length;
-        memcpy(at, p->owner->source + l->whole.first, length);
-    }
-    return text;
 }
 
 static int reason_code(rules_parser *p, span name) {
@@ -141,8 +125,8 @@ static int16_t lower_roots(rules_parser *p, const root_node *roots) {
     return first;
 }
 
-void rules_rule(rules_parser *p, span whole, span name, span subject, root_node *roots,
-                guard_node *guards, action_node *actions, span example) {
+void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guard_node *guards,
+                action_node *actions, span example) {
     struct rules_draft *d = p->draft;
     d->slot_count = d->expansions = d->depth = 0;
     d->acting = false;
@@ -152,11 +136,9 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
                      .measure = d->measure,
                      .measure_code = d->measure_code,
                      .subject = -1};
-    rule.doc = rules_comment_text(p, p->rule_comment);
-    rule.text = rules_name(p, whole);
     rule.example = example.last ? rules_name(p, example) : NULL;
     rule.offset = (uint32_t)name.first;
-    while (p->counted < whole.first) p->lines += p->owner->source[p->counted++] == '\n';
+    while (p->counted < name.first) p->lines += p->owner->source[p->counted++] == '\n';
     rule.line = p->lines + 1;
 
     rule.first_root = d->roots.count;
@@ -198,8 +180,6 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
 const hlo_rules *rules_take(rules_parser *p) {
     hlo_rules *rules = hlo_arena_zero(p->owner->arena, sizeof *rules);
     rules->file = p->owner->file;
-    rules->lets = text_of_lets(p);
-    rules->doc = rules_comment_text(p, p->file_comment);
 #define TABLE(name)                                                                                \
     rules->name##s = p->draft->name##s.data;                                                       \
     rules->name##_count = p->draft->name##s.count;

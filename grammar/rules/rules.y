@@ -80,7 +80,7 @@ file: %empty | file statement;
 statement: let | phase | rule;
 
 let: "let" T_NAME '(' params ')' '=' pattern {
-        rules_let(p, (span){@1.first, @7.last}, $2, $4, $7);
+        rules_let(p, $2, $4, $7);
     };
 
 params: %empty { $$ = NULL; } | vars { $$ = $1; };
@@ -96,7 +96,7 @@ vars: T_VAR { $$ = NODE(NODE_VAR, @1); $$->name = $1; }
 phase: "phase" T_NAME "measure" T_NAME { rules_phase(p, $2, $4); };
 
 rule: "rule" T_NAME subject roots guards "=>" actions example {
-        rules_rule(p, (span){@1.first, @7.last}, $2, $3, $4, $5, $7, $8);
+        rules_rule(p, $2, $3, $4, $5, $7, $8);
     };
 
 subject: %empty { $$ = (span){0}; } | "for" T_VAR { $$ = $2; };
