@@ -5,8 +5,8 @@
 
 #include "ir/ir.h"
 
-/* Links a computation last in its module. */
-void hlo_computation_place(hlo_computation *comp);
+/* Links a computation before `before`, or last when that is NULL. */
+void hlo_computation_place(hlo_computation *comp, hlo_computation *before);
 /* Links an instruction before `before`, or last when that is NULL. */
 void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before);
 /* Links a use first in the use list of `def`. */

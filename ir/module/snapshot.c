@@ -100,7 +100,7 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     module->attrs = snapshot->attrs;
     module->attr_count = snapshot->attr_count;
     for (const computation_record *r = snapshot->comps; r; r = r->next) {
-        hlo_computation_place(r->comp);
+        hlo_computation_place(r->comp, NULL);
         restore_computation(r->comp, r);
     }
 }

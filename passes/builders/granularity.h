@@ -42,10 +42,4 @@ hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hl
 void hlo_granularity_dims(const hlo_shape *shape, const hlo_granularity *granularity,
                           int64_t *out_dims);
 
-/* Makes an instruction with operand `from` and the dimensions `extents`; `dims` is the list of
- * dimensions of a transpose or broadcast. Returns `from` where nothing would change. NULL: it
- * cannot be made. */
-hlo_instr *hlo_granularity_make(hlo_rule_env *env, hlo_op op, hlo_instr *from, uint32_t rank,
-                                const int64_t *extents, uint32_t count, const int64_t *dims);
-
 #endif

@@ -33,29 +33,23 @@ bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below) {
 static hlo_instr *clone_pad_value(hlo_rule_env *env, hlo_instr *pad_value, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return NULL;
-    hlo_module *module = env->context->module;
-    hlo_instr *value = hlo_rule_number(env, type, number);
-    if (!pad_value->shape->rank) return value;
-    const hlo_shape *shape = hlo_shape_retype(module, pad_value->shape, type);
-    value = hlo_rule_new(env, HLO_OP_BROADCAST, shape, 1, &value);
-    if (value) hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, 0, NULL);
-    return value;
+    const hlo_shape *shape = hlo_shape_retype(env->context->module, pad_value->shape, type);
+    return hlo_build_filled(env->build, shape, number);
 }
 
 /* Clones `like` with other operands, in the type. */
 static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *const *operands,
                            hlo_type type) {
     const hlo_shape *shape = hlo_shape_retype(env->context->module, like->shape, type);
-    hlo_instr *copy = hlo_rule_clone(env, like, shape, operands);
+    hlo_instr *copy = hlo_build_clone(env->build, like, shape, operands);
     if (copy) copy->offset = like->offset;
     return copy;
 }
 
 hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value) {
     if (!value) return NULL;
-    hlo_instr *zero = hlo_rule_number(env, value->shape->type, 0);
-    hlo_instr *operands[] = {value, hlo_rule_splat(env, zero, value->shape)};
-    return operands[1] ? hlo_rule_new(env, HLO_OP_MAXIMUM, value->shape, 2, operands) : NULL;
+    hlo_builder *b = env->build;
+    return hlo_build_binary(b, HLO_OP_MAXIMUM, value, hlo_build_filled(b, value->shape, 0));
 }
 
 /* Copies the value, unless it has the operand's order in memory, which decides the elements of a
@@ -63,7 +57,7 @@ hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value) {
 static hlo_instr *ordered_as(hlo_rule_env *env, const hlo_instr *operand, hlo_instr *value) {
     const hlo_shape *shape =
         hlo_shape_retype(env->context->module, operand->shape, value->shape->type);
-    return value->shape == shape ? value : hlo_rule_new(env, HLO_OP_COPY, shape, 1, &value);
+    return value->shape == shape ? value : hlo_build(env->build, HLO_OP_COPY, shape, 1, &value);
 }
 
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
@@ -104,23 +98,21 @@ static hlo_computation *wrapped_on(const hlo_instr *start, hlo_type from, hlo_ty
     hlo_instr *root = hlo_instr_copy(made, NULL, called->root, operands);
     root->shape = with_type(module, root->shape, from, to);
     hlo_computation_set_root(made, root);
-    for (hlo_computation *next; caller != made; caller = next) {
-        next = caller->next;
-        hlo_computation_move_last(caller);
-    }
+    hlo_computation_move(made, caller);
     return made;
 }
 
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value) {
     hlo_module *module = env->context->module;
-    hlo_instr *start = hlo_instr_operand(done, 0), *place = env->before;
+    hlo_instr *start = hlo_instr_operand(done, 0), *place = env->build->at;
     hlo_type from = hlo_instr_operand(start, 0)->shape->type, to = value->shape->type;
     const hlo_shape *shape = with_type(module, start->shape, from, to);
-    env->before = start;
-    hlo_instr *sent = hlo_rule_clone(env, start, shape, &value);
-    env->before = place;
+    env->build->at = start;
+    hlo_instr *sent = hlo_build_clone(env->build, start, shape, &value);
+    env->build->at = place;
     if (!sent) return NULL;
-    hlo_instr *got = hlo_rule_clone(env, done, hlo_shape_retype(module, done->shape, to), &sent);
+    hlo_instr *got =
+        hlo_build_clone(env->build, done, hlo_shape_retype(module, done->shape, to), &sent);
     if (!got) return NULL;
     if (start->op != HLO_OP_ASYNC_START) return got;
     hlo_computation *called = wrapped_on(start, from, to);

@@ -6,6 +6,13 @@
 #include "matmul/block_scaled.h"
 #include "passes/builders/granularity.h"
 
+/* Returns the size or the next multiple of `to`. */
+int64_t hlo_size_aligned(int64_t size, int64_t to);
+/* Pads `value` with zeros after its elements, up to `dims`; f8e8m0fnu, which has no zero, with its
+ * least number, whose code is 0. Returns `value` if it has the dimensions. NULL: it cannot be made.
+ */
+hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims);
+
 /* True if the operand lacks the layout that the target wants, and can be given it. */
 bool hlo_operand_layout_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b);
 /* Counts the transposes and copies at the top of the operand that the call does not need: the

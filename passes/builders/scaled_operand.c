@@ -185,22 +185,13 @@ hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64
 
 /* --------------------------------------------------------------------------------------- making */
 
-static hlo_instr *as_f32(hlo_rule_env *env, hlo_instr *value) {
-    if (!value || value->shape->type == HLO_TYPE_F32) return value;
-    const hlo_shape *shape = hlo_shape_retype(env->context->module, value->shape, HLO_TYPE_F32);
-    return hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &value);
-}
-
 static hlo_instr *ones(hlo_rule_env *env, uint32_t rank, const int64_t *dims) {
-    hlo_module *module = env->context->module;
-    return hlo_rule_splat(env, hlo_rule_number(env, HLO_TYPE_F32, 1),
-                          hlo_shape_array(module, HLO_TYPE_F32, rank, dims));
+    return hlo_build_filled(env->build,
+                            hlo_shape_array(env->context->module, HLO_TYPE_F32, rank, dims), 1);
 }
 
-static hlo_instr *multiplied(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_instr *y) {
-    if (!x || !y || (!hlo_shape_same_dims(x->shape, y->shape))) return NULL;
-    hlo_instr *operands[] = {x, y};
-    return hlo_rule_new(env, op, x->shape, 2, operands);
+static hlo_instr *combined(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *y) {
+    return x && y && hlo_shape_same_dims(x->shape, y->shape) ? hlo_build_binary(b, op, x, y) : NULL;
 }
 
 /* Makes the fp8 value, moved as planned. NULL: it cannot be made. */
@@ -231,7 +222,7 @@ static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_ins
     if (!factor) return false;
     if (!*scale && op == HLO_OP_DIVIDE)
         *scale = ones(env, factor->shape->rank, factor->shape->dims);
-    *scale = *scale ? multiplied(env, op, *scale, factor) : factor;
+    *scale = *scale ? combined(env->build, op, *scale, factor) : factor;
     return *scale != NULL;
 }
 
@@ -241,16 +232,18 @@ static bool take_scalar(hlo_rule_env *env, const step *s, factors *f) {
     hlo_granularity whole;
     for (uint32_t i = 0; i < factor->shape->rank; i++) whole.v[i] = factor->shape->dims[i];
     if (!f->scalars || !hlo_granularity_holds(factor, &whole)) return false;
-    factor = hlo_granularity_compact(env, factor, &whole);
-    factor = as_f32(env, hlo_granularity_make(env, HLO_OP_RESHAPE, factor, 0, NULL, 0, NULL));
-    return multiply_by(env, s->value->op, factor, &f->scalar);
+    hlo_builder *b = env->build;
+    factor = hlo_build_reshape(b, hlo_granularity_compact(env, factor, &whole), 0, NULL);
+    return multiply_by(env, s->value->op, hlo_build_convert(b, factor, HLO_TYPE_F32), &f->scalar);
 }
 
 static bool scale_by_factor(hlo_rule_env *env, const step *s, factors *f, hlo_instr **scale) {
     hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
     factor = hlo_granularity_compact(env, factor, &s->granularity);
     if (!factor) return false;
-    if (f->type == HLO_TYPE_F32) return multiply_by(env, s->value->op, as_f32(env, factor), scale);
+    if (f->type == HLO_TYPE_F32)
+        return multiply_by(env, s->value->op, hlo_build_convert(env->build, factor, HLO_TYPE_F32),
+                           scale);
     hlo_instr *narrow =
         *scale || s->value->op == HLO_OP_DIVIDE ? NULL : hlo_block_narrowed(env, factor, f->type);
     if (!narrow) return take_scalar(env, s, f);
@@ -283,8 +276,8 @@ static bool join_scales(hlo_rule_env *env, const step *s, factors *f, hlo_instr 
     hlo_granularity_dims(value->shape, &s->granularity, extents);
     const hlo_shape *shape =
         hlo_shape_array(env->context->module, HLO_TYPE_F32, value->shape->rank, extents);
-    *out = hlo_rule_new(env, HLO_OP_CONCATENATE, shape, value->operand_count, scales);
-    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, 1, &dim);
+    *out = hlo_build_ints(env->build, HLO_OP_CONCATENATE, shape, value->operand_count, scales,
+                          HLO_ATTR_DIMENSIONS, 1, &dim);
     return *out != NULL;
 }
 
@@ -353,18 +346,6 @@ static int64_t free_dim(const hlo_instr *dot, unsigned side) {
         dim = i;
     }
     return dim;
-}
-
-/* Pads the last dimension with zeros. */
-static hlo_instr *widened(hlo_rule_env *env, hlo_instr *value, const int64_t *dims) {
-    int64_t padding[] = {0, 0, 0, 0, dims[1] - value->shape->dims[1], 0};
-    if (!padding[4]) return value;
-    hlo_module *module = env->context->module;
-    hlo_instr *operands[] = {value, hlo_rule_number(env, HLO_TYPE_F32, 0)};
-    hlo_instr *made =
-        hlo_rule_new(env, HLO_OP_PAD, hlo_shape_array(module, HLO_TYPE_F32, 2, dims), 2, operands);
-    if (made) hlo_instr_set_ints(made, HLO_ATTR_PADDING, 6, padding);
-    return made;
 }
 
 /* Makes the compact scales of an operand that matches a tiled mode, and the product of the scalars
@@ -438,18 +419,14 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
     for (uint32_t i = 0; i < hlo_dot_batch(dot, side)->count; i++)
         count *= shape->dims[hlo_dot_batch(dot, side)->v[i]];
     if (rank && count != 1) return true; /* hlo_matmul_check() takes no scale of a batch */
-    if (rank < 2) {
-        return (*out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, rank, dims, 0, NULL)) !=
-               NULL;
-    }
-    bool rows_first = mode == HLO_SCALE_BLK128;
-    int64_t rows = (*out)->shape->dims[row], steps = (*out)->shape->dims[k];
-    int64_t apart[] = {row < k ? rows : steps, row < k ? steps : rows};
-    int64_t lie[] = {rows_first ? rows : steps, rows_first ? steps : rows};
-    *out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, 2, apart, 0, NULL);
-    if (*out && (row < k) != rows_first)
-        *out = hlo_granularity_make(env, HLO_OP_TRANSPOSE, *out, 2, lie, 2, (int64_t[]){1, 0});
-    if (*out && rows_first) *out = widened(env, *out, dims);
+    hlo_builder *b = env->build;
+    if (rank < 2) return (*out = hlo_build_reshape(b, *out, rank, dims)) != NULL;
+    const bool rows_first = mode == HLO_SCALE_BLK128;
+    const int64_t rows = (*out)->shape->dims[row], steps = (*out)->shape->dims[k];
+    const int64_t apart[] = {row < k ? rows : steps, row < k ? steps : rows};
+    *out = hlo_build_reshape(b, *out, 2, apart);
+    if ((row < k) != rows_first) *out = hlo_build_transpose(b, *out, (const int64_t[]){1, 0});
+    if (rows_first) *out = hlo_pad_zeros(b, *out, dims);
     return *out != NULL;
 }
 
@@ -458,7 +435,7 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape, *result = dot->shape;
     if (result->rank > HLO_RULE_ARGS) return NULL;
     /* Permute the operand's dimensions to the order of the result's. */
-    int64_t from[HLO_RULE_ARGS], to[HLO_RULE_ARGS], kept[HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
+    int64_t from[HLO_RULE_ARGS], to[HLO_RULE_ARGS], kept[HLO_RULE_ARGS];
     int64_t place[HLO_RULE_ARGS];
     uint32_t count = 0, rest = 0;
     for (int64_t d = 0; d < (int64_t)shape->rank; d++) {
@@ -477,11 +454,9 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
     }
     hlo_instr *value;
     if (!compact_scale(env, dot, side, HLO_SCALE_OUTER_VEC, &value) || !value) return NULL;
-    for (uint32_t i = 0; i < count; i++) extents[i] = kept[from[i]];
-    value = hlo_granularity_make(env, HLO_OP_RESHAPE, value, rest, kept, 0, NULL);
-    value = hlo_granularity_make(env, HLO_OP_TRANSPOSE, value, count, extents, count, from);
-    return hlo_granularity_make(env, HLO_OP_BROADCAST, value, result->rank, result->dims, count,
-                                to);
+    hlo_builder *b = env->build;
+    value = hlo_build_transpose(b, hlo_build_reshape(b, value, rest, kept), from);
+    return hlo_build_broadcast(b, value, result->rank, result->dims, count, to);
 }
 
 hlo_instr *hlo_scaled_operand_joined_scale(hlo_rule_env *env, const hlo_matmul *call, unsigned side,
@@ -490,8 +465,9 @@ hlo_instr *hlo_scaled_operand_joined_scale(hlo_rule_env *env, const hlo_matmul *
     int64_t rows = side ? size.n : size.m;
     const hlo_shape *shape = hlo_shape_array(env->context->module, HLO_TYPE_F32, 1, &rows);
     hlo_instr *scale = side ? call->b_scale : call->a_scale;
-    if (scale && !scale->shape->rank) scale = hlo_rule_splat(env, scale, shape);
+    hlo_builder *b = env->build;
+    if (scale && !scale->shape->rank) scale = hlo_build_splat(b, scale, shape);
     if (!factor) return scale ? scale : ones(env, 1, &rows);
-    factor = as_f32(env, hlo_granularity_make(env, HLO_OP_RESHAPE, factor, 1, &rows, 0, NULL));
-    return scale ? multiplied(env, HLO_OP_MULTIPLY, scale, factor) : factor;
+    factor = hlo_build_convert(b, hlo_build_reshape(b, factor, 1, &rows), HLO_TYPE_F32);
+    return scale ? combined(b, HLO_OP_MULTIPLY, scale, factor) : factor;
 }

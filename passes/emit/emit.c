@@ -80,9 +80,7 @@ static hlo_instr *result_at(hlo_instr *call, const hlo_matmul *m, const hlo_spel
     if (index == 0) return spelled->d;
     if (index == hlo_matmul_aux_index(m)) return spelled->aux;
     if (index == hlo_matmul_amax_index(m)) return spelled->amax;
-    hlo_instr *zero = hlo_constant_scalar(call->parent, call, HLO_TYPE_S8, 0);
-    return hlo_instr_new(call->parent, call, HLO_OP_BROADCAST, call->shape->elements[index], 1,
-                         &zero, NULL);
+    return hlo_build_filled(&(hlo_builder){.at = call}, call->shape->elements[index], 0);
 }
 
 static void put_element(hlo_instr *element, hlo_instr *value) {
@@ -145,8 +143,8 @@ static void put_results(hlo_instr *call, const hlo_matmul *m, const hlo_spelled 
         hlo_instr *results[4];
         for (uint32_t i = 0; i < call->shape->rank; i++)
             results[i] = result_at(call, m, spelled, (int)i);
-        hlo_instr_replace_uses(call, hlo_instr_new(call->parent, call, HLO_OP_TUPLE, call->shape,
-                                                   call->shape->rank, results, NULL));
+        hlo_instr_replace_uses(call, hlo_build(&(hlo_builder){.at = call}, HLO_OP_TUPLE,
+                                               call->shape, call->shape->rank, results));
     }
     drop(call);
 }
@@ -165,8 +163,7 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
     for (const hlo_use *use = call->uses; use; use = use->next)
         barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user);
     if (fusible && barrier && !hlo_type_is_fp8(matmul->d->type))
-        spelled.d = hlo_instr_new(call->parent, call, HLO_OP_OPT_BARRIER, spelled.d->shape, 1,
-                                  &spelled.d, NULL);
+        spelled.d = hlo_build_unary(&(hlo_builder){.at = call}, HLO_OP_OPT_BARRIER, spelled.d);
     put_results(call, matmul, &spelled);
     return 1;
 }

@@ -8,6 +8,7 @@
 #include "passes/analysis/value.h"
 
 typedef struct speller {
+    hlo_builder build[1];
     hlo_module *module;
     hlo_instr *call;
     const hlo_matmul *m;
@@ -17,64 +18,17 @@ typedef struct speller {
     hlo_instr *factor; /* f32[], multiplies the product; NULL: 1 */
 } speller;
 
-static hlo_instr *make(speller *s, hlo_op op, const hlo_shape *shape, uint32_t count,
-                       hlo_instr *const *operands) {
-    hlo_instr *instr = hlo_instr_new(s->call->parent, s->call, op, shape, count, operands, NULL);
-    instr->offset = s->call->offset;
-    const hlo_attr *metadata = hlo_instr_attr(s->call, HLO_ATTR_METADATA);
-    if (metadata) hlo_instr_set_attr(instr, *metadata);
-    return instr;
-}
-
-static hlo_instr *unary(speller *s, hlo_op op, hlo_instr *x) {
-    return make(s, op, x->shape, 1, &x);
-}
-
-static hlo_instr *binary(speller *s, hlo_op op, hlo_instr *x, hlo_instr *y) {
-    return make(s, op, x->shape, 2, (hlo_instr *[]){x, y});
-}
-
-static hlo_instr *converted(speller *s, hlo_instr *x, hlo_type type) {
-    if (x->shape->type == type) return x;
-    return make(s, HLO_OP_CONVERT, hlo_shape_retype(s->module, x->shape, type), 1, &x);
-}
-
-/* Broadcasts `x`, whose dimensions are the dimensions `dims` of the result. */
-static hlo_instr *spread(speller *s, hlo_instr *x, const hlo_shape *shape, uint32_t count,
-                         const int64_t *dims) {
-    hlo_instr *wide =
-        make(s, HLO_OP_BROADCAST, hlo_shape_retype(s->module, shape, x->shape->type), 1, &x);
-    hlo_instr_set_ints(wide, HLO_ATTR_DIMENSIONS, count, dims);
-    return wide;
-}
-
-static hlo_instr *splat(speller *s, hlo_instr *scalar, const hlo_shape *shape) {
-    return spread(s, scalar, shape, 0, NULL);
-}
-
-static hlo_instr *number(speller *s, hlo_type type, double value) {
-    return hlo_constant_scalar(s->call->parent, s->call, type, value);
-}
-
-/* Makes an array of x's shape whose elements are all `value`. */
-static hlo_instr *numbers(speller *s, const hlo_instr *x, double value) {
-    return splat(s, number(s, x->shape->type, value), x->shape);
-}
-
 static hlo_instr *times_number(speller *s, hlo_instr *x, double value) {
-    return value == 1 ? x : binary(s, HLO_OP_MULTIPLY, x, numbers(s, x, value));
+    if (value == 1) return x;
+    return hlo_build_binary(s->build, HLO_OP_MULTIPLY, x,
+                            hlo_build_filled(s->build, x->shape, value));
 }
 
 /* Multiplies x by a scalar of f32, which is rounded to x's type first; NULL: 1. */
 static hlo_instr *times(speller *s, hlo_instr *x, hlo_instr *scale) {
     if (!scale) return x;
-    hlo_instr *typed = converted(s, scale, x->shape->type);
-    return binary(s, HLO_OP_MULTIPLY, x, splat(s, typed, x->shape));
-}
-
-static hlo_instr *reshaped(speller *s, hlo_instr *x, uint32_t rank, const int64_t *dims) {
-    const hlo_shape *shape = hlo_shape_array(s->module, x->shape->type, rank, dims);
-    return shape == x->shape ? x : make(s, HLO_OP_RESHAPE, shape, 1, &x);
+    return hlo_build_binary(s->build, HLO_OP_MULTIPLY, x,
+                            hlo_build_splat(s->build, scale, x->shape));
 }
 
 /* ------------------------------------------------------------------------------------- operands */
@@ -84,42 +38,32 @@ static hlo_instr *lines(speller *s, hlo_instr *scale) {
     const int64_t steps = scale->shape->dims[scale->shape->rank - 1],
                   rows = hlo_shape_count(scale->shape) / steps;
     const int64_t tiles[] = {rows / 128, steps / 4, 32, 4, 4};
-    const int64_t turned[] = {rows / 128, 4, 32, steps / 4, 4};
-    hlo_instr *apart = reshaped(s, scale, 5, tiles);
-    hlo_instr *made = make(s, HLO_OP_TRANSPOSE,
-                           hlo_shape_array(s->module, scale->shape->type, 5, turned), 1, &apart);
-    hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, 5, (const int64_t[]){0, 3, 2, 1, 4});
-    return reshaped(s, made, 2, (const int64_t[]){rows, steps});
+    scale = hlo_build_reshape(s->build, scale, 5, tiles);
+    scale = hlo_build_transpose(s->build, scale, (const int64_t[]){0, 3, 2, 1, 4});
+    return hlo_build_reshape(s->build, scale, 2, (const int64_t[]){rows, steps});
 }
 
 /* Repeats the scales of blocks for each element of the operand as matrices: f32[batch,size,k], or
  * f32[size,k] of one. */
 static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode, int64_t batch,
                               int64_t size, int64_t k) {
+    hlo_builder *b = s->build;
     const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
     if (hlo_scale_modes[mode].tiled) {
         const bool any_sign = mode == HLO_SCALE_VEC16 && hlo_sign_least(scale) == HLO_SIGN_ANY;
-        scale = converted(s, lines(s, scale), HLO_TYPE_F32);
-        if (any_sign) scale = unary(s, HLO_OP_ABS, scale);
+        scale = hlo_build_convert(b, lines(s, scale), HLO_TYPE_F32);
+        if (any_sign) scale = hlo_build_unary(b, HLO_OP_ABS, scale);
     } else if (across == 1) { /* [k/along, size] */
-        const int64_t turned[] = {scale->shape->dims[1], scale->shape->dims[0]};
-        scale = make(s, HLO_OP_TRANSPOSE, hlo_shape_array(s->module, HLO_TYPE_F32, 2, turned), 1,
-                     &scale);
-        hlo_instr_set_ints(scale, HLO_ATTR_DIMENSIONS, 2, (const int64_t[]){1, 0});
+        scale = hlo_build_transpose(b, scale, (const int64_t[]){1, 0});
     }
     const int64_t rows = scale->shape->dims[0], steps = scale->shape->dims[1];
     const int64_t each[] = {rows, across, steps, along}, all[] = {rows * across, steps * along};
-    scale = spread(s, scale, hlo_shape_array(s->module, HLO_TYPE_F32, 4, each), 2,
-                   (const int64_t[]){0, 2});
+    scale = hlo_build_broadcast(b, scale, 4, each, 2, (const int64_t[]){0, 2});
     const uint32_t one = batch == 1; /* matrix, without a batch dimension */
     const int64_t apart[] = {batch, all[0] / batch, all[1]}, kept[] = {batch, size, k};
-    const int64_t cut[] = {0, batch, 1, 0, size, 1, 0, k, 1};
-    scale = reshaped(s, reshaped(s, scale, 2, all), 3 - one, apart + one);
-    if (apart[1] == size && apart[2] == k) return scale;
-    const hlo_shape *shape = hlo_shape_array(s->module, HLO_TYPE_F32, 3 - one, kept + one);
-    scale = make(s, HLO_OP_SLICE, shape, 1, &scale);
-    hlo_instr_set_ints(scale, HLO_ATTR_SLICE, 9 - 3 * one, cut + 3 * one);
-    return scale;
+    scale = hlo_build_reshape(b, hlo_build_reshape(b, scale, 2, all), 3 - one, apart + one);
+    return hlo_build_prefix(b, scale,
+                            hlo_shape_array(s->module, HLO_TYPE_F32, 3 - one, kept + one));
 }
 
 /* Gives matrices [batch,size,k], or one, the dimensions of the operand, of which `at` is the
@@ -128,21 +72,13 @@ static hlo_instr *placed(speller *s, hlo_instr *matrices, const hlo_shape *like,
                          const hlo_ints *batch, int64_t at) {
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
     uint32_t count = 0;
-    bool same = true;
     for (; count < batch->count; count++) order[batch->v[count]] = count;
     for (uint32_t i = 0; i < like->rank; i++)
         if (i != at && !hlo_ints_contain(batch, i)) order[i] = count++;
     order[at] = count;
-    for (uint32_t i = 0; i < like->rank; i++) {
-        dims[order[i]] = like->dims[i];
-        same &= order[i] == i;
-    }
-    matrices = reshaped(s, matrices, like->rank, dims);
-    if (same) return matrices;
-    matrices = make(s, HLO_OP_TRANSPOSE,
-                    hlo_shape_array(s->module, HLO_TYPE_F32, like->rank, like->dims), 1, &matrices);
-    hlo_instr_set_ints(matrices, HLO_ATTR_DIMENSIONS, like->rank, order);
-    return matrices;
+    for (uint32_t i = 0; i < like->rank; i++) dims[order[i]] = like->dims[i];
+    matrices = hlo_build_reshape(s->build, matrices, like->rank, dims);
+    return hlo_build_transpose(s->build, matrices, order);
 }
 
 /* f32 has every fp8 value; XLA's CPU backend executes no transposed dot of bf16 to f32. */
@@ -150,7 +86,7 @@ static hlo_instr *operand(speller *s, bool b) {
     const hlo_matmul *m = s->m;
     hlo_instr *x = b ? m->b : m->a;
     if (s->fusible) return x;
-    x = converted(s, x, HLO_TYPE_F32);
+    x = hlo_build_convert(s->build, x, HLO_TYPE_F32);
     const hlo_scale_mode mode = b ? m->b_mode : m->a_mode;
     if (!hlo_scale_modes[mode].along) return x;
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
@@ -158,7 +94,7 @@ static hlo_instr *operand(speller *s, bool b) {
         every_scale(s, b ? m->b_scale : m->a_scale, mode, size.batch, b ? size.n : size.m, size.k);
     const int64_t at = (b ? m->b_contracting : m->a_contracting)->v[0];
     scale = placed(s, scale, x->shape, b ? m->b_batch : m->a_batch, at);
-    return binary(s, HLO_OP_MULTIPLY, x, scale);
+    return hlo_build_binary(s->build, HLO_OP_MULTIPLY, x, scale);
 }
 
 /* ---------------------------------------------------------------------------------- the product */
@@ -167,7 +103,7 @@ static hlo_instr *dot(speller *s) {
     const hlo_matmul *m = s->m;
     hlo_instr *operands[] = {operand(s, false), operand(s, true)};
     hlo_instr *result =
-        make(s, HLO_OP_DOT, hlo_shape_retype(s->module, m->d, s->type), 2, operands);
+        hlo_build(s->build, HLO_OP_DOT, hlo_shape_retype(s->module, m->d, s->type), 2, operands);
     const struct {
         hlo_attr_id id;
         const hlo_ints *dims;
@@ -193,10 +129,10 @@ static hlo_instr *scalar_factor(speller *s) {
     const hlo_matmul *m = s->m;
     hlo_instr *a = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL;
     hlo_instr *b = m->b_mode == HLO_SCALE_SCALAR ? m->b_scale : NULL;
-    hlo_instr *both = a && b ? binary(s, HLO_OP_MULTIPLY, a, b) : a ? a : b;
+    hlo_instr *both = a && b ? hlo_build_binary(s->build, HLO_OP_MULTIPLY, a, b) : a ? a : b;
     if (m->alpha == 1) return both;
-    hlo_instr *alpha = number(s, HLO_TYPE_F32, m->alpha);
-    return both ? binary(s, HLO_OP_MULTIPLY, both, alpha) : alpha;
+    hlo_instr *alpha = hlo_build_number(s->build, HLO_TYPE_F32, m->alpha);
+    return both ? hlo_build_binary(s->build, HLO_OP_MULTIPLY, both, alpha) : alpha;
 }
 
 /* Multiplies x by the scales of A's rows or of B's columns, if the operand has such scales. */
@@ -208,16 +144,17 @@ static hlo_instr *times_rows(speller *s, hlo_instr *x, bool b) {
     const uint32_t end = b ? x->shape->rank : x->shape->rank - b_free;
     int64_t dims[HLO_LARGEST_RANK];
     for (uint32_t i = first; i < end; i++) dims[i - first] = i;
-    hlo_instr *scale =
-        reshaped(s, b ? m->b_scale : m->a_scale, end - first, x->shape->dims + first);
-    return binary(s, HLO_OP_MULTIPLY, x, spread(s, scale, x->shape, end - first, dims));
+    hlo_instr *scale = hlo_build_reshape(s->build, b ? m->b_scale : m->a_scale, end - first,
+                                         x->shape->dims + first);
+    return hlo_build_binary(s->build, HLO_OP_MULTIPLY, x,
+                            hlo_build_broadcast_like(s->build, scale, x->shape, end - first, dims));
 }
 
 static hlo_instr *product(speller *s) {
     const hlo_matmul *m = s->m;
     if (m->alpha == 0) { /* A and B are not read: an infinity in them makes no NaN */
         const hlo_shape *shape = hlo_shape_retype(s->module, m->d, s->type);
-        return splat(s, number(s, s->type, 0), shape);
+        return hlo_build_filled(s->build, shape, 0);
     }
     hlo_instr *x = times(s, dot(s), s->factor);
     return times_rows(s, times_rows(s, x, false), true);
@@ -230,16 +167,18 @@ static hlo_instr *product(speller *s) {
 static hlo_instr *plus_bias(speller *s, hlo_instr *x) {
     if (!s->m->bias) return x;
     const bool scaled = s->m->c_scale || s->m->d_scale;
-    if (s->fusible && s->m->bias->shape->type == HLO_TYPE_F16) x = converted(s, x, HLO_TYPE_F16);
+    if (s->fusible && s->m->bias->shape->type == HLO_TYPE_F16)
+        x = hlo_build_convert(s->build, x, HLO_TYPE_F16);
     const hlo_shape *shape = x->shape;
     const uint32_t b_free =
         s->m->b->shape->rank - s->m->b_batch->count - s->m->b_contracting->count;
     int64_t dims[HLO_LARGEST_RANK];
     for (uint32_t i = 0; i < b_free; i++) dims[i] = shape->rank - b_free + i;
-    hlo_instr *bias = converted(s, s->m->bias, shape->type);
-    bias = reshaped(s, bias, b_free, shape->dims + (shape->rank - b_free));
-    x = binary(s, HLO_OP_ADD, x, spread(s, bias, shape, b_free, dims));
-    return scaled ? converted(s, x, s->type) : x;
+    hlo_instr *bias = hlo_build_convert(s->build, s->m->bias, shape->type);
+    bias = hlo_build_reshape(s->build, bias, b_free, shape->dims + (shape->rank - b_free));
+    x = hlo_build_binary(s->build, HLO_OP_ADD, x,
+                         hlo_build_broadcast_like(s->build, bias, shape, b_free, dims));
+    return scaled ? hlo_build_convert(s->build, x, s->type) : x;
 }
 
 /* Adds C in its own type, which is D's, unless C has a scale; behind the bias, where XLA's rewriter
@@ -247,25 +186,29 @@ static hlo_instr *plus_bias(speller *s, hlo_instr *x) {
 static hlo_instr *plus_addend(speller *s, hlo_instr *x) {
     hlo_instr *c = s->m->c;
     if (!c || s->m->beta == 0) return x;
-    if (!s->fusible && !s->m->c_scale) x = converted(s, x, c->shape->type);
-    c = times_number(s, times(s, converted(s, c, x->shape->type), s->m->c_scale), s->m->beta);
-    x = binary(s, HLO_OP_ADD, x, c);
-    return s->fusible || !s->m->d_scale ? x : converted(s, x, HLO_TYPE_F32);
+    if (!s->fusible && !s->m->c_scale) x = hlo_build_convert(s->build, x, c->shape->type);
+    c = times_number(s, times(s, hlo_build_convert(s->build, c, x->shape->type), s->m->c_scale),
+                     s->m->beta);
+    x = hlo_build_binary(s->build, HLO_OP_ADD, x, c);
+    return s->fusible || !s->m->d_scale ? x : hlo_build_convert(s->build, x, HLO_TYPE_F32);
 }
 
 /* `apart`: in a form that XLA does not fuse, x(1 + cx^2) in place of x + cx^3. */
 static hlo_instr *gelu(speller *s, hlo_instr *x, bool apart) {
-    hlo_instr *square = binary(s, HLO_OP_MULTIPLY, x, x), *inner;
+    hlo_instr *square = hlo_build_binary(s->build, HLO_OP_MULTIPLY, x, x), *inner;
     if (apart) {
-        inner = binary(s, HLO_OP_ADD, times_number(s, square, 0.044715), numbers(s, x, 1));
-        inner = binary(s, HLO_OP_MULTIPLY, x, inner);
+        hlo_instr *one = hlo_build_filled(s->build, x->shape, 1);
+        inner = hlo_build_binary(s->build, HLO_OP_ADD, times_number(s, square, 0.044715), one);
+        inner = hlo_build_binary(s->build, HLO_OP_MULTIPLY, x, inner);
     } else {
-        hlo_instr *cube = binary(s, HLO_OP_MULTIPLY, square, x);
-        inner = binary(s, HLO_OP_ADD, x, times_number(s, cube, 0.044715));
+        hlo_instr *cube = hlo_build_binary(s->build, HLO_OP_MULTIPLY, square, x);
+        inner = hlo_build_binary(s->build, HLO_OP_ADD, x, times_number(s, cube, 0.044715));
     }
-    hlo_instr *tanh = unary(s, HLO_OP_TANH, times_number(s, inner, 0.7978845608028654));
-    hlo_instr *factor = binary(s, HLO_OP_ADD, tanh, numbers(s, tanh, 1));
-    return binary(s, HLO_OP_MULTIPLY, x, times_number(s, factor, 0.5));
+    hlo_instr *tanh =
+        hlo_build_unary(s->build, HLO_OP_TANH, times_number(s, inner, 0.7978845608028654));
+    hlo_instr *factor =
+        hlo_build_binary(s->build, HLO_OP_ADD, tanh, hlo_build_filled(s->build, tanh->shape, 1));
+    return hlo_build_binary(s->build, HLO_OP_MULTIPLY, x, times_number(s, factor, 0.5));
 }
 
 /* True if another matmul has one of the operands, or if an operand has too many users to tell. */
@@ -331,55 +274,46 @@ static bool hold(speller *s, hlo_matmul *m) {
         }
     if (left <= 0) return false;
     hlo_instr *held[4];
-    const hlo_shape *shapes[4];
     uint32_t count = 0;
     for (int i = 0; i < 4; i++)
-        if (*values[i]) shapes[count] = (*values[i])->shape, held[count++] = *values[i];
-    hlo_instr *all = make(s, HLO_OP_TUPLE, hlo_shape_tuple(s->module, count, shapes), count, held);
-    all = unary(s, HLO_OP_OPT_BARRIER, all);
+        if (*values[i]) held[count++] = *values[i];
+    hlo_instr *all = hlo_build_tuple(s->build, count, held);
+    all = hlo_build_unary(s->build, HLO_OP_OPT_BARRIER, all);
     count = 0;
-    for (int i = 0; i < 4; i++) {
-        if (!*values[i]) continue;
-        *values[i] = make(s, HLO_OP_GET_TUPLE_ELEMENT, shapes[count], 1, &all);
-        hlo_instr_set_int(*values[i], HLO_ATTR_INDEX, count++);
-    }
+    for (int i = 0; i < 4; i++)
+        if (*values[i]) *values[i] = hlo_build_element(s->build, all, count++);
     return true;
 }
 
 static hlo_instr *activated(speller *s, hlo_instr *x, bool apart) {
     switch (hlo_epilogues[s->m->epilogue].activation) {
-    case HLO_ACTIVATION_RELU: return binary(s, HLO_OP_MAXIMUM, x, numbers(s, x, 0));
+    case HLO_ACTIVATION_RELU:
+        return hlo_build_binary(s->build, HLO_OP_MAXIMUM, x,
+                                hlo_build_filled(s->build, x->shape, 0));
     case HLO_ACTIVATION_GELU: return gelu(s, x, apart);
     default: return x;
     }
 }
 
-static hlo_computation *greater(speller *s, hlo_type type) {
-    hlo_computation **kept = &s->made->greater[type];
-    const char *thread = hlo_computation_thread(s->call->parent);
-    if (!*kept || hlo_computation_thread(*kept) != thread)
-        *kept = hlo_combiner_new(s->call->parent, HLO_OP_MAXIMUM, type, "max");
-    return *kept;
-}
-
 static hlo_instr *greatest(speller *s, hlo_instr *x) {
-    const hlo_shape *scalar = hlo_shape_array(s->module, x->shape->type, 0, NULL);
-    hlo_instr *operands[] = {unary(s, HLO_OP_ABS, x), number(s, x->shape->type, 0)};
-    hlo_instr *amax = make(s, HLO_OP_REDUCE, scalar, 2, operands);
+    const hlo_type type = x->shape->type;
     int64_t dims[HLO_LARGEST_RANK];
     for (uint32_t i = 0; i < x->shape->rank; i++) dims[i] = i;
-    hlo_instr_set_ints(amax, HLO_ATTR_DIMENSIONS, x->shape->rank, dims);
-    hlo_instr_set_comp(amax, HLO_ATTR_TO_APPLY, greater(s, x->shape->type));
-    return converted(s, amax, HLO_TYPE_F32);
+    hlo_instr *amax = hlo_build_reduce(
+        s->build, HLO_OP_MAXIMUM, hlo_build_unary(s->build, HLO_OP_ABS, x), 0,
+        hlo_shape_array(s->module, type, 0, NULL), x->shape->rank, dims, &s->made->greater[type]);
+    return hlo_build_convert(s->build, amax, HLO_TYPE_F32);
 }
 
 static hlo_instr *narrowed(speller *s, hlo_instr *x) {
     const hlo_type type = s->m->d->type;
     x = times(s, x, s->m->d_scale);
-    if (!hlo_type_is_fp8(type)) return converted(s, x, type);
+    if (!hlo_type_is_fp8(type)) return hlo_build_convert(s->build, x, type);
     const double most = hlo_float_max(type);
-    hlo_instr *bounds[] = {numbers(s, x, -most), x, numbers(s, x, most)};
-    return converted(s, make(s, HLO_OP_CLAMP, x->shape, 3, bounds), type);
+    hlo_instr *bounds[] = {hlo_build_filled(s->build, x->shape, -most), x,
+                           hlo_build_filled(s->build, x->shape, most)};
+    return hlo_build_convert(s->build, hlo_build(s->build, HLO_OP_CLAMP, x->shape, 3, bounds),
+                             type);
 }
 
 static bool has_scalar_scales(const hlo_matmul *m) {
@@ -428,7 +362,8 @@ const char *hlo_spell_outside(const hlo_matmul *m) {
 
 hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
                       hlo_spell_made *made) {
-    speller s = {.module = call->parent->module,
+    speller s = {.build = {{.at = call}},
+                 .module = call->parent->module,
                  .call = call,
                  .m = matmul,
                  .made = made,
@@ -447,9 +382,9 @@ hlo_spelled hlo_spell(hlo_instr *call, const hlo_matmul *matmul, bool fusible,
     const bool apart = s.fusible && is_gelu && (epilogue->aux || !held);
     s.m = &alone;
     hlo_instr *x = plus_addend(&s, plus_bias(&s, product(&s)));
-    if (epilogue->aux) x = out.aux = converted(&s, x, matmul->aux->type);
+    if (epilogue->aux) x = out.aux = hlo_build_convert(s.build, x, matmul->aux->type);
     if (is_gelu && (apart || epilogue->aux))
-        x = converted(&s, x, HLO_TYPE_F32); /* as in the call */
+        x = hlo_build_convert(s.build, x, HLO_TYPE_F32); /* as in the call */
     x = activated(&s, x, apart);
     if (matmul->amax) out.amax = greatest(&s, x);
     out.d = narrowed(&s, x);

@@ -2,6 +2,7 @@
 #ifndef HLO_PASSES_EMIT_SPELL_H
 #define HLO_PASSES_EMIT_SPELL_H
 
+#include "ir/module/build.h"
 #include "matmul/call.h"
 
 /* Results of a call as plain values. */

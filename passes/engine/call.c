@@ -176,5 +176,5 @@ hlo_instr *hlo_rule_build_call(hlo_rule_env *env, const hlo_rule_action *action)
                  ? hlo_matmul_check(&m, &env->context->target)
                  : "scales-out-of-range";
     if (reason) return hlo_rule_refuse(env, reason, NULL), NULL;
-    return hlo_matmul_encode(&m, &env->context->target, source->parent, env->before, source);
+    return hlo_matmul_encode(&m, &env->context->target, source->parent, env->build->at, source);
 }

@@ -8,6 +8,7 @@
 #define HLO_PASSES_ENGINE_ENGINE_H
 
 #include "grammar/rules/rules.h"
+#include "ir/module/build.h"
 #include "passes/analysis/value.h"
 #include "passes/context.h"
 #include "passes/verdict/remark.h"
@@ -43,6 +44,7 @@ static inline bool hlo_has_instr(const hlo_binding *arg) {
 
 /* The attempt of one rule at one root. */
 typedef struct hlo_rule_env {
+    hlo_builder build[1]; /* makes the new instructions */
     hlo_pass_context *context;
     hlo_engine *engine;
     const hlo_rules *rules;
@@ -65,9 +67,7 @@ typedef struct hlo_rule_env {
     hlo_journal *journal;        /* new instructions */
     struct hlo_rule_move *moves; /* planned */
     uint32_t move_count, move_capacity;
-    uint32_t first_id;     /* of the new instructions */
-    hlo_instr *before;     /* place of new instructions */
-    const hlo_instr *like; /* gives new instructions metadata and offset */
+    uint32_t first_id; /* of the new instructions */
 } hlo_rule_env;
 
 static inline const hlo_rule_term *hlo_rule_term_at(const hlo_rule_env *env, uint32_t index) {
@@ -108,12 +108,6 @@ bool hlo_rule_takes_result(const hlo_rule_env *env);
 bool hlo_rule_may_fire(hlo_rule_env *env);
 /* Returns the index of a result in the call's tuple; -1 if the call has no such result. */
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
-/* Makes a scalar constant. */
-hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number);
-
-/* Broadcasts `value`, which has one element or repeats one, to `shape`. NULL: it cannot be made. */
-hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape);
-
 /* True if the arguments have the kinds that builder.def gives the function. */
 bool hlo_rule_fits(const hlo_rule_env *env, uint16_t function, const hlo_binding *args,
                    uint32_t count);
@@ -123,12 +117,6 @@ hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *term
 
 /* rewrite.c: carries out the actions, all or none. False: none, env->reason may say why. */
 bool hlo_rule_rewrite(hlo_rule_env *env);
-/* place.c: makes an instruction before env->before, with metadata and offset of env->like. */
-hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
-                        hlo_instr *const *operands);
-/* Makes an instruction as hlo_rule_new() does, with the opcode and attributes of `like`. */
-hlo_instr *hlo_rule_clone(hlo_rule_env *env, const hlo_instr *like, const hlo_shape *shape,
-                          hlo_instr *const *operands);
 /* A point in the planning of a firing: counts of new instructions and of moves. */
 typedef struct hlo_rule_mark {
     uint32_t made, moves;

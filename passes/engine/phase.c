@@ -121,7 +121,7 @@ static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int
         snprintf(what, sizeof what, "makes what does not verify: %s", env->fault);
     else if (env->replacement && measure(env, env->replacement) >= before)
         snprintf(what, sizeof what, "does not lower %s", env->rule->measure);
-    if (*what) report_fault(e, env->rule, given, env->like->offset, what);
+    if (*what) report_fault(e, env->rule, given, env->build->like->offset, what);
 }
 
 /* Returns a hash of the module in builds with checks; 0: not computed. */

@@ -41,18 +41,18 @@ static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *
 
 /* True if `value` stands before the place already, or will after the planned moves. */
 static bool stands_before(const hlo_rule_env *env, const hlo_instr *value) {
-    if (value == env->before) return false;
-    if (hlo_engine_before(env->engine, value, env->before)) return true;
+    if (value == env->build->at) return false;
+    if (hlo_engine_before(env->engine, value, env->build->at)) return true;
     const hlo_rule_move *move = find_move(env, value);
-    return move &&
-           (move->place == env->before || hlo_engine_before(env->engine, move->place, env->before));
+    return move && (move->place == env->build->at ||
+                    hlo_engine_before(env->engine, move->place, env->build->at));
 }
 
 /* Plans to move `value`, operands first, before the place. `users`: the number of values on the
  * path to the one that hlo_rule_hoist_before() is for, which move after it. */
 static bool hoist_for(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
     if (stands_before(env, value)) return true;
-    if (value == env->before || env->move_count + users >= MOVE_LIMIT || find_move(env, value))
+    if (value == env->build->at || env->move_count + users >= MOVE_LIMIT || find_move(env, value))
         return hlo_rule_refuse(env, "depends-on-result", value);
     if (value->pin)
         return hlo_rule_refuse(env, hlo_reason_name((size_t)hlo_pin_reason(value)), value);
@@ -62,7 +62,7 @@ static bool hoist_for(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
         return hlo_rule_refuse(env, "depends-on-result", value);
     hlo_arena_grow(env->context->scratch, &env->moves, env->move_count, &env->move_capacity,
                    sizeof *env->moves);
-    env->moves[env->move_count++] = (hlo_rule_move){value, env->before, env->before->prev};
+    env->moves[env->move_count++] = (hlo_rule_move){value, env->build->at, env->build->at->prev};
     return true;
 }
 
@@ -87,26 +87,13 @@ bool hlo_rule_shape_fits(hlo_rule_env *env, const hlo_shape *shape) {
     return hlo_rule_refuse(env, "too-large", NULL);
 }
 
-hlo_instr *hlo_rule_new(hlo_rule_env *env, hlo_op op, const hlo_shape *shape, uint32_t count,
-                        hlo_instr *const *operands) {
-    if (!hlo_rule_shape_fits(env, shape)) return NULL;
+bool hlo_rule_admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
+                     hlo_instr *const *operands) {
+    hlo_rule_env *env = (hlo_rule_env *)b; /* its first member is the builder */
+    if (!hlo_rule_shape_fits(env, shape)) return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!hlo_rule_hoist_before(env, operands[i])) return NULL;
-    hlo_instr *instr =
-        hlo_instr_new(env->before->parent, env->before, op, shape, count, operands, NULL);
-    instr->offset = env->like->offset;
-    const hlo_attr *metadata = hlo_instr_attr(env->like, HLO_ATTR_METADATA);
-    if (metadata) hlo_instr_set_attr(instr, *metadata);
-    return instr;
-}
-
-hlo_instr *hlo_rule_clone(hlo_rule_env *env, const hlo_instr *like, const hlo_shape *shape,
-                          hlo_instr *const *operands) {
-    hlo_instr *instr = hlo_rule_new(env, like->op, shape, like->operand_count, operands);
-    if (!instr) return NULL;
-    hlo_instr_drop_attr(instr, HLO_ATTR_METADATA);
-    hlo_instr_copy_attrs(instr, like);
-    return instr;
+        if (!hlo_rule_hoist_before(env, operands[i])) return false;
+    return true;
 }
 
 static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *from,

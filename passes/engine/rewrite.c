@@ -42,7 +42,7 @@ static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *t
     if (!to || from == to || loses(env, from, to) ||
         (to->shape != from->shape && !hlo_shape_compatible(from->shape, to->shape)))
         return hlo_rule_refuse(env, NULL, NULL);
-    if (to != env->before && !hlo_rule_hoist_before(env, to)) return false;
+    if (to != env->build->at && !hlo_rule_hoist_before(env, to)) return false;
     if (from == env->root) env->replacement = to;
     p->changes[p->change_count++] = (change){.from = from, .to = to};
     return true;
@@ -51,18 +51,18 @@ static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *t
 /* Sets the place: before the first instruction, in list order, that the actions replace. */
 static void find_place(hlo_rule_env *env) {
     const hlo_rule *rule = env->rule;
-    env->before = env->root;
+    *env->build = (hlo_builder){.at = env->root, .admits = hlo_rule_admits};
     for (uint32_t i = 0; i < rule->action_count; i++) {
         const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
         if (a->slot < 0 || (a->kind != HLO_ACTION_REPLACE && a->kind != HLO_ACTION_OPERAND))
             continue;
         hlo_instr *instr = env->slots[a->slot].instr;
-        if (env->slots[a->slot].kind == HLO_BOUND_VALUE && instr != env->before &&
-            hlo_engine_before(env->engine, instr, env->before))
-            env->before = instr;
+        if (env->slots[a->slot].kind == HLO_BOUND_VALUE && instr != env->build->at &&
+            hlo_engine_before(env->engine, instr, env->build->at))
+            env->build->at = instr;
     }
     const hlo_instr *subject = rule->subject < 0 ? NULL : env->slots[rule->subject].instr;
-    env->like = subject ? subject : env->root;
+    env->build->like = subject ? subject : env->root;
 }
 
 static void replace_operand(hlo_instr *user, const hlo_instr *from, hlo_instr *to) {
@@ -141,7 +141,7 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
  * valid module. Users that the rule did not make are verified after the phase (phase.c). */
 static void check_made(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_arena *scratch = env->context->scratch;
-    for (const hlo_instr *i = env->before->prev; i != mark && !env->fault; i = i->prev)
+    for (const hlo_instr *i = env->build->at->prev; i != mark && !env->fault; i = i->prev)
         if (i->id >= env->first_id) env->fault = fault_of(i, scratch);
     for (uint32_t i = 0; i < p->operand_count && !env->fault; i++)
         if (p->operands[i].user->parent) env->fault = fault_of(p->operands[i].user, scratch);
@@ -167,7 +167,8 @@ static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_rule_move_all(env);
     for (uint32_t i = 0; i < p->change_count; i++)
         if (p->changes[i].follow) follow(env, &p->changes[i]);
-    for (hlo_instr *i = env->before->prev; i != mark; i = i->prev) hlo_engine_push(env->engine, i);
+    for (hlo_instr *i = env->build->at->prev; i != mark; i = i->prev)
+        hlo_engine_push(env->engine, i);
     for (uint32_t i = 0; i < p->change_count; i++)
         if (!p->changes[i].follow) replace(env, &p->changes[i]);
     for (uint32_t i = 0; i < p->operand_count; i++) {
@@ -187,7 +188,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     hlo_module *module = env->context->module;
     env->first_id = module->next_id;
     find_place(env);
-    const hlo_instr *mark = env->before->prev;
+    const hlo_instr *mark = env->build->at->prev;
     env->unbuildable = false;
     env->replacement = NULL;
     env->fault = NULL;

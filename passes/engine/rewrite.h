@@ -11,12 +11,16 @@
 
 #include "passes/engine/engine.h"
 
-/* place.c: plans to move `value`, and its operands, before env->before. False: it depends on the
+/* place.c: plans to move `value`, and its operands, before env->build->at. False: it depends on the
  * root that is replaced, or is pinned; env->reason says so. */
 bool hlo_rule_hoist_before(hlo_rule_env *env, hlo_instr *value);
 
 /* True if an array of the shape has fewer than 2^63 bytes, or unknown sizes. */
 bool hlo_rule_shape_fits(hlo_rule_env *env, const hlo_shape *shape);
+/* hlo_builder.admits of hlo_rule_env.build: rejects shapes that do not fit, and plans to move the
+ * operands before the place. */
+bool hlo_rule_admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
+                     hlo_instr *const *operands);
 /* Carries out the planned moves. */
 void hlo_rule_move_all(hlo_rule_env *env);
 /* True if `value` is computed from `from`, of the same computation, or if the search, which ends at

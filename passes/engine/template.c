@@ -1,7 +1,5 @@
 /* Templates to instructions. */
-#include "ir/float/literal.h"
 #include "ir/infer/infer.h"
-#include "ir/module/known.h"
 #include "passes/engine/rewrite.h"
 
 hlo_instr *hlo_rule_build(hlo_rule_env *env, uint32_t term);
@@ -58,7 +56,7 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     const hlo_shape *like = is_like ? slot_shape(env, t->shape_code) : NULL;
     if (is_like && !like) return hlo_rule_refuse(env, NULL, NULL), NULL;
     hlo_instr *instr =
-        hlo_rule_new(env, t->code, like ? like : operands[0]->shape, t->arg_count, operands);
+        hlo_build(env->build, t->code, like ? like : operands[0]->shape, t->arg_count, operands);
     if (!instr) return NULL;
     set_attrs(env, t, instr);
     if (like) return instr;
@@ -74,41 +72,11 @@ static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
     return instr;
 }
 
-hlo_instr *hlo_rule_number(hlo_rule_env *env, hlo_type type, double number) {
-    hlo_module *module = env->context->module;
-    hlo_literal *one = hlo_literal_new(module, hlo_shape_array(module, type, 0, NULL));
-    hlo_literal_set_number(one, 0, number);
-    hlo_instr *constant = hlo_rule_new(env, HLO_OP_CONSTANT, one->shape, 0, NULL);
-    constant->u.literal = one;
-    return constant;
-}
-
-hlo_instr *hlo_rule_splat(hlo_rule_env *env, hlo_instr *value, const hlo_shape *shape) {
-    hlo_module *module = env->context->module;
-    hlo_type type = shape->type;
-    if (!hlo_shape_is_array(shape) || !hlo_shape_is_array(value->shape)) return NULL;
-    if (hlo_shape_count(value->shape) != 1) {
-        double number;
-        if (!hlo_known_number(value, &number)) return NULL;
-        value = hlo_rule_number(env, value->shape->type, number);
-    }
-    if (value->shape->rank)
-        value = hlo_rule_new(env, HLO_OP_RESHAPE,
-                             hlo_shape_array(module, value->shape->type, 0, NULL), 1, &value);
-    if (value && value->shape->type != type)
-        value =
-            hlo_rule_new(env, HLO_OP_CONVERT, hlo_shape_array(module, type, 0, NULL), 1, &value);
-    if (!value || !shape->rank) return value;
-    value = hlo_rule_new(env, HLO_OP_BROADCAST, shape, 1, &value);
-    if (value) hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, 0, NULL);
-    return value;
-}
-
 static hlo_instr *build_constant(hlo_rule_env *env, const hlo_rule_term *t) {
     const hlo_shape *shape = slot_shape(env, t->shape_code);
     if (!shape || !(hlo_type_is_float(shape->type) || hlo_type_is_integer(shape->type)))
         return hlo_rule_refuse(env, NULL, NULL), NULL;
-    return hlo_rule_splat(env, hlo_rule_number(env, shape->type, t->number), shape);
+    return hlo_build_filled(env->build, shape, t->number);
 }
 
 static hlo_instr *build_function(hlo_rule_env *env, const hlo_rule_term *t) {
@@ -151,7 +119,7 @@ hlo_instr *hlo_rule_build(hlo_rule_env *env, uint32_t term) {
     case HLO_TERM_SPLAT: {
         hlo_instr *value = hlo_rule_build(env, env->rules->args[t->first_arg]);
         const hlo_shape *shape = slot_shape(env, t->shape_code);
-        value = value && shape ? hlo_rule_splat(env, value, shape) : NULL;
+        value = shape ? hlo_build_splat(env->build, value, shape) : NULL;
         if (!value) hlo_rule_refuse(env, NULL, NULL);
         return value;
     }

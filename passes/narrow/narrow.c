@@ -12,6 +12,7 @@
 #include "passes/narrow/whole_range.h"
 #include "passes/passes.h"
 
+#include "ir/module/build.h"
 #include "ir/module/known.h"
 
 /* The ranges of a module's instructions as it was before the pass. */
@@ -48,9 +49,9 @@ static bool is_candidate(const facts *f, const hlo_instr *value) {
 
 static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hlo_instr *value) {
     const hlo_shape *shape = hlo_shape_retype(place->parent->module, like->shape, type);
-    hlo_instr *made = hlo_instr_new(place->parent, place, HLO_OP_CONVERT, shape, 1, &value, NULL);
+    hlo_builder b = {.at = place, .like = like};
+    hlo_instr *made = hlo_build(&b, HLO_OP_CONVERT, shape, 1, &value);
     hlo_instr_inherit(made, like);
-    made->offset = like->offset;
     return made;
 }
 

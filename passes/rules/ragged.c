@@ -61,43 +61,15 @@ static const hlo_shape *array(hlo_rule_env *env, hlo_type type, uint32_t rank,
     return hlo_shape_array(env->context->module, type, rank, dims);
 }
 
-static hlo_instr *binary(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_instr *y) {
-    hlo_instr *operands[] = {x, y};
-    return x && y ? hlo_rule_new(env, op, x->shape, 2, operands) : NULL;
-}
-
-static hlo_instr *spread(hlo_rule_env *env, hlo_instr *from, uint32_t rank, const int64_t *extents,
-                         uint32_t count, const int64_t *dims) {
-    return hlo_granularity_make(env, HLO_OP_BROADCAST, from, rank, extents, count, dims);
-}
-
-static hlo_instr *shaped(hlo_rule_env *env, hlo_instr *from, uint32_t rank,
-                         const int64_t *extents) {
-    return hlo_granularity_make(env, HLO_OP_RESHAPE, from, rank, extents, 0, NULL);
-}
-
-static hlo_instr *turned(hlo_rule_env *env, hlo_instr *from, uint32_t rank, const int64_t *order) {
-    int64_t extents[HLO_RULE_ARGS];
-    for (uint32_t i = 0; from && i < rank; i++) extents[i] = from->shape->dims[order[i]];
-    return hlo_granularity_make(env, HLO_OP_TRANSPOSE, from, rank, extents, rank, order);
-}
-
-static hlo_instr *splat(hlo_rule_env *env, hlo_type type, double number, const hlo_shape *like) {
-    hlo_instr *value = hlo_rule_number(env, type, number);
-    return hlo_rule_splat(env, value, hlo_shape_retype(env->context->module, like, type));
-}
-
 /* Moves elements up by `by` along the last dimension; zeros come in. */
-static hlo_instr *shifted(hlo_rule_env *env, hlo_instr *value, int64_t by) {
+static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
     if (!value) return NULL;
     int64_t padding[3 * HLO_RULE_ARGS] = {0};
-    const uint32_t rank = value->shape->rank;
-    padding[3 * (rank - 1)] = by;
-    padding[3 * (rank - 1) + 1] = -by;
-    hlo_instr *operands[] = {value, hlo_rule_number(env, value->shape->type, 0)};
-    hlo_instr *made = hlo_rule_new(env, HLO_OP_PAD, value->shape, 2, operands);
-    if (made) hlo_instr_set_ints(made, HLO_ATTR_PADDING, 3 * rank, padding);
-    return made;
+    const uint32_t last = 3 * (value->shape->rank - 1);
+    padding[last] = by;
+    padding[last + 1] = -by;
+    return hlo_build_pad(b, value, hlo_build_number(b, value->shape->type, 0), value->shape,
+                         padding);
 }
 
 /* Makes the places where groups end, at most the extent in each step, so that no sum overflows. */
@@ -106,34 +78,15 @@ static hlo_instr *ends_of(hlo_rule_env *env, const hlo_instr *ragged, const hlo_
     const hlo_type from = sizes->shape->type;
     const bool is_signed = hlo_types[from].class == HLO_CLASS_SIGNED;
     const int bits = hlo_types[from].bits - is_signed;
+    hlo_builder *b = env->build;
     if (bits > 31 || r->extent < INT64_C(1) << bits)
-        sizes =
-            binary(env, HLO_OP_MINIMUM, sizes, splat(env, from, (double)r->extent, sizes->shape));
+        sizes = hlo_build_binary(b, HLO_OP_MINIMUM, sizes,
+                                 hlo_build_filled(b, sizes->shape, (double)r->extent));
     const bool fits = r->extent <= INT32_MAX / (r->groups + 1);
-    const hlo_type type = fits ? HLO_TYPE_S32 : HLO_TYPE_S64;
-    if (sizes && from != type)
-        sizes = hlo_rule_new(env, HLO_OP_CONVERT,
-                             hlo_shape_retype(env->context->module, sizes->shape, type), 1, &sizes);
+    sizes = hlo_build_convert(b, sizes, fits ? HLO_TYPE_S32 : HLO_TYPE_S64);
     for (int64_t by = 1; by < r->groups; by *= 2)
-        sizes = binary(env, HLO_OP_ADD, sizes, shifted(env, sizes, by));
+        sizes = hlo_build_binary(b, HLO_OP_ADD, sizes, shifted(b, sizes, by));
     return sizes;
-}
-
-static hlo_instr *compared(hlo_rule_env *env, hlo_instr *x, hlo_instr *y, const char *direction) {
-    if (!x || !y) return NULL;
-    hlo_instr *operands[] = {x, y};
-    hlo_instr *made =
-        hlo_rule_new(env, HLO_OP_COMPARE,
-                     hlo_shape_retype(env->context->module, x->shape, HLO_TYPE_PRED), 2, operands);
-    if (made) hlo_instr_set_str(made, HLO_ATTR_DIRECTION, direction);
-    return made;
-}
-
-static hlo_instr *iota(hlo_rule_env *env, hlo_type type, uint32_t rank, const int64_t *dims,
-                       int64_t along) {
-    hlo_instr *made = hlo_rule_new(env, HLO_OP_IOTA, array(env, type, rank, dims), 0, NULL);
-    if (made) hlo_instr_set_int(made, HLO_ATTR_IOTA_DIMENSION, along);
-    return made;
 }
 
 /* Lists where the dimensions of the group sizes, and the ragged one, are in some array. */
@@ -156,7 +109,8 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
     hlo_instr *ends = ends_of(env, ragged, r);
     if (!ends) return NULL;
     const hlo_type type = ends->shape->type;
-    hlo_instr *index = iota(env, type, at->rank, at->extents, at->dim);
+    hlo_builder *b = env->build;
+    hlo_instr *index = hlo_build_iota(b, array(env, type, at->rank, at->extents), at->dim);
     const int64_t bytes = index ? hlo_shape_bytes(index->shape) : -1;
     if (bytes < 0 || bytes > MASK_LIMIT) return NULL;
     for (uint32_t i = 0; i < count; i++) {
@@ -172,12 +126,12 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
             slice[3 * i + 2] = 1;
         }
         small[count] = 1;
-        ends = hlo_rule_new(env, HLO_OP_SLICE, array(env, type, count + 1, small), 1, &ends);
-        if (ends) hlo_instr_set_ints(ends, HLO_ATTR_SLICE, 3 * (count + 1), slice);
-        ends = shaped(env, ends, count, small);
-        return compared(env, index, spread(env, ends, at->rank, at->extents, count, dims), "LT");
+        ends = hlo_build_slice(b, ends, array(env, type, count + 1, small), slice);
+        ends = hlo_build_reshape(b, ends, count, small);
+        ends = hlo_build_broadcast(b, ends, at->rank, at->extents, count, dims);
+        return hlo_build_compare(b, index, "LT", ends);
     }
-    hlo_instr *starts = shifted(env, ends, 1), **both[] = {&starts, &ends};
+    hlo_instr *starts = shifted(b, ends, 1), **both[] = {&starts, &ends};
     const bool first = at->group == 0 && count;
     dims[count] = at->group;
     if (first) {
@@ -187,18 +141,17 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
         dims[0] = 0;
     }
     for (int i = 0; i < 2; i++) {
-        if (first) *both[i] = turned(env, *both[i], count + 1, order);
-        *both[i] = spread(env, *both[i], at->rank, at->extents, count + 1, dims);
+        if (first) *both[i] = hlo_build_transpose(b, *both[i], order);
+        *both[i] = hlo_build_broadcast(b, *both[i], at->rank, at->extents, count + 1, dims);
     }
-    return binary(env, HLO_OP_AND, compared(env, starts, index, "LE"),
-                  compared(env, index, ends, "LT"));
+    ends = hlo_build_compare(b, index, "LT", ends);
+    return hlo_build_binary(b, HLO_OP_AND, hlo_build_compare(b, starts, "LE", index), ends);
 }
 
 /* Makes `value` where the mask holds, else a number. */
-static hlo_instr *chosen(hlo_rule_env *env, hlo_instr *where, hlo_instr *value, double otherwise) {
+static hlo_instr *chosen(hlo_builder *b, hlo_instr *where, hlo_instr *value, double otherwise) {
     if (!where || !value) return NULL;
-    hlo_instr *operands[] = {where, value, splat(env, value->shape->type, otherwise, value->shape)};
-    return operands[2] ? hlo_rule_new(env, HLO_OP_SELECT, value->shape, 3, operands) : NULL;
+    return hlo_build_select(b, where, value, hlo_build_filled(b, value->shape, otherwise));
 }
 
 /* ------------------------------------------------------------------------------------- operands */
@@ -260,7 +213,7 @@ static hlo_instr *masked(hlo_rule_env *env, const hlo_instr *ragged, const shape
     const uint32_t count = k->batch + k->open + k->summed;
     int64_t extents[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
     if (count + 1 > HLO_RULE_ARGS) return NULL;
-    value = turned(env, value, count, k->order);
+    value = hlo_build_transpose(env->build, value, k->order);
     places at = {.rank = count + !(r->mode == HLO_RAGGED_BATCH), .extents = extents, .group = -1};
     if (split_sum) at.group = 0;
     if (grouped) at.group = k->batch + k->open;
@@ -277,8 +230,8 @@ static hlo_instr *masked(hlo_rule_env *env, const hlo_instr *ragged, const shape
         while (hlo_dot_contracting(ragged, 0)->v[i] != r->dim) i++;
         at.dim = 1 + k->batch + k->open + i;
     }
-    value = spread(env, value, at.rank, extents, count, dims);
-    return chosen(env, mask(env, ragged, r, &at), value, 0);
+    value = hlo_build_broadcast(env->build, value, at.rank, extents, count, dims);
+    return chosen(env->build, mask(env, ragged, r, &at), value, 0);
 }
 
 /* Makes the right operand where its groups are summed over. */
@@ -290,7 +243,7 @@ static hlo_instr *stacked(hlo_rule_env *env, const shape_of *s, hlo_instr *value
     order[count++] = s->r.partner;
     for (uint32_t i = 0; i < k->summed; i++) order[count++] = k->order[k->batch + k->open + i];
     for (uint32_t i = 0; i < k->open; i++) order[count++] = k->order[k->batch + i];
-    return turned(env, value, count, order);
+    return hlo_build_transpose(env->build, value, order);
 }
 
 /* Makes a dot of matrices, of the ragged-dot's type if that is fp8, else f32; one for each batch:
@@ -301,12 +254,12 @@ static hlo_instr *dot_of(hlo_rule_env *env, const hlo_instr *ragged, hlo_instr *
     const int64_t a[] = {size[0], size[1], size[3]};
     const int64_t b[] = {size[0], rows ? size[3] : size[2], rows ? size[2] : size[3]};
     const int64_t batch = 0, left = batched + 1, right = rows ? batched : batched + 1;
-    hlo_instr *operands[] = {shaped(env, values[0], 2 + batched, a + !batched),
-                             shaped(env, values[1], 2 + batched, b + !batched)};
-    if (!operands[0] || !operands[1]) return NULL;
+    hlo_builder *build = env->build;
+    hlo_instr *operands[] = {hlo_build_reshape(build, values[0], 2 + batched, a + !batched),
+                             hlo_build_reshape(build, values[1], 2 + batched, b + !batched)};
     const hlo_type type = hlo_type_is_fp8(ragged->shape->type) ? ragged->shape->type : HLO_TYPE_F32;
     const hlo_shape *shape = array(env, type, 2 + batched, size + !batched);
-    hlo_instr *dot = hlo_rule_new(env, HLO_OP_DOT, shape, 2, operands);
+    hlo_instr *dot = hlo_build(build, HLO_OP_DOT, shape, 2, operands);
     if (!dot) return NULL;
     if (batched) hlo_instr_set_ints(dot, HLO_ATTR_LHS_BATCH_DIMS, 1, &batch);
     hlo_instr_set_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, &left);
@@ -365,32 +318,11 @@ MAKE(ragged_unscaled) {
     hlo_rule_back(env, mark);
     operands[2] = hlo_instr_operand(ragged, 2);
     const hlo_shape *shape = hlo_shape_retype(env->context->module, ragged->shape, HLO_TYPE_F32);
-    *out = fits ? hlo_rule_clone(env, ragged, shape, operands) : NULL;
+    *out = fits ? hlo_build_clone(env->build, ragged, shape, operands) : NULL;
     return *out != NULL;
 }
 
 /* -------------------------------------------------------------------------------------- factors */
-
-/* Makes a computation that adds two f32, in front of the caller's and all behind it. */
-static hlo_computation *adder(hlo_rule_env *env) {
-    hlo_computation *caller = env->before->parent,
-                    *made = hlo_computation_new(env->context->module, "add");
-    const hlo_shape *scalar = array(env, HLO_TYPE_F32, 0, NULL);
-    hlo_instr *operands[2];
-    for (int i = 0; i < 2; i++) {
-        operands[i] = hlo_instr_new(made, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, NULL);
-        hlo_instr_set_parameter(operands[i], i);
-    }
-    hlo_computation_set_root(made,
-                             hlo_instr_new(made, NULL, HLO_OP_ADD, scalar, 2, operands, NULL));
-    const char *thread = hlo_computation_thread(caller);
-    hlo_computation_set_thread(made, thread == hlo_main_thread ? NULL : thread);
-    for (hlo_computation *next; caller != made; caller = next) {
-        next = caller->next;
-        hlo_computation_move_last(caller);
-    }
-    return made;
-}
 
 /* Makes the factors of each row's group, [batch, free of the left, free of the right], from those
  * of all groups, [batch, groups, free of the right]; 0 where a row has no group. */
@@ -406,17 +338,10 @@ static hlo_instr *by_group(hlo_rule_env *env, const hlo_instr *ragged, const sha
     for (uint32_t i = 0; i < batch; i++) dims[i] = i;
     for (uint32_t i = 0; i <= columns; i++) dims[batch + i] = rows + i;
     for (uint32_t i = 0; i < s->r.prefix_count; i++) at.prefix[i] = i;
-    factors = spread(env, factors, at.rank, all, batch + 1 + columns, dims);
-    factors = chosen(env, mask(env, ragged, &s->r, &at), factors, 0);
-    hlo_instr *operands[] = {factors, hlo_rule_number(env, HLO_TYPE_F32, 0)};
-    hlo_instr *sum =
-        factors ? hlo_rule_new(env, HLO_OP_REDUCE,
-                               array(env, HLO_TYPE_F32, rows + columns, extents), 2, operands)
-                : NULL;
-    if (!sum) return NULL;
-    hlo_instr_set_ints(sum, HLO_ATTR_DIMENSIONS, 1, &group);
-    hlo_instr_set_comp(sum, HLO_ATTR_TO_APPLY, adder(env));
-    return sum;
+    factors = hlo_build_broadcast(env->build, factors, at.rank, all, batch + 1 + columns, dims);
+    factors = chosen(env->build, mask(env, ragged, &s->r, &at), factors, 0);
+    return hlo_build_reduce(env->build, HLO_OP_ADD, factors, 0,
+                            array(env, HLO_TYPE_F32, rows + columns, extents), 1, &group, NULL);
 }
 
 /* Arranges compact factors as [batch, group if there is one, free]; only with `varied` are the free
@@ -431,10 +356,10 @@ static hlo_instr *arranged(hlo_rule_env *env, const shape_of *s, unsigned side, 
     if (grouped) order[count++] = s->r.partner;
     for (uint32_t i = k->batch; i < k->batch + k->open + k->summed; i++)
         order[count++] = k->order[i];
-    factors = turned(env, factors, count, order);
+    factors = hlo_build_transpose(env->build, factors, order);
     for (uint32_t i = 0; factors && i < count - k->summed; i++)
         if (all || (grouped && i == k->batch)) extents[kept++] = factors->shape->dims[i];
-    return shaped(env, factors, kept, extents);
+    return hlo_build_reshape(env->build, factors, kept, extents);
 }
 
 /* Multiplies `value`, in the dimensions of the result, with the factors of operand `side`. A factor
@@ -445,14 +370,16 @@ static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *r
     hlo_instr *factors;
     if (!read(ragged, &s) || hlo_shape_count(value->shape) != hlo_shape_count(ragged->shape))
         return NULL;
-    value = shaped(env, value, ragged->shape->rank, ragged->shape->dims);
+    hlo_builder *b = env->build;
+    value = hlo_build_reshape(b, value, ragged->shape->rank, ragged->shape->dims);
     if (!value) return NULL;
     const int level = factors_of(env, ragged, side, &s, &factors);
     if (level == LEVELS || !factors) return level == LEVELS ? NULL : value;
     const uint32_t rank = value->shape->rank, rows = s.side[0].batch + s.side[0].open;
     const int64_t *extents = value->shape->dims;
     if (level == SCALAR)
-        return binary(env, HLO_OP_MULTIPLY, value, hlo_rule_splat(env, factors, value->shape));
+        return hlo_build_binary(b, HLO_OP_MULTIPLY, value,
+                                hlo_build_splat(b, factors, value->shape));
     int64_t dims[HLO_RULE_ARGS];
     uint32_t count = 0;
     const bool split_sum = s.r.mode == HLO_RAGGED_CONTRACTING;
@@ -464,12 +391,12 @@ static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *r
             for (uint32_t i = 0; i < s.side[0].batch; i++) one[i] = extents[i];
             one[s.side[0].batch] = s.r.groups;
             dims[0] = s.side[0].batch;
-            factors = spread(env, factors, s.side[0].batch + 1, one, 1, dims);
+            factors = hlo_build_broadcast(b, factors, s.side[0].batch + 1, one, 1, dims);
         }
         factors = by_group(env, ragged, &s, factors, extents, columns);
         for (; count < rows + columns; count++) dims[count] = count;
-        return binary(env, HLO_OP_MULTIPLY, value,
-                      spread(env, factors, rank, extents, count, dims));
+        factors = hlo_build_broadcast(b, factors, rank, extents, count, dims);
+        return hlo_build_binary(b, HLO_OP_MULTIPLY, value, factors);
     }
     const kinds *k = &s.side[side];
     for (; count < k->batch; count++) dims[count] = split_sum + count;
@@ -480,9 +407,10 @@ static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *r
                      .dim = s.r.place,
                      .group = -1};
         for (uint32_t i = 0; i < s.r.prefix_count; i++) at.prefix[i] = i;
-        factors = chosen(env, mask(env, ragged, &s.r, &at), factors, 1);
+        factors = chosen(b, mask(env, ragged, &s.r, &at), factors, 1);
     }
-    return binary(env, HLO_OP_MULTIPLY, value, spread(env, factors, rank, extents, count, dims));
+    factors = hlo_build_broadcast(b, factors, rank, extents, count, dims);
+    return hlo_build_binary(b, HLO_OP_MULTIPLY, value, factors);
 }
 
 MAKE(ragged_scaled) {

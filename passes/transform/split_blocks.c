@@ -7,7 +7,7 @@
  * Keeps: pinned instructions; fused computations; dots that cuBLASLt's own blocks of 128 are for.
  * Numerics: the sums of the blocks are rounded to f32, as the accumulator is. Tests:
  * testdata/passes/split-blocks/ */
-#include "ir/float/literal.h"
+#include "ir/module/build.h"
 #include "matmul/block_scaled.h"
 #include "matmul/cost/cost.h"
 #include "passes/analysis/dequantize.h"
@@ -59,39 +59,20 @@ static int64_t block_count(const hlo_instr *dot, int64_t k) {
     return 0;
 }
 
-static hlo_instr *insert(hlo_instr *dot, hlo_op op, const hlo_shape *shape, uint32_t count,
-                         hlo_instr *const *operands) {
-    hlo_instr *made = hlo_instr_new(dot->parent, dot, op, shape, count, operands, NULL);
-    const hlo_attr *metadata = hlo_instr_attr(dot, HLO_ATTR_METADATA);
-    if (metadata) hlo_instr_set_attr(made, *metadata);
-    made->offset = dot->offset;
-    return made;
-}
-
 /* Parts the contracting dimension; its blocks are dimension `along` then. */
-static hlo_instr *parted(hlo_instr *dot, const side *s, int64_t blocks) {
+static hlo_instr *parted(hlo_builder *b, const side *s, int64_t blocks) {
     const hlo_shape *shape = s->operand->shape;
     int64_t dims[4];
     for (uint32_t d = 0; d < shape->rank; d++) dims[d + (d > s->along)] = shape->dims[d];
     dims[s->along] = blocks;
     dims[s->along + 1] = shape->dims[s->along] / blocks;
-    hlo_instr *operand = s->operand;
-    return insert(dot, HLO_OP_RESHAPE,
-                  hlo_shape_array(dot->parent->module, shape->type, shape->rank + 1, dims), 1,
-                  &operand);
+    return hlo_build_reshape(b, s->operand, shape->rank + 1, dims);
 }
 
 /* Sets the batch dimensions of a side of the dot of parts: its own, and the blocks. */
 static void set_batch(hlo_instr *parts, hlo_attr_id attr, const side *s) {
     const int64_t both[] = {s->batch + (s->batch > s->along), s->along};
     hlo_instr_set_ints(parts, attr, s->batch < 0 ? 1 : 2, s->batch < 0 ? both + 1 : both);
-}
-
-/* Returns a computation that adds, one for all dots of a thread. */
-static hlo_computation *adder(hlo_computation **kept, hlo_computation *caller) {
-    if (!*kept || hlo_computation_thread(*kept) != hlo_computation_thread(caller))
-        *kept = hlo_combiner_new(caller, HLO_OP_ADD, HLO_TYPE_F32, "add");
-    return *kept;
 }
 
 static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, const side *rhs,
@@ -101,24 +82,21 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     const bool batched = lhs->batch >= 0;
     const int64_t dims[] = {batched ? shape->dims[lhs->batch] : 1, blocks, shape->dims[lhs->rows],
                             rhs->operand->shape->dims[rhs->rows]};
-    hlo_instr *operands[] = {parted(dot, lhs, blocks), parted(dot, rhs, blocks)};
+    hlo_builder b = {.at = dot};
+    hlo_instr *operands[] = {parted(&b, lhs, blocks), parted(&b, rhs, blocks)};
     hlo_instr *parts =
-        insert(dot, HLO_OP_DOT, hlo_shape_array(module, HLO_TYPE_F32, 3 + batched, dims + !batched),
-               2, operands);
+        hlo_build(&b, HLO_OP_DOT,
+                  hlo_shape_array(module, HLO_TYPE_F32, 3 + batched, dims + !batched), 2, operands);
     hlo_instr_copy_attrs(parts, dot);
     hlo_instr_drop_attr(parts, HLO_ATTR_SHARDING);
     set_batch(parts, HLO_ATTR_LHS_BATCH_DIMS, lhs);
     set_batch(parts, HLO_ATTR_RHS_BATCH_DIMS, rhs);
     hlo_instr_set_ints(parts, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, &(int64_t){lhs->along + 1});
     hlo_instr_set_ints(parts, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, &(int64_t){rhs->along + 1});
-    hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, HLO_TYPE_F32, 0, NULL));
-    *(float *)zero->data = 0;
-    hlo_instr *summed[] = {parts, hlo_constant_new(dot->parent, dot, zero)};
-    hlo_instr *sum =
-        insert(dot, HLO_OP_REDUCE, hlo_shape_retype(module, dot->shape, HLO_TYPE_F32), 2, summed);
-    hlo_instr_set_ints(sum, HLO_ATTR_DIMENSIONS, 1, &(int64_t){batched});
-    hlo_instr_set_comp(sum, HLO_ATTR_TO_APPLY, adder(add, dot->parent));
-    if (sum->shape != dot->shape) sum = insert(dot, HLO_OP_CONVERT, dot->shape, 1, &sum);
+    hlo_instr *sum = hlo_build_reduce(&b, HLO_OP_ADD, parts, 0,
+                                      hlo_shape_retype(module, dot->shape, HLO_TYPE_F32), 1,
+                                      &(int64_t){batched}, add);
+    sum = hlo_build_convert(&b, sum, dot->shape->type);
     hlo_instr_inherit(sum, dot);
     hlo_remark_follow(context, dot, parts);
     hlo_instr_replace_uses(dot, sum);
