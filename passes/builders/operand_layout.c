@@ -104,16 +104,21 @@ bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b
 
 /* ----------------------------------------------------------------------------- scales of 8 bits */
 
+bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type) {
+    for (; value->shape->type != type; value = hlo_instr_operand(value, 0)) {
+        if (value->pin || !value->operand_count) return false;
+        const hlo_type wide = value->shape->type;
+        const bool f16 = wide == HLO_TYPE_F16 && type == HLO_TYPE_F8E8M0FNU;
+        if (value->op == HLO_OP_CONVERT ? !hlo_type_is_wide(wide) || f16
+                                        : !hlo_instr_moves(value) || value->op == HLO_OP_PAD)
+            return false;
+    }
+    return true;
+}
+
 hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
     if (value->shape->type == type) return value;
-    if (value->pin || !value->operand_count) return NULL;
-    hlo_instr *from = hlo_instr_operand(value, 0);
-    const bool f16 = value->shape->type == HLO_TYPE_F16 && type == HLO_TYPE_F8E8M0FNU;
-    if (value->op == HLO_OP_CONVERT)
-        return hlo_type_is_wide(value->shape->type) && !f16 ? hlo_block_narrowed(env, from, type)
-                                                            : NULL;
-    if (!hlo_instr_moves(value) || value->op == HLO_OP_PAD) return NULL;
-    from = hlo_block_narrowed(env, from, type);
+    hlo_instr *from = hlo_block_narrowed(env, hlo_instr_operand(value, 0), type);
     return from ? hlo_link_clone_onto(env, value, from) : NULL;
 }
 

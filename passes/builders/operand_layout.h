@@ -26,8 +26,9 @@ bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo
  * made. */
 bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
 
-/* Finds the value of `type` that `value` is converted from without rounding, moved as `value` is.
- * NULL: there is none, or it cannot be made. */
+/* Returns true if `value` is a value of `type`, converted without rounding and moved. */
+bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type);
+/* Makes that value, moved as `value` is. NULL: it cannot be made. */
 hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type);
 
 /* An operand's shape, which of its dimensions are rows and k, and the mode of its scales. */

@@ -1,6 +1,8 @@
 /* Operands that are fp8 values times scales. */
 #include "passes/builders/scaled_operand.h"
 
+#include <string.h>
+
 #include "ir/module/known.h"
 #include "passes/analysis/value.h"
 #include "passes/builders/granularity.h"
@@ -24,8 +26,6 @@ static hlo_granularity wanted(const hlo_instr *dot, unsigned side, const hlo_sca
     return granularity;
 }
 
-/* ------------------------------------------------------------------------------------- planning */
-
 /* A value that is an fp8 value times factors, on the way down to the fp8 value. */
 typedef struct step {
     hlo_instr *value;
@@ -39,9 +39,115 @@ typedef struct step {
 
 typedef struct plan {
     bool fp4;              /* looks for f4e2m1fn values, through fp8 */
+    bool unequal;          /* the parts of one run may have different factors */
     unsigned count, depth; /* of steps; of the one that is planned: planning is recursive */
     step steps[STEP_LIMIT];
 } plan;
+
+/* ----------------------------------------------------------------------------------- comparing */
+
+/* Returns true if the compact form has one element. */
+static bool is_one(const hlo_instr *value, const hlo_granularity *granularity) {
+    for (uint32_t i = 0; i < value->shape->rank; i++)
+        if (granularity->v[i] < value->shape->dims[i]) return false;
+    return true;
+}
+
+static bool same_compact_dims(const hlo_instr *x, const hlo_granularity *gx, const hlo_instr *y,
+                              const hlo_granularity *gy) {
+    int64_t dx[HLO_RULE_ARGS], dy[HLO_RULE_ARGS];
+    if (x->shape->rank != y->shape->rank) return false;
+    hlo_granularity_dims(x->shape, gx, dx);
+    hlo_granularity_dims(y->shape, gy, dy);
+    return !memcmp(dx, dy, x->shape->rank * sizeof *dx);
+}
+
+static bool same_dimensions(const hlo_instr *x, const hlo_instr *y) {
+    return hlo_ints_equal(hlo_instr_ints(x, HLO_ATTR_DIMENSIONS),
+                          hlo_instr_ints(y, HLO_ATTR_DIMENSIONS));
+}
+
+/* Passes movement of a compact form of one element. */
+static hlo_instr *moved_from(hlo_instr *value, hlo_granularity *granularity) {
+    hlo_granularity below;
+    while (hlo_instr_moves(value) && value->op != HLO_OP_PAD &&
+           hlo_granularity_of_operand(value, granularity, &below) &&
+           is_one(hlo_instr_operand(value, 0), &below)) {
+        value = hlo_instr_operand(value, 0);
+        *granularity = below;
+    }
+    return value;
+}
+
+/* Returns true if the compact forms of two values, which have their granularities, are equal. */
+static bool same_compact(hlo_instr *x, hlo_granularity gx, hlo_instr *y, hlo_granularity gy,
+                         unsigned depth) {
+    const bool one = is_one(x, &gx) && is_one(y, &gy);
+    hlo_granularity bx, by;
+    double a, b;
+    if (!depth || x->shape->type != y->shape->type) return false;
+    if (hlo_known_number(x, &a) && hlo_known_number(y, &b)) return a == b;
+    if (one) x = moved_from(x, &gx), y = moved_from(y, &gy);
+    if (!one && !same_compact_dims(x, &gx, y, &gy)) return false;
+    if (hlo_same_expression(x, y)) return true;
+    if (x->op != y->op || x->operand_count != y->operand_count || x->pin || y->pin) return false;
+    if (hlo_op_is(x->op, HLO_ELEMENTWISE)) {
+        for (uint32_t i = 0; i < x->operand_count; i++)
+            if (!same_compact(hlo_instr_operand(x, i), gx, hlo_instr_operand(y, i), gy, depth - 1))
+                return false;
+        return hlo_attrs_equal(x->attrs, x->attr_count, y->attrs, y->attr_count);
+    }
+    return hlo_op_is(x->op, HLO_MOVES_DIMENSIONS) && same_dimensions(x, y) &&
+           hlo_granularity_of_operand(x, &gx, &bx) && hlo_granularity_of_operand(y, &gy, &by) &&
+           same_compact(hlo_instr_operand(x, 0), bx, hlo_instr_operand(y, 0), by, depth - 1);
+}
+
+/* Returns the first step from `s` down that changes the product of the factors below it. */
+static const step *past_links(const step *s) {
+    for (;; s = s->below) {
+        const hlo_instr *value = s->value;
+        switch (value->op) {
+        case HLO_OP_MULTIPLY:
+        case HLO_OP_DIVIDE: return s;
+        case HLO_OP_CONVERT:
+        case HLO_OP_COPY:
+        case HLO_OP_CUSTOM_CALL:
+        case HLO_OP_SELECT:
+        case HLO_OP_CLAMP:
+        case HLO_OP_MAXIMUM: continue;
+        case HLO_OP_CONCATENATE: { /* plan_parts() has compared the parts of one run */
+            const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
+            if (s->granularity.v[dim] < value->shape->dims[dim]) return s;
+            continue;
+        }
+        default:
+            if (!is_one(value, &s->granularity) || !is_one(s->below->value, &s->below->granularity))
+                return s;
+        }
+    }
+}
+
+/* Returns true if the products of the factors below both steps are equal. */
+static bool same_factors(const step *a, const step *b) {
+    enum { SAME_DEPTH = 8 };
+    for (; a->scaled && b->scaled; a = a->below, b = b->below) {
+        a = past_links(a);
+        b = past_links(b);
+        const hlo_instr *x = a->value, *y = b->value;
+        if (x->op != y->op) return false;
+        if (x->op == HLO_OP_MULTIPLY || x->op == HLO_OP_DIVIDE) {
+            if (!same_compact(hlo_instr_operand(x, !a->below->index), a->granularity,
+                              hlo_instr_operand(y, !b->below->index), b->granularity, SAME_DEPTH))
+                return false;
+        } else if (!hlo_op_is(x->op, HLO_MOVES_DIMENSIONS) || !same_dimensions(x, y) ||
+                   !same_compact_dims(x, &a->granularity, y, &b->granularity)) {
+            return false;
+        }
+    }
+    return a->scaled == b->scaled;
+}
+
+/* ------------------------------------------------------------------------------------- planning */
 
 static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity);
 
@@ -80,8 +186,8 @@ static bool plan_select(plan *p, step *s) {
            (s->below = plan_operand(p, s, 3 - pad, &s->granularity)) && fills(pad_value, s);
 }
 
-/* Plans a concatenate of several parts. A run of equal elements across parts needs equal factors;
- * join_scales() checks them when it makes them. Parts may be pad values, but not all. */
+/* Plans a concatenate of several parts. A run of equal elements across parts needs equal factors.
+ * Parts may be pad values, but not all. */
 static bool plan_parts(plan *p, step *s) {
     const hlo_instr *value = s->value;
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = s->granularity.v[dim];
@@ -101,7 +207,10 @@ static bool plan_parts(plan *p, step *s) {
         hlo_instr *operand = hlo_instr_operand(value, i);
         if (hlo_is_pad_value(operand) && !fills(operand, s)) return false;
     }
-    return s->below != NULL;
+    if (!s->below || p->unequal || g < value->shape->dims[dim]) return s->below;
+    for (const step *part = s->below->next; part; part = part->next)
+        if (!same_factors(s->below, part)) return false;
+    return true;
 }
 
 /* True if no factor below the step may be negative, nor 0 where the fp8 type has an infinity: 0
@@ -166,20 +275,29 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
     }
 }
 
-/* Plans an operand of a dot. NULL: it is no fp8 value times factors of the mode's granularity. */
+/* Plans any value. NULL: it is not an fp8 value times factors of the granularity. */
+static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
+    p->count = p->depth = 0;
+    p->fp4 = p->unequal = false;
+    return plan_value(p, value, granularity);
+}
+
+/* Plans an operand of a dot. NULL: it is not an fp8 value times factors of the mode's granularity.
+ */
 static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
-                             const hlo_scale_info *mode) {
+                             const hlo_scale_info *mode, bool unequal) {
     hlo_instr *value = hlo_instr_operand(dot, side);
     if (value->shape->rank > HLO_RULE_ARGS) return NULL;
     hlo_granularity granularity = wanted(dot, side, mode);
     p->count = p->depth = 0;
     p->fp4 = mode->type == HLO_TYPE_F8E4M3FN;
+    p->unequal = unequal;
     return plan_value(p, value, &granularity);
 }
 
 hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64_t along) {
     plan p;
-    const step *s = plan_side(&p, dot, side, &(hlo_scale_info){.across = 1, .along = along});
+    const step *s = plan_side(&p, dot, side, &(hlo_scale_info){.across = 1, .along = along}, true);
     return s ? s->type : HLO_TYPE_INVALID;
 }
 
@@ -244,34 +362,30 @@ static bool scale_by_factor(hlo_rule_env *env, const step *s, factors *f, hlo_in
     if (f->type == HLO_TYPE_F32)
         return multiply_by(env, s->value->op, hlo_build_convert(env->build, factor, HLO_TYPE_F32),
                            scale);
-    hlo_instr *narrow =
-        *scale || s->value->op == HLO_OP_DIVIDE ? NULL : hlo_block_narrowed(env, factor, f->type);
-    if (!narrow) return take_scalar(env, s, f);
-    *scale = narrow;
-    return true;
+    if (*scale || s->value->op == HLO_OP_DIVIDE || !hlo_block_is_narrow(factor, f->type))
+        return take_scalar(env, s, f);
+    *scale = hlo_block_narrowed(env, factor, f->type);
+    return *scale != NULL;
 }
 
 /* Joins the factors of the parts; pad values have none. */
 static bool join_scales(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     const hlo_instr *value = s->value;
     hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
-    int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], extents[HLO_RULE_ARGS];
-    bool apart = s->granularity.v[dim] < value->shape->dims[dim], any = false, alike = true;
-    for (const step *part = s->below; part; part = part->next)
-        if (!make_scale(env, part, f, &scales[part->index])) return false;
-    if (f->scalar) return false;
-    *out = scales[s->below->index];
+    const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
+    int64_t extents[HLO_RULE_ARGS];
+    bool any = false;
+    if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors */
+        return make_scale(env, s->below, f, out) && !f->scalar;
     for (const step *part = s->below; part; part = part->next) {
-        hlo_instr *scale = scales[part->index];
-        any |= scale != NULL;
-        alike &= scale && *out ? hlo_same_expression(scale, *out) : scale == *out;
+        if (!make_scale(env, part, f, &scales[part->index]) || f->scalar) return false;
+        any |= scales[part->index] != NULL;
     }
-    if (!any || (!apart && alike)) return true;
-    if (!apart || f->type != HLO_TYPE_F32) return false;
+    if (!any) return true;
+    if (f->type != HLO_TYPE_F32) return false;
     for (uint32_t i = 0; i < value->operand_count; i++) {
         hlo_granularity_dims(hlo_instr_operand(value, i)->shape, &s->granularity, extents);
         if (!scales[i]) scales[i] = ones(env, value->shape->rank, extents);
-        if (!scales[i]) return false;
     }
     hlo_granularity_dims(value->shape, &s->granularity, extents);
     const hlo_shape *shape =
@@ -298,37 +412,40 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
 static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out) {
     plan p;
-    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
     factors made = {.type = hlo_scale_modes[mode].type};
     return s && make_scale(env, s, &made, out);
 }
 
+hlo_type hlo_scaled_operand_type(const hlo_instr *product, unsigned side,
+                                 const hlo_granularity *granularity) {
+    plan p;
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
+    return s ? s->type : HLO_TYPE_INVALID;
+}
+
 hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                     const hlo_granularity *granularity) {
-    plan p = {.count = 0};
-    const step *s = plan_value(&p, hlo_instr_operand(product, side), granularity);
+    plan p;
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
     return s ? make_fp8(env, s) : NULL;
 }
 
 bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                 const hlo_granularity *granularity, hlo_instr **out) {
-    plan p = {.count = 0};
-    const step *s = plan_value(&p, hlo_instr_operand(product, side), granularity);
+    plan p;
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
     factors made = {.type = HLO_TYPE_F32};
     return s && make_scale(env, s, &made, out);
 }
 
-bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
-    const hlo_rule_mark mark = hlo_rule_here(env);
-    hlo_instr *packed;
-    /* Making the factors shows whether those of all parts are equal. */
-    bool scalar = compact_scale(env, dot, side, HLO_SCALE_SCALAR, &packed);
-    hlo_rule_back(env, mark);
-    return scalar;
+bool hlo_scaled_operand_is_scalar(const hlo_instr *dot, unsigned side) {
+    plan p;
+    return plan_side(&p, dot, side, &hlo_scale_modes[HLO_SCALE_SCALAR], false) != NULL;
 }
 
 hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
-    bool scalar = hlo_scaled_operand_is_scalar(env, dot, side);
+    const bool scalar = hlo_scaled_operand_is_scalar(dot, side);
     return hlo_scaled_operand_values(env, dot, side,
                                      scalar ? HLO_SCALE_SCALAR : HLO_SCALE_OUTER_VEC);
 }
@@ -353,7 +470,7 @@ static int64_t free_dim(const hlo_instr *dot, unsigned side) {
 static bool compact_tiled(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
     plan p;
-    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
     factors made = {.type = hlo_scale_modes[mode].type, .scalars = out_scalar != NULL};
     if (!s || !make_scale(env, s, &made, out)) return false;
     if (out_scalar) *out_scalar = made.scalar;
@@ -370,18 +487,26 @@ static bool side_of(const hlo_instr *dot, unsigned side, hlo_scale_mode mode, hl
     return true;
 }
 
+/* Returns true if a factor at or below the step is a block scale of the type. */
+static bool has_block_scale(const step *s, hlo_type type) {
+    if (s->value->op == HLO_OP_MULTIPLY && s->below &&
+        hlo_block_is_narrow(hlo_instr_operand(s->value, !s->below->index), type))
+        return true;
+    for (const step *part = s->below; part; part = part->next)
+        if (has_block_scale(part, type)) return true;
+    return false;
+}
+
 /* Makes scales in tiles; an operand without them has scales of 1, if the other one has some. */
 static bool tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
                   hlo_instr **out_scalar, hlo_instr **out) {
     hlo_block_side place;
-    hlo_instr *other, *scalar;
     if (!side_of(dot, side, mode, &place) || !compact_tiled(env, dot, side, mode, out_scalar, out))
         return false;
     if (!*out) {
-        const hlo_rule_mark mark = hlo_rule_here(env);
-        const bool any = compact_tiled(env, dot, !side, mode, &scalar, &other) && other;
-        hlo_rule_back(env, mark);
-        if (!any) return false;
+        plan p;
+        const step *other = plan_side(&p, dot, !side, &hlo_scale_modes[mode], false);
+        if (!other || !has_block_scale(other, hlo_scale_modes[mode].type)) return false;
         *out = hlo_block_ones(env, &place);
     }
     return (*out = hlo_block_tile(env, *out, &place)) != NULL;
@@ -396,7 +521,7 @@ hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, un
                                      hlo_scale_mode mode) {
     plan p;
     hlo_block_side place;
-    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
     hlo_instr *values = s ? make_fp8(env, s) : NULL, *scales, *scalar;
     if (!values || !p.fp4) return values;
     return side_of(dot, side, mode, &place) && compact_tiled(env, dot, side, mode, &scalar, &scales)

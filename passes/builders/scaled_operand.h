@@ -6,8 +6,11 @@
 
 #include "passes/builders/granularity.h"
 
-/* Makes the fp8 value of operand `side` of a product of any kind; its factors have the granularity.
- * NULL: it is no fp8 value times such factors, or it cannot be made. */
+/* Returns the type of the fp8 value that operand `side` of a product of any kind is, times factors
+ * of the granularity; HLO_TYPE_INVALID: it is not such a value. */
+hlo_type hlo_scaled_operand_type(const hlo_instr *product, unsigned side,
+                                 const hlo_granularity *granularity);
+/* Makes that fp8 value. NULL: the operand is not such a value, or it cannot be made. */
 hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                     const hlo_granularity *granularity);
 /* Makes the compact form of the factors, in f32; `*out` NULL: there are none. False: as above. */
@@ -38,8 +41,8 @@ bool hlo_scaled_operand_tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned 
  * `along` elements of the contracting dimension; HLO_TYPE_INVALID: it is none. */
 hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64_t along);
 
-/* True if the factors of an operand are one scalar, or none at all. */
-bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
+/* Returns true if the factors of an operand are one scalar, or none at all. */
+bool hlo_scaled_operand_is_scalar(const hlo_instr *dot, unsigned side);
 
 /* Makes the fp8 value of an operand whose factor is one scalar, or whose factors are per row and
  * batch. NULL: the operand has other factors, or the value cannot be made. */

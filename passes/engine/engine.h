@@ -74,7 +74,10 @@ static inline const hlo_rule_term *hlo_rule_term_at(const hlo_rule_env *env, uin
     return &env->rules->terms[index];
 }
 
-typedef bool hlo_rule_test(hlo_rule_env *env, const hlo_binding *args, uint32_t count);
+/* Answers a question, and makes nothing. May set `*out_blocker` to the instruction for which the
+ * answer is no. */
+typedef bool hlo_rule_test(const hlo_rule_env *env, const hlo_binding *args, uint32_t count,
+                           const hlo_instr **out_blocker);
 /* Makes a value, `*out`; NULL: it is absent. False: it cannot be made, env->reason may say why. */
 typedef bool hlo_rule_make(hlo_rule_env *env, const hlo_binding *args, uint32_t count,
                            hlo_instr **out);
@@ -105,7 +108,7 @@ void hlo_rule_match_past(hlo_rule_env *env);
 bool hlo_rule_takes_result(const hlo_rule_env *env);
 /* False if a guard fails that depends on words alone, such as options, and gives no reason: the
  * rule never fires. */
-bool hlo_rule_may_fire(hlo_rule_env *env);
+bool hlo_rule_may_fire(const hlo_rule_env *env);
 /* Returns the index of a result in the call's tuple; -1 if the call has no such result. */
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which);
 /* True if the arguments have the kinds that builder.def gives the function. */
@@ -117,14 +120,6 @@ hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *term
 
 /* rewrite.c: carries out the actions, all or none. False: none, env->reason may say why. */
 bool hlo_rule_rewrite(hlo_rule_env *env);
-/* A point in the planning of a firing: counts of new instructions and of moves. */
-typedef struct hlo_rule_mark {
-    uint32_t made, moves;
-} hlo_rule_mark;
-/* Returns the point that the planning has reached. */
-hlo_rule_mark hlo_rule_here(const hlo_rule_env *env);
-/* Removes instructions made, and drops moves planned, since the mark. */
-void hlo_rule_back(hlo_rule_env *env, hlo_rule_mark mark);
 /* Sets env->reason by name, unless it is set. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 

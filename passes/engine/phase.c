@@ -142,7 +142,10 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
     env->rule = c->rule;
     env->root = root;
     env->subject = NULL;
+    const uint32_t next_id = e->context->module->next_id;
     bool matched = hlo_rule_match(env);
+    if (e->context->module->next_id != next_id)
+        report_fault(e, c->rule, false, root->offset, "makes instructions in its guards");
     const hlo_rule_action *remark;
     if (matched && remarks(env, &remark)) {
         const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;

@@ -5,7 +5,6 @@
  * before it, which is possible exactly when it does not depend on a replaced root. */
 #include <string.h>
 
-#include "ir/module/journal.h"
 #include "passes/analysis/pin.h"
 #include "passes/engine/rewrite.h"
 
@@ -23,15 +22,6 @@ typedef struct hlo_rule_move {
     hlo_instr *instr, *place;
     hlo_instr *after; /* right before the place when the move was planned; NULL: none */
 } hlo_rule_move;
-
-hlo_rule_mark hlo_rule_here(const hlo_rule_env *env) {
-    return (hlo_rule_mark){hlo_journal_count(env->context->module), env->move_count};
-}
-
-void hlo_rule_back(hlo_rule_env *env, hlo_rule_mark mark) {
-    hlo_journal_back(env->context->module, mark.made);
-    env->move_count = mark.moves;
-}
 
 static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *value) {
     for (uint32_t i = 0; i < env->move_count; i++)

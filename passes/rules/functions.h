@@ -15,8 +15,8 @@
 /* Heads of the definitions. Most functions need only some of their parameters. */
 #define UNUSED __attribute__((unused))
 #define TEST(name)                                                                                 \
-    bool hlo_test_##name(UNUSED hlo_rule_env *env, UNUSED const hlo_binding *args,                 \
-                         UNUSED uint32_t count)
+    bool hlo_test_##name(UNUSED const hlo_rule_env *env, UNUSED const hlo_binding *args,           \
+                         UNUSED uint32_t count, UNUSED const hlo_instr **out_blocker)
 #define MAKE(name)                                                                                 \
     bool hlo_make_##name(UNUSED hlo_rule_env *env, UNUSED const hlo_binding *args,                 \
                          UNUSED uint32_t count, hlo_instr **out)

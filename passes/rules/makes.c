@@ -167,14 +167,14 @@ MAKE(joined_scale) {
 MAKE(scalar_or_none) {
     unsigned operand = (unsigned)args[1].number;
     *out = NULL;
-    return !hlo_scaled_operand_is_scalar(env, args[0].instr, operand) ||
+    return !hlo_scaled_operand_is_scalar(args[0].instr, operand) ||
            hlo_scaled_operand_scales(env, args[0].instr, operand, HLO_SCALE_SCALAR, out);
 }
 
 MAKE(times_rows) {
     unsigned operand = (unsigned)args[2].number;
     *out = args[0].instr;
-    if (hlo_scaled_operand_is_scalar(env, args[1].instr, operand)) return true;
+    if (hlo_scaled_operand_is_scalar(args[1].instr, operand)) return true;
     *out = hlo_build_binary(env->build, HLO_OP_MULTIPLY, args[0].instr,
                             hlo_scaled_operand_result_scale(env, args[1].instr, operand));
     return *out != NULL;

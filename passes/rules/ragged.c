@@ -15,10 +15,18 @@ typedef struct kinds {
     int64_t size[3];              /* of each kind, all its dimensions */
 } kinds;
 
-typedef struct shape_of {
+/* What the factors of an operand vary with. */
+typedef enum variation { SCALAR, GROUPS, ROWS, VARIATIONS } variation;
+
+/* A ragged-dot, and its operands as fp8 values times factors that can multiply the result instead.
+ */
+typedef struct product {
+    const hlo_instr *ragged;
     hlo_ragged r;
     kinds side[2];
-} shape_of;
+    variation level[2]; /* of the factors: the coarsest one that holds */
+    hlo_type type[2];   /* of the fp8 values */
+} product;
 
 static void add_dim(kinds *k, const hlo_shape *shape, int64_t dim, int kind, uint32_t *count) {
     k->order[(*count)++] = dim;
@@ -41,7 +49,21 @@ static kinds kinds_of(const hlo_instr *ragged, unsigned side, int64_t group) {
     return k;
 }
 
-static bool read(const hlo_instr *ragged, shape_of *out) {
+/* Returns the granularity of factors of a level. */
+static hlo_granularity granularity_of(const product *p, unsigned side, variation level) {
+    const hlo_shape *shape = hlo_instr_operand(p->ragged, side)->shape;
+    hlo_granularity g;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        const bool summed = hlo_ints_contain(hlo_dot_contracting(p->ragged, side), i);
+        const bool group = p->r.mode == HLO_RAGGED_FREE && side && i == p->r.partner;
+        const bool varies = level == ROWS ? !summed : level == GROUPS && group;
+        g.v[i] = varies ? 1 : shape->dims[i];
+    }
+    return g;
+}
+
+static bool read(const hlo_instr *ragged, product *out) {
+    out->ragged = ragged;
     if (!hlo_ragged_read(ragged, &out->r) || ragged->shape->rank >= HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < 3; i++) {
         const hlo_shape *shape = hlo_instr_operand(ragged, i)->shape;
@@ -51,12 +73,20 @@ static bool read(const hlo_instr *ragged, shape_of *out) {
     const bool grouped = out->r.mode == HLO_RAGGED_FREE;
     out->side[0] = kinds_of(ragged, 0, -1);
     out->side[1] = kinds_of(ragged, 1, grouped ? out->r.partner : -1);
-    return true;
+    for (unsigned side = 0; side < 2; side++) {
+        out->type[side] = HLO_TYPE_INVALID;
+        for (variation l = SCALAR; l < VARIATIONS && out->type[side] == HLO_TYPE_INVALID; l++) {
+            const hlo_granularity g = granularity_of(out, side, l);
+            out->level[side] = l;
+            out->type[side] = hlo_scaled_operand_type(ragged, side, &g);
+        }
+    }
+    return out->type[0] != HLO_TYPE_INVALID && out->type[1] != HLO_TYPE_INVALID;
 }
 
 /* --------------------------------------------------------------------------------------- making */
 
-static const hlo_shape *array(hlo_rule_env *env, hlo_type type, uint32_t rank,
+static const hlo_shape *array(const hlo_rule_env *env, hlo_type type, uint32_t rank,
                               const int64_t *dims) {
     return hlo_shape_array(env->context->module, type, rank, dims);
 }
@@ -156,59 +186,10 @@ static hlo_instr *chosen(hlo_builder *b, hlo_instr *where, hlo_instr *value, dou
 
 /* ------------------------------------------------------------------------------------- operands */
 
-enum { SCALAR, GROUPS, ROWS, LEVELS };
-
-/* Returns the granularity of factors that can go past the sum: one for all, one for each group, or
- * one for each index of every dimension that is not summed. */
-static hlo_granularity granularity_of(const hlo_instr *ragged, unsigned side, const shape_of *s,
-                                      int level) {
-    const hlo_shape *shape = hlo_instr_operand(ragged, side)->shape;
-    hlo_granularity g;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        const bool summed = hlo_ints_contain(hlo_dot_contracting(ragged, side), i);
-        const bool group = s->r.mode == HLO_RAGGED_FREE && side && i == s->r.partner;
-        const bool varies = level == ROWS ? !summed : level == GROUPS && group;
-        g.v[i] = varies ? 1 : shape->dims[i];
-    }
-    return g;
-}
-
-/* Finds the coarsest level that the factors of an operand have, and makes them; LEVELS: none. */
-static int factors_of(hlo_rule_env *env, const hlo_instr *ragged, unsigned side, const shape_of *s,
-                      hlo_instr **out_factors) {
-    for (int level = SCALAR; level < LEVELS; level++) {
-        const hlo_rule_mark mark = hlo_rule_here(env);
-        const hlo_granularity g = granularity_of(ragged, side, s, level);
-        if (hlo_scaled_operand_factors(env, ragged, side, &g, out_factors)) return level;
-        hlo_rule_back(env, mark);
-    }
-    return LEVELS;
-}
-
-/* Makes the fp8 values of both operands. */
-static bool values_of(hlo_rule_env *env, const hlo_instr *ragged, const shape_of *s,
-                      hlo_instr *out[2]) {
-    for (unsigned side = 0; side < 2; side++) {
-        const hlo_rule_mark mark = hlo_rule_here(env);
-        hlo_instr *factors;
-        const int level = factors_of(env, ragged, side, s, &factors);
-        const bool fits =
-            level < LEVELS && (!factors || hlo_scale_is_moderate(env->context->scratch, factors));
-        hlo_rule_back(env, mark);
-        if (level == LEVELS) return false;
-        if (!fits)
-            return hlo_rule_refuse(env, "scales-out-of-range", hlo_instr_operand(ragged, side));
-        const hlo_granularity g = granularity_of(ragged, side, s, level);
-        if (!(out[side] = hlo_scaled_operand_value(env, ragged, side, &g))) return false;
-    }
-    return true;
-}
-
 /* Makes an operand of the dense dot: masked, as [batch, free, summed]. */
-static hlo_instr *masked(hlo_rule_env *env, const hlo_instr *ragged, const shape_of *s,
-                         unsigned side, hlo_instr *value) {
-    const hlo_ragged *r = &s->r;
-    const kinds *k = &s->side[side];
+static hlo_instr *masked(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *value) {
+    const hlo_ragged *r = &p->r;
+    const kinds *k = &p->side[side];
     const bool split_sum = r->mode == HLO_RAGGED_CONTRACTING, grouped = r->mode == HLO_RAGGED_FREE;
     const uint32_t count = k->batch + k->open + k->summed;
     int64_t extents[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
@@ -227,133 +208,153 @@ static hlo_instr *masked(hlo_rule_env *env, const hlo_instr *ragged, const shape
     at.dim = r->place;
     if (split_sum) {
         uint32_t i = 0;
-        while (hlo_dot_contracting(ragged, 0)->v[i] != r->dim) i++;
+        while (hlo_dot_contracting(p->ragged, 0)->v[i] != r->dim) i++;
         at.dim = 1 + k->batch + k->open + i;
     }
     value = hlo_build_broadcast(env->build, value, at.rank, extents, count, dims);
-    return chosen(env->build, mask(env, ragged, r, &at), value, 0);
+    return chosen(env->build, mask(env, p->ragged, r, &at), value, 0);
 }
 
 /* Makes the right operand where its groups are summed over. */
-static hlo_instr *stacked(hlo_rule_env *env, const shape_of *s, hlo_instr *value) {
-    const kinds *k = &s->side[1];
+static hlo_instr *stacked(hlo_rule_env *env, const product *p, hlo_instr *value) {
+    const kinds *k = &p->side[1];
     int64_t order[HLO_RULE_ARGS];
     uint32_t count = 0;
     for (uint32_t i = 0; i < k->batch; i++) order[count++] = k->order[i];
-    order[count++] = s->r.partner;
+    order[count++] = p->r.partner;
     for (uint32_t i = 0; i < k->summed; i++) order[count++] = k->order[k->batch + k->open + i];
     for (uint32_t i = 0; i < k->open; i++) order[count++] = k->order[k->batch + i];
     return hlo_build_transpose(env->build, value, order);
 }
 
-/* Makes a dot of matrices, of the ragged-dot's type if that is fp8, else f32; one for each batch:
- * [batch, m, k] and [batch, n, k], or with `rows` [batch, k, n]. */
-static hlo_instr *dot_of(hlo_rule_env *env, const hlo_instr *ragged, hlo_instr *const values[2],
-                         const int64_t size[4], bool rows) {
-    const bool batched = size[0] != 1;
-    const int64_t a[] = {size[0], size[1], size[3]};
-    const int64_t b[] = {size[0], rows ? size[3] : size[2], rows ? size[2] : size[3]};
-    const int64_t batch = 0, left = batched + 1, right = rows ? batched : batched + 1;
-    hlo_builder *build = env->build;
-    hlo_instr *operands[] = {hlo_build_reshape(build, values[0], 2 + batched, a + !batched),
-                             hlo_build_reshape(build, values[1], 2 + batched, b + !batched)};
-    const hlo_type type = hlo_type_is_fp8(ragged->shape->type) ? ragged->shape->type : HLO_TYPE_F32;
-    const hlo_shape *shape = array(env, type, 2 + batched, size + !batched);
-    hlo_instr *dot = hlo_build(build, HLO_OP_DOT, shape, 2, operands);
-    if (!dot) return NULL;
-    if (batched) hlo_instr_set_ints(dot, HLO_ATTR_LHS_BATCH_DIMS, 1, &batch);
-    hlo_instr_set_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, &left);
-    if (batched) hlo_instr_set_ints(dot, HLO_ATTR_RHS_BATCH_DIMS, 1, &batch);
-    hlo_instr_set_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, &right);
-    const hlo_attr *precision = hlo_instr_attr(ragged, HLO_ATTR_OPERAND_PRECISION);
-    if (precision) hlo_instr_set_attr(dot, *precision);
-    return dot;
+/* The dense dot: of matrices [m, k] and [n, k] or, where groups are summed over, [k, n]; one for
+ * each batch, if there are several. */
+typedef struct dense {
+    const hlo_shape *operand[2], *result;
+    const hlo_ints *batch, *contracting[2];
+} dense;
+
+/* Lays out the dense dot. False: its sizes overflow. */
+static bool lay_out(const hlo_rule_env *env, const product *p, dense *out) {
+    hlo_module *module = env->context->module;
+    const bool rows = p->r.mode == HLO_RAGGED_FREE, split_sum = p->r.mode == HLO_RAGGED_CONTRACTING;
+    const int64_t groups = p->r.groups, m = p->side[0].size[1], n = p->side[1].size[1];
+    int64_t batch = p->side[0].size[0], k = p->side[0].size[2];
+    if (groups > INT64_MAX / (rows ? k : batch)) return false;
+    if (split_sum) batch *= groups;
+    if (rows) k *= groups;
+    const uint32_t one = batch == 1, rank = 3 - one; /* one matrix has no batch dimension */
+    const int64_t a[] = {batch, m, k}, b[] = {batch, rows ? k : n, rows ? n : k};
+    const int64_t d[] = {batch, m, n}, last = rank - 1, right = rows ? last - 1 : last, first = 0;
+    const hlo_type type = p->ragged->shape->type;
+    out->operand[0] = array(env, p->type[0], rank, a + one);
+    out->operand[1] = array(env, p->type[1], rank, b + one);
+    out->result = array(env, hlo_type_is_fp8(type) ? type : HLO_TYPE_F32, rank, d + one);
+    out->batch = hlo_ints_new(module, !one, &first);
+    out->contracting[0] = hlo_ints_new(module, 1, &last);
+    out->contracting[1] = hlo_ints_new(module, 1, &right);
+    return true;
 }
 
-/* Makes the dense dot of fp8 values, if it can be an FP8 call. */
-static hlo_instr *densified(hlo_rule_env *env, const hlo_instr *ragged, const shape_of *s,
-                            hlo_instr *const values[2]) {
-    const bool grouped = s->r.mode == HLO_RAGGED_FREE;
-    hlo_instr *parts[] = {masked(env, ragged, s, 0, values[0]),
-                          grouped ? stacked(env, s, values[1])
-                                  : masked(env, ragged, s, 1, values[1])};
-    const int64_t size[] = {
-        s->side[0].size[0] * (s->r.mode == HLO_RAGGED_CONTRACTING ? s->r.groups : 1),
-        s->side[0].size[1], s->side[1].size[1], s->side[0].size[2] * (grouped ? s->r.groups : 1)};
-    hlo_instr *dot = dot_of(env, ragged, parts, size, grouped);
-    hlo_matmul m;
-    if (!dot) return NULL;
-    hlo_matmul_from_dot(dot, &m);
-    const char *reason = hlo_matmul_check(&m, &env->context->target);
-    return reason ? hlo_rule_refuse(env, reason, NULL), NULL : dot;
-}
-
-/* True if both operands are fp8 values times factors that can go past the sum, and may become FP8.
- * Operands of a ragged-dot that is fp8 are converted to its type first: they must be of it. */
-static bool is_taken_apart(hlo_rule_env *env, const hlo_instr *ragged, shape_of *s,
-                           hlo_instr *values[2]) {
-    const char *kept = hlo_remark_kept_wide(env->context, ragged);
-    if (kept) return hlo_rule_refuse(env, kept, NULL);
+/* Reads a ragged-dot whose dense form can be an FP8 call. The operands of one that is fp8 are
+ * converted to its type first, so they must have that type. False: env->reason may say why. */
+static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p, dense *d) {
+    const char *reason = hlo_remark_kept_wide(env->context, ragged);
+    if (reason) return hlo_rule_refuse(env, reason, NULL);
     for (uint32_t side = 0; side < 2 && hlo_type_is_fp8(ragged->shape->type); side++)
         if (hlo_instr_operand(ragged, side)->shape->type != ragged->shape->type) return false;
-    return read(ragged, s) && values_of(env, ragged, s, values);
+    if (!read(ragged, p)) return false;
+    if (!lay_out(env, p, d)) return hlo_rule_refuse(env, "too-large", NULL);
+    hlo_instr a = {.shape = d->operand[0]}, b = {.shape = d->operand[1]};
+    const hlo_matmul m = {.a = &a,
+                          .b = &b,
+                          .d = d->result,
+                          .alpha = 1,
+                          .a_batch = d->batch,
+                          .b_batch = d->batch,
+                          .a_contracting = d->contracting[0],
+                          .b_contracting = d->contracting[1]};
+    reason = hlo_matmul_check(&m, &env->context->target);
+    return !reason || hlo_rule_refuse(env, reason, NULL);
+}
+
+static hlo_instr *unscaled(hlo_rule_env *env, const product *p, unsigned side) {
+    const hlo_granularity g = granularity_of(p, side, p->level[side]);
+    return hlo_scaled_operand_value(env, p->ragged, side, &g);
 }
 
 MAKE(ragged_dense) {
-    shape_of s;
-    hlo_instr *values[2];
-    *out = is_taken_apart(env, args->instr, &s, values) ? densified(env, args->instr, &s, values)
-                                                        : NULL;
-    return *out != NULL;
+    product p;
+    dense d;
+    if (!read_fusible(env, args->instr, &p, &d)) return false;
+    hlo_instr *values[] = {unscaled(env, &p, 0), unscaled(env, &p, 1)};
+    values[0] = masked(env, &p, 0, values[0]);
+    values[1] =
+        p.r.mode == HLO_RAGGED_FREE ? stacked(env, &p, values[1]) : masked(env, &p, 1, values[1]);
+    for (unsigned side = 0; side < 2; side++)
+        values[side] = hlo_build_reshape(env->build, values[side], d.operand[side]->rank,
+                                         d.operand[side]->dims);
+    *out = hlo_build(env->build, HLO_OP_DOT, d.result, 2, values);
+    if (!*out) return false;
+    const struct {
+        hlo_attr_id id;
+        const hlo_ints *dims;
+    } lists[] = {{HLO_ATTR_LHS_BATCH_DIMS, d.batch},
+                 {HLO_ATTR_LHS_CONTRACTING_DIMS, d.contracting[0]},
+                 {HLO_ATTR_RHS_BATCH_DIMS, d.batch},
+                 {HLO_ATTR_RHS_CONTRACTING_DIMS, d.contracting[1]}};
+    for (int i = 0; i < 4; i++)
+        if (lists[i].dims->count)
+            hlo_instr_set_attr(*out, (hlo_attr){.id = lists[i].id, .u.ints = lists[i].dims});
+    const hlo_attr *precision = hlo_instr_attr(p.ragged, HLO_ATTR_OPERAND_PRECISION);
+    if (precision) hlo_instr_set_attr(*out, *precision);
+    return true;
 }
 
 MAKE(ragged_unscaled) {
     const hlo_instr *ragged = args->instr;
-    shape_of s;
-    hlo_instr *operands[3];
-    if (hlo_measure_wide_ragged(env, ragged) < 2 || !is_taken_apart(env, ragged, &s, operands))
+    product p;
+    dense d;
+    if (hlo_measure_wide_ragged(env, ragged) < 2 || !read_fusible(env, ragged, &p, &d))
         return false;
-    const hlo_rule_mark mark = hlo_rule_here(env);
-    const bool fits = densified(env, ragged, &s, operands) != NULL;
-    hlo_rule_back(env, mark);
-    operands[2] = hlo_instr_operand(ragged, 2);
+    hlo_instr *operands[] = {unscaled(env, &p, 0), unscaled(env, &p, 1),
+                             hlo_instr_operand(ragged, 2)};
     const hlo_shape *shape = hlo_shape_retype(env->context->module, ragged->shape, HLO_TYPE_F32);
-    *out = fits ? hlo_build_clone(env->build, ragged, shape, operands) : NULL;
-    return *out != NULL;
+    return (*out = hlo_build_clone(env->build, ragged, shape, operands)) != NULL;
 }
 
 /* -------------------------------------------------------------------------------------- factors */
 
 /* Makes the factors of each row's group, [batch, free of the left, free of the right], from those
  * of all groups, [batch, groups, free of the right]; 0 where a row has no group. */
-static hlo_instr *by_group(hlo_rule_env *env, const hlo_instr *ragged, const shape_of *s,
-                           hlo_instr *factors, const int64_t *extents, uint32_t columns) {
-    const uint32_t batch = s->side[0].batch, open = s->side[0].open, rows = batch + open;
+static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *factors,
+                           const int64_t *extents, uint32_t columns) {
+    const uint32_t batch = p->side[0].batch, open = p->side[0].open, rows = batch + open;
     int64_t all[HLO_RULE_ARGS], dims[HLO_RULE_ARGS], group = rows;
-    places at = {.rank = rows + 1 + columns, .extents = all, .dim = s->r.place, .group = rows};
+    places at = {.rank = rows + 1 + columns, .extents = all, .dim = p->r.place, .group = rows};
     if (at.rank > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 0; i < rows; i++) all[i] = extents[i];
-    all[rows] = s->r.groups;
+    all[rows] = p->r.groups;
     for (uint32_t i = 0; i < columns; i++) all[rows + 1 + i] = extents[rows + i];
     for (uint32_t i = 0; i < batch; i++) dims[i] = i;
     for (uint32_t i = 0; i <= columns; i++) dims[batch + i] = rows + i;
-    for (uint32_t i = 0; i < s->r.prefix_count; i++) at.prefix[i] = i;
+    for (uint32_t i = 0; i < p->r.prefix_count; i++) at.prefix[i] = i;
     factors = hlo_build_broadcast(env->build, factors, at.rank, all, batch + 1 + columns, dims);
-    factors = chosen(env->build, mask(env, ragged, &s->r, &at), factors, 0);
+    factors = chosen(env->build, mask(env, p->ragged, &p->r, &at), factors, 0);
     return hlo_build_reduce(env->build, HLO_OP_ADD, factors, 0,
                             array(env, HLO_TYPE_F32, rows + columns, extents), 1, &group, NULL);
 }
 
-/* Arranges compact factors as [batch, group if there is one, free]; only with `varied` are the free
- * and batch dimensions there. */
-static hlo_instr *arranged(hlo_rule_env *env, const shape_of *s, unsigned side, hlo_instr *factors,
+/* Arranges compact factors as [batch, group if there is one, free]; without `all`, the batch and
+ * free dimensions are left out. */
+static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *factors,
                            bool all) {
-    const kinds *k = &s->side[side];
-    const bool grouped = side && s->r.mode == HLO_RAGGED_FREE;
+    const kinds *k = &p->side[side];
+    const bool grouped = side && p->r.mode == HLO_RAGGED_FREE;
     int64_t order[HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
     uint32_t count = 0, kept = 0;
     for (uint32_t i = 0; i < k->batch; i++) order[count++] = k->order[i];
-    if (grouped) order[count++] = s->r.partner;
+    if (grouped) order[count++] = p->r.partner;
     for (uint32_t i = k->batch; i < k->batch + k->open + k->summed; i++)
         order[count++] = k->order[i];
     factors = hlo_build_transpose(env->build, factors, order);
@@ -366,48 +367,53 @@ static hlo_instr *arranged(hlo_rule_env *env, const shape_of *s, unsigned side, 
  * whose row or batch is in no group counts as 1 or 0. */
 static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *ragged,
                          unsigned side) {
-    shape_of s;
+    product p;
     hlo_instr *factors;
-    if (!read(ragged, &s) || hlo_shape_count(value->shape) != hlo_shape_count(ragged->shape))
-        return NULL;
     hlo_builder *b = env->build;
+    if (!read(ragged, &p) || hlo_shape_count(value->shape) != hlo_shape_count(ragged->shape))
+        return NULL;
+    const variation level = p.level[side];
+    const hlo_granularity g = granularity_of(&p, side, level);
+    if (!hlo_scaled_operand_factors(env, ragged, side, &g, &factors)) return NULL;
+    if (factors && !hlo_scale_is_moderate(env->context->scratch, factors)) {
+        hlo_rule_refuse(env, "scales-out-of-range", hlo_instr_operand(ragged, side));
+        return NULL;
+    }
     value = hlo_build_reshape(b, value, ragged->shape->rank, ragged->shape->dims);
-    if (!value) return NULL;
-    const int level = factors_of(env, ragged, side, &s, &factors);
-    if (level == LEVELS || !factors) return level == LEVELS ? NULL : value;
-    const uint32_t rank = value->shape->rank, rows = s.side[0].batch + s.side[0].open;
-    const int64_t *extents = value->shape->dims;
+    if (!factors || !value) return value;
     if (level == SCALAR)
         return hlo_build_binary(b, HLO_OP_MULTIPLY, value,
                                 hlo_build_splat(b, factors, value->shape));
+    const uint32_t rank = value->shape->rank, rows = p.side[0].batch + p.side[0].open;
+    const int64_t *extents = value->shape->dims;
     int64_t dims[HLO_RULE_ARGS];
     uint32_t count = 0;
-    const bool split_sum = s.r.mode == HLO_RAGGED_CONTRACTING;
-    factors = arranged(env, &s, side, factors, level == ROWS);
-    if (side && s.r.mode == HLO_RAGGED_FREE) {
-        const uint32_t columns = level == ROWS ? s.side[1].open : 0;
+    const bool split_sum = p.r.mode == HLO_RAGGED_CONTRACTING;
+    factors = arranged(env, &p, side, factors, level == ROWS);
+    if (side && p.r.mode == HLO_RAGGED_FREE) {
+        const uint32_t columns = level == ROWS ? p.side[1].open : 0;
         int64_t one[HLO_RULE_ARGS];
         if (level == GROUPS) {
-            for (uint32_t i = 0; i < s.side[0].batch; i++) one[i] = extents[i];
-            one[s.side[0].batch] = s.r.groups;
-            dims[0] = s.side[0].batch;
-            factors = hlo_build_broadcast(b, factors, s.side[0].batch + 1, one, 1, dims);
+            for (uint32_t i = 0; i < p.side[0].batch; i++) one[i] = extents[i];
+            one[p.side[0].batch] = p.r.groups;
+            dims[0] = p.side[0].batch;
+            factors = hlo_build_broadcast(b, factors, p.side[0].batch + 1, one, 1, dims);
         }
-        factors = by_group(env, ragged, &s, factors, extents, columns);
+        factors = by_group(env, &p, factors, extents, columns);
         for (; count < rows + columns; count++) dims[count] = count;
-        factors = hlo_build_broadcast(b, factors, rank, extents, count, dims);
-        return hlo_build_binary(b, HLO_OP_MULTIPLY, value, factors);
-    }
-    const kinds *k = &s.side[side];
-    for (; count < k->batch; count++) dims[count] = split_sum + count;
-    for (uint32_t i = 0; i < k->open; i++) dims[count++] = split_sum + (side ? rows : k->batch) + i;
-    if (factors && !split_sum) { /* what belongs to no group may be no number */
-        places at = {.rank = factors->shape->rank,
-                     .extents = factors->shape->dims,
-                     .dim = s.r.place,
-                     .group = -1};
-        for (uint32_t i = 0; i < s.r.prefix_count; i++) at.prefix[i] = i;
-        factors = chosen(b, mask(env, ragged, &s.r, &at), factors, 1);
+    } else {
+        const kinds *k = &p.side[side];
+        for (; count < k->batch; count++) dims[count] = split_sum + count;
+        for (uint32_t i = 0; i < k->open; i++)
+            dims[count++] = split_sum + (side ? rows : k->batch) + i;
+        if (factors && !split_sum) { /* a row that is in no group may be NaN */
+            places at = {.rank = factors->shape->rank,
+                         .extents = factors->shape->dims,
+                         .dim = p.r.place,
+                         .group = -1};
+            for (uint32_t i = 0; i < p.r.prefix_count; i++) at.prefix[i] = i;
+            factors = chosen(b, mask(env, ragged, &p.r, &at), factors, 1);
+        }
     }
     factors = hlo_build_broadcast(b, factors, rank, extents, count, dims);
     return hlo_build_binary(b, HLO_OP_MULTIPLY, value, factors);

@@ -233,7 +233,7 @@ TEST(single_use_slice) {
 }
 
 TEST(prefix_slice) {
-    if (!hlo_test_single_use_slice(env, args, count)) return false;
+    if (!hlo_test_single_use_slice(env, args, count, out_blocker)) return false;
     const hlo_ints *slices = hlo_instr_ints(args->instr, HLO_ATTR_SLICE);
     for (uint32_t i = 0; i < slices->count; i += 3)
         if (slices->v[i] != 0 || slices->v[i + 2] != 1) return false;
@@ -324,7 +324,7 @@ TEST(rows_free) {
 }
 
 /* Finds whether all elements of a fixed factor are positive and finite. False: it is not fixed. */
-static bool read_fixed(hlo_rule_env *env, const hlo_instr *factor, bool *out_positive) {
+static bool read_fixed(const hlo_rule_env *env, const hlo_instr *factor, bool *out_positive) {
     int64_t count;
     hlo_arena *scratch = env->context->scratch;
     const hlo_arena_mark mark = hlo_arena_here(scratch);
@@ -339,7 +339,7 @@ static bool read_fixed(hlo_rule_env *env, const hlo_instr *factor, bool *out_pos
 /* True if a factor or divisor commutes with the relu of `call`: its sign is `least` or greater. A
  * known factor must be positive and finite: relu(-inf) * 0 is 0, but relu(-inf * 0) is NaN;
  * relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
-static bool commutes_with_relu(hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
+static bool commutes_with_relu(const hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
                                hlo_sign least) {
     hlo_matmul m;
     bool positive;
@@ -399,7 +399,7 @@ TEST(movable) {
     for (const hlo_instr *link = args->instr; link != args->inner;
          link = hlo_instr_operand(link, 0))
         if (!hlo_link_moves(link, &below)) {
-            env->blocker = link;
+            *out_blocker = link;
             return false;
         }
     return true;

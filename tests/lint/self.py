@@ -45,6 +45,7 @@ FAULTS = [
     ("tables", "tools/options.def", 'OPTION(UNREAD, 0)\n', "no program reads OPTION_UNREAD"),
     ("silence", "ir/x.c", "void f(void) { exit(1); }\n", "exits"),
     ("silence", "passes/x.c", "static int count;\n", "mutable"),
+    ("questions", "passes/x.c", "static bool is_fp8(hlo_rule_env *env, int x) {\n}\n", "must not make"),
     ("examples", "docs/x.md", "```c\nint x;\n```\n", "not in tests/embed"),
     ("blocks", "docs/x.md", "```\nx\n```\n", "nobody runs"),
     ("blocks", "README.md", "```hlo\nx\n```\n", "nobody runs"),
