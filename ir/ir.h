@@ -308,7 +308,7 @@ typedef struct hlo_replaced {
     const hlo_instr *from, *to;
 } hlo_replaced;
 
-/* A log of new instructions and computations (ir/module/journal.h). */
+/* A log of new instructions and computations (ir/module/undo.h). */
 typedef struct hlo_journal hlo_journal;
 
 struct hlo_module {

@@ -1,5 +1,5 @@
-/* Linking an instruction, a computation or a use into its list, for module.c, snapshot.c and
- * journal.c. The object must not be in a list. */
+/* Linking an instruction, a computation or a use into its list, for module.c and undo.c. The object
+ * must not be in a list. */
 #ifndef HLO_IR_LINK_H
 #define HLO_IR_LINK_H
 

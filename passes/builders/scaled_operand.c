@@ -44,7 +44,7 @@ typedef struct plan {
     step steps[STEP_LIMIT];
 } plan;
 
-/* ----------------------------------------------------------------------------------- comparing */
+/* ------------------------------------------------------------------------------------ comparing */
 
 /* Returns true if the compact form has one element. */
 static bool is_one(const hlo_instr *value, const hlo_granularity *granularity) {

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/module/journal.h"
-#include "ir/module/snapshot.h"
+#include "ir/module/undo.h"
 #include "ir/text/diag.h"
 #include "passes/analysis/instr_order.h"
 #include "passes/analysis/module_facts.h"

@@ -1,6 +1,6 @@
 /* The actions of a rule, all or none. */
 #include "passes/engine/rewrite.h"
-#include "ir/module/journal.h"
+#include "ir/module/undo.h"
 #include "ir/verify/verify.h"
 
 typedef struct change {
@@ -195,7 +195,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     env->move_count = 0;
     hlo_journal_open(env->journal, module);
     const bool whole = plan_actions(env, &p);
-    if (!whole) hlo_journal_back(module, 0);
+    if (!whole) hlo_journal_undo(module);
     hlo_journal_close(module);
     if (whole) commit(env, mark, &p);
     return whole;

@@ -15,7 +15,7 @@ typedef struct kinds {
     int64_t size[3];              /* of each kind, all its dimensions */
 } kinds;
 
-/* What the factors of an operand vary with. */
+/* The dimensions that factors vary along: none, groups, or all that are not summed. */
 typedef enum variation { SCALAR, GROUPS, ROWS, VARIATIONS } variation;
 
 /* A ragged-dot, and its operands as fp8 values times factors that can multiply the result instead.

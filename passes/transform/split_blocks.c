@@ -8,6 +8,7 @@
  * Numerics: the sums of the blocks are rounded to f32, as the accumulator is. Tests:
  * testdata/passes/split-blocks/ */
 #include "ir/module/build.h"
+#include "ir/module/undo.h"
 #include "matmul/block_scaled.h"
 #include "matmul/cost/cost.h"
 #include "passes/analysis/dequantize.h"
@@ -159,18 +160,15 @@ static void visit_dot(hlo_pass_context *context, hlo_instr *dot, hlo_computation
 
 /* Replaces block-scaled notation by a dot that the rules take, or by one for each block. */
 static void visit_notation(hlo_pass_context *context, hlo_instr *product, hlo_computation **add) {
-    const hlo_instr *before = product->prev;
-    hlo_instr *made = product->pin || hlo_remark_kept_wide(context, product)
-                          ? NULL
-                          : hlo_block_expand_dot(product),
-              *dot = made;
-    if (!made) return;
-    while (dot->op != HLO_OP_DOT) dot = hlo_instr_operand(dot, 0);
-    const decision d = decide(context, dot);
-    if (d.what != SPLIT && d.what != AS_ROWS) {
-        while (product->prev != before) hlo_instr_remove(product->prev);
-        return;
-    }
+    if (product->pin || hlo_remark_kept_wide(context, product)) return;
+    hlo_journal_open(hlo_journal_new(context->scratch), context->module);
+    hlo_instr *made = hlo_block_expand_dot(product), *dot = made;
+    while (dot && dot->op != HLO_OP_DOT) dot = hlo_instr_operand(dot, 0);
+    const decision d = dot ? decide(context, dot) : (decision){.what = LEAVE};
+    const bool leaves = d.what != SPLIT && d.what != AS_ROWS;
+    if (leaves) hlo_journal_undo(context->module);
+    hlo_journal_close(context->module);
+    if (leaves) return;
     hlo_instr_replace_uses(product, made);
     hlo_instr_inherit(made, product);
     hlo_remark_follow(context, product, dot);
