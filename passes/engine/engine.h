@@ -1,9 +1,8 @@
 /* The rule engine: interprets the tables of grammar/rules/rules.h on a module.
  *
- *   match.c     patterns against instructions, with backtracking; guards and their reasons
- *   rewrite.h   the parts of a rewrite: places, templates, calls, and the actions of a rule
- *   phase.c     the rules of a phase, to their fixpoint
- *   worklist.c  the instructions that are still to be visited */
+ *   match.c    patterns against instructions, with backtracking; guards and their reasons
+ *   rewrite.c  a rewrite: places, templates, calls, and the actions of a rule
+ *   phase.c    the rules of a phase, to their fixpoint */
 #ifndef HLO_PASSES_ENGINE_ENGINE_H
 #define HLO_PASSES_ENGINE_ENGINE_H
 
@@ -123,7 +122,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env);
 /* Sets env->reason by name, unless it is set. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 
-/* worklist.c: true if `a` stands before `b` in their computation. */
+/* phase.c: true if `a` stands before `b` in their computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
 /* True if the phase gives reasons: a firing then clears earlier reasons, and rules give them again.
  */
@@ -135,6 +134,17 @@ void hlo_engine_push(hlo_engine *engine, hlo_instr *instr);
 void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before);
 /* Removes `instr` if it has no users, and its operands that lose their last user with it. */
 void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
+
+/* What a rule of the program has done; in context->uses. */
+typedef struct hlo_rule_use {
+    uint64_t fired;   /* firings that were not undone */
+    bool undone;      /* firings of the rule, or of `by`, were undone with the whole sequence */
+    hlo_instr *match; /* an instruction that the rule matched when the phase began; NULL */
+    const char *by;   /* the rule that fired first, so that `match` no longer matches; NULL */
+    const char *at;   /* name of `match` */
+} hlo_rule_use;
+/* Discounts the firings since `before`, a copy of context->uses. */
+void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before);
 
 /* Runs a phase to its fixpoint: its rules in every built-in file, then those in context->rules.
  * HLO_INTERNAL when it does not end: a diagnostic names the rule. */

@@ -15,7 +15,7 @@
 #include "ir/verify/verify.h"
 #include "passes/analysis/pin.h"
 #include "passes/emit/emit.h"
-#include "passes/engine/given.h"
+#include "passes/engine/engine.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
 #include "passes/pipeline/pipeline.h"
