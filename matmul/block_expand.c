@@ -108,7 +108,7 @@ static hlo_instr *expand_dot(hlo_builder *b) {
     hlo_instr_set_ints(made, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, dot.b_contracting->v);
     made = hlo_build_convert(b, made, dot.d->type);
     if (!dot.global_scale) return made;
-    return hlo_build_binary(b, HLO_OP_MULTIPLY, made, hlo_build_splat(b, dot.global_scale, dot.d));
+    return hlo_build_by_scalar(b, HLO_OP_MULTIPLY, made, dot.global_scale);
 }
 
 hlo_instr *hlo_block_expand_dot(hlo_instr *product) {
@@ -149,8 +149,7 @@ static hlo_instr *expand_quantize(hlo_builder *b, hlo_computation **maximum) {
     hlo_instr *amax = hlo_build_reduce(b, HLO_OP_MAXIMUM, sizes, 0,
                                        array(b, type, rank, scales->dims), 1, &last, maximum);
     const double power = ldexp(1, ilogb(hlo_float_max(values->type)));
-    hlo_instr *scale =
-        hlo_build_binary(b, HLO_OP_DIVIDE, amax, hlo_build_filled(b, amax->shape, power));
+    hlo_instr *scale = hlo_build_by_number(b, HLO_OP_DIVIDE, amax, power);
     scale = hlo_build(b, HLO_OP_CONVERT, scales, 1, &scale);
     hlo_instr *factor = repeat(b, hlo_build_convert(b, scale, type), ratio);
     hlo_instr *scaled = hlo_build_binary(b, HLO_OP_DIVIDE, x, factor);

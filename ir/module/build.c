@@ -169,6 +169,14 @@ hlo_instr *hlo_build_splat(hlo_builder *b, hlo_instr *x, const hlo_shape *shape)
     return hlo_build_ints(b, HLO_OP_BROADCAST, shape, 1, &x, HLO_ATTR_DIMENSIONS, 0, NULL);
 }
 
+hlo_instr *hlo_build_by_scalar(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *scalar) {
+    return x ? hlo_build_binary(b, op, x, hlo_build_splat(b, scalar, x->shape)) : NULL;
+}
+
+hlo_instr *hlo_build_by_number(hlo_builder *b, hlo_op op, hlo_instr *x, double number) {
+    return x ? hlo_build_binary(b, op, x, hlo_build_filled(b, x->shape, number)) : NULL;
+}
+
 /* --------------------------------------------------------------------------------------- tuples */
 
 hlo_instr *hlo_build_tuple(hlo_builder *b, uint32_t count, hlo_instr *const *elements) {

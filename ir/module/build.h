@@ -71,6 +71,10 @@ hlo_instr *hlo_build_filled(hlo_builder *b, const hlo_shape *shape, double numbe
  * and broadcasts it. Returns NULL if `x` or `shape` is not such an array. */
 hlo_instr *hlo_build_splat(hlo_builder *b, hlo_instr *x, const hlo_shape *shape);
 
+/* Combine each element of `x` with a scalar, as hlo_build_splat() takes it, or with a number. */
+hlo_instr *hlo_build_by_scalar(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *scalar);
+hlo_instr *hlo_build_by_number(hlo_builder *b, hlo_op op, hlo_instr *x, double number);
+
 hlo_instr *hlo_build_tuple(hlo_builder *b, uint32_t count, hlo_instr *const *elements);
 hlo_instr *hlo_build_element(hlo_builder *b, hlo_instr *tuple, int64_t index);
 

@@ -126,9 +126,7 @@ hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_
     hlo_builder *build = env->build;
     hlo_instr *value = join(build, count, parts, a.free);
     value = hlo_build_convert(build, value, a.other.to);
-    if (value && a.other.scale)
-        value = hlo_build_binary(build, a.other.op, value,
-                                 hlo_build_splat(build, a.other.scale, value->shape));
+    if (a.other.scale) value = hlo_build_by_scalar(build, a.other.op, value, a.other.scale);
     if (!value) return NULL;
     hlo_instr *operands[2];
     operands[a.side] = value;

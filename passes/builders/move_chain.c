@@ -47,9 +47,7 @@ static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
 }
 
 hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value) {
-    if (!value) return NULL;
-    hlo_builder *b = env->build;
-    return hlo_build_binary(b, HLO_OP_MAXIMUM, value, hlo_build_filled(b, value->shape, 0));
+    return hlo_build_by_number(env->build, HLO_OP_MAXIMUM, value, 0);
 }
 
 /* Copies the value, unless it has the operand's order in memory, which decides the elements of a

@@ -68,8 +68,7 @@ MAKE(dequantized_tree) {
     if (!hlo_tree_moves(top, true, &leaf)) return false;
     hlo_builder *b = env->build;
     hlo_instr *value = hlo_build_convert(b, hlo_tree_clone_onto(env, top), leaf.to);
-    if (value && leaf.scale)
-        value = hlo_build_binary(b, leaf.op, value, hlo_build_splat(b, leaf.scale, value->shape));
+    if (leaf.scale) value = hlo_build_by_scalar(b, leaf.op, value, leaf.scale);
     return (*out = hlo_build_convert(b, value, top->shape->type)) != NULL;
 }
 
@@ -128,8 +127,7 @@ MAKE(times_scalar) {
                                   &scale))
         return false;
     if (!scalar) return true;
-    *out = hlo_build_binary(env->build, HLO_OP_MULTIPLY, args->instr,
-                            hlo_build_splat(env->build, scalar, args->instr->shape));
+    *out = hlo_build_by_scalar(env->build, HLO_OP_MULTIPLY, args->instr, scalar);
     return *out != NULL;
 }
 
@@ -150,8 +148,7 @@ MAKE(globally_scaled) {
     *out = args->instr;
     if (!hlo_block_kind_of(args[1].instr) || hlo_block_dot_read(args[1].instr, &dot)) return false;
     if (!dot.global_scale) return true;
-    *out = hlo_build_binary(env->build, HLO_OP_MULTIPLY, args->instr,
-                            hlo_build_splat(env->build, dot.global_scale, args->instr->shape));
+    *out = hlo_build_by_scalar(env->build, HLO_OP_MULTIPLY, args->instr, dot.global_scale);
     return *out != NULL;
 }
 

@@ -110,8 +110,7 @@ static hlo_instr *ends_of(hlo_rule_env *env, const hlo_instr *ragged, const hlo_
     const int bits = hlo_types[from].bits - is_signed;
     hlo_builder *b = env->build;
     if (bits > 31 || r->extent < INT64_C(1) << bits)
-        sizes = hlo_build_binary(b, HLO_OP_MINIMUM, sizes,
-                                 hlo_build_filled(b, sizes->shape, (double)r->extent));
+        sizes = hlo_build_by_number(b, HLO_OP_MINIMUM, sizes, (double)r->extent);
     const bool fits = r->extent <= INT32_MAX / (r->groups + 1);
     sizes = hlo_build_convert(b, sizes, fits ? HLO_TYPE_S32 : HLO_TYPE_S64);
     for (int64_t by = 1; by < r->groups; by *= 2)
@@ -381,9 +380,7 @@ static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *r
     }
     value = hlo_build_reshape(b, value, ragged->shape->rank, ragged->shape->dims);
     if (!factors || !value) return value;
-    if (level == SCALAR)
-        return hlo_build_binary(b, HLO_OP_MULTIPLY, value,
-                                hlo_build_splat(b, factors, value->shape));
+    if (level == SCALAR) return hlo_build_by_scalar(b, HLO_OP_MULTIPLY, value, factors);
     const uint32_t rank = value->shape->rank, rows = p.side[0].batch + p.side[0].open;
     const int64_t *extents = value->shape->dims;
     int64_t dims[HLO_RULE_ARGS];
