@@ -98,14 +98,8 @@ static hlo_instr *expand_dot(hlo_builder *b) {
     hlo_instr *operands[] = {hlo_build_convert(b, operand(b, &dot, false, a_type), type),
                              hlo_build_convert(b, operand(b, &dot, true, b_type), type)};
     hlo_module *module = b->at->parent->module;
-    hlo_instr *made =
-        hlo_build(b, HLO_OP_DOT, hlo_shape_retype(module, dot.d, result), 2, operands);
-    if (dot.a_batch->count) {
-        hlo_instr_set_ints(made, HLO_ATTR_LHS_BATCH_DIMS, dot.a_batch->count, dot.a_batch->v);
-        hlo_instr_set_ints(made, HLO_ATTR_RHS_BATCH_DIMS, dot.b_batch->count, dot.b_batch->v);
-    }
-    hlo_instr_set_ints(made, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, dot.a_contracting->v);
-    hlo_instr_set_ints(made, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, dot.b_contracting->v);
+    const hlo_dot_lists dims = {{dot.a_batch, dot.b_batch}, {dot.a_contracting, dot.b_contracting}};
+    hlo_instr *made = hlo_build_dot(b, hlo_shape_retype(module, dot.d, result), operands, &dims);
     made = hlo_build_convert(b, made, dot.d->type);
     if (!dot.global_scale) return made;
     return hlo_build_by_scalar(b, HLO_OP_MULTIPLY, made, dot.global_scale);

@@ -177,6 +177,18 @@ hlo_instr *hlo_build_by_number(hlo_builder *b, hlo_op op, hlo_instr *x, double n
     return x ? hlo_build_binary(b, op, x, hlo_build_filled(b, x->shape, number)) : NULL;
 }
 
+hlo_instr *hlo_build_dot(hlo_builder *b, const hlo_shape *shape, hlo_instr *const *operands,
+                         const hlo_dot_lists *dims) {
+    static const hlo_attr_id ids[] = {HLO_ATTR_LHS_BATCH_DIMS, HLO_ATTR_LHS_CONTRACTING_DIMS,
+                                      HLO_ATTR_RHS_BATCH_DIMS, HLO_ATTR_RHS_CONTRACTING_DIMS};
+    hlo_instr *made = hlo_build(b, HLO_OP_DOT, shape, 2, operands);
+    for (int i = 0; made && i < 4; i++) {
+        const hlo_ints *list = (i % 2 ? dims->contracting : dims->batch)[i / 2];
+        if (list->count) hlo_instr_set_attr(made, (hlo_attr){.id = ids[i], .u.ints = list});
+    }
+    return made;
+}
+
 /* --------------------------------------------------------------------------------------- tuples */
 
 hlo_instr *hlo_build_tuple(hlo_builder *b, uint32_t count, hlo_instr *const *elements) {

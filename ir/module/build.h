@@ -71,6 +71,13 @@ hlo_instr *hlo_build_filled(hlo_builder *b, const hlo_shape *shape, double numbe
  * and broadcasts it. Returns NULL if `x` or `shape` is not such an array. */
 hlo_instr *hlo_build_splat(hlo_builder *b, hlo_instr *x, const hlo_shape *shape);
 
+/* The batch and contracting dimensions of the operands of a dot. */
+typedef struct hlo_dot_lists {
+    const hlo_ints *batch[2], *contracting[2];
+} hlo_dot_lists;
+hlo_instr *hlo_build_dot(hlo_builder *b, const hlo_shape *shape, hlo_instr *const *operands,
+                         const hlo_dot_lists *dims);
+
 /* Combine each element of `x` with a scalar, as hlo_build_splat() takes it, or with a number. */
 hlo_instr *hlo_build_by_scalar(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *scalar);
 hlo_instr *hlo_build_by_number(hlo_builder *b, hlo_op op, hlo_instr *x, double number);

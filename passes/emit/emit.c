@@ -152,17 +152,8 @@ static hlo_instr *product(lowering *l) {
     if (m->alpha == 0) /* A and B are not read: an infinity in them makes no NaN */
         return hlo_build_filled(l->build, shape, 0);
     hlo_instr *operands[] = {operand(l, false), operand(l, true)};
-    hlo_instr *dot = hlo_build(l->build, HLO_OP_DOT, shape, 2, operands);
-    const struct {
-        hlo_attr_id id;
-        const hlo_ints *dims;
-    } lists[] = {{HLO_ATTR_LHS_BATCH_DIMS, m->a_batch},
-                 {HLO_ATTR_LHS_CONTRACTING_DIMS, m->a_contracting},
-                 {HLO_ATTR_RHS_BATCH_DIMS, m->b_batch},
-                 {HLO_ATTR_RHS_CONTRACTING_DIMS, m->b_contracting}};
-    for (int i = 0; i < 4; i++)
-        if (lists[i].dims->count)
-            hlo_instr_set_ints(dot, lists[i].id, lists[i].dims->count, lists[i].dims->v);
+    const hlo_dot_lists dims = {{m->a_batch, m->b_batch}, {m->a_contracting, m->b_contracting}};
+    hlo_instr *dot = hlo_build_dot(l->build, shape, operands, &dims);
     if (l->fusible) /* an algorithm keeps other backends from taking the dot */
         hlo_instr_set_str(dot, HLO_ATTR_ALGORITHM,
                           m->algorithm   ? m->algorithm

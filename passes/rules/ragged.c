@@ -230,7 +230,7 @@ static hlo_instr *stacked(hlo_rule_env *env, const product *p, hlo_instr *value)
  * each batch, if there are several. */
 typedef struct dense {
     const hlo_shape *operand[2], *result;
-    const hlo_ints *batch, *contracting[2];
+    hlo_dot_lists dims;
 } dense;
 
 /* Lays out the dense dot. False: its sizes overflow. */
@@ -249,9 +249,9 @@ static bool lay_out(const hlo_rule_env *env, const product *p, dense *out) {
     out->operand[0] = array(env, p->type[0], rank, a + one);
     out->operand[1] = array(env, p->type[1], rank, b + one);
     out->result = array(env, hlo_type_is_fp8(type) ? type : HLO_TYPE_F32, rank, d + one);
-    out->batch = hlo_ints_new(module, !one, &first);
-    out->contracting[0] = hlo_ints_new(module, 1, &last);
-    out->contracting[1] = hlo_ints_new(module, 1, &right);
+    const hlo_ints *batches = hlo_ints_new(module, !one, &first);
+    out->dims = (hlo_dot_lists){{batches, batches},
+                                {hlo_ints_new(module, 1, &last), hlo_ints_new(module, 1, &right)}};
     return true;
 }
 
@@ -269,10 +269,10 @@ static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p,
                           .b = &b,
                           .d = d->result,
                           .alpha = 1,
-                          .a_batch = d->batch,
-                          .b_batch = d->batch,
-                          .a_contracting = d->contracting[0],
-                          .b_contracting = d->contracting[1]};
+                          .a_batch = d->dims.batch[0],
+                          .b_batch = d->dims.batch[1],
+                          .a_contracting = d->dims.contracting[0],
+                          .b_contracting = d->dims.contracting[1]};
     reason = hlo_matmul_check(&m, &env->context->target);
     return !reason || hlo_rule_refuse(env, reason, NULL);
 }
@@ -293,18 +293,8 @@ MAKE(ragged_dense) {
     for (unsigned side = 0; side < 2; side++)
         values[side] = hlo_build_reshape(env->build, values[side], d.operand[side]->rank,
                                          d.operand[side]->dims);
-    *out = hlo_build(env->build, HLO_OP_DOT, d.result, 2, values);
+    *out = hlo_build_dot(env->build, d.result, values, &d.dims);
     if (!*out) return false;
-    const struct {
-        hlo_attr_id id;
-        const hlo_ints *dims;
-    } lists[] = {{HLO_ATTR_LHS_BATCH_DIMS, d.batch},
-                 {HLO_ATTR_LHS_CONTRACTING_DIMS, d.contracting[0]},
-                 {HLO_ATTR_RHS_BATCH_DIMS, d.batch},
-                 {HLO_ATTR_RHS_CONTRACTING_DIMS, d.contracting[1]}};
-    for (int i = 0; i < 4; i++)
-        if (lists[i].dims->count)
-            hlo_instr_set_attr(*out, (hlo_attr){.id = lists[i].id, .u.ints = lists[i].dims});
     const hlo_attr *precision = hlo_instr_attr(p.ragged, HLO_ATTR_OPERAND_PRECISION);
     if (precision) hlo_instr_set_attr(*out, *precision);
     return true;

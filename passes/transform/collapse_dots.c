@@ -75,26 +75,23 @@ static bool is_collapsed(const side *s) {
     return true;
 }
 
-static bool side_by_side(const group *g) {
-    for (uint32_t i = 1; i < g->count; i++)
-        if (g->dims[i] != g->dims[0] + i) return false;
-    return true;
-}
-
-/* Transposes to batch, free, contracting, and renumbers the groups. */
-static void transpose_side(hlo_arena *arena, hlo_builder *b, side *s) {
-    int64_t *order = hlo_arena_array(arena, s->operand->shape->rank, sizeof *order);
-    uint32_t count = 0;
+/* Collapses an operand: transposes it to batch, free, contracting where the dimensions of a kind
+ * are not adjacent, and then merges them. */
+static void collapse_side(hlo_arena *arena, hlo_builder *b, side *s) {
+    bool adjacent = true;
     for (int kind = 0; kind < KINDS; kind++)
-        for (uint32_t i = 0; i < s->groups[kind].count; i++) {
-            int64_t from = s->groups[kind].dims[i];
-            s->groups[kind].dims[i] = count;
-            order[count++] = from;
-        }
-    s->operand = hlo_build_transpose(b, s->operand, order);
-}
-
-static void reshape_side(hlo_builder *b, side *s) {
+        for (uint32_t i = 1; i < s->groups[kind].count; i++)
+            adjacent &= s->groups[kind].dims[i] == s->groups[kind].dims[0] + i;
+    if (!adjacent) {
+        int64_t *order = hlo_arena_array(arena, s->operand->shape->rank, sizeof *order);
+        uint32_t count = 0;
+        for (int kind = 0; kind < KINDS; kind++)
+            for (uint32_t i = 0; i < s->groups[kind].count; i++) {
+                order[count] = s->groups[kind].dims[i];
+                s->groups[kind].dims[i] = count++;
+            }
+        s->operand = hlo_build_transpose(b, s->operand, order);
+    }
     const hlo_shape *shape = s->operand->shape;
     int64_t dims[KINDS];
     uint32_t rank = 0;
@@ -114,15 +111,6 @@ static void reshape_side(hlo_builder *b, side *s) {
             break;
         }
     if (!is_collapsed(s)) s->operand = hlo_build_reshape(b, s->operand, rank, dims);
-}
-
-static void collapse_side(hlo_arena *arena, hlo_builder *b, side *s) {
-    for (int kind = 0; kind < KINDS; kind++)
-        if (!side_by_side(&s->groups[kind])) {
-            transpose_side(arena, b, s);
-            break;
-        }
-    reshape_side(b, s);
 }
 
 static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {

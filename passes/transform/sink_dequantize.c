@@ -368,10 +368,6 @@ static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const 
     return true;
 }
 
-static bool is_legal_collective(const walk *w, const hlo_instr *user) {
-    return is_collective(user) && (w->what->dims || agrees(w, user));
-}
-
 static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last);
 
 /* Checks the uses of the element `index` of `tuple`. */
@@ -451,7 +447,8 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     if (user->op == HLO_OP_DOT) return is_dot_legal(w, use, last);
     bool moves =
         hlo_chain_link(user) && use == user->operands && hlo_link_moves(user, &w->what->from);
-    if (!moves && !is_legal_collective(w, user)) return false;
+    const bool sends = is_collective(user) && (w->what->dims || agrees(w, user));
+    if (!moves && !sends) return false;
     return are_uses_legal(w, user, &(path){last, user});
 }
 
@@ -466,19 +463,6 @@ static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
     return true;
 }
 
-/* Clears `sinks` for a candidate with an illegal use, or without a matmul. */
-static void check_candidate(const region *e, uint32_t index) {
-    candidate *what = &e->elements[index];
-    walk w = {e, what, index, STEP_LIMIT, false};
-    bool eligible = true;
-    if (what->mode->after)
-        eligible = are_element_uses_legal(&w, e->user, index, NULL);
-    else
-        for (uint32_t i = 0; eligible && i < e->called_count; i++)
-            eligible = are_element_uses_legal(&w, e->called[i]->parameters[0], index, NULL);
-    what->sinks = eligible && w.matmul;
-}
-
 /* Sets `sinks` of each element, to a fixpoint: an element may sink only if others do. Returns true
  * if one sinks. */
 static bool choose(region *e) {
@@ -490,10 +474,16 @@ static bool choose(region *e) {
     while (any && changes) {
         any = changes = false;
         for (uint32_t i = 0; i < e->count; i++) {
-            if (!e->elements[i].sinks) continue;
-            check_candidate(e, i);
-            any |= e->elements[i].sinks;
-            changes |= !e->elements[i].sinks;
+            candidate *what = &e->elements[i];
+            if (!what->sinks) continue;
+            walk w = {e, what, i, STEP_LIMIT, false};
+            bool legal = true;
+            if (what->mode->after) legal = are_element_uses_legal(&w, e->user, i, NULL);
+            for (uint32_t c = 0; legal && !what->mode->after && c < e->called_count; c++)
+                legal = are_element_uses_legal(&w, e->called[c]->parameters[0], i, NULL);
+            what->sinks = legal && w.matmul;
+            any |= what->sinks;
+            changes |= !what->sinks;
         }
     }
     return any;
@@ -576,20 +566,6 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
     }
 }
 
-/* True for a reshape that removes dimension 0, of one element. */
-static bool is_squeeze(const hlo_instr *instr) {
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
-    if (instr->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank) return false;
-    return !memcmp(from->dims + 1, to->dims, to->rank * sizeof *to->dims);
-}
-
-static const hlo_ints *squeezed_dims(const region *e, const hlo_ints *dims) {
-    hlo_ints *left =
-        hlo_arena_zero(e->context->scratch, sizeof *left + dims->count * sizeof dims->v[0]);
-    for (uint32_t i = 1; i < dims->count; i++) left->v[left->count++] = dims->v[i] - 1;
-    return left;
-}
-
 static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo_instr *tuple) {
     const candidate *what = &e->elements[index];
     hlo_instr *operands[1 + HLO_RULE_ARGS];
@@ -605,41 +581,21 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
     hlo_builder b = before(after);
     scale = hlo_build_ints(&b, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands,
                            HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
-    hlo_instr *squeeze = slice->uses ? slice->uses->user : NULL;
-    if (rank == 1 || slice->use_count != 1 || !is_squeeze(squeeze)) {
+    /* A reshape that removes dimension 0, of one element, gets the scale without it. */
+    hlo_instr *squeeze = slice->use_count == 1 ? slice->uses->user : NULL;
+    const hlo_shape *from = slice->shape, *to = squeeze ? squeeze->shape : NULL;
+    if (rank == 1 || !squeeze || squeeze->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank ||
+        memcmp(from->dims + 1, to->dims, to->rank * sizeof *to->dims) != 0) {
         become_fp8(e, index, slice, tuple, scale, what->dims);
         return;
     }
     retype(what, slice);
     b = before(squeeze->next);
     scale = hlo_build_reshape(&b, scale, rank - 1, sizes + 1);
-    become_fp8(e, index, squeeze, tuple, scale, squeezed_dims(e, what->dims));
-}
-
-static void sink_in(const region *e, hlo_computation *comp) {
-    hlo_instr *parameter = comp->parameters[0];
-    for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-        int64_t index = instr->id < e->count_before ? index_of(instr, parameter) : -1;
-        if (index >= 0 && e->elements[index].sinks)
-            become_fp8(e, (uint32_t)index, instr, parameter, NULL, e->elements[index].dims);
-    }
-}
-
-/* Makes the tuple with fp8 values, and appends the scales. */
-static hlo_instr *make_tuple(region *e) {
-    hlo_instr **operands = hlo_arena_array(e->context->scratch, 2 * e->count, sizeof *operands);
-    uint32_t count = e->count;
-    for (uint32_t i = 0; i < e->count; i++) {
-        candidate *what = &e->elements[i];
-        hlo_instr *wide = hlo_instr_operand(e->tuple, i);
-        hlo_instr *scale;
-        operands[i] = what->sinks ? what->mode->first(e, what, wide, &scale) : wide;
-        if (!what->sinks || !what->carries_scale) continue;
-        what->scale_index = count;
-        operands[count++] = scale;
-    }
-    hlo_builder b = before(e->user);
-    return hlo_build_tuple(&b, count, operands);
+    hlo_ints *dims = hlo_arena_alloc(e->context->scratch, sizeof *dims + rank * sizeof dims->v[0]);
+    dims->count = rank - 1;
+    for (uint32_t i = 1; i < rank; i++) dims->v[i - 1] = what->dims->v[i] - 1;
+    become_fp8(e, index, squeeze, tuple, scale, dims);
 }
 
 /* Appends the scales to the loop's next state. After the loop, an invariant element is replaced by
@@ -663,12 +619,30 @@ static void finish_loop(const region *e, const hlo_instr *tuple) {
     }
 }
 
+/* Makes the tuple with fp8 values and their scales, and sinks the dequantization. */
 static void sink(region *e) {
     e->count_before = e->context->module->next_id;
-    hlo_instr *tuple = make_tuple(e);
+    hlo_instr **operands = hlo_arena_array(e->context->scratch, 2 * e->count, sizeof *operands);
+    uint32_t count = e->count;
+    for (uint32_t i = 0; i < e->count; i++) {
+        candidate *what = &e->elements[i];
+        hlo_instr *wide = hlo_instr_operand(e->tuple, i);
+        hlo_instr *scale;
+        operands[i] = what->sinks ? what->mode->first(e, what, wide, &scale) : wide;
+        if (!what->sinks || !what->carries_scale) continue;
+        what->scale_index = count;
+        operands[count++] = scale;
+    }
+    hlo_builder b = before(e->user);
+    hlo_instr *tuple = hlo_build_tuple(&b, count, operands);
     for (uint32_t i = 0; i < e->called_count; i++) {
-        e->called[i]->parameters[0]->shape = tuple->shape;
-        sink_in(e, e->called[i]);
+        hlo_instr *parameter = e->called[i]->parameters[0];
+        parameter->shape = tuple->shape;
+        for (hlo_instr *instr = e->called[i]->first; instr; instr = hlo_instr_next(instr)) {
+            const int64_t index = instr->id < e->count_before ? index_of(instr, parameter) : -1;
+            if (index >= 0 && e->elements[index].sinks)
+                become_fp8(e, (uint32_t)index, instr, parameter, NULL, e->elements[index].dims);
+        }
     }
     if (e->user->op == HLO_OP_WHILE) finish_loop(e, tuple);
     hlo_instr_set_operand(e->user, e->operand, tuple);

@@ -1,7 +1,8 @@
-/* Dots of fp8 values whose scales change along the contracting dimension, block by block, become a
- * batch of dots, one for each block, whose results are added in f32. So does block-scaled notation.
- * Within a block a scale is one for each row, which goes past the FP8 call. Run where no call has
- * taken the dot as it is; only if the results of all blocks, in memory, cost less than FP8 gains.
+/* Replaces dots of fp8 values whose scales change along the contracting dimension, block by block,
+ * by a batch of dots, one for each block, whose results are added in f32. Block-scaled notation is
+ * replaced likewise. Within a block there is one scale for each row, which multiplies the result of
+ * the FP8 call. The pass runs on dots that no call has fused, and only if the results of all
+ * blocks, in memory, cost less than FP8 gains.
  *
  * Needs: dots in canonical form; the rules of `rows` after it.
  * Keeps: pinned instructions; fused computations; dots that cuBLASLt's own blocks of 128 are for.
@@ -50,18 +51,8 @@ static bool both_have(const hlo_instr *dot, int64_t along) {
            !(a == HLO_TYPE_F8E5M2 && b == HLO_TYPE_F8E5M2);
 }
 
-/* Returns the number of blocks, as long as the scales of both sides allow; 0: there are none, or
- * there need not be any. */
-static int64_t block_count(const hlo_instr *dot, int64_t k) {
-    if (!both_have(dot, BLOCK_LEAST) || both_have(dot, k)) return 0;
-    for (int64_t count = 2; count * BLOCK_LEAST <= k; count++)
-        if (k % count == 0 && k / count % BLOCK_LEAST == 0 && both_have(dot, k / count))
-            return count;
-    return 0;
-}
-
-/* Parts the contracting dimension; its blocks are dimension `along` then. */
-static hlo_instr *parted(hlo_builder *b, const side *s, int64_t blocks) {
+/* Divides the contracting dimension; its blocks are dimension `along` then. */
+static hlo_instr *divided(hlo_builder *b, const side *s, int64_t blocks) {
     const hlo_shape *shape = s->operand->shape;
     int64_t dims[4];
     for (uint32_t d = 0; d < shape->rank; d++) dims[d + (d > s->along)] = shape->dims[d];
@@ -84,7 +75,7 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     const int64_t dims[] = {batched ? shape->dims[lhs->batch] : 1, blocks, shape->dims[lhs->rows],
                             rhs->operand->shape->dims[rhs->rows]};
     hlo_builder b = {.at = dot};
-    hlo_instr *operands[] = {parted(&b, lhs, blocks), parted(&b, rhs, blocks)};
+    hlo_instr *operands[] = {divided(&b, lhs, blocks), divided(&b, rhs, blocks)};
     hlo_instr *parts =
         hlo_build(&b, HLO_OP_DOT,
                   hlo_shape_array(module, HLO_TYPE_F32, 3 + batched, dims + !batched), 2, operands);
@@ -105,24 +96,14 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     context->changes++;
 }
 
-/* True if the call has scales per block of 128 itself, of this or a later toolkit. */
-static bool is_for_blocks_of_128(const hlo_pass_context *context, const hlo_instr *dot) {
-    return hlo_target_find(context->target.sm)->scale_arrays && both_have(dot, 128);
-}
-
 /* Counts the elements that a call wants transposed: the contracting dimension is not the last. */
 static double transposed(const side *s) {
     return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);
 }
 
-/* Says what becomes of a dot. */
+/* The action for a dot. */
 typedef struct decision {
-    enum {
-        LEAVE,
-        TOO_COSTLY,
-        AS_ROWS,
-        SPLIT
-    } what; /* AS_ROWS: the rules of `rows` take it as it is */
+    enum { LEAVE, TOO_COSTLY, AS_ROWS, SPLIT } what; /* AS_ROWS: the rules of `rows` match it */
     side lhs, rhs;
     int64_t blocks;
 } decision;
@@ -138,9 +119,15 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
     if (!hlo_scale_is_moderate(context->scratch, d.lhs.operand) ||
         !hlo_scale_is_moderate(context->scratch, d.rhs.operand))
         return d;
-    d.blocks = block_count(dot, k);
+    /* Blocks are as long as the scales of both sides allow. */
+    const bool whole = both_have(dot, k);
+    if (!whole && both_have(dot, BLOCK_LEAST))
+        for (int64_t count = 2; count * BLOCK_LEAST <= k && !d.blocks; count++)
+            if (k % count == 0 && k / count % BLOCK_LEAST == 0 && both_have(dot, k / count))
+                d.blocks = count;
+    /* The call may have scales per block of 128 itself, of this or a later toolkit. */
     const bool rows =
-        d.blocks ? d.lhs.batch < 0 && is_for_blocks_of_128(context, dot) : both_have(dot, k);
+        d.blocks ? d.lhs.batch < 0 && target->scale_arrays && both_have(dot, 128) : whole;
     if (rows) d.what = AS_ROWS;
     if (rows || !d.blocks) return d;
     const hlo_matmul_sizes size = {d.lhs.batch < 0 ? 1 : d.lhs.operand->shape->dims[d.lhs.batch],
@@ -149,13 +136,6 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
     const double moved = transposed(&d.lhs) + transposed(&d.rhs);
     d.what = hlo_cost_gain_of_blocks(size, d.blocks, moved, target) > 1 ? SPLIT : TOO_COSTLY;
     return d;
-}
-
-static void visit_dot(hlo_pass_context *context, hlo_instr *dot, hlo_computation **add) {
-    if (dot->operand_count != 2 || hlo_remark_kept_wide(context, dot)) return;
-    const decision d = decide(context, dot);
-    if (d.what == SPLIT) split(context, dot, &d.lhs, &d.rhs, d.blocks, add);
-    if (d.what == TOO_COSTLY) hlo_remark_reason(context, dot, HLO_REASON_SCALE_BLOCKS, NULL);
 }
 
 /* Replaces block-scaled notation by a dot that the rules take, or by one for each block. */
@@ -179,14 +159,6 @@ static void visit_notation(hlo_pass_context *context, hlo_instr *product, hlo_co
         context->changes++;
 }
 
-static void visit(hlo_pass_context *context, hlo_instr *instr, hlo_computation **add) {
-    const hlo_block_kind kind = hlo_block_kind_of(instr);
-    if (instr->op == HLO_OP_DOT)
-        visit_dot(context, instr, add);
-    else if (kind == HLO_BLOCK_OP_DOT || kind == HLO_BLOCK_SCALED_DOT)
-        visit_notation(context, instr, add);
-}
-
 hlo_status hlo_pass_split_blocks(hlo_pass_context *context) {
     hlo_module *module = context->module;
     const hlo_target_info *target = hlo_target_find(context->target.sm);
@@ -199,7 +171,16 @@ hlo_status hlo_pass_split_blocks(hlo_pass_context *context) {
         for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
              instr = next) {
             next = hlo_instr_next(instr);
-            visit(context, instr, &add);
+            const hlo_block_kind kind = hlo_block_kind_of(instr);
+            if (kind == HLO_BLOCK_OP_DOT || kind == HLO_BLOCK_SCALED_DOT)
+                visit_notation(context, instr, &add);
+            if (instr->op != HLO_OP_DOT || instr->operand_count != 2 ||
+                hlo_remark_kept_wide(context, instr))
+                continue;
+            const decision d = decide(context, instr);
+            if (d.what == SPLIT) split(context, instr, &d.lhs, &d.rhs, d.blocks, &add);
+            if (d.what == TOO_COSTLY)
+                hlo_remark_reason(context, instr, HLO_REASON_SCALE_BLOCKS, NULL);
         }
     return HLO_OK;
 }
