@@ -74,24 +74,17 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
 
 /* ------------------------------------------------------------------------------------- building */
 
-/* Returns the permutation by which every value is a transpose. NULL: they share none. */
-static const hlo_ints *transposed(hlo_instr *const *values, uint32_t count) {
-    const hlo_ints *order = NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        if (values[i]->op != HLO_OP_TRANSPOSE || values[i]->pin) return NULL;
-        const hlo_ints *own = hlo_instr_ints(values[i], HLO_ATTR_DIMENSIONS);
-        if (order && !hlo_ints_equal(order, own)) return NULL;
-        order = own;
-    }
-    return order;
-}
-
 static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values, int64_t dim) {
     const hlo_shape *shape = values[0]->shape;
     int64_t dims[HLO_RULE_ARGS];
     memcpy(dims, shape->dims, shape->rank * sizeof dims[0]);
     for (uint32_t i = 1; i < count; i++) dims[dim] += values[i]->shape->dims[dim];
-    const hlo_ints *order = transposed(values, count);
+    /* Transposes by one permutation are made once, of the whole. */
+    const hlo_ints *order = hlo_instr_ints(values[0], HLO_ATTR_DIMENSIONS);
+    for (uint32_t i = 0; order && i < count; i++)
+        if (values[i]->op != HLO_OP_TRANSPOSE || values[i]->pin ||
+            !hlo_ints_equal(order, hlo_instr_ints(values[i], HLO_ATTR_DIMENSIONS)))
+            order = NULL;
     if (order) {
         hlo_instr *below[HLO_RULE_ARGS];
         for (uint32_t i = 0; i < count; i++) below[i] = hlo_instr_operand(values[i], 0);

@@ -11,21 +11,6 @@
 
 enum { STEP_LIMIT = 256, MOST_LINKS = 64 };
 
-/* Returns the granularity that the mode asks of factors. Each batch has its own factors, but for a
- * scalar.
- */
-static hlo_granularity wanted(const hlo_instr *dot, unsigned side, const hlo_scale_info *info) {
-    const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
-    hlo_granularity granularity;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        int64_t each = hlo_ints_contain(hlo_dot_contracting(dot, side), i) ? info->along
-                       : hlo_ints_contain(hlo_dot_batch(dot, side), i)     ? info->across != 0
-                                                                           : info->across;
-        granularity.v[i] = each ? each : shape->dims[i];
-    }
-    return granularity;
-}
-
 /* A value that is an fp8 value times factors, on the way down to the fp8 value. */
 typedef struct step {
     hlo_instr *value;
@@ -163,27 +148,9 @@ static step *plan_operand(plan *p, step *s, uint32_t index, const hlo_granularit
     return below;
 }
 
-/* Plans a product, whose fp8 value may be on either side, or a quotient. */
-static bool plan_factor(plan *p, step *s) {
-    for (uint32_t i = 0; i < (s->value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
-        s->below = plan_operand(p, s, i, &s->granularity);
-        s->scaled = true;
-        if (s->below && hlo_granularity_holds(hlo_instr_operand(s->value, !i), &s->granularity))
-            return true;
-    }
-    return false;
-}
-
 /* True if the fp8 type has the pad value, and scales leave the pad value as it is. */
 static bool fills(hlo_instr *pad_value, const step *s) {
     return hlo_pad_value_moves(pad_value, s->scaled, s->type);
-}
-
-static bool plan_select(plan *p, step *s) {
-    uint32_t pad = hlo_is_pad_value(hlo_instr_operand(s->value, 1)) ? 1 : 2;
-    hlo_instr *pad_value = hlo_instr_operand(s->value, pad);
-    return hlo_is_pad_value(pad_value) &&
-           (s->below = plan_operand(p, s, 3 - pad, &s->granularity)) && fills(pad_value, s);
 }
 
 /* Plans a concatenate of several parts. A run of equal elements across parts needs equal factors.
@@ -227,14 +194,6 @@ static bool keeps_signs(const step *s, bool infinity) {
     return true;
 }
 
-/* Plans relu(q * s) as relu(q) * s. */
-static bool plan_relu(plan *p, step *s) {
-    uint32_t index;
-    return !p->fp4 && hlo_is_relu(s->value, &index) &&
-           (s->below = plan_operand(p, s, index, &s->granularity)) &&
-           keeps_signs(s->below, s->type == HLO_TYPE_F8E5M2);
-}
-
 static bool plan_link(plan *p, step *s) {
     const hlo_instr *link = s->value;
     hlo_granularity below;
@@ -242,14 +201,6 @@ static bool plan_link(plan *p, step *s) {
            hlo_granularity_of_operand(link, &s->granularity, &below) &&
            (s->below = plan_operand(p, s, 0, &below)) &&
            (link->op != HLO_OP_PAD || fills(hlo_instr_operand(link, 1), s));
-}
-
-/* True for an fp8 value that is an f4e2m1fn one, moved or not. */
-static bool is_from_fp4(const hlo_instr *value) {
-    const hlo_type from =
-        value->operand_count ? hlo_instr_operand(value, 0)->shape->type : HLO_TYPE_INVALID;
-    return value->shape->type == HLO_TYPE_F8E4M3FN &&
-           (value->op == HLO_OP_CONVERT ? from == HLO_TYPE_F4E2M1FN : from == HLO_TYPE_F8E4M3FN);
 }
 
 static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
@@ -262,17 +213,42 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
     *s = (step){.value = value, .granularity = *granularity, .type = type};
     if (p->fp4 ? type == HLO_TYPE_F4E2M1FN : hlo_type_is_fp8_operand(type)) return s;
     if (value->pin) return NULL;
-    if (p->fp4 && is_from_fp4(value)) return plan_link(p, s) ? s : NULL;
-    if (!hlo_type_is_wide(type)) return NULL;
-    switch (value->op) {
-    case HLO_OP_MULTIPLY:
-    case HLO_OP_DIVIDE: return plan_factor(p, s) ? s : NULL;
-    case HLO_OP_SELECT: return plan_select(p, s) ? s : NULL;
-    case HLO_OP_CONCATENATE: return plan_parts(p, s) ? s : NULL;
-    case HLO_OP_CLAMP:
-    case HLO_OP_MAXIMUM: return plan_relu(p, s) ? s : NULL;
-    default: return plan_link(p, s) ? s : NULL;
+    if (p->fp4 && type == HLO_TYPE_F8E4M3FN &&
+        value->operand_count) { /* of f4e2m1fn, moved or not */
+        const hlo_type from = hlo_instr_operand(value, 0)->shape->type;
+        if (from == (value->op == HLO_OP_CONVERT ? HLO_TYPE_F4E2M1FN : HLO_TYPE_F8E4M3FN))
+            return plan_link(p, s) ? s : NULL;
     }
+    if (!hlo_type_is_wide(type)) return NULL;
+    bool ok = false;
+    switch (value->op) {
+    case HLO_OP_MULTIPLY: /* the fp8 value may be on either side */
+    case HLO_OP_DIVIDE:
+        for (uint32_t i = 0; !ok && i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
+            s->below = plan_operand(p, s, i, granularity);
+            s->scaled = true;
+            ok = s->below && hlo_granularity_holds(hlo_instr_operand(value, !i), granularity);
+        }
+        break;
+    case HLO_OP_SELECT: {
+        const uint32_t pad = hlo_is_pad_value(hlo_instr_operand(value, 1)) ? 1 : 2;
+        hlo_instr *pad_value = hlo_instr_operand(value, pad);
+        ok = hlo_is_pad_value(pad_value) && (s->below = plan_operand(p, s, 3 - pad, granularity)) &&
+             fills(pad_value, s);
+        break;
+    }
+    case HLO_OP_CONCATENATE: ok = plan_parts(p, s); break;
+    case HLO_OP_CLAMP:
+    case HLO_OP_MAXIMUM: { /* relu(q * s) is relu(q) * s */
+        uint32_t index;
+        ok = !p->fp4 && hlo_is_relu(value, &index) &&
+             (s->below = plan_operand(p, s, index, granularity)) &&
+             keeps_signs(s->below, s->type == HLO_TYPE_F8E5M2);
+        break;
+    }
+    default: ok = plan_link(p, s); break;
+    }
+    return ok ? s : NULL;
 }
 
 /* Plans any value. NULL: it is not an fp8 value times factors of the granularity. */
@@ -287,8 +263,16 @@ static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *gr
 static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
                              const hlo_scale_info *mode, bool unequal) {
     hlo_instr *value = hlo_instr_operand(dot, side);
-    if (value->shape->rank > HLO_RULE_ARGS) return NULL;
-    hlo_granularity granularity = wanted(dot, side, mode);
+    const hlo_shape *shape = value->shape;
+    hlo_granularity granularity;
+    if (shape->rank > HLO_RULE_ARGS) return NULL;
+    for (uint32_t i = 0; i < shape->rank;
+         i++) { /* each batch has its own factors, or all have one */
+        const int64_t each = hlo_ints_contain(hlo_dot_contracting(dot, side), i) ? mode->along
+                             : hlo_ints_contain(hlo_dot_batch(dot, side), i)     ? mode->across != 0
+                                                                                 : mode->across;
+        granularity.v[i] = each ? each : shape->dims[i];
+    }
     p->count = p->depth = 0;
     p->fp4 = mode->type == HLO_TYPE_F8E4M3FN;
     p->unequal = unequal;

@@ -135,7 +135,7 @@ void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before);
 /* Removes `instr` if it has no users, and its operands that lose their last user with it. */
 void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
 
-/* What a rule of the program has done; in context->uses. */
+/* The effects of a rule of the program; in context->uses. */
 typedef struct hlo_rule_use {
     uint64_t fired;   /* firings that were not undone */
     bool undone;      /* firings of the rule, or of `by`, were undone with the whole sequence */

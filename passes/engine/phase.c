@@ -109,7 +109,7 @@ bool hlo_engine_judges(const hlo_engine *engine) {
     return engine->judges;
 }
 
-/* --------------------------------------------------------------------------------------- entry */
+/* ---------------------------------------------------------------------------------------- entry */
 
 static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rule_env *env) {
     const hlo_module *module = e->context->module;

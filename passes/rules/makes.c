@@ -185,22 +185,6 @@ MAKE(split_merged) {
     return (*out = hlo_dots_part(env, args[0].instr, args[1].instr, args[2].number != 0)) != NULL;
 }
 
-static bool compose_slices(hlo_rule_env *env, const hlo_instr *outer, hlo_instr **out) {
-    const hlo_instr *inner = hlo_instr_operand(outer, 0);
-    const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_SLICE);
-    const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_SLICE);
-    int64_t v[3 * HLO_RULE_ARGS];
-    if (a->count > 3 * HLO_RULE_ARGS) return false;
-    for (uint32_t i = 0; i < a->count; i += 3) {
-        v[i] = b->v[i] + a->v[i] * b->v[i + 2];
-        v[i + 2] = a->v[i + 2] * b->v[i + 2];
-        v[i + 1] = b->v[i] + (a->v[i + 1] - 1) * b->v[i + 2] + 1;
-        if (a->v[i + 1] == a->v[i]) v[i + 1] = v[i]; /* an empty slice */
-    }
-    hlo_instr *from = hlo_instr_operand(inner, 0);
-    return (*out = hlo_build_slice(env->build, from, outer->shape, v)) != NULL;
-}
-
 MAKE(max_over) {
     const hlo_instr *reduce = args->instr;
     const uint32_t rank = args[1].instr->shape->rank;
@@ -219,14 +203,26 @@ MAKE(compose) {
     const hlo_instr *inner = outer->operand_count ? hlo_instr_operand(outer, 0) : outer;
     if ((outer->op != HLO_OP_SLICE && outer->op != HLO_OP_TRANSPOSE) || inner->op != outer->op)
         return false;
-    if (outer->op == HLO_OP_SLICE) return compose_slices(env, outer, out);
+    hlo_instr *from = hlo_instr_operand(inner, 0);
+    if (outer->op == HLO_OP_SLICE) {
+        const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_SLICE);
+        const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_SLICE);
+        int64_t v[3 * HLO_RULE_ARGS];
+        if (a->count > 3 * HLO_RULE_ARGS) return false;
+        for (uint32_t i = 0; i < a->count; i += 3) {
+            v[i] = b->v[i] + a->v[i] * b->v[i + 2];
+            v[i + 2] = a->v[i + 2] * b->v[i + 2];
+            v[i + 1] = b->v[i] + (a->v[i + 1] - 1) * b->v[i + 2] + 1;
+            if (a->v[i + 1] == a->v[i]) v[i + 1] = v[i]; /* an empty slice */
+        }
+        return (*out = hlo_build_slice(env->build, from, outer->shape, v)) != NULL;
+    }
     const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_DIMENSIONS);
     const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_DIMENSIONS);
     int64_t order[HLO_RULE_ARGS];
     if (a->count > HLO_RULE_ARGS) return false;
     bool same = true;
     for (uint32_t i = 0; i < a->count; i++) same &= (order[i] = b->v[a->v[i]]) == i;
-    hlo_instr *from = hlo_instr_operand(inner, 0);
     *out = from;
     if (same && hlo_shape_same_order(from->shape, outer->shape)) return true;
     *out = same ? hlo_build(env->build, HLO_OP_COPY, outer->shape, 1, &from)
