@@ -1,4 +1,4 @@
-/* Block-scaled notation, as the plain HLO that it means. */
+/* Lowers block-scaled notation to plain HLO. */
 #include "ir/float/float.h"
 #include "ir/module/build.h"
 #include "matmul/block_scaled.h"
@@ -37,7 +37,7 @@ static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, con
     return hlo_build_binary(b, HLO_OP_MULTIPLY, hlo_build_convert(b, x, type), scales);
 }
 
-/* Puts scales that lie in tiles of 128 by 4 in the order of rows and columns. */
+/* Reorders scales in tiles of 128 by 4 to rows and columns. */
 static hlo_instr *untile(hlo_builder *b, hlo_instr *x) {
     const uint32_t rank = x->shape->rank, row = rank - 2;
     const int64_t rows = x->shape->dims[row], columns = x->shape->dims[row + 1];
@@ -109,7 +109,7 @@ hlo_instr *hlo_block_expand_dot(hlo_instr *product) {
     return expand_dot(&(hlo_builder){.at = product});
 }
 
-/* Makes the tuple that a call returns, whose workspace nothing reads. */
+/* Makes the tuple that a call returns. Nothing reads its workspace. */
 static hlo_instr *with_workspace(hlo_builder *b, hlo_instr *product) {
     const hlo_shape *shape = b->at->shape;
     hlo_instr *results[2] = {product};

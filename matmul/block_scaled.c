@@ -60,7 +60,7 @@ static bool is_narrow(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2 || type == HLO_TYPE_F4E2M1FN;
 }
 
-/* Reads the block size of a config; 0: it has none, and -1: one that is no positive integer. Other
+/* Reads the block size of a config; 0: absent, -1: not a positive integer. Other
  * keys, such as those that jax writes, have no meaning here as in XLA. */
 static int64_t config_block(const hlo_instr *call) {
     json_t *json = hlo_json_config(call);
@@ -274,7 +274,7 @@ hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why) {
     const hlo_scale_mode mode = e4m3 ? HLO_SCALE_VEC16 : HLO_SCALE_VEC32;
     *why = side_misfit(dot, false, mode);
     if (!*why) *why = side_misfit(dot, true, mode);
-    /* A call dequantizes in the type of its result, of which f16 does not hold every scale. */
+    /* A call dequantizes in the type of its result, and f16 does not represent every scale. */
     if (!*why && dot->rows_padded && dot->d->type == HLO_TYPE_F16 && mode == HLO_SCALE_VEC32)
         *why = "block-scales-f16";
     return *why ? HLO_SCALE_MODE_COUNT : mode;

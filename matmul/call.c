@@ -86,7 +86,7 @@ static bool is_one(const hlo_instr *instr) {
     return hlo_known_number_pinned(instr, &number) && number == 1;
 }
 
-/* Takes the next operand as a scale; false: there is none, or a scalar mode has no scalar. The
+/* Reads the next operand as a scale; false: it is absent, or not a scalar in a scalar mode. The
  * dimensions of other modes are checked once the sizes are known. */
 static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
                        hlo_instr **out_scale) {
@@ -176,7 +176,7 @@ static const char *check_scales(const hlo_matmul *m) {
     return NULL;
 }
 
-/* Takes the results: D, then those that the config has, then perhaps the workspace. */
+/* Reads the results: D, then those that the config has, then perhaps the workspace. */
 static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
     static const char wrong[] = "the results do not fit the config";
     const hlo_shape *shape = call->shape;
@@ -267,7 +267,7 @@ static const hlo_config_layouts *keep_layouts(hlo_arena *arena, const hlo_config
     return hlo_arena_copy(arena, from, size);
 }
 
-/* Takes the layouts of an array, or of all in a tuple; false: it has another. */
+/* Compares the next layouts with those of an array, or of all arrays in a tuple. */
 static bool take_layouts(const hlo_config_layouts *layouts, uint32_t *at, const hlo_shape *shape) {
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++)
@@ -283,7 +283,7 @@ static bool take_layouts(const hlo_config_layouts *layouts, uint32_t *at, const 
     return true;
 }
 
-/* Checks the layouts of a typed call, whose executing function knows them from the config alone. */
+/* Checks the layouts of a typed call, whose handler has them from the config only. */
 static const char *check_layouts(const hlo_instr *call, const known_config *known) {
     uint32_t at = 0;
     if (!known->typed) return NULL;
@@ -297,7 +297,7 @@ static const char *check_layouts(const hlo_instr *call, const known_config *know
     return at == known->result_layouts->count ? NULL : "result_layouts has more than the results";
 }
 
-/* Keeps every key but the layouts, which read_config() keeps beside the matmul. */
+/* Stores every key except the layouts, which read_config() stores next to the matmul. */
 static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul *m) {
 #define KEEP_ZERO(member)
 #define KEEP_STRIDE(member)

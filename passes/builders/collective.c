@@ -117,7 +117,8 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
 
 /* ----------------------------------------------------------------------------------- quantizing */
 
-/* Returns the operand that is scaled or clamped by splats, the other operands; -1: none is. */
+/* Returns the index of the operand that the other operands, splats, scale or clamp; -1 if there is
+ * no such operand. */
 static int scaled_operand(const hlo_instr *instr) {
     int found = -1;
     if (instr->pin) return -1;
@@ -141,7 +142,7 @@ static int scaled_operand(const hlo_instr *instr) {
 
 enum { STEP_LIMIT = 8 };
 
-/* Finds the collective that hlo_collective_quantized() makes on fp8. NULL: there is none. */
+/* Returns the collective that hlo_collective_quantized() clones onto fp8, or NULL. */
 static hlo_instr *quantized_collective(const hlo_instr *convert) {
     const hlo_instr *v = convert;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {

@@ -7,11 +7,11 @@
 
 enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents within it do not overflow */
 
-/* A dot as seen from the operand that it shares. */
+/* A dot, and its operand that is not shared. */
 typedef struct share {
     const hlo_instr *dot;
     unsigned side;         /* of the other operand */
-    hlo_dequantized other; /* op HLO_OP_COPY: an fp8 value as it is */
+    hlo_dequantized other; /* op HLO_OP_COPY: a bare fp8 value */
     uint32_t free;         /* its only free dimension */
 } share;
 

@@ -1,5 +1,5 @@
-/* Layouts of the operands of a fused call: cuBLASLt wants batch dimensions first, the contracting
- * dimension last. `b`: the second operand, else the first. */
+/* Layouts of the operands of a fused call: cuBLASLt requires batch dimensions first, the
+ * contracting dimension last. `b`: the second operand, else the first. */
 #ifndef HLO_PASSES_BUILDERS_OPERAND_LAYOUT_H
 #define HLO_PASSES_BUILDERS_OPERAND_LAYOUT_H
 
@@ -13,12 +13,13 @@ int64_t hlo_size_aligned(int64_t size, int64_t to);
  */
 hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims);
 
-/* True if the operand lacks the layout that the target wants, and can be given it. */
+/* Returns true if the operand does not have the layout that the target requires, but can have it.
+ */
 bool hlo_operand_layout_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b);
-/* Counts the transposes and copies at the top of the operand that the call does not need: the
- * layout below each is right too. */
+/* Counts the outermost transposes and copies of the operand that the call does not need: the layout
+ * of the value below each is also right. */
 int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, bool b);
-/* Makes the operand with its dimensions in the order that the target wants. False: it cannot be
+/* Makes the operand with its dimensions in the order that the target requires. False: it cannot be
  * made. */
 bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
 /* Pads the scales of an operand whose sizes are padded to hlo_matmul_alignment(): scales of new
@@ -47,13 +48,14 @@ hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side);
  * cannot be made. */
 hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *side);
 
-/* Makes the values with the signs of the compact scales, unless these are sure to have none. NULL:
+/* Makes the values with the signs of the compact scales, unless no scale can be negative. NULL:
  * it cannot be made. */
 hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
                             const hlo_block_side *side);
 
 /* Makes the values, and the scales in tiles, of operand a, or `b`, of block-scaled notation with
- * the mode. False: it has another, or none, of which env->reason tells, or they cannot be made. */
+ * the mode. False: the notation has another mode or no mode (env->reason says why), or they cannot
+ * be made. */
 bool hlo_block_dot_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
                           hlo_instr **out);
 bool hlo_block_dot_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,

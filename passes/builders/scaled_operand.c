@@ -148,7 +148,7 @@ static step *plan_operand(plan *p, step *s, uint32_t index, const hlo_granularit
     return below;
 }
 
-/* True if the fp8 type has the pad value, and scales leave the pad value as it is. */
+/* Returns true if the fp8 type represents the pad value, and scales do not change it. */
 static bool fills(hlo_instr *pad_value, const step *s) {
     return hlo_pad_value_moves(pad_value, s->scaled, s->type);
 }
@@ -309,8 +309,8 @@ static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     return factor ? below : hlo_link_clone_onto(env, value, below);
 }
 
-/* The product of the factors, and its type. Beside a scale of another type than f32, which is one
- * factor alone, there may be scalars. */
+/* The product of the factors, and its type. A scale of another type than f32 is a single factor;
+ * scalars may multiply it. */
 typedef struct factors {
     hlo_type type;
     bool scalars;      /* allowed */
@@ -328,7 +328,7 @@ static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_ins
     return *scale != NULL;
 }
 
-/* Takes a factor of all elements of a value. */
+/* Multiplies f->scalar with a factor that is equal for all elements of a value. */
 static bool take_scalar(hlo_rule_env *env, const step *s, factors *f) {
     hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
     hlo_granularity whole;
@@ -379,7 +379,7 @@ static bool join_scales(hlo_rule_env *env, const step *s, factors *f, hlo_instr 
     return *out != NULL;
 }
 
-/* Makes the compact product of the factors; `*out` NULL: there is none. */
+/* Makes the compact product of the factors; `*out` NULL: there are no factors. */
 static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     hlo_op op = s->value->op;
     *out = NULL;
@@ -436,7 +436,7 @@ hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, 
 
 /* -------------------------------------------------------------------------------------- placing */
 
-/* Returns the free dimension of an operand; -1: none, or several. */
+/* Returns the free dimension of an operand; -1 if there is none or more than one. */
 static int64_t free_dim(const hlo_instr *dot, unsigned side) {
     int64_t dim = -1;
     for (int64_t i = 0; i < (int64_t)hlo_instr_operand(dot, side)->shape->rank; i++) {
@@ -450,7 +450,7 @@ static int64_t free_dim(const hlo_instr *dot, unsigned side) {
 }
 
 /* Makes the compact scales of an operand that matches a tiled mode, and the product of the scalars
- * beside them; NULL: none. `out_scalar` NULL: there may be no scalars. */
+ * that multiply them; NULL: there are none. `out_scalar` NULL: scalars are not allowed. */
 static bool compact_tiled(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
     plan p;
@@ -481,7 +481,7 @@ static bool has_block_scale(const step *s, hlo_type type) {
     return false;
 }
 
-/* Makes scales in tiles; an operand without them has scales of 1, if the other one has some. */
+/* Makes scales in tiles. An operand without scales gets scales of 1 if the other one has scales. */
 static bool tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
                   hlo_instr **out_scalar, hlo_instr **out) {
     hlo_block_side place;
@@ -527,7 +527,7 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
     int64_t count = 1;
     for (uint32_t i = 0; i < hlo_dot_batch(dot, side)->count; i++)
         count *= shape->dims[hlo_dot_batch(dot, side)->v[i]];
-    if (rank && count != 1) return true; /* hlo_matmul_check() takes no scale of a batch */
+    if (rank && count != 1) return true; /* hlo_matmul_check() rejects scales of a batch */
     hlo_builder *b = env->build;
     if (rank < 2) return (*out = hlo_build_reshape(b, *out, rank, dims)) != NULL;
     const bool rows_first = mode == HLO_SCALE_BLK128;

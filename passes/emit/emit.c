@@ -229,8 +229,8 @@ static bool shares_operand(const lowering *l) {
     return false;
 }
 
-/* Returns true if the product of another matmul may have the same factor: XLA makes one value of
- * both, and takes no factor into a call that another one has. */
+/* Returns true if the product of another matmul may have the same factor: XLA merges the two, and
+ * fuses no factor that two products share. */
 static bool shares_factor(const lowering *l) {
     const hlo_matmul *m = &l->m;
     for (int i = 0; i < 2; i++) {
@@ -355,8 +355,8 @@ static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter 
         call, false, e->context->options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
 }
 
-/* True if `user` multiplies or divides by a constant that is infinite or NaN, or divides by one
- * whose reciprocal XLA takes for that. */
+/* Returns true if `user` multiplies or divides by a constant that is infinite or NaN, or divides by
+ * one whose reciprocal XLA treats as infinite. */
 static bool is_endless(const hlo_instr *user) {
     const bool divides = user->op == HLO_OP_DIVIDE;
     double number;
@@ -399,7 +399,7 @@ static bool is_measured(const hlo_instr *value, int depth, int *budget) {
 
 /* True if XLA's rewriter fails on a wide result without a barrier: on a scale computed from the
  * magnitudes of the value that it scales, on an infinite scale, or on a gelu whose operand has
- * other uses and is no auxiliary result of the call. */
+ * other uses and is not an auxiliary result of the call. */
 static bool needs_barrier(const hlo_instr *result) {
     int measured = 48, reached = 48;
     return is_measured(result, 4, &measured) || reaches_tanh(result, 8, &reached);

@@ -19,7 +19,7 @@ typedef enum hlo_binding_kind {
     HLO_BOUND_VALUE,  /* instr */
     HLO_BOUND_CHAIN,  /* instr: the top link; inner: its start (`instr` if it has no link)
                        */
-    HLO_BOUND_ATTR,   /* attr; NULL: the instruction has none */
+    HLO_BOUND_ATTR,   /* attr; NULL: absent */
     HLO_BOUND_TERM,   /* a template that is made at its first use */
     HLO_BOUND_NUMBER, /* arguments of functions */
     HLO_BOUND_WORD,
@@ -51,13 +51,13 @@ typedef struct hlo_rule_env {
     hlo_instr *root;
     const hlo_instr *subject; /* the matmul that gets the verdict; NULL */
     hlo_binding slots[HLO_RULE_SLOTS];
-    uint32_t next_root; /* number of roots matched so far */
-    uint32_t fuel;      /* steps left to the match */
-    bool looks_past; /* match past barriers and marks below the root, to report a result that they
-                        hold apart */
-    const hlo_instr *holder; /* barrier or mark that the match looked past; NULL: none */
-    const hlo_instr *pinned; /* a pinned instruction in the match, leaves excepted; NULL: none */
-    /* Reason for not firing, the first that came up; HLO_REASON_COUNT: none. */
+    uint32_t next_root;      /* number of roots matched so far */
+    uint32_t fuel;           /* steps left to the match */
+    bool looks_past;         /* skip barriers and marks below the root, to report a result that they
+                                separate         from its users */
+    const hlo_instr *holder; /* barrier or mark that the match skipped, or NULL */
+    const hlo_instr *pinned; /* a pinned instruction in the match that is no leaf, or NULL */
+    /* First reason for not firing; HLO_REASON_COUNT if there is none. */
     hlo_reason reason;
     const hlo_instr *blocker;
     bool unbuildable;  /* a term could not be made */
@@ -73,8 +73,8 @@ static inline const hlo_rule_term *hlo_rule_term_at(const hlo_rule_env *env, uin
     return &env->rules->terms[index];
 }
 
-/* Answers a question, and makes nothing. May set `*out_blocker` to the instruction for which the
- * answer is no. */
+/* Answers a question without making instructions. May set `*out_blocker` to the instruction for
+ * which the answer is no. */
 typedef bool hlo_rule_test(const hlo_rule_env *env, const hlo_binding *args, uint32_t count,
                            const hlo_instr **out_blocker);
 /* Makes a value, `*out`; NULL: it is absent. False: it cannot be made, env->reason may say why. */
@@ -89,7 +89,7 @@ typedef struct hlo_rule_functions {
     hlo_rule_measure *measure;
 } hlo_rule_functions;
 
-/* The built-in rules with their vocabulary and functions, which the engine gets as data:
+/* The built-in rules with their vocabulary and functions, which are data for the engine:
  * context->library. */
 typedef struct hlo_rule_library {
     const hlo_rule_vocabulary *words;
@@ -101,11 +101,12 @@ typedef struct hlo_rule_library {
 /* match.c: binds env->slots. True: the roots match and the guards hold. False: env->reason may be a
  * guard's. */
 bool hlo_rule_match(hlo_rule_env *env);
-/* Matches as if there were no barriers and marks: env->reason says if these hold a result apart. */
+/* Matches as if there were no barriers and marks; env->reason then says if they separate a result
+ * from its users. */
 void hlo_rule_match_past(hlo_rule_env *env);
 /* True if below the root of the pattern there is a result of a call. */
 bool hlo_rule_takes_result(const hlo_rule_env *env);
-/* False if a guard fails that depends on words alone, such as options, and gives no reason: the
+/* Returns false if a guard without a reason fails that depends on words alone, such as options: the
  * rule never fires. */
 bool hlo_rule_may_fire(const hlo_rule_env *env);
 /* Returns the index of a result in the call's tuple; -1 if the call has no such result. */
@@ -117,15 +118,14 @@ bool hlo_rule_fits(const hlo_rule_env *env, uint16_t function, const hlo_binding
 /* Reads an argument of a guard or of a builder: a variable, a result, a number or a word. */
 hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *term);
 
-/* rewrite.c: carries out the actions, all or none. False: none, env->reason may say why. */
+/* rewrite.c: performs all actions, or none. False: none; env->reason may say why. */
 bool hlo_rule_rewrite(hlo_rule_env *env);
 /* Sets env->reason by name, unless it is set. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 
-/* phase.c: true if `a` stands before `b` in their computation. */
+/* phase.c: returns true if `a` comes before `b` in their computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
-/* True if the phase gives reasons: a firing then clears earlier reasons, and rules give them again.
- */
+/* Returns true if rules of the phase set reasons: a firing then clears earlier ones. */
 bool hlo_engine_judges(const hlo_engine *engine);
 /* Queues an instruction that is new or has other operands or users. */
 void hlo_engine_push(hlo_engine *engine, hlo_instr *instr);

@@ -43,7 +43,7 @@ struct hlo_engine {
     const bool *fused; /* by computation id: its instructions are not rewritten; computations made
                           by rules are not in it */
     uint32_t fused_count;
-    bool judges; /* some rule of the phase gives reasons */
+    bool judges; /* some rule of the phase sets reasons */
     /* The part that the sweep has not reached: from `rest` on, then the computations from `later`
      * on. */
     hlo_instr *rest;
@@ -223,7 +223,7 @@ void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
 
 /* -------------------------------------------------------------------------------------- firings */
 
-/* Gives the subject its reason; the first one of a sweep counts. */
+/* Sets the reason of the subject; the first one of a sweep is kept. */
 static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                        const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;
@@ -363,7 +363,7 @@ static void put_in_order(hlo_engine *e) {
     }
 }
 
-/* Takes the next part of the module; all of it if the order is not the module's. False at its end.
+/* Queues the next part of the module; all of it if the order is not the module's. False at its end.
  * Prefetches instructions that patterns reach as well as those that rules start from. */
 static bool take_batch(hlo_engine *e) {
     const size_t most = e->context->options->rule_order ? SIZE_MAX : BATCH;

@@ -30,7 +30,7 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
 
 typedef struct hlo_rule_move {
     hlo_instr *instr, *place;
-    hlo_instr *after; /* right before the place when the move was planned; NULL: none */
+    hlo_instr *after; /* the instruction before the place when the move was planned, or NULL */
 } hlo_rule_move;
 
 static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *value) {
@@ -39,7 +39,7 @@ static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *
     return NULL;
 }
 
-/* True if `value` stands before the place already, or will after the planned moves. */
+/* Returns true if `value` comes before the place, now or after the planned moves. */
 static bool stands_before(const hlo_rule_env *env, const hlo_instr *value) {
     if (value == env->build->at) return false;
     if (hlo_engine_before(env->engine, value, env->build->at)) return true;
@@ -405,14 +405,14 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
 
 typedef struct change {
     hlo_instr *from, *to; /* replaced */
-    bool follow;          /* only the verdict of `from` goes to `to` */
+    bool follow;          /* only the verdict of `from` moves to `to` */
 } change;
 
 typedef struct operand_change {
     hlo_instr *user, *from, *to;
 } operand_change;
 
-/* Changes of a firing, none of which is made before all are known to be possible. */
+/* Changes of a firing. They are made once all are known to be possible. */
 typedef struct plan {
     change changes[2 * HLO_RULE_ARGS];
     operand_change operands[HLO_RULE_ARGS];
@@ -439,7 +439,7 @@ static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *t
     return true;
 }
 
-/* Sets the place: before the first instruction, in list order, that the actions replace. */
+/* Sets the place before the first instruction, in list order, that the actions replace. */
 static void find_place(hlo_rule_env *env) {
     const hlo_rule *rule = env->rule;
     *env->build = (hlo_builder){.at = env->root, .admits = admits};
@@ -460,7 +460,7 @@ static bool is_dot(const hlo_instr *instr) {
     return instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
 }
 
-/* Hands the verdicts of the dots that the rule replaces on to `dot`. */
+/* Moves the verdicts of the dots that the rule replaces to `dot`. */
 static void follow_replaced(const hlo_rule_env *env, hlo_instr *dot, plan *p) {
     for (uint32_t i = 0; i < env->rule->action_count; i++) {
         const hlo_rule_action *a = &env->rules->actions[env->rule->first_action + i];

@@ -1,5 +1,5 @@
-/* Builders for ragged-dots of fp8 values times factors: on the fp8 values, as a ragged-dot or as a
- * dense dot whose operands are 0 outside their group, with the factors behind it. */
+/* Builders for ragged-dots of fp8 values times factors: a ragged-dot of the fp8 values, or a dense
+ * dot whose operands are 0 outside their group; the factors then multiply the result. */
 #include <string.h>
 
 #include "ir/module/ragged.h"
@@ -8,9 +8,9 @@
 #include "passes/builders/scaled_operand.h"
 #include "passes/rules/functions.h"
 
-/* An operand's dimensions by what they are for. */
+/* An operand's dimensions by kind. */
 typedef struct kinds {
-    uint32_t batch, open, summed; /* how many there are of each; the group dimension is none */
+    uint32_t batch, open, summed; /* counts, without the group dimension */
     int64_t order[HLO_RULE_ARGS]; /* batch, free, contracting */
     int64_t size[3];              /* of each kind, all its dimensions */
 } kinds;
@@ -91,7 +91,7 @@ static const hlo_shape *array(const hlo_rule_env *env, hlo_type type, uint32_t r
     return hlo_shape_array(env->context->module, type, rank, dims);
 }
 
-/* Moves elements up by `by` along the last dimension; zeros come in. */
+/* Shifts elements by `by` along the last dimension, and fills with zeros. */
 static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
     if (!value) return NULL;
     int64_t padding[3 * HLO_RULE_ARGS] = {0};
@@ -102,7 +102,8 @@ static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
                          padding);
 }
 
-/* Makes the places where groups end, at most the extent in each step, so that no sum overflows. */
+/* Makes the indices at which groups end. Each step is at most the extent, so that no sum overflows.
+ */
 static hlo_instr *ends_of(hlo_rule_env *env, const hlo_instr *ragged, const hlo_ragged *r) {
     hlo_instr *sizes = hlo_instr_operand(ragged, 2);
     const hlo_type from = sizes->shape->type;
@@ -118,14 +119,15 @@ static hlo_instr *ends_of(hlo_rule_env *env, const hlo_instr *ragged, const hlo_
     return sizes;
 }
 
-/* Lists where the dimensions of the group sizes, and the ragged one, are in some array. */
+/* The dimensions of an array that correspond to those of the group sizes, and to the ragged one. */
 typedef struct places {
     uint32_t rank;
     const int64_t *extents;
     int64_t prefix[HLO_RULE_ARGS], dim, group; /* group -1: any group */
 } places;
 
-/* Most bytes that an array of indices has; what is padded to whole tiles then has fewer than 2^63.
+/* Most bytes of an array of indices; arrays that are padded to whole tiles then have fewer than
+ * 2^63.
  */
 static const int64_t MASK_LIMIT = INT64_C(1) << 56;
 
@@ -177,7 +179,7 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
     return hlo_build_binary(b, HLO_OP_AND, hlo_build_compare(b, starts, "LE", index), ends);
 }
 
-/* Makes `value` where the mask holds, else a number. */
+/* Makes `value` where the mask is true, else a number. */
 static hlo_instr *chosen(hlo_builder *b, hlo_instr *where, hlo_instr *value, double otherwise) {
     if (!where || !value) return NULL;
     return hlo_build_select(b, where, value, hlo_build_filled(b, value->shape, otherwise));
@@ -214,7 +216,7 @@ static hlo_instr *masked(hlo_rule_env *env, const product *p, unsigned side, hlo
     return chosen(env->build, mask(env, p->ragged, r, &at), value, 0);
 }
 
-/* Makes the right operand where its groups are summed over. */
+/* Makes the right operand if its groups are summed over. */
 static hlo_instr *stacked(hlo_rule_env *env, const product *p, hlo_instr *value) {
     const kinds *k = &p->side[1];
     int64_t order[HLO_RULE_ARGS];

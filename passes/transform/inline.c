@@ -5,8 +5,8 @@
  * Keeps: pinned instructions, and calls whose attributes forbid inlining (pin.h); computations with
  * fusions, and those whose parameters control dependencies name. Called computations stay for dead
  * code elimination. Metadata as XLA's inliner leaves it: `op_name` becomes caller/callee. The stack
- * frame stays that of the callee, which is where the user wrote the operation; the caller's fills
- * in where the callee has none.
+ * frame stays that of the callee, which is where the user wrote the operation; the caller's is
+ * used if the callee has none.
  * Numerics: unchanged.
  * Tests: testdata/passes/inline/ */
 #include <string.h>

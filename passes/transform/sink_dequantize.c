@@ -36,7 +36,7 @@ typedef struct candidate {
     int64_t scale_index;  /* index of the scale in the tuple; -1: the tuple does not have it */
 } candidate;
 
-/* A tuple that a loop or a branch takes as its parameter. */
+/* A tuple that is the parameter of a loop or a branch. */
 typedef struct region {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance; /* of instructions with ids below `known` */
@@ -70,7 +70,7 @@ struct mode {
     bool after; /* dots use the value after the loop, not inside it */
 };
 
-/* Returns the index of the element of `tuple` that `value` takes; -1: none. */
+/* Returns the index of the element of `tuple` that `value` is, or -1. */
 static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
     return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
@@ -291,7 +291,7 @@ static void read_element(const region *e, uint32_t index) {
         what->sinks =
             hlo_scale_is_moderate(e->context->scratch, scale) &&
             (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
-    if (scale && !what->carries_scale) /* each use gets a constant of its own */
+    if (scale && !what->carries_scale) /* each use has its own constant */
         what->sinks = !what->dims && hlo_known_number(scale, &number);
 }
 
@@ -408,7 +408,7 @@ static bool is_branch_legal(walk *w, const hlo_instr *conditional, uint32_t oper
     return is_callee_legal(w, branch, index, last);
 }
 
-/* Checks the loops and branches that take a tuple with the value at `index`. */
+/* Checks the loops and branches whose parameter is a tuple with the value at `index`. */
 static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index, const path *last) {
     if (tuple == tuple->parent->root) return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
@@ -452,7 +452,7 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     return are_uses_legal(w, user, &(path){last, user});
 }
 
-/* True if every use can take the fp8 value. */
+/* Returns true if the fp8 value can replace the wide one in every use. */
 static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
     if (value == value->parent->root) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {
@@ -503,7 +503,7 @@ static hlo_instr *dequantize(hlo_instr *at, const hlo_dequantized *from, const h
     return hlo_build_binary(&b, from->op, value, scale);
 }
 
-/* Makes the scale available in a computation; NULL: there is none. */
+/* Makes the scale available in a computation; NULL if there is no scale. */
 static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tuple) {
     hlo_instr *scale = what->from.scale;
     hlo_builder b = before(at);
@@ -523,8 +523,8 @@ static bool is_on_path_to_next(const region *e, uint32_t index, const hlo_use *u
     return false;
 }
 
-/* True if a dynamic-slice takes one index of dimension 0, along which the scale varies, and all of
- * the other dimensions along which it varies. */
+/* Returns true if a dynamic-slice has one index of dimension 0, along which the scale varies, and
+ * all indices of the other dimensions along which it varies. */
 static bool slices(const candidate *what, const hlo_instr *slice, const hlo_instr *value) {
     if (!what->dims || !what->dims->count || what->dims->v[0] != 0) return false;
     if (slice->op != HLO_OP_DYNAMIC_SLICE || hlo_instr_operand(slice, 0) != value ||
@@ -581,7 +581,8 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
     hlo_builder b = before(after);
     scale = hlo_build_ints(&b, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands,
                            HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
-    /* A reshape that removes dimension 0, of one element, gets the scale without it. */
+    /* After a reshape that removes dimension 0, of one element, the scale does not have it either.
+     */
     hlo_instr *squeeze = slice->use_count == 1 ? slice->uses->user : NULL;
     const hlo_shape *from = slice->shape, *to = squeeze ? squeeze->shape : NULL;
     if (rank == 1 || !squeeze || squeeze->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank ||

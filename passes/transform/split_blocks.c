@@ -42,8 +42,8 @@ static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
     return true;
 }
 
-/* True if both operands are fp8 values, of types that a call takes together, times scales for rows
- * of `along` elements. */
+/* Returns true if both operands are fp8 values, of types that a call supports together, times
+ * scales for rows of `along` elements. */
 static bool both_have(const hlo_instr *dot, int64_t along) {
     const hlo_type a = hlo_scaled_operand_in_blocks(dot, 0, along),
                    b = hlo_scaled_operand_in_blocks(dot, 1, along);
@@ -96,7 +96,8 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     context->changes++;
 }
 
-/* Counts the elements that a call wants transposed: the contracting dimension is not the last. */
+/* Counts the elements that must be transposed for a call, which requires the contracting dimension
+ * last. */
 static double transposed(const side *s) {
     return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);
 }
