@@ -60,14 +60,14 @@ static const char *why_unfused(const hlo_matmul *m) {
 /* Returns why part of what the call computes stays outside the FP8 call that XLA makes; NULL: it
  * has all. */
 static const char *why_outside(const hlo_matmul *m) {
-    if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary result";
+    if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary output";
     if (!has_scalar_scales(m)) return "its scales are per row or column";
     if (scales_wide(m)) return "its result is wide and has a scale";
     if (m->bias && !hlo_shape_is_row_major(m->d))
         return "it has a bias, and its result is not row-major";
     if (m->bias && m->bias->shape->type == HLO_TYPE_F16) return "its bias is f16";
     if (m->c && m->c->shape->type == HLO_TYPE_F16 && hlo_type_is_fp8(m->d->type))
-        return "its matrix is f16 and its result fp8";
+        return "its addend is f16 and its result fp8";
     return NULL;
 }
 
@@ -505,7 +505,7 @@ static int make_fusible(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     if (unfused || outside)
         hlo_diag_emit(e->context->module, e->context->sink, HLO_WARNING, call->offset,
                       hlo_intern_length(call->name),
-                      unfused ? "XLA makes no FP8 call of '%s': %s"
+                      unfused ? "XLA will not turn '%s' into an FP8 call: %s"
                               : "XLA computes part of '%s' outside its FP8 call: %s",
                       call->name, unfused ? unfused : outside);
     return make_plain(call, matmul, e, true);
@@ -523,7 +523,7 @@ static make_form *const forms[] = {
 
 static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call, const char *why) {
     hlo_diag_emit(context->module, context->sink, HLO_ERROR, call->offset,
-                  hlo_intern_length(call->name), "the call '%s' cannot be put in another form: %s",
+                  hlo_intern_length(call->name), "cannot emit call '%s' in the selected form: %s",
                   call->name, why);
     return HLO_INVALID_INPUT;
 }
@@ -540,11 +540,11 @@ static hlo_status check_constants(const hlo_pass_context *context) {
                     !hlo_literal_equal(other->u.literal, held->u.literal)))
                 other = hlo_instr_next(other);
             if (!other) continue;
-            hlo_diag_emit(
-                context->module, context->sink, HLO_ERROR, held->offset,
-                hlo_intern_length(held->name),
-                "XLA fails on '%s', which has a control dependency, beside an equal constant",
-                held->name);
+            hlo_diag_emit(context->module, context->sink, HLO_ERROR, held->offset,
+                          hlo_intern_length(held->name),
+                          "XLA crashes on constant '%s': it has a control dependency, and its "
+                          "computation has an equal constant",
+                          held->name);
             return HLO_INVALID_INPUT;
         }
     return HLO_OK;
@@ -568,7 +568,9 @@ hlo_status hlo_emit(hlo_pass_context *context) {
         if (hlo_matmul_decode(calls[i], &matmul, &why) != HLO_OK) continue;
         if (scheduled) return refuse(context, calls[i], "the module is scheduled");
         int changes = make(calls[i], &matmul, &e);
-        if (changes < 0) return refuse(context, calls[i], "it is pinned to its place");
+        if (changes < 0)
+            return refuse(context, calls[i],
+                          "a control dependency, memory space or execution thread pins it");
         context->changes += (uint64_t)changes;
     }
     if (context->options->emit == HLO_EMIT_CUBLAS || !count) return HLO_OK;

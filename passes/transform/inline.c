@@ -38,7 +38,7 @@ typedef struct inliner {
     bool unpins; /* an instruction was copied that another thread runs, too */
 } inliner;
 
-/* Returns the computation that replaces the call; NULL: it stays. */
+/* Returns the computation that replaces the call; NULL if the call stays. */
 static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
@@ -162,7 +162,8 @@ static bool reserve(inliner *in, const hlo_instr *call, const hlo_computation *c
     if (!in->warned)
         hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING, call->offset,
                       hlo_intern_length(call->name),
-                      "this call stays, and maybe others: inlining makes %d copies at most",
+                      "call is not inlined, and others may not be: inlining copies at most %d "
+                      "instructions",
                       (int)BUDGET);
     in->warned = true;
     return false;
