@@ -1,6 +1,7 @@
 /* See operand_layout.h. */
 #include "passes/builders/operand_layout.h"
 
+#include "ir/eval/range.h"
 #include "ir/module/known.h"
 #include "passes/builders/move_chain.h"
 #include "passes/builders/pad_slice.h"
@@ -111,14 +112,9 @@ hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side) {
                           hlo_shape_array(env->context->module, type, side->shape->rank, dims));
 }
 
-/* True if scales may be below 0, or are of a type that has such numbers and nothing is known. */
-static bool may_be_negative(hlo_instr *scales) {
-    return scales->shape->type != HLO_TYPE_F8E8M0FNU && hlo_sign_least(scales) == HLO_SIGN_ANY;
-}
-
 hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
                             const hlo_block_side *side) {
-    if (!values || !scales || !may_be_negative(scales)) return values;
+    if (!values || !scales || hlo_range_of(scales).low >= 0) return values;
     const hlo_granularity granularity = granularity_of(side);
     hlo_module *module = env->context->module;
     hlo_instr *zero =
@@ -141,7 +137,8 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
     int64_t order[HLO_RULE_ARGS], turned[HLO_RULE_ARGS], lie[3] = {1}, dims[3];
     uint32_t count = 0;
     if (!scales) return NULL;
-    if (may_be_negative(scales)) scales = hlo_rule_new(env, HLO_OP_ABS, scales->shape, 1, &scales);
+    if (hlo_range_of(scales).low < 0)
+        scales = hlo_rule_new(env, HLO_OP_ABS, scales->shape, 1, &scales);
     if (!scales) return NULL;
     for (; count < side->batch->count; count++) {
         order[count] = side->batch->v[count];

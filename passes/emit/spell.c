@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "ir/eval/range.h"
 #include "ir/float/float.h"
 #include "ir/intern.h"
 #include "passes/analysis/value.h"
@@ -98,7 +99,7 @@ static hlo_instr *every_scale(speller *s, hlo_instr *scale, hlo_scale_mode mode,
                               int64_t size, int64_t k) {
     const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
     if (hlo_scale_modes[mode].tiled) {
-        const bool any_sign = mode == HLO_SCALE_VEC16 && hlo_sign_least(scale) == HLO_SIGN_ANY;
+        const bool any_sign = mode == HLO_SCALE_VEC16 && !(hlo_range_of(scale).low >= 0);
         scale = converted(s, lines(s, scale), HLO_TYPE_F32);
         if (any_sign) scale = unary(s, HLO_OP_ABS, scale);
     } else if (across == 1) { /* [k/along, size] */
