@@ -4,6 +4,7 @@
 #include "api/edit.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/float/c_locale.h"
 #include "ir/float/literal.h"
 #include "ir/intern.h"
 #include "ir/module/clone.h"
@@ -106,6 +107,7 @@ static hlo_status finish(edit *e, edit_step *step, hlo_instruction **out) {
 
 hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instruction_options *options,
                                const hlo_diag_sink *sink, hlo_instruction **out_instruction) {
+    HLO_IN_C_LOCALE;
     edit e = {.module = computation->module, .sink = sink, .comp = computation};
     const hlo_status status = hlo_options_take("hlo_instruction_options", &e.options,
                                                sizeof e.options, sizeof e.options, options, sink);
@@ -261,6 +263,7 @@ static hlo_status make_computation(edit *e) {
 
 hlo_status hlo_computation_new_text(hlo_module *module, const char *text, size_t size,
                                     const hlo_diag_sink *sink, hlo_computation **out_computation) {
+    HLO_IN_C_LOCALE;
     edit e = {.module = module, .sink = sink};
     if (out_computation) *out_computation = NULL;
     hlo_status status = hlo_module_parse(text, size, "computation", sink, &e.read);

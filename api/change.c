@@ -4,6 +4,7 @@
 
 #include "api/edit.h"
 #include "hlo/suggest.h"
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 
 /* Refuses an instruction that was removed. */
@@ -146,6 +147,7 @@ static hlo_status set_attribute(edit *e) {
 
 hlo_status hlo_instruction_set_attribute(hlo_instruction *instruction, const char *name,
                                          const char *value, const hlo_diag_sink *sink) {
+    HLO_IN_C_LOCALE;
     if (!instruction->parent) return refuse_removed(instruction, sink);
     edit e = edit_of(instruction, sink);
     e.name = name;

@@ -5,6 +5,7 @@
 
 #include "grammar/text/parse.h"
 #include "hlo/proto.h"
+#include "ir/float/c_locale.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
 
@@ -105,6 +106,7 @@ static hlo_status parse_binary(const char *bytes, size_t size, const char *name,
 
 hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module) {
+    HLO_IN_C_LOCALE;
     *out_module = NULL;
     hlo_content text;
     hlo_status status = load(path, sink, &text);
@@ -199,6 +201,7 @@ static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_
 hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *options,
                                   const hlo_diag_sink *sink, hlo_module ***out_modules,
                                   size_t *out_count) {
+    HLO_IN_C_LOCALE;
     hlo_content text = {.bytes = NULL};
     module_list list = {.modules = NULL};
     hlo_parse_options own = {.max_errors = 0};

@@ -150,7 +150,7 @@ static const char *no_epilogue(const char *word) {
     static const struct {
         const char *name, *why;
     } near[] = {
-#define HLO_EPILOGUE(id, bias, activation, aux, cublaslt)                                          \
+#define HLO_EPILOGUE(id, bias, activation, aux)                                                    \
     {#id, "no epilogue is called so; did you mean '" #id "'?"},
 #include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE

@@ -23,8 +23,7 @@ const hlo_activation_info hlo_activations[HLO_ACTIVATION_COUNT] = {
 #undef HLO_ACTIVATION
 
 const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT] = {
-#define HLO_EPILOGUE(id, bias, activation, aux, cublaslt)                                          \
-    {#id, bias, aux, HLO_ACTIVATION_##activation},
+#define HLO_EPILOGUE(id, bias, activation, aux) {#id, bias, aux, HLO_ACTIVATION_##activation},
 #include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
 };

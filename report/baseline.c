@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "matmul/json.h"
@@ -101,6 +102,7 @@ static size_t count_lost(const keys *old, const keys *now, const key **out_first
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
                                 bool allow_empty, const hlo_diag_sink *sink, char *why,
                                 size_t why_size) {
+    HLO_IN_C_LOCALE;
     json_error_t error;
     keys old = {0}, now = {0};
     if (why_size) *why = '\0';

@@ -4,6 +4,7 @@
 
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
+#include "ir/float/c_locale.h"
 #include "report/format.h"
 
 static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
@@ -16,8 +17,10 @@ static hlo_status gate_count(const writer_summary *s, const char *expect, char *
         snprintf(why, size, "'%s' is neither a number, a percentage nor 'all'", expect);
         return HLO_INVALID_USAGE;
     }
-    double wanted = percent ? number / 100 * (double)s->total : number;
-    if ((double)fp8 >= wanted) return HLO_OK;
+    /* The quotient of two whole numbers rounds as strtod() rounds the percentage. The product
+     * number / 100 * total does not: 55 % of 100 would be more than 55. */
+    const double share = s->total ? 100.0 * (double)fp8 / (double)s->total : 100;
+    if ((percent ? share : (double)fp8) >= number) return HLO_OK;
     snprintf(why, size, "%zu of %zu matmuls are FP8, %s were expected", fp8, s->total, expect);
     return HLO_MISMATCH;
 }
@@ -69,6 +72,7 @@ hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *wh
 
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
                             const char *fail_on, bool allow_empty, char *why, size_t why_size) {
+    HLO_IN_C_LOCALE;
     if (why_size) *why = '\0';
     if (!expect && !fail_on) return HLO_OK;
     writer_summary s = writer_sum_up(reports, count);

@@ -6,6 +6,7 @@
 
 #include "hlo/dump.h"
 #include "hlo/text.h"
+#include "ir/float/c_locale.h"
 #include "ir/ir.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
@@ -227,6 +228,7 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
 
 hlo_status hlo_history_new(const hlo_dump *dump, size_t module, const hlo_pass_options *options,
                            hlo_history **out_history) {
+    HLO_IN_C_LOCALE;
     *out_history = NULL;
     hlo_pass_options own;
     hlo_pass_options_init(&own);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hlo/dump.h"
+#include "ir/float/c_locale.h"
 #include "matmul/json.h"
 #include "report/format.h"
 
@@ -191,6 +192,7 @@ static json_t *json_of_history(const hlo_dump *dump, size_t module, const hlo_hi
 
 hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
                                hlo_remarks which, hlo_remarks_format format, FILE *out) {
+    HLO_IN_C_LOCALE;
     if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) return HLO_INVALID_USAGE;
     hlo_status status = HLO_OK;
     ranked *order = rank(dump, histories);

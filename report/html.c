@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/text/options.h"
 #include "passes/verdict/surroundings.h"
 #include "report/format.h"
@@ -351,6 +352,7 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
 
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                             const hlo_page_options *options, FILE *out) {
+    HLO_IN_C_LOCALE;
     hlo_page_options own = {.draw = NULL};
     if (hlo_options_take("hlo_page_options", &own, sizeof own, sizeof own, options, NULL) != HLO_OK)
         return HLO_INVALID_USAGE;

@@ -101,6 +101,11 @@ static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_OPT, what, name);
 }
 
+static hlo_status refuse_shared(const char *name) {
+    options_refuse(PROGRAM_OPT, "two outputs to one file, %s", name);
+    return HLO_INVALID_USAGE;
+}
+
 /* A product of a run: its destination (NULL: `standard`), and its printer. */
 typedef struct product {
     const char *path;
@@ -110,17 +115,6 @@ typedef struct product {
 
 enum { PRODUCTS_MOST = 3 };
 
-static bool distinct(const output *files, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < i; j++)
-            if ((files[i].final && files[j].final && strcmp(files[i].final, files[j].final) == 0) ||
-                (files[i].file == stdout && files[j].file == stdout)) {
-                options_refuse(PROGRAM_OPT, "two outputs to one file, %s", files[i].name);
-                return false;
-            }
-    return true;
-}
-
 /* Writes all products or none. */
 static hlo_status write_products(const opt_job *job, const product *products, size_t count) {
     output files[PRODUCTS_MOST];
@@ -129,10 +123,11 @@ static hlo_status write_products(const opt_job *job, const product *products, si
         if (!output_open(&files[opened], products[opened].path, products[opened].standard)) break;
     /* Diagnostics and statistics that were lost are an error. */
     hlo_status status = ferror(stderr) ? HLO_INVALID_INPUT : HLO_OK;
+    const char *shared = opened < count ? NULL : output_shared(files, count);
     if (opened < count)
         status = complain("open", files[opened].name);
-    else if (!distinct(files, count))
-        status = HLO_INVALID_USAGE;
+    else if (shared)
+        status = refuse_shared(shared);
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
         status = products[i].print(job, files[i].file);
         if (!output_end(&files[i])) status = complain("write", files[i].name);
@@ -360,33 +355,10 @@ static size_t list_reports(opt_job *job, size_t count) {
     return kept;
 }
 
-/* Runs on a folder of XLA's dumps: it is not rewritten, its stages are reported; gates apply to the
- * last. */
-static hlo_status run_folder(opt_job *job) {
-    const option_value *values = job->options.values;
-    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
-    if (job->options.file_count > 1) {
-        options_refuse(PROGRAM_OPT, "a folder of dumps is read alone");
-        return HLO_INVALID_USAGE;
-    }
-    if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) {
-        options_refuse(PROGRAM_OPT, "the stages of a folder are told as text or json");
-        return HLO_INVALID_USAGE;
-    }
-    hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
-    if (status != HLO_OK) return status;
-    const char *glob = values[OPTION_MODULE].text;
-    size_t count = glob ? hlo_dump_keep(job->dump, glob) : hlo_dump_module_count(job->dump);
-    if (!count) {
-        hlo_print_plain(stderr, "hlo-fp8-opt: error: no module in %s is called '%s'\n",
-                        job->options.files[0], glob);
-        return HLO_INVALID_INPUT;
-    }
-    status = read_histories(job, count);
-    if (status == HLO_OK) status = check_stages(job, count);
-    if (status != HLO_OK) return status;
-    const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
-    return write_judged(job, list_reports(job, count), &histories, 1);
+/* Complains; returns false. */
+static bool refuse_replaced(const char *path, const char *input) {
+    options_refuse(PROGRAM_OPT, "the output %s would replace the input %s", path, input);
+    return false;
 }
 
 /* True if no product replaces an input, except a module rewritten in place. */
@@ -402,11 +374,50 @@ static bool spares_inputs(const options *given) {
             if (!output_spares(outputs[i], read[j])) lost = read[j];
         for (int j = 0; j < given->file_count && outputs[i] != modules; j++)
             if (!output_spares(outputs[i], given->files[j])) lost = given->files[j];
-        if (!lost) continue;
-        options_refuse(PROGRAM_OPT, "the output %s would replace the input %s", outputs[i], lost);
-        return false;
+        if (lost) return refuse_replaced(outputs[i], lost);
     }
     return true;
+}
+
+/* True if the output replaces no file of the folder. */
+static bool spares_stages(const opt_job *job) {
+    const char *path = job->options.values[OPTION_OUTPUT].text;
+    for (size_t i = 0; i < hlo_dump_module_count(job->dump); i++)
+        for (size_t k = 0; k < hlo_dump_stage_count(job->dump, i); k++) {
+            const char *stage = hlo_dump_path(job->dump, i, k);
+            if (!output_spares(path, stage)) return refuse_replaced(path, stage);
+        }
+    return true;
+}
+
+/* Runs on a folder of XLA's dumps: it is not rewritten, its stages are reported; gates apply to the
+ * last. */
+static hlo_status run_folder(opt_job *job) {
+    const option_value *values = job->options.values;
+    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
+    if (job->options.file_count > 1) {
+        options_refuse(PROGRAM_OPT, "a folder of dumps is read alone");
+        return HLO_INVALID_USAGE;
+    }
+    if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) {
+        options_refuse(PROGRAM_OPT, "the stages of a folder are told as text or json");
+        return HLO_INVALID_USAGE;
+    }
+    hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
+    if (status != HLO_OK) return status;
+    if (!spares_stages(job)) return HLO_INVALID_USAGE;
+    const char *glob = values[OPTION_MODULE].text;
+    size_t count = glob ? hlo_dump_keep(job->dump, glob) : hlo_dump_module_count(job->dump);
+    if (!count) {
+        hlo_print_plain(stderr, "hlo-fp8-opt: error: no module in %s is called '%s'\n",
+                        job->options.files[0], glob);
+        return HLO_INVALID_INPUT;
+    }
+    status = read_histories(job, count);
+    if (status == HLO_OK) status = check_stages(job, count);
+    if (status != HLO_OK) return status;
+    const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
+    return write_judged(job, list_reports(job, count), &histories, 1);
 }
 
 static hlo_status run_modules(opt_job *job) {

@@ -353,7 +353,8 @@ static hlo_status execute_all(run_job *job) {
 /* Opens the files first: one that cannot be written is refused before anything runs. All are
  * written, or none. */
 static hlo_status execute_to(run_job *job) {
-    output files[USAGE_WRITTEN] = {0};
+    enum { STANDARD = USAGE_WRITTEN };
+    output files[USAGE_WRITTEN + 1] = {[STANDARD] = {.file = stdout, .name = "standard output"}};
     const char *names[USAGE_WRITTEN];
     hlo_status status = HLO_OK, ended = HLO_OK;
     for (int i = 0; i < USAGE_WRITTEN; i++) {
@@ -361,11 +362,15 @@ static hlo_status execute_to(run_job *job) {
         if (names[i] && status == HLO_OK && !output_open(&files[i], names[i], stdout))
             status = complain("open", names[i]);
     }
+    const char *shared = status == HLO_OK ? output_shared(files, USAGE_WRITTEN + 1) : NULL;
+    if (shared) {
+        options_refuse(PROGRAM_RUN, "two outputs to one file, %s", shared);
+        status = HLO_INVALID_USAGE;
+    }
     if (status == HLO_OK) status = execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
-    output standard = {.file = stdout, .name = "standard output"};
-    if (keep && !output_end(&standard)) {
-        ended = complain("write", standard.name);
+    if (keep && !output_end(&files[STANDARD])) {
+        ended = complain("write", files[STANDARD].name);
         keep = false;
     }
     for (int i = 0; i < USAGE_WRITTEN && keep; i++) {

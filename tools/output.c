@@ -188,6 +188,29 @@ bool output_open(output *out, const char *path, FILE *standard) {
     return out->file != NULL;
 }
 
+/* Reads what the output refers to: the file that it replaces, or the open one. */
+static bool identify(const output *out, struct stat *found) {
+    return out->final ? stat(out->final, found) == 0 : fstat(fileno(out->file), found) == 0;
+}
+
+/* True if what one of them writes replaces or mixes with what the other writes. */
+static bool clash(const output *a, const output *b) {
+    struct stat x, y;
+    if (!a->file || !b->file) return false;
+    if (a->final && b->final) return strcmp(a->final, b->final) == 0;
+    if (a->file == b->file) return a->file == stdout;
+    if (!identify(a, &x) || !identify(b, &y)) return false;
+    if (x.st_dev != y.st_dev || x.st_ino != y.st_ino || S_ISCHR(x.st_mode)) return false;
+    return a->final || b->final || (a->file != stderr && b->file != stderr);
+}
+
+const char *output_shared(const output *files, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (clash(&files[i], &files[j])) return files[files[i].final ? i : j].name;
+    return NULL;
+}
+
 bool output_end(output *out) {
     FILE *file = out->file;
     if (!file) return true;

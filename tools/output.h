@@ -24,6 +24,10 @@ bool output_is_standard(const char *path);
  * link stays, and what it leads to is written, also where that is not there yet. On failure errno
  * tells why, and only `name` is set. */
 bool output_open(output *out, const char *path, FILE *standard);
+/* Returns the name of an output that would replace or mix with another one of `files`, which are
+ * open or have no `file`; NULL: all are distinct. Devices, and standard output next to standard
+ * error, may be shared. */
+const char *output_shared(const output *files, size_t count);
 /* Ends writing, and leaves the file in place. False: a write since output_open() failed; errno has
  * the reason. */
 bool output_end(output *out);

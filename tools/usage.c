@@ -29,30 +29,21 @@ uint32_t usage_judged_devices(const options *given) {
                                             : usage_devices(given);
 }
 
-/* True if no file to be written is standard output, an input, or another one of them. */
+/* True if no file to be written is standard output or an input. */
 static bool spares_files(const options *given) {
     const option_value *values = given->values;
-    const char *inputs[] = {given->files[0],
-                            values[OPTION_INPUTS].text,
-                            values[OPTION_COMPARE].text,
-                            values[OPTION_RULES].text,
-                            values[OPTION_TOPOLOGY].text,
-                            values[OPTION_OUTPUTS].text,
-                            values[OPTION_VALUES].text,
-                            values[OPTION_TRACE].text};
-    enum { READ = 5 };
+    const char *inputs[] = {
+        given->files[0],           values[OPTION_INPUTS].text,   values[OPTION_COMPARE].text,
+        values[OPTION_RULES].text, values[OPTION_TOPOLOGY].text, values[OPTION_AUTOTUNE_CACHE].text,
+        usage_plugin(values)};
     for (int w = 0; w < USAGE_WRITTEN; w++) {
         const char *path = values[usage_written[w]].text;
-        if (path && output_is_standard(path)) {
+        if (path && output_is_standard(path))
             return refuse("--%s takes a file; standard output has the text",
                           options_name(usage_written[w]));
-        }
-        for (int i = 0; path && i < READ + w; i++)
-            if (inputs[i] &&
-                (i < READ ? !output_spares(path, inputs[i]) : !strcmp(path, inputs[i]))) {
-                return refuse("the output %s would replace the %s %s", path,
-                              i < READ ? "input" : "output", inputs[i]);
-            }
+        for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+            if (!output_spares(path, inputs[i]))
+                return refuse("the output %s would replace the input %s", path, inputs[i]);
     }
     return true;
 }

@@ -71,8 +71,8 @@ typedef enum hlo_role { HLO_INPUTS, HLO_OUTPUTS } hlo_role;
  * module's: one that numpy does not have (bf16, fp8) is read from raw bytes of its width (`<V2`,
  * `|V1`), as numpy stores ml_dtypes. Fortran order is converted to row-major. On HLO_OK the caller
  * frees *out_arrays with hlo_arrays_free(). HLO_INVALID_INPUT, with an error in `sink`: the file
- * cannot be read or is no .npz, an array is missing, or its type or dimensions are not the
- * module's. HLO_OUT_OF_MEMORY. */
+ * cannot be read or is no .npz, an array is missing or has no place in the module, or its type or
+ * dimensions are not the module's. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role role,
                            const hlo_diag_sink *sink, hlo_arrays **out_arrays);
 /* Reads those of several devices, device after device. Of inputs, those of one device are enough:

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "ir/async.h"
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
@@ -361,6 +362,7 @@ static hlo_status take_options(const hlo_print_options *options, hlo_print_optio
 
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options,
                             FILE *file) {
+    HLO_IN_C_LOCALE;
     hlo_print_options own;
     if (take_options(options, &own) != HLO_OK) return HLO_INVALID_USAGE;
     hlo_printer o = {.file = file, .put_called = put_called, .options = &own};
@@ -374,6 +376,7 @@ hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *o
 
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
                               char **out_text, size_t *out_size) {
+    HLO_IN_C_LOCALE;
     *out_text = NULL;
     hlo_print_options own;
     if (take_options(options, &own) != HLO_OK) return HLO_INVALID_USAGE;

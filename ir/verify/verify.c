@@ -1,5 +1,6 @@
 /* The verifier: instructions and computations, beyond the shape rules of ir/infer. */
 #include "ir/verify/verify.h"
+#include "ir/float/c_locale.h"
 #include "ir/infer/infer.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"
@@ -226,6 +227,7 @@ static void check_doubts(verifier *v) {
 
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
                              const hlo_diag_sink *sink) {
+    HLO_IN_C_LOCALE;
     hlo_verify_options own = {.max_errors = 0};
     if (hlo_options_take("hlo_verify_options", &own, sizeof own, sizeof own, options, sink) !=
         HLO_OK)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/module/diff.h"
 #include "ir/text/diag.h"
 #include "ir/text/print.h"
@@ -300,9 +301,11 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
 }
 
 hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out) {
+    HLO_IN_C_LOCALE;
     return compare(a, b, true, out);
 }
 
 hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FILE *out) {
+    HLO_IN_C_LOCALE;
     return compare(a, b, false, out);
 }

@@ -6,6 +6,7 @@
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/module/compact.h"
 #include "ir/module/journal.h"
@@ -40,9 +41,7 @@ static const pass passes[] = {
 #define RULES(phase) .rules = phase
 #define PASS(pass_name, body, pass_role, pass_help)                                                \
     {.name = pass_name, .help = pass_help, .role = pass_role, body},
-#define ALIAS(old_name, pass_name)
 #include "passes/pass.def"
-#undef ALIAS
 #undef PASS
 #undef RULES
 #undef SEQUENCE
@@ -50,16 +49,6 @@ static const pass passes[] = {
 };
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
-
-static const struct {
-    const char *name, *pass;
-} aliases[] = {
-#define PASS(name, body, role, help)
-#define ALIAS(name, pass) {name, pass},
-#include "passes/pass.def"
-#undef ALIAS
-#undef PASS
-};
 
 size_t hlo_pass_count(void) {
     return PASS_COUNT;
@@ -77,16 +66,10 @@ const char *hlo_pass_sequence(size_t index) {
     return passes[index].sequence;
 }
 
-static bool is_word(const char *name, const char *word, size_t length) {
-    return strlen(name) == length && memcmp(name, word, length) == 0;
-}
-
 static const pass *find_pass(const char *name, size_t length) {
-    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
-        if (is_word(aliases[i].name, name, length))
-            return find_pass(aliases[i].pass, strlen(aliases[i].pass));
     for (size_t i = 0; i < PASS_COUNT; i++)
-        if (is_word(passes[i].name, name, length)) return &passes[i];
+        if (strlen(passes[i].name) == length && memcmp(passes[i].name, name, length) == 0)
+            return &passes[i];
     return NULL;
 }
 
@@ -120,14 +103,13 @@ static bool has_committing(const pass *p) {
     return false;
 }
 
-/* Prints the module if options->print_after names the pass, by any of its names, or is "all". */
+/* Prints the module if options->print_after names the pass or is "all". */
 static hlo_status dump(const run *r, const char *name, bool is_sequence) {
     const hlo_pass_options *options = r->context.options;
     const char *which = options->print_after;
     if (!which) return HLO_OK;
-    const pass *p = find_pass(which, strlen(which));
     const bool all = strcmp(which, "all") == 0 && !is_sequence;
-    if (!all && strcmp(p ? p->name : which, name) != 0) return HLO_OK;
+    if (!all && strcmp(which, name) != 0) return HLO_OK;
     fprintf(options->dump, "// ----- after %s\n", name);
     return hlo_module_print(r->context.module, NULL, options->dump);
 }
@@ -449,6 +431,7 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_optio
 }
 
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
+    HLO_IN_C_LOCALE;
     return hlo_pass_options_take(options, &(hlo_pass_options){0});
 }
 
@@ -518,6 +501,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
 
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report) {
+    HLO_IN_C_LOCALE;
     hlo_pass_options own;
     if (out_report) *out_report = NULL;
     const hlo_status status = hlo_pass_options_take(options, &own);

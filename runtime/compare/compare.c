@@ -5,6 +5,7 @@
 
 #include "hlo/diag.h"
 #include "ir/error/rules.h"
+#include "ir/float/c_locale.h"
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 #include "ir/text/options.h"
@@ -427,6 +428,7 @@ static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
 }
 
 hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
+    HLO_IN_C_LOCALE;
     hlo_comparison own = {.found = NULL};
     const hlo_status status =
         hlo_options_take("hlo_comparison", &own, sizeof own, sizeof own, comparison, NULL);
@@ -434,6 +436,7 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
 }
 
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out) {
+    HLO_IN_C_LOCALE;
     const hlo_comparison c = {
         .found = other, .expected = judge, .judges = &judge, .judge_count = 1};
     return compare_all(&c, out);

@@ -271,11 +271,12 @@ static void place_c(builder *b) {
 
 /* ------------------------------------------------------------------------------------- settings */
 
+/* Returns cuBLASLt's number of an epilogue; 0: it has none. */
 static int epilogue_word(hlo_epilogue epilogue) {
     static const int words[HLO_EPILOGUE_COUNT] = {
-#define HLO_EPILOGUE(id, bias, activation, aux, cublaslt) LT_EPILOGUE_##cublaslt,
-#include "matmul/table/epilogue.def"
-#undef HLO_EPILOGUE
+#define LT_CALL_EPILOGUE(id, word) [HLO_EPILOGUE_##id] = LT_EPILOGUE_##word,
+#include "runtime/cuda/cublaslt/epilogue.def"
+#undef LT_CALL_EPILOGUE
     };
     return words[epilogue];
 }
