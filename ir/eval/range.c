@@ -7,6 +7,7 @@
 #include "ir/eval/eval.h"
 #include "ir/float/float.h"
 #include "ir/float/literal.h"
+#include "ir/module/index_map.h"
 #include "ir/module/known.h"
 
 #define ENDLESS ((double)INFINITY)
@@ -168,22 +169,6 @@ static bool reduces_to(const hlo_instr *m, const int64_t *to, largest *l) {
     return true;
 }
 
-/* Sets the dimensions of the array that those of a reshape's operand are: of the result, those with
- * several elements are the same ones, in order. */
-static bool reshapes_to(const hlo_instr *m, const int64_t *to, int64_t *out_to) {
-    const hlo_shape *from = hlo_instr_operand(m, 0)->shape, *shape = m->shape;
-    uint32_t k = 0;
-    for (uint32_t d = 0; d < from->rank; d++) {
-        out_to[d] = -1;
-        if (from->dims[d] == 1) continue;
-        while (k < shape->rank && shape->dims[k] == 1) k++;
-        if (k == shape->rank || shape->dims[k] != from->dims[d]) return false;
-        out_to[d] = to[k++];
-    }
-    return m->op != HLO_OP_BITCAST ||
-           (hlo_shape_is_row_major(shape) && hlo_shape_is_row_major(from));
-}
-
 /* True if each element of `m`, whose dimensions are those of the array that `to` says, is the
  * largest of all elements there, or larger. */
 static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
@@ -202,13 +187,14 @@ static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
         l->exact = exact && is_least(from);
         return is_largest(other, to, l);
     }
-    if (m->op == HLO_OP_BROADCAST) {
-        const hlo_ints *dims = hlo_instr_ints(m, HLO_ATTR_DIMENSIONS);
-        for (uint32_t d = 0; d < from->shape->rank; d++) own[d] = to[dims->v[d]];
-        return is_largest(from, own, l);
+    hlo_index_map map;
+    if (!hlo_index_map_first(m, &map) || map.from != from) return false;
+    for (uint32_t d = 0; d < from->shape->rank; d++) {
+        int64_t dim;
+        if (!hlo_index_dim(&map, d, &dim)) return false;
+        own[d] = dim < 0 ? -1 : to[dim];
     }
-    return hlo_instr_moves_by(m, HLO_KEEPS_ORDER) && reshapes_to(m, to, own) &&
-           is_largest(from, own, l);
+    return is_largest(from, own, l);
 }
 
 /* True for x - max(x), as in softmax: 0 at one element, if that is the largest itself, and at most

@@ -2,6 +2,7 @@
  * path leads from the group to it through an instruction outside. */
 #include <string.h>
 
+#include "ir/module/index_map.h"
 #include "runtime/group/search.h"
 
 /* --------------------------------------------------------------------------------- the relation */
@@ -43,24 +44,12 @@ static group_relation relation_of_operand(const group *to, const hlo_instr *inst
     if (relation == GROUP_APART) return GROUP_APART;
     if (group_is_elementwise(instr))
         return operand->shape->rank == instr->shape->rank ? relation : GROUP_APART;
-    switch (instr->op) {
-    case HLO_OP_COPY:
-    case HLO_OP_RESHAPE: return relation;
-    case HLO_OP_BITCAST:
-        return hlo_shape_is_row_major(instr->shape) && hlo_shape_is_row_major(operand->shape)
-                   ? relation
-                   : GROUP_APART;
-    case HLO_OP_BROADCAST:
-        if (hlo_shape_count(operand->shape) == hlo_shape_count(instr->shape)) {
-            const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
-            for (uint32_t k = 1; k < dims->count; k++)
-                if (dims->v[k] < dims->v[k - 1]) return GROUP_APART;
-            return relation;
-        }
-        return relation == GROUP_FULL && repeats_rows(to, instr) ? GROUP_ROW : GROUP_APART;
-    case HLO_OP_REDUCE: return relation == GROUP_ROW ? GROUP_FULL : GROUP_APART;
-    default: return GROUP_APART;
-    }
+    if (instr->op == HLO_OP_REDUCE) return relation == GROUP_ROW ? GROUP_FULL : GROUP_APART;
+    if (!hlo_op_is(instr->op, HLO_KEEPS_ORDER | HLO_REPEATS)) return GROUP_APART;
+    if (hlo_index_keeps_order(instr)) return relation;
+    const bool rows = relation == GROUP_FULL && hlo_op_is(instr->op, HLO_REPEATS) &&
+                      hlo_shape_count(operand->shape) != hlo_shape_count(instr->shape);
+    return rows && repeats_rows(to, instr) ? GROUP_ROW : GROUP_APART;
 }
 
 typedef struct trial {
