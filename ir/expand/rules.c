@@ -80,8 +80,7 @@ static hlo_instr *set_size(expansion *x, hlo_instr **sizes) {
     if (!sizes[dim] &&
         (!hlo_known_number(size, &number) || number != (double)array->shape->dims[dim]))
         return expand_refuse(x,
-                             "declares dimension %lld static, which has the bound then, but "
-                             "another size",
+                             "declares dimension %lld static, but sets a size other than its bound",
                              (long long)dim);
     return expand_replace(x, HLO_OP_COPY, x->at->shape, 1, &array);
 }
@@ -95,15 +94,15 @@ static hlo_instr *plus(expansion *x, hlo_instr *size, int64_t more) {
     return more ? expand_binary(x, HLO_OP_ADD, size, expand_number(x, more)) : size;
 }
 
-/* Counts the real elements of a part; one element is no dynamic dimension, as in XLA. Where the
- * start is known at run time alone, the text says that the dimension is static. */
+/* Counts the real elements of a part; one element is not a dynamic dimension, as in XLA. Dimensions
+ * whose start is known only at run time are declared static. */
 static hlo_instr *part(expansion *x, hlo_instr **sizes) {
     const hlo_shape *from = operand_of(x, 0)->shape, *shape = x->at->shape;
     hlo_index_map map;
     hlo_index i;
     for (uint32_t o = 1; o < x->at->operand_count; o++)
         if (dynamic_value_of(x, operand_of(x, o))->sizes)
-            return expand_refuse(x, "has an index of a dynamic shape");
+            return expand_refuse(x, "has an index with a dynamic shape, which is not supported");
     hlo_index_map_first(x->at, &map);
     for (uint32_t d = 0; d < from->rank; d++) {
         hlo_instr *size = size_of(x, 0, d);
@@ -125,7 +124,8 @@ static hlo_instr *part(expansion *x, hlo_instr **sizes) {
 static hlo_instr *dynamic_update_slice(expansion *x, hlo_instr **sizes) {
     for (uint32_t i = 1; i < x->at->operand_count; i++)
         if (dynamic_value_of(x, operand_of(x, i))->sizes)
-            return expand_refuse(x, "has an update or an index of a dynamic shape");
+            return expand_refuse(
+                x, "has an update or an index with a dynamic shape, which is not supported");
     return forwarded(x, sizes);
 }
 
@@ -173,7 +173,8 @@ static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
                                hlo_instr_ints(x->at, HLO_ATTR_RHS_BATCH_DIMS)};
     const hlo_ints *along[] = {hlo_instr_ints(x->at, HLO_ATTR_LHS_CONTRACTING_DIMS),
                                hlo_instr_ints(x->at, HLO_ATTR_RHS_CONTRACTING_DIMS)};
-    if (x->at->operand_count != 2) return expand_refuse(x, "is sparse and has a dynamic shape");
+    if (x->at->operand_count != 2)
+        return expand_refuse(x, "is sparse and has a dynamic shape, which is not supported");
     for (uint32_t i = 0; batch[0] && i < batch[0]->count; i++) {
         *sizes = size_of(x, 0, batch[0]->v[i]);
         join(x, sizes++, size_of(x, 1, batch[1]->v[i]));
@@ -213,6 +214,6 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     case HLO_OP_SORT: return dynamic_sort(x, sizes);
     case HLO_OP_RESHAPE:
     case HLO_OP_DYNAMIC_RESHAPE: return dynamic_reshape(x, sizes);
-    default: return expand_refuse(x, "is not run on a dynamic shape");
+    default: return expand_refuse(x, "does not support dynamic shapes");
     }
 }
