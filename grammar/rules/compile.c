@@ -5,7 +5,7 @@
 
 void rules_let(rules_parser *p, span name, node *params, node *body) {
     const char *text = rules_name(p, name);
-    if (rules_find_let(p, name)) rules_fault(p, name, "'%s' is defined already", text);
+    if (rules_find_let(p, name)) rules_fault(p, name, "'%s' is already defined", text);
     if (hlo_op_find(text, strlen(text)) != HLO_OP_INVALID || rules_find_function(p, text) >= 0)
         rules_fault(p, name, "'%s' is an opcode or a function", text);
     let_node *let = rules_new(p, sizeof *let);
@@ -16,7 +16,7 @@ void rules_let(rules_parser *p, span name, node *params, node *body) {
 static int reason_code(rules_parser *p, span name) {
     const char *text = rules_name(p, name);
     int reason = rules_find_word(p->words->reasons, p->words->reason_count, text);
-    if (reason < 0) rules_fault(p, name, "no reason is called '%s'", text);
+    if (reason < 0) rules_fault(p, name, "unknown reason '%s'", text);
     return reason < 0 ? 0 : reason;
 }
 
@@ -26,7 +26,7 @@ void rules_phase(rules_parser *p, span name, span measure) {
     d->measure = rules_name(p, measure);
     int code = rules_find_function(p, d->measure);
     if (code < 0 || p->words->functions[code].kind != HLO_FUNCTION_MEASURE)
-        rules_fault(p, measure, "no measure is called '%s'", d->measure);
+        rules_fault(p, measure, "unknown measure '%s'", d->measure);
     else
         d->measure_code = (uint16_t)code;
 }
@@ -36,7 +36,7 @@ static void lower_guard(rules_parser *p, const guard_node *g) {
     int code = rules_find_function(p, name);
     uint32_t count, first = rules_push_args(p, NULL, g->call->args, ARGUMENT, &count);
     if (code < 0 || p->words->functions[code].kind != HLO_FUNCTION_TEST) {
-        rules_fault(p, g->call->name, "no test is called '%s'", name);
+        rules_fault(p, g->call->name, "unknown test '%s'", name);
         code = 0;
     } else {
         rules_check_call(p, g->call->where, &p->words->functions[code], first, count);
@@ -62,7 +62,7 @@ static void lower_sets(rules_parser *p, const set_node *list, hlo_rule_action *a
         }
         const char *name = rules_name(p, s->field);
         int field = rules_find_word(p->words->fields, p->words->field_count, name);
-        if (field < 0) rules_fault(p, s->field, "a matmul has no field '%s'", name);
+        if (field < 0) rules_fault(p, s->field, "unknown matmul field '%s'", name);
         sets[count++] = (hlo_rule_set){.field = (uint16_t)(field < 0 ? 0 : field),
                                        .add = s->add,
                                        .term = rules_lower(p, NULL, s->value, ARGUMENT)};
@@ -130,7 +130,7 @@ void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guar
     struct rules_draft *d = p->draft;
     d->slot_count = d->expansions = d->depth = 0;
     d->acting = false;
-    if (!d->phase) rules_fault(p, name, "a rule stands in a phase");
+    if (!d->phase) rules_fault(p, name, "a rule must be in a phase");
     hlo_rule rule = {.name = rules_name(p, name),
                      .phase = d->phase,
                      .measure = d->measure,
@@ -162,8 +162,8 @@ void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guar
         remark |= a->kind == HLO_ACTION_REMARK;
     }
     if (remark && (count > 1 || rule.subject < 0))
-        rules_fault(p, name, "a remark stands alone, in a rule `for` a matmul");
-    if (!remark && !example.last) rules_fault(p, name, "a rule needs an example");
+        rules_fault(p, name, "a remark must be the only action of a rule `for` a matmul");
+    if (!remark && !example.last) rules_fault(p, name, "a rule requires an example");
     rule.first_action = d->actions.count;
     rule.action_count = count;
     for (uint32_t i = 0; i < count; i++)
@@ -173,7 +173,7 @@ void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guar
     rule.slots = hlo_arena_copy(p->owner->arena, d->slots, d->slot_count * sizeof d->slots[0]);
     for (uint32_t i = 0; i < d->rules.count; i++)
         if (((hlo_rule *)d->rules.data)[i].name == rule.name)
-            rules_fault(p, name, "there is a rule '%s' already", rule.name);
+            rules_fault(p, name, "rule '%s' is already defined", rule.name);
     *(hlo_rule *)rules_push(p, &d->rules, sizeof rule) = rule;
 }
 

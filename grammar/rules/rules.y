@@ -24,7 +24,7 @@ int rules_yylex(YYSTYPE *value, span *where, void *scanner);
 static void rules_yyerror(span *where, void *scanner, rules_parser *p, const char *text) {
     (void)scanner;
     const bool deep = strcmp(text, "memory exhausted") == 0; /* only at YYMAXDEPTH */
-    rules_fault(p, *where, "%s", deep ? "this is nested too deep" : text);
+    rules_fault(p, *where, "%s", deep ? "nested too deeply" : text);
 }
 #define YYMALLOC(size) hlo_arena_alloc(p->owner->arena, size)
 #define YYFREE(memory) ((void)(memory))
@@ -202,7 +202,7 @@ single: postfix { $$ = $1; }
     | T_VAR '=' postfix {
         $$ = $3;
         if ($$->bind.last || $$->kind == NODE_VAR || $$->kind == NODE_RESULT)
-            rules_fault(p, @1, "the value has a name already");
+            rules_fault(p, @1, "the value already has a name");
         $$->bind = $1;
     }
     | single "with" T_VAR '=' postfix {

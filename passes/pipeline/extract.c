@@ -282,7 +282,7 @@ static hlo_status find_output(hlo_module *module, const char *name, const hlo_pa
             *out_matmul = find(module, verdict->input_instr, near);
     }
     if (!*out_matmul && status != HLO_OUT_OF_MEMORY)
-        status = hlo_diag_refuse(sink, module->file, 0, 0, "no matmul is called `%s`%s", name,
+        status = hlo_diag_refuse(sink, module->file, 0, 0, "no matmul is named `%s`%s", name,
                                  hlo_suggest_meant(near));
     hlo_report_free(report);
     hlo_module_free(copy);
