@@ -347,6 +347,7 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
         return HLO_OK;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            if (instr->op != HLO_OP_CUSTOM_CALL && instr->op != HLO_OP_SCALED_DOT) continue;
             const char *kind, *why = fault(instr, &kind);
             if (!why || !hlo_error_budget_take(&errors, instr->offset)) continue;
             hlo_diag_emit(module, sink, HLO_ERROR, instr->offset, strlen(instr->name) + 1,

@@ -26,7 +26,7 @@ static void check_literal(verifier *v, const hlo_instr *instr, const hlo_literal
 static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *attr,
                         const char *words) {
     if (hlo_word_in(words, attr->u.str, strlen(attr->u.str))) return;
-    hlo_verify_error(v, instr->offset, "%s: invalid %s %s, expected one of%s",
+    hlo_verify_error(v, instr->offset, "%s: invalid %s '%s', expected one of%s",
                      hlo_ops[instr->op].name, hlo_attrs_info[attr->id].name, attr->u.str, words);
 }
 

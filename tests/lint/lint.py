@@ -96,7 +96,7 @@ def directives():
         for prefix in sorted(prefixes - used):
             yield name, 1, f"FileCheck is to look for {prefix}, and there is no {prefix} line"
         stem = name.rsplit("/", 1)[1]
-        if not prefixes and not re.search(r"%status|\bnot |diff |cmp |test |--compare|--expect-fp8|grep ", runs):
+        if not prefixes and not re.search(r"%status|\bnot |diff |cmp |%golden |test |--compare|--expect-fp8|grep ", runs):
             yield name, 1, "nothing checks what the RUN lines print"
         if stem.startswith("bad-") and not re.search(r"%status [1-9]|\bnot ", runs):
             yield name, 1, "a bad-* test whose RUN lines do not demand a refusal"

@@ -214,7 +214,7 @@ static void a_word_that_is_none(void **state) {
         hlo_instr_new(b->c, NULL, HLO_OP_COMPARE, hlo_shape_array(b->m, HLO_TYPE_PRED, 0, NULL), 2,
                       (hlo_instr *[]){b->x, b->y}, "less");
     hlo_instr_set_str(less, HLO_ATTR_DIRECTION, "LESS");
-    expect(b, "compare: invalid direction LESS, expected one of EQ NE GE GT LE LT");
+    expect(b, "compare: invalid direction 'LESS', expected one of EQ NE GE GT LE LT");
 }
 
 static void attributes_that_do_not_belong(void **state) {
