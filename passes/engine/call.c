@@ -19,12 +19,11 @@ static const field_row fields[] = {
 #undef HLO_FIELD
 };
 
-static bool set_epilogue(hlo_rule_env *env, const hlo_rule_set *set, hlo_epilogue *epilogue,
-                         const hlo_instr *source) {
+static bool set_epilogue(hlo_rule_env *env, const hlo_rule_set *set, hlo_epilogue *epilogue) {
     const char *word = hlo_rule_term_at(env, set->term)->word;
     hlo_epilogue value = word ? hlo_epilogue_find(word) : HLO_EPILOGUE_COUNT;
     if (set->add && value != HLO_EPILOGUE_COUNT) value = hlo_epilogue_add(*epilogue, value);
-    if (value == HLO_EPILOGUE_COUNT) return hlo_rule_refuse(env, "epilogue-taken", source);
+    if (value == HLO_EPILOGUE_COUNT) return hlo_rule_refuse(env, "epilogue-taken", NULL);
     *epilogue = value;
     return true;
 }
@@ -101,8 +100,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     const field_row *row = &fields[set->field];
     char *member = (char *)m + row->offset;
     const hlo_rule_term *t = hlo_rule_term_at(env, set->term);
-    if (row->kind == EPILOGUE)
-        return set_epilogue(env, set, (hlo_epilogue *)(void *)member, source);
+    if (row->kind == EPILOGUE) return set_epilogue(env, set, (hlo_epilogue *)(void *)member);
     if (row->kind == MODE) return set_mode(env, t->word, (hlo_scale_mode *)(void *)member);
     if (row->kind == DIMS) return set_dims(env, set, (const hlo_ints **)(void *)member, m);
     if (row->kind == TYPE && t->kind == HLO_TERM_WORD) return set_type(env, t->word, member);

@@ -68,12 +68,14 @@ static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules
     }
 }
 
-/* Gives the subject its reason; the first one of a sweep counts. */
+/* Gives the subject its reason, about the rule's root unless the reason is about another
+ * instruction; the first one of a sweep counts. */
 static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                        const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;
     if (env->rule->subject < 0 || reason == HLO_REASON_COUNT || !subject || !subject->parent)
         return;
+    if (!blocker && env->root != subject) blocker = env->root;
     hlo_remark_reason(e->context, subject, reason, blocker);
 }
 

@@ -25,6 +25,10 @@ typedef struct linting {
     uint32_t searches;
 } linting;
 
+static const char *name_of(const linting *l, const hlo_instr *instr) {
+    return hlo_report_input_name(l->context->report, instr);
+}
+
 static bool is_fp8(const hlo_instr *instr) {
     return hlo_type_is_fp8(instr->shape->type);
 }
@@ -201,8 +205,8 @@ static void check_amax_source(linting *l, const hlo_instr *quantized, const scal
     if (!amax) return;
     const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
     if (are_apart(l, source_of(s->value), of))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized, "%s, of %s", amax->name,
-                        of->name);
+        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized, "%s, of %s",
+                        name_of(l, amax), name_of(l, of));
 }
 
 /* ---------------------------------------------------------------------------------- lost scales */
@@ -268,7 +272,8 @@ static void check_lost_scale(linting *l, const hlo_instr *quantized, const scali
     const hlo_instr *amax = amax_of_scale(s->factor);
     if (only_quantizes(l, amax ? amax : s->factor, SCALAR_STEPS) &&
         !is_rescaled(l, quantized, true, STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_UNUSED_SCALE, quantized, "%s", s->factor->name);
+        hlo_remark_lint(l->context, HLO_REASON_LINT_UNUSED_SCALE, quantized, "%s",
+                        name_of(l, s->factor));
 }
 
 /* ---------------------------------------------------------------------------------------- lints */
@@ -339,10 +344,10 @@ static void check_scale(linting *l, const hlo_instr *dequantized, const hlo_inst
     const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
     if (!undoes(value, &s))
         hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s, of what %s quantizes",
-                        s.factor->name, value->name);
+                        name_of(l, s.factor), name_of(l, value));
     else if (*known && *known != s.factor)
         hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s and elsewhere %s",
-                        s.factor->name, (*known)->name);
+                        name_of(l, s.factor), name_of(l, *known));
     else
         *known = s.factor;
 }
@@ -362,11 +367,11 @@ static void check_amax(linting *l, const hlo_instr *reduce) {
     bool clamped = read_clamp(of, &c);
     bool scaled = read_scaling(of, &s) && !hlo_known_number(s.factor, &number);
     if ((clamped || scaled) && is_rounded(l, of, CLAMP_STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is %s already", of->name,
-                        clamped ? "clamped" : "scaled");
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is %s already",
+                        name_of(l, of), clamped ? "clamped" : "scaled");
     if (is_dequantize(of) && is_quantize(source_of(hlo_instr_operand(of, 0))))
         hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is quantized already",
-                        of->name);
+                        name_of(l, of));
 }
 
 /* Returns the amax that may make the value 0; NULL: there is none, or a guard is between. */
@@ -407,7 +412,7 @@ static void check_division(linting *l, const hlo_instr *divide) {
     enum { STEPS = 8 };
     const hlo_instr *amax = amax_behind(hlo_instr_operand(divide, 1));
     if (amax && !is_selected(l, divide, STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, divide, "%s", amax->name);
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, divide, "%s", name_of(l, amax));
 }
 
 static void check_as_read(linting *l, const hlo_instr *instr) {
