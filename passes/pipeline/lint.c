@@ -30,7 +30,7 @@ static const char *name_of(const linting *l, const hlo_instr *instr) {
 }
 
 static bool is_fp8(const hlo_instr *instr) {
-    return hlo_type_is_fp8(instr->shape->type);
+    return hlo_type_is_fp8(instr->shape->type) && instr->shape->type != HLO_TYPE_F8E8M0FNU;
 }
 
 static bool is_wide(const hlo_instr *instr) {
@@ -93,15 +93,24 @@ typedef struct scaling {
     bool divides;
 } scaling;
 
+/* Replaces the factor 1/y by the divisor y, and the divisor 1/y by the factor y. */
+static void invert_reciprocal(scaling *s) {
+    double number;
+    while (s->factor->op == HLO_OP_DIVIDE &&
+           hlo_known_number(hlo_instr_operand(s->factor, 0), &number) && number == 1) {
+        s->factor = source_of(hlo_instr_operand(s->factor, 1));
+        s->divides = !s->divides;
+    }
+}
+
 /* Reads a product of x and a scalar, or a quotient of x by a scalar. */
 static bool read_scaling(const hlo_instr *instr, scaling *out) {
     if (instr->op != HLO_OP_MULTIPLY && instr->op != HLO_OP_DIVIDE) return false;
     const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
-    const hlo_instr *factor = splat_of(right);
-    *out = (scaling){left, factor, instr->op == HLO_OP_DIVIDE};
-    if (factor || out->divides) return factor != NULL;
-    *out = (scaling){right, splat_of(left), false};
-    return out->factor != NULL;
+    *out = (scaling){left, splat_of(right), instr->op == HLO_OP_DIVIDE};
+    if (!out->factor && !out->divides) *out = (scaling){right, splat_of(left), false};
+    if (out->factor) invert_reciprocal(out);
+    return out->factor;
 }
 
 static bool is_quantize(const hlo_instr *instr) {
@@ -143,6 +152,12 @@ static bool is_maximum(const hlo_instr *reduce) {
 static const hlo_instr *magnitude_of(const hlo_instr *value) {
     const hlo_instr *source = source_of(value);
     return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
+}
+
+/* True for the maximum of a vector of amaxes, as delayed scaling keeps them. */
+static bool is_of_history(const hlo_instr *amax) {
+    const hlo_instr *of = source_of(hlo_instr_operand(amax, 0));
+    return of->op != HLO_OP_ABS && of->shape->rank == 1;
 }
 
 /* Returns the only operand that is no known number; NULL: there are several, or none. */
@@ -202,7 +217,7 @@ static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
 
 static void check_amax_source(linting *l, const hlo_instr *quantized, const scaling *s) {
     const hlo_instr *amax = amax_of_scale(s->factor);
-    if (!amax) return;
+    if (!amax || is_of_history(amax)) return;
     const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
     if (are_apart(l, source_of(s->value), of))
         hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized, "%s, of %s",
@@ -229,12 +244,13 @@ static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
  * but to quantize. */
 static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) {
     double number;
-    scaling s;
+    scaling s, by = {.factor = splat_of(scale)};
     if (scale->parent->root == scale) return false;
+    if (by.factor) invert_reciprocal(&by);
     for (const hlo_use *use = scale->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
         if (!l->needed[user->id]) continue;
-        if (read_scaling(user, &s) && splat_of(s.factor) == splat_of(scale) &&
+        if (read_scaling(user, &s) && s.factor == by.factor &&
             !hlo_known_number(s.value, &number) && hlo_shape_count(user->shape) != 1) {
             if (!is_rounded(l, user, SCALAR_STEPS)) return false;
             continue;
@@ -246,7 +262,8 @@ static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) 
     return true;
 }
 
-/* True if the value is scaled, or something other than movement and conversion uses it. */
+/* True if the value is scaled by more than an amax, or something other than movement and conversion
+ * uses it. A scale of an amax that multiplies the result of a dot is the other operand's. */
 static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -255,7 +272,10 @@ static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, 
             if (!depth || is_rescaled(l, user, false, depth - 1)) return true;
             continue;
         }
-        const bool passes = user->op == HLO_OP_CONVERT || hlo_instr_moves(user) ||
+        scaling s;
+        const bool of_other = !operand && read_scaling(user, &s) &&
+                              source_of(s.value) == source_of(value) && amax_of_scale(s.factor);
+        const bool passes = user->op == HLO_OP_CONVERT || hlo_instr_moves(user) || of_other ||
                             (!operand && (user->op == HLO_OP_TUPLE || user->op == HLO_OP_ADD));
         if (!passes || !depth || (operand && user->parent->root == user) ||
             is_rescaled(l, user, operand, depth - 1))
