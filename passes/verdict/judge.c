@@ -118,8 +118,8 @@ static const hlo_instr *without_ones(const hlo_instr *value) {
     return value;
 }
 
-/* Returns the sum x + (q - x), where q comes from fp8, that `value` is but for movement and
- * conversion: a straight-through estimator. NULL: it is none. */
+/* Returns the sum x + (q - x) or q + (x - x), where q comes from fp8, that `value` is but for
+ * movement and conversion: a straight-through estimator. NULL: it is none. */
 static const hlo_instr *find_straight_through(const hlo_judge_context *j, const hlo_instr *value) {
     while (value->operand_count &&
            (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_MOVEMENT)))
@@ -127,8 +127,11 @@ static const hlo_instr *find_straight_through(const hlo_judge_context *j, const 
     for (uint32_t i = 0; value->op == HLO_OP_ADD && i < 2; i++) {
         const hlo_instr *x = hlo_instr_operand(value, i),
                         *change = without_ones(hlo_instr_operand(value, 1 - i));
-        if (change->op == HLO_OP_SUBTRACT && without_ones(hlo_instr_operand(change, 1)) == x &&
-            hlo_fp8_provenance_has(j->provenance, hlo_instr_operand(change, 0)))
+        if (change->op != HLO_OP_SUBTRACT) continue;
+        const hlo_instr *from = hlo_instr_operand(change, 0),
+                        *taken = without_ones(hlo_instr_operand(change, 1));
+        if (hlo_fp8_provenance_has(j->provenance, taken == x ? from : x) &&
+            (taken == x || taken == without_ones(from)))
             return value;
     }
     return NULL;
