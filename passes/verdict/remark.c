@@ -1,35 +1,10 @@
 /* Slots: the instruction that stands for each matmul of the original module, and its facts. */
 #include "passes/verdict/remark.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/report.h"
-
-/* ----------------------------------------------------------------------------- names by offset */
-
-static int name_order(const void *a, const void *b) {
-    const input_name *x = a, *y = b;
-    return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-static void note_names(hlo_report *report, const hlo_module *module) {
-    input_name *names = hlo_arena_array(report->arena, module->next_id, sizeof *names);
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            names[report->name_count++] =
-                (input_name){instr->offset, hlo_arena_format(report->arena, "%s", instr->name)};
-    if (report->name_count) qsort(names, report->name_count, sizeof *names, name_order);
-    report->names = names;
-}
-
-const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *instr) {
-    const input_name key = {instr->offset, NULL}, *found = NULL;
-    if (report->name_count)
-        found = bsearch(&key, report->names, report->name_count, sizeof key, name_order);
-    return found ? found->name : hlo_arena_format(report->arena, "%s", instr->name);
-}
 
 /* ------------------------------------------------------------------------------- slots by instr */
 
@@ -200,7 +175,7 @@ void hlo_report_open(hlo_pass_context *context) {
     report->capacity = context->module->op_counts[HLO_OP_DOT] + 64;
     report->slots = hlo_arena_array(report->arena, report->capacity, sizeof *report->slots);
     if (context->options->lint || hlo_product_most(context->module))
-        note_names(report, context->module);
+        hlo_report_note_names(report, context->module);
     if (!hlo_product_most(context->module)) return;
     const bool *reached = hlo_facts_reached(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)

@@ -85,6 +85,8 @@ struct hlo_report {
 /* Keeps the matmul of a slot wide in the next run, for a reason of static lifetime. */
 void hlo_report_keep(hlo_report *report, const slot *s, const char *reason);
 
+/* Keeps the names of all instructions of the input. */
+void hlo_report_note_names(hlo_report *report, const hlo_module *module);
 /* Returns the name, in the input, of an instruction: of a copy, that of its original, and of an
  * instruction that a pass made, that of the one it replaces. */
 const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *instr);
