@@ -14,13 +14,15 @@ static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *r
     return root->parent && hlo_rule_match(env);
 }
 
-/* Notes `instr` as the match of each rule of the program that has no match yet. */
+/* Notes `instr` as the match of each rule of the program that has no match yet, of other phases as
+ * well: a rule of this one may fire before those. */
 static void note_matches(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     const hlo_rules *rules = e->context->rules;
-    for (const hlo_rule_candidate *c = e->by_op[instr->op]; c; c = c->next) {
-        hlo_rule_use *use = c->rules == rules ? &e->context->uses[c->rule - rules->rules] : NULL;
-        if (!use || use->fired || use->by || use->match) continue;
-        if (matches(env, rules, c->rule, instr)) use->match = instr;
+    for (uint32_t i = 0; i < rules->rule_count; i++) {
+        hlo_rule_use *use = &e->context->uses[i];
+        if (use->fired || use->match || !matches(env, rules, &rules->rules[i], instr)) continue;
+        use->match = instr;
+        use->by = NULL;
     }
 }
 
