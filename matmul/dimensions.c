@@ -37,16 +37,16 @@ const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul) {
     const hlo_shape *a = m->a->shape, *b = m->b->shape, *d = m->d;
     if (!dims_valid(a, m->a_batch, m->a_contracting) ||
         !dims_valid(b, m->b_batch, m->b_contracting))
-        return "the dimension numbers do not fit the operands";
+        return "the dimension numbers are invalid for the operands";
     if (!sizes_agree(a, m->a_batch, b, m->b_batch))
-        return "the batch dimensions of the operands differ";
+        return "the batch dimensions of the operands have different sizes";
     if (!sizes_agree(a, m->a_contracting, b, m->b_contracting))
-        return "the contracting dimensions of the operands differ";
+        return "the contracting dimensions of the operands have different sizes";
     uint32_t at = m->a_batch->count;
     bool fits = d->rank >= at;
     for (uint32_t i = 0; fits && i < at; i++) fits = d->dims[i] == a->dims[m->a_batch->v[i]];
     if (!fits || !free_dims_stand(a, m->a_batch, m->a_contracting, d, &at) ||
         !free_dims_stand(b, m->b_batch, m->b_contracting, d, &at) || at != d->rank)
-        return "the result's dimensions do not follow from the operands'";
+        return "the dimensions of the result do not match the operands";
     return NULL;
 }

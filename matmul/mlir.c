@@ -161,7 +161,7 @@ static char *read_key(const char **at) {
 }
 
 static const char no_dictionary[] =
-    "backend_config is no dictionary of strings, flags, numbers and arrays of integers";
+    "backend_config is not a dictionary of strings, flags, numbers and arrays of integers";
 
 /* Reads `key = value`; returns NULL, or the fault. */
 static const char *read_entry(const char **at, json_t *into) {
@@ -170,10 +170,10 @@ static const char *read_entry(const char **at, json_t *into) {
     if (!key || !take(at, "="))
         fault = no_dictionary;
     else if (json_object_get(into, key))
-        fault = "backend_config has an attribute twice";
+        fault = "backend_config has a repeated attribute";
     json_t *value = fault ? NULL : read_value(at);
     if (!fault && !value)
-        fault = "an attribute in backend_config is no string, flag, number or array of integers";
+        fault = "an attribute in backend_config is not a string, flag, number or array of integers";
     if (fault)
         json_decref(value);
     else if (json_object_set_new(into, key, value) != 0)

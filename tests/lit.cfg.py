@@ -1,4 +1,6 @@
 # How lit runs the golden tests of testdata/: see tests/README.md.
+import os
+
 import lit.formats
 
 config.name = "hlo-fp8"
@@ -14,6 +16,9 @@ config.test_exec_root = config.hlo_binary_dir + "/testdata"
 # A sanitizer's report must not look like a refused module (status 1) or a gate (status 3).
 config.environment["ASAN_OPTIONS"] = "exitcode=99:detect_leaks=1"
 config.environment["UBSAN_OPTIONS"] = "exitcode=99:print_stacktrace=1"
+
+if "HLO_UPDATE_GOLDENS" in os.environ:
+    config.environment["HLO_UPDATE_GOLDENS"] = os.environ["HLO_UPDATE_GOLDENS"]
 
 for name in ("filecheck", "not"):
     if not getattr(config, "hlo_" + name):
@@ -34,6 +39,7 @@ config.substitutions += [
     (r"%lt-calls\b", quoted(config.hlo_bin_dir + "/lt_calls")),
     (r"%status\b", quoted(config.hlo_source_dir + "/tests/status.sh")),
     (r"%models\b", quoted(config.hlo_source_dir + "/testdata/models")),
+    (r"%golden\s+", quoted(config.hlo_source_dir + "/tests/golden.sh") + " golden/"),
     (r"%python\b", quoted(config.hlo_python)),
     (r"\bFileCheck\b", quoted(config.hlo_filecheck)),
     (r"(?<![\w%/-])not (?=%|[\w/])", quoted(config.hlo_not) + " "),

@@ -163,7 +163,7 @@ static hlo_status run_scatter(hlo_call *call) {
     const hlo_instr *i = call->instr;
     uint32_t arrays = call->operand_count / 2;
     hlo_computation *computation = hlo_instr_comp(i, HLO_ATTR_TO_APPLY);
-    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a scatter has too many operands");
+    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     hlo_op simple = arrays == 1 ? hlo_region_simple(computation) : HLO_OP_INVALID;
     bool assigns = simple == HLO_OP_PARAMETER;
     bool binary = simple != HLO_OP_INVALID && hlo_kernel_elementwise(computation->root);

@@ -30,11 +30,11 @@ static const hlo_shape *declared(expansion *x, const hlo_instr *instr) {
     return shape ? shape : instr->shape;
 }
 
-/* True if both shapes declare the same dimensions dynamic; otherwise refuses x->at. */
+/* True if both shapes declare the same dimensions dynamic; otherwise reports an error at x->at. */
 static bool agree(expansion *x, const hlo_shape *a, const hlo_shape *b) {
     const dims of_a = dims_of(x, a), of_b = dims_of(x, b);
     if (of_a.count == of_b.count && !memcmp(of_a.dynamic, of_b.dynamic, of_a.count)) return true;
-    expand_refuse(x, "and the computation that it runs declare different dimensions dynamic");
+    expand_refuse(x, "and the computation that it calls declare different dynamic dimensions");
     return false;
 }
 
@@ -92,11 +92,13 @@ static void enter(expansion *x, hlo_computation *comp) {
         if (comp != x->module->entry)
             unpack(x, parameter);
         else if (dims_of(x, parameter->shape).dynamic_count)
-            expand_refuse(x, "of the entry has a dynamic shape: no input tells its size");
+            expand_refuse(
+                x,
+                "of the entry computation has a dynamic shape, but inputs have no run-time sizes");
     }
 }
 
-/* Makes zeros of the padding of a result of the entry. `sizes` advances over its dimensions. */
+/* Sets the padding of an entry result to zeros. `sizes` advances over its dimensions. */
 static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
     if (value->shape->type == HLO_TYPE_TUPLE) {
         hlo_instr **parts =
@@ -173,7 +175,8 @@ static void expand_caller(expansion *x) {
 
 /* ----------------------------------------------------------------------------------- the module */
 
-/* True if neither the instruction nor an operand has a size, and the instruction is about none. */
+/* True if neither the instruction nor an operand has dynamic sizes, and the opcode is not about
+ * sizes. */
 static bool is_static(expansion *x, const hlo_instr *instr) {
     if (instr->op == HLO_OP_SET_DIMENSION_SIZE || instr->op == HLO_OP_DYNAMIC_RESHAPE) return false;
     if (dynamic_bound(x->module, instr->shape) != instr->shape) return false;
@@ -182,13 +185,14 @@ static bool is_static(expansion *x, const hlo_instr *instr) {
     return true;
 }
 
-/* Compares the sizes that a rule found with the dimensions that the text declares dynamic. */
+/* Compares the sizes that a rule computed with the dimensions that are declared dynamic. */
 static bool check_declared(expansion *x, const dims *d, hlo_instr *const *sizes) {
     for (uint32_t i = 0; i < d->count; i++) {
         if (!sizes[i] != d->dynamic[i]) continue;
-        expand_refuse(x, d->dynamic[i]
-                             ? "declares a dimension dynamic of which no operand has the size"
-                             : "has a dynamic dimension that its shape does not declare");
+        expand_refuse(x,
+                      d->dynamic[i] ? "declares dimension %u dynamic, but no operand has its size"
+                                    : "declares dimension %u static, but its size is dynamic",
+                      i);
         return false;
     }
     return true;

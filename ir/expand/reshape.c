@@ -37,18 +37,19 @@ static hlo_instr *size_or_bound(expansion *x, hlo_instr *size, int64_t bound) {
     return size ? size : expand_number(x, bound);
 }
 
-/* Finds the size of a plain reshape's result in a group: of one dimension, which the operand's are
- * collapsed to. */
+/* Computes the size of the result of a reshape in a group, whose dimensions are collapsed to one
+ * result dimension. */
 static bool collapse(expansion *x, reshape *r, const group *g) {
     hlo_instr *size = NULL;
     uint32_t dim = g->to_end;
     for (uint32_t e = g->to; e < g->to_end; e++) {
         if (!dynamic_declares(r->to, e) && r->to->dims[e] == 1) continue;
         if (!dynamic_declares(r->to, e) || dim < g->to_end)
-            return expand_refuse(x, "divides a dynamic dimension");
+            return expand_refuse(x, "splits a dynamic dimension, which is not supported");
         dim = e;
     }
-    if (dim == g->to_end) return expand_refuse(x, "drops a dynamic dimension");
+    if (dim == g->to_end)
+        return expand_refuse(x, "removes a dynamic dimension, which is not supported");
     for (uint32_t d = g->from; d < g->from_end; d++) {
         hlo_instr *factor = dynamic_size(x, r->operand, d);
         if (!factor && r->from->dims[d] == 1) continue;
@@ -124,7 +125,7 @@ hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
     const int64_t count = hlo_shape_count(r.from);
     if (count < 1 || count > INT32_MAX || count != hlo_shape_count(r.to) || !r.to->rank ||
         !r.from->rank)
-        return expand_refuse(x, "is run on a dynamic shape of 1 to 2^31-1 elements only");
+        return expand_refuse(x, "with a dynamic shape supports only 1 to 2^31-1 elements");
     for (uint32_t e = 0; x->at->op == HLO_OP_DYNAMIC_RESHAPE && e < r.to->rank; e++)
         if (dynamic_declares(r.to, e)) sizes[e] = hlo_instr_operand(x->at, 1 + e);
     for (group g = {0}; find_group(&r, &g); g.from = g.from_end, g.to = g.to_end)

@@ -132,7 +132,8 @@ hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
     for (uint32_t i = 0; i < old->operand_count; i++, sizes += rank) {
         for (uint32_t d = 0; d < rank; d++)
             sizes[d] = dynamic_size(x, hlo_instr_operand(old, i), d);
-        if (i && size != sizes[dim]) return expand_refuse(x, "has operands of different sizes");
+        if (i && size != sizes[dim])
+            return expand_refuse(x, "has operands with different dynamic sizes");
         size = sizes[dim];
     }
     return size ? sort_along(x, dim, size) : old;

@@ -79,8 +79,7 @@ static hlo_instr *set_size(expansion *x, hlo_instr **sizes) {
     if (!sizes[dim] &&
         (!hlo_known_number(size, &number) || number != (double)array->shape->dims[dim]))
         return expand_refuse(x,
-                             "declares dimension %lld static, which has the bound then, but "
-                             "another size",
+                             "declares dimension %lld static, but sets a size other than its bound",
                              (long long)dim);
     return expand_replace(x, HLO_OP_COPY, x->at->shape, 1, &array);
 }
@@ -120,12 +119,12 @@ static hlo_instr *slice(expansion *x, hlo_instr **sizes) {
     return x->at;
 }
 
-/* Keeps the operand's sizes of dimensions that are taken whole; of others the text says that they
- * are static. */
+/* Keeps the operand's sizes of dimensions that are not sliced. Sliced dimensions are declared
+ * static. */
 static hlo_instr *dynamic_slice(expansion *x, hlo_instr **sizes) {
     for (uint32_t i = 1; i < x->at->operand_count; i++)
         if (dynamic_value_of(x, operand_of(x, i))->sizes)
-            return expand_refuse(x, "has an index of a dynamic shape");
+            return expand_refuse(x, "has an index with a dynamic shape, which is not supported");
     for (uint32_t d = 0; d < x->at->shape->rank; d++)
         if (x->at->shape->dims[d] == operand_of(x, 0)->shape->dims[d]) sizes[d] = size_of(x, 0, d);
     return x->at;
@@ -134,7 +133,8 @@ static hlo_instr *dynamic_slice(expansion *x, hlo_instr **sizes) {
 static hlo_instr *dynamic_update_slice(expansion *x, hlo_instr **sizes) {
     for (uint32_t i = 1; i < x->at->operand_count; i++)
         if (dynamic_value_of(x, operand_of(x, i))->sizes)
-            return expand_refuse(x, "has an update or an index of a dynamic shape");
+            return expand_refuse(
+                x, "has an update or an index with a dynamic shape, which is not supported");
     return forwarded(x, sizes);
 }
 
@@ -182,7 +182,8 @@ static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
                                hlo_instr_ints(x->at, HLO_ATTR_RHS_BATCH_DIMS)};
     const hlo_ints *along[] = {hlo_instr_ints(x->at, HLO_ATTR_LHS_CONTRACTING_DIMS),
                                hlo_instr_ints(x->at, HLO_ATTR_RHS_CONTRACTING_DIMS)};
-    if (x->at->operand_count != 2) return expand_refuse(x, "is sparse and has a dynamic shape");
+    if (x->at->operand_count != 2)
+        return expand_refuse(x, "is sparse and has a dynamic shape, which is not supported");
     for (uint32_t i = 0; batch[0] && i < batch[0]->count; i++) {
         *sizes = size_of(x, 0, batch[0]->v[i]);
         join(x, sizes++, size_of(x, 1, batch[1]->v[i]));
@@ -222,6 +223,6 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     case HLO_OP_SORT: return dynamic_sort(x, sizes);
     case HLO_OP_RESHAPE:
     case HLO_OP_DYNAMIC_RESHAPE: return dynamic_reshape(x, sizes);
-    default: return expand_refuse(x, "is not run on a dynamic shape");
+    default: return expand_refuse(x, "does not support dynamic shapes");
     }
 }

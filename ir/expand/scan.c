@@ -147,13 +147,13 @@ static void expand_scan(expansion *x) {
                    instr->shape, results, parts + first);
 }
 
-/* Tells whether the scan at x->at can be a loop; otherwise refuses it. */
+/* True if the scan at x->at can become a loop; otherwise reports an error. */
 static bool can_expand(expansion *x) {
     const scan s = read_scan(x);
     for (uint32_t i = 0; i < s.inputs; i++)
         if (dynamic_declares(hlo_instr_operand(x->at, i)->shape, s.dim))
-            return expand_refuse(x, "has a turn for each element of a dynamic dimension");
-    return s.turns <= INT32_MAX || expand_refuse(x, "has more than 2^31-1 turns");
+            return expand_refuse(x, "iterates over a dynamic dimension, which is not supported");
+    return s.turns <= INT32_MAX || expand_refuse(x, "has more than 2^31-1 iterations");
 }
 
 hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {

@@ -32,7 +32,7 @@ static hlo_status run_bitcast(hlo_call *call) {
     hlo_view in = physical(&call->operands[0], shape, &dims[0], &strides[0]);
     hlo_view out = physical(&call->results[0], call->instr->shape, &dims[1], &strides[1]);
     if (hlo_types[in.type].bits != hlo_types[out.type].bits)
-        return hlo_call_refuse(call, "a bitcast to elements of another width does not run here");
+        return hlo_call_refuse(call, "a bitcast to elements of a different width is not supported");
     hlo_view_reshape(call, &in, &out);
     hlo_view_retype(&out, in.type);
     return HLO_OK;

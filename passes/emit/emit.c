@@ -171,13 +171,13 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
     return 1;
 }
 
-/* Says what XLA does not make of the call's plain form. */
+/* Warns if XLA does not turn the plain form into an FP8 call, or only part of it. */
 static void warn_of_loss(const hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     const char *unfused = hlo_spell_unfused(matmul), *outside = hlo_spell_outside(matmul);
     if (!unfused && !outside) return;
     hlo_diag_emit(e->context->module, e->context->sink, HLO_WARNING, call->offset,
                   hlo_intern_length(call->name),
-                  unfused ? "XLA makes no FP8 call of '%s': %s"
+                  unfused ? "XLA will not turn '%s' into an FP8 call: %s"
                           : "XLA computes part of '%s' outside its FP8 call: %s",
                   call->name, unfused ? unfused : outside);
 }
@@ -199,14 +199,13 @@ static make_form *const forms[] = {
 
 static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call, const char *why) {
     hlo_diag_emit(context->module, context->sink, HLO_ERROR, call->offset,
-                  hlo_intern_length(call->name), "the call '%s' cannot be put in another form: %s",
+                  hlo_intern_length(call->name), "cannot emit call '%s' in the selected form: %s",
                   call->name, why);
     return HLO_INVALID_INPUT;
 }
 
-/* Returns a constant of the computation that is an end of a control dependency, and beside which
- * there is an equal one, or NULL: XLA makes one of both, and ends its process over the dependency.
- */
+/* Returns a constant at an end of a control dependency that equals another constant of the
+ * computation, or NULL. XLA merges both and aborts because of the dependency. */
 static const hlo_instr *held_twice(const hlo_computation *comp) {
     for (const hlo_instr *held = comp->first; held; held = hlo_instr_next(held)) {
         if (held->op != HLO_OP_CONSTANT || held->pin != HLO_PIN_CONTROL) continue;
@@ -224,7 +223,8 @@ static hlo_status check_constants(const hlo_pass_context *context) {
         if (!held) continue;
         hlo_diag_emit(context->module, context->sink, HLO_ERROR, held->offset,
                       hlo_intern_length(held->name),
-                      "XLA fails on '%s', which has a control dependency, beside an equal constant",
+                      "XLA crashes on constant '%s': it has a control dependency, and its "
+                      "computation has an equal constant",
                       held->name);
         return HLO_INVALID_INPUT;
     }
@@ -249,7 +249,9 @@ hlo_status hlo_emit(hlo_pass_context *context) {
         if (hlo_matmul_decode(calls[i], &matmul, &why) != HLO_OK) continue;
         if (scheduled) return refuse(context, calls[i], "the module is scheduled");
         int changes = make(calls[i], &matmul, &e);
-        if (changes < 0) return refuse(context, calls[i], "it is pinned to its place");
+        if (changes < 0)
+            return refuse(context, calls[i],
+                          "a control dependency, memory space or execution thread pins it");
         context->changes += (uint64_t)changes;
     }
     if (context->options->emit == HLO_EMIT_CUBLAS || !count) return HLO_OK;

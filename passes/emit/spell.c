@@ -386,13 +386,13 @@ static bool has_scalar_scales(const hlo_matmul *m) {
     return m->a_mode == HLO_SCALE_SCALAR && m->b_mode == HLO_SCALE_SCALAR;
 }
 
-/* True if XLA's call has more than a product, which it loses where the dot is merged. */
+/* True if XLA's call includes more than a product. XLA loses the rest if it merges the dot. */
 static bool has_more(const hlo_matmul *m) {
     return has_scalar_scales(m) &&
            (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c || m->amax || hlo_type_is_fp8(m->d->type));
 }
 
-/* True if a wide result is scaled, which XLA's calls do not do. */
+/* True if a wide result is scaled, which XLA's calls do not support. */
 static bool scales_wide(const hlo_matmul *m) {
     return m->d_scale && !hlo_type_is_fp8(m->d->type);
 }
@@ -415,14 +415,14 @@ const char *hlo_spell_unfused(const hlo_matmul *m) {
 }
 
 const char *hlo_spell_outside(const hlo_matmul *m) {
-    if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary result";
+    if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary output";
     if (!has_scalar_scales(m)) return "its scales are per row or column";
     if (scales_wide(m)) return "its result is wide and has a scale";
     if (m->bias && !hlo_shape_is_row_major(m->d))
         return "it has a bias, and its result is not row-major";
     if (m->bias && m->bias->shape->type == HLO_TYPE_F16) return "its bias is f16";
     if (m->c && m->c->shape->type == HLO_TYPE_F16 && hlo_type_is_fp8(m->d->type))
-        return "its matrix is f16 and its result fp8";
+        return "its addend is f16 and its result fp8";
     return NULL;
 }
 

@@ -88,8 +88,8 @@ static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
     return env->context->library->functions[env->rule->measure_code].measure(env, value);
 }
 
-/* Reports a rule's fault: an error at the rule if a file gave it, otherwise a bug, at `at` in the
- * module. */
+/* Reports a fault of a rule: an error at the rule if it comes from a file, otherwise an internal
+ * error at offset `at` of the module. */
 static void report_fault(hlo_engine *e, const hlo_rule *rule, bool given, uint32_t at,
                          const char *what) {
     const hlo_module *source = given ? e->context->rules_source : e->context->module;
@@ -102,7 +102,7 @@ static void report_fault(hlo_engine *e, const hlo_rule *rule, bool given, uint32
 
 static void report_endless(hlo_engine *e) {
     char what[128];
-    snprintf(what, sizeof what, "fires again and again: phase %s does not end", e->phase);
+    snprintf(what, sizeof what, "keeps firing: phase %s does not terminate", e->phase);
     report_fault(e, e->last, e->given, 0, what);
 }
 
@@ -115,18 +115,18 @@ static void spend(hlo_engine *e, const hlo_rule *rule, bool given) {
     if (e->fired >= e->fuel) report_endless(e);
 }
 
-/* Checks that a firing made valid instructions and lowered the measure. */
+/* Checks that a firing produced valid instructions and decreased the measure. */
 static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int64_t before) {
     char what[1024];
     *what = '\0';
     if (env->fault)
-        snprintf(what, sizeof what, "makes what does not verify: %s", env->fault);
+        snprintf(what, sizeof what, "produces invalid HLO: %s", env->fault);
     else if (env->replacement && measure(env, env->replacement) >= before)
-        snprintf(what, sizeof what, "does not lower %s", env->rule->measure);
+        snprintf(what, sizeof what, "does not decrease %s", env->rule->measure);
     if (*what) report_fault(e, env->rule, given, env->like->offset, what);
 }
 
-/* Returns a hash of the module in builds with checks; 0: not computed. */
+/* Returns a hash of the module in builds with checks, otherwise 0. */
 static uint64_t fingerprint(const hlo_engine *e) {
 #ifdef HLO_CHECKS
     enum { MOST_INSTRS = 2048 };
@@ -137,7 +137,7 @@ static uint64_t fingerprint(const hlo_engine *e) {
     return 0;
 }
 
-/* Tries the rule at `root`. True: it fired. */
+/* Tries the rule at `root`. Returns true if it fired. */
 static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate *c,
                      hlo_instr *root) {
     env->rules = c->rules;
@@ -162,8 +162,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
         if (fired) hlo_given_fired(e, env, c->rules, c->rule);
         if (fired) return true;
         if (print != fingerprint(e))
-            report_fault(e, c->rule, false, root->offset,
-                         "was refused, and has changed the module");
+            report_fault(e, c->rule, false, root->offset, "changed the module, but was rejected");
     }
     set_reason(e, env, env->reason, env->blocker);
     if (matched || !c->holds) return false;
@@ -286,13 +285,13 @@ static bool any_may_match(const hlo_engine *e) {
     return false;
 }
 
-/* Verifies the module as a whole: order, starts without ends, calls. */
+/* Verifies the whole module: order, unmatched starts, calls. */
 static void check_phase(hlo_engine *e) {
     const hlo_verify_options few = {.struct_size = sizeof few, .max_errors = 1};
     e->status = hlo_module_verify(e->context->module, &few, e->context->sink);
     if (e->status != HLO_INVALID_INPUT) return;
     e->status = HLO_OK; /* reported by report_fault() */
-    report_fault(e, e->last, true, 0, "leaves a module that does not verify");
+    report_fault(e, e->last, true, 0, "leaves a module that fails verification");
 }
 
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {

@@ -220,13 +220,13 @@ static void check_amax_source(linting *l, const hlo_instr *quantized, const scal
     if (!amax || is_of_history(amax)) return;
     const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
     if (are_apart(l, source_of(s->value), of))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized, "%s, of %s",
+        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized, "%s is the amax of %s",
                         name_of(l, amax), name_of(l, of));
 }
 
 /* ---------------------------------------------------------------------------------- lost scales */
 
-/* True if a quantize rounds this value as it is, or clamped. */
+/* True if a quantization rounds this value, possibly after a clamp. */
 static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -284,7 +284,7 @@ static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, 
     return operand && (value->parent->root == value || !value->uses);
 }
 
-/* Reports a scale that quantizes the operand of a dot, and does nothing else. */
+/* Reports a scale that quantizes the operand of a dot and has no other use. */
 static void check_lost_scale(linting *l, const hlo_instr *quantized, const scaling *s) {
     enum { STEPS = 8 };
     double number;
@@ -298,7 +298,8 @@ static void check_lost_scale(linting *l, const hlo_instr *quantized, const scali
 
 /* ---------------------------------------------------------------------------------------- lints */
 
-/* True for the gradient of a conversion from fp8: what JAX transposes, converted there and back. */
+/* True for the gradient of a conversion from fp8: a conversion to fp8 and back in JAX's transpose.
+ */
 static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     const char *name = hlo_instr_op_name(converted);
     bool any = false;
@@ -324,7 +325,7 @@ static void check_quantize(linting *l, const hlo_instr *instr) {
         hlo_remark_lint(l->context, HLO_REASON_LINT_NO_CLAMP, instr, NULL);
     if (q.clamped && (q.clamp.high != most || (q.clamp.low != -most && q.clamp.low != 0)))
         hlo_remark_lint(l->context, HLO_REASON_LINT_CLAMP_BOUNDS, q.rounded,
-                        "[%g, %g], where %s ends at %g", q.clamp.low, q.clamp.high,
+                        "[%g, %g], but the maximum of %s is %g", q.clamp.low, q.clamp.high,
                         hlo_types[type].name, most);
     if (q.scaled && hlo_known_number(q.scaling.factor, &number) && number == 1)
         hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, instr, NULL);
@@ -363,10 +364,11 @@ static void check_scale(linting *l, const hlo_instr *dequantized, const hlo_inst
     while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS)) value = hlo_instr_operand(value, 0);
     const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
     if (!undoes(value, &s))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s, of what %s quantizes",
-                        name_of(l, s.factor), name_of(l, value));
+        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user,
+                        "%s scales the value that %s quantizes", name_of(l, s.factor),
+                        name_of(l, value));
     else if (*known && *known != s.factor)
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s and elsewhere %s",
+        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s here, %s elsewhere",
                         name_of(l, s.factor), name_of(l, *known));
     else
         *known = s.factor;
@@ -387,14 +389,14 @@ static void check_amax(linting *l, const hlo_instr *reduce) {
     bool clamped = read_clamp(of, &c);
     bool scaled = read_scaling(of, &s) && !hlo_known_number(s.factor, &number);
     if ((clamped || scaled) && is_rounded(l, of, CLAMP_STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is %s already",
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is already %s",
                         name_of(l, of), clamped ? "clamped" : "scaled");
     if (is_dequantize(of) && is_quantize(source_of(hlo_instr_operand(of, 0))))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is quantized already",
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is already quantized",
                         name_of(l, of));
 }
 
-/* Returns the amax that may make the value 0; NULL: there is none, or a guard is between. */
+/* Returns the amax that may make the value 0; NULL if there is none or if a guard prevents it. */
 static const hlo_instr *amax_behind(const hlo_instr *value) {
     enum { STEPS = 16 };
     double number;
@@ -443,7 +445,7 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
     hlo_lint_blocks(l->context, instr);
 }
 
-/* True if an instruction uses the fp8 value as such. */
+/* True if an instruction uses the fp8 value other than by dequantizing it. */
 static bool is_used(const linting *l, const hlo_instr *fp8) {
     for (const hlo_use *use = fp8->uses; use; use = use->next)
         if (l->needed[use->user->id] && !is_dequantize(use->user)) return true;

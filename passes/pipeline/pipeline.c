@@ -6,6 +6,7 @@
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/module/compact.h"
 #include "ir/module/journal.h"
@@ -87,9 +88,9 @@ void hlo_pass_options_init_sized(hlo_pass_options *options, size_t struct_size) 
 
 typedef struct run {
     hlo_pass_context context;
-    hlo_module *linted;           /* the copy that the lints analyze; NULL */
-    hlo_module *rules;            /* holds context.rules; NULL */
-    bool reports;                 /* the report is requested, or min_gain or wide needs it */
+    hlo_module *linted;           /* the copy that the lints analyze, or NULL */
+    hlo_module *rules;            /* the owner of context.rules, or NULL */
+    bool reports;                 /* a report is requested, or required by min_gain or wide */
     uint64_t committed;           /* changes by COMMITS passes */
     uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
 } run;
@@ -113,7 +114,7 @@ static hlo_status dump(const run *r, const char *name, bool is_sequence) {
     return hlo_module_print(r->context.module, NULL, options->dump);
 }
 
-/* Verifies the module after a pass of the library, or of the program. */
+/* Verifies the module after a built-in or a user-defined pass. */
 static hlo_status verify(const run *r, const char *after, bool of_program) {
     const unsigned most = r->context.options->max_errors;
     const hlo_verify_options options = {.struct_size = sizeof options, .max_errors = most};
@@ -121,8 +122,9 @@ static hlo_status verify(const run *r, const char *after, bool of_program) {
     if (status == HLO_OK) status = hlo_matmul_verify(r->context.module, most, r->context.sink);
     if (status != HLO_INVALID_INPUT) return status;
     hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
-                  "the module fails to verify after '%s', which is %s", after,
-                  of_program ? "the program's own pass" : "a bug of hlo-fp8");
+                  "module fails verification after '%s': %s", after,
+                  of_program ? "the user-defined pass produced invalid HLO"
+                             : "this is a bug in hlo-fp8");
     return of_program ? HLO_INVALID_INPUT : HLO_INTERNAL;
 }
 
@@ -132,8 +134,8 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Returns a count that grows with every change, and with every instruction that is made, even in
- * vain. */
+/* Returns a count that grows with every change and with every new instruction, even if it is
+ * discarded. */
 static uint64_t age(const run *r) {
     return 1 + r->context.changes + r->context.module->next_id;
 }
@@ -223,22 +225,21 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
     return status;
 }
 
-/* Warns of sharded values, unless dots are made of the calls again: XLA's partitioner can split a
- * dot, but not a custom call. */
+/* Warns about sharded values unless --emit turns calls into dots again: XLA's partitioner can split
+ * a dot, but not a custom call. */
 static void warn_unpartitioned(const run *r) {
     const hlo_instr *marked;
     if (!r->committed || r->context.options->emit > HLO_EMIT_FFI ||
         !hlo_devices_unpartitioned(r->context.module, &marked))
         return;
-    hlo_diag_emit(
-        r->context.module, r->context.sink, HLO_WARNING, marked->offset,
-        hlo_intern_length(marked->name),
-        "not-partitioned: the module has sharded values and is not partitioned yet, which FP8 "
-        "calls cannot be");
+    hlo_diag_emit(r->context.module, r->context.sink, HLO_WARNING, marked->offset,
+                  hlo_intern_length(marked->name),
+                  "not-partitioned: the module has sharded values but is not partitioned yet; XLA "
+                  "cannot partition FP8 calls");
 }
 
-/* Notes each loaded rule that changed nothing and why, except remarks, which never change anything.
- */
+/* Prints a note for each loaded rule that changed nothing, with the cause. Remarks never change
+ * anything, so they are excluded. */
 static void note_idle_rules(const run *r) {
     const hlo_rules *rules = r->context.rules;
     for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
@@ -382,7 +383,7 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
     for (size_t i = 0; i < PASS_COUNT; i++) hlo_suggest_offer(&s, passes[i].name);
     for (size_t i = 0; i < options->user_pass_count; i++)
         hlo_suggest_offer(&s, options->user_passes[i]->name);
-    return refuse(options, "no pass is called '%.*s'%s%s", (int)length, word, then,
+    return refuse(options, "unknown pass '%.*s'%s%s", (int)length, word, then,
                   hlo_suggest_meant(&s));
 }
 
@@ -400,23 +401,26 @@ static hlo_status check_options(const hlo_pass_options *options) {
     char fault[256];
     if (hlo_user_pass_fault(options, is_builtin, fault, sizeof fault))
         return refuse(options, "%s", fault);
-    if (!options->passes) return refuse(options, "passes is NULL; \"\" is none");
+    if (!options->passes) return refuse(options, "passes must not be NULL; \"\" runs none");
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
-        return unknown_pass(options, strlen(after), after, ", so nothing can be printed after it");
-    if (after && !options->dump) return refuse(options, "print_after needs a file to print to");
-    if (options->emit > HLO_EMIT_DQ) return refuse(options, "no form of output has that number");
+        return unknown_pass(options, strlen(after), after, " in print_after");
+    if (after && !options->dump)
+        return refuse(options, "print_after requires dump, the file to print to");
+    if (options->emit > HLO_EMIT_DQ)
+        return refuse(options, "invalid value %d for emit", (int)options->emit);
     if (options->ragged > HLO_RAGGED_KEEP)
-        return refuse(options, "no form of ragged-dots has that number");
+        return refuse(options, "invalid value %d for ragged", (int)options->ragged);
     if (!hlo_target_find(options->target))
-        return refuse(options, "no target is called sm_%d", options->target);
-    if (!(options->min_gain >= 0)) return refuse(options, "a gain is not negative");
+        return refuse(options, "unknown target sm_%d", options->target);
+    if (!(options->min_gain >= 0))
+        return refuse(options, "min_gain must be non-negative, found %g", options->min_gain);
     if (options->cuda_major < 1 || options->cuda_major > 999 || options->cuda_minor < 0 ||
         options->cuda_minor > 99)
-        return refuse(options, "no CUDA version is called %d.%d", options->cuda_major,
+        return refuse(options, "unsupported CUDA version %d.%d", options->cuda_major,
                       options->cuda_minor);
     return HLO_OK;
 }
@@ -430,10 +434,11 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_optio
 }
 
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
+    HLO_IN_C_LOCALE;
     return hlo_pass_options_take(options, &(hlo_pass_options){0});
 }
 
-/* Refuses a rule whose phase no pass runs: it would never fire. */
+/* Rejects a rule in a phase that no pass runs, because it would never fire. */
 static hlo_status check_phases(const run *r) {
     for (uint32_t i = 0; i < r->context.rules->rule_count; i++) {
         const hlo_rule *rule = &r->context.rules->rules[i];
@@ -442,13 +447,13 @@ static hlo_status check_phases(const run *r) {
             known = passes[p].rules && strcmp(passes[p].rules, rule->phase) == 0;
         if (known) continue;
         hlo_diag_emit(r->rules, r->context.sink, HLO_ERROR, rule->offset, strlen(rule->name),
-                      "no pass runs phase '%s'", rule->phase);
+                      "unknown phase '%s': no pass runs it", rule->phase);
         return HLO_INVALID_INPUT;
     }
     return HLO_OK;
 }
 
-/* Reads the rules of the options, of a file and of a text. */
+/* Parses the rules of the options, from a file or from a string. */
 static hlo_status load_rules(run *r) {
     const hlo_pass_options *options = r->context.options;
     if (!options->rules && !options->rules_text) return HLO_OK;
@@ -499,6 +504,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
 
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report) {
+    HLO_IN_C_LOCALE;
     hlo_pass_options own;
     if (out_report) *out_report = NULL;
     const hlo_status status = hlo_pass_options_take(options, &own);

@@ -40,13 +40,14 @@ typedef struct inliner {
 static void warn(inliner *in, const hlo_instr *call) {
     if (in->warned) return;
     in->warned = true;
-    hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING, call->offset,
-                  hlo_intern_length(call->name),
-                  "this call stays, and maybe others: inlining makes %d copies at most",
-                  (int)BUDGET);
+    hlo_diag_emit(
+        in->context->module, in->context->sink, HLO_WARNING, call->offset,
+        hlo_intern_length(call->name),
+        "call is not inlined, and others may not be: inlining copies at most %d instructions",
+        (int)BUDGET);
 }
 
-/* Returns the computation that replaces the call; NULL: it stays. */
+/* Returns the computation that replaces the call; NULL if the call stays. */
 static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);

@@ -48,7 +48,7 @@ static const struct {
     [HLO_FUSION_XLA] = {"a fusion", "", false, HLO_REASON_INSIDE_FUSION},
     [HLO_FUSION_TRITON] = {"a Triton fusion", "in a Triton fusion", true, HLO_REASON_TRITON_FUSION},
     [HLO_FUSION_CUDNN] = {"a cuDNN fusion", "in a cuDNN fusion", true, HLO_REASON_CUDNN_FUSION},
-    [HLO_FUSION_CPU] = {"a CPU library's fusion", "", false, HLO_REASON_CPU_LIBRARY}};
+    [HLO_FUSION_CPU] = {"a CPU library fusion", "", false, HLO_REASON_CPU_LIBRARY}};
 
 typedef struct making {
     unsigned char *makers; /* by computation id */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hlo/argument.h"
+#include "ir/float/c_locale.h"
 #include "ir/module/ragged.h"
 #include "ir/text/print.h"
 #include "matmul/cost/run_count.h"
@@ -393,6 +394,7 @@ const hlo_verdict *hlo_report_verdict(const hlo_report *report, size_t index) {
 }
 
 void hlo_report_print_times(const hlo_report *report, FILE *out) {
+    HLO_IN_C_LOCALE;
     for (const tally *t = report->passes.first; t; t = t->next)
         fprintf(out, "%10.3f ms  %4llu x  %s\n", 1e3 * t->seconds, (unsigned long long)t->times,
                 t->name);

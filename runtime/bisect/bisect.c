@@ -3,6 +3,7 @@
 
 #include "hlo/bisect.h"
 #include "hlo/ir.h"
+#include "ir/float/c_locale.h"
 
 struct hlo_bisection {
     hlo_bisected *rows;
@@ -139,6 +140,7 @@ static hlo_status search(hlo_bisection *s, const hlo_plan_options *plan) {
 hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *pass,
                              const hlo_plan_options *plan, const hlo_arrays *inputs,
                              const hlo_diag_sink *sink, hlo_bisection **out) {
+    HLO_IN_C_LOCALE;
     hlo_pass_options defaults;
     hlo_pass_options_init(&defaults);
     defaults.sink = sink;
@@ -195,6 +197,7 @@ static void print_line(const char *name, const hlo_moved *alone, const hlo_moved
 }
 
 void hlo_bisection_print(const hlo_bisection *b, FILE *out) {
+    HLO_IN_C_LOCALE;
     fprintf(out,
             "bisect: %zu rewritten matmuls; the output that moves most, by the norm of the "
             "difference over its own\n%12s %7s %12s %7s  matmul\n",

@@ -5,6 +5,7 @@
 
 #include "hlo/diag.h"
 #include "ir/error/rules.h"
+#include "ir/float/c_locale.h"
 #include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 #include "ir/text/options.h"
@@ -161,7 +162,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
 typedef struct finding {
     hlo_type type;
     int64_t count, equal, within, steps, violations;
-    int64_t unjudged; /* different, and the bound is infinite */
+    int64_t unjudged; /* different, but neither a bound nor noise rejects any value */
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
     int64_t worst;
@@ -213,14 +214,14 @@ static bool is_step(hlo_type type, const char *found, const char *expected) {
     return isfinite(x) && isfinite(y) && hlo_error_neighbor(type, y, x) == x;
 }
 
-/* `bound`: of the element; NULL: it has none to judge by, so that it must be equal. */
+/* `unbounded`: the element's bound is infinite. `sampled`: noise judges such elements if finite. */
 static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess,
-                         const float *bound) {
+                         bool unbounded, bool sampled) {
     const char *found = element_of(sides[0], f->type, i);
     const char *expected = element_of(sides[1], f->type, i);
     const double distance = hlo_error_distance(f->type, found, expected);
     const bool same = distance == 0, beyond = excess > 1;
-    const bool unjudged = !same && !beyond && bound && !(*bound < UNKNOWN);
+    const bool unjudged = !same && !beyond && unbounded && !(sampled && isfinite(distance));
     const bool step = !same && !beyond && !unjudged && is_step(f->type, found, expected);
     f->equal += same;
     f->violations += beyond && !same;
@@ -255,7 +256,8 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     const hlo_array *by = judge ? &judge->items[index] : &equal;
     compare_sides(by, sides, out, excess, excess + capacity);
     for (int64_t i = 0; i < out->count; i++)
-        note_element(out, sides, i, excess[i], by->bound ? (const float *)by->bound + i : NULL);
+        note_element(out, sides, i, excess[i], by->bound && !(by->bound[i] < UNKNOWN),
+                     by->noise[1] >= 0);
     free(excess);
     return HLO_OK;
 }
@@ -375,7 +377,7 @@ static hlo_status compare_dropped(const hlo_comparison *c, size_t index, finding
     return status;
 }
 
-/* Notes an output that agrees because none of its elements has a finite bound, if any differs. */
+/* Notes an output of which no differing element was judged. */
 static void note_unjudged(const hlo_comparison *c, size_t index, const finding *f) {
     if (!f->unjudged || f->equal + f->unjudged < f->count || !c->sink) return;
     char message[160];
@@ -448,6 +450,7 @@ static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
 }
 
 hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
+    HLO_IN_C_LOCALE;
     hlo_comparison own = {.found = NULL};
     const hlo_status status =
         hlo_options_take("hlo_comparison", &own, sizeof own, sizeof own, comparison, NULL);
@@ -455,6 +458,7 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
 }
 
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out) {
+    HLO_IN_C_LOCALE;
     const hlo_comparison c = {
         .found = other, .expected = judge, .judges = &judge, .judge_count = 1};
     return compare_all(&c, out);

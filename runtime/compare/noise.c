@@ -1,4 +1,5 @@
 /* Noise: the difference of legitimate executions, measured by perturbed ones. */
+#include "ir/float/c_locale.h"
 #include "ir/text/options.h"
 #include "runtime/io/arrays.h"
 
@@ -27,6 +28,7 @@ static bool explains(const hlo_arrays *judge, const hlo_arrays *side) {
 hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
                              const hlo_module *module, const hlo_plan_options *options,
                              const hlo_arrays *inputs, const hlo_diag_sink *sink) {
+    HLO_IN_C_LOCALE;
     hlo_plan_options perturbed;
     hlo_plan_options_init(&perturbed);
     hlo_status status = hlo_options_take("hlo_plan_options", &perturbed, sizeof perturbed,

@@ -1,5 +1,6 @@
 /* Plans: making, running, printing, freeing. */
 #include "ir/expand/expand.h"
+#include "ir/float/c_locale.h"
 #include "ir/module/trip_count.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
@@ -425,6 +426,7 @@ static void print_donations(const hlo_plan *plan, FILE *out) {
 }
 
 void hlo_plan_print(const hlo_plan *plan, FILE *out) {
+    HLO_IN_C_LOCALE;
     hlo_print_plain(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
                     plan->memory_size);
     print_donations(plan, out);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/text/plain.h"
 #include "runtime/exec/run.h"
 
@@ -339,6 +340,7 @@ static void print_rows(const plan_trace *trace, row *rows, size_t count, double 
 }
 
 hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
+    HLO_IN_C_LOCALE;
     const plan_trace *trace = plan->trace;
     if (!trace || !trace->runs) return HLO_OK;
     size_t count = collect(plan, NULL);
@@ -408,6 +410,7 @@ static void print_name(const char *kind, int track, const char *name, FILE *out)
 }
 
 void hlo_plan_print_trace(const hlo_plan *plan, FILE *out) {
+    HLO_IN_C_LOCALE;
     const plan_trace *trace = plan->trace;
     fputs("{\"traceEvents\": [\n", out);
     print_name("process_name", DEVICE, plan->module->name, out);

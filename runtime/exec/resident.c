@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
 #include "runtime/exec/buffer.h"
 #include "runtime/exec/run.h"
@@ -260,6 +261,7 @@ static hlo_status run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
 hlo_status hlo_plan_run_async(hlo_plan *plan, hlo_buffer *const *inputs, size_t input_count,
                               void *stream, const hlo_diag_sink *sink, hlo_buffer **outputs,
                               hlo_event **out_event) {
+    HLO_IN_C_LOCALE;
     hlo_event *event = NULL;
     if (out_event) *out_event = NULL;
     for (size_t o = 0; o < plan->outputs.count; o++) outputs[o] = NULL;

@@ -267,7 +267,7 @@ static zip_int64_t find_member(const npz_reader *r, const hlo_leaves *leaves, si
     return place;
 }
 
-/* True if there are arrays of more than one device, `count` each. */
+/* True if there is an array behind the first `count`: of another device, or of another module. */
 static bool has_more(const npz_reader *r, size_t count) {
     zip_int64_t place = -1;
     for (int i = 0; i < 2 && place < 0; i++) {
@@ -329,6 +329,9 @@ hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_
     for (uint32_t d = 0; d < (shared ? 1 : devices); d++)
         for (size_t i = 0; i < leaves.count && status == HLO_OK; i++)
             status = read_member(&reader, &leaves, i, d, *out);
+    if (status == HLO_OK && !shared && has_more(&reader, devices * leaves.count))
+        status = fail(&reader, devices * leaves.count, true, "the module has no such %s",
+                      role == HLO_INPUTS ? "parameter" : "output");
     hlo_leaves_free(&leaves);
     zip_discard(reader.archive);
     if (status == HLO_OK) return HLO_OK;

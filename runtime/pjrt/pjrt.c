@@ -9,6 +9,7 @@
 #include "hlo/ffi.h"
 #include "hlo/proto.h"
 #include "ir/arena.h"
+#include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
@@ -300,6 +301,7 @@ static bool is_usable(const hlo_pjrt_options *options) {
 
 hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
                         const hlo_diag_sink *sink, hlo_pjrt **out) {
+    HLO_IN_C_LOCALE;
     *out = NULL;
     hlo_pjrt_options own = {.devices = 0};
     if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, sizeof own, options, sink) !=
@@ -444,6 +446,7 @@ static hlo_status run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_s
 
 hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out) {
+    HLO_IN_C_LOCALE;
     *out = NULL;
     if (!pjrt->client) return HLO_INVALID_USAGE;
     hlo_status status = hlo_leaves_check(&pjrt->input_shapes, pjrt->module, inputs, sink);
@@ -465,6 +468,7 @@ double hlo_pjrt_seconds(const hlo_pjrt *pjrt) {
 
 hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
                               hlo_module **out_module) {
+    HLO_IN_C_LOCALE;
     *out_module = NULL;
     pjrt_program program = {.size = sizeof program};
     pjrt_optimized_program_args args = {

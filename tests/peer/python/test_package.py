@@ -287,7 +287,7 @@ def wheel(args):
         path.write('\n'.join(each for each in sys.path if each.endswith('-packages')))
     here = os.path.dirname(os.path.abspath(__file__))
     assert ask('python', '-c', f'import sys; sys.path[:0] = [{here!r}, {os.path.dirname(here)!r}]\nimport hlofp8, test_docs\n'
-               'exec(test_docs.code("README.md")[0], test_docs.reader())\nprint(hlofp8.__file__)').splitlines()[-1] == place
+               'test_docs.run("README.md", {})\nprint(hlofp8.__file__)').splitlines()[-1] == place
 
 
 def main():

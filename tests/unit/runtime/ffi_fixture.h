@@ -208,7 +208,7 @@ static const field numbers[] = {
     AT(frame.operands.count, ""),
     AT(frame.results.count, ""),
     AT(frame.attrs.count, ""),
-    AT(kinds[0][0], "has operand 0 that is no array"),
+    AT(kinds[0][0], "has operand 0 that is not an array"),
     AT(kinds[1][1], "has result 1 that is no array"),
     AT(buffers[0][0].type, ""),
     AT(buffers[0][2].type, ""),

@@ -70,7 +70,7 @@ static void an_error_has_the_call(void **state) {
             "(bf16[16,48], s8[1024]) {algorithm = \"ALG_UNSET\", alpha_real = 1, beta = 0, "
             "epilogue = \"BIAS_RELUU\", lhs_contracting_dimensions = array<i64: 1>, "
             "rhs_contracting_dimensions = array<i64: 1>} is no matmul call that can be run: "
-            "no epilogue is called so; did you mean 'BIAS_RELU'?");
+            "unknown epilogue; did you mean 'BIAS_RELU'?");
     assert_int_equal(said_code, FFI_INVALID_ARGUMENT);
 }
 
@@ -120,7 +120,7 @@ static void attributes_have_types(void **state) {
     refuses("has attribute \"of.no meaning\", which is no string, flag, number or array");
     c.attr_kinds[c.frame.attrs.count - 1] = FFI_ATTR_STRING;
     c.values[0].string = (ffi_span){"ALG_UNSET\0", 10};
-    refuses("an attribute in backend_config is no string, flag, number or array of integers");
+    refuses("an attribute in backend_config is not a string, flag, number or array of integers");
 }
 
 /* ----------------------------------------------------------------------------------- properties */
@@ -261,7 +261,7 @@ static const field pointers[] = {
     AT(frame.attrs.kinds, "has a list of attributes that is not there"),
     AT(frame.attrs.names, "has a list of attributes that is not there"),
     AT(frame.attrs.values, "has a list of attributes that is not there"),
-    AT(items[0][3], "has operand 3 that is no array"),
+    AT(items[0][3], "has operand 3 that is not an array"),
     AT(items[1][0], "has result 0 that is no array"),
     AT(buffers[0][1].data, "has operand 1 without memory"),
     AT(buffers[1][0].data, "has result 0 without memory"),

@@ -162,10 +162,11 @@ static void what_cublaslt_refuses_is_told(void **state) {
     refuses("in a layout that cuBLASLt does not take (sm_90 takes TN only)");
     set_up(state);
     c.frame.operands.count--;
-    refuses("is no matmul call that can be run: the number of operands fits neither form");
+    refuses("is no matmul call that can be run: the number of operands matches neither form of the "
+            "call");
     set_up(state);
     c.kinds[0][0] = 2;
-    refuses("has operand 0 that is no array");
+    refuses("has operand 0 that is not an array");
     assert_int_equal(said_code, FFI_INVALID_ARGUMENT);
 }
 

@@ -1,0 +1,406 @@
+/* Prints, for each HLO file, a digest of everything that the library makes of its modules: a word
+ * per column, in the order of the table of columns. The digests of testdata are kept in
+ * testdata/digests/: a change of one shows which modules' outputs a change of the code changes.
+ *
+ * usage: digests [--show=COLUMN] FILE...
+ *
+ * --show prints the text that a column is the digest of. Neither the wording of diagnostics nor the
+ * lines of a file at which they point are part of it. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "hlo/dump.h"
+#include "hlo/pass.h"
+#include "hlo/proto.h"
+#include "hlo/runtime.h"
+#include "hlo/text.h"
+#include "ir/float/float.h"
+#include "ir/ir.h"
+#include "ir/module/trip_count.h"
+#include "matmul/cost/run_count.h"
+#include "perturb.h"
+
+/* Modules that compute more elements are not run. */
+enum { MOST_ELEMENTS = 1 << 16, MOST_EXTRACTED = 4, MOST_SYNTAX = 10000 };
+
+static void no_memory(void) {
+    fputs("digests: no memory\n", stderr);
+    exit(2);
+}
+
+static hlo_module *copy_of(const hlo_module *module) {
+    hlo_module *copy;
+    if (hlo_module_clone(module, &copy) != HLO_OK) no_memory();
+    return copy;
+}
+
+/* --------------------------------------------------------------------------------- what is read */
+
+/* True for a module whose text and message are changed, too. */
+static bool is_syntax(const hlo_module *module) {
+    return module->source_size < MOST_SYNTAX &&
+           (strstr(module->file, "/parse/") || strstr(module->file, "/verify/"));
+}
+
+static void text(const hlo_module *module, FILE *out) {
+    for (int form = HLO_PRINT_LONG; form <= HLO_PRINT_NO_LARGE_CONSTANTS; form++) {
+        const hlo_diag_sink sink = {print_diag, out};
+        hlo_print_options options;
+        hlo_print_options_init(&options, (hlo_print_form)form);
+        options.sink = &sink;
+        fprintf(out, "status %d\n", hlo_module_print(module, &options, out));
+    }
+}
+
+static void proto(const hlo_module *module, FILE *out) {
+    const hlo_diag_sink sink = {print_diag, out};
+    for (int format = HLO_PROTO_BINARY; format <= HLO_PROTO_TEXT; format++)
+        fprintf(out, "status %d\n",
+                hlo_module_print_proto(module, (hlo_proto_format)format, &sink, out));
+}
+
+static void stats(const hlo_module *module, FILE *out) {
+    hlo_module_print_stats(module, out);
+}
+
+static void outcome_of_text(const char *text, FILE *out) {
+    const hlo_diag_sink sink = {print_diag, out};
+    hlo_module *module;
+    if (hlo_module_parse(text, strlen(text), "text", &sink, &module) != HLO_OK) return;
+    if (hlo_module_verify(module, NULL, &sink) == HLO_OK) hlo_module_print(module, NULL, out);
+    hlo_module_free(module);
+}
+
+/* Prints what becomes of the module's text with each word changed. */
+static void words(const hlo_module *module, FILE *out) {
+    if (is_syntax(module)) perturb_words(module->source, outcome_of_text, out);
+}
+
+static void outcome_of_bytes(const char *bytes, size_t size, FILE *out) {
+    const hlo_diag_sink sink = {print_diag, out};
+    hlo_module *module;
+    if (hlo_module_parse_proto(bytes, size, "bytes", &sink, &module) != HLO_OK) return;
+    if (hlo_module_verify(module, NULL, &sink) == HLO_OK) hlo_module_print(module, NULL, out);
+    hlo_module_free(module);
+}
+
+/* Prints what becomes of the module's message with each byte changed. */
+static void bytes(const hlo_module *module, FILE *out) {
+    char *message = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&message, &size);
+    if (!to) no_memory();
+    if (is_syntax(module) && module->source_size < MOST_SYNTAX / 4)
+        hlo_module_print_proto(module, HLO_PROTO_BINARY, NULL, to);
+    fclose(to);
+    perturb_bytes(message, size, outcome_of_bytes, out);
+    free(message);
+}
+
+/* ---------------------------------------------------------------------------- what is rewritten */
+
+static const char *or_none(const char *text) {
+    return text ? text : "-";
+}
+
+static void print_verdict(const hlo_verdict *v, FILE *out) {
+    fprintf(out, "%d %s %s %s %s at %u\n", v->kind, or_none(v->instr), or_none(v->input_instr),
+            or_none(v->reason), or_none(v->blocker), v->column);
+    fprintf(out, "  %s %s %s %s %s %s\n", or_none(v->shape), or_none(v->input_shape),
+            or_none(v->operands), or_none(v->operation), or_none(v->fusion), or_none(v->epilogue));
+    fprintf(out, "  %s %s:%ld\n", or_none(v->op_name), or_none(v->source_file), v->source_line);
+    fprintf(out, "  %g x %.9g, %.9g %.9g, %.6g %.6g %.6g, %" PRId64 " %s %" PRId64 "\n", v->runs,
+            v->flops, v->input_bytes, v->bytes, v->input_seconds, v->seconds, v->fp8_seconds,
+            v->groups, or_none(v->scale_modes), v->block_size);
+}
+
+/* Optimizes a copy and prints it, with its verdicts. NULL: it is refused. */
+static hlo_module *print_optimized(const hlo_module *module, hlo_pass_options *options, FILE *out) {
+    const hlo_diag_sink sink = {print_diag, out};
+    hlo_module *copy = copy_of(module);
+    hlo_report *report = NULL;
+    options->sink = &sink;
+    options->lint = true;
+    const hlo_status status = hlo_module_optimize(copy, options, &report);
+    fprintf(out, "status %d\n", status);
+    if (status != HLO_OK) {
+        hlo_module_free(copy);
+        return NULL;
+    }
+    for (size_t i = 0; i < hlo_report_count(report); i++)
+        print_verdict(hlo_report_verdict(report, i), out);
+    for (size_t i = 0; i < hlo_report_lint_count(report); i++)
+        print_verdict(hlo_report_lint(report, i), out);
+    hlo_report_free(report);
+    hlo_module_print(copy, NULL, out);
+    return copy;
+}
+
+static void optimized(const hlo_module *module, FILE *out) {
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    hlo_module_free(print_optimized(module, &options, out));
+}
+
+static void sm100(const hlo_module *module, FILE *out) {
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.target = 100;
+    options.cuda_major = 12, options.cuda_minor = 9;
+    options.scales_used = true;
+    options.min_gain = 0.5;
+    hlo_module_free(print_optimized(module, &options, out));
+}
+
+static void sm89(const hlo_module *module, FILE *out) {
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.target = 89;
+    options.cuda_major = 12, options.cuda_minor = 3;
+    options.ragged = HLO_RAGGED_KEEP;
+    hlo_module_free(print_optimized(module, &options, out));
+}
+
+static void merged(const hlo_module *module, FILE *out) {
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.cuda_major = 12, options.cuda_minor = 9;
+    options.merge_dots = options.allow_bias_rounding = true;
+    options.ragged = HLO_RAGGED_DENSE;
+    hlo_module_free(print_optimized(module, &options, out));
+}
+
+static void emitted(const hlo_module *module, FILE *out) {
+    for (int form = HLO_EMIT_FFI; form <= HLO_EMIT_DQ; form++) {
+        hlo_pass_options options;
+        hlo_pass_options_init(&options);
+        options.emit = (hlo_emit_form)form;
+        hlo_module_free(print_optimized(module, &options, out));
+    }
+}
+
+/* Prints each pass's change alone: rules that a later pass undoes are seen, too. */
+static void passes(const hlo_module *module, FILE *out) {
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.verify_each = true;
+    options.print_after = "all";
+    options.dump = out;
+    hlo_module *copy = copy_of(module);
+    fprintf(out, "status %d\n", hlo_module_optimize(copy, &options, NULL));
+    hlo_module_free(copy);
+}
+
+/* Prints `text` without the places in a file, as `7:3`. */
+static void print_without_places(const char *text, FILE *out) {
+    for (const char *at = text; *at; at++) {
+        fputc(*at, out);
+        if (*at != ':' || at[1] < '0' || at[1] > '9') continue;
+        at += 1 + strspn(at + 1, "0123456789");
+        if (*at == ':' && at[1] >= '0' && at[1] <= '9') at += 1 + strspn(at + 1, "0123456789");
+        at--;
+    }
+}
+
+static void diff(const hlo_module *module, FILE *out) {
+    hlo_module *copy = copy_of(module);
+    char *differences = NULL;
+    size_t size;
+    FILE *to = open_memstream(&differences, &size);
+    if (!to) no_memory();
+    if (hlo_module_optimize(copy, NULL, NULL) == HLO_OK)
+        fprintf(to, "status %d\n", hlo_module_diff(module, copy, to));
+    fclose(to);
+    print_without_places(differences, out);
+    free(differences);
+    hlo_module_free(copy);
+}
+
+/* Prints the modules of the first matmuls, and of the last. */
+static void extracted(const hlo_module *module, FILE *out) {
+    hlo_report *report;
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = "";
+    hlo_module *copy = copy_of(module);
+    if (hlo_module_optimize(copy, &options, &report) == HLO_OK) {
+        const size_t count = hlo_report_count(report);
+        for (size_t i = 0; i < count; i++) {
+            if (i >= MOST_EXTRACTED && i + 1 < count) continue;
+            hlo_module *one = copy_of(module);
+            const char *name = hlo_report_verdict(report, i)->input_instr;
+            const hlo_diag_sink sink = {print_diag, out};
+            fprintf(out, "%s: status %d\n", name, hlo_module_extract(one, name, NULL, &sink));
+            hlo_module_print(one, NULL, out);
+            hlo_module_free(one);
+        }
+        hlo_report_free(report);
+    }
+    hlo_module_free(copy);
+}
+
+/* ---------------------------------------------------------------------------------- what is run */
+
+static void print_plan(const hlo_module *module, const hlo_plan_options *options, FILE *out) {
+    const hlo_diag_sink sink = {print_diag, out};
+    hlo_plan *plan;
+    const hlo_status status = hlo_plan_new(module, options, &sink, &plan);
+    fprintf(out, "status %d\n", status);
+    if (status == HLO_OK) hlo_plan_print(plan, out);
+    hlo_plan_free(plan);
+}
+
+/* Prints the plans of a module as it is and as it is optimized, with the text of their kernels. */
+static void plans(const hlo_module *module, FILE *out) {
+    hlo_plan_options options;
+    hlo_module *copy = copy_of(module);
+    const bool changed = hlo_module_optimize(copy, NULL, NULL) == HLO_OK;
+    hlo_plan_options_init(&options);
+    print_plan(module, &options, out);
+    if (changed) print_plan(copy, &options, out);
+    options.backend = "cuda";
+    options.describe = 90;
+    options.host_fallback = true;
+    print_plan(module, &options, out);
+    if (changed) print_plan(copy, &options, out);
+    options.describe = 100;
+    options.cuda = 1209;
+    options.overwrites_inputs = true;
+    if (changed) print_plan(copy, &options, out);
+    hlo_module_free(copy);
+}
+
+/* True for a module that runs quickly, and whose results no other math library changes. */
+static bool is_run(const hlo_module *module) {
+    double *times = calloc(module->next_computation_id, sizeof *times), elements = 0;
+    if (!times) no_memory();
+    hlo_run_counts(module, times);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            const hlo_shape *shape = i->shape;
+            const double count = hlo_shape_is_array(shape) ? (double)hlo_shape_count(shape) : 0;
+            const char *config = hlo_instr_str(i, HLO_ATTR_BACKEND_CONFIG);
+            elements += times[comp->id] * (1 + count);
+            const bool endless =
+                i->op == HLO_OP_WHILE && hlo_while_trip_count(i) == HLO_TRIP_COUNT_UNKNOWN;
+            const bool inexact = hlo_op_is(i->op, HLO_TRANSCENDENTAL) && i->op != HLO_OP_RSQRT &&
+                                 i->op != HLO_OP_SQRT;
+            if (endless || inexact || (config && strstr(config, "GELU"))) elements = MOST_ELEMENTS;
+        }
+    free(times);
+    return elements < MOST_ELEMENTS;
+}
+
+static void print_number(double value, FILE *out) {
+    if (isnan(value))
+        fputs(" nan", out);
+    else
+        fprintf(out, " %.6g", value);
+}
+
+/* Prints the results and their bounds. */
+static void print_run(const hlo_module *module, bool dropped, hlo_accumulate accumulate,
+                      FILE *out) {
+    const hlo_diag_sink sink = {print_diag, out};
+    hlo_plan_options options;
+    hlo_plan *plan = NULL;
+    hlo_arrays *inputs = NULL, *outputs = NULL;
+    hlo_plan_options_init(&options);
+    options.bounds = true;
+    options.roundings_may_be_dropped = dropped;
+    options.accumulate = accumulate;
+    hlo_status status = hlo_plan_new(module, &options, &sink, &plan);
+    if (status == HLO_OK)
+        status = hlo_arrays_draw_each(module, HLO_DRAW_REALISTIC, 7, 1, &sink, &inputs);
+    if (status == HLO_OK) status = hlo_plan_run(plan, inputs, &sink, &outputs);
+    fprintf(out, "status %d\n", status);
+    for (size_t i = 0; status == HLO_OK && i < hlo_arrays_count(outputs); i++) {
+        const hlo_array *array = hlo_arrays_at(outputs, i);
+        const hlo_type type = hlo_type_find(array->type, strlen(array->type));
+        const size_t each = hlo_types[type].bytes;
+        fprintf(out, "%s:", array->type);
+        for (size_t at = 0; at < array->size; at += each) {
+            if (hlo_types[type].class != HLO_CLASS_COMPLEX)
+                print_number(hlo_number_load(type, (const char *)array->data + at), out);
+            if (array->bound) print_number((double)array->bound[at / each], out);
+        }
+        fputc('\n', out);
+    }
+    hlo_arrays_free(outputs);
+    hlo_arrays_free(inputs);
+    hlo_plan_free(plan);
+}
+
+static void runs(const hlo_module *module, FILE *out) {
+    if (!is_run(module)) return;
+    print_run(module, false, HLO_ACCUMULATE_F32, out);
+    hlo_module *copy = copy_of(module);
+    if (hlo_module_optimize(copy, NULL, NULL) == HLO_OK && is_run(copy))
+        print_run(copy, true, HLO_ACCUMULATE_HOPPER, out);
+    hlo_module_free(copy);
+}
+
+/* ------------------------------------------------------------------------------------ the table */
+
+static const struct {
+    const char *name;
+    void (*print)(const hlo_module *module, FILE *out);
+} columns[] = {{"text", text},     {"proto", proto},     {"words", words},
+               {"bytes", bytes},   {"stats", stats},     {"optimized", optimized},
+               {"passes", passes}, {"sm100", sm100},     {"sm89", sm89},
+               {"merged", merged}, {"emitted", emitted}, {"extracted", extracted},
+               {"diff", diff},     {"plans", plans},     {"runs", runs}};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* FNV-1a, of which three bytes tell two texts apart well enough. */
+static uint32_t digest_of(const char *text, size_t size) {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
+    return (uint32_t)(hash ^ hash >> 24 ^ hash >> 48) & 0xffffff;
+}
+
+static void print_file(const char *path, const char *shown) {
+    char *buffers[COLUMNS] = {NULL};
+    size_t sizes[COLUMNS], count = 0;
+    hlo_module **modules;
+    char *errors = NULL;
+    size_t error_size;
+    FILE *to = open_memstream(&errors, &error_size);
+    if (!to) no_memory();
+    const hlo_diag_sink sink = {print_diag, to};
+    const hlo_status status = hlo_modules_parse_file(path, NULL, &sink, &modules, &count);
+    bool valid = status == HLO_OK;
+    for (size_t m = 0; m < count; m++)
+        valid &= hlo_module_verify(modules[m], NULL, &sink) == HLO_OK;
+    fclose(to);
+    if (!valid) printf("%s %06x", path, digest_of(errors, error_size));
+    free(errors);
+    if (valid && !shown) fputs(path, stdout);
+    for (int c = 0; valid && c < COLUMNS; c++) {
+        if (shown && strcmp(shown, columns[c].name) != 0) continue;
+        FILE *out = open_memstream(&buffers[c], &sizes[c]);
+        if (!out) no_memory();
+        for (size_t m = 0; m < count; m++) columns[c].print(modules[m], out);
+        fclose(out);
+        if (shown)
+            fwrite(buffers[c], 1, sizes[c], stdout);
+        else
+            printf(" %06x", digest_of(buffers[c], sizes[c]));
+        free(buffers[c]);
+    }
+    putchar('\n');
+    hlo_modules_free(modules, count);
+}
+
+int main(int argc, char **argv) {
+    const char *shown = NULL;
+    if (argc > 1 && strncmp(argv[1], "--show=", 7) == 0) shown = argv[1] + 7;
+    if (!shown) {
+        fputs("file", stdout);
+        for (int c = 0; c < COLUMNS; c++) printf(" %s", columns[c].name);
+        putchar('\n');
+    }
+    for (int i = shown ? 2 : 1; i < argc; i++) print_file(argv[i], shown);
+    return 0;
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Compares the digests of every module of testdata with those in testdata/digests/.
+
+usage: digests.py --program=BUILD/bin/digests [--update]
+
+A difference is a module whose outputs changed, or the place of a diagnostic about it. To see it, build the commit before in another
+folder and compare `digests --show=COLUMN FILE` of both. If the change is meant, --update writes the new digests.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGESTS = ROOT / "testdata" / "digests"
+SHOWN = 20
+
+
+def rows(lines):
+    return {line.split()[0]: line.split()[1:] for line in lines}
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--program", required=True)
+    options.add_argument("--update", action="store_true")
+    options = options.parse_args()
+    names = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "testdata").rglob("*.hlo"))
+    names = [name for name in names if not name.endswith((".xla.hlo", ".spmd.hlo"))]
+    done = subprocess.run([options.program, *names], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"digests: status {done.returncode}: {done.stderr[-1000:]}")
+    columns, *found = done.stdout.splitlines()
+    if options.update:
+        for folder in {line.split("/")[1] for line in found}:
+            lines = [line for line in found if line.startswith(f"testdata/{folder}/")]
+            (DIGESTS / f"{folder}.txt").write_text("\n".join([columns, *lines]) + "\n")
+        return 0
+    found, kept = rows(found), rows([line for path in DIGESTS.glob("*.txt") for line in path.read_text().splitlines()[1:]])
+    changed = {name: kept[name] for name in sorted(kept) if found.get(name) != kept[name]}
+    for name in list(changed)[:SHOWN]:
+        pairs = list(zip(columns.split()[1:], kept[name], found.get(name, ())))
+        which = [column for column, old, new in pairs if old != new] if len(found.get(name, ())) == len(kept[name]) else ["status"]
+        print(f"{name}: {' '.join(which) if name in found else 'is missing'}")
+    if changed:
+        print(f"{len(changed)} of {len(kept)} modules have other outputs: see digests.py --help")
+    new = len(found.keys() - kept.keys())
+    if new:
+        print(f"{new} modules have no digests yet: --update adds them")
+    return bool(changed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

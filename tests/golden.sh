@@ -1,0 +1,8 @@
+#!/bin/sh
+# Compares standard input with a file; writes the file instead where HLO_UPDATE_GOLDENS is set.
+# usage: golden.sh FILE
+if [ -n "${HLO_UPDATE_GOLDENS-}" ]; then
+    cat >"$1"
+else
+    diff -u "$1" -
+fi
