@@ -308,7 +308,8 @@ static hlo_status compare(run_job *job) {
                                  .found_name = job->options.files[0],
                                  .expected_name = path,
                                  .inputs = job->inputs,
-                                 .all = job->options.values[OPTION_ALL_OUTPUTS].given};
+                                 .all = job->options.values[OPTION_ALL_OUTPUTS].given,
+                                 .sink = &options_sink};
     hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
     if (status == HLO_OK && (job->reference || !judge)) {
         status = hlo_arrays_compare_by(&comparison, NULL);

@@ -177,7 +177,8 @@ static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *r
     return root->parent && hlo_rule_match(env);
 }
 
-/* Finds a match of each rule of the program before any rule of the phase fires. */
+/* Finds a match of each rule of the program before any rule of the phase fires, also of rules of
+ * other phases: a rule of this one may fire first. */
 static void note_matches(hlo_engine *e, hlo_rule_env *env) {
     const hlo_rules *rules = e->context->rules;
     for (uint32_t i = 0; rules && i < rules->rule_count; i++) e->context->uses[i].match = NULL;
@@ -186,11 +187,11 @@ static void note_matches(hlo_engine *e, hlo_rule_env *env) {
         if (is_fused(e, comp)) continue;
         for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
             if (!i->use_count && !hlo_instr_user_count(i)) continue;
-            for (const hlo_rule_candidate *c = e->by_op[i->op]; c; c = c->next) {
-                if (c->rules != rules) continue;
-                hlo_rule_use *use = &e->context->uses[c->rule - rules->rules];
-                if (!use->fired && !use->by && !use->match && matches(env, rules, c->rule, i))
-                    use->match = i;
+            for (uint32_t r = 0; r < rules->rule_count; r++) {
+                hlo_rule_use *use = &e->context->uses[r];
+                if (use->fired || use->match || !matches(env, rules, &rules->rules[r], i)) continue;
+                use->match = i;
+                use->by = NULL;
             }
         }
     }
@@ -222,12 +223,14 @@ void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
 
 /* -------------------------------------------------------------------------------------- firings */
 
-/* Sets the reason of the subject; the first one of a sweep is kept. */
+/* Sets the reason of the subject, about the rule's root unless the reason is about another
+ * instruction; the first one of a sweep is kept. */
 static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                        const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;
     if (env->rule->subject < 0 || reason == HLO_REASON_COUNT || !subject || !subject->parent)
         return;
+    if (!blocker && env->root != subject) blocker = env->root;
     hlo_remark_reason(e->context, subject, reason, blocker);
 }
 

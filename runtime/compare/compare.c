@@ -164,6 +164,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
 typedef struct finding {
     hlo_type type;
     int64_t count, equal, within, steps, violations;
+    int64_t unjudged; /* different, but neither a bound nor noise rejects any value */
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
     int64_t worst;
@@ -215,16 +216,20 @@ static bool is_step(hlo_type type, const char *found, const char *expected) {
     return isfinite(x) && isfinite(y) && hlo_error_neighbor(type, y, x) == x;
 }
 
-static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess) {
+/* `unbounded`: the element's bound is infinite. `sampled`: noise judges such elements if finite. */
+static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess,
+                         bool unbounded, bool sampled) {
     const char *found = element_of(sides[0], f->type, i);
     const char *expected = element_of(sides[1], f->type, i);
     const double distance = hlo_error_distance(f->type, found, expected);
     const bool same = distance == 0, beyond = excess > 1;
-    const bool step = !same && !beyond && is_step(f->type, found, expected);
+    const bool unjudged = !same && !beyond && unbounded && !(sampled && isfinite(distance));
+    const bool step = !same && !beyond && !unjudged && is_step(f->type, found, expected);
     f->equal += same;
     f->violations += beyond && !same;
+    f->unjudged += unjudged;
     f->steps += step;
-    f->within += !same && !beyond && !step;
+    f->within += !same && !beyond && !unjudged && !step;
     note_errors(f, distance, modulus(f->type, expected));
     if (same) return;
     if (!beyond) f->largest = fmax(f->largest, (double)excess);
@@ -250,9 +255,11 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     if (!excess) return HLO_OUT_OF_MEMORY;
     hlo_array equal = *sides[1];
     equal.bound = NULL;
-    compare_sides(judge ? &judge->items[index] : &equal, sides, drops, out, excess,
-                  excess + capacity);
-    for (int64_t i = 0; i < out->count; i++) note_element(out, sides, i, excess[i]);
+    const hlo_array *by = judge ? &judge->items[index] : &equal;
+    compare_sides(by, sides, drops, out, excess, excess + capacity);
+    for (int64_t i = 0; i < out->count; i++)
+        note_element(out, sides, i, excess[i], by->bound && !(by->bound[i] < UNKNOWN),
+                     by->noise[1] >= 0);
     free(excess);
     return HLO_OK;
 }
@@ -331,6 +338,7 @@ static void print_counts(const hlo_array *array, size_t index, const finding *f,
     fprintf(out, ": %lld equal, %lld within bound, %lld one fp8 step, %lld violations",
             (long long)f->equal, (long long)f->within, (long long)f->steps,
             (long long)f->violations);
+    if (f->unjudged) fprintf(out, ", %lld not judged", (long long)f->unjudged);
     if (f->largest > 0) fprintf(out, ", largest %.2g of the bound", f->largest);
     if (f->noise > 0) fprintf(out, ", noise %.2g of %.2g", f->noise, f->noise_limit);
     fputc('\n', out);
@@ -377,6 +385,18 @@ static const hlo_arrays *judge_for_dropped(const hlo_comparison *c, size_t index
     return f->count - f->equal < movable / DROPPED_MOVES_ONE_IN ? NULL : judge;
 }
 
+/* Notes an output of which no differing element was judged. */
+static void note_unjudged(const hlo_comparison *c, size_t index, const finding *f) {
+    if (!f->unjudged || f->equal + f->unjudged < f->count || !c->sink) return;
+    char message[160];
+    snprintf(
+        message, sizeof message,
+        "no element of output %zu was judged: %lld of %lld differ, and their bounds are infinite",
+        index, (long long)f->unjudged, (long long)f->count);
+    const hlo_diag diag = {.severity = HLO_NOTE, .message = message, .file = ""};
+    c->sink->emit(c->sink->user, &diag);
+}
+
 /* Number of differing outputs whose worst element is recomputed. */
 enum { COMPUTED_AGAIN = 3 };
 
@@ -408,7 +428,8 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
             return HLO_OK;
         }
     }
-    if (out && (c->all || differs(&f))) print_counts(found, index, &f, out);
+    if (out && (c->all || f.unjudged || differs(&f))) print_counts(found, index, &f, out);
+    if (out && !differs(&f)) note_unjudged(c, index, &f);
     const hlo_arrays *inputs = differ < COMPUTED_AGAIN ? c->inputs : NULL;
     if (!differs(&f)) return HLO_OK;
     status = out ? print_worst(c, index, &f, inputs, out) : HLO_OK;
