@@ -23,9 +23,16 @@
 #include "ir/module/trip_count.h"
 #include "matmul/cost/run_count.h"
 #include "perturb.h"
+#include "variants.h"
 
 /* Modules that compute more elements are not run. */
-enum { MOST_ELEMENTS = 1 << 16, MOST_EXTRACTED = 4, MOST_SYNTAX = 10000 };
+enum {
+    MOST_ELEMENTS = 1 << 16,
+    MOST_EXTRACTED = 4,
+    MOST_SYNTAX = 10000,
+    MOST_VARIED = 100,
+    VARIANT_SHARE = 2
+};
 
 static void no_memory(void) {
     fputs("digests: no memory\n", stderr);
@@ -144,6 +151,12 @@ static void optimized(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     hlo_module_free(print_optimized(module, &options, out));
+}
+
+/* Prints what becomes of a share of the variants of the modules of passes. */
+static void variants(const hlo_module *module, FILE *out) {
+    if (strstr(module->file, "/passes/") && module->instr_count < MOST_VARIED)
+        variants_of_module(module, VARIANT_SHARE, optimized, out);
 }
 
 static void sm100(const hlo_module *module, FILE *out) {
@@ -353,11 +366,12 @@ static void runs(const hlo_module *module, FILE *out) {
 static const struct {
     const char *name;
     void (*print)(const hlo_module *module, FILE *out);
-} columns[] = {
-    {"text", text},   {"proto", proto},         {"words", words},     {"bytes", bytes},
-    {"stats", stats}, {"optimized", optimized}, {"passes", passes},   {"sm100", sm100},
-    {"sm89", sm89},   {"merged", merged},       {"emitted", emitted}, {"extracted", extracted},
-    {"diff", diff},   {"plans", plans},         {"runs", runs},       {"bounds", bounds}};
+} columns[] = {{"text", text},           {"proto", proto},   {"words", words},
+               {"bytes", bytes},         {"stats", stats},   {"optimized", optimized},
+               {"variants", variants},   {"passes", passes}, {"sm100", sm100},
+               {"sm89", sm89},           {"merged", merged}, {"emitted", emitted},
+               {"extracted", extracted}, {"diff", diff},     {"plans", plans},
+               {"runs", runs},           {"bounds", bounds}};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 static void print_file(const char *path, const char *shown) {
