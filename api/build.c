@@ -4,6 +4,7 @@
 #include "api/edit.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/float/c_locale.h"
 #include "ir/float/literal.h"
 #include "ir/intern.h"
 #include "ir/module/clone.h"
@@ -12,14 +13,15 @@
 
 /* --------------------------------------------------------------------------------- instructions */
 
-/* Takes back an instruction that was just made of `interned`. */
+/* Removes an instruction that was just created with the name `interned`. */
 static void unmake(hlo_instr *instr, const char *interned) {
     hlo_module *module = instr->parent->module;
     hlo_instr_remove(instr);
     hlo_name_release(module, HLO_NAME_INSTR, instr->name, interned);
 }
 
-/* The place in the source of what is made: of the instruction that it replaces or stands before. */
+/* Returns the source location for the new instruction: that of `like`, or of the instruction that
+ * it is inserted before. */
 static uint32_t place_of(const edit *e) {
     const hlo_instr *at = e->options.like ? e->options.like : e->options.before;
     return at ? at->offset : e->comp->offset;
@@ -27,41 +29,43 @@ static uint32_t place_of(const edit *e) {
 
 static hlo_status check_before(const edit *e, const hlo_instr *before) {
     if (!before || before->parent == e->comp) return HLO_OK;
-    return edit_refuse(e, before, "%%%s, which the new instruction is to come before, %s",
-                       before->name,
-                       before->parent ? "stands in another computation" : "was removed");
+    if (!before->parent)
+        return edit_refuse(e, before, "cannot insert before %%%s, which was removed", before->name);
+    return edit_refuse(e, before,
+                       "cannot insert before %%%s, which is in computation %%%s, not in %%%s",
+                       before->name, before->parent->name, e->comp->name);
 }
 
 static hlo_status check_name(const edit *e, const char *name) {
     if (!name || fragment_is_name(name)) return HLO_OK;
     return edit_refuse(e, NULL,
-                       "'%s' is no name: it begins with a letter or one '_', has letters, digits, "
-                       "'_', '.' and '-', and is no element type",
+                       "invalid name '%s': a name begins with a letter or one '_', consists of "
+                       "letters, digits, '_', '.' and '-', and must not be an element type",
                        name);
 }
 
 static hlo_status check_instruction(const edit *e) {
     const hlo_instruction_options *o = &e->options;
-    if (!o->opcode) return edit_refuse(e, NULL, "hlo_instruction_options.opcode is not set");
+    if (!o->opcode) return edit_refuse(e, NULL, "hlo_instruction_options.opcode must not be NULL");
     const hlo_op op = hlo_op_find(o->opcode, strlen(o->opcode));
     if (op == HLO_OP_INVALID) {
         hlo_suggestion s = hlo_suggest(o->opcode);
         for (int i = 0; i < HLO_OP_COUNT; i++) hlo_suggest_offer(&s, hlo_ops[i].name);
-        return edit_refuse(e, NULL, "there is no opcode '%s'%s", o->opcode, hlo_suggest_meant(&s));
+        return edit_refuse(e, NULL, "unknown opcode '%s'%s", o->opcode, hlo_suggest_meant(&s));
     }
     if (op == HLO_OP_PARAMETER || op == HLO_OP_CONSTANT)
-        return edit_refuse(e, NULL, "a %s is made by hlo_instruction_new_%s()", o->opcode,
+        return edit_refuse(e, NULL, "create a %s with hlo_instruction_new_%s()", o->opcode,
                            o->opcode);
-    if (o->operand_count > UINT16_MAX || (o->operand_count && !o->operands))
-        return edit_refuse(e, NULL, "%zu operands are given, at most %d are possible",
-                           o->operand_count, UINT16_MAX);
+    if (o->operand_count && !o->operands)
+        return edit_refuse(e, NULL, "hlo_instruction_options.operands must not be NULL");
+    if (o->operand_count > UINT16_MAX)
+        return edit_refuse(e, NULL, "%zu operands exceed the maximum of %d", o->operand_count,
+                           UINT16_MAX);
     if (o->like && !o->like->parent)
-        return edit_refuse(e, NULL, "%%%s, which the new instruction is to be like, was removed",
+        return edit_refuse(e, NULL, "hlo_instruction_options.like, %%%s, was removed",
                            o->like->name);
     if (o->like && o->like->parent->module != e->module)
-        return edit_refuse(e, NULL,
-                           "%%%s, which the new instruction is to be like, is of another "
-                           "module",
+        return edit_refuse(e, NULL, "hlo_instruction_options.like, %%%s, is in another module",
                            o->like->name);
     hlo_status status = check_name(e, o->name);
     if (status == HLO_OK) status = check_before(e, o->before);
@@ -106,6 +110,7 @@ static hlo_status finish(edit *e, edit_step *step, hlo_instruction **out) {
 
 hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instruction_options *options,
                                const hlo_diag_sink *sink, hlo_instruction **out_instruction) {
+    HLO_IN_C_LOCALE;
     edit e = {.module = computation->module, .sink = sink, .comp = computation};
     const hlo_status status = hlo_options_take("hlo_instruction_options", &e.options,
                                                sizeof e.options, sizeof e.options, options, sink);
@@ -145,19 +150,21 @@ static hlo_status make_constant(edit *e) {
     hlo_status status = check_before(e, e->options.before);
     if (status != HLO_OK) return status;
     if (type == HLO_TYPE_INVALID || !hlo_types[type].bytes)
-        return edit_refuse(e, NULL, "there is no element type '%s'", c->type);
-    if (c->rank > HLO_LARGEST_RANK || (c->rank && !c->dims))
-        return edit_refuse(e, NULL, "an array of %zu dimensions: there are at most %d", c->rank,
+        return edit_refuse(e, NULL, "unknown element type '%s'", c->type);
+    if (c->rank > HLO_LARGEST_RANK)
+        return edit_refuse(e, NULL, "an array of %zu dimensions exceeds the maximum of %d", c->rank,
                            HLO_LARGEST_RANK);
+    if (c->rank && !c->dims) return edit_refuse(e, NULL, "dims must not be NULL");
     for (size_t i = 0; i < c->rank; i++)
         if (c->dims[i] < 0)
-            return edit_refuse(e, NULL, "dimension %zu is %lld", i, (long long)c->dims[i]);
+            return edit_refuse(e, NULL, "dimension %zu is %lld, expected a non-negative size", i,
+                               (long long)c->dims[i]);
     const hlo_shape *shape = hlo_shape_array(e->module, type, (uint32_t)c->rank, c->dims);
     const int64_t size = hlo_shape_bytes(shape);
     if (size < 0) return edit_refuse(e, NULL, "the constant is too large");
     const int64_t excess = find_excess(type, c->data, hlo_shape_count(shape));
     if (excess >= 0)
-        return edit_refuse(e, NULL, "element %lld is no %s", (long long)excess, c->type);
+        return edit_refuse(e, NULL, "element %lld is not a valid %s", (long long)excess, c->type);
     hlo_literal *literal = hlo_literal_new(e->module, shape);
     if (c->data)
         memcpy(literal->data, c->data, (size_t)size);
@@ -244,7 +251,8 @@ static void move_to_front(hlo_module *module, hlo_computation *last) {
 static hlo_status make_computation(edit *e) {
     const hlo_module *read = e->read;
     if (read->tables.frame_count || read->tables.location_count)
-        return edit_refuse(e, NULL, "the text has tables of stack frames, which cannot be added");
+        return edit_refuse(e, NULL,
+                           "the text has stack frame tables, which cannot be added to a module");
     hlo_computation *last = e->module->last;
     hlo_copier copier = hlo_copier_new(e->module, read, e->scratch);
     if (!e->module->read) e->module->read = read->read;
@@ -253,7 +261,7 @@ static hlo_status make_computation(edit *e) {
     e->made_comp = copier.comps[read->entry->id];
     for (const hlo_computation *comp = read->first; comp; comp = comp->next) {
         hlo_computation *made = copier.comps[comp->id];
-        made->offset = 0; /* of another source */
+        made->offset = 0; /* it has another source text */
         for (hlo_instr *instr = made->first; instr; instr = instr->next) instr->offset = 0;
     }
     return HLO_OK;
@@ -261,6 +269,7 @@ static hlo_status make_computation(edit *e) {
 
 hlo_status hlo_computation_new_text(hlo_module *module, const char *text, size_t size,
                                     const hlo_diag_sink *sink, hlo_computation **out_computation) {
+    HLO_IN_C_LOCALE;
     edit e = {.module = module, .sink = sink};
     if (out_computation) *out_computation = NULL;
     hlo_status status = hlo_module_parse(text, size, "computation", sink, &e.read);

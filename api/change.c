@@ -4,9 +4,10 @@
 
 #include "api/edit.h"
 #include "hlo/suggest.h"
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 
-/* Refuses an instruction that was removed. */
+/* Reports an instruction that was removed. */
 static hlo_status refuse_removed(const hlo_instr *instr, const hlo_diag_sink *sink) {
     const edit e = {.sink = sink};
     return edit_refuse(&e, NULL, "%%%s was removed", instr->name);
@@ -19,14 +20,14 @@ static edit edit_of(hlo_instr *instr, const hlo_diag_sink *sink) {
 
 /* ----------------------------------------------------------------------------------------- uses */
 
-/* Checks that `to` stands before each user of `from`: if it stands behind `from`, no user is
- * between them. */
+/* Checks that `to` is before each user of `from`: if it is after `from`, no user is between them.
+ */
 static hlo_status check_users(const edit *e, const hlo_instr *from, const hlo_instr *to) {
     if (edit_is_before(to, from)) return HLO_OK;
     for (const hlo_instr *between = from->next; between != to; between = between->next)
         for (uint32_t i = 0; i < between->operand_count; i++)
             if (hlo_instr_operand(between, i) == from)
-                return edit_refuse(e, between, "%%%s does not stand before %%%s, which uses %%%s",
+                return edit_refuse(e, between, "%%%s must be defined before %%%s, which uses %%%s",
                                    to->name, between->name, from->name);
     return HLO_OK;
 }
@@ -39,7 +40,7 @@ static hlo_status replace(edit *e) {
         char is[128], was[128];
         hlo_shape_format(to->shape, false, is, sizeof is);
         hlo_shape_format(from->shape, false, was, sizeof was);
-        edit_refuse(e, to, "%%%s is %s, and cannot replace %%%s, which is %s", to->name, is,
+        edit_refuse(e, to, "%%%s is %s, but %%%s, which it replaces, is %s", to->name, is,
                     from->name, was);
         return HLO_INVALID_INPUT;
     }
@@ -61,7 +62,7 @@ hlo_status hlo_instruction_replace(hlo_instruction *from, hlo_instruction *to,
 static hlo_status set_operand(edit *e) {
     hlo_status status = HLO_OK;
     if (e->index >= e->instr->operand_count)
-        return edit_refuse(e, e->instr, "%%%s has %u operands, there is no number %u",
+        return edit_refuse(e, e->instr, "%%%s has %u operands, so index %u is out of range",
                            e->instr->name, e->instr->operand_count, e->index);
     status = edit_check_operand(e, e->other, e->instr, "the operand");
     if (status != HLO_OK) return status;
@@ -88,7 +89,7 @@ static hlo_status find_attribute(const edit *e, hlo_attr_id *out) {
     if (*out != HLO_ATTR_INVALID) return HLO_OK;
     hlo_suggestion s = hlo_suggest(e->name);
     for (int id = 0; id < HLO_ATTR_COUNT; id++) hlo_suggest_offer(&s, hlo_attrs_info[id].name);
-    return edit_refuse(e, e->instr, "there is no attribute '%s'%s", e->name, hlo_suggest_meant(&s));
+    return edit_refuse(e, e->instr, "unknown attribute '%s'%s", e->name, hlo_suggest_meant(&s));
 }
 
 /* Prints the attributes of the instruction, with the new value of `id`. */
@@ -146,6 +147,7 @@ static hlo_status set_attribute(edit *e) {
 
 hlo_status hlo_instruction_set_attribute(hlo_instruction *instruction, const char *name,
                                          const char *value, const hlo_diag_sink *sink) {
+    HLO_IN_C_LOCALE;
     if (!instruction->parent) return refuse_removed(instruction, sink);
     edit e = edit_of(instruction, sink);
     e.name = name;
@@ -185,7 +187,8 @@ static hlo_status refuse_predecessor(const edit *e) {
         const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
         for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
             if (control->u.instrs->v[i] == e->instr)
-                return edit_refuse(e, e->instr, "%%%s is a control predecessor of %%%s",
+                return edit_refuse(e, e->instr,
+                                   "cannot remove %%%s: it is a control predecessor of %%%s",
                                    e->instr->name, instr->name);
     }
     return HLO_OK;
@@ -194,11 +197,14 @@ static hlo_status refuse_predecessor(const edit *e) {
 static hlo_status remove_instruction(edit *e) {
     hlo_instr *instr = e->instr;
     if (instr->uses)
-        return edit_refuse(e, instr, "%%%s is used by %%%s", instr->name, instr->uses->user->name);
+        return edit_refuse(e, instr, "cannot remove %%%s: %%%s uses it", instr->name,
+                           instr->uses->user->name);
     if (instr == e->comp->root)
-        return edit_refuse(e, instr, "%%%s is the root of %%%s", instr->name, e->comp->name);
+        return edit_refuse(e, instr, "cannot remove %%%s: it is the root of %%%s", instr->name,
+                           e->comp->name);
     if (instr->op == HLO_OP_PARAMETER)
-        return edit_refuse(e, instr, "%%%s is a parameter of %%%s", instr->name, e->comp->name);
+        return edit_refuse(e, instr, "cannot remove %%%s: it is a parameter of %%%s", instr->name,
+                           e->comp->name);
     const hlo_status status = refuse_predecessor(e);
     if (status == HLO_OK) hlo_instr_remove(instr);
     return status;

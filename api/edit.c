@@ -75,16 +75,16 @@ bool edit_is_before(const hlo_instr *a, const hlo_instr *b) {
 
 hlo_status edit_check_operand(const edit *e, const hlo_instr *value, const hlo_instr *before,
                               const char *role) {
-    if (!value) return edit_refuse(e, NULL, "%s is NULL", role);
+    if (!value) return edit_refuse(e, NULL, "%s must not be NULL", role);
     if (!value->parent) return edit_refuse(e, NULL, "%s, %%%s, was removed", role, value->name);
     if (value->parent->module != e->module)
-        return edit_refuse(e, NULL, "%s, %%%s, is of another module, %s", role, value->name,
+        return edit_refuse(e, NULL, "%s, %%%s, is in another module, %s", role, value->name,
                            value->parent->module->name);
     if (value->parent != e->comp)
-        return edit_refuse(e, value, "%s, %%%s, stands in another computation, %%%s, not in %%%s",
-                           role, value->name, value->parent->name, e->comp->name);
+        return edit_refuse(e, value, "%s, %%%s, is in computation %%%s, not in %%%s", role,
+                           value->name, value->parent->name, e->comp->name);
     if (before && !edit_is_before(value, before))
-        return edit_refuse(e, value, "%s, %%%s, does not stand before %%%s", role, value->name,
+        return edit_refuse(e, value, "%s, %%%s, must be defined before %%%s", role, value->name,
                            before->name);
     return HLO_OK;
 }

@@ -270,11 +270,12 @@ hlo_status fragment_read(edit *e, const fragment *f, fragment_parts *out) {
     hlo_status status = hlo_module_parse(e->text.buffer, size, "fragment", &sink, &e->read);
     if (status == HLO_INVALID_INPUT && c.unreachable)
         hlo_diag_emit(e->module, e->sink, HLO_NOTE, 0, 0,
-                      "%%%s does not stand before %%%s in the module, which cannot call it",
-                      c.unreachable, e->comp->name);
+                      "%%%s is after %%%s in the module, so it cannot be called", c.unreachable,
+                      e->comp->name);
     if (status != HLO_OK) return status;
     if (!is_whole(&c, e->read)) {
-        edit_refuse(e, NULL, "the parts of '%s' are more or less than one instruction", f->opcode);
+        edit_refuse(e, NULL, "'%s': attributes and operands must form exactly one instruction",
+                    f->opcode);
         return HLO_INVALID_INPUT;
     }
     hlo_copier copier = hlo_copier_new(e->module, e->read, e->scratch);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
 #include "ir/text/printer.h"
@@ -183,6 +184,7 @@ static void put_attr(hlo_printer *o, const void *attr) {
 
 hlo_status hlo_instruction_attribute(const hlo_instruction *instruction, const char *name,
                                      const char **out_value) {
+    HLO_IN_C_LOCALE;
     const hlo_attr *attr = find_attr(instruction, name);
     *out_value = NULL;
     if (!attr || hlo_attrs_info[attr->id].kind == HLO_KIND_BYTES) return HLO_OK;

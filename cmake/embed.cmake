@@ -1,11 +1,11 @@
-# Texts in the library.
+# Embeds text files in the library.
 #
 # hlo_embed(OUT NAME HEADER [PREFIX PREFIX] [JOIN] FILES FILE...)
-#   OUT     the C file that is made: const char *const NAME[], a text for each file
+#   OUT     the generated C file: const char *const NAME[], one text per file
 #   HEADER  declares NAME
-#   PREFIX  the text of an-id.ext has the index <PREFIX>AN_ID; without one, the texts have the order
-#           of the files, and NULL behind the last
-#   JOIN    drops line ends, and the indentation behind them
+#   PREFIX  the text of an-id.ext has the index <PREFIX>AN_ID; without it, the texts are in the order
+#           of the files, followed by NULL
+#   JOIN    removes line ends and the indentation after them
 function(hlo_embed out name header)
   cmake_parse_arguments(E "JOIN" "PREFIX" "FILES" ${ARGN})
   set(script ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)

@@ -1,11 +1,11 @@
-# Installing: the programs with their manual pages and completions, the static and the shared library, their headers, and how CMake and pkg-config find them;
-# the shared library that XLA loads.
-# The component `python` is the Python package, which pyproject.toml makes a wheel of; only --component installs it.
+# Installs the programs with their manual pages and completions, the static and the shared library with headers, CMake and pkg-config files,
+# the library that XLA loads, and the documentation.
+# The component `python` is the Python package, for the wheel of pyproject.toml; only --component installs it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
 
-# Manual pages and completions, below the folders `share` and `man`; ARGN: options of install().
+# Installs manual pages and completions in the folders `share` and `man`. ARGN: options of install().
 function(install_manuals share man)
   install(FILES ${pages} DESTINATION ${man}/man1 ${ARGN})
   install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/bash/
@@ -22,7 +22,9 @@ install(TARGETS hlofp8_ffi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install_manuals(${CMAKE_INSTALL_DATADIR} ${CMAKE_INSTALL_MANDIR})
 install(DIRECTORY include/hlo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ ${CMAKE_BINARY_DIR}/doc/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY passes/rules DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN *.rules)
 install(EXPORT hlofp8 NAMESPACE hlofp8:: DESTINATION ${config} FILE hlofp8-targets.cmake)
 
 configure_package_config_file(cmake/hlofp8-config.cmake.in ${CMAKE_BINARY_DIR}/hlofp8-config.cmake
@@ -45,7 +47,7 @@ if(SKBUILD)
 endif()
 install(DIRECTORY bindings/python/hlofp8 DESTINATION . ${package} PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h)
-# A wheel has no links: one file, by the name that is loaded.
+# A wheel cannot contain links, so the library is one file with the name that is loaded.
 install(FILES $<TARGET_FILE:hlofp8_shared> DESTINATION hlofp8 RENAME libhlofp8.so ${package})
 install(TARGETS hlofp8_ffi LIBRARY DESTINATION hlofp8 ${package})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${scripts} ${package})

@@ -1,5 +1,5 @@
-# The Debian package: `tools/dev package`, which makes the wheel as well. What it holds is what install.cmake installs; a program that is linked to the static
-# library needs the development packages of the libraries behind it.
+# The Debian package of `tools/dev package`. It contains what install.cmake installs. Linking the static library needs the development packages
+# of its dependencies, so they are dependencies of the package.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hlo-fp8)
 set(CPACK_PACKAGE_VENDOR "hlo-fp8")
@@ -12,7 +12,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON) # and a script that calls ldconfig
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON) # also generates a script that calls ldconfig
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libjansson-dev, libprotobuf-c-dev, libxxhash-dev, libzip-dev, zlib1g-dev")
 include(CPack)

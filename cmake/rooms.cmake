@@ -1,13 +1,12 @@
-# The rooms of the library: a folder each, compiled by itself, with the folders that it may include.
+# The rooms of the library. A room is a folder that is compiled separately, with the folders that it may include.
 #
 # hlo_room(FOLDER [SEES FOLDER...] [SOURCES FILE...] [LINK TARGET...])
-#   SEES     other folders; what these see is seen as well. A folder is not its subfolders
-#   SOURCES  generated files, beside the *.c of the folder
+#   SEES     other folders, and transitively those that they see; a folder does not include its subfolders
+#   SOURCES  generated files, in addition to the *.c of the folder
 #   LINK     libraries whose headers it includes
 #
-# A room is compiled against links to the headers of what it sees and nothing else, so that an
-# include that the map does not have fails to compile. tests/lint/rooms.py holds the
-# references between object files against the same map.
+# A room is compiled against links to the headers that it sees, so an include that is not declared
+# does not compile. tests/lint/rooms.py checks the references between object files.
 set_property(GLOBAL PROPERTY HLO_ROOMS)
 
 function(hlo_room folder)
@@ -32,7 +31,7 @@ function(hlo_room folder)
   endforeach()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.c)
   if(NOT sources AND NOT R_SOURCES)
-    return() # tables and headers alone
+    return() # only tables and headers
   endif()
   add_library(hlo_${name} OBJECT ${sources} ${R_SOURCES})
   target_include_directories(hlo_${name} PRIVATE ${view} ${CMAKE_SOURCE_DIR}/include

@@ -1,6 +1,6 @@
-/* compile PLUGIN TARGET FILE: rewrites an HLO module to a form that XLA takes as it is, has XLA's
- * compiler, in a PJRT plugin, compile it for a GPU that need not be here, and prints the module
- * that XLA has made of it. TARGET is a GpuTargetConfigProto in protobuf's text format. */
+/* compile PLUGIN TARGET FILE: rewrites an HLO module to a form that XLA accepts, compiles it with
+ * XLA in a PJRT plugin, for a GPU that need not be present, and prints XLA's module. TARGET is a
+ * GpuTargetConfigProto in protobuf's text format. */
 #include <stdio.h>
 
 #include <hlo/pass.h>

@@ -1,5 +1,5 @@
-/* explain FILE: rewrites the matmuls of an HLO module to FP8 calls, tells what became of each, and
- * prints the module. Exit status 3 if a matmul stays wide. */
+/* explain FILE: rewrites the matmuls of an HLO module to FP8 calls, and prints the verdict on each
+ * and the module. Exits with status 3 if a matmul stays wide. */
 #include <stdio.h>
 
 #include <hlo/pass.h>
@@ -9,7 +9,7 @@ static void print_diagnostic(void *user, const hlo_diag *diag) {
     hlo_diag_print((FILE *)user, diag, 100);
 }
 
-/* Prints a line for each matmul; returns the number of those that stay wide. */
+/* Prints a line for each matmul. Returns the number of wide matmuls. */
 static size_t print_verdicts(const hlo_report *report) {
     size_t i, wide = 0;
     for (i = 0; i < hlo_report_count(report); i++) {

@@ -1,9 +1,8 @@
-/* quantize MODULE DOT: a pass of one's own. Lists the dots of the entry computation on standard
- * error, gives the one that is called DOT operands that are quantized to fp8, with scales from
- * their largest magnitudes, and prints the module, in which the built-in passes have made an FP8
- * call of it.
+/* quantize MODULE DOT: a custom pass. Lists the dots of the entry computation on standard error,
+ * quantizes the operands of the one named DOT to fp8, with scales from their largest magnitudes,
+ * and runs the built-in passes, which convert it to an FP8 call. Prints the module.
  *
- * Each function returns HLO_OK or a status that says why not; details go to the sink of the run. */
+ * Each function returns HLO_OK or the status of its failure, and reports errors to the sink. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,12 +15,12 @@ static void print_diagnostic(void *user, const hlo_diag *diag) {
     hlo_diag_print(stderr, diag, 100);
 }
 
-/* The places where instructions are made: all before `dot`. */
+/* Where new instructions are inserted: before `dot`. */
 typedef struct place {
     hlo_computation *computation;
     hlo_instruction *dot;
     const hlo_diag_sink *sink;
-    hlo_status status; /* of the first failure; nothing is made after it */
+    hlo_status status; /* of the first failure, after which nothing is inserted */
 } place;
 
 static hlo_instruction *make(place *p, const char *opcode, const char *shape,
@@ -50,7 +49,7 @@ static hlo_instruction *number(place *p, float value) {
     return made;
 }
 
-/* Replaces operand `index` of the dot by an f8e4m3fn value, dequantized. */
+/* Replaces operand `index` of the dot by its quantized and dequantized value. */
 static void quantize_operand(place *p, size_t index, hlo_computation *maximum) {
     hlo_instruction *x = hlo_instruction_operand(p->dot, index), *scale, *splat, *q;
     const hlo_shape *shape = hlo_instruction_shape(x);

@@ -1,11 +1,11 @@
-/* rules RULES FILE: rewrites an HLO module by rules of one's own as well, tells which of them did
- * not fire, and prints the module. */
+/* rules RULES FILE: rewrites an HLO module with custom rules in addition to the built-in ones,
+ * reports the custom rules that did not fire, and prints the module. */
 #include <stdio.h>
 
 #include <hlo/pass.h>
 #include <hlo/text.h>
 
-/* Notes tell of rules that did not fire; errors have a place in the rules or in the module. */
+/* Notes report rules that did not fire. Errors have a position in the rules or the module. */
 static void print_diagnostic(void *user, const hlo_diag *diag) {
     hlo_diag_print((FILE *)user, diag, 100);
 }
@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
     hlo_pass_options_init(&options);
     options.sink = &sink;
     options.rules = argv[1];
-    options.verify_each = true; /* a wrong rule is found at once */
+    options.verify_each = true; /* to find a wrong rule at once */
     status = hlo_module_parse_file(argv[2], &sink, &module);
     if (status == HLO_OK) status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK) status = hlo_module_print(module, NULL, stdout);

@@ -1,6 +1,6 @@
 /* run FILE OUT.npz: executes an HLO module before and after the rewrite on the same inputs,
- * compares the two, and writes the outputs of the second. Exit status 3 if they differ by more than
- * rounding. */
+ * compares the two, and writes the outputs of the second. Exits with status 3 if they differ by
+ * more than rounding. */
 #include <stdio.h>
 
 #include <hlo/pass.h>
@@ -11,8 +11,8 @@ static void print_diagnostic(void *user, const hlo_diag *diag) {
     hlo_diag_print((FILE *)user, diag, 100);
 }
 
-/* Executes `module` on the CPU; with `bounds` each output says how far another legitimate execution
- * may be from it. */
+/* Executes `module` on the CPU. With `bounds`, each output carries the error bound of its elements.
+ */
 static hlo_status execute(const hlo_module *module, bool bounds, const hlo_arrays *inputs,
                           const hlo_diag_sink *sink, hlo_arrays **out) {
     hlo_plan_options options;

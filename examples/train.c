@@ -1,6 +1,6 @@
 /* train FILE [BACKEND]: a training loop whose weights stay on the device (cpu by default, or cuda).
- * FILE is a step whose last output is the loss, and whose `input_output_alias` says which inputs
- * the other outputs replace. Exit status 3 if the loss does not fall. */
+ * FILE is one step. Its last output is the loss; its `input_output_alias` names the inputs that the
+ * other outputs replace. Exits with status 3 if the loss does not decrease. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void print_diagnostic(void *user, const hlo_diag *diag) {
     hlo_diag_print((FILE *)user, diag, 100);
 }
 
-/* Copies the first state and the batch to the device. */
+/* Copies the initial state and the batch to the device. */
 static hlo_status put_inputs(hlo_plan *plan, const hlo_module *module, const hlo_diag_sink *sink,
                              hlo_buffer **inputs) {
     hlo_arrays *arrays = NULL;
@@ -27,7 +27,7 @@ static hlo_status put_inputs(hlo_plan *plan, const hlo_module *module, const hlo
     return status;
 }
 
-/* Queues a step. Each output that a donated input belongs to takes its place for the next one. */
+/* Queues a step. Each output with a donated input replaces that input in the next step. */
 static hlo_status step(hlo_plan *plan, const hlo_diag_sink *sink, hlo_buffer **inputs,
                        hlo_buffer **outputs) {
     size_t o;
@@ -51,7 +51,7 @@ static hlo_status train(hlo_plan *plan, const hlo_diag_sink *sink, hlo_buffer **
     int i;
     for (i = 0; i < STEPS; i++) {
         hlo_status status = step(plan, sink, inputs, outputs);
-        if (status == HLO_OK && i % 20 == 0) { /* else nothing is waited for */
+        if (status == HLO_OK && i % 20 == 0) { /* otherwise the loop does not wait */
             status = hlo_buffer_read(outputs[count - 1], &loss, sizeof loss, sink);
             if (i == 0) first = loss;
             if (status == HLO_OK) printf("step %d: loss %.4g\n", i, loss);

@@ -5,10 +5,11 @@
 
 #include "grammar/text/parse.h"
 #include "hlo/proto.h"
+#include "ir/float/c_locale.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
 
-static const char no_memory[] = "no memory";
+static const char no_memory[] = "out of memory";
 
 enum { LARGEST_FILE = INT32_MAX, COUNTED = 1 << 26 };
 
@@ -16,8 +17,9 @@ static bool is_packed(const hlo_content *c) {
     return c->size > 2 && memcmp(c->bytes, "\x1f\x8b", 2) == 0;
 }
 
-/* Unpacks members of a gz file, one after the other, until `to` is full or the file ends. Returns
- * NULL, or the fault. */
+/* Inflates the members of a gz file until `to` is full or the file ends. Returns NULL, or the
+ * fault.
+ */
 static const char *inflate_some(z_stream *z, char *to, size_t capacity, size_t *out_made) {
     z->next_out = (Bytef *)to;
     z->avail_out = (uInt)capacity;
@@ -31,15 +33,15 @@ static const char *inflate_some(z_stream *z, char *to, size_t capacity, size_t *
         if (status == Z_MEM_ERROR)
             why = no_memory;
         else if (status == Z_BUF_ERROR && z->avail_out)
-            why = "the compressed data ends too early";
+            why = "the compressed data is truncated";
         else if (status != Z_OK && status != Z_BUF_ERROR)
-            why = "the compressed data is damaged";
+            why = "the compressed data is corrupted";
     }
     *out_made = capacity - z->avail_out;
     return why;
 }
 
-/* Counts the bytes that follow, without keeping them. */
+/* Counts the remaining uncompressed bytes without storing them. */
 static const char *count_rest(z_stream *z, size_t most, size_t *out_count) {
     char unused[1 << 15];
     z_stream ahead;
@@ -52,7 +54,7 @@ static const char *count_rest(z_stream *z, size_t most, size_t *out_count) {
         *out_count += made;
     }
     inflateEnd(&ahead);
-    return !why && *out_count > most ? "it unpacks to more than 2 GB" : why;
+    return !why && *out_count > most ? "the uncompressed size exceeds 2 GB" : why;
 }
 
 /* Inflates a file; a large one is counted first, so that its memory is allocated exactly. */
@@ -105,6 +107,7 @@ static hlo_status parse_binary(const char *bytes, size_t size, const char *name,
 
 hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module) {
+    HLO_IN_C_LOCALE;
     *out_module = NULL;
     hlo_content text;
     hlo_status status = load(path, sink, &text);
@@ -199,6 +202,7 @@ static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_
 hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *options,
                                   const hlo_diag_sink *sink, hlo_module ***out_modules,
                                   size_t *out_count) {
+    HLO_IN_C_LOCALE;
     hlo_content text = {.bytes = NULL};
     module_list list = {.modules = NULL};
     hlo_parse_options own = {.max_errors = 0};

@@ -132,20 +132,10 @@ static uint32_t hash_of(const char *bytes, size_t length) {
     return (uint32_t)XXH3_64bits(bytes, length - 1) + (unsigned char)bytes[length - 1];
 }
 
-uint32_t hlo_intern_begin(const hlo_module *module, const char *bytes, size_t length) {
-    const uint32_t hash = hash_of(bytes, length);
-    __builtin_prefetch(&module->strings->slots[hash & module->strings->mask]);
-    return hash;
-}
-
-const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length, uint32_t hash) {
+/* Adds a string at the free slot `at`. Not inlined: most strings are in the table already. */
+__attribute__((noinline)) static const char *add_string(hlo_module *module, const char *bytes,
+                                                        size_t length, uint32_t hash, size_t at) {
     struct hlo_strings *strings = module->strings;
-    size_t at = hash & strings->mask;
-    for (const slot *s; (s = &strings->slots[at])->entry; at = (at + 1) & strings->mask) {
-        if (s->hash != hash) continue;
-        const entry *e = entry_at(strings, s->entry);
-        if (e->length == length && memcmp(e->text, bytes, length) == 0) return e->text;
-    }
     if (length >= LONGEST) hlo_arena_exhausted(module->arena);
     const uint32_t number = add_entry(module->arena, strings, sizeof(entry) + length + 1);
     entry *e = entry_at(strings, number);
@@ -158,7 +148,15 @@ const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length,
 }
 
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length) {
-    return hlo_intern_end(module, bytes, length, hash_of(bytes, length));
+    const struct hlo_strings *strings = module->strings;
+    const uint32_t hash = hash_of(bytes, length);
+    size_t at = hash & strings->mask;
+    for (const slot *s; (s = &strings->slots[at])->entry; at = (at + 1) & strings->mask) {
+        if (s->hash != hash) continue;
+        const entry *e = entry_at(strings, s->entry);
+        if (e->length == length && memcmp(e->text, bytes, length) == 0) return e->text;
+    }
+    return add_string(module, bytes, length, hash, at);
 }
 
 const char *hlo_intern_string(hlo_module *module, const char *text) {

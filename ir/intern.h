@@ -8,10 +8,6 @@
  * pointers; hlo_intern_length() returns the length. */
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_string(hlo_module *module, const char *text);
-/* Split hlo_intern(): hlo_intern_begin() prefetches the slot that hlo_intern_end() reads. In a
- * large module that memory access takes as long as the rest of reading an instruction. */
-uint32_t hlo_intern_begin(const hlo_module *module, const char *bytes, size_t length);
-const char *hlo_intern_end(hlo_module *module, const char *bytes, size_t length, uint32_t begun);
 size_t hlo_intern_length(const char *interned);
 
 /* The instruction that a name is bound to while text is read, and the scope of the binding: the id

@@ -60,8 +60,8 @@ static bool is_narrow(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2 || type == HLO_TYPE_F4E2M1FN;
 }
 
-/* Reads the block size of a config; 0: it has none, and -1: one that is no positive integer. Other
- * keys, such as those that jax writes, have no meaning here as in XLA. */
+/* Returns the block size of a config; 0 if it has none, -1 if it is not a positive integer. Other
+ * keys, such as those that JAX writes, are ignored, as in XLA. */
 static int64_t config_block(const hlo_instr *call) {
     json_t *json = hlo_json_config(call);
     const json_t *size =
@@ -84,29 +84,32 @@ static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operan
                                const hlo_instr *scale) {
     const hlo_shape *x = operand->shape, *s = scale->shape;
     const uint32_t k = x->rank - 1;
-    if (!is_float_array(s) || s->rank != x->rank) return "a scale has not the operand's rank";
-    if (x->rank == 3 && s->dims[0] != x->dims[0]) return "a scale has not the operand's batches";
+    if (!is_float_array(s) || s->rank != x->rank)
+        return "a scale and its operand have different ranks";
+    if (x->rank == 3 && s->dims[0] != x->dims[0])
+        return "a scale and its operand have different batch dimensions";
     if (s->dims[k - 1] < x->dims[k - 1]) return "a scale has fewer rows than its operand";
     if (dot->tiled && (s->dims[k - 1] % 128 || s->dims[k] % 4))
-        return "a scale does not lie in whole tiles of 128 by 4";
+        return "a scale does not consist of complete tiles of 128 by 4";
     if (dot->block)
         return s->dims[k] < parts(x->dims[k], dot->block)
                    ? "a scale has fewer columns than its operand has blocks"
                    : NULL;
-    return x->dims[k] % s->dims[k]
-               ? "the contracting dimension is no multiple of a scale's, and no block_size is given"
-               : NULL;
+    return x->dims[k] % s->dims[k] ? "the contracting dimension is not a multiple of the scale "
+                                     "dimension, and block_size is missing"
+                                   : NULL;
 }
 
 static const char *check_result(const hlo_block_dot *dot) {
     const hlo_shape *a = dot->a->shape, *b = dot->b->shape, *d = dot->d;
     const uint32_t rank = a->rank;
     if (a->dims[rank - 1] != b->dims[rank - 1])
-        return "the contracting dimensions of the operands differ";
-    if (rank == 3 && a->dims[0] != b->dims[0]) return "the batch dimensions of the operands differ";
+        return "the contracting dimensions of the operands have different sizes";
+    if (rank == 3 && a->dims[0] != b->dims[0])
+        return "the batch dimensions of the operands have different sizes";
     if (d->rank != rank || (rank == 3 && d->dims[0] != a->dims[0]) ||
         d->dims[rank - 2] != a->dims[rank - 2] || d->dims[rank - 1] != b->dims[rank - 2])
-        return "the result's dimensions do not follow from the operands'";
+        return "the dimensions of the result do not match the operands";
     return NULL;
 }
 
@@ -114,7 +117,7 @@ static const hlo_ints *one_dim(const hlo_instr *instr, bool there, int64_t dim) 
     return hlo_ints_new(instr->parent->module, there, &dim);
 }
 
-/* True if a result is a tuple of the product and bytes that nothing reads, or of the product. */
+/* True if a result is a tuple of the product and an unused workspace, or of the product alone. */
 static bool has_workspace(const hlo_shape *result) {
     return result->type == HLO_TYPE_TUPLE &&
            (result->rank == 1 || (result->rank == 2 && hlo_shape_is_array(result->elements[1]) &&
@@ -124,7 +127,7 @@ static bool has_workspace(const hlo_shape *result) {
 static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
     const bool cudnn = hlo_block_kind_of(call) == HLO_BLOCK_CUDNN_DOT;
     const uint32_t count = call->operand_count;
-    if (count < 3u + cudnn || count > 5) return "the number of operands is wrong";
+    if (count < 3u + cudnn || count > 5) return "wrong number of operands";
     *dot = (hlo_block_dot){.a = hlo_instr_operand(call, 0),
                            .b = hlo_instr_operand(call, 1),
                            .a_scale = hlo_instr_operand(call, 2),
@@ -136,32 +139,32 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
     if (cudnn && has_workspace(dot->d)) dot->d = dot->d->elements[0];
     const hlo_shape *a = dot->a->shape, *b = dot->b->shape;
     if (!is_float_array(a) || !is_float_array(b) || !is_float_array(dot->d))
-        return "an operand or the result is no array of floats with elements";
+        return "an operand or the result is not a non-empty array of floats";
     if (a->rank != b->rank || a->rank < 2 || a->rank > 3)
-        return "the operands are not both matrices, or both batches of matrices";
+        return "the operands must be two matrices, or two batches of matrices";
     dot->block =
         cudnn ? (dot->a_scale->shape->type == HLO_TYPE_F8E8M0FNU ? 32 : 16) : config_block(call);
-    if (dot->block < 0) return "block_size is no positive integer";
+    if (dot->block < 0) return "block_size is not a positive integer";
     const char *wrong = check_result(dot);
     if (!wrong) wrong = check_scale(dot, dot->a, dot->a_scale);
     if (!wrong && dot->b_scale) wrong = check_scale(dot, dot->b, dot->b_scale);
     if (!wrong && dot->global_scale &&
         (dot->global_scale->shape->type != dot->d->type ||
          !hlo_shape_is_scalar(dot->global_scale->shape)))
-        wrong = "the global scale is no scalar of the result's type";
+        wrong = "the global scale is not a scalar of the result type";
     dot->a_batch = dot->b_batch = one_dim(call, a->rank == 3, 0);
     dot->a_contracting = dot->b_contracting = one_dim(call, true, a->rank - 1);
     return wrong;
 }
 
-/* Returns the scale of an operand of scaled-dot. One without dimensions counts as 1, whatever it
- * is. */
+/* Returns the scale of an operand of scaled-dot. A scale without dimensions counts as 1, whatever
+ * its value. */
 static hlo_instr *scale_of(const hlo_instr *dot, uint32_t operand) {
     hlo_instr *scale = hlo_instr_operand(dot, operand);
     return scale->shape->rank ? scale : NULL;
 }
 
-/* Reads the opcode, which hlo_infer_SCALED_DOT() has checked but for these. */
+/* Reads a scaled-dot, and makes the checks that hlo_infer_SCALED_DOT() does not make. */
 static const char *read_opcode(const hlo_instr *instr, hlo_block_dot *dot) {
     *dot = (hlo_block_dot){.a = hlo_instr_operand(instr, 0),
                            .b = hlo_instr_operand(instr, 1),
@@ -174,22 +177,23 @@ static const char *read_opcode(const hlo_instr *instr, hlo_block_dot *dot) {
                            .d = instr->shape};
     for (uint32_t i = 0; i < 4; i++)
         if (!is_float_array(hlo_instr_operand(instr, i)->shape))
-            return "an operand is no array of floats with elements";
-    if (dot->a_contracting->count != 1) return "it has not one contracting dimension";
-    return is_float_array(dot->d) ? NULL : "the result is no array of floats with elements";
+            return "an operand is not a non-empty array of floats";
+    if (dot->a_contracting->count != 1) return "expected exactly one contracting dimension";
+    return is_float_array(dot->d) ? NULL : "the result is not a non-empty array of floats";
 }
 
 static const hlo_ints *dims_of(const hlo_instr *instr, const hlo_config_dims *dims) {
     return hlo_ints_new(instr->parent->module, dims->count, dims->v);
 }
 
-/* Checks that each scale is for a part of every dimension of its operand. */
+/* Checks that each dimension of the operand is a multiple of the scale's dimension. */
 static const char *check_parts(const hlo_instr *operand, const hlo_instr *scale) {
     const hlo_shape *x = operand->shape, *s = scale->shape;
     if (!is_float_array(x) || !is_float_array(s) || x->rank != s->rank)
-        return "a scale has not the operand's rank";
+        return "a scale and its operand have different ranks";
     for (uint32_t i = 0; i < x->rank; i++)
-        if (x->dims[i] % s->dims[i]) return "an operand's dimension is no multiple of its scale's";
+        if (x->dims[i] % s->dims[i])
+            return "a dimension of an operand is not a multiple of the scale dimension";
     return NULL;
 }
 
@@ -209,10 +213,10 @@ static const char *read_hipblas(const hlo_instr *call, hlo_block_dot *dot) {
                            .d = call->shape};
     if (has_workspace(dot->d)) dot->d = dot->d->elements[0];
     if (config.alpha != 1 || config.beta != 0 || config.epilogue != HLO_EPILOGUE_DEFAULT)
-        return "it has an alpha, a beta or an epilogue";
+        return "alpha, beta and epilogues are not supported";
     if (config.a_contracting.count != 1 || config.b_contracting.count != 1)
-        return "it has not one contracting dimension";
-    if (!is_float_array(dot->d)) return "the result is no array of floats with elements";
+        return "expected exactly one contracting dimension";
+    if (!is_float_array(dot->d)) return "the result is not a non-empty array of floats";
     const hlo_matmul m = {.a = dot->a,
                           .b = dot->b,
                           .d = dot->d,
@@ -232,7 +236,7 @@ const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
     case HLO_BLOCK_OP_DOT:
     case HLO_BLOCK_CUDNN_DOT: return read_call(instr, out_dot);
     case HLO_BLOCK_HIPBLAS_DOT: return read_hipblas(instr, out_dot);
-    default: return "it multiplies no operands with scales per block";
+    default: return "it does not multiply operands with scales per block";
     }
 }
 
@@ -250,8 +254,8 @@ hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b) {
     return scale && hlo_known_number(scale, &number) && number == 1 ? NULL : scale;
 }
 
-/* Returns the reason for which an operand has no scales of the mode; NULL: it has, or they are 1.
- */
+/* Returns the reason why an operand does not have scales of this mode; NULL if it has, or if its
+ * scales are 1. */
 static const char *side_misfit(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
     const hlo_instr *scale = hlo_block_scale(dot, b);
@@ -274,24 +278,25 @@ hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why) {
     const hlo_scale_mode mode = e4m3 ? HLO_SCALE_VEC16 : HLO_SCALE_VEC32;
     *why = side_misfit(dot, false, mode);
     if (!*why) *why = side_misfit(dot, true, mode);
-    /* A call dequantizes in the type of its result, of which f16 does not hold every scale. */
+    /* A call dequantizes in the type of its result, and f16 cannot represent every scale. */
     if (!*why && dot->rows_padded && dot->d->type == HLO_TYPE_F16 && mode == HLO_SCALE_VEC32)
         *why = "block-scales-f16";
     return *why ? HLO_SCALE_MODE_COUNT : mode;
 }
 
-/* Checks values, one scale for each block of the last dimension, and the wide type. */
+/* Checks values, one scale per block of the last dimension, and the wide type. */
 static const char *check_blocks(const hlo_shape *wide, const hlo_shape *values,
                                 const hlo_shape *scales) {
     if (!is_float_array(wide) || !is_float_array(values) || !is_float_array(scales))
-        return "an operand or result is no array of floats with elements";
+        return "an operand or result is not a non-empty array of floats";
     if (!wide->rank || !hlo_shape_same_dims(wide, values))
-        return "the values have not the dimensions of what they stand for";
-    if (scales->rank != values->rank) return "the scales have not the values' rank";
+        return "quantized and original shapes differ";
+    if (scales->rank != values->rank) return "scales and values have different ranks";
     for (uint32_t i = 0; i + 1 < values->rank; i++)
-        if (scales->dims[i] != values->dims[i]) return "there is no scale for each row";
+        if (scales->dims[i] != values->dims[i])
+            return "scales and values have different numbers of rows";
     return values->dims[values->rank - 1] % scales->dims[scales->rank - 1]
-               ? "the last dimension is no multiple of the scales'"
+               ? "the last dimension is not a multiple of that of the scales"
                : NULL;
 }
 
@@ -305,13 +310,13 @@ const char *hlo_block_fault(const hlo_instr *instr) {
     case HLO_BLOCK_CUDNN_DOT:
     case HLO_BLOCK_HIPBLAS_DOT: return hlo_block_dot_read(instr, &dot);
     case HLO_BLOCK_QUANTIZE:
-        if (instr->operand_count != 1) return "the number of operands is wrong";
+        if (instr->operand_count != 1) return "wrong number of operands";
         if (shape->type != HLO_TYPE_TUPLE || shape->rank != 2)
-            return "the result is no tuple of values and scales";
+            return "the result is not a tuple of values and scales";
         return check_blocks(hlo_instr_operand(instr, 0)->shape, shape->elements[0],
                             shape->elements[1]);
     case HLO_BLOCK_DEQUANTIZE:
-        if (instr->operand_count != 2) return "the number of operands is wrong";
+        if (instr->operand_count != 2) return "wrong number of operands";
         return check_blocks(shape, hlo_instr_operand(instr, 0)->shape,
                             hlo_instr_operand(instr, 1)->shape);
     }

@@ -104,15 +104,16 @@ static bool is_factor(const hlo_instr *factor, bool fp4) {
     return fp4 ? type == HLO_TYPE_F4E2M1FN : hlo_type_is_fp8(type);
 }
 
-/* XLA omits the output scale of an fp8 result when neither operand is scaled, and then reads the
- * last operand as that scale: so the scale must be present, or the last operand be a scale of 1. */
+/* XLA omits the output scale of an fp8 result if neither operand is scaled, and then reads the last
+ * operand as that scale. So either the scale is present, or the last operand is a scale of 1. */
 static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint32_t at) {
     bool bias = hlo_epilogues[m->epilogue].bias, d_fp8 = hlo_type_is_fp8(m->d->type);
     uint32_t rest = call->operand_count - at;
     bool all = rest == 4u + bias, d_scaled = rest == 2u + bias + d_fp8;
-    if (!all && !d_scaled && rest != 2u + bias) return "the number of operands fits neither form";
+    if (!all && !d_scaled && rest != 2u + bias)
+        return "the number of operands matches neither form of the call";
     if (hlo_matmul_is_tiled(m) && rest != 2u + bias + d_fp8)
-        return "the number of operands does not fit tiled scales";
+        return "the number of operands does not match tiled scales";
     const bool fp4 = m->a_mode == HLO_SCALE_VEC16;
     if (!is_factor(m->a, fp4) || !is_factor(m->b, fp4))
         return fp4 ? "a or b is not f4e2m1fn" : "a or b is not fp8";
@@ -126,35 +127,27 @@ static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint3
     if (bias) m->bias = hlo_instr_operand(call, at++);
     if (all || !d_fp8) return NULL;
     if (d_scaled) return take_scale(call, &at, one, &m->d_scale) ? NULL : "a scale is not f32[]";
-    return bias || m->b_scale ? "an fp8 result has no output scale" : NULL;
+    return bias || m->b_scale ? "an fp8 result requires an output scale" : NULL;
 }
 
 static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
     uint32_t at = 2;
-    if (call->operand_count < 2) return "it has fewer than two operands";
+    if (call->operand_count < 2) return "expected at least two operands";
     m->a = hlo_instr_operand(call, 0);
     m->b = hlo_instr_operand(call, 1);
     if (!hlo_shape_is_array(m->a->shape) || !hlo_shape_is_array(m->b->shape))
         return "a or b is not an array";
     if (m->beta != 0) {
-        if (call->operand_count == at) return "beta is not 0 and there is no c";
+        if (call->operand_count == at) return "beta is not 0, but operand c is missing";
         m->c = hlo_instr_operand(call, at++);
         if (!hlo_shape_is_array(m->c->shape) || !hlo_shape_same_dims(m->c->shape, m->d))
-            return "c does not have the result's dimensions";
+            return "c and the result have different dimensions";
     }
     if (!m->wide) return take_fp8_operands(call, m, at);
     bool bias = hlo_epilogues[m->epilogue].bias;
-    if (call->operand_count != at + bias) return "the number of operands does not fit the config";
+    if (call->operand_count != at + bias) return "the number of operands does not match the config";
     if (bias) m->bias = hlo_instr_operand(call, at);
     return NULL;
-}
-
-static const char *check_bias(const hlo_matmul *m) {
-    if (!m->bias) return NULL;
-    const hlo_shape *bias = m->bias->shape;
-    if (hlo_shape_is_array(bias) && bias->rank == 1 && bias->dims[0] == hlo_matmul_extents(m).n)
-        return NULL;
-    return "the bias is not a vector along n";
 }
 
 static bool scales_fit(const hlo_instr *scale, hlo_scale_mode mode, int64_t batch, int64_t size,
@@ -170,23 +163,23 @@ static bool scales_fit(const hlo_instr *scale, hlo_scale_mode mode, int64_t batc
 static const char *check_scales(const hlo_matmul *m) {
     if (m->a_mode == HLO_SCALE_SCALAR && m->b_mode == HLO_SCALE_SCALAR) return NULL;
     hlo_matmul_sizes size = hlo_matmul_extents(m);
-    if (m->wide) return "a matmul of wider types has no scales";
+    if (m->wide) return "a matmul of wide types cannot have scales";
     bool inside = hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along;
     if (inside && m->a_contracting->count != 1)
-        return "scales per block are for one contracting dimension";
+        return "block scales require exactly one contracting dimension";
     if (hlo_matmul_is_tiled(m) && m->a_mode != m->b_mode)
-        return "tiled scales are of one mode on both sides";
+        return "tiled scales require the same mode for both operands";
     if (size.batch != 1 && !hlo_matmul_is_tiled(m))
-        return "scales that are no scalar are for one matrix, not for a batch";
+        return "non-scalar scales are not supported for batches";
     if (!scales_fit(m->a_scale, m->a_mode, size.batch, size.m, size.k) ||
         !scales_fit(m->b_scale, m->b_mode, size.batch, size.n, size.k))
-        return "a scale is not as its scale mode says";
+        return "a scale does not have the shape or type of its scale mode";
     return NULL;
 }
 
-/* Takes the results: D, then those that the config has, then perhaps the workspace. */
+/* Reads the results: D, then those that the config requires, then an optional workspace. */
 static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
-    static const char wrong[] = "the results do not fit the config";
+    static const char wrong[] = "the number of results does not match the config";
     const hlo_shape *shape = call->shape;
     bool tuple = shape->type == HLO_TYPE_TUPLE;
     if (tuple && !shape->rank) return wrong;
@@ -199,7 +192,7 @@ static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
     if (aux > 0) {
         m->aux = shape->elements[aux];
         if (!hlo_shape_is_array(m->aux) || !hlo_shape_same_dims(m->aux, m->d))
-            return "the auxiliary result does not have the result's dimensions";
+            return "the auxiliary output and the result have different dimensions";
     }
     if (amax > 0 && !is_f32_scalar(shape->elements[amax])) return "the amax is not f32[]";
     if (given == promised) return NULL;
@@ -209,13 +202,63 @@ static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
                : "the workspace is not a vector of s8";
 }
 
-static const hlo_ints *keep_dims(hlo_module *module, const hlo_config_dims *dims) {
-    return hlo_ints_new(module, dims->count, dims->v);
+/* ----------------------------------------------------------------------------------- dimensions */
+
+/* True if the numbers are different dimensions of `shape`. */
+static bool dims_valid(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting) {
+    uint64_t seen = 0;
+    const hlo_ints *lists[] = {batch, contracting};
+    for (int l = 0; l < 2; l++)
+        for (uint32_t i = 0; i < lists[l]->count; i++) {
+            int64_t dim = lists[l]->v[i];
+            if (dim < 0 || dim >= shape->rank || dim >= 64 || (seen >> dim & 1)) return false;
+            seen |= UINT64_C(1) << dim;
+        }
+    return true;
 }
+
+static bool sizes_agree(const hlo_shape *a, const hlo_ints *a_dims, const hlo_shape *b,
+                        const hlo_ints *b_dims) {
+    if (a_dims->count != b_dims->count) return false;
+    for (uint32_t i = 0; i < a_dims->count; i++)
+        if (a->dims[a_dims->v[i]] != b->dims[b_dims->v[i]]) return false;
+    return true;
+}
+
+/* True if D has, from `*at` on, the dimensions of `shape` that are in no list. */
+static bool free_dims_stand(const hlo_shape *shape, const hlo_ints *batch,
+                            const hlo_ints *contracting, const hlo_shape *d, uint32_t *at) {
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (hlo_ints_contain(batch, i) || hlo_ints_contain(contracting, i)) continue;
+        if (*at >= d->rank || d->dims[(*at)++] != shape->dims[i]) return false;
+    }
+    return true;
+}
+
+const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul) {
+    const hlo_matmul *m = matmul;
+    const hlo_shape *a = m->a->shape, *b = m->b->shape, *d = m->d;
+    if (!dims_valid(a, m->a_batch, m->a_contracting) ||
+        !dims_valid(b, m->b_batch, m->b_contracting))
+        return "the dimension numbers are invalid for the operands";
+    if (!sizes_agree(a, m->a_batch, b, m->b_batch))
+        return "the batch dimensions of the operands have different sizes";
+    if (!sizes_agree(a, m->a_contracting, b, m->b_contracting))
+        return "the contracting dimensions of the operands have different sizes";
+    uint32_t at = m->a_batch->count;
+    bool fits = d->rank >= at;
+    for (uint32_t i = 0; fits && i < at; i++) fits = d->dims[i] == a->dims[m->a_batch->v[i]];
+    if (!fits || !free_dims_stand(a, m->a_batch, m->a_contracting, d, &at) ||
+        !free_dims_stand(b, m->b_batch, m->b_contracting, d, &at) || at != d->rank)
+        return "the dimensions of the result do not match the operands";
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------------------- configs */
 
 typedef struct known_config {
     bool typed;
-    const char *wrong; /* the fault; NULL: it can be read */
+    const char *wrong; /* the fault, or NULL */
     hlo_matmul matmul; /* the members that the config sets */
     const hlo_config_layouts *operand_layouts, *result_layouts;
 } known_config;
@@ -225,7 +268,7 @@ static const hlo_config_layouts *keep_layouts(hlo_arena *arena, const hlo_config
     return hlo_arena_copy(arena, from, size);
 }
 
-/* Takes the layouts of an array, or of all in a tuple; false: it has another. */
+/* Checks the layout of an array, or of all arrays in a tuple. Returns false if it differs. */
 static bool take_layouts(const hlo_config_layouts *layouts, uint32_t *at, const hlo_shape *shape) {
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++)
@@ -241,27 +284,21 @@ static bool take_layouts(const hlo_config_layouts *layouts, uint32_t *at, const 
     return true;
 }
 
-/* Checks the layouts of a typed call, whose executing function knows them from the config alone. */
+/* Checks the layouts of a typed call, whose handler knows them only from the config. */
 static const char *check_layouts(const hlo_instr *call, const known_config *known) {
     uint32_t at = 0;
     if (!known->typed) return NULL;
     for (uint32_t i = 0; i < call->operand_count; i++)
         if (!take_layouts(known->operand_layouts, &at, hlo_instr_operand(call, i)->shape))
-            return "operand_layouts are not the layouts of the operands";
-    if (at != known->operand_layouts->count) return "operand_layouts has more than the operands";
+            return "operand_layouts do not match the layouts of the operands";
+    if (at != known->operand_layouts->count) return "operand_layouts has extra elements";
     at = 0;
     if (!take_layouts(known->result_layouts, &at, call->shape))
-        return "result_layouts are not the layouts of the results";
-    return at == known->result_layouts->count ? NULL : "result_layouts has more than the results";
+        return "result_layouts do not match the layouts of the results";
+    return at == known->result_layouts->count ? NULL : "result_layouts has extra elements";
 }
 
-/* Keeps operand_precision as a dot has it; NULL: it says the default. */
-static const char *keep_words(hlo_module *module, const char (*words)[HLO_CONFIG_WORD]) {
-    if (strcmp(words[0], "default") == 0 && strcmp(words[1], "default") == 0) return NULL;
-    return hlo_arena_format(module->arena, "{%s,%s}", words[0], words[1]);
-}
-
-/* Keeps every key but the layouts, which read_config() keeps beside the matmul. */
+/* Copies every key except the layouts, which read_config() stores next to the matmul. */
 static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul *m) {
 #define KEEP_ZERO(member)
 #define KEEP_STRIDE(member)
@@ -271,8 +308,11 @@ static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul
 #define KEEP_EPILOGUE KEEP_NUMBER
 #define KEEP_FLAG KEEP_NUMBER
 #define KEEP_MODE KEEP_NUMBER
-#define KEEP_DIMS(member) m->member = keep_dims(module, &config->member);
-#define KEEP_WORDS(member) m->member = keep_words(module, config->member);
+#define KEEP_DIMS(member) m->member = hlo_ints_new(module, config->member.count, config->member.v);
+#define KEEP_WORDS(member) /* as a dot has it; NULL: the default */                                \
+    if (strcmp(config->member[0], "default") || strcmp(config->member[1], "default"))              \
+        m->member =                                                                                \
+            hlo_arena_format(module->arena, "{%s,%s}", config->member[0], config->member[1]);
 #define KEEP_ALGORITHM(member)                                                                     \
     m->member = *config->member ? hlo_intern_string(module, config->member) : NULL;
 #define HLO_CONFIG(group, key, kind, member) KEEP_##kind(member)
@@ -280,8 +320,8 @@ static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul
 #undef HLO_CONFIG
 }
 
-/* Reads a config, once for each text: calls are read many times. The cache is filled when all of it
- * is read: if memory runs out before, the call is read again. */
+/* Reads a config, once per text, because calls are read many times. The cache is filled at the end:
+ * if memory runs out before, the call is read again. */
 static const known_config *read_config(const hlo_instr *call) {
     hlo_module *module = call->parent->module;
     const char *text = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);
@@ -314,30 +354,19 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     m.wide = hlo_matmul_is_wide_call(call);
     *why = take_results(call, &m);
     if (!*why && hlo_matmul_is_tiled(&m) != calls(call, hlo_matmul_mx_target))
-        *why = "its scale modes are not those of its target";
+        *why = "the scale modes do not match the call target";
     if (!*why) *why = take_operands(call, &m);
     m.in_place = m.c && hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING);
     if (!*why) *why = hlo_matmul_dimension_fault(&m);
-    if (!*why) *why = check_bias(&m);
+    const hlo_shape *bias = m.bias ? m.bias->shape : NULL;
+    if (!*why && bias &&
+        (!hlo_shape_is_array(bias) || bias->rank != 1 || bias->dims[0] != hlo_matmul_extents(&m).n))
+        *why = "the bias is not a vector along n";
     if (!*why) *why = check_scales(&m);
     if (!*why) *why = check_layouts(call, known);
     if (*why) return HLO_INVALID_INPUT;
     *out_matmul = m;
     return HLO_OK;
-}
-
-/* Returns what is wrong with a call of either kind, or with block-scaled notation; NULL: nothing.
- */
-static const char *fault(const hlo_instr *instr, const char **out_kind) {
-    hlo_matmul matmul;
-    const char *why = NULL;
-    *out_kind = "matmul call";
-    if (hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr)) {
-        hlo_matmul_decode(instr, &matmul, &why);
-        return why;
-    }
-    *out_kind = "block-scaled operation";
-    return hlo_block_wrong(instr);
 }
 
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
@@ -347,22 +376,30 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
         return HLO_OK;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            const char *kind, *why = fault(instr, &kind);
+            if (instr->op != HLO_OP_CUSTOM_CALL && instr->op != HLO_OP_SCALED_DOT) continue;
+            hlo_matmul matmul;
+            const char *why = NULL;
+            const bool call = hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
+            if (call)
+                hlo_matmul_decode(instr, &matmul, &why);
+            else
+                why = hlo_block_wrong(instr);
             if (!why || !hlo_error_budget_take(&errors, instr->offset)) continue;
             hlo_diag_emit(module, sink, HLO_ERROR, instr->offset, strlen(instr->name) + 1,
-                          "'%s' is no %s: %s", instr->name, kind, why);
+                          "'%s' is not a valid %s: %s", instr->name,
+                          call ? "matmul call" : "block-scaled operation", why);
         }
     return hlo_error_budget_end(&errors, module, sink);
 }
 
 const char *hlo_matmul_incomplete(const hlo_matmul *m) {
-    if (!m->a || !m->b) return "a matmul has two operands";
-    if (!m->c != (m->beta == 0)) return "c and a beta that is not 0 go together";
+    if (!m->a || !m->b) return "a matmul requires two operands";
+    if (!m->c != (m->beta == 0)) return "c requires a nonzero beta, and a nonzero beta requires c";
     if (!m->bias == hlo_epilogues[m->epilogue].bias)
-        return "a bias and an epilogue that adds one go together";
+        return "a bias requires an epilogue that adds it, and such an epilogue requires a bias";
     if ((!m->a_scale && m->a_mode != HLO_SCALE_SCALAR) ||
         (!m->b_scale && m->b_mode != HLO_SCALE_SCALAR))
-        return "a scale mode needs its scales";
+        return "a scale mode requires scales";
     return NULL;
 }
 

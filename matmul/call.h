@@ -39,7 +39,7 @@ typedef struct hlo_activation_info {
 extern const hlo_activation_info hlo_activations[HLO_ACTIVATION_COUNT];
 
 typedef enum hlo_epilogue {
-#define HLO_EPILOGUE(id, bias, activation, aux, cublaslt) HLO_EPILOGUE_##id,
+#define HLO_EPILOGUE(id, bias, activation, aux) HLO_EPILOGUE_##id,
 #include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
     HLO_EPILOGUE_COUNT

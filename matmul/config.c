@@ -49,10 +49,10 @@ static bool read_text_number(const char *text, double *out_value) {
            strspn(text, "+-.0123456789Ee") == strlen(text);
 }
 
-/* The functions read_KIND() read the value of a key, NULL when it is absent. They return NULL, or
- * the fault (static). */
+/* The functions read_KIND() read the value of a key; `json` is NULL if it is absent. They return
+ * NULL, or the fault, a static string. */
 
-/* Reads a number, also in quotes, which protobuf allows. */
+/* Reads a number, which may be quoted, as in protobuf. */
 static const char *read_NUMBER(const json_t *json, double *out_value) {
     if (json_is_string(json) ? !read_text_number(json_string_value(json), out_value)
                              : json && !json_is_number(json))
@@ -65,7 +65,7 @@ static const char *read_ZERO(const json_t *json, double *unused) {
     (void)unused;
     double value;
     const char *wrong = read_NUMBER(json, &value);
-    return wrong || value == 0 ? wrong : "alpha is not real";
+    return wrong || value == 0 ? wrong : "alpha must be real";
 }
 
 /* Reads a list of at most `most` integers; an absent list is empty. */
@@ -81,7 +81,7 @@ static bool read_list(const json_t *list, size_t most, uint32_t *out_count, int6
 static const char *read_DIMS(const json_t *list, hlo_config_dims *out_dims) {
     return read_list(list, HLO_CONFIG_DIMS, &out_dims->count, out_dims->v)
                ? NULL
-               : "dot_dimension_numbers holds something that is not a list of integers";
+               : "dot_dimension_numbers has a value that is not a list of integers";
 }
 
 static const char *read_LAYOUTS(const json_t *list, hlo_config_layouts *out_layouts) {
@@ -101,11 +101,12 @@ static bool read_word(const char *text, size_t length, char *out_word) {
     return true;
 }
 
-/* Reads a list of words or, as MLIR's attributes have no such list, words separated by commas. */
+/* Reads a list of words, or words separated by commas, because MLIR attributes have no such list.
+ */
 static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_WORD]) {
     static const char precisions[] = " default high highest"; /* of a dot's operand_precision */
     static const char wrong[] =
-        "operand_precision is not a list of at most two of DEFAULT, HIGH and HIGHEST";
+        "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST";
     const char *text = json_string_value(json);
     size_t count = json_array_size(json);
     strcpy(out_words[0], "default");
@@ -132,7 +133,7 @@ static const char *read_ALGORITHM(const json_t *json, char *out_word) {
     if (!word || strncmp(word, "ALG_", 4) != 0 ||
         !read_word(word + 4, strlen(word + 4), out_word) ||
         !hlo_word_in(hlo_attr_values(HLO_OP_DOT, HLO_ATTR_ALGORITHM), out_word, strlen(out_word)))
-        return "algorithm is not one of XLA's ALG_ words";
+        return "unknown algorithm";
     if (strcmp(out_word, "unset") == 0) *out_word = '\0';
     return NULL;
 }
@@ -142,16 +143,15 @@ static const char *read_MODE(const json_t *json, hlo_scale_mode *out_mode) {
     if (json)
         *out_mode = json_is_string(json) ? hlo_scale_mode_find(json_string_value(json))
                                          : HLO_SCALE_MODE_COUNT;
-    return *out_mode == HLO_SCALE_MODE_COUNT ? "no scale mode is called so" : NULL;
+    return *out_mode == HLO_SCALE_MODE_COUNT ? "unknown scale mode" : NULL;
 }
 
-/* Returns the fault of an unknown epilogue, with the nearest one. */
+/* Returns the fault of an unknown epilogue, with the closest known one. */
 static const char *no_epilogue(const char *word) {
     static const struct {
         const char *name, *why;
     } near[] = {
-#define HLO_EPILOGUE(id, bias, activation, aux, cublaslt)                                          \
-    {#id, "no epilogue is called so; did you mean '" #id "'?"},
+#define HLO_EPILOGUE(id, bias, activation, aux) {#id, "unknown epilogue; did you mean '" #id "'?"},
 #include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
     };
@@ -159,20 +159,20 @@ static const char *no_epilogue(const char *word) {
     for (size_t i = 0; i < sizeof near / sizeof *near; i++) hlo_suggest_offer(&s, near[i].name);
     for (size_t i = 0; i < sizeof near / sizeof *near; i++)
         if (s.best == near[i].name) return near[i].why;
-    return "no epilogue is called so";
+    return "unknown epilogue";
 }
 
 static const char *read_EPILOGUE(const json_t *json, hlo_epilogue *out_epilogue) {
     *out_epilogue = HLO_EPILOGUE_DEFAULT;
     if (!json) return NULL;
-    if (!json_is_string(json)) return "epilogue is not a word";
+    if (!json_is_string(json)) return "epilogue is not a string";
     *out_epilogue = hlo_epilogue_find(json_string_value(json));
     return *out_epilogue == HLO_EPILOGUE_COUNT ? no_epilogue(json_string_value(json)) : NULL;
 }
 
 static const char *read_FLAG(const json_t *json, bool *out_flag) {
     *out_flag = json_is_true(json);
-    return json && !json_is_boolean(json) ? "damax_output is not true or false" : NULL;
+    return json && !json_is_boolean(json) ? "damax_output is not a boolean" : NULL;
 }
 
 typedef enum group { GROUP_GEMM, GROUP_NUMBERS, GROUP_PRECISION, GROUP_COUNT } group;
@@ -203,7 +203,7 @@ static const char *read_gemm(const json_t *const groups[GROUP_COUNT], hlo_config
 static const char *read_json(const json_t *json, hlo_config *config) {
     if (!json_is_object(json)) return "backend_config is not a JSON object";
     const json_t *gemm = json_object_get(json, "gemm_backend_config");
-    if (!json_is_object(gemm)) return "backend_config has no gemm_backend_config";
+    if (!json_is_object(gemm)) return "backend_config lacks gemm_backend_config";
     const json_t *groups[GROUP_COUNT] = {gemm};
     for (int i = GROUP_GEMM + 1; i < GROUP_COUNT; i++)
         groups[i] = json_object_get(gemm, group_names[i]);

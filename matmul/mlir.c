@@ -33,9 +33,9 @@ static int digit_of(char c) {
     return c && found ? (int)(found - digits) : -1;
 }
 
-/* The text between quotes, with `\` before a character that stands for itself or for what C has it
- * stand for, or before two hexadecimal digits, which are not 00: no text here holds a NUL. To be
- * freed; NULL: it is none, or no memory. */
+/* Reads the text between quotes. `\` comes before a character that means itself or its C escape, or
+ * before two hexadecimal digits other than 00, as no text here has a NUL. The caller frees it;
+ * NULL: it is not such text, or memory ran out. */
 static char *read_quoted(const char **at) {
     static const char escapes[] = "\"\"\\\\n\nt\t";
     char *text = malloc(strlen(*at) + 1), *to = text;
@@ -64,7 +64,7 @@ static char *read_quoted(const char **at) {
     return NULL;
 }
 
-/* Skips the type behind a number, `: f64`; false: a `:` without a type. */
+/* Skips the type after a number, `: f64`; false: a `:` without a type. */
 static bool take_type(const char **at) {
     if (!take(at, ":")) return true;
     *at = skip_space(*at);
@@ -119,7 +119,7 @@ static json_t *read_number(const char **at) {
     return NULL;
 }
 
-/* Reads an array behind its `array<`: a type, and behind a colon the elements. */
+/* Reads an array after its `array<`: a type, then a colon and the elements. */
 static json_t *read_array(const char **at) {
     *at = skip_space(*at);
     size_t length = name_length(*at);
@@ -161,7 +161,7 @@ static char *read_key(const char **at) {
 }
 
 static const char no_dictionary[] =
-    "backend_config is no dictionary of strings, flags, numbers and arrays of integers";
+    "backend_config is not a dictionary of strings, flags, numbers and arrays of integers";
 
 /* Reads `key = value`; returns NULL, or the fault. */
 static const char *read_entry(const char **at, json_t *into) {
@@ -170,10 +170,10 @@ static const char *read_entry(const char **at, json_t *into) {
     if (!key || !take(at, "="))
         fault = no_dictionary;
     else if (json_object_get(into, key))
-        fault = "backend_config has an attribute twice";
+        fault = "backend_config has a repeated attribute";
     json_t *value = fault ? NULL : read_value(at);
     if (!fault && !value)
-        fault = "an attribute in backend_config is no string, flag, number or array of integers";
+        fault = "an attribute in backend_config is not a string, flag, number or array of integers";
     if (fault)
         json_decref(value);
     else if (json_object_set_new(into, key, value) != 0)

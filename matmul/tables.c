@@ -23,8 +23,7 @@ const hlo_activation_info hlo_activations[HLO_ACTIVATION_COUNT] = {
 #undef HLO_ACTIVATION
 
 const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT] = {
-#define HLO_EPILOGUE(id, bias, activation, aux, cublaslt)                                          \
-    {#id, bias, aux, HLO_ACTIVATION_##activation},
+#define HLO_EPILOGUE(id, bias, activation, aux) {#id, bias, aux, HLO_ACTIVATION_##activation},
 #include "matmul/table/epilogue.def"
 #undef HLO_EPILOGUE
 };
@@ -109,7 +108,7 @@ int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ro
     row /= info->across;
     if (rank == 1) return row;
     at /= info->along;
-    if (info->tiled) { /* within a tile the 32nd row is beside the first */
+    if (info->tiled) { /* within a tile the 32nd row comes next to the first */
         int64_t tile = row / TILE_ROWS * (dims[1] / TILE_STEPS) + at / TILE_STEPS;
         int64_t line = row % TILE_ROWS % 32 * 4 + row % TILE_ROWS / 32;
         return tile * TILE_ROWS * TILE_STEPS + line * TILE_STEPS + at % TILE_STEPS;

@@ -18,16 +18,9 @@ add_custom_command(OUTPUT ${hlo_rules_c} DEPENDS rulec ${hlo_rule_files}
   COMMAND rulec ${hlo_rules_c} ${hlo_rule_files} COMMENT "Compiling rewrite rules" VERBATIM)
 set_source_files_properties(${hlo_rules_c} PROPERTIES COMPILE_OPTIONS "-Wno-overlength-strings")
 
-# Writes docs/rules.md anew; a test compares it with the rules.
-set(hlo_rules_doc --doc ${CMAKE_SOURCE_DIR}/docs/rules.md ${hlo_rules_dir}/HEAD.md ${hlo_rule_files})
-add_custom_target(rules-doc COMMAND rulec ${hlo_rules_doc} VERBATIM)
-
-# The pages about reasons, and the target that writes docs/diagnostics.md anew from them.
+# The pages about reasons.
 set(hlo_pages_dir ${CMAKE_SOURCE_DIR}/passes/reason/pages)
 file(GLOB hlo_page_files CONFIGURE_DEPENDS ${hlo_pages_dir}/*.md)
 set(hlo_pages_c ${CMAKE_BINARY_DIR}/generated/passes/reason/pages.c)
 hlo_embed(${hlo_pages_c} hlo_reason_pages passes/reason/reason.h PREFIX HLO_REASON_
   FILES ${hlo_page_files})
-add_custom_target(diagnostics-doc DEPENDS hlo-fp8-opt COMMAND ${CMAKE_COMMAND}
-  -DOPT=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/hlo-fp8-opt -DSOURCE=${CMAKE_SOURCE_DIR}
-  -DOUT=${CMAKE_SOURCE_DIR}/docs/diagnostics.md -P ${CMAKE_SOURCE_DIR}/cmake/diagnostics.cmake VERBATIM)

@@ -8,9 +8,7 @@
 #define RULES(phases)
 #define SEQUENCE(list)
 #define PASS(name, body, role, help) body
-#define ALIAS(name, pass)
 #include "passes/pass.def"
-#undef ALIAS
 #undef PASS
 #undef SEQUENCE
 #undef RULES

@@ -1,8 +1,9 @@
-/* The gate that compares with the remarks of an earlier run. */
+/* The gate that compares a run with the remarks of an earlier run. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
 #include "ir/text/file.h"
 #include "matmul/json.h"
@@ -10,8 +11,8 @@
 
 /* Identity of a matmul across runs. */
 typedef struct key {
-    const char *op_name, *shape; /* "" where there is no op_name */
-    const char *instr;           /* names the matmul in messages then; no part of the key */
+    const char *op_name, *shape; /* op_name is "" if the matmul has none */
+    const char *instr;           /* name for messages without op_name; not part of the key */
 } key;
 
 typedef struct keys {
@@ -36,7 +37,7 @@ static bool read_keys(const json_t *document, keys *out) {
         const char *op_name = json_string_value(json_object_get(dot, "op_name"));
         const char *shape = json_string_value(json_object_get(dot, "input_shape"));
         const json_t *name = json_object_get(dot, "input_instruction");
-        if (!name) name = json_object_get(dot, "instruction"); /* of an older hlo-fp8 */
+        if (!name) name = json_object_get(dot, "instruction"); /* written by an older hlo-fp8 */
         const char *instr = json_string_value(name);
         if (!verdict || !shape || !instr) return false;
         if (strcmp(verdict, "wide") != 0)
@@ -50,7 +51,7 @@ static key key_of(const hlo_verdict *v) {
     return (key){v->op_name ? v->op_name : "", v->input_shape, v->input_instr};
 }
 
-/* True if the document lists all its FP8 matmuls: remarks of one kind only may leave them out. */
+/* True if the document lists all its FP8 matmuls. --remarks=missed omits some. */
 static bool is_whole(const json_t *document, const keys *listed) {
     const json_t *fp8 = json_object_get(json_object_get(document, "summary"), "fp8");
     return json_integer_value(fp8) == (json_int_t)listed->count;
@@ -75,7 +76,7 @@ static hlo_status collect(const hlo_report *const *reports, size_t count, keys *
     return HLO_OK;
 }
 
-/* Finds the reason why a matmul of key `wanted` is wide; NULL: there is none. */
+/* Returns the reason of a wide matmul with the key `wanted`; NULL if there is none. */
 static const char *find_reason(const hlo_report *const *reports, size_t count, const key *wanted) {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < reports[i]->verdict_count; j++) {
@@ -101,6 +102,7 @@ static size_t count_lost(const keys *old, const keys *now, const key **out_first
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
                                 bool allow_empty, const hlo_diag_sink *sink, char *why,
                                 size_t why_size) {
+    HLO_IN_C_LOCALE;
     json_error_t error;
     keys old = {0}, now = {0};
     if (why_size) *why = '\0';
@@ -116,26 +118,25 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
     old.v = malloc((json_array_size(json_object_get(document, "dots")) + 1) * sizeof *old.v);
     status = old.v ? collect(reports, count, &now) : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK && !read_keys(document, &old))
-        status = hlo_diag_refuse(sink, path, 0, 0, "this is not what --remarks-format=json writes");
+        status = hlo_diag_refuse(sink, path, 0, 0,
+                                 "not valid remarks: expected the output of --remarks-format=json");
     else if (status == HLO_OK && !is_whole(document, &old))
-        status = hlo_diag_refuse(
-            sink, path, 0, 0,
-            "not all matmuls that were FP8 are listed here: make it with --remarks=all");
+        status = hlo_diag_refuse(sink, path, 0, 0,
+                                 "incomplete baseline: regenerate it with --remarks=all");
     const key *first = NULL;
     size_t lost = status == HLO_OK ? count_lost(&old, &now, &first) : 0;
     if (status == HLO_OK && !allow_empty) status = gate_matmuls(reports, count, why, why_size);
     if (status == HLO_OK && !allow_empty && !lists_matmuls(document)) {
         snprintf(why, why_size,
-                 "the baseline %s has no matmuls for a gate to check "
-                 "(allowed by --allow-empty)",
-                 path);
+                 "the baseline %s has no matmuls to compare with; --allow-empty allows this", path);
         status = HLO_MISMATCH;
     }
     if (status == HLO_OK && lost) {
         const char *reason = find_reason(reports, count, first);
-        snprintf(why, why_size, "%zu of %zu matmuls that were FP8 are so no longer: %s %s is %s%s",
-                 lost, old.count, *first->op_name ? first->op_name : first->instr, first->shape,
-                 reason ? "wide, " : "not in the input", reason ? reason : "");
+        snprintf(why, why_size,
+                 "%zu of %zu matmuls that were FP8 have regressed; first: %s %s is %s%s", lost,
+                 old.count, *first->op_name ? first->op_name : first->instr, first->shape,
+                 reason ? "wide, reason: " : "missing from the input", reason ? reason : "");
         status = HLO_MISMATCH;
     }
     free(now.v);

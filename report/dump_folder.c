@@ -13,8 +13,8 @@
 
 typedef struct stage {
     const char *module, *name, *path;
-    long rank;  /* place in the order of the module's stages */
-    int format; /* of forms[]: the lower, the better */
+    long rank;  /* position in the order of the module's stages */
+    int format; /* index into forms[]; a lower one is preferred */
 } stage;
 
 typedef struct module_stages {
@@ -35,7 +35,8 @@ struct hlo_dump {
 static const char *const forms[] = {".txt", ".hlo", ".txt.gz", ".hlo.pb"};
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
 
-/* NUMBERED is the rank of stage 0000; the partitioner's is found once all are known. */
+/* NUMBERED is the rank of stage 0000. The position of the partitioner's stage is computed when all
+ * stages are known. */
 enum { FIRST, PARTITIONED, NUMBERED };
 #define LAST LONG_MAX
 
@@ -48,7 +49,7 @@ static bool ends(const char *text, size_t length, const char *with) {
     return length >= size && memcmp(text + length - size, with, size) == 0;
 }
 
-/* Returns the rank of the stage called `name`; negative: it is no stage. */
+/* Returns the rank of the stage `name`; negative if `name` is not a stage. */
 static long rank_of(const char *name, size_t length) {
     char *end;
     if (length == strlen("before_optimizations") && starts(name, "before_optimizations"))
@@ -62,8 +63,8 @@ static long rank_of(const char *name, size_t length) {
     return counted && number < LAST - NUMBERED && strstr(name, ".after_") ? NUMBERED + number : -1;
 }
 
-/* Finds the end of `module_NNNN.NAME` in front of a `.` and a stage; false: the file is no
- * module's. The name may hold dots, so the longest stage counts. */
+/* Finds the end of `module_NNNN.NAME` before a `.` and a stage; false if the file is not a module
+ * dump. The name may contain dots, so the longest stage is used. */
 static bool split(const char *file, size_t length, size_t *out_module, long *out_rank) {
     const char *dot = starts(file, "module_") ? strchr(file, '.') : NULL;
     while (dot && (dot = strchr(dot + 1, '.')) && (size_t)(dot - file) < length) {
@@ -71,7 +72,7 @@ static bool split(const char *file, size_t length, size_t *out_module, long *out
         *out_module = at;
         *out_rank = rank_of(dot + 1, length - at - 1);
         if (*out_rank >= 0 && *out_rank != LAST) return true;
-        /* TARGET_after_optimizations: the target holds a dot, sm_9.0a_gpu. */
+        /* The TARGET of TARGET_after_optimizations contains a dot: sm_9.0a_gpu. */
         if (*out_rank == LAST && starts(dot + 1, "sm_")) return true;
         if (*out_rank == LAST && !memchr(dot + 1, '.', length - at - 1)) return true;
     }
@@ -103,7 +104,7 @@ static int by_module(const void *a, const void *b) {
     return order ? order : x->format - y->format;
 }
 
-/* Moves the partitioner's dump behind its last numbered stage. */
+/* Moves the partitioner's dump after its last numbered stage. */
 static void place_partitioned(stage *stages, size_t count) {
     size_t at = 0, to;
     while (at < count && stages[at].rank != PARTITIONED) at++;
@@ -118,7 +119,7 @@ static void place_partitioned(stage *stages, size_t count) {
     stages[to] = partitioned;
 }
 
-/* Returns the TARGET of TARGET_after_optimizations; NULL: it is another stage. */
+/* Returns the TARGET of TARGET_after_optimizations; NULL for any other stage. */
 static const char *target_of(const hlo_dump *dump, const stage *last) {
     static const char ending[] = "_after_optimizations";
     size_t length = strlen(last->name), behind = strlen(ending);
@@ -153,8 +154,8 @@ static void group(hlo_dump *dump) {
     }
 }
 
-/* Lists the folder, in a function of its own: setjmp() would leave local variables of the caller
- * undefined. */
+/* Lists the folder. This is a separate function because setjmp() would leave local variables of the
+ * caller undefined. */
 static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
@@ -178,8 +179,8 @@ hlo_status hlo_dump_open(const char *folder, const hlo_diag_sink *sink, hlo_dump
     closedir(entries);
     if (status == HLO_OK && !(*out_dump)->module_count)
         status = hlo_diag_refuse(sink, folder, 0, 0,
-                                 "no file here is called as XLA calls a module's stages, "
-                                 "module_0000.NAME.before_optimizations.txt and the like");
+                                 "no XLA dumps found (expected files such as "
+                                 "module_0000.NAME.before_optimizations.txt; see --xla_dump_to)");
     if (status == HLO_OK) return status;
     hlo_dump_free(*out_dump);
     *out_dump = NULL;

@@ -1,10 +1,12 @@
 /* Verdicts printed in one of the formats: the table of the formats. */
 #include "report/format.h"
 
+#include "ir/float/c_locale.h"
 #include "matmul/json.h"
 
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
                              hlo_remarks_format format, FILE *out) {
+    HLO_IN_C_LOCALE;
     const report_writer t = {.reports = reports,
                              .count = count,
                              .which = which,

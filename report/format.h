@@ -1,5 +1,5 @@
-/* Report writers: the state and the functions that all formats share. A format is a function in a
- * file of its own; format.c has the table of them. */
+/* Report writers: state and functions shared by all formats. Each format is a function in its own
+ * file; format.c has the table of formats. */
 #ifndef HLO_REPORT_FORMAT_H
 #define HLO_REPORT_FORMAT_H
 
@@ -11,9 +11,10 @@ enum { WRITER_KINDS = HLO_VERDICT_LINT + 1 };
 typedef struct writer_summary {
     size_t total; /* matmuls */
     size_t kinds[WRITER_KINDS], reasons[WRITER_KINDS][HLO_REASON_COUNT];
-    size_t slower; /* FP8, and slower so by roofline */
+    size_t
+        slower; /* FP8 matmuls that are slower than the wide ones according to the roofline model */
     double flops, fp8_flops;
-    double input_seconds, seconds; /* of the verdicts that have both times */
+    double input_seconds, seconds; /* sums over the verdicts that have both times */
 } writer_summary;
 
 typedef struct report_writer {
@@ -22,13 +23,13 @@ typedef struct report_writer {
     hlo_remarks which;
     bool colored;
     FILE *out;
-    writer_summary sum; /* of all verdicts, including those that `which` leaves out */
+    writer_summary sum; /* totals of all verdicts, including those that `which` excludes */
 } report_writer;
 
 extern const char *const writer_kinds[WRITER_KINDS]; /* names of hlo_verdict_kind */
 
-/* Checks that each report has a matmul, and that there is a report. HLO_MISMATCH: one line in `why`
- * names one that has no matmul. */
+/* Checks that there is a report and that each report has a matmul. On HLO_MISMATCH, `why` is one
+ * line that names a module without matmuls. */
 hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *why, size_t size);
 enum { WRITER_NAME = 256 };
 /* Formats the name of a matmul in the input and, if it differs, the name of its FP8 call in the

@@ -1,9 +1,10 @@
-/* The gates on the number of FP8 matmuls, and on reasons. */
+/* The gates on the number of FP8 matmuls and on reasons. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
+#include "ir/float/c_locale.h"
 #include "report/format.h"
 
 static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
@@ -13,12 +14,18 @@ static hlo_status gate_count(const writer_summary *s, const char *expect, char *
     const bool percent = end && strcmp(end, "%") == 0;
     const bool count = end && !*end && !strchr(expect, '.');
     if (!count && (!percent || number > 100)) {
-        snprintf(why, size, "'%s' is neither a number, a percentage nor 'all'", expect);
+        snprintf(why, size,
+                 "invalid value '%s' for --expect-fp8: expected a number, a percentage up to "
+                 "100%%, or all",
+                 expect);
         return HLO_INVALID_USAGE;
     }
-    double wanted = percent ? number / 100 * (double)s->total : number;
-    if ((double)fp8 >= wanted) return HLO_OK;
-    snprintf(why, size, "%zu of %zu matmuls are FP8, %s were expected", fp8, s->total, expect);
+    /* The quotient of two whole numbers rounds as strtod() rounds the percentage. The product
+     * number / 100 * total does not: 55 % of 100 would be more than 55. */
+    const double share = s->total ? 100.0 * (double)fp8 / (double)s->total : 100;
+    if ((percent ? share : (double)fp8) >= number) return HLO_OK;
+    snprintf(why, size, "expected %s%s matmuls in FP8, found %zu of %zu", expect,
+             percent && number < 100 ? " of" : "", fp8, s->total);
     return HLO_MISMATCH;
 }
 
@@ -35,7 +42,8 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
             hlo_suggestion near = hlo_suggest(name);
             for (size_t i = 0; i < HLO_REASON_COUNT; i++)
                 hlo_suggest_offer(&near, hlo_reason_name(i));
-            snprintf(why, size, "there is no reason '%s'%s", name, hlo_suggest_meant(&near));
+            snprintf(why, size, "unknown reason '%s'%s", name,
+                     near.best ? hlo_suggest_meant(&near) : "; --explain=all lists all reasons");
             return HLO_INVALID_USAGE;
         }
         watched[reason] = true;
@@ -50,9 +58,9 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
         }
     if (!found && !lints) return HLO_OK;
     char more[64] = "";
-    if (lints) snprintf(more, sizeof more, ", and lints count %zu", lints);
-    snprintf(why, size, "%zu of %zu matmuls missed FP8 or a cheaper form of it%s, the first by %s",
-             found, s->total, more, first);
+    if (lints) snprintf(more, sizeof more, " and %zu lints found", lints);
+    snprintf(why, size, "%zu of %zu matmuls not fully converted%s; first reason: %s", found,
+             s->total, more, first);
     return HLO_MISMATCH;
 }
 
@@ -62,19 +70,20 @@ hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *wh
     if (empty == count && count) return HLO_OK;
     const hlo_report *r = count ? reports[empty] : NULL;
     const char *file = r && r->file ? r->file : "";
-    snprintf(why, size, "%s%s%s%s has no matmuls for a gate to check (allowed by --allow-empty)",
+    snprintf(why, size, "%s%s%s%s has no matmuls for a gate to check; --allow-empty allows this",
              r ? "module " : "the input", r ? r->module : "", *file ? " of " : "", file);
     return HLO_MISMATCH;
 }
 
 hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, const char *expect,
                             const char *fail_on, bool allow_empty, char *why, size_t why_size) {
+    HLO_IN_C_LOCALE;
     if (why_size) *why = '\0';
     if (!expect && !fail_on) return HLO_OK;
     writer_summary s = writer_sum_up(reports, count);
     hlo_status counts = expect ? gate_count(&s, expect, why, why_size) : HLO_OK;
     if (counts == HLO_INVALID_USAGE) return counts;
-    /* Report unknown names of reasons whatever the count is. */
+    /* Report unknown reasons even if the count is too low. */
     char other[1024] = "";
     hlo_status reasons = fail_on ? gate_reasons(&s, fail_on, other, sizeof other) : HLO_OK;
     if (reasons == HLO_OK && !allow_empty && gate_matmuls(reports, count, why, why_size) != HLO_OK)

@@ -1,24 +1,26 @@
-/* The stage at which a matmul could no longer run in FP8: the verdicts of each stage, side by side.
- */
+/* Finds the stage from which a matmul can no longer run in FP8, by comparing the verdicts of all
+ * stages. */
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hlo/dump.h"
 #include "hlo/text.h"
+#include "ir/float/c_locale.h"
 #include "ir/ir.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
 
-/* The verdicts of one stage that share op_name and source line stand together, in text order. */
+/* A verdict of a stage. Entries with the same op_name and source line are adjacent, in text order.
+ */
 typedef struct entry {
     const hlo_verdict *verdict;
-    size_t place; /* in the stage's report */
+    size_t place; /* index in the report of the stage */
 } entry;
 
 typedef struct stage_verdicts {
     hlo_report *report;
-    entry *entries; /* by key, then place */
+    entry *entries; /* sorted by key, then place */
     size_t count;
 } stage_verdicts;
 
@@ -51,7 +53,7 @@ static int by_key_and_place(const void *a, const void *b) {
 
 /* --------------------------------------------------------------------------------------- stages */
 
-/* Passes errors on. Warnings and notes would be repeated for each stage. */
+/* Forwards errors only. Warnings and notes would be repeated for each stage. */
 static void emit_error(void *sink, const hlo_diag *diag) {
     const hlo_diag_sink *to = sink;
     if (diag->severity == HLO_ERROR) to->emit(to->user, diag);
@@ -91,14 +93,15 @@ static int by_key_and_stage(const void *a, const void *b) {
     return x->stage < y->stage ? -1 : x->stage > y->stage;
 }
 
-/* Counts the entries, from the first on, that have the key of the first. */
+/* Counts the leading entries that have the key of the first one. */
 static size_t count_alike(const entry *entries, size_t count) {
     size_t alike = 1;
     while (alike < count && by_key(entries->verdict, entries[alike].verdict) == 0) alike++;
     return alike;
 }
 
-/* Finds the groups of all stages, by key, then stage; there are at most `most`. */
+/* Returns the groups of all stages, sorted by key, then stage. `most` is an upper bound on their
+ * number. */
 static group *find_groups(const hlo_history *h, size_t most, size_t *out_count) {
     group *groups = hlo_arena_array(h->arena, most, sizeof *groups);
     size_t count = 0;
@@ -114,7 +117,9 @@ static group *find_groups(const hlo_history *h, size_t most, size_t *out_count) 
 
 /* ------------------------------------------------------------------------------------- passages */
 
-/* Returns the `X` of `NNNN.PIPELINE.after_X.before_Y`; NULL: the last passes are not dumped. */
+/* Returns the `X` of `NNNN.PIPELINE.after_X.before_Y`; NULL if the preceding passes were not
+ * dumped.
+ */
 static const char *pass_before(hlo_arena *arena, const char *stage) {
     static const char after[] = ".after_";
     const char *at = strstr(stage, after);
@@ -130,20 +135,19 @@ static bool is(const char *reason, const char *name) {
     return reason && strcmp(reason, name) == 0;
 }
 
-/* Describes the change of a matmul that was FP8, `then`, a stage before; `now` NULL: it is gone. */
+/* Describes how a matmul that was FP8 one stage before, `then`, changed; `now` is NULL if it is
+ * gone. */
 static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_verdict *now,
                            size_t were, size_t are) {
-    if (!now && are)
-        return hlo_arena_format(arena, "merged: of %zu matmuls %zu are left", were, are);
-    if (!now) return "no longer a matmul under this name";
-    if (*now->epilogue) return "made a cuBLASLt call on wide types";
-    if (is(now->reason, "wide-library-call")) return "made a library's call on wide types";
+    if (!now && are) return hlo_arena_format(arena, "merged: %zu matmuls became %zu", were, are);
+    if (!now) return "no matmul with this op_name and source line remains";
+    if (*now->epilogue) return "replaced by a cuBLASLt call on wide types";
+    if (is(now->reason, "wide-library-call")) return "replaced by a library call on wide types";
     if (now->fusion && !then->fusion)
-        return hlo_arena_format(arena, "taken into %s that multiplies wide types", now->fusion);
+        return hlo_arena_format(arena, "now part of %s that multiplies wide types", now->fusion);
     if (is(now->reason, "not-quantized") || is(now->reason, "one-operand-wide"))
-        return "its quantize is no longer there";
-    if (are < were)
-        return hlo_arena_format(arena, "merged: of %zu matmuls %zu are left", were, are);
+        return "its quantization was removed";
+    if (are < were) return hlo_arena_format(arena, "merged: %zu matmuls became %zu", were, are);
     return hlo_arena_format(arena, "%s%s%s", now->message, now->blocker ? ", at " : "",
                             now->blocker ? now->blocker : "");
 }
@@ -154,7 +158,7 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
     const hlo_verdict *first = at->entries[member].verdict;
     hlo_passage p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
     size_t were = 0, count = 0;
-    /* At the stage behind the last group the matmul is gone, and stays gone. */
+    /* At the stage after the last group the matmul is gone, and stays gone. */
     for (size_t k = at->stage; k < h->stage_count && k <= end[-1].stage + 1; k++, were = count) {
         const group *here = at < end && at->stage == k ? at++ : NULL;
         count = here ? here->count : 0;
@@ -175,7 +179,8 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
     return p;
 }
 
-/* Finds the passages: a matmul begins where its group is larger than at any stage before. */
+/* Finds the passages. A matmul begins at a stage where its group is larger than at all earlier
+ * stages. */
 static void find_passages(hlo_history *h, const hlo_dump *dump, size_t module) {
     size_t most = 0, count;
     for (size_t k = 0; k < h->stage_count; k++) most += h->stages[k].count;
@@ -227,6 +232,7 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
 
 hlo_status hlo_history_new(const hlo_dump *dump, size_t module, const hlo_pass_options *options,
                            hlo_history **out_history) {
+    HLO_IN_C_LOCALE;
     *out_history = NULL;
     hlo_pass_options own;
     hlo_pass_options_init(&own);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hlo/dump.h"
+#include "ir/float/c_locale.h"
 #include "matmul/json.h"
 #include "report/format.h"
 
@@ -12,7 +13,7 @@ static bool is_fp8(const hlo_passage *p) {
     return !p->gone && p->last.kind != HLO_VERDICT_WIDE;
 }
 
-/* True if the last stage has a plain dot, which the passes make FP8. */
+/* True if the last stage has a plain dot, which the passes convert to FP8. */
 static bool would_be_fp8(const hlo_passage *p) {
     return is_fp8(p) && !p->last.fusion && strcmp(p->last.operation, "dot") == 0;
 }
@@ -21,7 +22,7 @@ static const char *reason_of(const hlo_passage *p) {
     return p->gone ? NULL : p->last.reason;
 }
 
-/* Returns the name of the matmul in the last stage; NULL: it is gone. */
+/* Returns the name of the matmul in the last stage; NULL if it is gone. */
 static const char *last_name(const hlo_passage *p) {
     return p->gone ? NULL : p->last.input_instr;
 }
@@ -38,16 +39,16 @@ static const char *outcome(const hlo_passage *p) {
 /* ----------------------------------------------------------------------------------------- text */
 
 static void writer_loss(const hlo_dump *dump, size_t module, const hlo_passage *p, FILE *out) {
-    hlo_print_plain(out, "    could be FP8 until  %s\n", hlo_dump_stage(dump, module, p->kept));
-    hlo_print_plain(out, "    and no longer at    %s\n", hlo_dump_stage(dump, module, p->lost));
-    hlo_print_plain(out, "    %s: %s\n", p->pass ? p->pass : "passes between the two, not dumped",
-                    p->how);
+    hlo_print_plain(out, "    last convertible at  %s\n", hlo_dump_stage(dump, module, p->kept));
+    hlo_print_plain(out, "    lost at              %s\n", hlo_dump_stage(dump, module, p->lost));
+    hlo_print_plain(out, "    %s: %s\n",
+                    p->pass ? p->pass : "between these stages (passes not dumped)", p->how);
 }
 
-/* Totals of modules: counts of matmuls, and their FLOPs at the stage that first has each. */
+/* Totals of modules: counts of matmuls, and their FLOPs at the first stage that has each. */
 typedef struct totals {
     size_t matmuls, fp8, would_be, lost;
-    double flops, fp8_flops; /* of one execution of each module */
+    double flops, fp8_flops; /* for one execution of each module */
 } totals;
 
 static totals add_up(const hlo_history *history) {
@@ -66,10 +67,10 @@ static totals add_up(const hlo_history *history) {
 }
 
 static void writer_totals(const totals *sum, FILE *out) {
-    fprintf(out, "%zu of %zu matmuls in FP8 at the end", sum->fp8, sum->matmuls);
+    fprintf(out, "%zu of %zu matmuls in FP8 at the last stage", sum->fp8, sum->matmuls);
     if (sum->flops > 0) fprintf(out, " (%.0f %% of FLOPs)", 100 * sum->fp8_flops / sum->flops);
-    if (sum->would_be) fprintf(out, ", %zu would be", sum->would_be);
-    fprintf(out, ", %zu lost on the way\n", sum->lost);
+    if (sum->would_be) fprintf(out, ", %zu convertible", sum->would_be);
+    fprintf(out, ", %zu lost\n", sum->lost);
 }
 
 static void writer_passage(const hlo_dump *dump, size_t module, const hlo_passage *p, FILE *out) {
@@ -78,9 +79,9 @@ static void writer_passage(const hlo_dump *dump, size_t module, const hlo_passag
         hlo_print_plain(out, " -> %s", last_name(p));
     hlo_print_plain(out, "  %s", p->first.input_shape);
     if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
-    /* No call: there is more to say than FP8. */
+    /* Not a fused call: name the kind of fusion. */
     if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
-    if (would_be_fp8(p)) fputs("  would be FP8: a plain dot so far", out);
+    if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
     if (p->first.source_file)
         hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
     hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
@@ -95,7 +96,7 @@ static void writer_one(const hlo_dump *dump, size_t module, const hlo_history *h
     hlo_print_plain(out, "%s: %zu stages, %zu matmuls\n", hlo_dump_module(dump, module),
                     hlo_dump_stage_count(dump, module), sum.matmuls);
     if (target && strcmp(target, "cpu") == 0)
-        fputs("  compiled for a CPU, for which XLA makes no FP8 calls: what could be FP8 is on a "
+        fputs("  compiled for a CPU, where XLA makes no FP8 calls; \"convertible\" applies to a "
               "GPU\n",
               out);
     for (size_t i = 0; i < sum.matmuls; i++) {
@@ -119,7 +120,7 @@ static int by_flops(const void *a, const void *b) {
     return x->module < y->module ? -1 : x->module > y->module;
 }
 
-/* Sorts by FLOPs, largest first. NULL when memory runs out. */
+/* Returns the modules sorted by FLOPs, largest first; NULL if out of memory. */
 static ranked *rank(const hlo_dump *dump, const hlo_history *const *histories) {
     size_t count = hlo_dump_module_count(dump);
     ranked *order = malloc((count + 1) * sizeof *order);
@@ -191,6 +192,7 @@ static json_t *json_of_history(const hlo_dump *dump, size_t module, const hlo_hi
 
 hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *histories,
                                hlo_remarks which, hlo_remarks_format format, FILE *out) {
+    HLO_IN_C_LOCALE;
     if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) return HLO_INVALID_USAGE;
     hlo_status status = HLO_OK;
     ranked *order = rank(dump, histories);

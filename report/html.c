@@ -1,14 +1,14 @@
-/* Verdicts as one page of HTML that needs nothing else: no network. Its script only sorts and
- * filters. */
+/* Verdicts as one self-contained HTML page. Its script only sorts and filters. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/text/options.h"
 #include "passes/verdict/surroundings.h"
 #include "report/format.h"
 
-/* Limits on the matmuls, longest first, whose surroundings are drawn and listed. */
+/* Numbers of matmuls, longest first, whose surroundings are drawn or listed. */
 enum { DRAWN_MOST = 50, LISTED_MOST = 200 };
 
 /* ----------------------------------------------------------------------------------------- text */
@@ -19,7 +19,7 @@ static void element(FILE *out, const char *open, const char *text, const char *c
     fputs(close, out);
 }
 
-/* Prints a line of a page about a reason, with its `code`. */
+/* Prints a line of a reason's page, with `code` spans. */
 static void line_of_page(FILE *out, const char *line, size_t length) {
     bool code = false;
     for (const char *end = line + length; line < end;) {
@@ -31,7 +31,7 @@ static void line_of_page(FILE *out, const char *line, size_t length) {
     fputs(code ? "</code>\n" : "\n", out);
 }
 
-/* Prints a page: paragraphs, and blocks between lines of ```. */
+/* Prints a reason's page: paragraphs, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
     bool block = false, paragraph = false;
     for (const char *at = page; *at;) {
@@ -58,7 +58,7 @@ static void page_of_reason(FILE *out, const char *page) {
 
 /* --------------------------------------------------------------------------------------- graphs */
 
-/* Prints a graph in Graphviz's language. Ids are unique in the page. */
+/* Prints a graph in Graphviz's language. Ids are unique within the page. */
 static void print_graph(FILE *out, const hlo_surroundings *graph, size_t number) {
     fprintf(out,
             "digraph g%zu {\nid=\"g%zu\" bgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
@@ -97,14 +97,14 @@ static void list_surroundings(FILE *out, const hlo_surroundings *graph) {
 
 typedef struct place {
     writer_ranked ranked;                    /* first, for writer_by_time() */
-    const hlo_surroundings *surroundings[2]; /* before, after; NULL: not kept */
+    const hlo_surroundings *surroundings[2]; /* before, after; NULL if not recorded */
     char *drawing[2];
 } place;
 
 static void print_time(FILE *out, const hlo_verdict *v) {
     if (v->runs != 1) fprintf(out, "%g × ", v->runs);
     if (v->seconds == 0)
-        fputs("time not known", out);
+        fputs("time unknown", out);
     else if (v->kind == HLO_VERDICT_WIDE && v->fp8_seconds > 0)
         fprintf(out, "%.3g µs <span class=\"dim\">(FP8: %.3g)</span>", 1e6 * v->seconds,
                 1e6 * v->fp8_seconds);
@@ -154,14 +154,14 @@ static void print_facts(FILE *out, const hlo_verdict *v) {
     snprintf(text, sizeof text, ":%u:%u", v->line, v->column);
     element(out, "<tr><th>HLO</th><td class=\"mono\">", v->file, v->line ? text : "");
     fputs("</td></tr>\n", out);
-    snprintf(text, sizeof text, "%.4g GFLOP, %.4g MB as it stood, %.4g MB now", v->flops / 1e9,
+    snprintf(text, sizeof text, "%.4g GFLOP, %.4g MB before, %.4g MB after", v->flops / 1e9,
              v->input_bytes / 1e6, v->bytes / 1e6);
     print_fact(out, "cost", text);
     fputs("</table>\n", out);
 }
 
 static void print_sides(FILE *out, const place *p) {
-    static const char *const titles[] = {"As it stood", "Rewritten"};
+    static const char *const titles[] = {"Before", "After"};
     fputs("<div class=\"sides\">", out);
     for (int side = 0; side < 2; side++) {
         if (!p->surroundings[side]) continue;
@@ -188,7 +188,7 @@ static void print_place(FILE *out, const place *p) {
         fputs("<p>", out);
         writer_markup(out, v->message);
         if (v->blocker) element(out, ", at <code>", v->blocker, "</code>");
-        fputs(".<br>What mends it: ", out);
+        fputs(".<br>Fix: ", out);
         writer_markup(out, v->hint);
         fprintf(out, " (<a href=\"#%s\">more</a>).</p>\n", v->reason);
     }
@@ -210,8 +210,7 @@ static void print_summary(const report_writer *t) {
         fprintf(out, "<li><b>%.3g → %.3g µs</b>by roofline (%.2fx)</li>", 1e6 * s->input_seconds,
                 1e6 * s->seconds, s->input_seconds / s->seconds);
     if (s->kinds[HLO_VERDICT_MISSED])
-        fprintf(out, "<li><b class=\"missed\">%zu</b>with something missed</li>",
-                s->kinds[HLO_VERDICT_MISSED]);
+        fprintf(out, "<li><b class=\"missed\">%zu</b>missed</li>", s->kinds[HLO_VERDICT_MISSED]);
     if (s->kinds[HLO_VERDICT_WIDE])
         fprintf(out, "<li><b class=\"wide\">%zu</b>wide</li>", s->kinds[HLO_VERDICT_WIDE]);
     if (s->kinds[HLO_VERDICT_LINT])
@@ -230,7 +229,7 @@ static void print_lints(const report_writer *t) {
         writer_markup(t->out, v->reason);
         fputs("</span></summary><div class=\"inside\"><p>", t->out);
         writer_markup(t->out, v->message);
-        element(t->out, ".<br>What mends it: ", v->hint, "");
+        element(t->out, ".<br>Fix: ", v->hint, "");
         fprintf(t->out, " (<a href=\"#%s\">more</a>).</p>\n<table>", v->reason);
         print_fact(t->out, "op_name", v->op_name);
         print_fact(t->out, "source", v->source_file);
@@ -260,7 +259,7 @@ static void print_tools(FILE *out) {
                                           {"reason", "reason"}, {"source", "source"}};
     fputs("<form id=\"tools\" class=\"tools\" hidden><input name=\"words\" type=\"search\" "
           "placeholder=\"Filter: words\" aria-label=\"Filter by words\"><select name=\"kind\" "
-          "aria-label=\"Filter by verdict\"><option value=\"\">every verdict</option>",
+          "aria-label=\"Filter by verdict\"><option value=\"\">all verdicts</option>",
           out);
     for (int kind = 0; kind < HLO_VERDICT_LINT; kind++)
         fprintf(out, "<option>%s</option>", writer_kinds[kind]);
@@ -276,7 +275,7 @@ static void print_origin(const report_writer *t, const hlo_page_options *options
     fputs("<p class=\"dim\">", out);
     if (t->count) {
         const hlo_target *target = &t->reports[0]->target;
-        fprintf(out, "For sm_%d and CUDA %d.%d", target->sm, target->cuda / 100,
+        fprintf(out, "Target: sm_%d, CUDA %d.%d", target->sm, target->cuda / 100,
                 target->cuda % 100);
     }
     if (options->date) element(out, t->count ? ", " : "", options->date, "");
@@ -296,8 +295,8 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
             writer_fp8_count(&t->sum), t->sum.total, report_assets[REPORT_STYLE]);
     print_origin(t, options);
     print_summary(t);
-    fputs("<h2>Matmuls</h2>\n<p class=\"dim\">Those that take longest first. Open one for what is "
-          "around it, before and after.</p>\n",
+    fputs("<h2>Matmuls</h2>\n<p class=\"dim\">Sorted by time, longest first. Open a matmul to see "
+          "its surroundings before and after rewriting.</p>\n",
           t->out);
     print_tools(t->out);
     fputs("<div id=\"matmuls\">\n", t->out);
@@ -323,7 +322,7 @@ static size_t collect(const report_writer *t, place *out) {
     return count;
 }
 
-/* Draws the graphs; a graph that `draw` cannot make is printed as a table. */
+/* Draws the graphs. A graph that `draw` fails to draw is printed as a table. */
 static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *user) {
     char *graphs[2 * DRAWN_MOST] = {NULL}, *drawings[2 * DRAWN_MOST] = {NULL};
     char **to[2 * DRAWN_MOST];
@@ -351,6 +350,7 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
 
 hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                             const hlo_page_options *options, FILE *out) {
+    HLO_IN_C_LOCALE;
     hlo_page_options own = {.draw = NULL};
     if (hlo_options_take("hlo_page_options", &own, sizeof own, sizeof own, options, NULL) != HLO_OK)
         return HLO_INVALID_USAGE;

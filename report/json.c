@@ -94,8 +94,8 @@ hlo_status writer_json(const report_writer *t) {
                            t->out);
 }
 
-/* Makes a URI reference (RFC 3986) of a path: to the byte, whatever its encoding, and never a
- * scheme. */
+/* Converts a path to a URI reference (RFC 3986), byte for byte in any encoding, without a scheme.
+ */
 static json_t *uri_of(const char *path) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "-._~/!$&'()*+,;=@";
@@ -129,9 +129,8 @@ static json_t *sarif_place(const char *file, long line, long column) {
 
 static json_t *sarif_of(const hlo_verdict *v) {
     char text[1024], name[WRITER_NAME];
-    static const char *const says[] = {[HLO_VERDICT_MISSED] =
-                                           " (is FP8, a cheaper form was missed)",
-                                       [HLO_VERDICT_WIDE] = " (stays wide)",
+    static const char *const says[] = {[HLO_VERDICT_MISSED] = " (FP8, but not fully converted)",
+                                       [HLO_VERDICT_WIDE] = " (wide)",
                                        [HLO_VERDICT_LINT] = ""};
     snprintf(text, sizeof text, "%s %s%s: %s%s%s", writer_name(v, name), v->shape, says[v->kind],
              v->message, v->blocker ? ", at " : "", v->blocker ? v->blocker : "");
@@ -144,7 +143,7 @@ static json_t *sarif_of(const hlo_verdict *v) {
         json_object_set_new(
             related, "message",
             json_pack("{s:o}", "text",
-                      writer_string(v->op_name ? v->op_name : "compiled from here")));
+                      writer_string(v->op_name ? v->op_name : "source of the matmul")));
         json_object_set_new(result, "relatedLocations", json_pack("[o]", related));
     }
     return result;

@@ -1,9 +1,9 @@
-/* Text within XML and HTML. */
+/* Escaping of text in XML and HTML. */
 #include <string.h>
 
 #include "report/format.h"
 
-/* Returns the bytes of the UTF-8 character at `text`; 0: there is none that XML allows. */
+/* Returns the size of the UTF-8 character at `text`; 0 if it is invalid or not allowed in XML. */
 static size_t character_size(const unsigned char *text, size_t size) {
     unsigned char first = text[0];
     size_t wants = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;

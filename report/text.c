@@ -1,4 +1,4 @@
-/* Verdicts for people: tables with a line each, and a summary. */
+/* Verdicts as text: a table with one line per verdict, and a summary. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const char *const kind_colors[] = {[HLO_VERDICT_FP8] = "\033[32m",
 #define HINT_COLOR "\033[36m"
 #define NO_COLOR "\033[0m"
 
-/* The columns that all tables begin with, and the own columns of each table behind them. */
+/* The leading columns of all tables, followed by the specific columns of each table. */
 enum { PLACE, KIND, NAME, FIRST_OWN };
 enum { SHAPE = FIRST_OWN, OPERANDS, OUTCOME, BLOCKER, SOURCE };
 enum {
@@ -27,17 +27,17 @@ enum {
     GAIN,
     IN_FP8,
     COST_SOURCE,
-    COLUMNS /* of the widest */
+    COLUMNS /* number of columns of the widest table */
 };
 
 enum { CELL = WRITER_NAME };
 typedef char cells[COLUMNS][CELL];
 
 typedef struct table {
-    void (*fill)(const hlo_verdict *v, cells out); /* its own columns; `out` is empty at first */
-    const char *heads[COLUMNS];                    /* NULL: none */
-    unsigned numbers;                              /* a bit per column that is set right */
-    int widths[COLUMNS];                           /* of the cells; 0: the column is left out */
+    void (*fill)(const hlo_verdict *v, cells out); /* fills the specific columns of empty `out` */
+    const char *heads[COLUMNS];                    /* headings; NULL for none */
+    unsigned numbers;                              /* bit set of right-aligned columns */
+    int widths[COLUMNS];                           /* widths of the cells; 0 omits the column */
 } table;
 
 static void widen(table *form, cells row) {
@@ -58,7 +58,7 @@ static void fill_row(const table *form, const hlo_verdict *v, cells out) {
     form->fill(v, out);
 }
 
-/* Prints a row, the column KIND in `color`; NULL: none. */
+/* Prints a row, with the column KIND in `color` unless that is NULL. */
 static void print_row(const report_writer *t, const table *form, cells row, const char *color,
                       const char *end) {
     for (int column = 0; column < COLUMNS; column++) {
@@ -94,7 +94,7 @@ static void writer_summary_line(const report_writer *t) {
     fprintf(t->out, "%zu of %zu matmuls in FP8", writer_fp8_count(&t->sum), t->sum.total);
     if (t->sum.flops > 0)
         fprintf(t->out, " (%.0f %% of FLOPs)", 100 * t->sum.fp8_flops / t->sum.flops);
-    writer_kind(t, HLO_VERDICT_MISSED, "with something missed");
+    writer_kind(t, HLO_VERDICT_MISSED, "missed");
     writer_kind(t, HLO_VERDICT_WIDE, "wide");
     writer_kind(t, HLO_VERDICT_LINT, "lints");
     fputc('\n', t->out);
@@ -102,7 +102,7 @@ static void writer_summary_line(const report_writer *t) {
 
 /* ----------------------------------------------------------------------------------------- text */
 
-/* Appends to a list in a cell; nothing, if the text is empty. */
+/* Appends text to a list in a cell, unless the text is empty. */
 __attribute__((format(printf, 2, 3))) static void append(char *cell, const char *format, ...) {
     char text[CELL];
     va_list args;
@@ -128,7 +128,7 @@ static void writer_row(const report_writer *t, const table *form, const hlo_verd
     cells row;
     fill_row(form, v, row);
     print_row(t, form, row, t->colored ? kind_colors[v->kind] : NULL, v->op_name);
-    /* A lint has more to say than its reason does where it names values. */
+    /* The message of a lint may name values, in addition to the text of its reason. */
     if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
         hlo_print_plain(t->out, "    %s\n", v->message);
 }
@@ -162,9 +162,9 @@ hlo_status writer_text(const report_writer *t) {
     writer_reasons(t->out, has_reason, t->colored);
     if (t->sum.slower)
         fprintf(t->out,
-                "slower: FP8 takes longer than the wide matmul did, by roofline\n    %shint: "
-                "--min-gain=1 leaves such matmuls wide; --remarks-format=costs has the "
-                "numbers%s\n",
+                "slower: FP8 is slower than the wide matmul according to the roofline model\n    "
+                "%shint: --min-gain=1 keeps such matmuls wide; --remarks-format=costs prints the "
+                "times%s\n",
                 t->colored ? HINT_COLOR : "", t->colored ? NO_COLOR : "");
     writer_summary_line(t);
     return HLO_OK;
@@ -219,8 +219,7 @@ hlo_status writer_costs(const report_writer *t) {
                  form.heads[column] && form.widths[column] ? form.heads[column] : "");
     widen(&form, row);
     if (count) {
-        fputs("before: as stock XLA compiles it, with default flags and without autotuning\n",
-              t->out);
+        fputs("before: as compiled by stock XLA with default flags, without autotuning\n", t->out);
         print_row(t, &form, row, NULL, NULL);
     }
     for (size_t i = 0; i < count; i++) {
@@ -230,7 +229,8 @@ hlo_status writer_costs(const report_writer *t) {
     free(order);
     writer_summary_line(t);
     if (t->sum.seconds > 0)
-        fprintf(t->out, "by roofline %.3g us, now %.3g us: %.2fx\n", 1e6 * t->sum.input_seconds,
-                1e6 * t->sum.seconds, t->sum.input_seconds / t->sum.seconds);
+        fprintf(t->out, "roofline: %.3g us before, %.3g us now: %.2fx\n",
+                1e6 * t->sum.input_seconds, 1e6 * t->sum.seconds,
+                t->sum.input_seconds / t->sum.seconds);
     return HLO_OK;
 }

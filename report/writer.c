@@ -1,4 +1,4 @@
-/* Functions of several report formats: the choice of verdicts, and totals. */
+/* Functions shared by report formats: selection of verdicts, and totals. */
 #include "report/format.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ int writer_by_time(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Compares to two digits, as reports show the times. */
+/* Compares with two digits, the precision of times in reports. */
 bool writer_is_slower(const hlo_verdict *v) {
     return v->kind != HLO_VERDICT_WIDE && v->input_seconds > 0 &&
            v->seconds > 1.005 * v->input_seconds;

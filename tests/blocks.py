@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""The code blocks of README.md and docs/*.md, and who runs each: every block has a runner, or says why it has none.
+"""Runs the code blocks of the top folder's and docs/'s pages. Every block has a runner, or a reason why not.
 
 usage: blocks.py --bin DIR
 
-A block's runner comes from its language (RUNNERS), or from the region that it is in, from `<!-- PATH -->` to `<!-- end of it -->`;
-two pages are made and tested as a whole (PAGES). Other marks stand on the line right before a block:
-  <!-- output -->          it is what the `sh` block before it prints
-  <!-- shown: REASON -->   nobody runs it, for that reason
-Runners get their blocks from of(), so that a new block is run by one, or found by lint/blocks. This script runs the `sh` blocks,
-each as one script of bash in a folder that has testdata, with the programs of --bin; exit status 1 when one fails or prints
-something else.
+The runner of a block follows from its language (RUNNERS), or from the region that it is in, from `<!-- PATH -->` to
+`<!-- end of it -->`. Other marks are on the line before a block:
+  <!-- output -->          the output of the block before it; the same runner checks it
+  <!-- shown: REASON -->   no runner, for that reason
+Runners call of(), so a new block has a runner or fails lint/blocks. This script runs the `sh` blocks, each as one script of bash in one folder that has testdata and examples, with the programs of --bin. Exits with status 1 if one
+fails or prints something else.
 """
 import argparse
 import os
@@ -28,12 +27,11 @@ RUNNERS = {
     "yaml": "tests/embed/ci.py",
     "sh": "tests/blocks.py",
 }
-PAGES = {"docs/rules.md": "tests/rules-doc.cmake", "docs/diagnostics.md": "tests/explain.py"}
 
 
 @dataclass
 class Block:
-    """One block; `line` is that of its first line of code, from 1."""
+    """One block; `line` is its first line of code, counted from 1."""
 
     page: str
     line: int
@@ -45,7 +43,7 @@ class Block:
 
 
 def read(page, text):
-    """The blocks of a page, each with its runner, and the lines of marks that no block follows."""
+    """Returns the blocks of a page, each with its runner, and the lines of marks without a block."""
     found, astray, region, mark, start = [], [], "", None, None
     for number, line in enumerate(text.splitlines(), 1):
         if start is not None:
@@ -56,9 +54,9 @@ def read(page, text):
             continue
         fence = re.match(r" *```(\w*)", line)
         if fence:
-            start = Block(page, number + 1, fence[1], "", PAGES.get(page) or region or RUNNERS.get(fence[1], ""))
+            start = Block(page, number + 1, fence[1], "", region or RUNNERS.get(fence[1], ""))
             if mark and mark.startswith("output"):
-                start.output, start.runner = True, RUNNERS["sh"]
+                start.output, start.runner = True, found[-1].runner if found else ""
             elif mark:
                 start.shown, start.runner = mark[len("shown:"):].strip(), ""
         elif mark is not None:
@@ -73,37 +71,38 @@ def read(page, text):
 
 
 def pages(root=ROOT):
-    """Each page's name and its text."""
-    for path in [*root.glob("README.md"), *sorted((root / "docs").glob("*.md"))]:
+    """Yields the name and the text of each page."""
+    for path in [*sorted(root.glob("*.md")), *sorted((root / "docs").glob("*.md"))]:
         yield str(path.relative_to(root)), path.read_text(encoding="utf-8")
 
 
 def of(runner, root=ROOT):
-    """The blocks that a runner is to run."""
+    """Returns the blocks of a runner."""
     return [block for page, text in pages(root) for block in read(page, text)[0] if block.runner == runner]
 
 
 def faults(root):
-    """Blocks that nobody runs and that do not say why, and marks without a block."""
+    """Yields blocks without a runner or a reason, and marks without a block."""
     for page, text in pages(root):
         found, astray = read(page, text)
         for block in found:
             if not block.runner and not block.shown:
-                yield page, block.line - 1, "nobody runs this block; tests/blocks.py says how to mark it"
+                yield page, block.line - 1, "nothing runs this block: mark it as tests/blocks.py describes"
         for line in astray:
-            yield page, line, "no block follows this mark"
+            yield page, line, "no block after this mark"
 
 
 def run(blocks, bin_dir):
-    """Runs scripts of bash; what is wrong with them."""
+    """Runs scripts of bash; yields what is wrong."""
     printed = ""
     with tempfile.TemporaryDirectory() as folder:
-        os.symlink(ROOT / "testdata", os.path.join(folder, "testdata"))
+        for linked in ("testdata", "examples"):
+            os.symlink(ROOT / linked, os.path.join(folder, linked))
         environment = {**os.environ, "PATH": f"{bin_dir.resolve()}:{os.environ['PATH']}"}
         for block in blocks:
             if block.output:
                 if block.code != printed:
-                    yield f"{block.page}:{block.line}: what is printed is\n{printed}"
+                    yield f"{block.page}:{block.line}: the output is\n{printed}"
                 continue
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.code], cwd=folder, env=environment, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -1,5 +1,5 @@
-/* completion SHELL PROGRAM: prints how bash, zsh or fish completes the command line of hlo-fp8-opt
- * or hlo-fp8-run, from the table that --help comes from. Runs while building. */
+/* completion SHELL PROGRAM: prints the bash, zsh or fish completion of hlo-fp8-opt or hlo-fp8-run,
+ * generated from options.def. Runs during the build. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const row rows[] = {
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows, WORDS_CAPACITY = 8192 };
 
-/* ---------------------------------------------------------------------- what an argument may be */
+/* --------------------------------------------------------------------------- forms of arguments */
 
 /* The forms of arguments in options.def. */
 typedef struct choice {
@@ -122,7 +122,7 @@ static void print_bash(program_id program, const char *name) {
     fputs("    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]}\n"
           "    local option= before= words= list= files=\n"
           "    COMPREPLY=()\n"
-          "    # Bash takes a word apart at its `=`, unless it is told otherwise.\n"
+          "    # Bash splits a word at `=` by default.\n"
           "    if [[ $word == --*=* ]]; then\n"
           "        option=${word%%=*} before=${word%%=*}= word=${word#*=}\n"
           "    elif [[ $word == = ]]; then\n"

@@ -34,7 +34,7 @@ static char *read_back(FILE *file) {
     return text;
 }
 
-/* Finds the text from each `<svg` to its end. */
+/* Splits the output into `count` drawings, each from `<svg` to `</svg>`. */
 static hlo_status take_apart(const char *text, size_t count, char **out_drawings) {
     static const char end[] = "</svg>";
     for (size_t i = 0; i < count; i++) {

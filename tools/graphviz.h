@@ -1,11 +1,11 @@
-/* Drawing by Graphviz, where the machine has it. */
+/* Drawing with Graphviz, if it is installed. */
 #ifndef HLO_TOOLS_GRAPHVIZ_H
 #define HLO_TOOLS_GRAPHVIZ_H
 
 #include "hlo/pass.h"
 
-/* An hlo_drawer: all graphs through one run of `dot -Tsvg`. Where there is no such program, or it
- * fails, nothing is drawn, which is no error. `user` is not used. */
+/* An hlo_drawer that passes all graphs to one run of `dot -Tsvg`. If that program is missing or
+ * fails, nothing is drawn, which is not an error. `user` is unused. */
 hlo_drawer graphviz_draw;
 
 #endif

@@ -8,7 +8,7 @@
 /* Sizes of the heap; larger allocations get blocks of large pages from the library. */
 enum { LARGE_PAGE = 2 << 20, FIRST = 24 << 20, MOST = 32 << 20 };
 
-/* Fills the space in front of the first large page, so that no allocation lies there. */
+/* Fills the space before the first large page, so that no allocation is placed there. */
 __attribute__((used)) static void *lead;
 
 void heap_use_large_pages(void) {

@@ -2,9 +2,9 @@
 #ifndef HLO_TOOLS_HEAP_H
 #define HLO_TOOLS_HEAP_H
 
-/* Makes malloc() allocate from the system's large pages, as far as there are some; freed memory
- * stays with the process. A short run spends most of its time in the kernel with clearing pages,
- * and a large page is cleared in a tenth of the time of its small ones. */
+/* Makes malloc() allocate from the system's large pages if available. Freed memory stays with the
+ * process. A short run spends most of its time in the kernel clearing pages, and clearing a large
+ * page takes a tenth of the time of clearing the same memory in small pages. */
 void heap_use_large_pages(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* hlo-fp8-opt: reads HLO modules, rewrites their matmuls to fused FP8 calls, prints them. */
+/* hlo-fp8-opt: parses HLO modules, rewrites their matmuls to fused FP8 calls, and prints them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +21,12 @@ typedef struct opt_job {
     char **argv;
     options options;
     hlo_pass_options pass;
-    hlo_module **modules; /* of all inputs, in order */
-    hlo_report **reports; /* of the modules; NULL where there is none */
+    hlo_module **modules; /* modules of all inputs, in order */
+    hlo_report **reports; /* report of each module; NULL if none was requested */
     size_t count;
-    hlo_dump *dump;          /* of a folder */
-    hlo_history **histories; /* of its modules; their reports are borrowed, and `count` is 0 */
+    hlo_dump *dump; /* a dump folder */
+    hlo_history *
+        *histories; /* histories of its modules; `reports` borrows from them, `count` is 0 */
 } opt_job;
 
 static bool wants_remarks(const option_value *values) {
@@ -33,7 +34,7 @@ static bool wants_remarks(const option_value *values) {
            values[OPTION_REMARKS_FILE].given || values[OPTION_LINT].given;
 }
 
-/* True if reports are printed or judged; making one takes longer than reading a module. */
+/* True if reports are printed or checked. Building a report takes longer than parsing a module. */
 static bool wants_reports(const option_value *values) {
     return wants_remarks(values) || values[OPTION_REPORT].given ||
            values[OPTION_TIME_PASSES].given || values[OPTION_EXPECT_FP8].given ||
@@ -41,12 +42,12 @@ static bool wants_reports(const option_value *values) {
            values[OPTION_WIDE].given;
 }
 
-/* Reduces the module to one matmul, and prints where its inputs come from. */
+/* Reduces the module to one matmul, and prints the command that captures its inputs. */
 static hlo_status extract(hlo_module *module, const char *name, const hlo_pass_options *pass) {
     const hlo_status status = hlo_module_extract(module, name, pass, &options_sink);
     if (status != HLO_OK) return status;
     const hlo_computation *entry = hlo_module_entry(module);
-    fputs("its inputs: hlo-fp8-run --values=in.npz --dump-values=", stderr);
+    fputs("to capture its inputs, run: hlo-fp8-run MODULE --values=in.npz --dump-values=", stderr);
     for (size_t i = 0; i < hlo_computation_parameter_count(entry); i++)
         hlo_print_plain(stderr, i ? ",%s" : "%s",
                         hlo_instruction_name(hlo_computation_parameter(entry, i)));
@@ -101,7 +102,12 @@ static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_OPT, what, name);
 }
 
-/* A product of a run: its destination (NULL: `standard`), and its printer. */
+static hlo_status refuse_shared(const char *name) {
+    options_refuse(PROGRAM_OPT, "two outputs would be written to the same file %s", name);
+    return HLO_INVALID_USAGE;
+}
+
+/* An output of the program: its path (NULL: `standard`) and its printer. */
 typedef struct product {
     const char *path;
     FILE *standard;
@@ -110,29 +116,19 @@ typedef struct product {
 
 enum { PRODUCTS_MOST = 3 };
 
-static bool distinct(const output *files, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < i; j++)
-            if ((files[i].final && files[j].final && strcmp(files[i].final, files[j].final) == 0) ||
-                (files[i].file == stdout && files[j].file == stdout)) {
-                options_refuse(PROGRAM_OPT, "two outputs to one file, %s", files[i].name);
-                return false;
-            }
-    return true;
-}
-
 /* Writes all products or none. */
 static hlo_status write_products(const opt_job *job, const product *products, size_t count) {
     output files[PRODUCTS_MOST];
     size_t opened = 0;
     for (; opened < count; opened++)
         if (!output_open(&files[opened], products[opened].path, products[opened].standard)) break;
-    /* Diagnostics and statistics that were lost are an error. */
+    /* A failed write to standard error loses diagnostics, which is an error. */
     hlo_status status = ferror(stderr) ? HLO_INVALID_INPUT : HLO_OK;
+    const char *shared = opened < count ? NULL : output_shared(files, count);
     if (opened < count)
         status = complain("open", files[opened].name);
-    else if (!distinct(files, count))
-        status = HLO_INVALID_USAGE;
+    else if (shared)
+        status = refuse_shared(shared);
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
         status = products[i].print(job, files[i].file);
         if (!output_end(&files[i])) status = complain("write", files[i].name);
@@ -257,37 +253,31 @@ static int list_passes(void) {
 }
 
 static int refuse_reason(const char *name) {
-    char names[2048] = "";
-    size_t used = 0;
     hlo_suggestion near = hlo_suggest(name);
-    for (size_t i = 0; i < hlo_reason_count(); i++) {
-        hlo_suggest_offer(&near, hlo_reason_name(i));
-        if (used < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
-                                     i ? ", " : "; there are ", hlo_reason_name(i));
-    }
-    return options_refuse(PROGRAM_OPT, "there is no reason '%s'%s", name,
-                          near.best ? hlo_suggest_meant(&near) : names);
+    for (size_t i = 0; i < hlo_reason_count(); i++) hlo_suggest_offer(&near, hlo_reason_name(i));
+    return options_refuse(PROGRAM_OPT, "unknown reason '%s'%s", name,
+                          near.best ? hlo_suggest_meant(&near)
+                                    : "; --explain=all lists all reasons");
 }
 
 static int explain(const char *name) {
     bool all = strcmp(name, "all") == 0, found = false;
     for (size_t i = 0; i < hlo_reason_count(); i++) {
         if (!all && strcmp(name, hlo_reason_name(i)) != 0) continue;
-        printf("%s## %s\nThe reason: %s.\nThe smallest edit: %s.\n\n%s", found ? "\n" : "",
-               hlo_reason_name(i), hlo_reason_text(i), hlo_reason_hint(i), hlo_reason_page(i));
+        printf("%s## %s\nMeaning: %s.\nFix: %s.\n\n%s", found ? "\n" : "", hlo_reason_name(i),
+               hlo_reason_text(i), hlo_reason_hint(i), hlo_reason_page(i));
         found = true;
     }
     if (!found) return refuse_reason(name);
     return options_end(PROGRAM_OPT, HLO_OK);
 }
 
-/* Writes the products, then the findings of the gates; gates that could not be evaluated leave no
- * files. */
+/* Writes the products, then prints the result of the gates. Writes nothing if a gate cannot be
+ * evaluated. */
 static hlo_status write_judged(const opt_job *job, size_t reports, const product *products,
                                size_t count) {
     char why[1024];
-    /* Gates first: a product may replace the baseline. */
+    /* Gates first: a product may overwrite the baseline. */
     hlo_status gates = check_gates(job, reports, why, sizeof why);
     if (gates != HLO_OK && gates != HLO_MISMATCH) return gates;
     hlo_status written = write_products(job, products, count);
@@ -301,7 +291,7 @@ static hlo_status write_judged(const opt_job *job, size_t reports, const product
 static hlo_status rewrite(const opt_job *job) {
     const option_value *values = job->options.values;
     if (job->count > 1 && strcmp(values[OPTION_FORMAT].text, "text") != 0) {
-        options_refuse(PROGRAM_OPT, "--format=%s writes one module, found %zu",
+        options_refuse(PROGRAM_OPT, "--format=%s can write only one module, but the input has %zu",
                        values[OPTION_FORMAT].text, job->count);
         return HLO_INVALID_USAGE;
     }
@@ -317,7 +307,8 @@ static hlo_status rewrite(const opt_job *job) {
 
 static hlo_status compare(const opt_job *job) {
     if (job->count != 2) {
-        fprintf(stderr, "hlo-fp8-opt: error: --diff takes two modules, found %zu\n", job->count);
+        fprintf(stderr, "hlo-fp8-opt: error: --diff compares two modules, but the input has %zu\n",
+                job->count);
         return HLO_INVALID_USAGE;
     }
     const product difference = {job->options.values[OPTION_OUTPUT].text, stdout, print_difference};
@@ -335,7 +326,7 @@ static hlo_status read_histories(opt_job *job, size_t count) {
     return HLO_OK;
 }
 
-/* Checks --wide by the reports of all stages. */
+/* Checks that each name of --wide matches a matmul of some stage. */
 static hlo_status check_stages(const opt_job *job, size_t count) {
     size_t total = 0;
     for (size_t i = 0; i < count; i++) total += hlo_dump_stage_count(job->dump, i);
@@ -350,7 +341,8 @@ static hlo_status check_stages(const opt_job *job, size_t count) {
     return status;
 }
 
-/* Lists the reports that have matmuls: gates on a folder skip the others. Returns their number. */
+/* Lists the reports that have matmuls, because gates on a folder skip the others. Returns their
+ * number. */
 static size_t list_reports(opt_job *job, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -360,36 +352,13 @@ static size_t list_reports(opt_job *job, size_t count) {
     return kept;
 }
 
-/* Runs on a folder of XLA's dumps: it is not rewritten, its stages are reported; gates apply to the
- * last. */
-static hlo_status run_folder(opt_job *job) {
-    const option_value *values = job->options.values;
-    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
-    if (job->options.file_count > 1) {
-        options_refuse(PROGRAM_OPT, "a folder of dumps is read alone");
-        return HLO_INVALID_USAGE;
-    }
-    if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) {
-        options_refuse(PROGRAM_OPT, "the stages of a folder are told as text or json");
-        return HLO_INVALID_USAGE;
-    }
-    hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
-    if (status != HLO_OK) return status;
-    const char *glob = values[OPTION_MODULE].text;
-    size_t count = glob ? hlo_dump_keep(job->dump, glob) : hlo_dump_module_count(job->dump);
-    if (!count) {
-        hlo_print_plain(stderr, "hlo-fp8-opt: error: no module in %s is called '%s'\n",
-                        job->options.files[0], glob);
-        return HLO_INVALID_INPUT;
-    }
-    status = read_histories(job, count);
-    if (status == HLO_OK) status = check_stages(job, count);
-    if (status != HLO_OK) return status;
-    const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
-    return write_judged(job, list_reports(job, count), &histories, 1);
+/* Prints a usage error; returns false. */
+static bool refuse_replaced(const char *path, const char *input) {
+    options_refuse(PROGRAM_OPT, "output %s would overwrite input %s", path, input);
+    return false;
 }
 
-/* True if no product replaces an input, except a module rewritten in place. */
+/* True if no product overwrites an input, except for a module that is rewritten in place. */
 static bool spares_inputs(const options *given) {
     const option_value *values = given->values;
     const char *modules = values[OPTION_DIFF].given ? NULL : values[OPTION_OUTPUT].text;
@@ -402,11 +371,52 @@ static bool spares_inputs(const options *given) {
             if (!output_spares(outputs[i], read[j])) lost = read[j];
         for (int j = 0; j < given->file_count && outputs[i] != modules; j++)
             if (!output_spares(outputs[i], given->files[j])) lost = given->files[j];
-        if (!lost) continue;
-        options_refuse(PROGRAM_OPT, "the output %s would replace the input %s", outputs[i], lost);
-        return false;
+        if (lost) return refuse_replaced(outputs[i], lost);
     }
     return true;
+}
+
+/* True if the output replaces no file of the folder. */
+static bool spares_stages(const opt_job *job) {
+    const char *path = job->options.values[OPTION_OUTPUT].text;
+    for (size_t i = 0; i < hlo_dump_module_count(job->dump); i++)
+        for (size_t k = 0; k < hlo_dump_stage_count(job->dump, i); k++) {
+            const char *stage = hlo_dump_path(job->dump, i, k);
+            if (!output_spares(path, stage)) return refuse_replaced(path, stage);
+        }
+    return true;
+}
+
+/* Processes an XLA dump folder: reports its stages without rewriting them. Gates apply to the last
+ * stage. */
+static hlo_status run_folder(opt_job *job) {
+    const option_value *values = job->options.values;
+    hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
+    if (job->options.file_count > 1) {
+        options_refuse(PROGRAM_OPT, "a dump folder cannot be combined with other inputs");
+        return HLO_INVALID_USAGE;
+    }
+    if (format != HLO_REMARKS_TEXT && format != HLO_REMARKS_JSON) {
+        options_refuse(PROGRAM_OPT,
+                       "dump folders support only --remarks-format=text and json, not %s",
+                       values[OPTION_REMARKS_FORMAT].text);
+        return HLO_INVALID_USAGE;
+    }
+    hlo_status status = hlo_dump_open(job->options.files[0], &options_sink, &job->dump);
+    if (status != HLO_OK) return status;
+    if (!spares_stages(job)) return HLO_INVALID_USAGE;
+    const char *glob = values[OPTION_MODULE].text;
+    size_t count = glob ? hlo_dump_keep(job->dump, glob) : hlo_dump_module_count(job->dump);
+    if (!count) {
+        hlo_print_plain(stderr, "hlo-fp8-opt: error: no module in %s matches --module='%s'\n",
+                        job->options.files[0], glob);
+        return HLO_INVALID_INPUT;
+    }
+    status = read_histories(job, count);
+    if (status == HLO_OK) status = check_stages(job, count);
+    if (status != HLO_OK) return status;
+    const product histories = {values[OPTION_OUTPUT].text, stdout, print_histories};
+    return write_judged(job, list_reports(job, count), &histories, 1);
 }
 
 static hlo_status run_modules(opt_job *job) {
@@ -448,8 +458,8 @@ int main(int argc, char **argv) {
     int exit_status;
     output_hold_standard();
     heap_use_large_pages();
-    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write for each line, not for each character of
-                                              a caret line */
+    setvbuf(stderr, NULL, _IOLBF,
+            BUFSIZ); /* one write per line, not per character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given) return list_passes();
@@ -459,7 +469,7 @@ int main(int argc, char **argv) {
     if (values[OPTION_EXTRACT].given && !values[OPTION_PASSES].given) job.pass.passes = "";
     const int mode = (int)mode_of(&job.options);
     if (!options_suit(PROGRAM_OPT, &job.options, mode) || !spares_inputs(&job.options)) return 2;
-    /* Evaluates the gates on no reports, so that wrong ones are refused before any work. */
+    /* Evaluate the gates without reports, to reject invalid gates before any work. */
     char why[1024];
     hlo_status status = check_gates(&job, 0, why, sizeof why);
     if (status == HLO_OK || status == HLO_MISMATCH)

@@ -12,24 +12,24 @@
 #include "output.h"
 #include "usage.h"
 
-/* The line of a terminal that shows the progress of a run. */
+/* The terminal line that shows the progress of a run. */
 typedef struct progress_line {
-    double next; /* seconds at which it is to be shown again */
+    double next; /* time of the next update, in seconds */
     bool shown;
 } progress_line;
 
 typedef struct run_job {
     options options;
     hlo_pass_options pass;
-    /* The executed module; its form before --optimize for the cpu backend, if another form is
-     * executed or it is compared with; the module that --compare names; the module that a plugin
-     * made of the first. */
-    hlo_module *module, *before, *reference, *made;
+    hlo_module *module; /* the executed module */
+    hlo_module *before; /* `module` before --optimize, or on the CPU if the comparison needs it */
+    hlo_module *reference;       /* the module that --compare names */
+    hlo_module *made;            /* `module` as the plugin compiled it */
     hlo_plan *plan, *judge_plan; /* plan: NULL with a plugin */
     hlo_pjrt *pjrt;
     hlo_arrays *inputs, *outputs, *expected;
     progress_line progress;
-    hlo_arrays *judges[2]; /* NULL, or expected or outputs: borrowed */
+    hlo_arrays *judges[2]; /* owned, unless equal to `expected` or `outputs`; NULL if unused */
 } run_job;
 
 static hlo_status complain(const char *what, const char *name) {
@@ -46,14 +46,14 @@ static hlo_status load(const char *path, hlo_module **out) {
     return status == HLO_OK ? hlo_module_verify(*out, NULL, &options_sink) : status;
 }
 
-/* Reads the module, and the modules that it is compared with. */
+/* Parses the module and the modules to compare it with. */
 static hlo_status load_modules(run_job *job) {
     const option_value *values = job->options.values;
     const char *compare = values[OPTION_COMPARE].text;
     bool with_before = compare && strcmp(compare, "before") == 0;
-    bool other = values[OPTION_OPTIMIZE].given || strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
+    bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
     hlo_status status = load(job->options.files[0], &job->module);
-    if (status == HLO_OK && ((compare && (with_before || other)) || values[OPTION_BISECT].given))
+    if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compare && (with_before || other))))
         status = hlo_module_clone(job->module, &job->before);
     if (status == HLO_OK && compare && !with_before && !is_npz(compare))
         status = load(compare, &job->reference);
@@ -62,8 +62,8 @@ static hlo_status load_modules(run_job *job) {
     return status;
 }
 
-/* Returns the module whose execution gives the first bounds; NULL: nothing is compared, or the
- * executed module's own run gives them. */
+/* Returns the module whose execution provides the first error bounds. NULL: nothing is compared, or
+ * the run of `module` itself provides them. */
 static const hlo_module *first_judge(const run_job *job) {
     return job->reference ? job->reference : job->before;
 }
@@ -86,8 +86,8 @@ static void clear_progress(progress_line *line) {
     fflush(stderr);
 }
 
-/* Returns the options of the executed plan. Only the cpu backend keeps bounds, for an array to be
- * compared with. */
+/* Returns the options of the executed plan. It records error bounds only on the cpu backend, for a
+ * comparison with arrays. */
 static hlo_plan_options plan_options(run_job *job) {
     const option_value *values = job->options.values;
     hlo_plan_options plan;
@@ -115,7 +115,7 @@ static hlo_plan_options plan_options(run_job *job) {
     return plan;
 }
 
-/* Returns the options of the plan that gives bounds: the cpu backend, for any executed plan. */
+/* Returns the options of the plan that computes error bounds, always on the cpu backend. */
 static hlo_plan_options judge_options(const run_job *job) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
@@ -132,11 +132,12 @@ static hlo_plan_options judge_options(const run_job *job) {
 static hlo_status make_plan(const hlo_module *module, const hlo_plan_options *how, hlo_plan **out) {
     hlo_status status = hlo_plan_new(module, how, &options_sink, out);
     if (status != HLO_INVALID_USAGE) return status;
-    fprintf(stderr, "hlo-fp8-run: error: this build has no %s backend\n", how->backend);
+    fprintf(stderr, "hlo-fp8-run: error: this build does not include the %s backend\n",
+            how->backend);
     return HLO_INVALID_INPUT;
 }
 
-/* Splits the argument of --xla, in place, at its spaces; returns the number of words. */
+/* Splits the argument of --xla in place at spaces. Returns the number of words. */
 static size_t split_words(char *text, const char **out) {
     size_t count = 0;
     for (char *word; (word = strsep(&text, " "));)
@@ -167,10 +168,10 @@ static hlo_status make_pjrt(run_job *job, const char *plugin) {
     return status;
 }
 
-/* Compares the matmuls that the plugin has made with those that it got. */
+/* Compares the matmuls of the compiled module with those of the module passed to the plugin. */
 static hlo_status show_compiled(const run_job *job) {
     const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
-    return status == HLO_MISMATCH ? HLO_OK : status; /* the difference is no gate */
+    return status == HLO_MISMATCH ? HLO_OK : status; /* a difference is not an error here */
 }
 
 static hlo_status get_inputs(run_job *job) {
@@ -180,7 +181,9 @@ static hlo_status get_inputs(run_job *job) {
     if (path)
         return hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink,
                                     &job->inputs);
-    return hlo_arrays_draw_each(job->module, (hlo_draw)values[OPTION_DRAW].number,
+    /* Realistic weights depend on the dots that read them, which --optimize replaces. */
+    const hlo_module *drawn = job->before ? job->before : job->module;
+    return hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
                                 (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
                                 &job->inputs);
 }
@@ -210,7 +213,7 @@ static hlo_status run_once(run_job *job) {
     return hlo_plan_run(job->plan, job->inputs, &options_sink, &job->outputs);
 }
 
-/* Times more runs, after the one that has warmed up. */
+/* Times `count` more runs, after the warm-up run. */
 static hlo_status run_times(run_job *job, double *seconds, size_t count) {
     if (job->plan) return hlo_plan_time(job->plan, count, &options_sink, seconds);
     for (size_t i = 0; i < count; i++) {
@@ -243,8 +246,8 @@ static hlo_status execute(run_job *job) {
     return status;
 }
 
-/* Loads the comparison and makes the plans: everything that can be refused, before anything runs.
- */
+/* Loads the expected arrays and builds the plans, so that all input errors are reported before
+ * anything runs. */
 static hlo_status prepare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     hlo_plan_options how = judge_options(job);
@@ -259,11 +262,11 @@ static hlo_status prepare(run_job *job) {
     return status == HLO_OK ? hlo_plan_check(job->judge_plan, job->inputs, &options_sink) : status;
 }
 
-/* Executes the module that gives bounds, and samples its noise by a few more runs. */
+/* Executes the module that provides error bounds, and samples its noise in a few more runs. */
 static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
                       hlo_comparison *comparison) {
     hlo_plan_options how = judge_options(job);
-    how.roundings_may_be_dropped = plan; /* the executed plan keeps them */
+    how.roundings_may_be_dropped = plan; /* without `plan`, the executed plan kept them */
     hlo_arrays **judge = &job->judges[comparison->judge_count];
     hlo_status status = HLO_OK;
     if (!plan)
@@ -276,8 +279,9 @@ static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
     return hlo_arrays_sample(*judge, comparison, module, &how, job->inputs, &options_sink);
 }
 
-/* Executes a module for more bounds: the other one, if two are compared, as either may have omitted
- * roundings; the executed one, if its bounds assumed that all roundings happen. */
+/* Executes one more module for additional error bounds: the other one of two compared modules,
+ * because either may have dropped roundings; or the executed module, if its bounds assumed that no
+ * rounding was dropped. */
 static hlo_status ask_other(run_job *job, hlo_comparison *comparison) {
     const hlo_module *module = job->before ? job->before : job->module;
     hlo_plan_options how = judge_options(job);
@@ -304,7 +308,8 @@ static hlo_status compare(run_job *job) {
                                  .found_name = job->options.files[0],
                                  .expected_name = path,
                                  .inputs = job->inputs,
-                                 .all = job->options.values[OPTION_ALL_OUTPUTS].given};
+                                 .all = job->options.values[OPTION_ALL_OUTPUTS].given,
+                                 .sink = &options_sink};
     hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
     if (status == HLO_OK && (job->reference || !judge)) {
         status = hlo_arrays_compare_by(&comparison, NULL);
@@ -350,10 +355,11 @@ static hlo_status execute_all(run_job *job) {
     return status == HLO_OK && found ? HLO_MISMATCH : status;
 }
 
-/* Opens the files first: one that cannot be written is refused before anything runs. All are
- * written, or none. */
+/* Opens all files before execution, so that an unwritable file is reported first. Writes either all
+ * files or none. */
 static hlo_status execute_to(run_job *job) {
-    output files[USAGE_WRITTEN] = {0};
+    enum { STANDARD = USAGE_WRITTEN };
+    output files[USAGE_WRITTEN + 1] = {[STANDARD] = {.file = stdout, .name = "standard output"}};
     const char *names[USAGE_WRITTEN];
     hlo_status status = HLO_OK, ended = HLO_OK;
     for (int i = 0; i < USAGE_WRITTEN; i++) {
@@ -361,11 +367,15 @@ static hlo_status execute_to(run_job *job) {
         if (names[i] && status == HLO_OK && !output_open(&files[i], names[i], stdout))
             status = complain("open", names[i]);
     }
+    const char *shared = status == HLO_OK ? output_shared(files, USAGE_WRITTEN + 1) : NULL;
+    if (shared) {
+        options_refuse(PROGRAM_RUN, "two outputs would be written to the same file %s", shared);
+        status = HLO_INVALID_USAGE;
+    }
     if (status == HLO_OK) status = execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
-    output standard = {.file = stdout, .name = "standard output"};
-    if (keep && !output_end(&standard)) {
-        ended = complain("write", standard.name);
+    if (keep && !output_end(&files[STANDARD])) {
+        ended = complain("write", files[STANDARD].name);
         keep = false;
     }
     for (int i = 0; i < USAGE_WRITTEN && keep; i++) {
@@ -414,7 +424,7 @@ static void free_all(run_job *job) {
     hlo_module_free(job->module);
 }
 
-/* Prints the backend that --version is asked with. */
+/* Prints the backend for --version --backend=BACKEND. */
 static int identify_backend(const options *given) {
     const option_value *values = given->values;
     if (!values[OPTION_VERSION].given || !values[OPTION_BACKEND].given || usage_plugin(values))
@@ -427,8 +437,8 @@ int main(int argc, char **argv) {
     run_job job = {0};
     int exit_status;
     output_hold_standard();
-    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* one write for each line, not for each character of
-                                              a caret line */
+    setvbuf(stderr, NULL, _IOLBF,
+            BUFSIZ); /* one write per line, not per character of a caret line */
     if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status))
         return exit_status ? exit_status : identify_backend(&job.options);
     if (!usage_is_right(&job.options)) return 2;

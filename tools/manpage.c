@@ -1,13 +1,13 @@
-/* manpage PROGRAM: prints the manual page of hlo-fp8-opt or hlo-fp8-run, from the tables that its
- * --help comes from. Runs while building. */
+/* manpage PROGRAM: prints the manual page of hlo-fp8-opt or hlo-fp8-run, generated from options.def
+ * and program.def. Runs during the build. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "options.h"
 
-/* Prints text as man(7) requires: a minus that can be copied, no request at the start of a line; a
- * list of words may be divided. */
+/* Prints text as man(7) requires: a minus that can be copied, no request at the start of a line,
+ * and line breaks allowed in lists of words. */
 static void put_text(const char *text) {
     if (*text == '.' || *text == '\'') fputs("\\&", stdout);
     for (; *text; text++) {

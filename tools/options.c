@@ -30,7 +30,7 @@ static const row rows[OPTION_COUNT] = {
 #include "options.def"
 };
 
-/* Offset of an option's id in the result of getopt_long(), which distinguishes it from letters. */
+/* Offset of option ids in the results of getopt_long(), to distinguish them from letters. */
 enum { FIRST_LONG = UCHAR_MAX + 1 };
 
 typedef struct program_row {
@@ -53,7 +53,7 @@ static void print_usage(program_id program, FILE *out) {
     fprintf(out, "usage: %s [options] %s\n", program_name(program), program_of(program)->operands);
 }
 
-/* Returns the columns of a terminal; `otherwise` if `fd` is none. */
+/* Returns the width of the terminal `fd`; `otherwise` if `fd` is not a terminal. */
 static unsigned terminal_width(int fd, unsigned otherwise) {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : otherwise;
@@ -68,11 +68,11 @@ static void print_examples(program_id program, FILE *out) {
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 100, HELP_WIDTH_LEAST = 60 };
 
-/* Prints words behind `column`, in as many lines as needed. Returns the column behind them. */
+/* Prints words from `column` on, wrapped to `width`. Returns the column after the last word. */
 static size_t put_words(FILE *out, size_t column, size_t width, const char *text) {
     while (*text) {
         size_t size = strcspn(text, " ");
-        /* A list longer than a line is divided behind a comma. */
+        /* A list that is longer than a line is split after a comma. */
         for (size_t cut = width - HELP_COLUMN; size > width - HELP_COLUMN && cut > 0; cut--)
             if (text[cut - 1] == ',') size = cut;
         bool fits = column + (column > HELP_COLUMN) + size <= width;
@@ -159,7 +159,7 @@ int options_end(program_id program, hlo_status status) {
     return hlo_status_exit(status);
 }
 
-/* Parses a whole number with `end` behind it. */
+/* Parses a non-negative integer that is followed by `end`. */
 static bool parse_number(const char *text, char end, const char **out_end, long *out) {
     if (*text < '0' || *text > '9') return false;
     char *stop;
@@ -169,8 +169,8 @@ static bool parse_number(const char *text, char end, const char **out_end, long 
     return errno == 0 && *stop == end;
 }
 
-/* Finds `text` among words separated by `|`; `a:B` stands for `a:` with any text behind it. -1: it
- * is none of them. */
+/* Returns the index of `text` among words separated by `|`, or -1. The word `a:B` matches `a:`
+ * followed by any text. */
 static long find_word(const char *words, const char *text, size_t length) {
     for (long index = 0;; index++) {
         const size_t size = strcspn(words, "|"), fixed = strcspn(words, ":|") + 1;
@@ -213,8 +213,8 @@ static bool read_value(const row *r, const char *text, option_value *out) {
     return false;
 }
 
-/* True if `text` may abbreviate `word`: it has the number of that target, or is a prefix of it in
- * letters of either case. */
+/* True if `text` may abbreviate `word`: it has the number of that target, or is a prefix of `word`,
+ * ignoring case. */
 static bool stands_for(option_kind kind, const char *text, const char *word) {
     if (kind != TARGET) return *text && strncasecmp(word, text, strlen(text)) == 0;
     const char digits[] = "0123456789", *number = word + strcspn(word, digits);
@@ -223,7 +223,7 @@ static bool stands_for(option_kind kind, const char *text, const char *word) {
     return strspn(text, digits) == strlen(number) && strncmp(text, number, strlen(number)) == 0;
 }
 
-/* Returns the word of the option that users of other programs call `text`; NULL: there is none. */
+/* Returns the word of the option that other programs call `text`; NULL if unknown. */
 static const char *synonym(const row *r, const char *text) {
     static const char *const known[][2] = {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"host", "cpu"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -236,9 +236,9 @@ static const char *synonym(const row *r, const char *text) {
 /* Describes the values that an option accepts. */
 static const char *expected(const row *r) {
     switch (r->kind) {
-    case NUMBER: return "a whole number, 0 or more";
-    case COUNT: return "a whole number, 1 or more";
-    case FACTOR: return "a decimal number, 0 or more";
+    case NUMBER: return "a non-negative integer";
+    case COUNT: return "a positive integer";
+    case FACTOR: return "a non-negative decimal number";
     case VERSION: return "MAJOR.MINOR, for example 12.8";
     case CHOICE:
     case TARGET: return strchr(r->argument, '|') ? "one of " : "";
@@ -266,9 +266,9 @@ static void refuse_argument(program_id program, const row *r, const char *text) 
                    hlo_suggest_meant(&near));
 }
 
-/* Takes an option; `text` NULL: a flag. */
+/* Stores an option; `text` NULL: a flag. */
 static bool take(program_id program, const row *r, const char *text, option_value *out) {
-    /* A second gate, file or list would silently replace the first: it is refused. */
+    /* A second gate, file or list would silently override the first, so it is rejected. */
     if (out->given && r->kind != FLAG) {
         const char letter[] = {r->letter, '\0'};
         options_refuse(program, "option '%s%s' is given twice", r->name ? "--" : "-",
@@ -287,7 +287,7 @@ static int find_letter(int letter) {
     return OPTION_COUNT;
 }
 
-/* Returns the program that has an option which `program` lacks; NULL: there is none. */
+/* Returns the other program's name if it has this option; otherwise NULL. */
 static const char *other_program(program_id program, const char *name) {
     const program_id other = program == PROGRAM_OPT ? PROGRAM_RUN : PROGRAM_OPT;
     for (int id = 0; id < OPTION_COUNT; id++)
@@ -308,7 +308,7 @@ static void refuse_unknown(program_id program, const char *word) {
         hlo_suggest_offer(&s, names[id]);
     }
     if (other)
-        options_refuse(program, "unknown option '%s', which %s has", word, other);
+        options_refuse(program, "unknown option '%s'; it is an option of %s", word, other);
     else
         options_refuse(program, "unknown option '%s'%s", word, hlo_suggest_meant(&s));
 }
@@ -316,14 +316,14 @@ static void refuse_unknown(program_id program, const char *word) {
 /* Reports an error of getopt_long(): `code` is ':' for a missing argument. */
 static void refuse_option(program_id program, int code, char **argv) {
     int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
-    const char *word = argv[optind - 1]; /* of an option within bundled letters, the whole word */
+    const char *word = argv[optind - 1]; /* for bundled letters, the whole word */
     if (id == OPTION_COUNT && optopt)
         options_refuse(program, "unknown option '-%c'", optopt);
     else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
         refuse_unknown(program, word);
     else
         options_refuse(program, "option '%s' %s argument", word,
-                       code == ':' ? "needs an" : "takes no");
+                       code == ':' ? "requires an" : "does not take an");
 }
 
 static bool check_files(program_id program, const options *given) {
@@ -331,9 +331,9 @@ static bool check_files(program_id program, const options *given) {
     for (int i = 0; i < given->file_count; i++) {
         const bool dash = strcmp(given->files[i], "-") == 0;
         if (!*given->files[i])
-            options_refuse(program, "the name of an input file is empty");
+            options_refuse(program, "empty input file name");
         else if (dash && standard)
-            options_refuse(program, "standard input can be read once only");
+            options_refuse(program, "standard input (-) can be given only once");
         else {
             standard |= dash;
             continue;
@@ -362,7 +362,7 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     if (argc < 2) {
         print_usage(program, stderr);
         print_examples(program, stderr);
-        fprintf(stderr, "%s --help lists the options\n", program_name(program));
+        fprintf(stderr, "run %s --help for a list of options\n", program_name(program));
         return false;
     }
     opterr = 0;
@@ -388,23 +388,26 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     return false;
 }
 
-/* Returns why an option for modes `wanted` has no effect in `modes`. */
-static const char *no_use(int wanted, int modes) {
-    if ((wanted & (int)PROGRAM_RUN) == MODE_OPTIMIZE) return "without --optimize";
-    if (wanted == MODE_COMPARE) return "without --compare";
-    if (wanted == MODE_DEVICE) return "without --backend=cuda";
-    if (wanted == MODE_PLUGIN) return "without --backend=pjrt:PLUGIN";
-    if (wanted == MODE_LOOK && modes & MODE_EXECUTE) return "with a plugin";
-    if (modes & MODE_FOLDER) return "with a folder";
-    if (modes & MODE_DIFF) return "with --diff";
-    if (modes & MODE_PLAN) return modes & MODE_PLUGIN ? "with --compile-only" : "with --plan";
-    return "with modules";
+/* Returns why an option for modes `wanted` is invalid in `modes`. */
+static const char *conflict(int wanted, int modes) {
+    if ((wanted & (int)PROGRAM_RUN) == MODE_OPTIMIZE) return "requires --optimize";
+    if (wanted == MODE_COMPARE) return "requires --compare";
+    if (wanted == MODE_DEVICE) return "requires --backend=cuda";
+    if (wanted == MODE_PLUGIN) return "requires --backend=pjrt:PLUGIN";
+    if (wanted == MODE_LOOK && modes & MODE_EXECUTE)
+        return "cannot be combined with --backend=pjrt:PLUGIN";
+    if (modes & MODE_FOLDER) return "cannot be used with a dump folder";
+    if (modes & MODE_DIFF) return "cannot be combined with --diff";
+    if (modes & MODE_PLAN)
+        return modes & MODE_PLUGIN ? "cannot be combined with --compile-only"
+                                   : "cannot be combined with --plan";
+    return "applies only to dump folders";
 }
 
 bool options_suit(program_id program, const options *from, int modes) {
     for (int id = 0; id < OPTION_COUNT; id++) {
         if (!from->values[id].given || rows[id].modes & modes) continue;
-        options_refuse(program, "--%s has no use %s", rows[id].name, no_use(rows[id].modes, modes));
+        options_refuse(program, "--%s %s", rows[id].name, conflict(rows[id].modes, modes));
         return false;
     }
     return true;
@@ -427,7 +430,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->max_errors = most > 0 && most < UINT_MAX ? (unsigned)most : UINT_MAX;
     out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->wide = values[OPTION_WIDE].text;
-    out->wide_unmatched = program == PROGRAM_OPT; /* which checks all modules together */
+    out->wide_unmatched = program == PROGRAM_OPT; /* it checks all modules together */
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;
     out->emit = (hlo_emit_form)values[OPTION_EMIT].number;
@@ -449,16 +452,16 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     return status == HLO_OK;
 }
 
-/* Lines of a file may be long, but a module on one line is clipped. */
+/* Source lines are clipped to this width if standard error is not a terminal. */
 enum { DIAG_WIDTH = 400 };
 
 static int compare_texts(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-/* True if an equal warning was printed for the file: it stands for all others. */
+/* True if the same warning was already printed for this file. */
 static bool said_before(const hlo_diag *diag) {
-    static void *said; /* a search tree of texts */
+    static void *said; /* a search tree of printed texts */
     char *text;
     if (asprintf(&text, "%s: %s", diag->file ? diag->file : "", diag->message) < 0) return false;
     char **found = tsearch(text, &said, compare_texts);
@@ -468,7 +471,7 @@ static bool said_before(const hlo_diag *diag) {
 }
 
 static void print_diag(void *user, const hlo_diag *diag) {
-    static bool quiet; /* the last warning was not printed, nor are its notes */
+    static bool quiet; /* the last warning was suppressed, so its notes are, too */
     (void)user;
     if (diag->severity != HLO_NOTE) quiet = diag->severity == HLO_WARNING && said_before(diag);
     if (!quiet) hlo_diag_print(stderr, diag, terminal_width(STDERR_FILENO, DIAG_WIDTH));

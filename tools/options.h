@@ -1,4 +1,4 @@
-/* The command line of both programs, by the table options.def. */
+/* The command line of both programs, as options.def defines it. */
 #ifndef HLO_TOOLS_OPTIONS_H
 #define HLO_TOOLS_OPTIONS_H
 
@@ -12,9 +12,8 @@ typedef enum option_id {
     OPTION_COUNT
 } option_id;
 
-/* Modes of a program: hlo-fp8-opt rewrites modules, reports on a folder of dumps or compares two
- * modules; hlo-fp8-run executes a module or prints its plan, and may run the passes first, compare
- * outputs, and do this on a GPU, or in a plugin, or without one and look into the run. */
+/* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has EXECUTE or
+ * PLAN, combined with any of the others that its options select. LOOK allows to debug the run. */
 typedef enum program_mode {
     MODE_MODULES = 1,
     MODE_FOLDER = 2,
@@ -64,47 +63,46 @@ enum {
 
 typedef struct option_value {
     bool given;       /* on the command line */
-    const char *text; /* the argument, or the fallback; NULL: neither */
-    double factor;    /* of a FACTOR */
-    long number; /* of a NUMBER, COUNT, TARGET or VERSION; of a CHOICE: its index among the words */
+    const char *text; /* the argument, or the fallback; NULL if there is neither */
+    double factor;    /* value of a FACTOR */
+    long number;      /* value of a NUMBER, COUNT, TARGET or VERSION; word index of a CHOICE */
 } option_value;
 
 typedef struct options {
     option_value values[OPTION_COUNT];
-    char **files; /* arguments that are no options; at the end of argv */
+    char **files; /* the operands, at the end of argv */
     int file_count;
 } options;
 
-/* Reads the command line. Returns true when the program is to go on. Otherwise all is said already
- * and *out_status is the exit status: 0 after --help and --version (on standard output), 2 after
- * wrong usage (one line on standard error; usage and examples when there are no arguments at all).
- */
+/* Parses the command line. Returns true if the program shall continue. Otherwise everything has
+ * been printed and *out_status is the exit status: 0 after --help and --version, 2 after invalid
+ * usage (one line on standard error, or usage and examples if there are no arguments). */
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status);
 
-/* The long name of an option; NULL: it has none. */
+/* Returns the long name of an option; NULL if it has none. */
 const char *options_name(option_id id);
 
-/* Reports an argument that only the library can check, and returns 2. */
+/* Prints a usage error, and returns 2. */
 int options_refuse(program_id program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Reports that `what` could not be done to `name`, with errno's reason. Returns HLO_INVALID_INPUT;
- * or HLO_OUT_OF_MEMORY, which is reported at the program's end. */
+/* Prints `cannot WHAT NAME` with the text of errno. Returns HLO_INVALID_INPUT, or HLO_OUT_OF_MEMORY
+ * without printing, because options_end() reports it. */
 hlo_status options_complain(program_id program, const char *what, const char *name);
 
-/* Ends standard output, and returns the exit status of the program. A failed write to a standard
+/* Flushes standard output, and returns the exit status of the program. A failed write to a standard
  * stream is an error. */
 int options_end(program_id program, hlo_status status);
 
-/* True if every option given has a place in one of `modes`; otherwise prints a line about one that
- * has not. */
+/* True if one of `modes` accepts each given option; otherwise prints an error about the first one
+ * that is rejected. */
 bool options_suit(program_id program, const options *from, int modes);
 
-/* Sets the passes' options. Returns false, with an error printed and *out_status set, if the
- * library has no such pass, target or version. */
+/* Sets the options of the passes. If a pass, target or version is unknown, prints an error, sets
+ * *out_status and returns false. */
 bool options_pass(program_id program, const options *from, hlo_pass_options *out, int *out_status);
 
-/* A sink that prints diagnostics to standard error; a warning once for each file. */
+/* A sink that prints diagnostics to standard error, and the same warning only once per file. */
 extern const hlo_diag_sink options_sink;
 
 #endif

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The existing temporary files, for the signal handler. */
+/* All existing temporary files, for the signal handler. */
 enum { MOST_TEMPORARIES = 8 };
 static char *volatile temporaries[MOST_TEMPORARIES];
 
-/* True if the default effect of a signal ends the process, and a handler can delay it. */
+/* True if the default action of a signal ends the process and a handler can catch it. */
 static bool ends_process(int number) {
     static const int others[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
                                  SIGCHLD, SIGCONT, SIGURG,  SIGWINCH};
@@ -22,8 +22,7 @@ static bool ends_process(int number) {
     return true;
 }
 
-/* Removes the files; the signal, which is blocked until this returns, then has its default
- * effect. */
+/* Removes the files. The signal is blocked until this returns; then its default action follows. */
 static void remove_temporaries(int number) {
     for (int i = 0; i < MOST_TEMPORARIES; i++)
         if (temporaries[i]) unlink(temporaries[i]);
@@ -43,7 +42,7 @@ static void catch_signals(void) {
     }
 }
 
-/* Blocks signals while a temporary file and its entry change together. */
+/* Blocks all signals, so that a temporary file and its entry change together. */
 static void hold_signals(sigset_t *out_before) {
     sigset_t all;
     sigfillset(&all);
@@ -54,7 +53,8 @@ static void let_signals(const sigset_t *before) {
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-/* Changes an entry; `from` NULL: a new file, `to` NULL: the file is gone. */
+/* Changes an entry of `temporaries`: adds `to` if `from` is NULL, removes `from` if `to` is NULL.
+ */
 static bool change_temporary(const char *from, char *to) {
     for (int i = 0; i < MOST_TEMPORARIES; i++)
         if (temporaries[i] == from) {
@@ -64,7 +64,7 @@ static bool change_temporary(const char *from, char *to) {
     return false;
 }
 
-/* Drops the entry and keeps errno. */
+/* Removes the temporary file and its entry. Preserves errno. */
 static void forget(output *out) {
     int why = errno;
     sigset_t before;
@@ -80,14 +80,14 @@ static void forget(output *out) {
     errno = why;
 }
 
-/* Returns the permissions of a file made by open(); mkstemp() gives fewer. */
+/* Returns the permissions of a file that open() creates; those of mkstemp() are stricter. */
 static mode_t default_mode(void) {
     mode_t mask = umask(0);
     umask(mask);
     return 0666 & ~mask;
 }
 
-/* Follows symbolic links to their target, which need not exist. The caller frees the path. */
+/* Resolves symbolic links to their target, which need not exist. The caller frees the path. */
 static char *follow(const char *path) {
     enum { MOST_LINKS = 40 };
     char *at = strdup(path), target[PATH_MAX];
@@ -107,7 +107,7 @@ static char *follow(const char *path) {
     return NULL;
 }
 
-/* Returns the absolute path of a file, by which two files are compared. The caller frees it. */
+/* Returns the absolute path of a file, for comparisons. The caller frees it. */
 static char *whole_path(const char *path) {
     char *file = follow(path), *slash = file ? strrchr(file, '/') : NULL, *whole = NULL;
     if (!file) return NULL;
@@ -122,7 +122,7 @@ static char *whole_path(const char *path) {
     return whole;
 }
 
-/* Makes and opens the temporary file. Its name is short, whatever the length of the other. */
+/* Creates and opens the temporary file. Its name is short, so that a long final name fits. */
 static FILE *open_beside(output *out, mode_t mode) {
     char *path;
     const int folder = (int)(strrchr(out->final, '/') - out->final);
@@ -146,7 +146,7 @@ static FILE *open_beside(output *out, mode_t mode) {
 }
 
 void output_hold_standard(void) {
-    /* Opened the wrong way round, so that reading and writing fail as on a closed stream. */
+    /* Open with the wrong mode, so that reads and writes fail as on a closed stream. */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
@@ -180,12 +180,35 @@ bool output_open(output *out, const char *path, FILE *standard) {
     if (!exists && errno != ENOENT) return false; /* a name that is too long, for instance */
     if (exists && !S_ISREG(there.st_mode)) return (out->file = fopen(path, "w")) != NULL;
     if (exists && access(path, W_OK) != 0) return false;
-    /* A link keeps pointing at the file that is replaced or made. */
+    /* Resolve links, so that the rename replaces the target and not the link. */
     out->final = whole_path(path);
     out->file =
         out->final ? open_beside(out, exists ? there.st_mode & 07777 : default_mode()) : NULL;
     if (!out->file) forget(out);
     return out->file != NULL;
+}
+
+/* Reads what the output refers to: the file that it replaces, or the open one. */
+static bool identify(const output *out, struct stat *found) {
+    return out->final ? stat(out->final, found) == 0 : fstat(fileno(out->file), found) == 0;
+}
+
+/* True if what one of them writes replaces or mixes with what the other writes. */
+static bool clash(const output *a, const output *b) {
+    struct stat x, y;
+    if (!a->file || !b->file) return false;
+    if (a->final && b->final) return strcmp(a->final, b->final) == 0;
+    if (a->file == b->file) return a->file == stdout;
+    if (!identify(a, &x) || !identify(b, &y)) return false;
+    if (x.st_dev != y.st_dev || x.st_ino != y.st_ino || S_ISCHR(x.st_mode)) return false;
+    return a->final || b->final || (a->file != stderr && b->file != stderr);
+}
+
+const char *output_shared(const output *files, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (clash(&files[i], &files[j])) return files[files[i].final ? i : j].name;
+    return NULL;
 }
 
 bool output_end(output *out) {

@@ -1,5 +1,5 @@
-/* Files that appear whole or not at all, also if a signal that a handler can delay ends the
- * program, as it does by default. */
+/* Atomic output files: a file appears complete or not at all, also if a signal that can be caught
+ * terminates the program. */
 #ifndef HLO_TOOLS_OUTPUT_H
 #define HLO_TOOLS_OUTPUT_H
 
@@ -7,28 +7,33 @@
 #include <stdio.h>
 
 typedef struct output {
-    FILE *file;       /* to write to; NULL once writing has ended */
+    FILE *file;       /* the stream to write to; NULL after output_end() */
     const char *name; /* name for messages */
-    char *final;      /* target of the final rename; NULL: written in place */
-    char *temporary;  /* the temporary file beside it */
+    char *final;      /* target of the final rename; NULL if the file is written in place */
+    char *temporary;  /* the temporary file in the same folder */
 } output;
 
-/* Called first: gives standard streams that the caller has closed to no other file. */
+/* Must be called first. Reserves the descriptors of closed standard streams, so that no other file
+ * reuses them. */
 void output_hold_standard(void);
-/* False if writing `path` would replace the file `input`; either may be NULL. */
+/* False if writing to `path` would overwrite the file `input`. Either may be NULL. */
 bool output_spares(const char *path, const char *input);
 /* True for paths of standard output: "-" and "/dev/stdout". */
 bool output_is_standard(const char *path);
-/* Opens `path` for writing; NULL is `standard`, standard output or standard error. What is written
- * goes to a temporary file beside it, except where `path` is there and no regular file. A symbolic
- * link stays, and what it leads to is written, also where that is not there yet. On failure errno
- * tells why, and only `name` is set. */
+/* Opens `path` for writing; NULL: `standard`, which is stdout or stderr. Data is written to a
+ * temporary file in the same folder, unless `path` exists and is not a regular file. A symbolic
+ * link is followed, even if its target does not exist yet. On failure, returns false with errno
+ * set, and only `name` is valid. */
 bool output_open(output *out, const char *path, FILE *standard);
-/* Ends writing, and leaves the file in place. False: a write since output_open() failed; errno has
- * the reason. */
+/* Returns the name of an output that is the same file as another one of `files`, all of which are
+ * open or have no `file`; NULL if all are distinct. Devices may be shared, and standard output may
+ * be the same file as standard error. */
+const char *output_shared(const output *files, size_t count);
+/* Ends writing, without renaming the temporary file. Returns false with errno set if a write since
+ * output_open() failed. */
 bool output_end(output *out);
-/* Ends writing, if that has not been done: with `keep` puts the file in its place, otherwise leaves
- * no trace of it. False when anything could not be done; errno tells why, and no trace is left. */
+/* Ends writing if output_end() was not called. Then renames the file to its final name (`keep`) or
+ * removes it. Returns false with errno set if any step failed; the file is then removed. */
 bool output_close(output *out, bool keep);
 
 #endif

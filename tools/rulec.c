@@ -1,10 +1,5 @@
-/* The rule compiler: `.rules` files to one C file of tables, or to docs/rules.md.
- *
- *   rulec OUT.c FILE...            hlo_rules_builtin[] for the library
- *   rulec --doc OUT.md HEAD FILE.. the text of HEAD, then every rule with its example
- *   rulec --check FILE...          only the faults
- * It runs when the library is built, so it must not need compiled rules itself. */
-#include <ctype.h>
+/* rulec OUT.c FILE...: compiles `.rules` files to hlo_rules_builtin[], the tables of the library.
+ * The build runs it, so it must not need compiled rules itself. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,10 +135,6 @@ static void put_rules(FILE *out, const hlo_rules *r, unsigned file) {
                 rule->measure_code, rule->slot_count, rule->subject, rule->root, rule->line,
                 rule->offset, rule->root_count, rule->first_root, rule->guard_count,
                 rule->first_guard, rule->action_count, rule->first_action, file, i);
-        put_string(out, rule->doc);
-        fputs(",\n", out);
-        put_string(out, rule->text);
-        fputs(",\n", out);
         put_string(out, rule->example);
         fputs("},\n", out);
     }
@@ -161,10 +152,6 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
     put_rules(out, r, file);
     fprintf(out, "static const hlo_rules rules_of_%u = {\n    .file = ", file);
     put_string(out, base_name(r->file));
-    fputs(",\n    .doc = ", out);
-    put_string(out, r->doc);
-    fputs(",\n    .lets = ", out);
-    put_string(out, r->lets);
 #define TABLE(name)                                                                                \
     if (r->name##_count)                                                                           \
         fprintf(out, ",\n    ." #name "_count = %u, ." #name "s = " #name "s_%u", r->name##_count, \
@@ -182,50 +169,6 @@ static void put_c(FILE *out, const hlo_rules *const *files, unsigned count) {
     fputs("const hlo_rules *const hlo_rules_builtin[] = {\n", out);
     for (unsigned i = 0; i < count; i++) fprintf(out, "    &rules_of_%u,\n", i);
     fprintf(out, "};\nconst uint32_t hlo_rules_builtin_count = %u;\n", count);
-}
-
-/* -------------------------------------------------------------------------------- as a document */
-
-static void put_lines(FILE *out, const char *text, const char *indent) {
-    for (const char *line = text; *line;) {
-        size_t length = strcspn(line, "\n");
-        size_t shown = length;
-        while (shown && isspace((unsigned char)line[shown - 1])) shown--;
-        if (shown) fprintf(out, "%s%.*s", indent, (int)shown, line);
-        fputc('\n', out);
-        line += length + (line[length] == '\n');
-    }
-}
-
-static void put_doc(FILE *out, const hlo_rules *const *files, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        const hlo_rules *r = files[i];
-        const char *phase = "";
-        fprintf(out, "\n## %s\n\n", base_name(r->file));
-        put_lines(out, r->doc, "");
-        if (*r->lets) {
-            fputs("\n```\n", out);
-            put_lines(out, r->lets, "");
-            fputs("```\n", out);
-        }
-        for (uint32_t j = 0; j < r->rule_count; j++) {
-            const hlo_rule *rule = &r->rules[j];
-            if (strcmp(phase, rule->phase))
-                fprintf(out, "\nPhase **%s**; each firing lowers `%s`.\n", rule->phase,
-                        rule->measure);
-            phase = rule->phase;
-            fprintf(out, "\n### %s\n\n", rule->name);
-            put_lines(out, rule->doc, "");
-            fputs(*rule->doc ? "\n```\n" : "```\n", out);
-            put_lines(out, rule->text, "");
-            if (rule->example) {
-                fputs("  example\n", out);
-                put_lines(out, rule->example, "");
-                fputs("  end\n", out);
-            }
-            fputs("```\n", out);
-        }
-    }
 }
 
 /* ---------------------------------------------------------------------------------- the program */
@@ -252,35 +195,21 @@ static const hlo_rules *load(const char *path, hlo_module **out_owner) {
 }
 
 int main(int argc, char **argv) {
-    bool doc = argc > 3 && !strcmp(argv[1], "--doc"),
-         check = argc > 2 && !strcmp(argv[1], "--check");
-    int first = doc ? 4 : 2;
-    if (argc < first) {
-        fputs("usage: rulec OUT.c FILE... | --doc OUT.md HEAD FILE... | --check FILE...\n", stderr);
+    if (argc < 2) {
+        fputs("usage: rulec OUT.c FILE...\n", stderr);
         return 2;
     }
-    unsigned count = (unsigned)(argc - first);
+    unsigned count = (unsigned)(argc - 2);
     hlo_module **owners = calloc(count + 1, sizeof *owners);
     const hlo_rules **files = calloc(count + 1, sizeof *files);
     if (!owners || !files) return 1;
-    for (unsigned i = 0; i < count; i++) files[i] = load(argv[first + (int)i], &owners[i]);
+    for (unsigned i = 0; i < count; i++) files[i] = load(argv[2 + i], &owners[i]);
     int status = 0;
-    if (!check) {
-        const char *path = doc ? argv[2] : argv[1];
-        FILE *out = fopen(path, "w");
-        if (out && doc) {
-            size_t size;
-            char *head = read_file(argv[3], &size);
-            fwrite(head, 1, size, out);
-            free(head);
-            put_doc(out, files, count);
-        } else if (out) {
-            put_c(out, files, count);
-        }
-        if (!out || ferror(out) || fclose(out)) {
-            perror(path);
-            status = 1;
-        }
+    FILE *out = fopen(argv[1], "w");
+    if (out) put_c(out, files, count);
+    if (!out || ferror(out) || fclose(out)) {
+        perror(argv[1]);
+        status = 1;
     }
     for (unsigned i = 0; i < count; i++) hlo_module_free(owners[i]);
     free(owners);

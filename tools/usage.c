@@ -6,7 +6,7 @@
 #include "output.h"
 #include "usage.h"
 
-/* Complains; returns false. */
+/* Prints a usage error; returns false. */
 #define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
 
 const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE,
@@ -29,35 +29,26 @@ uint32_t usage_judged_devices(const options *given) {
                                             : usage_devices(given);
 }
 
-/* True if no file to be written is standard output, an input, or another one of them. */
+/* True if each output file is different from standard output and from all inputs. */
 static bool spares_files(const options *given) {
     const option_value *values = given->values;
-    const char *inputs[] = {given->files[0],
-                            values[OPTION_INPUTS].text,
-                            values[OPTION_COMPARE].text,
-                            values[OPTION_RULES].text,
-                            values[OPTION_TOPOLOGY].text,
-                            values[OPTION_OUTPUTS].text,
-                            values[OPTION_VALUES].text,
-                            values[OPTION_TRACE].text};
-    enum { READ = 5 };
+    const char *inputs[] = {
+        given->files[0],           values[OPTION_INPUTS].text,   values[OPTION_COMPARE].text,
+        values[OPTION_RULES].text, values[OPTION_TOPOLOGY].text, values[OPTION_AUTOTUNE_CACHE].text,
+        usage_plugin(values)};
     for (int w = 0; w < USAGE_WRITTEN; w++) {
         const char *path = values[usage_written[w]].text;
-        if (path && output_is_standard(path)) {
-            return refuse("--%s takes a file; standard output has the text",
+        if (path && output_is_standard(path))
+            return refuse("--%s cannot write to standard output, which the program prints to",
                           options_name(usage_written[w]));
-        }
-        for (int i = 0; path && i < READ + w; i++)
-            if (inputs[i] &&
-                (i < READ ? !output_spares(path, inputs[i]) : !strcmp(path, inputs[i]))) {
-                return refuse("the output %s would replace the %s %s", path,
-                              i < READ ? "input" : "output", inputs[i]);
-            }
+        for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+            if (!output_spares(path, inputs[i]))
+                return refuse("output %s would overwrite input %s", path, inputs[i]);
     }
     return true;
 }
 
-/* True if --devices suits the other options; otherwise complains. */
+/* True if --devices is valid with the other options; otherwise prints an error. */
 static bool suits_devices(const options *given) {
     const option_value *values = given->values;
     const bool plugin = usage_plugin(values) != NULL;
@@ -68,13 +59,14 @@ static bool suits_devices(const options *given) {
         return refuse("invalid value '%s' for --devices: expected a number from 1 to %d",
                       values[OPTION_DEVICES].text, most);
     if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
-        return refuse("--devices has no use with --backend=cuda");
+        return refuse("--devices cannot be combined with --backend=cuda");
     return true;
 }
 
 bool usage_is_right(const options *given) {
     if (given->file_count != 1)
-        return refuse(given->file_count ? "more than one input file" : "no input file");
+        return given->file_count ? refuse("expected one input file, found %d", given->file_count)
+                                 : refuse("no input file");
     const option_value *values = given->values;
     const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
     int modes = executes ? MODE_EXECUTE : MODE_PLAN;
@@ -87,13 +79,13 @@ bool usage_is_right(const options *given) {
     if (modes & MODE_EXECUTE && !(modes & MODE_PLUGIN)) modes |= MODE_LOOK;
     if (!options_suit(PROGRAM_RUN, given, modes)) return false;
     if (usage_plugin(values) && values[OPTION_PLAN].given)
-        return refuse("--plan has no use with a plugin");
+        return refuse("--plan cannot be combined with --backend=pjrt:PLUGIN");
     if (!suits_devices(given)) return false;
     if (values[OPTION_TIME].number > HLO_MOST_RUNS)
         return refuse("invalid value '%s' for --time: expected a number from 1 to %d",
                       values[OPTION_TIME].text, HLO_MOST_RUNS);
     if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
-        return refuse("--topology has no use without --compile-only");
+        return refuse("--topology requires --compile-only");
     for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {
         at += strspn(at, " ");
         const size_t length = strcspn(at, " ");
@@ -103,17 +95,16 @@ bool usage_is_right(const options *given) {
     const char *compare_with = values[OPTION_COMPARE].text;
     if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
         strcmp(values[OPTION_BACKEND].text, "cpu") == 0)
-        return refuse("--compare=before has no use without --optimize or "
-                      "--backend=cuda");
+        return refuse("--compare=before requires --optimize or --backend=cuda");
     if (values[OPTION_DUMP_VALUES].given != values[OPTION_VALUES].given)
-        return refuse(values[OPTION_VALUES].given ? "--values has no use without --dump-values"
-                                                  : "--dump-values needs --values=FILE.npz");
+        return refuse(values[OPTION_VALUES].given ? "--values requires --dump-values=NAME,..."
+                                                  : "--dump-values requires --values=FILE.npz");
     if (values[OPTION_BISECT].given && !values[OPTION_OPTIMIZE].given)
-        return refuse("--bisect has no use without --optimize");
+        return refuse("--bisect requires --optimize");
     if (!spares_files(given)) return false;
     if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
-        return refuse("--seed has no use with --inputs");
+        return refuse("--seed cannot be combined with --inputs");
     if (values[OPTION_INPUTS].given && values[OPTION_DRAW].given)
-        return refuse("--draw has no use with --inputs");
+        return refuse("--draw cannot be combined with --inputs");
     return true;
 }

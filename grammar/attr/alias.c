@@ -107,8 +107,7 @@ bool hlo_notation_entries(hlo_notation *f) {
             item->size = hlo_braced_size(f->at, (size_t)(f->end - f->at));
             item->value = f->at;
             f->at += item->size;
-            if (!item->size)
-                return hlo_notation_fail(f, item->value, 1, "this '{' is never closed");
+            if (!item->size) return hlo_notation_fail(f, item->value, 1, "unmatched '{'");
         } else if (!hlo_notation_next(f, '"') && !hlo_notation_next(f, '\'')) {
             return hlo_notation_unexpected(f, "a string or '{'");
         } else if (!hlo_notation_string(f, &item->value, &item->size)) {

@@ -18,23 +18,23 @@ static bool label_part(hlo_notation *f, const char *letters, const char *what,
         if (*f->at == '?') continue;
         if (!digit && !letter)
             return hlo_notation_fail(f, f->at, 1,
-                                     "the labels of the %s are %c, %c, digits and ?, not %c", what,
-                                     letters[0], letters[1], *f->at);
+                                     "expected a label %c, %c, digit or ? for the %s, found %c",
+                                     letters[0], letters[1], what, *f->at);
         unsigned bit = digit ? (unsigned)(*f->at - '0') : 10 + (unsigned)(letter - letters);
         if (seen >> bit & 1)
-            return hlo_notation_fail(f, f->at, 1, "the %s has two dimensions %c", what, *f->at);
+            return hlo_notation_fail(f, f->at, 1, "the %s repeats dimension %c", what, *f->at);
         seen |= (uint64_t)1 << bit;
         if (digit && bit >= largest) largest = bit + 1;
         spatial += digit;
     }
     for (size_t i = 0; i < 2; i++)
         if (!(seen >> (10 + i) & 1))
-            return hlo_notation_fail(f, from, (size_t)(f->at - from), "the %s has no dimension %c",
+            return hlo_notation_fail(f, from, (size_t)(f->at - from), "the %s lacks dimension %c",
                                      what, letters[i]);
     if (largest != spatial)
         return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                 "the %s has %zu spatial dimensions, but one is called %zu", what,
-                                 spatial, largest - 1);
+                                 "the %s has %zu spatial dimensions, so label %zu is out of range",
+                                 what, spatial, largest - 1);
     const char *last = f->at;
     while (last > from && last[-1] == '?') last--;
     hlo_bytes_put(&f->out, from, (size_t)(last - from));
@@ -52,7 +52,7 @@ bool hlo_notation_labels(hlo_notation *f) {
         if (!label_part(f, parts[i].letters, parts[i].what, &spatial[i])) return false;
         if (spatial[i] != spatial[0])
             return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                     "the %s has %zu spatial dimensions, the input %zu",
+                                     "the %s has %zu spatial dimensions, but the input has %zu",
                                      parts[i].what, spatial[i], spatial[0]);
         size_t size = strlen(parts[i].behind);
         if ((size_t)(f->end - f->at) < size || memcmp(f->at, parts[i].behind, size) != 0)
@@ -76,7 +76,8 @@ bool hlo_notation_sizes(hlo_notation *f) {
             f->at += i;
             if (!hlo_notation_int(f, &number)) return false;
             if (number < 0 && !pair)
-                return hlo_notation_fail(f, from, (size_t)(f->at - from), "this is negative");
+                return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                         "expected a non-negative number");
             hlo_notation_add(f, &all, reversal ? number == 1 : number);
         }
     } while (f->at < f->end && *f->at == 'x' && f->at++);

@@ -44,7 +44,7 @@ static bool read_axes(hlo_notation *f) {
         if (__builtin_mul_overflow(devices, groups.axes->v[i].size, &devices)) devices = INT64_MAX;
     if (devices > 1) return keep(f, groups);
     return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                             "a group has %lld device%s, wanted several", (long long)devices,
+                             "a group has %lld device%s, expected several", (long long)devices,
                              devices == 1 ? "" : "s");
 }
 

@@ -82,8 +82,7 @@ bool hlo_notation_profile_types(hlo_notation *f) {
     if (!hlo_notation_int_list(f, "}", 0, &list)) return false;
     for (size_t i = 0; i < list.count; i++)
         if (list.v[i] < 0 || list.v[i] > LAST)
-            return hlo_notation_fail(f, from, 1, "there is no profile type %lld",
-                                     (long long)list.v[i]);
+            return hlo_notation_fail(f, from, 1, "unknown profile type %lld", (long long)list.v[i]);
     if (list.count) hlo_notation_put_index(f, "", &list);
     return true;
 }

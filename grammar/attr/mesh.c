@@ -39,7 +39,7 @@ static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
     for (uint32_t i = 0; i < m->devices.dims->count; i++)
         if (__builtin_mul_overflow(all, m->devices.dims->v[i], &all)) all = -1;
     if (all != (int64_t)ids.count)
-        return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are named",
+        return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are listed",
                                  (long long)all, ids.count);
     if (!is_in_order(&ids)) m->devices.listed = hlo_notation_keep(f, &ids);
     return true;
@@ -63,7 +63,7 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
         for (size_t i = 0; i < sizes.count; i++)
             if (*name == names[i])
                 return hlo_notation_fail(f, from, hlo_intern_length(*name) + 2,
-                                         "the mesh has two axes '%s'", *name);
+                                         "the mesh repeats axis '%s'", *name);
         hlo_notation_add(f, &sizes, size);
     }
     /* Allocate an array for a mesh without axes, too: names NULL stands for no mesh. */
@@ -103,7 +103,7 @@ static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
         if (a->before < 1 || a->size < 2 || a->size >= whole ||
             __builtin_mul_overflow(a->before, a->size, &up) || whole % up)
             return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                     "(%lld)%lld is no part of an axis of %lld devices",
+                                     "(%lld)%lld is not a sub-axis of an axis of %lld devices",
                                      (long long)a->before, (long long)a->size, (long long)whole);
     }
     for (const hlo_axis_ref *r = *refs; r; r = r->next)
@@ -113,8 +113,7 @@ static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
                                      name);
     if (last && last->axis == a->axis && last->before * last->size == a->before)
         return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                 "this goes on with the part of '%s' before it: they are one",
-                                 name);
+                                 "merge this with the preceding sub-axis of '%s'", name);
     ref->next = *refs;
     *refs = ref;
     return true;
@@ -146,7 +145,7 @@ bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
             (before->axis > last->axis ||
              (before->axis == last->axis && before->before > last->before)))
             return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                     "the axes do not come in the order of the mesh");
+                                     "the axes are not in the order of the mesh");
     }
     *out = keep_axes(f, *refs, count, unknown);
     return hlo_notation_expect_end(f, "}");

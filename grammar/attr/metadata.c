@@ -115,7 +115,7 @@ static bool metadata(hlo_notation *f) {
         hlo_attr_id id = hlo_attr_find(name, size);
         if ((int)id < FIRST_FIELD || (int)id > LAST_FIELD) return unknown_field(f, from, name);
         if (values[id - FIRST_FIELD])
-            return hlo_notation_fail(f, from, size, "'%s' is given twice", name);
+            return hlo_notation_fail(f, from, size, "'%s' is repeated", name);
         if (!metadata_value(f, id, &values[id - FIRST_FIELD])) return false;
         hlo_notation_take(f, ",");
     }

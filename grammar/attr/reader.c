@@ -76,7 +76,7 @@ bool hlo_notation_unknown(hlo_notation *f, const char *wanted, const char *words
     size_t size = 0;
     while (f->at + size < f->end && hlo_notation_in_name(f->at[size])) size++;
     if (f->at == f->end)
-        return hlo_notation_fail(f, f->at, 1, "the value ends too early, expected %s", wanted);
+        return hlo_notation_fail(f, f->at, 1, "unexpected end of the value, expected %s", wanted);
     if (!size) size = 1;
     const char *found =
         hlo_arena_format(f->scratch, "%.*s", (int)(size < MOST ? size : MOST), f->at);
@@ -197,7 +197,7 @@ bool hlo_notation_string(hlo_notation *f, const char **out, size_t *out_size) {
         return hlo_notation_unexpected(f, "a string");
     const char *from = f->at;
     *out = hlo_unquote(f->scratch, &f->at, f->end, out_size);
-    return *out || hlo_notation_fail(f, from, 1, "this string has no end");
+    return *out || hlo_notation_fail(f, from, 1, "unterminated string");
 }
 
 void *hlo_notation_grow(hlo_notation *f, void *list, size_t count, size_t size) {

@@ -42,7 +42,7 @@ static bool tolerance(hlo_notation *f) {
         if (!hlo_notation_number(f, &value[n])) return false;
         if (value[n] < 0)
             return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                     "a tolerance is not negative");
+                                     "expected a non-negative tolerance");
     }
     if (!hlo_notation_expect_end(f, "}")) return false;
     hlo_notation_put(f, "{tolerance={atol=");
@@ -81,7 +81,7 @@ static bool sparse_operand(hlo_notation *f, int64_t out[4]) {
         if (n == 3)
             return hlo_notation_unexpected(f, "'sparsity=', 'dimension=', 'stride=' or '}'");
         if (given[n])
-            return hlo_notation_fail(f, from, strlen(names[n]), "'%s' is given twice", names[n]);
+            return hlo_notation_fail(f, from, strlen(names[n]), "'%s' is repeated", names[n]);
         given[n] = true;
         if (!hlo_notation_int(f, n ? &out[n + 1] : &out[0])) return false;
         if (n) continue;
@@ -102,7 +102,7 @@ bool hlo_notation_sparsity(hlo_notation *f) {
         const char *from = f->at;
         size_t n = hlo_notation_take_name(f, "lhs") ? 0 : hlo_notation_take_name(f, "rhs") ? 1 : 2;
         if (n == 2) return hlo_notation_unexpected(f, "'lhs=', 'rhs=' or '}'");
-        if (given[n]) return hlo_notation_fail(f, from, 3, "'%s' is given twice", names[n]);
+        if (given[n]) return hlo_notation_fail(f, from, 3, "'%s' is repeated", names[n]);
         given[n] = true;
         if (!sparse_operand(f, sides[n])) return false;
     }

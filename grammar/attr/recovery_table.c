@@ -60,7 +60,7 @@ static bool read_module(hlo_notation *f, hlo_bytes *out) {
     hlo_module_free(module);
     if (status == HLO_OK && !put_and_free(out, printed)) status = HLO_OUT_OF_MEMORY;
     if (status == HLO_OUT_OF_MEMORY) return hlo_notation_fail(f, from, 1, "out of memory");
-    return status == HLO_OK || hlo_notation_fail(f, from, 1, "this module: %s", first.message);
+    return status == HLO_OK || hlo_notation_fail(f, from, 1, "in this module: %s", first.message);
 }
 
 typedef struct entry {

@@ -50,7 +50,7 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool
             return hlo_notation_unexpected(f, !axes ? "'metadata='"
                                                     : "'replicated=', 'unreduced=', 'manual=' or "
                                                       "'metadata='");
-        if (given[n]) return hlo_notation_fail(f, from, strlen(name), "'%s' is given twice", name);
+        if (given[n]) return hlo_notation_fail(f, from, strlen(name), "'%s' is repeated", name);
         given[n] = true;
         if (n == HLO_SHARDING_SETS) {
             if (!read_metadata(f, true, s)) return false;
@@ -100,7 +100,7 @@ static bool read_named(hlo_notation *f, hlo_sharding *s) {
         s->kind = hlo_sharding_sets[n];
         if (!s->mesh.devices.dims->count && s->kind != HLO_SHARDING_REPLICATED)
             return hlo_notation_fail(f, f->at - strlen(word), strlen(word),
-                                     "a mesh without axes has nothing that is %s", word);
+                                     "'%s' requires a mesh with axes", word);
         return read_sets(f, s, NULL, false);
     }
     if (!hlo_notation_next(f, '['))
@@ -167,19 +167,19 @@ static bool read_part(hlo_notation *f, parts *p, hlo_sharding *s) {
 static bool check_tiles(hlo_notation *f, parts *p) {
     hlo_tiling *t = &p->tiles;
     if (!t->dims.count)
-        return hlo_notation_fail(f, p->from, 1,
-                                 "a sharding that is none of the words needs 'devices='");
+        return hlo_notation_fail(f, p->from, 1, "expected a sharding keyword or 'devices='");
     if (!t->iota.rank && t->devices.count < 2)
-        return hlo_notation_fail(f, p->from, 1, "a tiled sharding needs more than one device");
+        return hlo_notation_fail(f, p->from, 1, "a tiled sharding requires at least two devices");
     if (p->last_kinds && p->last_replicated)
-        return hlo_notation_fail(f, p->from, 1,
-                                 "last_tile_dims and last_tile_dim_replicate exclude each other");
+        return hlo_notation_fail(
+            f, p->from, 1, "last_tile_dims and last_tile_dim_replicate are mutually exclusive");
     if (p->last_replicated) {
         t->kinds[0] = HLO_SHARDING_REPLICATED;
         t->kind_count = 1;
     }
     if (t->kind_count > t->dims.count)
-        return hlo_notation_fail(f, p->from, 1, "last_tile_dims names %zu dimensions of %zu",
+        return hlo_notation_fail(f, p->from, 1,
+                                 "last_tile_dims has %zu dimensions, but there are only %zu",
                                  t->kind_count, t->dims.count);
     return true;
 }
@@ -195,9 +195,10 @@ static bool join_parts(hlo_notation *f, parts *p, hlo_sharding *s) {
     } else if (s->kind == HLO_SHARDING_MAXIMAL) {
         if (p->devices != 1)
             return hlo_notation_fail(f, p->from, 1,
-                                     "a maximal sharding is on one device, found %zu", p->devices);
+                                     "a maximal sharding requires exactly one device, found %zu",
+                                     p->devices);
     } else if (p->devices || p->tiles.dims.count) {
-        return hlo_notation_fail(f, p->from, 1, "a sharding that is %s has no devices",
+        return hlo_notation_fail(f, p->from, 1, "a %s sharding must not have devices",
                                  hlo_sharding_words[s->kind]);
     }
     return true;
@@ -248,8 +249,7 @@ bool hlo_notation_domain(hlo_notation *f) {
                                                              : 2;
         if (n < 2) {
             if (sides[n])
-                return hlo_notation_fail(f, from, strlen(names[n]), "'%s' is given twice",
-                                         names[n]);
+                return hlo_notation_fail(f, from, strlen(names[n]), "'%s' is repeated", names[n]);
             if (!hlo_notation_sharding(f)) return false;
             sides[n] = f->value.u.sharding;
         } else if (kind || !hlo_notation_take_name(f, "kind")) {
@@ -260,14 +260,14 @@ bool hlo_notation_domain(hlo_notation *f) {
             if (!hlo_notation_string(f, &text, &size)) return false;
             if (size != 8 || memcmp(text, "sharding", 8) != 0)
                 return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                         "the kind of a domain is \"sharding\"");
+                                         "the kind of a domain must be \"sharding\"");
             kind = true;
         }
         hlo_notation_take(f, ",");
     }
     for (size_t n = 0; n < 2; n++)
-        if (!sides[n]) return hlo_notation_fail(f, f->from, 1, "the domain has no '%s='", names[n]);
-    if (!kind) return hlo_notation_fail(f, f->from, 1, "the domain has no 'kind='");
+        if (!sides[n]) return hlo_notation_fail(f, f->from, 1, "the domain lacks '%s='", names[n]);
+    if (!kind) return hlo_notation_fail(f, f->from, 1, "the domain lacks 'kind='");
     return keep(f, HLO_ATTR_DOMAIN,
                 (hlo_sharding){.kind = HLO_SHARDING_DOMAIN,
                                .v = hlo_arena_copy(f->module->arena, sides, sizeof sides),

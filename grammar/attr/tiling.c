@@ -57,7 +57,7 @@ bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
     if (!hlo_notation_int_list(f, ")", 1, &perm)) return false;
     if (perm.count != dims.count || !is_permutation(f, perm.v, perm.count))
         return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                 "this is no permutation of %zu dimensions", dims.count);
+                                 "expected a permutation of %zu dimensions", dims.count);
     out->perm = perm.v;
     for (size_t i = 0; i < dims.count; i++)
         if (dims.v[i] < 1) return true;

@@ -43,7 +43,7 @@ const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessag
 
 /* Nesting depth of messages, as in Google's readers. */
 enum { HLO_WIRE_DEEPEST = 100 };
-#define HLO_WIRE_TOO_DEEP "nested too deeply: readers of messages take %d in one another"
+#define HLO_WIRE_TOO_DEEP "nested too deeply: the limit for messages is %d levels"
 
 /* True if `size` bytes are a message of `type`: complete, with the right wire types, not nested too
  * deeply; else *out_offset is the place of the error. *out_unknown: the message, or a message in

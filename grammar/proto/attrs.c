@@ -290,7 +290,7 @@ ProtobufCMessage *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDesc
 static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
                     int64_t value) {
     if (!hlo_field_store(field, hlo_field_add(p->scratch, message, field), value))
-        hlo_proto_fail(p, "%lld does not fit in the field '%s'", (long long)value, field->name);
+        hlo_proto_fail(p, "%lld is out of range for field '%s'", (long long)value, field->name);
 }
 
 static void write_size_lists(hlo_proto *p, const char *text, ProtobufCMessage *message) {
@@ -433,7 +433,7 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
         if (hlo_attrs_info[attr->id].kind == HLO_KIND_BYTES) continue;
         if (!found) {
             hlo_diag_emit(p->module, p->sink, HLO_WARNING, p->offset, 1,
-                          "the attribute '%s' has no binary form and is left out",
+                          "attribute '%s' has no binary form and is omitted",
                           hlo_attrs_info[attr->id].name);
         } else if (attr->id == HLO_ATTR_DIM_LABELS) {
             Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;

@@ -47,15 +47,15 @@ static hlo_computation *called(hlo_proto *p, int64_t number) {
     hlo_computation *comp = hlo_proto_find(&p->ids->computations, number);
     if (comp) return comp;
     if (hlo_proto_find_id(&p->ids->computations, number))
-        hlo_proto_fail(p, "the computation with id %lld, which it calls, does not stand before it",
+        hlo_proto_fail(p, "called computation with id %lld is not before its caller",
                        (long long)number);
-    hlo_proto_fail(p, "there is no computation with id %lld, which it calls", (long long)number);
+    hlo_proto_fail(p, "called computation with id %lld does not exist", (long long)number);
 }
 
 hlo_computation *hlo_proto_called(hlo_proto *p, const ProtobufCMessage *message, size_t index) {
     const Xla__HloInstructionProto *instr = (const Xla__HloInstructionProto *)message;
     if (index >= instr->n_called_computation_ids)
-        hlo_proto_fail(p, "it calls %zu computations, wanted at least %zu",
+        hlo_proto_fail(p, "calls %zu computations, expected at least %zu",
                        instr->n_called_computation_ids, index + 1);
     return called(p, instr->called_computation_ids[index]);
 }
@@ -74,8 +74,8 @@ hlo_instr *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what) {
     if (instr) return instr;
     hlo_proto_fail(p,
                    hlo_proto_find_id(&p->ids->instrs, number)
-                       ? "its %s, the instruction with id %lld, does not stand before it"
-                       : "its %s has id %lld, which no instruction of the computation has",
+                       ? "%s with id %lld is not before its user"
+                       : "%s with id %lld does not exist in the computation",
                    what, (long long)number);
 }
 

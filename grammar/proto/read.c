@@ -87,7 +87,7 @@ static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *
 static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
     if (from->value.len) return from->value;
     if (from->id < 0 || (size_t)from->id >= p->payloads->n_payloads)
-        hlo_proto_fail(p, "the module has no payload %lld", (long long)from->id);
+        hlo_proto_fail(p, "payload %lld does not exist", (long long)from->id);
     return p->payloads->payloads[from->id];
 }
 
@@ -103,7 +103,7 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
     p->kind = "instruction";
     p->name = from->name;
     hlo_op op = hlo_op_find(from->opcode, strlen(from->opcode));
-    if (op == HLO_OP_INVALID) hlo_proto_fail(p, "there is no opcode '%.40s'", from->opcode);
+    if (op == HLO_OP_INVALID) hlo_proto_fail(p, "unknown opcode '%.40s'", from->opcode);
     check_operands(p, from, op);
     resolve_payloads(p, from);
     hlo_instr **operands = hlo_arena_array(p->scratch, from->n_operand_ids, sizeof *operands);
@@ -131,9 +131,9 @@ static void read_parameters(hlo_proto *p, hlo_computation *comp) {
         if (i->op != HLO_OP_PARAMETER) continue;
         int64_t number = i->u.parameter;
         if (number < 0 || number >= count || comp->parameters[number])
-            hlo_proto_fail(p, "parameter '%.100s' has number %lld of %lld%s", i->name,
-                           (long long)number, (long long)count,
-                           number >= 0 && number < count ? ", which another has" : "");
+            hlo_proto_fail(p, "parameter '%.100s' has number %lld, %s", i->name, (long long)number,
+                           number >= 0 && number < count ? "as another parameter"
+                                                         : "which is out of range");
         comp->parameters[number] = i;
     }
 }
@@ -143,12 +143,12 @@ static void check_behind(hlo_proto *p, const hlo_instr *instr) {
     const bool *placed = p->ids->placed;
     for (uint32_t k = 0; k < instr->operand_count; k++)
         if (!placed[hlo_instr_operand(instr, k)->id])
-            hlo_proto_fail(p, "its schedule has '%.100s' before its operand '%.100s'", instr->name,
+            hlo_proto_fail(p, "the schedule has '%.100s' before its operand '%.100s'", instr->name,
                            hlo_instr_operand(instr, k)->name);
     const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
     for (uint32_t k = 0; control && k < control->u.instrs->count; k++)
         if (!placed[control->u.instrs->v[k]->id])
-            hlo_proto_fail(p, "its schedule has '%.100s' before its control predecessor '%.100s'",
+            hlo_proto_fail(p, "the schedule has '%.100s' before its control predecessor '%.100s'",
                            instr->name, control->u.instrs->v[k]->name);
 }
 
@@ -157,12 +157,13 @@ static void read_sequence(hlo_proto *p, hlo_computation *comp, size_t count,
                           const int64_t *numbers) {
     bool *placed = p->ids->placed;
     if (count != comp->instr_count)
-        hlo_proto_fail(p, "its schedule has %zu instructions, it has %u", count, comp->instr_count);
+        hlo_proto_fail(p, "the schedule has %zu instructions, but the computation has %u", count,
+                       comp->instr_count);
     for (size_t i = 0; i < count; i++) {
         hlo_instr *instr = hlo_proto_find(&p->ids->instrs, numbers[i]);
         if (!instr || placed[instr->id])
-            hlo_proto_fail(p, "its schedule has the id %lld %s", (long long)numbers[i],
-                           instr ? "twice" : "which none of its instructions has");
+            hlo_proto_fail(p, "the schedule has id %lld%s", (long long)numbers[i],
+                           instr ? " twice" : ", which is not an instruction of the computation");
         check_behind(p, instr);
         placed[instr->id] = true;
         hlo_instr_move(instr, NULL);
@@ -197,12 +198,12 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
     hlo_proto_ids *instrs = &known->instrs;
     p->kind = "computation";
     p->name = name;
-    if (!from->n_instructions) hlo_proto_fail(p, "it has no instruction");
+    if (!from->n_instructions) hlo_proto_fail(p, "has no instructions");
     instrs->count = from->n_instructions;
     instrs->v = hlo_arena_array(p->scratch, instrs->count, sizeof *instrs->v);
     for (size_t i = 0; i < instrs->count; i++)
         instrs->v[i] = (hlo_proto_id){.number = from->instructions[i]->id};
-    hlo_proto_sort_ids(p, instrs, "of its instructions");
+    hlo_proto_sort_ids(p, instrs, "instructions");
     hlo_computation *comp = hlo_computation_new(p->module, name_of(p, name, "computation"));
     for (size_t i = 0; i < from->n_instructions; i++) {
         int64_t number = from->instructions[i]->id;
@@ -213,7 +214,7 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
     p->name = name;
     hlo_instr *root = hlo_proto_find(instrs, from->root_id);
     if (!root)
-        hlo_proto_fail(p, "its root has id %lld, which none of its instructions has",
+        hlo_proto_fail(p, "the root has id %lld, which is not an instruction of the computation",
                        (long long)from->root_id);
     hlo_computation_set_root(comp, root);
     schedule(p, from->id, comp);
@@ -329,7 +330,8 @@ static void read_module(hlo_proto *p, Xla__HloModuleProto *from) {
     p->kind = NULL;
     p->module->entry = hlo_proto_find(&known.computations, entry);
     if (!p->module->entry)
-        hlo_proto_fail(p, "the entry has id %lld, which no computation has", (long long)entry);
+        hlo_proto_fail(p, "the entry computation has id %lld, which does not exist",
+                       (long long)entry);
     finish_module(p, from);
 }
 
@@ -382,10 +384,11 @@ static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t si
                           "XLA_FLAGS=\"--xla_dump_to=DIR --xla_dump_hlo_as_proto\"");
     if (wrapped > offset) offset = wrapped;
     if (!plain)
-        hlo_proto_fail(p, "no binary HLO module, or cut off: at byte %zu of %zu", offset, size);
+        hlo_proto_fail(p, "invalid or truncated binary HLO module: at byte %zu of %zu", offset,
+                       size);
     ProtobufCMessage *module =
         protobuf_c_message_unpack(&xla__hlo_module_proto__descriptor, &allocator, size, bytes);
-    if (!module) hlo_proto_fail(p, "no binary HLO module");
+    if (!module) hlo_proto_fail(p, "invalid binary HLO module");
     return (Xla__HloModuleProto *)module;
 }
 

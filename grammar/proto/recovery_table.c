@@ -28,12 +28,12 @@ void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto 
     protobuf_c_message_pack(&from->base, bytes);
     hlo_module *module;
     hlo_status status = p->io->parse_proto(bytes, size, p->module->file, p->sink, &module);
-    if (status != HLO_OK) hlo_proto_fail(p, "a recovery module cannot be read");
+    if (status != HLO_OK) hlo_proto_fail(p, "failed to read a recovery module");
     size_t length;
     char *text;
     status = hlo_module_to_text(module, NULL, &text, &length);
     hlo_module_free(module);
-    if (status != HLO_OK) hlo_proto_fail(p, "a recovery module cannot be shown as text");
+    if (status != HLO_OK) hlo_proto_fail(p, "failed to print a recovery module");
     p->owned = text;
     hlo_notation_put_module(out, text);
     p->owned = NULL;

@@ -35,7 +35,7 @@ static bool print_any(printer *w, const ProtobufCMessage *message, const char *c
 static void print_axis(printer *w, const Xla__AxisRefProto *axis) {
     const Xla__MeshProto *mesh = w->p->mesh;
     if (!mesh || axis->mesh_axis_index < 0 || (size_t)axis->mesh_axis_index >= mesh->n_axes)
-        hlo_proto_fail(w->p, "the mesh has no axis %lld", (long long)axis->mesh_axis_index);
+        hlo_proto_fail(w->p, "mesh axis %lld does not exist", (long long)axis->mesh_axis_index);
     const char *name = mesh->axes[axis->mesh_axis_index]->name;
     put(w, "'", 1);
     put(w, name, strlen(name));
@@ -62,7 +62,8 @@ static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elem
         put(w, "()", 2);
         return;
     }
-    if (!count || level > HLO_DEEPEST_PATTERN) hlo_proto_fail(w->p, "its origin is no tuple");
+    if (!count || level > HLO_DEEPEST_PATTERN)
+        hlo_proto_fail(w->p, "the origin does not form a tuple");
     if (count == 1 && elements[0]->n_shape_index <= level) {
         if (elements[0]->original_array)
             print_message(w, &elements[0]->original_array->base);
@@ -73,7 +74,8 @@ static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elem
     put(w, "(", 1);
     for (size_t from = 0, to; from < count; from = to) {
         for (size_t i = from; i < count; i++)
-            if (elements[i]->n_shape_index <= level) hlo_proto_fail(w->p, "its origin is no tuple");
+            if (elements[i]->n_shape_index <= level)
+                hlo_proto_fail(w->p, "the origin does not form a tuple");
         for (to = from + 1; to < count; to++)
             if (elements[to]->shape_index[level] != elements[from]->shape_index[level]) break;
         if (from) put(w, ", ", 2);
@@ -122,7 +124,7 @@ static void print_message(printer *w, const ProtobufCMessage *message) {
             w->p->mesh = (const Xla__MeshProto *)message;
         size_t count = hlo_patterns_of(message->descriptor, patterns);
         if (!print_any(w, message, patterns, count))
-            hlo_proto_fail(w->p, "HLO text has no form for this %s",
+            hlo_proto_fail(w->p, "this %s has no form in HLO text",
                            message->descriptor->short_name);
     }
 }

@@ -19,7 +19,7 @@ static const int numbers[HLO_TYPE_COUNT] = {
 static hlo_type type_of(hlo_proto *p, int number) {
     for (int t = 0; t < HLO_TYPE_COUNT; t++)
         if (numbers[t] == number) return (hlo_type)t;
-    hlo_proto_fail(p, "there is no element type %d", number);
+    hlo_proto_fail(p, "unknown element type %d", number);
 }
 
 /* Counts an open tuple, each of whose elements is a message of its own; the caller counts it down
@@ -42,14 +42,12 @@ static const char *const properties[] = {
 static void read_order(hlo_proto *p, const Xla__LayoutProto *from, uint32_t rank, int64_t *order) {
     bool seen[HLO_LARGEST_RANK] = {false};
     if (from && from->n_minor_to_major && from->n_minor_to_major != rank)
-        hlo_proto_fail(p, "a layout has %zu dimensions, its shape has %u", from->n_minor_to_major,
-                       rank);
+        hlo_proto_fail(p, "a layout has %zu dimensions, but its shape has %u",
+                       from->n_minor_to_major, rank);
     for (uint32_t i = 0; i < rank; i++) {
         int64_t dim = from && from->n_minor_to_major ? from->minor_to_major[i] : rank - 1 - i;
         if (dim < 0 || dim >= rank || seen[dim])
-            hlo_proto_fail(p,
-                           "a layout's order names dimension %lld, which its shape has not or "
-                           "which it named before",
+            hlo_proto_fail(p, "a layout has dimension %lld, which is out of range or repeated",
                            (long long)dim);
         seen[dim] = true;
         order[i] = dim;
@@ -81,7 +79,7 @@ static const hlo_shape *read_tuple(hlo_proto *p, const Xla__ShapeProto *from) {
 
 static int64_t read_dim(hlo_proto *p, int64_t dim) {
     if (dim == INT64_MIN || dim == -1) return -1;
-    if (dim < 0) hlo_proto_fail(p, "a shape's dimension is %lld", (long long)dim);
+    if (dim < 0) hlo_proto_fail(p, "a shape has dimension size %lld", (long long)dim);
     return dim;
 }
 
@@ -90,7 +88,7 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
     bool dynamic[HLO_LARGEST_RANK], any = false;
     if (!from) hlo_proto_fail(p, "a shape is missing");
     if (from->element_type == XLA__PRIMITIVE_TYPE__BUFFER) {
-        if (from->n_tuple_shapes != 1) hlo_proto_fail(p, "a buffer is of one array");
+        if (from->n_tuple_shapes != 1) hlo_proto_fail(p, "a buffer must have exactly one array");
         hlo_shape buffer = *hlo_shape_from_proto(p, from->tuple_shapes[0]);
         buffer.buffer = true;
         return hlo_shape_intern(p->module, &buffer);
@@ -98,7 +96,7 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
     hlo_type type = type_of(p, (int)from->element_type);
     if (type == HLO_TYPE_TUPLE) return read_tuple(p, from);
     if (from->n_dimensions > HLO_LARGEST_RANK)
-        hlo_proto_fail(p, "a shape has %zu dimensions, at most %d are read", from->n_dimensions,
+        hlo_proto_fail(p, "a shape has %zu dimensions, but the maximum is %d", from->n_dimensions,
                        HLO_LARGEST_RANK);
     uint32_t rank = (uint32_t)from->n_dimensions;
     for (uint32_t i = 0; i < rank; i++) {
@@ -123,7 +121,7 @@ static Xla__LayoutProto *write_layout(hlo_proto *p, const hlo_shape *shape) {
     xla__layout_proto__init(to);
     const hlo_layout *layout = shape->layout;
     if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &to->base, properties, 1))
-        hlo_proto_fail(p, "the layout's '%.40s' has no binary form", layout->rest);
+        hlo_proto_fail(p, "layout property '%.40s' has no binary form", layout->rest);
     if (!to->tail_padding_alignment_in_elements) to->tail_padding_alignment_in_elements = 1;
     if (!layout) return to;
     to->n_minor_to_major = shape->rank;
@@ -175,7 +173,7 @@ static const ProtobufCFieldDescriptor *values_of(hlo_proto *p, const Xla__Litera
     int size = snprintf(name, sizeof name, "%ss", hlo_types[type].name);
     const ProtobufCFieldDescriptor *field =
         hlo_field_find(literal->base.descriptor, name, (size_t)size);
-    if (!field) hlo_proto_fail(p, "there are no constants of type %s", hlo_types[type].name);
+    if (!field) hlo_proto_fail(p, "constants of type %s are not supported", hlo_types[type].name);
     return field;
 }
 
@@ -192,7 +190,7 @@ static values plan_values(hlo_proto *p, const Xla__LiteralProto *literal, const 
         shape->type == HLO_TYPE_PRED ? sizeof(protobuf_c_boolean) : hlo_types[shape->type].bytes;
     int64_t count = hlo_shape_count(shape);
     if (count < 0)
-        hlo_proto_fail(p, "a constant's shape has unbounded dimensions or too many elements");
+        hlo_proto_fail(p, "the shape of a constant has unbounded dimensions or too many elements");
     v.elements = (size_t)count;
     return v;
 }
@@ -243,7 +241,7 @@ static void write_element(hlo_type type, const char *from, char *to) {
 static const hlo_literal *read_literal_tuple(hlo_proto *p, const Xla__LiteralProto *from,
                                              const hlo_shape *shape) {
     if (from->n_tuple_literals != shape->rank)
-        hlo_proto_fail(p, "a constant tuple has %zu elements, its shape has %u",
+        hlo_proto_fail(p, "a constant tuple has %zu elements, but its shape has %u",
                        from->n_tuple_literals, shape->rank);
     hlo_literal *literal = hlo_literal_tuple(p->module, shape);
     for (uint32_t i = 0; i < shape->rank; i++)
@@ -258,7 +256,7 @@ const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto 
     if (shape->type == HLO_TYPE_TUPLE) return read_literal_tuple(p, from, shape);
     const hlo_shape *stored = from->shape ? hlo_shape_from_proto(p, from->shape) : shape;
     if (!hlo_shape_compatible(stored, shape))
-        hlo_proto_fail(p, "the constant's shape is not that of its value");
+        hlo_proto_fail(p, "the shape of the constant differs from the shape of its value");
     values v = plan_values(p, from, shape);
     const char *bytes;
     size_t parts = hlo_types[shape->type].class == HLO_CLASS_COMPLEX ? 2 : 1, found;
@@ -271,7 +269,7 @@ const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto 
         bytes = hlo_field_element(&from->base, v.field, 0);
     }
     if (found != v.elements)
-        hlo_proto_fail(p, "a constant has %zu values, its shape has %zu elements", found,
+        hlo_proto_fail(p, "a constant has %zu values, but its shape has %zu elements", found,
                        v.elements);
     hlo_literal *literal = hlo_literal_new(p->module, shape);
     char *to = literal->data;
@@ -383,7 +381,7 @@ static void write_part(hlo_proto *p, const window_part *part, const hlo_ints *in
                        Xla__Window *to) {
     const size_t each = part->second ? 2 : 1;
     if (ints->count != each * to->n_dimensions)
-        hlo_proto_fail(p, "the window's parts differ in length");
+        hlo_proto_fail(p, "the parts of the window have different lengths");
     for (size_t i = 0; i < ints->count; i++)
         store_part(part, to->dimensions[i / each], i % each ? part->second : part->first,
                    ints->v[i]);
@@ -439,7 +437,7 @@ static void groups_of(Xla__ConvolutionDimensionNumbers *n, labels *out) {
 
 static void put_label(hlo_proto *p, char *text, size_t *size, int64_t place, char label) {
     if (place < 0 || place >= MOST_LABELS)
-        hlo_proto_fail(p, "a convolution's dimension has number %lld", (long long)place);
+        hlo_proto_fail(p, "a convolution has invalid dimension number %lld", (long long)place);
     text[place] = label;
     if ((size_t)place >= *size) *size = (size_t)place + 1;
 }
@@ -481,7 +479,8 @@ Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *
             spatial[*at - '0'] = place;
             ++*groups[g].count;
         }
-        if (*groups[g].count > 10) hlo_proto_fail(p, "the labels '%.40s' repeat", text);
+        if (*groups[g].count > 10)
+            hlo_proto_fail(p, "the labels '%.40s' have a repeated label", text);
         *groups[g].spatial = spatial;
         at += strspn(at, "_->");
     }

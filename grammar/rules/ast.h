@@ -87,7 +87,7 @@ typedef struct root_node {
 
 typedef struct let_node {
     struct let_node *next; /* the definition before it */
-    span name, whole;
+    span name;
     node *params;
     node *body;
 } let_node;
@@ -101,7 +101,6 @@ typedef struct rules_parser {
     size_t example;  /* where the example being scanned starts */
     size_t counted;  /* as far as line ends are counted, */
     uint32_t lines;  /* and how many there are */
-    span comment, rule_comment, file_comment;
     struct rules_draft *draft;
     let_node *lets;
 } rules_parser;
@@ -109,18 +108,16 @@ typedef struct rules_parser {
 /* Reports an error at `where`, while the error budget lasts. */
 void rules_fault(rules_parser *p, span where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Extends rules_parser.comment to the comment at `where`. */
-void rules_comment(rules_parser *p, span where);
 /* Makes a zeroed object in the owner's arena. */
 void *rules_new(rules_parser *p, size_t size);
 /* Makes a node for the bytes from `first` up to `last`. */
 node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last);
 /* Adds a definition, and checks that its name is free. */
-void rules_let(rules_parser *p, span whole, span name, node *params, node *body);
+void rules_let(rules_parser *p, span name, node *params, node *body);
 /* Begins a phase with its measure. */
 void rules_phase(rules_parser *p, span name, span measure);
 /* Compiles a rule of the open phase and adds it to the tables. */
-void rules_rule(rules_parser *p, span whole, span name, span subject, root_node *roots,
-                guard_node *guards, action_node *actions, span example);
+void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guard_node *guards,
+                action_node *actions, span example);
 
 #endif

@@ -3,36 +3,20 @@
 
 #include <string.h>
 
-void rules_let(rules_parser *p, span whole, span name, node *params, node *body) {
+void rules_let(rules_parser *p, span name, node *params, node *body) {
     const char *text = rules_name(p, name);
-    if (rules_find_let(p, name)) rules_fault(p, name, "'%s' is defined already", text);
+    if (rules_find_let(p, name)) rules_fault(p, name, "'%s' is already defined", text);
     if (hlo_op_find(text, strlen(text)) != HLO_OP_INVALID || rules_find_function(p, text) >= 0)
         rules_fault(p, name, "'%s' is an opcode or a function", text);
     let_node *let = rules_new(p, sizeof *let);
-    *let =
-        (let_node){.next = p->lets, .name = name, .whole = whole, .params = params, .body = body};
+    *let = (let_node){.next = p->lets, .name = name, .params = params, .body = body};
     p->lets = let;
-}
-
-/* Returns the source of all definitions, each with a line end behind it. */
-static const char *text_of_lets(rules_parser *p) {
-    size_t size = 0;
-    for (const let_node *l = p->lets; l; l = l->next) size += l->whole.last - l->whole.first + 1;
-    char *text = hlo_arena_alloc(p->owner->arena, size + 1), *at = text + size;
-    *at = 0;
-    for (const let_node *l = p->lets; l; l = l->next) {
-        const size_t length = l->whole.last - l->whole.first;
-        *--at = '\n';
-        at -= length;
-        memcpy(at, p->owner->source + l->whole.first, length);
-    }
-    return text;
 }
 
 static int reason_code(rules_parser *p, span name) {
     const char *text = rules_name(p, name);
     int reason = rules_find_word(p->words->reasons, p->words->reason_count, text);
-    if (reason < 0) rules_fault(p, name, "no reason is called '%s'", text);
+    if (reason < 0) rules_fault(p, name, "unknown reason '%s'", text);
     return reason < 0 ? 0 : reason;
 }
 
@@ -42,7 +26,7 @@ void rules_phase(rules_parser *p, span name, span measure) {
     d->measure = rules_name(p, measure);
     int code = rules_find_function(p, d->measure);
     if (code < 0 || p->words->functions[code].kind != HLO_FUNCTION_MEASURE)
-        rules_fault(p, measure, "no measure is called '%s'", d->measure);
+        rules_fault(p, measure, "unknown measure '%s'", d->measure);
     else
         d->measure_code = (uint16_t)code;
 }
@@ -52,7 +36,7 @@ static void lower_guard(rules_parser *p, const guard_node *g) {
     int code = rules_find_function(p, name);
     uint32_t count, first = rules_push_args(p, NULL, g->call->args, ARGUMENT, &count);
     if (code < 0 || p->words->functions[code].kind != HLO_FUNCTION_TEST) {
-        rules_fault(p, g->call->name, "no test is called '%s'", name);
+        rules_fault(p, g->call->name, "unknown test '%s'", name);
         code = 0;
     } else {
         rules_check_call(p, g->call->where, &p->words->functions[code], first, count);
@@ -78,7 +62,7 @@ static void lower_sets(rules_parser *p, const set_node *list, hlo_rule_action *a
         }
         const char *name = rules_name(p, s->field);
         int field = rules_find_word(p->words->fields, p->words->field_count, name);
-        if (field < 0) rules_fault(p, s->field, "a matmul has no field '%s'", name);
+        if (field < 0) rules_fault(p, s->field, "unknown matmul field '%s'", name);
         sets[count++] = (hlo_rule_set){.field = (uint16_t)(field < 0 ? 0 : field),
                                        .add = s->add,
                                        .term = rules_lower(p, NULL, s->value, ARGUMENT)};
@@ -141,22 +125,20 @@ static int16_t lower_roots(rules_parser *p, const root_node *roots) {
     return first;
 }
 
-void rules_rule(rules_parser *p, span whole, span name, span subject, root_node *roots,
-                guard_node *guards, action_node *actions, span example) {
+void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guard_node *guards,
+                action_node *actions, span example) {
     struct rules_draft *d = p->draft;
     d->slot_count = d->expansions = d->depth = 0;
     d->acting = false;
-    if (!d->phase) rules_fault(p, name, "a rule stands in a phase");
+    if (!d->phase) rules_fault(p, name, "a rule must be in a phase");
     hlo_rule rule = {.name = rules_name(p, name),
                      .phase = d->phase,
                      .measure = d->measure,
                      .measure_code = d->measure_code,
                      .subject = -1};
-    rule.doc = rules_comment_text(p, p->rule_comment);
-    rule.text = rules_name(p, whole);
     rule.example = example.last ? rules_name(p, example) : NULL;
     rule.offset = (uint32_t)name.first;
-    while (p->counted < whole.first) p->lines += p->owner->source[p->counted++] == '\n';
+    while (p->counted < name.first) p->lines += p->owner->source[p->counted++] == '\n';
     rule.line = p->lines + 1;
 
     rule.first_root = d->roots.count;
@@ -180,8 +162,8 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
         remark |= a->kind == HLO_ACTION_REMARK;
     }
     if (remark && (count > 1 || rule.subject < 0))
-        rules_fault(p, name, "a remark stands alone, in a rule `for` a matmul");
-    if (!remark && !example.last) rules_fault(p, name, "a rule needs an example");
+        rules_fault(p, name, "a remark must be the only action of a rule `for` a matmul");
+    if (!remark && !example.last) rules_fault(p, name, "a rule requires an example");
     rule.first_action = d->actions.count;
     rule.action_count = count;
     for (uint32_t i = 0; i < count; i++)
@@ -191,15 +173,13 @@ void rules_rule(rules_parser *p, span whole, span name, span subject, root_node 
     rule.slots = hlo_arena_copy(p->owner->arena, d->slots, d->slot_count * sizeof d->slots[0]);
     for (uint32_t i = 0; i < d->rules.count; i++)
         if (((hlo_rule *)d->rules.data)[i].name == rule.name)
-            rules_fault(p, name, "there is a rule '%s' already", rule.name);
+            rules_fault(p, name, "rule '%s' is already defined", rule.name);
     *(hlo_rule *)rules_push(p, &d->rules, sizeof rule) = rule;
 }
 
 const hlo_rules *rules_take(rules_parser *p) {
     hlo_rules *rules = hlo_arena_zero(p->owner->arena, sizeof *rules);
     rules->file = p->owner->file;
-    rules->lets = text_of_lets(p);
-    rules->doc = rules_comment_text(p, p->file_comment);
 #define TABLE(name)                                                                                \
     rules->name##s = p->draft->name##s.data;                                                       \
     rules->name##_count = p->draft->name##s.count;

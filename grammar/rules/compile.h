@@ -59,8 +59,6 @@ typedef enum term_mode { PATTERN, TEMPLATE, ARGUMENT } term_mode;
 const char *rules_name(rules_parser *p, span s);
 /* Adds a zeroed item to a table. */
 void *rules_push(rules_parser *p, buffer *b, size_t size);
-/* Returns a comment without its `#`s, a line each. */
-const char *rules_comment_text(rules_parser *p, span s);
 /* Finds a function of the vocabulary; -1: there is none. */
 int rules_find_function(const rules_parser *p, const char *name);
 /* Finds a word in a list; -1: it is not there. */

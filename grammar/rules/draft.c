@@ -15,11 +15,6 @@ void rules_fault(rules_parser *p, span where, const char *format, ...) {
     va_end(args);
 }
 
-void rules_comment(rules_parser *p, span where) {
-    if (!p->comment.last) p->comment.first = where.first;
-    p->comment.last = where.last;
-}
-
 void *rules_new(rules_parser *p, size_t size) {
     return hlo_arena_zero(p->owner->arena, size);
 }
@@ -40,23 +35,6 @@ void *rules_push(rules_parser *p, buffer *b, size_t size) {
     void *item = (char *)b->data + b->count++ * size;
     memset(item, 0, size);
     return item;
-}
-
-/* Returns the comment without its `#`s. */
-const char *rules_comment_text(rules_parser *p, span s) {
-    if (!s.last) return "";
-    char *text = hlo_arena_alloc(p->owner->arena, s.last - s.first + 2), *out = text;
-    const char *in = p->owner->source + s.first, *end = p->owner->source + s.last;
-    while (in < end) {
-        while (in < end && (*in == ' ' || *in == '\t' || *in == '\r')) in++;
-        if (in < end && *in == '#') in++;
-        if (in < end && *in == ' ') in++;
-        while (in < end && *in != '\n') *out++ = *in++;
-        *out++ = '\n';
-        in++;
-    }
-    *out = 0;
-    return text;
 }
 
 int rules_find_function(const rules_parser *p, const char *name) {

@@ -20,7 +20,7 @@ hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, 
                       .draft = &draft};
     *out_rules = NULL;
     if (owner->source_size > LARGEST_FILE) {
-        hlo_diag_emit(owner, sink, HLO_ERROR, 0, 0, "rules of more than 1 MB");
+        hlo_diag_emit(owner, sink, HLO_ERROR, 0, 0, "the rules exceed 1 MB");
         return HLO_INVALID_INPUT;
     }
     yyscan_t scanner;

@@ -126,8 +126,6 @@ typedef struct hlo_rule {
     uint32_t guard_count, first_guard;
     uint32_t action_count, first_action;
     const char *const *slots; /* names, for diagnostics */
-    const char *doc;          /* the comment above the rule */
-    const char *text;         /* the rule as written, without its example */
     const char *example;      /* HLO on which it fires; NULL only for `remark` rules */
 } hlo_rule;
 
@@ -146,8 +144,6 @@ typedef struct hlo_rule {
 
 typedef struct hlo_rules {
     const char *file;
-    const char *doc;  /* the comment at the top of the file */
-    const char *lets; /* the definitions as written */
     uint32_t term_count, arg_count, attr_count, int_count, guard_count, action_count, set_count,
         root_count, rule_count;
     const hlo_rule_term *terms;

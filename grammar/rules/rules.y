@@ -24,7 +24,7 @@ int rules_yylex(YYSTYPE *value, span *where, void *scanner);
 static void rules_yyerror(span *where, void *scanner, rules_parser *p, const char *text) {
     (void)scanner;
     const bool deep = strcmp(text, "memory exhausted") == 0; /* only at YYMAXDEPTH */
-    rules_fault(p, *where, "%s", deep ? "this is nested too deep" : text);
+    rules_fault(p, *where, "%s", deep ? "nested too deeply" : text);
 }
 #define YYMALLOC(size) hlo_arena_alloc(p->owner->arena, size)
 #define YYFREE(memory) ((void)(memory))
@@ -80,7 +80,7 @@ file: %empty | file statement;
 statement: let | phase | rule;
 
 let: "let" T_NAME '(' params ')' '=' pattern {
-        rules_let(p, (span){@1.first, @7.last}, $2, $4, $7);
+        rules_let(p, $2, $4, $7);
     };
 
 params: %empty { $$ = NULL; } | vars { $$ = $1; };
@@ -96,7 +96,7 @@ vars: T_VAR { $$ = NODE(NODE_VAR, @1); $$->name = $1; }
 phase: "phase" T_NAME "measure" T_NAME { rules_phase(p, $2, $4); };
 
 rule: "rule" T_NAME subject roots guards "=>" actions example {
-        rules_rule(p, (span){@1.first, @7.last}, $2, $3, $4, $5, $7, $8);
+        rules_rule(p, $2, $3, $4, $5, $7, $8);
     };
 
 subject: %empty { $$ = (span){0}; } | "for" T_VAR { $$ = $2; };
@@ -202,7 +202,7 @@ single: postfix { $$ = $1; }
     | T_VAR '=' postfix {
         $$ = $3;
         if ($$->bind.last || $$->kind == NODE_VAR || $$->kind == NODE_RESULT)
-            rules_fault(p, @1, "the value has a name already");
+            rules_fault(p, @1, "the value already has a name");
         $$->bind = $1;
     }
     | single "with" T_VAR '=' postfix {

@@ -56,7 +56,7 @@ static int64_t whole_number(rules_parser *p, const attr_node *a, double number) 
     const double most = 0x1p53;
     if (number >= -most && number <= most && number == (double)(int64_t)number)
         return (int64_t)number;
-    rules_fault(p, a->name, "%s: %g is no whole number, or too large", rules_name(p, a->name),
+    rules_fault(p, a->name, "%s: %g is not an integer, or is too large", rules_name(p, a->name),
                 number);
     return 0;
 }
@@ -67,7 +67,7 @@ static void lower_attr(rules_parser *p, const let_frame *f, const attr_node *a, 
     if (a->kind != HLO_RULE_FROM)
         id = attr_named(p, a, op);
     else if (m == PATTERN)
-        rules_fault(p, a->word, "'from' belongs on the right-hand side");
+        rules_fault(p, a->word, "'from' is allowed only on the right-hand side");
     uint32_t first = p->draft->ints.count, count = 0;
     for (const ints *i = a->ints; i; i = i->next, count++)
         *(int64_t *)rules_push(p, &p->draft->ints, sizeof(int64_t)) = whole_number(p, a, i->value);
@@ -98,12 +98,12 @@ static uint32_t lower_op(rules_parser *p, const let_frame *f, const node *n, hlo
                          term_mode m) {
     uint32_t count, first = rules_push_args(p, f, n->args, m, &count);
     bool rest = has_rest(n);
-    if (rest && m != PATTERN) rules_fault(p, n->where, "'...' belongs in a pattern");
+    if (rest && m != PATTERN) rules_fault(p, n->where, "'...' is allowed only in a pattern");
     if ((count < hlo_ops[op].min_operands && !rest) ||
         (hlo_ops[op].max_operands != HLO_ANY && count > hlo_ops[op].max_operands))
-        rules_fault(p, n->where, "%s does not take %u operands", hlo_ops[op].name, count);
+        rules_fault(p, n->where, "%s does not accept %u operands", hlo_ops[op].name, count);
     if (m != PATTERN && (count ? needs_shape(op) && !n->shape.last : !n->like))
-        rules_fault(p, n->where, "the shape of %s cannot be inferred: say `like` or a type",
+        rules_fault(p, n->where, "the shape of %s cannot be inferred: specify `like` or a type",
                     hlo_ops[op].name);
     uint32_t attrs = p->draft->attrs.count, attr_count = 0;
     for (const attr_node *a = n->attrs; a; a = a->next, attr_count++) lower_attr(p, f, a, op, m);
@@ -176,7 +176,7 @@ static uint32_t lower_function(rules_parser *p, const let_frame *f, const node *
 static uint32_t lower_let(rules_parser *p, const let_frame *f, const node *n, const let_node *let,
                           term_mode m) {
     if (m != PATTERN) {
-        rules_fault(p, n->where, "a definition stands for a pattern");
+        rules_fault(p, n->where, "a definition may be used only in a pattern");
         return rules_new_term(p, HLO_TERM_ANY);
     }
     uint32_t want = 0, have = 0;
@@ -184,9 +184,9 @@ static uint32_t lower_let(rules_parser *p, const let_frame *f, const node *n, co
     for (const node *v = n->args; v; v = v->next) have++;
     if (want != have || p->draft->depth == MAX_DEPTH) {
         if (want != have)
-            rules_fault(p, n->where, "this definition takes %u arguments, not %u", want, have);
+            rules_fault(p, n->where, "this definition takes %u arguments, found %u", want, have);
         else
-            rules_fault(p, n->where, "definitions within definitions go too deep");
+            rules_fault(p, n->where, "definitions are nested too deeply");
         return rules_new_term(p, HLO_TERM_ANY);
     }
     if (rules_is_full(p, n->where, 1)) return rules_new_term(p, HLO_TERM_ANY);
@@ -228,7 +228,7 @@ static uint32_t lower_define(rules_parser *p, const let_frame *f, const node *n)
 static uint32_t lower_result(rules_parser *p, const let_frame *f, const node *n, term_mode m) {
     static const char *const names[] = {"out", "aux", "amax"};
     int which = rules_find_word(names, 3, rules_name(p, n->field));
-    if (which < 0) rules_fault(p, n->field, "a call has the results out, aux and amax");
+    if (which < 0) rules_fault(p, n->field, "unknown result of a call: expected out, aux or amax");
     uint32_t index = rules_new_term(p, HLO_TERM_RESULT);
     int16_t slot = rules_slot(p, f, n->name, m == PATTERN);
     rules_term_at(p, index)->slot = slot;
@@ -248,7 +248,7 @@ static void lower_shape(rules_parser *p, const let_frame *f, const node *n, uint
     if (n->like) {
         kind = HLO_SHAPE_LIKE;
         code = (uint16_t)rules_slot(p, f, n->shape, false);
-        if (m == PATTERN) rules_fault(p, n->shape, "'like' belongs on the right-hand side");
+        if (m == PATTERN) rules_fault(p, n->shape, "'like' is allowed only on the right-hand side");
     } else if (hlo_type_find(name, strlen(name)) != HLO_TYPE_INVALID) {
         const hlo_type type = hlo_type_find(name, strlen(name));
         kind = HLO_SHAPE_TYPE;
@@ -263,7 +263,7 @@ static void lower_shape(rules_parser *p, const let_frame *f, const node *n, uint
             code = (uint16_t)function;
     }
     hlo_rule_term *t = rules_term_at(p, index);
-    if (t->shape_kind) rules_fault(p, n->shape, "two shapes for one value");
+    if (t->shape_kind) rules_fault(p, n->shape, "a value has two shapes");
     t->shape_kind = kind;
     t->shape_code = code;
 }
@@ -305,7 +305,7 @@ static uint32_t lower_var(rules_parser *p, const let_frame *f, const node *n, te
 }
 
 static uint32_t lower_leaf(rules_parser *p, const node *n, hlo_term_kind kind, bool allowed) {
-    if (!allowed) rules_fault(p, n->where, "this cannot stand here");
+    if (!allowed) rules_fault(p, n->where, "this is not allowed here");
     uint32_t index = rules_new_term(p, kind);
     rules_term_at(p, index)->number = n->number;
     if (kind == HLO_TERM_WORD) rules_term_at(p, index)->word = rules_name(p, n->name);
@@ -333,15 +333,15 @@ uint32_t rules_lower(rules_parser *p, const let_frame *f, const node *n, term_mo
     }
     if (!pattern && (n->kind == NODE_CHAIN || n->kind == NODE_CHAIN1 || n->kind == NODE_ALT ||
                      n->kind == NODE_DEFINE))
-        rules_fault(p, n->where, "a pattern cannot stand on the right-hand side");
+        rules_fault(p, n->where, "a pattern is not allowed on the right-hand side");
     if (!pattern && (n->kind == NODE_SPLAT || n->kind == NODE_CONSTANT) && !n->like)
-        rules_fault(p, n->where, "say which shape: `like %%x`");
+        rules_fault(p, n->where, "specify the shape with `like %%x`");
     if (n->shape.last) lower_shape(p, f, n, index, m);
     if (n->bind.last) {
         int16_t slot = rules_slot(p, f, n->bind, pattern);
-        if (!pattern) rules_fault(p, n->bind, "a pattern cannot stand on the right-hand side");
+        if (!pattern) rules_fault(p, n->bind, "a pattern is not allowed on the right-hand side");
         if (rules_term_at(p, index)->slot >= 0)
-            rules_fault(p, n->bind, "the value has a name already");
+            rules_fault(p, n->bind, "the value already has a name");
         rules_term_at(p, index)->slot = slot;
         if (n->kind == NODE_CHAIN || n->kind == NODE_CHAIN1) p->draft->chain[slot] = true;
     }

@@ -16,9 +16,9 @@ const node *rules_parameter(rules_parser *p, const let_frame *f, const char *nam
 
 static void check_holds(rules_parser *p, span where, const char *name, int holds, int wanted) {
     if (holds == wanted) return;
-    rules_fault(p, where, "%s stands for %s", name,
-                holds == HOLDS_VALUE    ? "a value, not for an attribute"
-                : wanted == HOLDS_VALUE ? "an attribute, not for a value"
+    rules_fault(p, where, "%s is bound to %s", name,
+                holds == HOLDS_VALUE    ? "a value and cannot be used as an attribute"
+                : wanted == HOLDS_VALUE ? "an attribute and cannot be used as a value"
                                         : "an attribute of another kind");
 }
 
@@ -30,7 +30,7 @@ int16_t rules_slot_holding(rules_parser *p, const let_frame *f, span where, bool
     const node *arg = rules_parameter(p, f, name, &index);
     if (arg) {
         if (arg->kind == NODE_VAR) return rules_slot_holding(p, f->caller, arg->name, bind, holds);
-        rules_fault(p, arg->where, "a variable is needed for %s of this definition", name);
+        rules_fault(p, arg->where, "argument %s of this definition must be a variable", name);
         return 0;
     }
     if (f) {
@@ -90,7 +90,7 @@ void rules_find_partial(rules_parser *p, uint32_t first_root) {
         p->draft->partial.has[s] = ever.has[s] && !always.has[s];
 }
 
-/* Returns a slot for a root that the rule does not name. */
+/* Returns a slot for a root without a name. */
 int16_t rules_nameless_slot(rules_parser *p, span where) {
     struct rules_draft *d = p->draft;
     if (d->slot_count == HLO_RULE_SLOTS) {

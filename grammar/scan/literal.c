@@ -1,4 +1,4 @@
-/* Constants: one loop over the text fills the elements, whatever the rank. */
+/* Constants. One loop over the text reads arrays of any rank. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +50,8 @@ static bool fail(reader *r, const char *wanted) {
     return false;
 }
 
-/* Finds the end of a number or word: a separator, `...`, `nan` or `inf` behind a number with a
- * point or an exponent, or `-` behind any number. */
+/* Finds the end of a number or word: a separator, `...`, `nan` or `inf` after a number with a point
+ * or an exponent, or `-` after any number. */
 static const char *word_end(const reader *r) {
     const char *at = r->at;
     bool point = false;
@@ -72,6 +72,94 @@ static bool bad_value(reader *r, const char *from, const char *to, const char *w
     return false;
 }
 
+/* ------------------------------------------------------------------- numbers, as XLA reads them */
+
+/* Reads digits as a uint64, as XLA does for integers of every type. Returns false if they do not
+ * fit. */
+static bool digits(const char *from, const char *to, uint64_t *out) {
+    uint64_t value = 0;
+    for (; from < to; from++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*from - '0'), &value))
+            return false;
+    *out = value;
+    return true;
+}
+
+static bool is_digits(const char *from, const char *to) {
+    for (const char *at = from; at < to; at++)
+        if (*at < '0' || *at > '9') return false;
+    return to > from;
+}
+
+static bool parse_int(const char *from, const char *to, int64_t *out) {
+    bool negative = *from == '-';
+    uint64_t value;
+    if (!is_digits(from + negative, to) || !digits(from + negative, to, &value)) return false;
+    if (negative && value > (uint64_t)INT64_MAX + 1) return false;
+    *out = (int64_t)(negative ? 0 - value : value);
+    return true;
+}
+
+/* True for decimal digits with at most one point and an exponent: XLA and strtod() read these
+ * alike. */
+static bool is_decimal(const char *from, const char *to) {
+    const char *at = from + (*from == '-');
+    if (at == to || *at < '0' || *at > '9') return false;
+    while (at < to && *at >= '0' && *at <= '9') at++;
+    if (at < to && *at == '.') do
+            at++;
+        while (at < to && *at >= '0' && *at <= '9');
+    if (at < to && (*at == 'e' || *at == 'E')) {
+        at++;
+        if (at < to && (*at == '-' || *at == '+')) at++;
+        if (at == to) return false;
+        while (at < to && *at >= '0' && *at <= '9') at++;
+    }
+    return at == to;
+}
+
+/* Reads a number of at most 15 digits times a power of ten up to 22. Both are exact doubles, so
+ * that the one operation rounds correctly. */
+static bool quick_decimal(const char *from, const char *to, double *out) {
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    bool negative = *from == '-';
+    uint64_t value = 0;
+    int count = 0, scale = 0;
+    bool point = false;
+    const char *at = from + negative;
+    for (; at < to && *at != 'e' && *at != 'E'; at++) {
+        if (*at == '.') {
+            point = true;
+            continue;
+        }
+        value = value * 10 + (uint64_t)(*at - '0');
+        scale -= point;
+        if (++count > 15) return false;
+    }
+    if (at < to) {
+        int exponent = 0;
+        bool minus = *++at == '-';
+        if (*at == '-' || *at == '+') at++;
+        if (to - at > 3) return false;
+        while (at < to) exponent = exponent * 10 + (*at++ - '0');
+        scale += minus ? -exponent : exponent;
+    }
+    if (scale < -22 || scale > 22) return false;
+    double number = (double)value;
+    number = scale < 0 ? number / powers[-scale] : number * powers[scale];
+    *out = negative ? -number : number;
+    return true;
+}
+
+static bool parse_decimal(const char *from, const char *to, double *out) {
+    if (!is_decimal(from, to)) return false;
+    if (!quick_decimal(from, to, out)) *out = strtod(from, NULL);
+    return true;
+}
+
 /* ---------------------------------------------------------------------------------- one element */
 
 static bool is(const char *from, const char *to, const char *word) {
@@ -81,9 +169,10 @@ static bool is(const char *from, const char *to, const char *word) {
 static bool store_integer(reader *r, hlo_type type, const char *from, const char *to, void *out) {
     int64_t value;
     const hlo_type_info *info = &hlo_types[type];
-    if (!hlo_number_read_int(from, to, &value)) {
-        bool number = hlo_number_is_digits(from + (*from == '-'), to);
-        return bad_value(r, from, to, number ? "is out of the range of" : "is no value of", type);
+    if (!parse_int(from, to, &value)) {
+        bool number = is_digits(from + (*from == '-'), to);
+        return bad_value(r, from, to, number ? "is out of the range of" : "is not a value of",
+                         type);
     }
     bool fits = true;
     if (info->bits < 64) {
@@ -102,8 +191,8 @@ static bool store_pred(reader *r, const char *from, const char *to, void *out) {
         value = 1;
     else if (is(from, to, "false"))
         value = 0;
-    else if (!hlo_number_read_int(from, to, &value))
-        return bad_value(r, from, to, "is no value of", HLO_TYPE_PRED);
+    else if (!parse_int(from, to, &value))
+        return bad_value(r, from, to, "is not a value of", HLO_TYPE_PRED);
     *(uint8_t *)out = value != 0;
     return true;
 }
@@ -138,18 +227,18 @@ static void no_infinity(reader *r, const char *from, const char *to, hlo_type ty
 static bool store_float(reader *r, hlo_type type, const char *from, const char *to, void *out) {
     double value;
     int64_t whole;
-    if (hlo_number_read_int(from, to, &whole)) {
-        value = (double)whole; /* `-0` is an integer: its sign is lost */
+    if (parse_int(from, to, &whole)) {
+        value = (double)whole; /* `-0` is an integer and loses its sign */
     } else if (is(from, to, "inf") || is(from, to, "-inf")) {
         value = *from == '-' ? -INFINITY : INFINITY;
         uint64_t bits = hlo_float_encode(type, value);
         if (!isinf(hlo_float_decode(type, bits))) no_infinity(r, from, to, type, bits);
-    } else if (hlo_number_is_digits(from + (*from == '-'), to)) {
+    } else if (is_digits(from + (*from == '-'), to)) {
         return bad_value(r, from, to, "is out of the range of", type);
-    } else if (hlo_number_read_decimal(from, to, &value)) {
+    } else if (parse_decimal(from, to, &value)) {
         if (isinf(value)) return bad_value(r, from, to, "is out of the range of", type);
     } else {
-        return store_nan(type, from, to, out) || bad_value(r, from, to, "is no value of", type);
+        return store_nan(type, from, to, out) || bad_value(r, from, to, "is not a value of", type);
     }
     uint64_t bits = hlo_float_encode(type, value);
     if (isfinite(value) && !isfinite(hlo_float_decode(type, bits)))
@@ -196,8 +285,8 @@ static bool wrong_count(reader *r, const char *at, int64_t found, int64_t wanted
     return false;
 }
 
-/* Reads the commas between elements, or in front of the `}`. XLA's reader takes any number of
- * commas. */
+/* Reads the commas between elements or before the `}`. XLA's parser accepts any number of commas.
+ */
 static void read_commas(reader *r, bool first) {
     skip(r);
     const char *from = r->at;
@@ -212,14 +301,14 @@ static void read_commas(reader *r, bool first) {
         hlo_text_defer_error(r->text, span(r, from, from + 1), "this ',' separates nothing");
 }
 
-/* Reads `...` in the outermost braces: it elides all values, those before it included. */
+/* Reads `...` in the outermost braces, which elides all values, also those before it. */
 static bool read_dots(reader *r) {
     if (r->end - r->at < 3 || memcmp(r->at, "...", 3) != 0) return false;
     r->at += 3;
     return true;
 }
 
-/* True if `...` stands in the outermost braces, behind r->at, where `level` braces are open. */
+/* True if `...` follows in the outermost braces. `level` braces are open at r->at. */
 static bool dots_follow(reader r, uint32_t level) {
     for (skip(&r); r.at < r.end && (level || *r.at == '{'); r.at++, skip(&r)) {
         if (*r.at == '{')
@@ -232,12 +321,12 @@ static bool dots_follow(reader r, uint32_t level) {
     return false;
 }
 
-/* The state of reading an array's elements. */
+/* The state while the elements of an array are read. */
 typedef struct elements {
     const hlo_shape *shape;
-    char *data;       /* the place of the next element; NULL: elements are only checked */
+    char *data;       /* of the next element; NULL if elements are only checked */
     int64_t capacity; /* elements that may follow */
-    bool loose;       /* elements stand in the outermost braces, without the inner ones */
+    bool loose;       /* elements are in the outermost braces, without the inner ones */
     bool elided;      /* `...` was read */
 } elements;
 
@@ -252,8 +341,8 @@ static bool read_element(reader *r, elements *e, const char *opened) {
     return true;
 }
 
-/* True if the number at r->at may lack the inner braces of its array: XLA's reader takes it where
- * the array has a `...` as well. */
+/* True if the number at r->at may lack the inner braces of its array. XLA's parser accepts that if
+ * the array has a `...`, too. */
 static bool is_loose(reader *r, elements *e) {
     if (e->shape->rank < 2 || *r->at == '{' || hlo_types[e->shape->type].class == HLO_CLASS_COMPLEX)
         return false;
@@ -266,11 +355,11 @@ static bool is_loose(reader *r, elements *e) {
 }
 
 static bool read_elements(reader *r, elements *e) {
-    int64_t found[HLO_LARGEST_RANK] = {0}; /* per open brace */
+    int64_t found[HLO_LARGEST_RANK] = {0}; /* for each open brace */
     const char *opened[HLO_LARGEST_RANK];
     const hlo_shape *shape = e->shape;
     uint32_t level = 0, rank = shape->rank;
-    bool first = true; /* no element of the open brace has been read */
+    bool first = true; /* nothing was read after the open brace yet */
     do {
         if (level) read_commas(r, first);
         skip(r);
@@ -287,7 +376,7 @@ static bool read_elements(reader *r, elements *e) {
         if (level == 1 && read_dots(r)) {
             if (!first || e->elided)
                 hlo_text_defer_error(r->text, span(r, r->at - 3, r->at),
-                                     "'...' stands for all values, and others stand before it");
+                                     "'...' stands for all values, but other values precede it");
             found[0] = shape->dims[0];
             e->elided = true;
             first = false;
@@ -314,7 +403,7 @@ static bool read_elements(reader *r, elements *e) {
     return true;
 }
 
-/* Reads `{...}`, an elided value. */
+/* Reads the elided value `{...}`. */
 static bool read_elided(reader *r) {
     const char *from = r->at;
     if (next_is(r, '{')) {
@@ -325,7 +414,7 @@ static bool read_elided(reader *r) {
     return false;
 }
 
-/* Reads a number in place of an array's braces: XLA's reader takes it for the first element, and 0
+/* Reads a number without the braces of its array. XLA's parser uses it as the first element, and 0
  * for the others. */
 static bool read_unbraced(reader *r, const hlo_shape *shape, int64_t count, char *data) {
     hlo_span at = span(r, r->at, word_end(r));
@@ -382,7 +471,7 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
     skip(r);
     if (shape->type == HLO_TYPE_TUPLE) return read_tuple(r, shape);
     if (!hlo_shape_is_array(shape)) {
-        hlo_text_error(r->text, span(r, r->at, r->at + 1), "there are no constants of type %s",
+        hlo_text_error(r->text, span(r, r->at, r->at + 1), "constants of type %s are not supported",
                        hlo_types[shape->type].name);
         return NULL;
     }
@@ -390,8 +479,8 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
     return read_array(r, shape);
 }
 
-/* Returns the shape of a constant's value: `shape` without dynamic dimensions, buffer and element
- * width. */
+/* Returns the shape of the value of a constant: `shape` without dynamic dimensions, buffer and
+ * element width. */
 static const hlo_shape *value_shape(hlo_text *text, const hlo_shape *shape) {
     hlo_shape plain = *shape;
     if (shape->type == HLO_TYPE_TUPLE) {
@@ -424,7 +513,7 @@ uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shap
     if (shape)
         *out = read_literal(&r, value_shape(text, shape));
     else
-        hlo_text_error(text, span(&r, from, from + 1), "a constant needs a shape in front");
+        hlo_text_error(text, span(&r, from, from + 1), "a constant needs a shape before it");
     return *out ? (uint32_t)(r.at - from) : 0;
 }
 

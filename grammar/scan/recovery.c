@@ -1,5 +1,5 @@
-/* Recovery: where reading resumes behind an error, by the bare text, which has not been parsed and
- * whose braces need not match. */
+/* Recovery: decides where parsing can resume after an error, by the characters of text that was not
+ * parsed and whose braces may not match. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"
@@ -10,11 +10,11 @@ static bool is_blank(char c) {
 
 static const char *past_name(const char *at) {
     if (*at == '%') at++;
-    while (hlo_is_name_byte(*at)) at++;
+    while (hlo_text_in_name(*at)) at++;
     return at;
 }
 
-/* Skips a parenthesized list; NULL when it is no list of parameters. */
+/* Skips a list of parameters; returns NULL if the text is not one. */
 static const char *past_parameters(const char *at) {
     unsigned depth = 0;
     do {
@@ -28,10 +28,10 @@ static const char *past_parameters(const char *at) {
 
 static bool is_word(const char *at, const char *word) {
     size_t length = strlen(word);
-    return strncmp(at, word, length) == 0 && !hlo_is_name_byte(at[length]);
+    return strncmp(at, word, length) == 0 && !hlo_text_in_name(at[length]);
 }
 
-/* True for `ENTRY`, but not for `ENTRY:`, a parameter's name. */
+/* True for `ENTRY`, but not for `ENTRY:`, the name of a parameter. */
 static bool is_entry(const char *at) {
     return is_word(at, "ENTRY") && at[sizeof "ENTRY" - 1] != ':';
 }
@@ -39,26 +39,21 @@ static bool is_entry(const char *at) {
 /* True for `ENTRY`, `name {` or `name (a: f32[]) ->`. */
 static bool is_computation(const char *at) {
     if (is_entry(at)) return true;
-    const char *behind = past_name(at);
-    if (behind == at) return false;
-    behind = hlo_text_gap(behind);
-    if (*behind == '(') behind = past_parameters(behind);
-    return behind && (*behind == '{' || strncmp(behind, "->", 2) == 0);
+    const char *after = past_name(at);
+    if (after == at) return false;
+    after = hlo_text_gap(after);
+    if (*after == '(') after = past_parameters(after);
+    return after && (*after == '{' || strncmp(after, "->", 2) == 0);
 }
 
 /* True for `ROOT` or `name =`. */
 static bool is_definition(const char *at) {
-    const char *behind = past_name(at);
-    return is_word(at, "ROOT") || (behind > at && *hlo_text_gap(behind) == '=');
-}
-
-static bool at_line(const hlo_text *text, uint32_t offset) {
-    return !offset || text->source[offset - 1] == '\n' || text->source[offset - 1] == '\r';
+    const char *after = past_name(at);
+    return is_word(at, "ROOT") || (after > at && *hlo_text_gap(after) == '=');
 }
 
 bool hlo_text_begins_computation(const hlo_text *text, uint32_t offset) {
-    const char *at = text->source + offset;
-    return is_entry(at) || (at_line(text, offset) && is_computation(at));
+    return hlo_text_at_line(text, offset) && is_computation(text->source + offset);
 }
 
 bool hlo_text_begins_signature(const hlo_text *text, uint32_t offset) {
@@ -69,7 +64,7 @@ bool hlo_text_begins_signature(const hlo_text *text, uint32_t offset) {
 
 bool hlo_text_begins_line(const hlo_text *text, uint32_t offset) {
     while (offset && is_blank(text->source[offset - 1])) offset--;
-    return at_line(text, offset);
+    return hlo_text_at_line(text, offset);
 }
 
 bool hlo_text_begins_body(const hlo_text *text, uint32_t offset) {
@@ -82,20 +77,21 @@ bool hlo_text_ends_body(const hlo_text *text, uint32_t offset) {
     if (!*at) return true;
     if (is_definition(at) || *at == ')') return false;
     if (*at == ',' && strncmp(hlo_text_gap(at + 1), "execution_thread", 16) == 0) return true;
-    return at_line(text, offset) || is_blank(text->source[offset - 1]) || is_computation(at);
+    return hlo_text_at_line(text, offset) || is_blank(text->source[offset - 1]) ||
+           is_computation(at);
 }
 
 bool hlo_text_lacks_equals(const hlo_text *text, hlo_span at) {
-    const char *from = text->source + at.offset, *behind = hlo_text_gap(from + at.length);
+    const char *from = text->source + at.offset, *after = hlo_text_gap(from + at.length);
     bool first = hlo_text_begins_line(text, at.offset) ||
                  (at.offset > 5 && memcmp(from - 5, "ROOT ", 5) == 0);
-    return first && ((*behind >= 'a' && *behind <= 'z') || *behind == '(');
+    return first && ((*after >= 'a' && *after <= 'z') || *after == '(');
 }
 
 bool hlo_text_ends(const hlo_text *text, hlo_span at) {
-    const char *behind = text->source + at.offset + at.length;
-    while (is_blank(*behind)) behind++;
-    return behind == text->source + text->size;
+    const char *after = text->source + at.offset + at.length;
+    while (is_blank(*after)) after++;
+    return after == text->source + text->size;
 }
 
 bool hlo_text_is_cut(hlo_text *text, hlo_span at) {
@@ -120,9 +116,9 @@ void hlo_text_unclosed(hlo_text *text, hlo_span at) {
     hlo_body *bodies = (hlo_body *)text->bodies.items;
     size_t count = hlo_text_open_bodies(text);
     if (text->string.offset > bodies->at.offset) {
-        hlo_text_error(text, (hlo_span){text->string.offset, 1}, "this does not end in its line");
+        hlo_text_error(text, (hlo_span){text->string.offset, 1}, "this does not end on its line");
     } else {
-        hlo_text_error(text, at, "expected '}' in front of this, computation '%s' has not ended",
+        hlo_text_error(text, at, "expected '}' before this, computation '%s' has not ended",
                        bodies->comp->name);
         hlo_text_note(text, bodies->at, "it begins here");
     }

@@ -1,12 +1,12 @@
-/* Shapes and their layouts: one token each, so that a shape that was read before is known by its
- * text. */
+/* Shapes and their layouts. A shape with its layout is one token, so that a cache by its text can
+ * return it. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"
 #include "hlo/suggest.h"
 #include "ir/intern.h"
 
-/* A shape while its text is being read. */
+/* The state while a shape is read. */
 typedef struct shape_reader {
     hlo_text *text;
     const char *at, *end;
@@ -14,7 +14,7 @@ typedef struct shape_reader {
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
     bool dynamic[HLO_LARGEST_RANK], any_dynamic;
     hlo_layout layout;
-    char *rest; /* text for hlo_layout.rest, as far as it was read */
+    char *rest; /* what was read so far of hlo_layout.rest */
     size_t rest_length;
 } shape_reader;
 
@@ -33,7 +33,7 @@ static bool next_is(shape_reader *r, char c) {
     return true;
 }
 
-/* Names of types in numpy, torch, MLIR and common use. */
+/* Common names of types, also in numpy, torch and MLIR. */
 static const struct {
     const char *word, *type;
 } spellings[] = {
@@ -57,7 +57,7 @@ static void unknown_type(hlo_text *text, hlo_span at) {
     for (size_t i = 0; i < SPELLINGS; i++) hlo_suggest_offer(&s, spellings[i].word);
     for (size_t i = 0; i < SPELLINGS; i++)
         if (s.best == spellings[i].word) s.best = spellings[i].type;
-    hlo_text_error(text, at, "there is no element type '%s'%s", name, hlo_suggest_meant(&s));
+    hlo_text_error(text, at, "unknown element type '%s'%s", name, hlo_suggest_meant(&s));
 }
 
 /* ----------------------------------------------------------------------------------- dimensions */
@@ -67,7 +67,7 @@ static bool read_bound(shape_reader *r, int64_t *out) {
     const char *from = r->at;
     if (!hlo_text_read_int(r->text, &r->at, out)) return false;
     if (*out >= 0) return true;
-    hlo_text_error(r->text, span(r, from, r->at), "a dimension is not negative");
+    hlo_text_error(r->text, span(r, from, r->at), "a dimension must not be negative");
     return false;
 }
 
@@ -133,19 +133,19 @@ static void keep(shape_reader *r, const char *from, size_t length) {
 
 typedef bool read_item(shape_reader *r);
 
-/* A property behind the `:` of a layout. */
+/* A property after the `:` of a layout. */
 typedef struct property {
     const char *name;
-    read_item *item; /* NULL: a number that the layout has a member for */
-    bool lists;      /* several lists may follow one another */
-    bool empty;      /* `()` is a list */
+    read_item *item; /* NULL for a number that has a field in the layout */
+    bool lists;      /* may have several lists */
+    bool empty;      /* a list may be empty */
     bool commas;     /* a list may have several items */
 } property;
 
 static bool is_later(const shape_reader *r, const property *p);
 
-/* True, after an error, if the layout's `}` or a later property follows: XLA's reader lets both
- * close all that is open. */
+/* Reports a list that the `}` of the layout or a later property ends, as in XLA's parser. Returns
+ * true if it did. */
 static bool ends_early(shape_reader *r, const property *p, const char *open) {
     if (next(r) != '}' && !is_later(r, p)) return false;
     hlo_text_defer_error(r->text, span(r, open, open), "this '%c' is never closed", *open);
@@ -206,13 +206,13 @@ static bool read_type(shape_reader *r) {
         return false;
     }
     if (hlo_types[type].class != HLO_CLASS_UNSIGNED)
-        hlo_text_defer_error(r->text, where, "%s is no unsigned integer type",
+        hlo_text_defer_error(r->text, where, "%s is not an unsigned integer type",
                              hlo_types[type].name);
     keep(r, from, (size_t)(r->at - from));
     return true;
 }
 
-/* Reads `1:2`, or, behind a comma, the `2` alone. */
+/* Reads `1:2` or, after a comma, only the `2`. */
 static bool read_split(shape_reader *r) {
     bool first = r->rest[r->rest_length - 1] == '(';
     if (!read_kept_int(r, INT64_MIN)) return false;
@@ -223,7 +223,7 @@ static bool read_split(shape_reader *r) {
     return next(r) == ')' || *r->at == '}' || read_kept_int(r, INT64_MIN);
 }
 
-/* Reads `(item,item)`, or the end of the layout in its place. */
+/* Reads `(item,item)`, or the end of the layout instead. */
 static bool read_list(shape_reader *r, const property *p) {
     next(r);
     const char *open = r->at;
@@ -243,12 +243,12 @@ static bool read_list(shape_reader *r, const property *p) {
         if (!early && !hlo_text_expect(r->text, &r->at, ')')) return false;
     }
     keep(r, ")", 1);
-    /* Only a tile says something when it is empty. */
+    /* An empty list has no effect, except for a tile. */
     if (r->rest_length == begin + 1 && p->item != read_tile_dim) r->rest_length = begin - 1;
     return true;
 }
 
-/* Reads the number of E(n) or S(n), which hlo_layout.rest does not hold. */
+/* Reads the number of E(n) or S(n), which is not a part of hlo_layout.rest. */
 static bool read_number(shape_reader *r, const property *p, int64_t *out) {
     next(r);
     const char *open = r->at;
@@ -260,7 +260,7 @@ static bool read_number(shape_reader *r, const property *p, int64_t *out) {
            (ends_early(r, p, open) || hlo_text_expect(r->text, &r->at, ')'));
 }
 
-/* Reads the memory space, of which XLA's reader keeps 8 bits. */
+/* Reads the memory space. XLA's parser uses its lower 8 bits. */
 static bool read_space(shape_reader *r, const property *p) {
     int64_t space = 0;
     const char *from = r->at;
@@ -273,7 +273,7 @@ static bool read_space(shape_reader *r, const property *p) {
     return true;
 }
 
-/* Reads the tail padding; padding to 1 element is none. */
+/* Reads the tail padding. Padding to 1 element has no effect. */
 static bool read_length(shape_reader *r) {
     int64_t elements;
     if (!read_int(r, 1, &elements)) return false;
@@ -281,7 +281,7 @@ static bool read_length(shape_reader *r) {
     return true;
 }
 
-/* Reads the bytes of a dynamic shape's prefix; 0 bytes are none. */
+/* Reads the size of the prefix of a dynamic shape. 0 bytes have no effect. */
 static bool read_prefix(shape_reader *r) {
     int64_t bytes;
     if (!read_int(r, INT64_MIN, &bytes)) return false;
@@ -289,7 +289,7 @@ static bool read_prefix(shape_reader *r) {
     return true;
 }
 
-/* The properties of a layout, in the order in which they stand. */
+/* The properties of a layout, in their order in the text. */
 static const property properties[] = {
     {"D", read_level, false, true, true},    {"T", read_tile_dim, true, true, true},
     {"L", read_length, false, false, false}, {"#", read_type, false, true, false},
@@ -305,8 +305,8 @@ static bool is_named(const char *at, const char *name) {
     return strncmp(at, name, length) == 0 && !(letter && at[length] >= 'A' && at[length] <= 'Z');
 }
 
-/* True if a property that may follow `p` begins here: not among D's levels, of which one is `S`,
- * nor at a tile's `*`. */
+/* True if a property begins here that may follow `p`. The `S` of a level and the `*` of a tile do
+ * not begin one. */
 static bool is_later(const shape_reader *r, const property *p) {
     if (p->item == read_level || (p->item == read_tile_dim && *r->at == '*')) return false;
     for (const property *q = p + 1; q < properties + PROPERTIES; q++)
@@ -331,7 +331,7 @@ static bool out_of_order(shape_reader *r) {
     for (int i = 0; i < PROPERTIES; i++)
         if (is_named(r->at, properties[i].name)) {
             hlo_text_error(r->text, span(r, r->at, r->at + strlen(properties[i].name)),
-                           "%s(..) of a layout stands before what is in front of it here, and once",
+                           "%s(..) is repeated in this layout, or out of order",
                            properties[i].name);
             return false;
         }
@@ -339,7 +339,7 @@ static bool out_of_order(shape_reader *r) {
 }
 
 static bool read_properties(shape_reader *r) {
-    /* With the missing parts put in, the text is at most twice as long. */
+    /* With the missing parts added, the text is at most twice as long. */
     r->rest = hlo_arena_alloc(r->text->scratch, 2 * (size_t)(r->end - r->at) + 16);
     for (int i = 0; i < PROPERTIES; i++) {
         next(r);
@@ -378,7 +378,7 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
         for (uint32_t i = 0; i < r.rank; i++) r.order[i] = r.rank - 1 - i;
     }
     if (!hlo_types[type].bits && (r.rank || given)) {
-        hlo_text_error(text, at, "%s has no dimensions and no layout", hlo_types[type].name);
+        hlo_text_error(text, at, "%s must not have dimensions or a layout", hlo_types[type].name);
         return NULL;
     }
     const hlo_shape shape = {
@@ -391,21 +391,66 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     return hlo_shape_intern(text->module, &shape);
 }
 
-/* Returns the end of `dims]{layout}`; NULL: the bracket is not closed. */
+static bool begins_layout(const char *at) {
+    if (*at != '{') return false;
+    at = hlo_text_gap(at + 1);
+    return *at == ':' || *at == '-' || (*at >= '0' && *at <= '9');
+}
+
+/* Returns the end of `dims]{layout}`; NULL if the bracket is not closed. */
 static const char *shape_end(const char *dims) {
     const char *end = hlo_text_stop(dims, "]{}()%/");
     if (*end != ']') return NULL;
     const char *brace = hlo_text_gap(++end);
-    if (!hlo_text_begins_layout(brace)) return end;
+    if (!begins_layout(brace)) return end;
     const char *close = hlo_text_stop(brace + 1, "}{/");
     return *close == '}' ? close + 1 : end;
+}
+
+/* Returns the slot for the shape at `from`, by its text up to the `]`; NULL for a long shape, or
+ * near the end of the text. */
+static hlo_known_shape *shape_place(const hlo_text *text, const char *from) {
+    enum { WORDS = 3 };
+    const uint64_t each = 0x0101010101010101, brackets = each * ']';
+    uint64_t hash = 0, word;
+    if (text->source + text->size - from < WORDS * (ptrdiff_t)sizeof word) return NULL;
+    for (int i = 0; i < WORDS; i++, from += sizeof word) {
+        memcpy(&word, from, sizeof word);
+        const uint64_t apart = word ^ brackets, found = (apart - each) & ~apart & each << 7;
+        if (found) word &= (found & -found) - 1;
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+        if (found) return &text->known_shapes[(hash >> 32 ^ hash >> 55) % HLO_REMEMBERED];
+    }
+    return NULL;
+}
+
+/* True if a shape certainly ends at `after`, because no layout follows. */
+static bool shape_ends(const char *after) {
+    if (after[-1] == '}' || *after == ',' || *after == ')') return true;
+    const char next = *after == ' ' ? after[1] : '\0';
+    return (next >= 'a' && next <= 'z') || (next == '{' && !begins_layout(after + 1));
+}
+
+static const hlo_shape *known_shape(const hlo_text *text, const char **at) {
+    const hlo_known_shape *place = shape_place(text, *at);
+    if (!place || !place->shape || (size_t)(text->source + text->size - *at) <= place->at.length ||
+        memcmp(*at, text->source + place->at.offset, place->at.length) != 0 ||
+        !shape_ends(*at + place->at.length))
+        return NULL;
+    *at += place->at.length;
+    return place->shape;
+}
+
+static void remember_shape(hlo_text *text, hlo_span at, const hlo_shape *shape) {
+    hlo_known_shape *place = shape_place(text, text->source + at.offset);
+    if (place) *place = (hlo_known_shape){at, shape};
 }
 
 uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     *out = NULL;
     if (text->skipping) return head.length;
     const char *from = text->source + head.offset, *end = from;
-    *out = hlo_shape_cache_find(text, &end);
+    *out = known_shape(text, &end);
     if (*out) return (uint32_t)(end - from);
     end = shape_end(from + head.length);
     if (!end) {
@@ -418,29 +463,13 @@ uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     hlo_string_cache *cache = hlo_intern_cache(text->module, written);
     if (!cache->shape) cache->shape = read_shape(text, all);
     *out = cache->shape;
-    if (*out) hlo_shape_cache_insert(text, all, *out);
+    if (*out) remember_shape(text, all, *out);
     return all.length;
-}
-
-const hlo_shape *hlo_text_known_shape(hlo_text *text, const char **at) {
-    const char *from = *at, *dims = from;
-    const hlo_shape *shape = hlo_shape_cache_find(text, at);
-    if (shape) return shape;
-    if (*dims < 'a' || *dims > 'z') return NULL;
-    while ((*dims >= 'a' && *dims <= 'z') || (*dims >= '0' && *dims <= '9')) dims++;
-    const char *end = *dims == '[' ? shape_end(dims + 1) : NULL;
-    if (!end) return NULL;
-    *at = end;
-    const hlo_span all = {(uint32_t)(from - text->source), (uint32_t)(end - from)};
-    const char *written = hlo_intern(text->module, from, all.length);
-    shape = hlo_intern_cache(text->module, written)->shape;
-    if (shape) hlo_shape_cache_insert(text, all, shape);
-    return shape;
 }
 
 const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     if (shape->buffer || !hlo_shape_is_array(shape)) {
-        hlo_text_error(text, at, "a buffer is of an array");
+        hlo_text_error(text, at, "a buffer must be of an array type");
         return shape;
     }
     hlo_shape buffer = *shape;
@@ -459,7 +488,7 @@ const hlo_shape *hlo_text_tuple(hlo_text *text, size_t from) {
 
 bool hlo_text_check_depth(hlo_text *text, hlo_span at, const hlo_shape **shape) {
     if ((*shape)->depth <= HLO_DEEPEST_SHAPE) return true;
-    hlo_text_error(text, at, "nested too deeply: a shape has at most %d tuples within each other",
+    hlo_text_error(text, at, "nested too deeply: a shape can have at most %d nested tuples",
                    HLO_DEEPEST_SHAPE);
     *shape = hlo_shape_tuple(text->module, 0, NULL);
     return false;

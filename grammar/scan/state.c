@@ -1,4 +1,4 @@
-/* The parser's stacks, and its errors. */
+/* The stacks and the errors of the parser. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Tokens that have an inside: strings, raw text, integer lists. */
+/* White space and comments; names of attributes; strings, raw text and integer lists. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,52 @@
 #include "grammar/scan/parser.h"
 #include "ir/intern.h"
 
+const char *hlo_text_skip_gap(const char *at) {
+    for (;;) {
+        while (hlo_text_is_space(*at)) at++;
+        const char *stop = at[0] != '/'   ? NULL
+                           : at[1] == '*' ? strstr(at + 2, "*/")
+                           : at[1] == '/' ? at + 2 + strcspn(at + 2, "\r\n")
+                                          : NULL;
+        if (!stop) return at;
+        at = at[1] == '*' ? stop + 2 : stop;
+    }
+}
+
+/* The first loop is fast for numbers and commas, the usual text. */
+const char *hlo_text_stop(const char *at, const char *stops) {
+    while ((*at >= '0' && *at <= '9') || *at == ',') at++;
+    for (;;) {
+        if (*at != *stops) at += strcspn(at, stops);
+        if (*at != '/') return at;
+        const char *after = hlo_text_skip_gap(at);
+        at = after > at ? after : at + 1;
+    }
+}
+
+uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset) {
+    const char *from = text->source + offset;
+    const char *newline = memchr(from, '\n', text->size - offset);
+    return newline ? (uint32_t)(newline - text->source) : (uint32_t)text->size;
+}
+
+/* -------------------------------------------------------------------------- names of attributes */
+
+hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
+    hlo_string_cache *cache = hlo_intern_cache(text->module, interned);
+    if (!cache->attr)
+        cache->attr = (uint8_t)(hlo_attr_find(interned, hlo_intern_length(interned)) + 1);
+    hlo_attr_id id = (hlo_attr_id)(cache->attr - 1);
+    if (id != HLO_ATTR_SLICE_SIZES || !text->frames.used) return id;
+    const hlo_frame *frame = hlo_text_frame(text);
+    bool lists = frame->owner == HLO_OWNER_INSTR && frame->op != HLO_OP_INVALID &&
+                 hlo_op_has(frame->op, HLO_ATTR_SLICE_SIZE_LISTS);
+    return lists ? HLO_ATTR_SLICE_SIZE_LISTS : id;
+}
+
 /* -------------------------------------------------------------------------------------- strings */
 
-/* Finds the quote that ends the string at `from`; NULL: there is none. */
+/* Finds the quote that ends the string at `from`; NULL if there is none. */
 static const char *string_end(const char *from, const char *end, bool *out_escapes) {
     *out_escapes = false;
     for (const char *at = from + 1;;) {
@@ -17,7 +60,7 @@ static const char *string_end(const char *from, const char *end, bool *out_escap
         const char *escape = quote ? memchr(at, '\\', (size_t)(quote - at)) : NULL;
         if (!escape) return quote;
         *out_escapes = true;
-        at = escape + 2; /* at most the end, as the quote comes after the backslash */
+        at = escape + 2; /* at most the end, because the quote comes after the backslash */
     }
 }
 
@@ -27,7 +70,7 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
     const char *quote = string_end(from, text->source + text->size, &escapes);
     *out = NULL;
     if (!quote) {
-        hlo_text_error(text, (hlo_span){offset, 1}, "this string has no end");
+        hlo_text_error(text, (hlo_span){offset, 1}, "unterminated string");
         return hlo_text_line_end(text, offset) - offset;
     }
     size_t length = (size_t)(quote - from - 1);
@@ -44,8 +87,8 @@ uint32_t hlo_text_string(hlo_text *text, uint32_t offset, const char **out) {
 
 /* ------------------------------------------------------------------------------------- raw text */
 
-/* True if a value goes on behind a space or a comment, `[2,2]<=[2,2] T(1,0)`, or, of a mesh, behind
- * a comma, `mesh['a'=2], device_ids=(1,0) {'a'}`. */
+/* True if a value continues after a space or a comment, as in `[2,2]<=[2,2] T(1,0)`, or, if it is a
+ * mesh, after a comma, as in `mesh['a'=2], device_ids=(1,0) {'a'}`. */
 static bool goes_on(const char *at, bool mesh) {
     static const char ids[] = "device_ids=";
     at = hlo_text_gap(at);
@@ -58,7 +101,7 @@ static bool goes_on(const char *at, bool mesh) {
     return *at && strchr("{[<(", *at);
 }
 
-/* Returns the depth of brackets from which on a value is verbatim, comments included. */
+/* Returns the depth of brackets at which comments become a part of the value. */
 static size_t verbatim_depth(hlo_attr_id id) {
     return id == HLO_ATTR_BACKEND_CONFIG ? 1 : id == HLO_ATTR_FRONTEND_ATTRIBUTES ? 2 : SIZE_MAX;
 }
@@ -66,15 +109,15 @@ static size_t verbatim_depth(hlo_attr_id id) {
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
     const char *from = text->source + offset, *end = text->source + text->size, *at = from;
     const char *outermost = from, *nul = NULL; /* the bracket that is open; the first NUL */
-    const char *overlong = NULL;               /* the first string that goes on beyond its line */
+    const char *overlong = NULL;               /* the first string that continues after its line */
     char closing = '\0';                       /* its closing bracket */
     size_t depth = 0;                          /* of brackets of that kind */
     const size_t verbatim = verbatim_depth(text->attr);
     *out = NULL;
     for (; at < end; at++) {
         char c = *at;
-        if (c == '/' && depth && depth < verbatim && hlo_text_behind_gap(at) > at) {
-            at = hlo_text_behind_gap(at) - 1;
+        if (c == '/' && depth && depth < verbatim && hlo_text_skip_gap(at) > at) {
+            at = hlo_text_skip_gap(at) - 1;
         } else if (!depth && (c == '{' || c == '[' || c == '(')) {
             outermost = at;
             closing = c == '(' ? ')' : (char)(c + 2);
@@ -91,7 +134,7 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
             if (!overlong && (!quote || memchr(at, '\n', (size_t)(quote - at)))) overlong = at;
             if (!quote) {
                 uint32_t where = (uint32_t)(overlong - text->source);
-                hlo_text_error(text, (hlo_span){where, 1}, "this string has no end");
+                hlo_text_error(text, (hlo_span){where, 1}, "unterminated string");
                 return hlo_text_line_end(text, where) - offset;
             }
             at = quote;
@@ -118,8 +161,8 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
 
 /* ------------------------------------------------------------------------------------- integers */
 
-/* Reads the digits of a number below 2^64; false: there are too many. A text ends in a NUL, which
- * is no digit. */
+/* Reads the digits of a number. Returns false if it exceeds 64 bits. The NUL after the text ends
+ * the loop. */
 static bool read_digits(const char **at, uint64_t *out) {
     const char *p = *at;
     uint64_t value = 0;
@@ -132,7 +175,7 @@ static bool read_digits(const char **at, uint64_t *out) {
     return fits;
 }
 
-/* Reads an integer; numbers from 2^63 on wrap to 64 bits, as in XLA's reader. */
+/* Numbers of 2^63 or more wrap to negative ones, as in XLA's parser. */
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out) {
     const char *from = *at, *p = from + (*from == '-');
     const char *digits = p;
@@ -159,14 +202,6 @@ bool hlo_text_int(hlo_text *text, hlo_span at, int64_t *out) {
     return hlo_text_read_int(text, &from, out);
 }
 
-bool hlo_text_small_int(const char **at, int64_t *out) {
-    enum { MOST_DIGITS = 9 };
-    const char *from = *at;
-    for (*out = 0; **at >= '0' && **at <= '9' && *at - from < MOST_DIGITS; ++*at)
-        *out = *out * 10 + (**at - '0');
-    return *at > from;
-}
-
 bool hlo_text_expect(hlo_text *text, const char **at, char wanted) {
     *at = hlo_text_gap(*at);
     if (**at == wanted) {
@@ -178,7 +213,7 @@ bool hlo_text_expect(hlo_text *text, const char **at, char wanted) {
     return false;
 }
 
-/* Integers separated by commas up to `close`, pushed on `stack`. */
+/* Reads integers with commas between them up to `close`, and pushes them on `stack`. */
 static bool read_ints(hlo_text *text, const char **at, char close, hlo_stack *stack) {
     *at = hlo_text_gap(*at);
     if (**at == close) {
@@ -240,7 +275,7 @@ const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at) {
     }
 }
 
-/* Reads `low_high` or `low_high_interior`, separated by `x`. */
+/* Reads `low_high` or `low_high_interior` of each dimension, with `x` between them. */
 const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at) {
     const char *from = text->source + at.offset, *end = from + at.length;
     text->ints.used = 0;
@@ -251,7 +286,7 @@ const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at) {
             if (!hlo_text_read_int(text, &from, &part[i])) return NULL;
             if (i == 2 && part[i] < 0) {
                 hlo_span where = {(uint32_t)(number - text->source), (uint32_t)(from - number)};
-                hlo_text_error(text, where, "an interior padding is not negative");
+                hlo_text_error(text, where, "an interior padding must not be negative");
                 return NULL;
             }
             if (i == 2 || (i == 1 && *from != '_')) break;

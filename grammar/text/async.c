@@ -1,5 +1,5 @@
-/* `negate-start(...)`: an asynchronous operation that wraps one instruction, written as its opcode
- * with an ending. The computation that it calls is made here. */
+/* `negate-start(...)` and other asynchronous operations that wrap one instruction, written as its
+ * opcode with a suffix, and the computation that they call. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -37,7 +37,7 @@ hlo_op hlo_text_async_op(const char *name, hlo_op *out_wrapped) {
     return HLO_OP_INVALID;
 }
 
-static void refuse(hlo_text *text, hlo_frame *frame, const char *why, const char *what) {
+static void reject(hlo_text *text, hlo_frame *frame, const char *why, const char *what) {
     hlo_text_error(text, frame->op_at, why, what);
     frame->broken = true;
 }
@@ -49,8 +49,8 @@ static void check_start(hlo_text *text, hlo_frame *frame) {
         return;
     char is[128];
     hlo_shape_format(shape, false, is, sizeof is);
-    refuse(text, frame,
-           "the start of an asynchronous operation is ((operands), result, ...), not %s", is);
+    reject(text, frame,
+           "the start of an asynchronous operation must be ((operands), result, ...), not %s", is);
 }
 
 /* Drops the attributes that an async-update or async-done repeats from its async-start. */
@@ -59,14 +59,15 @@ static void drop_inherited(hlo_text *text, hlo_frame *frame, const hlo_computati
     size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
     for (size_t i = 0; i < given; i++) {
         if (attrs[i].id == HLO_ATTR_CALLS && attrs[i].u.comp != comp)
-            refuse(text, frame, "the operation that goes on calls '%s'", comp->name);
+            reject(text, frame, "the asynchronous operation calls '%s'", comp->name);
         if (attrs[i].id != HLO_ATTR_CALLS && attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD)
             attrs[kept++] = attrs[i];
     }
     text->attrs.used = frame->attrs + kept * sizeof *attrs;
 }
 
-/* Finds the start of the operation of `instr`, a start or an update; NULL: it is neither. */
+/* Finds the start of the asynchronous operation of `instr`; NULL if `instr` is neither a start nor
+ * an update. */
 static const hlo_instr *start_of(const hlo_text *text, const hlo_instr *instr) {
     if (instr->op == HLO_OP_ASYNC_START) return instr;
     if (instr->op != HLO_OP_ASYNC_UPDATE) return NULL;
@@ -88,7 +89,7 @@ void hlo_text_async_thread(hlo_text *text, hlo_frame *frame) {
     const hlo_attr *there = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     const char *thread = there ? there->u.str : hlo_main_thread;
     if (strcmp(here->u.str, thread) != 0)
-        refuse(text, frame, "the operation that goes on is on the thread '%s'", thread);
+        reject(text, frame, "the asynchronous operation runs on the thread '%s'", thread);
 }
 
 static void push_called(void *user, hlo_computation *called) {
@@ -96,7 +97,7 @@ static void push_called(void *user, hlo_computation *called) {
     hlo_stack_push(text, &text->comps, &called, sizeof called);
 }
 
-/* Follows no computation that is on the thread already: its callees are as well. */
+/* Does not visit a computation that is already on the thread, because its callees are, too. */
 void hlo_text_async_begun(hlo_text *text, const hlo_instr *start) {
     const hlo_attr *thread = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
@@ -118,7 +119,8 @@ static void check_later(hlo_text *text, hlo_frame *frame) {
     const hlo_instr *operand = hlo_frame_operands(text, frame)[0];
     const hlo_instr *start = start_of(text, operand);
     if (!start) {
-        refuse(text, frame, "the operand '%s' is no asynchronous operation that goes on",
+        reject(text, frame,
+               "the operand '%s' is not the start or an update of an asynchronous operation",
                operand->name);
         return;
     }
@@ -127,7 +129,7 @@ static void check_later(hlo_text *text, hlo_frame *frame) {
     if (frame->wrapped == HLO_OP_INVALID || !comp->root) return;
     const hlo_op op = comp->root->op;
     if (op != frame->wrapped)
-        refuse(text, frame, "the operation that goes on is %s", hlo_ops[op].name);
+        reject(text, frame, "the asynchronous operation is %s", hlo_ops[op].name);
 }
 
 void hlo_text_async_check(hlo_text *text, hlo_frame *frame) {

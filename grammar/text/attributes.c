@@ -1,7 +1,200 @@
-/* Attributes of any owner: whether it may have them, and the checks of their values. */
+/* Attributes of any owner: whether it may have them, the checks of their values, their form in XLA:
+ * notations read, defaults dropped, implied attributes added; attributes remembered by their text.
+ */
+#define XXH_INLINE_ALL
+#include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
+#include "grammar/attr/notation.h"
 #include "grammar/text/actions.h"
+#include "ir/intern.h"
+
+/* ---------------------------------------------------------- attributes remembered by their text */
+
+enum { LONGEST = 1 << 9 };
+
+/* Returns the length of `name={...}` up to the first `}`, if that is near, or of `name=` and an
+ * integer; 0 for anything else. */
+static uint32_t written_length(const hlo_text *text, hlo_span name) {
+    const uint32_t left = (uint32_t)text->size - name.offset;
+    const char *from = text->source + name.offset, *value = from + name.length + 1, *end = value;
+    if (*value == '{') {
+        const char *close = memchr(from, '}', left < LONGEST ? left : LONGEST);
+        return close ? (uint32_t)(close - from + 1) : 0;
+    }
+    while ((*end >= '0' && *end <= '9') || *end == '-') end++;
+    return end > value && (*end == ',' || *end == '\n') ? (uint32_t)(end - from) : 0;
+}
+
+/* Returns the slot for an attribute with this text, and the hash of the text. */
+static hlo_known_attr *remembered(const hlo_text *text, hlo_span written, uint32_t *out_hash) {
+    *out_hash = (uint32_t)XXH3_64bits(text->source + written.offset, written.length);
+    return &text->known_attrs[*out_hash % HLO_REMEMBERED];
+}
+
+/* True if the value may continue after its `}`, at once or with a bracket or a `T` after white
+ * space. */
+static bool may_go_on(const char *after) {
+    if (*after && !strchr(", \t\r\n})]", *after)) return true;
+    after = hlo_text_gap(after);
+    return *after && strchr("{[<(T", *after);
+}
+
+uint32_t hlo_text_known_attr(const hlo_text *text, hlo_span name, hlo_attr *out) {
+    const hlo_span written = {name.offset, text->errors ? 0 : written_length(text, name)};
+    if (!written.length) return 0;
+    uint32_t hash;
+    const hlo_known_attr *known = remembered(text, written, &hash);
+    const char *source = text->source;
+    if (known->hash != hash || known->at.length != written.length ||
+        memcmp(source + known->at.offset, source + written.offset, written.length) != 0 ||
+        may_go_on(source + written.offset + written.length))
+        return 0;
+    *out = known->attr;
+    return written.length;
+}
+
+static void remember_attr(hlo_text *text, hlo_span name, hlo_attr attr) {
+    const hlo_span written = {name.offset, written_length(text, name)};
+    const hlo_deferred_error *deferred = text->module->deferred;
+    /* Do not cache attributes that depend on the opcode, that caused a message, or that contain
+     * braces. */
+    if (attr.id == HLO_ATTR_SLICE_SIZES || attr.id == HLO_ATTR_SLICE_SIZE_LISTS || text->errors ||
+        (deferred && deferred->offset >= name.offset) ||
+        written.offset + written.length != text->end ||
+        memchr(text->source + name.offset, '\n', written.length))
+        return;
+    uint32_t hash;
+    hlo_known_attr *place = remembered(text, written, &hash);
+    *place = (hlo_known_attr){.at = written, .hash = hash, .attr = attr};
+}
+
+/* --------------------------------------------------------------------------- form of attributes */
+
+/* Reads the value of an attribute with a notation of its own, written `raw` at `at`; NULL after an
+ * error. The value of any other attribute is `raw`. */
+static hlo_attr read_notation(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw) {
+    hlo_attr attr = {.id = id, .u.str = raw};
+    if (id == HLO_ATTR_INVALID || hlo_attrs_info[id].kind == HLO_KIND_RAW) return attr;
+    if (id == HLO_ATTR_BACKEND_CONFIG && *raw == '{') return attr;
+    hlo_notation form;
+    hlo_arena_mark mark = hlo_arena_here(text->scratch);
+    const hlo_attr *read =
+        hlo_notation_of(text->module, text->scratch, id, raw, text->parse_module, &form);
+    if (!read)
+        hlo_text_error(text,
+                       (hlo_span){at.offset + (uint32_t)form.fault, (uint32_t)form.fault_length},
+                       "%s: %s", hlo_attrs_info[id].name, form.why);
+    hlo_arena_release(text->scratch, mark);
+    return read ? *read : (hlo_attr){.id = id};
+}
+
+void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op) {
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    uint32_t count = hlo_frame_attr_count(text, frame), kept = 0;
+    if (!count) return;
+    hlo_instr *const *operands = hlo_frame_operands(text, frame);
+    bool any = text->operands.used > frame->operands;
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_shape *operand = any && attrs[i].id == HLO_ATTR_TYPE ? operands[0]->shape : NULL;
+        if (!hlo_attr_is_default(&attrs[i], op, operand)) attrs[kept++] = attrs[i];
+    }
+    text->attrs.used -= (count - kept) * sizeof *attrs;
+}
+
+/* -------------------------------------------------------------------------------------- windows */
+
+/* True if all parts have their default value, so that XLA does not print the attribute. */
+static bool is_default_word(const hlo_attr *word) {
+    if (word->id == HLO_ATTR_SIZE) return false;
+    const bool zero = word->id == HLO_ATTR_PAD || word->id == HLO_ATTR_RHS_REVERSAL;
+    for (uint32_t i = 0; i < word->u.ints->count; i++)
+        if (word->u.ints->v[i] != !zero) return false;
+    return true;
+}
+
+/* Returns a reversal for each dimension. Dimensions without a number are not reversed. */
+static const hlo_ints *all_reversals(hlo_text *text, const hlo_ints *given, uint32_t rank) {
+    if (given->count >= rank) return given;
+    hlo_ints *all = hlo_ints_new(text->module, rank, NULL);
+    for (uint32_t i = 0; i < rank; i++) all->v[i] = i < given->count && given->v[i];
+    return all;
+}
+
+/* Checks that all parts of a window have one rank, and drops parts with default values. */
+static void end_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    const hlo_attr *size = hlo_text_given(text, frame, HLO_ATTR_SIZE);
+    uint32_t count = hlo_frame_attr_count(text, frame), kept = 0;
+    const uint32_t rank = size ? size->u.ints->count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (attrs[i].id == HLO_ATTR_RHS_REVERSAL)
+            attrs[i].u.ints = all_reversals(text, attrs[i].u.ints, rank);
+        const uint32_t parts = attrs[i].u.ints->count / (attrs[i].id == HLO_ATTR_PAD ? 2 : 1);
+        if (parts != rank) {
+            hlo_text_error(text, at, "window: '%s=' has %u dimension%s, 'size=' has %u",
+                           hlo_attrs_info[attrs[i].id].name, parts, parts == 1 ? "" : "s", rank);
+            frame->broken = true;
+            return;
+        }
+        if (!is_default_word(&attrs[i])) attrs[kept++] = attrs[i];
+    }
+    text->attrs.used -= (count - kept) * sizeof *attrs;
+}
+
+/* --------------------------------------------------------------------------- implied attributes */
+
+hlo_attr *hlo_text_given(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    for (uint32_t i = 0; i < hlo_frame_attr_count(text, frame); i++)
+        if (attrs[i].id == id) return &attrs[i];
+    return NULL;
+}
+
+static void push(hlo_text *text, hlo_attr attr) {
+    hlo_stack_push(text, &text->attrs, &attr, sizeof attr);
+}
+
+void hlo_text_map_all(hlo_text *text, const hlo_frame *frame) {
+    int64_t all[HLO_LARGEST_RANK];
+    const uint32_t rank = hlo_shape_is_array(frame->shape) ? frame->shape->rank : 0;
+    for (uint32_t i = 0; i < rank; i++) all[i] = i;
+    const hlo_attr along = {.id = HLO_ATTR_DIMENSIONS,
+                            .u.ints = hlo_ints_new(text->module, rank, all)};
+    if (!hlo_text_given(text, frame, HLO_ATTR_DIMENSIONS)) push(text, along);
+    for (uint32_t i = 0; i < hlo_frame_attr_count(text, frame); i++)
+        if (hlo_frame_attrs(text, frame)[i].id == HLO_ATTR_DIMENSIONS)
+            hlo_frame_attrs(text, frame)[i] = along;
+}
+
+void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op) {
+    static const uint8_t lists[] = {HLO_ATTR_LHS_CONTRACTING_DIMS, HLO_ATTR_RHS_CONTRACTING_DIMS};
+    bool dot = op == HLO_OP_DOT || op == HLO_OP_RAGGED_DOT || op == HLO_OP_SCALED_DOT;
+    bool collective = hlo_op_is(op, HLO_COLLECTIVE);
+    for (size_t i = 0; i < sizeof lists && dot; i++)
+        if (!hlo_text_given(text, frame, (hlo_attr_id)lists[i]))
+            push(text, (hlo_attr){.id = (hlo_attr_id)lists[i],
+                                  .u.ints = hlo_ints_new(text->module, 0, NULL)});
+    if (collective && hlo_op_has(op, HLO_ATTR_REPLICA_GROUPS) &&
+        !hlo_text_given(text, frame, HLO_ATTR_REPLICA_GROUPS))
+        push(text, read_notation(text, (hlo_span){0}, HLO_ATTR_REPLICA_GROUPS,
+                                 hlo_intern_string(text->module, "{}")));
+    if (op == HLO_OP_OUTFEED && !hlo_text_given(text, frame, HLO_ATTR_OUTFEED_SHAPE))
+        push(text, (hlo_attr){.id = HLO_ATTR_OUTFEED_SHAPE,
+                              .u.shape = (hlo_frame_operands(text, frame)[0])->shape});
+    if (op != HLO_OP_CUSTOM_CALL) return;
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    for (uint32_t i = 0; i < hlo_frame_attr_count(text, frame); i++) {
+        if (attrs[i].id != HLO_ATTR_TO_APPLY) continue;
+        hlo_comps *comps = hlo_arena_alloc(text->module->arena, sizeof *comps + sizeof *comps->v);
+        comps->count = 1;
+        comps->v[0] = attrs[i].u.comp;
+        attrs[i] = (hlo_attr){.id = HLO_ATTR_CALLED_COMPUTATIONS, .u.comps = comps};
+    }
+}
+
+/* ------------------------------------------------------------------------- attributes of owners */
 
 static bool between(hlo_attr_id id, hlo_attr_id first, hlo_attr_id last) {
     return id >= first && id <= last;
@@ -38,7 +231,7 @@ static const char *owner_name(const hlo_frame *frame) {
     return "";
 }
 
-/* True if the value of an attribute is missing because an error was reported. */
+/* True if an attribute has no value because of an error that was reported. */
 static bool lacks_value(hlo_attr attr) {
     switch (hlo_attrs_info[attr.id].kind) {
     case HLO_KIND_FORM: return !attr.u.str;
@@ -58,10 +251,10 @@ static void unknown_attr(hlo_text *text, hlo_span at, const hlo_frame *frame) {
     hlo_suggestion s = hlo_suggest(name);
     for (int id = 0; id < HLO_ATTR_COUNT; id++)
         if (allowed(frame, (hlo_attr_id)id)) hlo_suggest_offer(&s, hlo_attrs_info[id].name);
-    hlo_text_error(text, at, "there is no attribute '%s'%s", name, hlo_suggest_meant(&s));
+    hlo_text_error(text, at, "unknown attribute '%s'%s", name, hlo_suggest_meant(&s));
 }
 
-/* True if the comma before an attribute is missing: only attributes in braces may do without it. */
+/* True if the comma before an attribute is missing. Attributes in braces need none. */
 static bool lacks_comma(const hlo_text *text, hlo_owner owner) {
     return !text->comma.length && (owner == HLO_OWNER_MODULE || owner == HLO_OWNER_COMPUTATION ||
                                    owner == HLO_OWNER_INSTR);
@@ -70,9 +263,12 @@ static bool lacks_comma(const hlo_text *text, hlo_owner owner) {
 void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     hlo_frame *frame = hlo_text_frame(text);
     if (frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID) return;
-    if (frame->owner == HLO_OWNER_WINDOW) hlo_text_no_comma(text, frame);
+    if (frame->owner == HLO_OWNER_WINDOW && text->comma.length) { /* spaces separate its parts */
+        hlo_text_error(text, text->comma, "window: unexpected ','");
+        frame->broken = true;
+    }
     if (lacks_comma(text, frame->owner)) {
-        hlo_text_error(text, at, "expected ',' in front of the attribute '%s'",
+        hlo_text_error(text, at, "expected ',' before the attribute '%s'",
                        hlo_text_quote(text, at));
         frame->broken = true;
     } else if (attr.id == HLO_ATTR_INVALID) {
@@ -82,7 +278,7 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
         hlo_text_error(text, at, "%s has no attribute '%s'", owner_name(frame),
                        hlo_attrs_info[attr.id].name);
         frame->broken = true;
-        text->quiet |= attr.id == HLO_ATTR_EXECUTION_THREAD; /* a `}` is missing in front of it */
+        text->quiet |= attr.id == HLO_ATTR_EXECUTION_THREAD; /* a `}` is missing before it */
     } else if (hlo_text_given(text, frame, attr.id)) {
         hlo_text_error(text, at, "attribute '%s' is given twice", hlo_attrs_info[attr.id].name);
         frame->broken = true;
@@ -95,7 +291,7 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
 
 void hlo_text_new_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     hlo_text_attr(text, at, attr);
-    hlo_attr_cache_insert(text, at, attr);
+    remember_attr(text, at, attr);
 }
 
 void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
@@ -123,7 +319,7 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
             hlo_suggest_offer(&s, hlo_arena_format(text->scratch, "%.*s", (int)length, from));
             from += length;
         }
-        hlo_text_error(text, value_at, "%s: %s '%s' is none of%s%s",
+        hlo_text_error(text, value_at, "%s: invalid %s '%s', expected one of%s%s",
                        hlo_ops[hlo_frame_op(frame)].name, hlo_attrs_info[id].name, word, words,
                        hlo_suggest_meant(&s));
         frame->broken = true;
@@ -133,7 +329,7 @@ void hlo_text_word_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span va
 
 bool hlo_text_raw_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
                        const char *value) {
-    hlo_attr attr = hlo_text_formed(text, value_at, id, value);
+    hlo_attr attr = read_notation(text, value_at, id, value);
     hlo_text_new_attr(text, at, attr);
     bool wrong = id != HLO_ATTR_INVALID && lacks_value(attr);
     if (wrong && hlo_text_begins_line(text, value_at.offset))
@@ -151,7 +347,7 @@ void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id) {
 
 void hlo_text_nested_end(hlo_text *text, hlo_span at) {
     hlo_frame *frame = hlo_text_frame(text);
-    if (frame->owner == HLO_OWNER_WINDOW && !frame->broken) hlo_text_window(text, at, frame);
+    if (frame->owner == HLO_OWNER_WINDOW && !frame->broken) end_window(text, at, frame);
     hlo_text_drop_defaults(text, frame, HLO_OP_INVALID);
     uint32_t count = hlo_frame_attr_count(text, frame);
     hlo_attrs *nested =

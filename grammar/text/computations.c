@@ -5,8 +5,8 @@
 #include "ir/intern.h"
 #include "ir/text/print.h"
 
-/* Drops open lists; of text->comps, the part behind `comps`: a list of computations may be open
- * around an inline body. */
+/* Drops open lists. Of text->comps, it keeps the first `comps` bytes, because a list of
+ * computations may be open around an inline body. */
 static void drop_lists(hlo_text *text, size_t comps) {
     text->shapes.used = text->instrs.used = text->literals.used = 0;
     text->comps.used = comps;
@@ -36,8 +36,7 @@ void hlo_text_recover_header(hlo_text *text) {
     drop_lists(text, 0);
 }
 
-/* Resumes at the top level. A computation that had begun keeps its name, so that calls of it cause
- * no errors of their own. */
+/* The name of the open computation stays defined, so that calls of it cause no further errors. */
 void hlo_text_recover_top(hlo_text *text, hlo_span at) {
     const hlo_body *body = (const hlo_body *)text->bodies.items;
     bool named = text->bodies.used && body->name;
@@ -63,7 +62,7 @@ void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool ent
         .comp = hlo_computation_new(module, NULL),
         .name = name,
         .at = at,
-        .depth = text->depth + (name != NULL), /* an inline one's brace has been read */
+        .depth = text->depth + (name != NULL), /* the brace of an inline one was counted already */
         .frames = text->frames.used,
         .parameters = text->parameters.used,
         .hidden = text->hidden.used,
@@ -83,15 +82,13 @@ void hlo_text_single_instr_begin(hlo_text *text, hlo_span at) {
     module->name = hlo_intern_string(module, "_");
     module->attrs = hlo_arena_copy(module->arena, &scheduled, sizeof scheduled);
     module->attr_count = 1;
-    hlo_text_body_begin(text, at, module->name, true);
+    hlo_text_body_begin(text, (hlo_span){0, 1}, module->name, true);
     hlo_text_body(text)->bare = true;
     (void)hlo_unique_name(module, HLO_NAME_COMPUTATION, module->name);
     text->depth = 1;
-}
-
-void hlo_text_single_instr_end(hlo_text *text, hlo_span at) {
-    hlo_text_body_end(text, at);
-    hlo_text_computation_done(text);
+    text->def = module->name; /* unless the text has a name */
+    text->def_at = at;
+    text->def_root = true;
 }
 
 void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape) {
@@ -99,7 +96,7 @@ void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     hlo_text_body(text)->result_at = at;
 }
 
-static void refuse_parameter(hlo_text *text, hlo_span at, const hlo_computation *comp,
+static void reject_parameter(hlo_text *text, hlo_span at, const hlo_computation *comp,
                              const hlo_instr *first) {
     hlo_text_error(text, at, "two parameters of computation '%s' have number %lld", comp->name,
                    (long long)first->u.parameter);
@@ -119,7 +116,7 @@ static void number_parameters(hlo_text *text, const hlo_body *body) {
             hlo_text_error(text, at, "parameter number %lld, but computation '%s' has %zu of them",
                            (long long)number, comp->name, count);
         else if (comp->parameters[number])
-            refuse_parameter(text, at, comp, comp->parameters[number]);
+            reject_parameter(text, at, comp, comp->parameters[number]);
         else
             comp->parameters[number] = found[i];
     }
@@ -131,7 +128,8 @@ static void check_result(hlo_text *text, const hlo_body *body) {
     char says[128], is[128];
     hlo_shape_format(body->result, false, says, sizeof says);
     hlo_shape_format(root, false, is, sizeof is);
-    hlo_text_error(text, body->result_at, "the signature's result is %s, the root is %s", says, is);
+    hlo_text_error(text, body->result_at, "the result in the signature is %s, but the root is %s",
+                   says, is);
     hlo_text_note(text, (hlo_span){body->comp->root->offset, 1}, "the root is here");
 }
 
@@ -170,6 +168,6 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
         }
         cache->comp = comp;
     }
-    hlo_computation_move_last(comp);
+    hlo_computation_move(comp, NULL);
     return comp;
 }

@@ -1,4 +1,4 @@
-/* The module's header, and the tables behind it. */
+/* The header of the module, and the tables after it. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -16,7 +16,7 @@ void hlo_text_header_done(hlo_text *text) {
     hlo_text_pop_frame(text);
 }
 
-/* Reports a row whose number is not its place: XLA's reader counts for itself. */
+/* Reports a row whose number is not its position. XLA's parser ignores the number. */
 static void check_number(hlo_text *text, hlo_span at, int64_t number, size_t before) {
     if (number != (int64_t)before + 1)
         hlo_text_defer_error(text, at, "row %lld, expected row %zu", (long long)number, before + 1);
@@ -30,10 +30,6 @@ void hlo_text_file(hlo_text *text, hlo_span at, int64_t number, const char *name
 void hlo_text_function(hlo_text *text, hlo_span at, int64_t number, const char *name) {
     check_number(text, at, number, text->functions.used / sizeof name);
     hlo_stack_push(text, &text->functions, &name, sizeof(const char *));
-}
-
-void hlo_text_row_begin(hlo_text *text, hlo_owner owner) {
-    hlo_text_push_frame(text, owner);
 }
 
 static int64_t row_int(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {

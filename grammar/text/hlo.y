@@ -1,32 +1,34 @@
-/* The grammar of HLO text. The actions build the IR as they go (actions.h).
+/* The grammar of HLO text. The actions (actions.h) build the IR in the order of the text.
  *
- * A definition is told from an operand by its `=`, which the lexer has read already, and an
- * attribute by the comma in front of it, which is part of its token. So one token of look-ahead is
- * enough, and an error is recovered from at the next definition.
+ * One token of lookahead is enough, because the scanner distinguishes a definition from an operand by
+ * the `=` after it, and because the token of an attribute's name includes the comma before it. After a
+ * syntax error in a body, parsing resumes at the next definition.
  *
- * Some actions tell the lexer what comes next, or read on by themselves (hlo_text_want_literal, the
- * shape in front of `constant(`, signatures of known shapes, operands that are names, instructions
- * read in one go): they stand where the parser has a single choice, so it has not looked ahead. */
+ * Some actions need that the parser has no lookahead token: those that tell the scanner what to read
+ * next (hlo_text_want_literal(), and the shape before `constant(`), and hlo_text_instr_part(). They are
+ * where the parser has a single choice, so that it needs no lookahead. */
 %code requires {
 #include "grammar/text/actions.h"
 }
 %code {
 #undef yylex
 #define yylex hlo_text_next
-/* Grown stacks are given back with the scratch arena. */
+/* The scratch arena frees the stacks. */
 #define YYMALLOC(size) hlo_arena_alloc(text->scratch, size)
 #define YYFREE(memory) ((void)(memory))
-#define YYMAXDEPTH 8192 /* as deep as the reader of XLA goes */
+#define YYMAXDEPTH 4096 /* a nested operand takes one to three of them */
 
+/* The location of a symbol is that of its first part, or, if it is empty, of the symbol before it. */
 #define YYLLOC_DEFAULT(current, rhs, n)                                                 \
-    (current) = (n) ? YYRHSLOC(rhs, 1)                                                  \
-                    : (hlo_span){YYRHSLOC(rhs, 0).offset + YYRHSLOC(rhs, 0).length, 0}
+    if (n)                                                                              \
+        (current) = YYRHSLOC(rhs, 1);                                                   \
+    else                                                                                \
+        (current) = YYRHSLOC(rhs, 0)
 
-/* Recovers from an error: the parser resumes at the next token of the kind `where`. */
+/* Resumes parsing at the next token of the kind `where`. */
 #define RESUME(where)                                                                   \
     do {                                                                                \
         if (yychar == END || !*text->errors_left) YYABORT;                              \
-        if (yychar == INSTRUCTION || yychar == HEAD) yychar = hlo_text_split_token(text);     \
         hlo_text_skip(text, yychar, yylloc, where);                                     \
         if (text->skipping) yyclearin;                                                  \
         yyerrok;                                                                        \
@@ -56,15 +58,14 @@ static void stray_comma(hlo_text *text, hlo_span at);
     hlo_attr_id attr;
     hlo_computation *comp;
     hlo_instr *instr;
-    size_t from; /* where a list begins on its stack */
+    size_t from; /* where a list begins on its stack, in bytes */
 }
 
 %token END 0 "the end of the file"
 %token HLO_MODULE "'HloModule'" FILE_NAMES "'FileNames'" FUNCTION_NAMES "'FunctionNames'"
 %token FILE_LOCATIONS "'FileLocations'" STACK_FRAMES "'StackFrames'"
 %token ENTRY "'ENTRY'" ROOT "'ROOT'" ARROW "'->'" BUFFER "'b('"
-%token <str> NAME "a name" DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
-%token <str> INSTRUCTION HEAD /* a definition, and its beginning: text->line */
+%token <str> NAME "a name" OPCODE DEFINITION "a definition '%name ='" WORD "a word" STRING "a string"
 %token <str> RAW "a value"
 %token <i> INT "an integer" BOOL "'true' or 'false'"
 %token <f> FLOAT "a number"
@@ -75,13 +76,14 @@ static void stray_comma(hlo_text *text, hlo_span at);
 %token <attr> INT_ATTR "an attribute" BOOL_ATTR FLOAT_ATTR WORD_ATTR STRING_ATTR RAW_ATTR INTS_ATTR
 %token <attr> COMPUTATION_ATTR COMPUTATIONS_ATTR INSTRS_ATTR SHAPES_ATTR SHAPE_ATTR LITERAL_ATTR
 %token <attr> LAYOUT_ATTR ATTRS_ATTR
-%token KNOWN_ATTR /* with its value: text->known_attr */
+%token KNOWN_ATTR /* the name and the value of text->known_attr */
+%token '{' '}' '(' ')' ',' '#' /* messages list expected tokens in the order of declaration */
 
-/* An error behind the header's attributes is an error in them. */
+/* An error after the attributes of the header is an error in them. */
 %precedence HEADER
 %precedence error
 
-%type <shape> shape typed
+%type <shape> shape
 %type <shape> array
 %type <literal> literal
 %type <from> shapes shape_items literals called_list called_items
@@ -94,16 +96,24 @@ static void stray_comma(hlo_text *text, hlo_span at);
 
 module:
   header tables computations
-| { hlo_text_single_instr_begin(text, (hlo_span){0, 1}); } bare { hlo_text_single_instr_end(text, @2); }
+| { hlo_text_single_instr_begin(text, yylloc); } bare
+                            { hlo_text_instr_end(text);
+                              hlo_text_body_end(text, @2);
+                              hlo_text_computation_done(text); }
 ;
 bare:
-  DEFINITION                { hlo_text_define(text, @1, $1, false); }
-  operation attrs           { hlo_text_instr_end(text); }
-| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
-  operation attrs           { hlo_text_instr_end(text); }
-| shape                     { text->last_shape = $1; hlo_text_define(text, @1, text->module->name, true); }
-  opened attrs              { hlo_text_instr_end(text); }
+  definition operation
+| bare_call ')'
+| bare_call INT ')'         { hlo_text_parameter(text, @2, $2); }
+| bare_call operands ')'
+| bare_constant LITERAL ')' { hlo_text_constant(text, $2); }
+| bare attr
 ;
+bare_call: /* begins with its shape, because a name would begin a computation */
+  shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); }
+| shape NAME '('            { hlo_text_instr_begin(text, @2, $1, $2); }
+;
+bare_constant: shape CONSTANT_OPEN { hlo_text_instr_begin(text, @2, $1, NULL); };
 
 header:
   %empty                    { hlo_text_header(text, NULL); hlo_text_header_done(text); }
@@ -127,14 +137,12 @@ files: %empty | files INT STRING         { hlo_text_file(text, @2, $2, $3); };
 functions: %empty | functions INT STRING { hlo_text_function(text, @2, $2, $3); };
 locations:
   %empty
-| locations INT '{'         { hlo_text_row_begin(text, HLO_OWNER_LOCATION);
-                              hlo_text_plain_attrs(text); }
+| locations INT '{'         { hlo_text_push_frame(text, HLO_OWNER_LOCATION); }
   attrs '}'                 { hlo_text_row_end(text, @2, $2); }
 ;
 frames:
   %empty
-| frames INT '{'            { hlo_text_row_begin(text, HLO_OWNER_FRAME);
-                              hlo_text_plain_attrs(text); }
+| frames INT '{'            { hlo_text_push_frame(text, HLO_OWNER_FRAME); }
   attrs '}'                 { hlo_text_row_end(text, @2, $2); }
 ;
 
@@ -144,8 +152,7 @@ computation:
 | error                     { hlo_text_recover_top(text, yylloc); RESUME(HLO_RESUME_TOP); }
 ;
 whole:
-  entry NAME                { hlo_text_body_begin(text, @2, $2, $1);
-                              hlo_text_known_signature(text); }
+  entry NAME                { hlo_text_body_begin(text, @2, $2, $1); }
   signature body '}'        { hlo_text_body_end(text, @6); }
 ;
 entry: %empty { $$ = 0; } | ENTRY { $$ = 1; };
@@ -162,51 +169,51 @@ opening:
   '{'
 ;
 parameters: %empty | parameter_list;
-parameter_list:
-  parameter
-| parameter_list ','        { hlo_text_known_shapes(text, true); }
-  parameter
-;
+parameter_list: parameter | parameter_list ',' parameter;
 parameter: NAME shape;
 
-body:
-  %empty
-| body INSTRUCTION          { hlo_text_lines(text, @2, $2, false); }
-| body ROOT INSTRUCTION     { hlo_text_lines(text, @3, $3, true); }
-| body HEAD                 { hlo_text_line(text, @2, $2, false); }
-  attrs                     { hlo_text_instr_end(text); }
-| body ROOT HEAD            { hlo_text_line(text, @3, $3, true); }
-  attrs                     { hlo_text_instr_end(text); }
-| body DEFINITION           { hlo_text_define(text, @2, $2, false); }
-  operation attrs           { hlo_text_instr_end(text); }
-| body ROOT DEFINITION      { hlo_text_define(text, @3, $3, true); }
-  operation attrs           { hlo_text_instr_end(text); }
-| body error                { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
+body: %empty | instructions;
+instructions: /* the action of the last part of an instruction ends it */
+  definition operation      { hlo_text_instr_part(text); }
+| instructions definition operation { hlo_text_instr_part(text); }
+| instructions attr         { hlo_text_instr_part(text); }
+| error                     { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
+                              RESUME(HLO_RESUME_BODY); }
+| instructions error        { hlo_text_recover(text, yylloc, yychar == NAME ? yylval.str : NULL);
                               RESUME(HLO_RESUME_BODY); }
 ;
-operation: typed opened;
-opened: /* behind the shape, which is text->last_shape */
-  NAME '('                  { hlo_text_instr_begin(text, @1, text->last_shape, $1);
-                              hlo_text_operand_names(text); }
-  operands ')'
-| CONSTANT_OPEN             { hlo_text_instr_begin(text, @1, text->last_shape, NULL); }
-  LITERAL ')'               { hlo_text_constant(text, $3); }
+definition:
+  DEFINITION                { hlo_text_define(text, @1, $1, false); }
+| ROOT DEFINITION           { hlo_text_define(text, @2, $2, true); }
 ;
-typed:
-  %empty                    { $$ = text->last_shape = NULL; }
-| shape                     { $$ = text->last_shape = $1; }
+operation:
+  call ')'
+| call INT ')'              { hlo_text_parameter(text, @2, $2); }
+| call operands ')'
+| constant LITERAL ')'      { hlo_text_constant(text, $2); }
 ;
-operands: %empty | INT      { hlo_text_parameter(text, @1, $1); } | operand_list;
-operand_list:
+call:
+  shape OPCODE              { hlo_text_instr_begin(text, @2, $1, $2); }
+| shape NAME '('            { hlo_text_instr_begin(text, @2, $1, $2); }
+| OPCODE                    { hlo_text_instr_begin(text, @1, NULL, $1); }
+| NAME '('                  { hlo_text_instr_begin(text, @1, NULL, $1); }
+;
+constant:
+  shape CONSTANT_OPEN       { hlo_text_instr_begin(text, @2, $1, NULL); }
+| CONSTANT_OPEN             { hlo_text_instr_begin(text, @1, NULL, NULL); }
+;
+operands:
   operand
 | ','                       { stray_comma(text, @1); }
 | ',' operand               { stray_comma(text, @1); }
-| operand_list ','          { stray_comma(text, @2); }
-| operand_list ',' operand
+| operands ','              { stray_comma(text, @2); }
+| operands ',' operand
 ;
 operand:
-  typed NAME                { hlo_text_operand(text, @2, $1, $2); }
-| typed element             { hlo_text_operand_shaped(text, @2, $1, $2); }
+  NAME                      { hlo_text_operand(text, @1, NULL, $1); }
+| shape NAME                { hlo_text_operand(text, @2, $1, $2); }
+| element                   { hlo_text_operand_shaped(text, @1, NULL, $1); }
+| shape element             { hlo_text_operand_shaped(text, @2, $1, $2); }
 | shape                     { if (!hlo_text_nameless(text, @1, $1)) YYERROR; }
 | operation                 { hlo_text_operand_instr(text, hlo_text_instr_end(text)); }
 ;
@@ -224,8 +231,7 @@ shape:
 shapes: %empty              { $$ = text->shapes.used; } | shape_items;
 shape_items:
   shape                     { $$ = text->shapes.used; hlo_text_shape_push(text, $1); }
-| shape_items ','           { hlo_text_known_shapes(text, false); }
-  shape                     { $$ = $1; hlo_text_shape_push(text, $4); }
+| shape_items ',' shape     { $$ = $1; hlo_text_shape_push(text, $3); }
 ;
 
 attrs: %empty | attrs attr;
@@ -252,7 +258,7 @@ attr:
 | LAYOUT_ATTR '{' '(' shapes ')' ARROW shape '}'
                        { hlo_text_shape_push(text, $7);
                          hlo_text_attr(text, @1, shape_list(text, $1, $4)); }
-| ATTRS_ATTR '{'       { hlo_text_nested_begin(text, $1); hlo_text_plain_attrs(text); }
+| ATTRS_ATTR '{'       { hlo_text_nested_begin(text, $1); }
   attrs '}'            { hlo_text_nested_end(text, @1); }
 ;
 literal:
@@ -288,12 +294,12 @@ static hlo_attr shape_list(hlo_text *text, hlo_attr_id id, size_t from) {
     return (hlo_attr){.id = id, .u.shapes = hlo_text_shapes(text, from)};
 }
 
-/* Reports a comma of an operand list with no operand beside it. */
+/* Reports a comma of an operand list that lacks an operand on one side. */
 static void stray_comma(hlo_text *text, hlo_span at) {
-    hlo_text_defer_error(text, at, "no operand stands beside this ','");
+    hlo_text_defer_error(text, at, "this ',' does not separate operands");
 }
 
-/* Reports Bison's own errors: the stack is full. */
+/* Reports the only error of bison itself: its stack is full. */
 static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
     (void)message;
     hlo_text_error(text, *at, "nested too deeply");
@@ -301,18 +307,22 @@ static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
 
 enum { MOST_WANTED = 64, MOST_NAMED = 8 };
 
-/* Returns the name of a token; tokens that are one thing to the reader share a name. */
+static bool is_attr(yysymbol_kind_t symbol) {
+    return symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR;
+}
+
+/* Returns the name of a token in messages. Tokens that differ only for the parser share a name. */
 static const char *wanted_name(yysymbol_kind_t symbol) {
-    if (symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR) symbol = YYSYMBOL_INT_ATTR;
+    if (is_attr(symbol)) symbol = YYSYMBOL_INT_ATTR;
     if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
-    if (symbol == YYSYMBOL_INSTRUCTION || symbol == YYSYMBOL_HEAD) symbol = YYSYMBOL_DEFINITION;
+    if (symbol == YYSYMBOL_OPCODE) symbol = YYSYMBOL_NAME;
     if (symbol >= YYSYMBOL_FILE_NAMES && symbol <= YYSYMBOL_STACK_FRAMES)
         symbol = YYSYMBOL_HLO_MODULE;
     return yysymbol_name(symbol);
 }
 
-/* Fills `list` with ", expected A, B or C". */
-static void name_wanted(hlo_text *text, const yypcontext_t *context, const char **out_list) {
+/* Returns ", expected A, B or C"; an empty string if there are too many tokens. */
+static const char *expected_tokens(hlo_text *text, const yypcontext_t *context) {
     yysymbol_kind_t wanted[MOST_WANTED];
     const char *names[MOST_NAMED + 1];
     int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED), named = 0;
@@ -327,16 +337,17 @@ static void name_wanted(hlo_text *text, const yypcontext_t *context, const char 
         const char *before = n == 0 ? ", expected " : n == named - 1 ? " or " : ", ";
         list = hlo_arena_format(text->scratch, "%s%s%s", list, before, names[n]);
     }
-    *out_list = list;
+    return list;
 }
 
-/* True if the value before `at`, which stands where nothing else can, swallowed lines. */
-static bool behind_overlong(const hlo_text *text, hlo_span at) {
+/* True if a value that ends before `at` continued on later lines by mistake, so that the token at `at`
+ * is an error. */
+static bool after_overlong(const hlo_text *text, hlo_span at) {
     uint32_t end = text->string.offset + text->string.length;
     return text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset;
 }
 
-/* True if the name could be a definition here, with an `=` behind it. */
+/* True if the name at `at` would be a definition with an `=` after it. */
 static bool lacks_equals(const hlo_text *text, const yypcontext_t *context, hlo_span at) {
     yysymbol_kind_t wanted[MOST_WANTED];
     int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);
@@ -346,8 +357,9 @@ static bool lacks_equals(const hlo_text *text, const yypcontext_t *context, hlo_
            hlo_text_lacks_equals(text, at);
 }
 
-/* True if an unknown opcode stands before `at`: its operands and attributes are unknown as well. */
-static bool behind_unknown(hlo_text *text, hlo_span at) {
+/* True if an unknown opcode precedes `at` on its line, so that its operands and attributes are unknown,
+ * too. */
+static bool after_unknown_op(hlo_text *text, hlo_span at) {
     if (!text->frames.used) return false;
     const hlo_frame *frame = hlo_text_frame(text);
     return frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID &&
@@ -357,15 +369,15 @@ static bool behind_unknown(hlo_text *text, hlo_span at) {
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
     yysymbol_kind_t found = yypcontext_token(context);
-    if (behind_unknown(text, at)) return 0;
-    if (behind_overlong(text, at)) {
+    if (after_unknown_op(text, at)) return 0;
+    if (after_overlong(text, at)) {
         text->overlong = text->string;
         hlo_text_error(text, (hlo_span){text->string.offset, 1},
-                       "this does not end in its line");
+                       "this does not end on its line");
         return 0;
     }
     if (lacks_equals(text, context, at)) {
-        hlo_text_error(text, at, "expected '=' behind the name '%s'", hlo_text_quote(text, at));
+        hlo_text_error(text, at, "expected '=' after the name '%s'", hlo_text_quote(text, at));
         return 0;
     }
     if (text->source[at.offset] == '{' && !strchr(text->source + at.offset, '}')) {
@@ -374,13 +386,11 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     }
     at = hlo_text_cut(text, at);
     const char *ending = hlo_text_ends(text, at) ? " at the end of the text" : "";
-    bool attr = found >= YYSYMBOL_INT_ATTR && found <= YYSYMBOL_KNOWN_ATTR;
-    const char *list;
-    name_wanted(text, context, &list);
+    const char *list = expected_tokens(text, context);
     if (found == YYSYMBOL_YYEOF)
         hlo_text_error(text, at, "the text ends too early%s", list);
     else
-        hlo_text_error(text, at, attr ? "unexpected attribute '%s='%s%s" : "unexpected '%s'%s%s",
+        hlo_text_error(text, at, is_attr(found) ? "unexpected attribute '%s='%s%s" : "unexpected '%s'%s%s",
                        hlo_text_quote(text, at), ending, list);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Instructions: operands, the checks against ir/table/op.def, the IR made. */
+/* Instructions: their operands, the checks against ir/table/op.def, and the IR. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -14,7 +14,7 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     text->def_root = root;
     hlo_text_reserved(text, at, name, true);
     if (name[0] == '_' && name[1] == '_' && strncmp(name, "__xla_", 6) != 0)
-        hlo_text_error(text, at, "an instruction's name does not begin with '__'");
+        hlo_text_error(text, at, "the name of an instruction must not begin with '__'");
     if (!root) return;
     if (body->root_at.length) {
         hlo_text_error(text, at, "computation '%s' has two roots", body->comp->name);
@@ -27,7 +27,7 @@ static void unknown_op(hlo_text *text, hlo_span at, const char *name) {
     hlo_suggestion s = hlo_suggest(name);
     for (int op = 0; op < HLO_OP_COUNT; op++) hlo_suggest_offer(&s, hlo_ops[op].name);
     hlo_text_async_suggest(text, &s);
-    hlo_text_error(text, at, "there is no opcode '%s'%s", name, hlo_suggest_meant(&s));
+    hlo_text_error(text, at, "unknown opcode '%s'%s", name, hlo_suggest_meant(&s));
 }
 
 static hlo_op find_op(hlo_text *text, hlo_span at, const char *name, hlo_op *out_wrapped) {
@@ -50,6 +50,7 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, c
     } else if (opcode) {
         op = find_op(text, at, opcode, &frame->wrapped);
     }
+    text->last_shape = shape;
     frame->op = op;
     frame->op_at = at;
     frame->shape = shape;
@@ -82,7 +83,8 @@ hlo_instr *hlo_text_element(hlo_text *text, hlo_span at, hlo_instr *tuple, int64
     return element;
 }
 
-/* Makes a parameter of an operand in a text of one instruction, where names may be absent. */
+/* Creates the parameter for an operand of a text that is a single instruction. `name` may be NULL.
+ */
 static hlo_instr *make_parameter(hlo_text *text, hlo_span at, const hlo_shape *shape,
                                  const char *name) {
     const size_t number = text->parameters.used / sizeof(hlo_instr *);
@@ -98,11 +100,12 @@ static hlo_instr *make_parameter(hlo_text *text, hlo_span at, const hlo_shape *s
 }
 
 void hlo_text_operand(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *name) {
-    const hlo_body *body = hlo_text_body(text);
-    hlo_instr *instr = !body->bare || hlo_text_find_instr(text, name)
-                           ? hlo_text_named(text, at, name)
-                       : shape ? make_parameter(text, at, shape, name)
-                               : NULL;
+    hlo_instr *instr = hlo_text_find_instr(text, name);
+    const bool plain = instr && text->source[at.offset] == '%'; /* no keyword, because of the `%` */
+    if (!plain && (instr || !hlo_text_body(text)->bare))
+        instr = hlo_text_named(text, at, name);
+    else if (!instr && shape)
+        instr = make_parameter(text, at, shape, name);
     if (!instr) {
         hlo_text_error(text, at, "the operand '%s' of a single instruction needs its shape", name);
         instr = &text->broken;
@@ -115,7 +118,7 @@ bool hlo_text_nameless(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     if (bare)
         hlo_text_operand_instr(text, make_parameter(text, at, shape, NULL));
     else
-        hlo_text_error(text, at, "expected a name behind the shape of this operand");
+        hlo_text_error(text, at, "expected a name after the shape of this operand");
     return bare;
 }
 
@@ -125,7 +128,8 @@ void hlo_text_operand_shaped(hlo_text *text, hlo_span at, const hlo_shape *shape
         char has[128], says[128];
         hlo_shape_format(instr->shape, false, has, sizeof has);
         hlo_shape_format(shape, false, says, sizeof says);
-        hlo_text_error(text, at, "'%s' is %s here, its definition says %s", instr->name, says, has);
+        hlo_text_error(text, at, "'%s' is %s here, but %s in its definition", instr->name, says,
+                       has);
         hlo_text_note(text, (hlo_span){instr->offset, 1}, "it is defined here");
         instr = &text->broken;
     }
@@ -144,7 +148,7 @@ void hlo_text_parameter(hlo_text *text, hlo_span at, int64_t number) {
         return;
     }
     if (frame->op == HLO_OP_PARAMETER)
-        hlo_text_error(text, at, "a parameter's number is not negative");
+        hlo_text_error(text, at, "the number of a parameter must not be negative");
     else if (frame->op != HLO_OP_INVALID)
         hlo_text_error(text, at, "expected the name of an operand of %s, found a number",
                        hlo_ops[frame->op].name);
@@ -267,4 +271,17 @@ hlo_instr *hlo_text_instr_end(hlo_text *text) {
     if (frame->name) hlo_text_bind(text, frame->name, instr);
     hlo_text_pop_frame(text);
     return instr;
+}
+
+void hlo_text_instr_part(hlo_text *text) {
+    const char *at = *text->scan_at;
+    while (hlo_text_is_space(*at)) at++;
+    at = hlo_text_gap(at);
+    hlo_text_scan_from(text, at);
+    bool more = *at == ',' || !*at;
+    if (hlo_text_begins_name(*at)) {
+        while (hlo_text_in_name(*at)) at++;
+        more = *at == '=';
+    }
+    if (!more) hlo_text_instr_end(text);
 }

@@ -1,4 +1,4 @@
-/* The entry: a module from a text. */
+/* The entry point: parses a text to a module. */
 #include "grammar/text/parse.h"
 
 #include <string.h>
@@ -6,12 +6,13 @@
 #include "grammar/attr/notation.h"
 #include "grammar/text/actions.h"
 #include "hlo.tab.h"
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
 /* ------------------------------------------------------------------------- files of other tools */
 
-/* Files that users take for HLO, recognized by their first bytes. */
+/* Files of other kinds that are easily confused with HLO text, recognized by their first bytes. */
 #define FROM_XLA                                                                                   \
     "; set XLA_FLAGS=--xla_dump_to=DIR for HLO text, or in JAX print "                             \
     "lowered.as_text(dialect=\"hlo\")"
@@ -21,7 +22,7 @@ enum { LOOKED_AT = 4096 };
 typedef struct kind {
     const char *start; /* first bytes of the file */
     size_t size;
-    const char *later; /* must follow in the first LOOKED_AT bytes; "": nothing must */
+    const char *later; /* must follow in the first LOOKED_AT bytes; may be empty */
     const char *hint;
 } kind;
 
@@ -50,8 +51,7 @@ static const kind kinds[] = {
     {START("\x93NUMPY"), "", "this is a NumPy array, not HLO" FROM_XLA},
 };
 
-/* Returns a sentence that names the kind of the file and how to get HLO; NULL: the text may be HLO.
- */
+/* Returns a message with the kind of the file and how to get HLO; NULL if the text may be HLO. */
 static const char *foreign_hint(const char *text, size_t size) {
     while (size && memchr(" \t\r\n", *text, 4)) text++, size--;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -74,25 +74,24 @@ static void finish_module(hlo_text *text) {
     module->name = hlo_intern_string(module, name);
 }
 
-/* Memory to give back however the reading ends. */
+/* The memory to free however parsing ends. */
 typedef struct reading {
     hlo_module *module;
     hlo_arena *scratch;
 } reading;
 
-/* Gives each stack an address while it is empty. */
+/* Empty stacks need an address, too. */
 static void begin_stacks(hlo_text *text) {
     hlo_stack *stacks[] = {
-        &text->frames,        &text->operands,   &text->attrs,     &text->bodies,
-        &text->parameters,    &text->shapes,     &text->comps,     &text->instrs,
-        &text->hidden,        &text->renamed,    &text->ints,      &text->files,
-        &text->literals,      &text->functions,  &text->locations, &text->stack_frames,
-        &text->line.operands, &text->line.attrs, &text->starts};
+        &text->frames,       &text->operands, &text->attrs,    &text->bodies,    &text->parameters,
+        &text->shapes,       &text->comps,    &text->instrs,   &text->hidden,    &text->renamed,
+        &text->ints,         &text->files,    &text->literals, &text->functions, &text->locations,
+        &text->stack_frames, &text->starts};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
         stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
 }
 
-/* Bytes of text for each of its interned strings: fewer than in most modules. */
+/* Estimate of the bytes of text for each interned string, lower than in most modules. */
 enum { BYTES_PER_STRING = 80 };
 
 static hlo_status read_text(reading *r, hlo_content *content, const char *name, uint32_t line,
@@ -114,7 +113,7 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
                      .closed = UINT32_MAX,
                      .errors_left = errors_left};
     if (size > HLO_LARGEST_SOURCE) {
-        hlo_text_error(&text, (hlo_span){0, 0}, "the text has %zu bytes, at most %d are read", size,
+        hlo_text_error(&text, (hlo_span){0, 0}, "the text has %zu bytes, the limit is %d", size,
                        HLO_LARGEST_SOURCE);
         return HLO_INVALID_INPUT;
     }
@@ -124,7 +123,8 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
         return hlo_diag_refuse(sink, name, (int)line, 1, "%s", foreign);
     }
     begin_stacks(&text);
-    text.known = hlo_attr_cache_new(text.scratch);
+    text.known_attrs = hlo_arena_zero(text.scratch, HLO_REMEMBERED * sizeof *text.known_attrs);
+    text.known_shapes = hlo_arena_zero(text.scratch, HLO_REMEMBERED * sizeof *text.known_shapes);
     module->source = text.source = hlo_content_take(content, module->arena);
     module->source_size = size;
     hlo_strings_reserve(module, size / BYTES_PER_STRING);
@@ -152,6 +152,7 @@ hlo_status hlo_text_parse(hlo_content *content, const char *name, uint32_t line,
 
 hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
                             const hlo_diag_sink *sink, hlo_module **out_module) {
+    HLO_IN_C_LOCALE;
     unsigned errors_left = HLO_MOST_ERRORS;
     hlo_content content = {.bytes = (char *)text, .size = size};
     return hlo_text_parse(&content, name, 1, &errors_left, sink, out_module);

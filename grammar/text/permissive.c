@@ -1,5 +1,5 @@
-/* Instructions that XLA's reader takes although they break the rule of their opcode: it accepts
- * other numbers of operands, and infers shapes that hlo_infer() refuses. */
+/* Instructions that XLA's parser accepts although they break the rules of their opcode: other
+ * numbers of operands, and shapes that hlo_infer() rejects. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
@@ -22,7 +22,7 @@ bool hlo_text_permissive_count(hlo_op op, uint32_t count) {
     return false;
 }
 
-/* Infers a broadcast whose `dimensions` are the sizes in front of the operand's. */
+/* Infers a broadcast whose `dimensions` are the sizes before those of the operand. */
 static const hlo_shape *broadcast(hlo_text *text, const hlo_shape *operand, const hlo_ints *sizes) {
     uint32_t count = sizes ? sizes->count : 0, rank = count + operand->rank;
     if (!hlo_shape_is_array(operand) || rank > HLO_LARGEST_RANK || (!sizes && operand->rank))
@@ -41,7 +41,7 @@ static const hlo_shape *broadcast(hlo_text *text, const hlo_shape *operand, cons
     return hlo_shape_intern(text->module, &bounded);
 }
 
-/* Joins dimensions: a dimension of 1, or a missing one, takes the size of the other operand's. */
+/* Joins dimensions. A dimension of 1, or a missing one, gets the size of the other operand. */
 static bool join_dims(const hlo_shape *a, const hlo_shape *b, int64_t *out_dims) {
     if (!a->rank || !b->rank) {
         const hlo_shape *larger = a->rank ? a : b;
@@ -71,7 +71,7 @@ static const hlo_shape *binary(hlo_text *text, hlo_op op, hlo_instr *const *oper
     return hlo_shape_array(text->module, alike->type, rank, dims);
 }
 
-/* Infers a sort without looking at its comparator. */
+/* Infers a sort without its comparator. */
 static const hlo_shape *sorted(hlo_text *text, uint32_t count, hlo_instr *const *operands) {
     const hlo_shape **shapes = hlo_arena_array(text->scratch, count, sizeof *shapes);
     for (uint32_t i = 0; i < count; i++) {
@@ -97,8 +97,8 @@ const hlo_shape *hlo_text_permissive_shape(hlo_text *text, hlo_op op, uint32_t c
     return NULL;
 }
 
-/* Returns the shape that XLA's reader infers, whatever the text has; `given` where it takes the
- * text's. */
+/* Returns the shape that XLA's parser infers for any text, or `given` if it uses that of the text.
+ */
 static const hlo_shape *made_shape(hlo_module *module, hlo_op op, hlo_instr *const *operands,
                                    const hlo_shape *given) {
     const hlo_shape *data = given;

@@ -421,7 +421,7 @@ hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type) {
 const char *hlo_lane_op_init(hlo_lane_op *d, const hlo_instr *instr, const hlo_type *operands,
                              hlo_type result) {
     const hlo_elementwise *op = hlo_kernel_elementwise(instr);
-    if (!op) return "the attributes of this operation have no meaning";
+    if (!op) return "invalid attributes";
     *d = (hlo_lane_op){.instr = instr, .arity = op->arity};
     for (uint32_t i = 0; i < op->arity; i++) d->types[i] = loaded_type(op, operands[i]);
     d->result = loaded_type(op, result);
@@ -430,7 +430,7 @@ const char *hlo_lane_op_init(hlo_lane_op *d, const hlo_instr *instr, const hlo_t
     if (d->types[op->arity - 1] != last) d->sign = hlo_float_sign(last);
     d->signed_zero = d->sign && !isnan(hlo_float_decode(last, d->sign));
     if (lane != HLO_LANE_NONE) d->loop = op->loop[lane];
-    if (!d->loop) return "this operation has no meaning for this element type";
+    if (!d->loop) return "the operation is not defined for this element type";
     hlo_lane real = lane == HLO_LANE_C128 ? HLO_LANE_F64 : lane;
     d->produced = op->out == HLO_OUT_PRED      ? HLO_LANE_U64
                   : op->out == HLO_OUT_REAL    ? real

@@ -20,26 +20,27 @@ static const char *shape_refusal(const hlo_shape *shape) {
     for (uint32_t i = 0; i < hlo_call_leaves(shape); i++) {
         const hlo_shape *leaf = shape->type == HLO_TYPE_TUPLE ? shape->elements[i] : shape;
         if (!hlo_shape_is_array(leaf)) return "an operand or result is not an array";
-        if (leaf->rank > HLO_EVAL_MAX_RANK) return "an array has too many dimensions";
-        if (hlo_shape_count(leaf) < 0) return "a dimension has no bound";
-        if (!hlo_shape_is_addressable(leaf)) return "an array has dimensions that are too large";
+        if (leaf->rank > HLO_EVAL_MAX_RANK)
+            return "an array has more dimensions than the evaluator supports";
+        if (hlo_shape_count(leaf) < 0) return "a dimension is unbounded";
+        if (!hlo_shape_is_addressable(leaf)) return "an array is too large to address";
     }
     return NULL;
 }
 
 const char *hlo_call_refusal(const hlo_instr *instr) {
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
-    if (!kernel) return "this opcode does not run on the CPU";
+    if (!kernel) return "the opcode is not supported on the CPU";
     const char *why = shape_refusal(instr->shape);
     for (uint32_t i = 0; i < instr->operand_count && !why; i++)
         why = shape_refusal(hlo_instr_operand(instr, i)->shape);
     if (why) return why;
     if (kernel->ops) {
         const hlo_elementwise *op = hlo_kernel_elementwise(instr);
-        if (!op) return "the attributes of this operation have no meaning";
+        if (!op) return "invalid attributes";
         hlo_type type = hlo_instr_operand(instr, instr->operand_count - 1)->shape->type;
         if (!hlo_elementwise_loop(op, type))
-            return "this operation has no meaning for this element type";
+            return "the operation is not defined for this element type";
     }
     for (size_t i = 0; i < HLO_REGION_ATTRS && !why; i++)
         if (hlo_instr_attr(instr, hlo_region_attrs[i]))

@@ -273,7 +273,7 @@ static hlo_status run_reduce(hlo_call *call) {
         reduce_by(call, simple);
         return HLO_OK;
     }
-    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a reduce has too many operands");
+    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     const hlo_region *region = hlo_region_new(call, computation);
     if (!region) return HLO_INVALID_INPUT;
     bool reduced[HLO_EVAL_MAX_RANK];
@@ -307,7 +307,7 @@ static hlo_status run_reduce_window(hlo_call *call) {
     hlo_computation *computation = hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY);
     uint32_t arrays = call->operand_count / 2, rank = call->operands[0].rank;
     const hlo_view *in = call->operands, *out = call->results;
-    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "a reduce-window has too many operands");
+    if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     if (!hlo_view_count(out)) return HLO_OK;
     const hlo_op simple = hlo_region_simple(computation);
     const bool by_one =

@@ -47,8 +47,7 @@ const hlo_computation *hlo_region_called(const hlo_instr *instr) {
 const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS] = {HLO_ATTR_TO_APPLY, HLO_ATTR_SELECT,
                                                         HLO_ATTR_SCATTER};
 
-/* True if an instruction reads the bits of one element as an element of another type of that width.
- */
+/* True if an instruction reinterprets the bits of an element as another type of the same width. */
 static bool is_bitcast(const hlo_instr *instr) {
     return (instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_BITCAST_CONVERT) &&
            hlo_types[instr->shape->type].bits ==
@@ -56,35 +55,39 @@ static bool is_bitcast(const hlo_instr *instr) {
 }
 
 static const char *refusal(const hlo_instr *instr) {
-    if (instr->operand_count > MAX_OPERANDS) return "a computation has too many results";
+    if (instr->operand_count > MAX_OPERANDS) return "the applied computation has too many results";
     bool root_tuple = instr->op == HLO_OP_TUPLE && instr->parent->root == instr;
     if (!root_tuple && (!hlo_shape_is_array(instr->shape) || hlo_shape_count(instr->shape) != 1))
-        return "a computation that is applied to elements works on arrays";
+        return "the applied computation must compute scalars, but it computes an array";
     if (instr->op == HLO_OP_PARAMETER || root_tuple || hlo_region_passes_on(instr)) return NULL;
     if (instr->op == HLO_OP_CONSTANT)
-        return instr->u.literal->data ? NULL : "the value of a constant is elided";
+        return instr->u.literal->data
+                   ? NULL
+                   : "the value of a constant in the applied computation is elided";
     const hlo_computation *inner = hlo_region_called(instr);
-    if (inner) return inner->root->op == HLO_OP_TUPLE ? "a nested call has several results" : NULL;
+    if (inner)
+        return inner->root->op == HLO_OP_TUPLE
+                   ? "a nested call in the applied computation returns a tuple"
+                   : NULL;
     if (instr->op == HLO_OP_CONVERT || is_bitcast(instr)) return NULL;
     const hlo_kernel *kernel = hlo_kernel_of(instr->op);
     if (kernel && kernel->ops && hlo_kernel_elementwise(instr)) return NULL;
-    return "the computation that is applied to elements has an opcode that does not run on "
-           "elements";
+    return "the applied computation has an opcode that is not elementwise";
 }
 
-/* Returns why an instruction of `c`, or of a computation that it calls, cannot be a step, and sets
- * *out_blocker to it if it is one instruction; or NULL. Counts the instructions. */
+/* Returns why an instruction of `c`, or of a computation that it calls, cannot be a step, or NULL.
+ * Sets *out_blocker if a single instruction is the cause. Counts the instructions. */
 static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *count,
                           const hlo_instr **out_blocker) {
-    if (depth > MAX_DEPTH) return "computations are nested too deeply";
-    if (c->parameter_count > MAX_OPERANDS) return "a computation has too many parameters";
+    if (depth > MAX_DEPTH) return "the applied computation nests calls too deeply";
+    if (c->parameter_count > MAX_OPERANDS) return "the applied computation has too many parameters";
     for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
         const char *why = refusal(i);
         if (why) *out_blocker = i;
         if (!why && hlo_region_called(i))
             why = survey(hlo_region_called(i), depth + 1, count, out_blocker);
         if (why) return why;
-        if (++*count > MAX_STEPS) return "a computation that is applied to elements is too long";
+        if (++*count > MAX_STEPS) return "the applied computation has too many instructions";
     }
     return NULL;
 }
@@ -92,7 +95,7 @@ static const char *survey(const hlo_computation *c, uint32_t depth, uint32_t *co
 const char *hlo_region_refusal(const hlo_computation *computation) {
     uint32_t count = 0;
     const hlo_instr *unused;
-    if (!computation) return "the computation to apply is missing";
+    if (!computation) return "the applied computation is missing";
     return survey(computation, 0, &count, &unused);
 }
 
@@ -261,8 +264,7 @@ static void map_row(void *arg, int64_t count, char *const *data, const int64_t *
 }
 
 static hlo_status run_map(hlo_call *call) {
-    if (call->operand_count >= HLO_LOOP_VIEWS)
-        return hlo_call_refuse(call, "a map has too many operands");
+    if (call->operand_count >= HLO_LOOP_VIEWS) return hlo_call_refuse(call, "too many operands");
     hlo_region *region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
     if (!region) return HLO_INVALID_INPUT;
     const hlo_view *views[HLO_LOOP_VIEWS] = {&call->results[0]};

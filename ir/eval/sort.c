@@ -53,8 +53,7 @@ static int64_t *merge_sort(const void *s, comes_before *is_before, int64_t count
 }
 
 static hlo_status run_sort(hlo_call *call) {
-    if (call->operand_count > MAX_SORTED)
-        return hlo_call_refuse(call, "a sort has too many operands");
+    if (call->operand_count > MAX_SORTED) return hlo_call_refuse(call, "too many operands");
     const hlo_view *in = call->operands, *out = call->results;
     int64_t dim = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS)->v[0];
     sorting s = {hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY)),
@@ -125,7 +124,7 @@ static hlo_status run_topk(hlo_call *call) {
     const hlo_view *in = call->operands, *values = &call->results[0], *places = &call->results[1];
     hlo_lane lane = hlo_lane_of(in->type);
     if (lane == HLO_LANE_C128 || lane == HLO_LANE_NONE)
-        return hlo_call_refuse(call, "complex values have no order");
+        return hlo_call_refuse(call, "complex values cannot be ordered");
     uint32_t last = in->rank - 1;
     int64_t length = in->dims[last], k = values->dims[last];
     int64_t size = hlo_types[in->type].bytes;
@@ -156,22 +155,23 @@ const hlo_kernel hlo_eval_topk = {.run = run_topk, .error = HLO_ERROR_TOPK};
 
 /* --------------------------------------------------------------------------------- custom calls */
 
-/* Returns why a custom call is not XLA's TopK, which is the largest elements whatever computation
- * it calls; NULL: it is. */
+/* Returns why a custom call is not XLA's TopK; NULL if it is. TopK returns the largest elements,
+ * whatever computation it calls. */
 static const char *topk_refusal(const hlo_instr *call) {
     const char *target = hlo_instr_str(call, HLO_ATTR_CUSTOM_CALL_TARGET);
     const hlo_shape *to = call->shape;
     if (!target || (strcmp(target, "TopK") != 0 && strcmp(target, "__gpu$TopK") != 0))
-        return "this function is not known";
+        return "unknown custom call target";
     if (call->operand_count != 1 || to->type != HLO_TYPE_TUPLE || to->rank != 2)
-        return "it has other operands or results than XLA's";
+        return "operands or results do not match those of XLA's TopK";
     const hlo_shape *from = hlo_instr_operand(call, 0)->shape, *values = to->elements[0];
     if (values->type != from->type || to->elements[1]->type != HLO_TYPE_S32 || from->rank == 0 ||
         values->rank != from->rank || !hlo_shape_same_dims(values, to->elements[1]) ||
         values->dims[from->rank - 1] > from->dims[from->rank - 1])
-        return "it has other operands or results than XLA's";
+        return "operands or results do not match those of XLA's TopK";
     for (uint32_t d = 0; d + 1 < from->rank; d++)
-        if (values->dims[d] != from->dims[d]) return "it has other operands or results than XLA's";
+        if (values->dims[d] != from->dims[d])
+            return "operands or results do not match those of XLA's TopK";
     return NULL;
 }
 const hlo_kernel hlo_eval_custom_call = {

@@ -1,15 +1,15 @@
-/* Internals: the sizes of values, rules that find them, and the instructions that they are made of.
- */
+/* Internals: dynamic sizes of values, rules that compute them, and construction of instructions. */
 #ifndef HLO_IR_EXPAND_EXPANSION_H
 #define HLO_IR_EXPAND_EXPANSION_H
 
 #include "ir/expand/expand.h"
+#include "ir/module/build.h"
 
-/* The sizes of an instruction's value. */
+/* The dynamic sizes of an instruction's value. */
 typedef struct dynamic_value {
-    const hlo_shape *declared; /* the shape that the text gives; NULL: it is made here, static */
-    hlo_instr **sizes; /* s32[] of each dimension of its arrays, one after another through tuples;
-                          NULL in the list: the dimension is static. NULL: all are */
+    const hlo_shape *declared; /* the declared shape; NULL for a new, static instruction */
+    hlo_instr **sizes; /* an s32[] per dimension of its arrays, flattened through tuples; a NULL
+                          element denotes a static dimension. NULL if all are static */
 } dynamic_value;
 
 typedef struct expansion {
@@ -17,15 +17,15 @@ typedef struct expansion {
     const hlo_diag_sink *sink;
     dynamic_value *values; /* by instruction id */
     uint32_t capacity;
-    const hlo_shape **results; /* by computation id: the shape that the text gives the root */
-    hlo_instr *at;             /* the instruction that is expanded: new ones stand before it */
+    const hlo_shape **results; /* by computation id: the declared shape of the root */
+    hlo_builder build[1];      /* build->at is the expanded instruction */
     bool failed;
 } expansion;
 
-/* value.c: emits an error at x->at, "`OPCODE` TEXT". Returns NULL. */
+/* value.c: reports the error "`OPCODE` TEXT" at x->build->at. Returns NULL. */
 void *expand_refuse(expansion *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
 dynamic_value *dynamic_value_of(expansion *x, const hlo_instr *instr);
-/* Returns the size of a dimension of an array; NULL: it is static. */
+/* Returns the size of a dimension of an array; NULL if it is static. */
 hlo_instr *dynamic_size(expansion *x, const hlo_instr *array, int64_t dim);
 /* Counts the dimensions of a shape's arrays. */
 uint32_t dynamic_dims(const hlo_shape *shape);
@@ -35,34 +35,29 @@ static inline bool dynamic_declares(const hlo_shape *shape, int64_t dim) {
     return shape->dynamic && shape->dynamic[dim];
 }
 
-/* rules.c: finds the sizes of the value of x->at, in its shape's order, and changes its operands or
- * itself where padding would reach the result. Returns the instruction that has the value, x->at or
- * one made in its place; NULL: refused. */
+/* rules.c: computes the sizes of the value of x->build->at, in the order of its shape, and rewrites
+ * it or its operands if padding would affect the result. Returns the instruction with the value,
+ * x->build->at or its replacement; NULL after an error. */
 hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes);
-/* rewrite.c, reshape.c: rules that replace x->at. */
+/* rewrite.c, reshape.c: rules that replace x->build->at. */
 hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes);
 hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes);
 hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes);
 hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes);
 
-/* make.c: instructions before x->at, with its metadata and place in the text. */
-hlo_instr *expand_make(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
-                       hlo_instr *const *operands);
-/* Makes an instruction in the place of x->at, with its name, attributes that do not change what it
- * computes, users and sizes. */
+/* Replaces x->build->at by a new instruction with its name, its attributes that do not affect the
+ * value, its users and its sizes. */
 hlo_instr *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
                           hlo_instr *const *operands);
-/* Moves a computation that was just made, last in the module, in front of one that will call it. */
-void expand_place_before(hlo_computation *caller, hlo_computation *made);
 hlo_instr *expand_number(expansion *x, int64_t value); /* s32[] */
 hlo_instr *expand_zero(expansion *x, hlo_type type);
-hlo_instr *expand_binary(expansion *x, hlo_op op, hlo_instr *a, hlo_instr *b);
-hlo_instr *expand_compare(expansion *x, const char *direction, hlo_instr *a, hlo_instr *b);
+/* Broadcasts a scalar to the dimensions of `like`, in its own type. */
 hlo_instr *expand_splat(expansion *x, hlo_instr *scalar, const hlo_shape *like);
-/* Makes the index along a dimension of each element of an array like `like`, in s32. */
+/* Returns an s32 array with the dimensions of `like` that has the index of each element along a
+ * dimension. */
 hlo_instr *expand_index(expansion *x, const hlo_shape *like, int64_t dim);
-hlo_instr *expand_element(expansion *x, hlo_instr *tuple, uint32_t index);
-/* Makes `array` with `fill`, a scalar, as the padding of a dimension; NULL `size`: none. */
+/* Returns `array` with the padding of a dimension set to the scalar `fill`. If `size` is NULL, the
+ * dimension has no padding. */
 hlo_instr *expand_mask(expansion *x, hlo_instr *array, int64_t dim, hlo_instr *size,
                        hlo_instr *fill);
 

@@ -9,7 +9,7 @@ static const hlo_shape *token(const hlo_inference *q) {
 static bool is_token(const hlo_inference *q, uint32_t i) {
     hlo_type type = hlo_infer_operand(q, i)->type;
     return type == HLO_TYPE_TOKEN ||
-           hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is no token", i);
+           hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is not a token", i);
 }
 
 static bool is_element_of(const hlo_inference *q, const hlo_shape *tuple, uint32_t index,
@@ -24,15 +24,16 @@ static bool is_element_of(const hlo_inference *q, const hlo_shape *tuple, uint32
 static const hlo_shape *given_tuple(const hlo_inference *q, uint32_t least) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || (given->type == HLO_TYPE_TUPLE && given->rank >= least)) return given;
-    return hlo_infer_fail(q, "the result is %s, not a tuple of %u elements or more",
+    return hlo_infer_fail(q, "the result is %s, expected a tuple of at least %u elements",
                           hlo_infer_text(q, given), least);
 }
 
 static const hlo_shape *element(const hlo_inference *q, uint32_t index) {
     const hlo_shape *tuple = hlo_infer_operand(q, 0);
-    if (tuple->type != HLO_TYPE_TUPLE) return hlo_infer_fail(q, "the operand is no tuple");
+    if (tuple->type != HLO_TYPE_TUPLE) return hlo_infer_fail(q, "the operand is not a tuple");
     if (index >= tuple->rank)
-        return hlo_infer_fail(q, "the tuple has %u elements, none of index %u", tuple->rank, index);
+        return hlo_infer_fail(q, "the tuple has %u elements, so index %u is out of range",
+                              tuple->rank, index);
     return tuple->elements[index];
 }
 
@@ -88,15 +89,15 @@ static bool same_channel(const hlo_inference *q) {
     const hlo_attr *ends[] = {hlo_infer_attr(q, HLO_ATTR_CHANNEL_ID),
                               hlo_instr_attr(start, HLO_ATTR_CHANNEL_ID)};
     if (!ends[0] != !ends[1])
-        return hlo_infer_fail_at(q, start->offset, "%s a channel_id, %%%s has %s",
-                                 ends[0] ? "has" : "lacks", start->name, ends[1] ? "one" : "none");
+        return hlo_infer_fail_at(q, start->offset, "has %s channel_id, but %%%s has %s",
+                                 ends[0] ? "a" : "no", start->name, ends[1] ? "one" : "none");
     static const hlo_attr_id ids[] = {HLO_ATTR_CHANNEL_ID, HLO_ATTR_IS_HOST_TRANSFER};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         int64_t here = hlo_infer_int(q, ids[i], 0), there = hlo_instr_int(start, ids[i], 0);
         if (here != there)
-            return hlo_infer_fail_at(q, start->offset, "%s is %lld, but %lld of %%%s",
-                                     hlo_attrs_info[ids[i]].name, (long long)here, (long long)there,
-                                     start->name);
+            return hlo_infer_fail_at(q, start->offset, "%s is %lld, but %%%s has %lld",
+                                     hlo_attrs_info[ids[i]].name, (long long)here, start->name,
+                                     (long long)there);
     }
     return true;
 }
@@ -127,8 +128,8 @@ const hlo_shape *hlo_infer_DONE(const hlo_inference *q) {
     return element(q, 1);
 }
 
-/* Returns the computation that an asynchronous operation calls; NULL: none, or one without a root.
- */
+/* Returns the computation that an asynchronous operation calls; NULL if there is none or it has no
+ * root. */
 static const hlo_computation *called_by(const hlo_inference *q) {
     const hlo_instr *start = q->op == HLO_OP_ASYNC_START ? NULL : hlo_async_start(q->operands[0]);
     const hlo_attr *calls = hlo_infer_attr(q, HLO_ATTR_CALLS);
@@ -146,7 +147,8 @@ static bool is_result(const hlo_inference *q, const hlo_shape *shape, const hlo_
     const hlo_computation *comp = called_by(q);
     if (before && !is_nothing(before))
         return hlo_infer_fits(shape, before) ||
-               hlo_infer_fail(q, "element 1 of the result is %s, but of the operand it is %s",
+               hlo_infer_fail(q,
+                              "element 1 of the result is %s, but element 1 of the operand is %s",
                               hlo_infer_text(q, shape), hlo_infer_text(q, before));
     return !comp || is_nothing(shape) || hlo_infer_fits(shape, comp->root->shape) ||
            hlo_infer_fail(q, "element 1 of the result is %s, but the called computation returns %s",
@@ -159,14 +161,15 @@ static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
     uint32_t count = q->count - first;
     if (!comp) return true;
     if (bound + count > comp->parameter_count)
-        return hlo_infer_fail_at(q, comp->offset, "%%%s has %u parameter%s, given are %u",
-                                 comp->name, comp->parameter_count,
-                                 comp->parameter_count == 1 ? "" : "s", bound + count);
+        return hlo_infer_fail_at(
+            q, comp->offset, "%%%s has %u parameter%s, but %u operands are bound", comp->name,
+            comp->parameter_count, comp->parameter_count == 1 ? "" : "s", bound + count);
     for (uint32_t i = 0; i < count; i++) {
         const hlo_instr *parameter = comp->parameters[bound + i];
         if (parameter && !hlo_infer_fits(parameter->shape, hlo_infer_operand(q, first + i)))
-            return hlo_infer_fail_at(q, parameter->offset, "parameter %u of %%%s is %s, not %s",
-                                     bound + i, comp->name, hlo_infer_text(q, parameter->shape),
+            return hlo_infer_fail_at(q, parameter->offset,
+                                     "parameter %u of %%%s is %s, expected %s", bound + i,
+                                     comp->name, hlo_infer_text(q, parameter->shape),
                                      hlo_infer_text(q, hlo_infer_operand(q, first + i)));
     }
     return true;
@@ -185,15 +188,15 @@ const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     return are_bound(q, 0, 0) && is_result(q, given->elements[1], NULL) ? given : NULL;
 }
 
-/* Infers the first operand's shape, with the shapes of the other operands added to the operands in
- * it. */
+/* Infers the shape of the first operand, with the shapes of the other operands appended to the
+ * operands in it. */
 const hlo_shape *hlo_infer_ASYNC_UPDATE(const hlo_inference *q) {
     const hlo_shape *before = hlo_infer_operand(q, 0), *given = q->given;
     if (!given) given = before;
     if (q->count == 1 && hlo_infer_fits(given, before)) return before;
     if (before->type != HLO_TYPE_TUPLE || before->rank < 2 ||
         before->elements[0]->type != HLO_TYPE_TUPLE)
-        return hlo_infer_fail(q, "the operand is not ((operands), result, ...)");
+        return hlo_infer_fail(q, "the operand must be a tuple ((operands), result, ...)");
     const hlo_shape *old = before->elements[0];
     const hlo_shape **shapes = hlo_infer_scratch(q, old->rank + q->count, sizeof *shapes);
     const hlo_shape **all = hlo_infer_scratch(q, before->rank, sizeof *all);
@@ -214,8 +217,8 @@ const hlo_shape *hlo_infer_ASYNC_DONE(const hlo_inference *q) {
     const hlo_shape *result = element(q, 1), *bound = result ? element(q, 0) : NULL;
     if (!bound || !comp || bound->type != HLO_TYPE_TUPLE) return result;
     if (bound->rank < comp->parameter_count)
-        return hlo_infer_fail_at(q, comp->offset, "%%%s has %u parameter%s, given are %u",
-                                 comp->name, comp->parameter_count,
-                                 comp->parameter_count == 1 ? "" : "s", bound->rank);
+        return hlo_infer_fail_at(
+            q, comp->offset, "%%%s has %u parameter%s, but %u operands are bound", comp->name,
+            comp->parameter_count, comp->parameter_count == 1 ? "" : "s", bound->rank);
     return is_nothing(result) ? comp->root->shape : result;
 }

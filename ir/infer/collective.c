@@ -17,13 +17,13 @@ static bool may_differ(hlo_op op) {
     return op == HLO_OP_ALL_REDUCE || op == HLO_OP_ALL_REDUCE_START;
 }
 
-/* Devices per group; 0 when the text leaves it to the run, or they differ, -1, with `why` set, when
- * the groups do not hold every device from 0 on once. */
+/* Returns the number of devices per group; 0 if it is determined at run time or differs between
+ * groups; -1, with `why` set, if the groups do not contain every device from 0 on exactly once. */
 static int64_t group_size(const hlo_inference *q) {
     const hlo_attr *attr = hlo_infer_attr(q, HLO_ATTR_REPLICA_GROUPS);
     if (hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) &&
         hlo_infer_int(q, HLO_ATTR_CHANNEL_ID, 0) <= 0) {
-        hlo_infer_fail(q, "use_global_device_ids needs a channel_id");
+        hlo_infer_fail(q, "use_global_device_ids requires a channel_id");
         return -1;
     }
     if (!attr) return 0;
@@ -31,19 +31,19 @@ static int64_t group_size(const hlo_inference *q) {
     const char *value = groups->parsed.text;
     int64_t all;
     if (groups->size < 0 && !may_differ(q->op)) {
-        hlo_infer_fail(q, "the groups of %s differ in length", value);
+        hlo_infer_fail(q, "the groups of %s have different sizes", value);
     } else if (groups->empty) {
-        hlo_infer_fail(q, "a group of %s is empty", value);
+        hlo_infer_fail(q, "%s has an empty group", value);
     } else if (groups->misfit) {
         bool known = groups->odd >= 0 && groups->odd < groups->devices;
-        hlo_infer_fail(q, "replica %lld is %s in %s", (long long)groups->odd,
-                       known ? "named twice" : "out of range", value);
+        hlo_infer_fail(q, "device %lld is %s in %s", (long long)groups->odd,
+                       known ? "repeated" : "out of range", value);
     } else if (groups->sizes) {
         return groups->size < 0 ? 0 : groups->size;
     } else if (groups->count < 1 || groups->size < 1 ||
                __builtin_mul_overflow(groups->count, groups->size, &all) ||
                all != groups->devices) {
-        hlo_infer_fail(q, "%lld groups of %lld devices are not the %lld of %s",
+        hlo_infer_fail(q, "%lld groups of %lld devices do not cover the %lld devices of %s",
                        (long long)groups->count, (long long)groups->size,
                        (long long)groups->devices, value);
     } else {
@@ -52,7 +52,7 @@ static int64_t group_size(const hlo_inference *q) {
     return -1;
 }
 
-/* Pairs of devices: nobody sends twice, nobody receives twice. */
+/* Checks that no device is the source or the target of two pairs. */
 static bool check_pairs(const hlo_inference *q) {
     const hlo_groups *pairs = hlo_infer_attr(q, HLO_ATTR_SOURCE_TARGET_PAIRS)->u.groups;
     const int64_t count = pairs->count;
@@ -61,9 +61,9 @@ static bool check_pairs(const hlo_inference *q) {
         for (int64_t i = 0; i < count; i++) end[i] = pairs->mesh.devices.listed->v[2 * i + which];
         qsort(end, (size_t)count, sizeof *end, hlo_compare_ints);
         for (int64_t i = 0; i < count; i++) {
-            if (end[i] < 0) return hlo_infer_fail(q, "there is no device %lld", (long long)end[i]);
+            if (end[i] < 0) return hlo_infer_fail(q, "invalid device %lld", (long long)end[i]);
             if (i && end[i] == end[i - 1])
-                return hlo_infer_fail(q, "device %lld is the %s of two pairs of %s",
+                return hlo_infer_fail(q, "device %lld is the %s of two pairs in %s",
                                       (long long)end[i], which ? "target" : "source",
                                       pairs->parsed.text);
         }
@@ -105,46 +105,47 @@ const hlo_shape *hlo_infer_PERMUTE_START(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !check_pairs(q)) return NULL;
     if (given->type != HLO_TYPE_TUPLE || given->rank < 2)
-        return hlo_infer_fail(q, "the result is %s, not a tuple of operands and results",
+        return hlo_infer_fail(q, "the result is %s, expected a tuple of operands and results",
                               hlo_infer_text(q, given));
     const hlo_shape *wanted = each_operand(q);
     for (uint32_t i = 0; i < 2 && !hlo_infer_attr(q, HLO_ATTR_SLICE_SIZE_LISTS); i++)
         if (!hlo_infer_fits(given->elements[i], wanted))
-            return hlo_infer_fail(q, "element %u of the result is %s, not %s", i,
+            return hlo_infer_fail(q, "element %u of the result is %s, expected %s", i,
                                   hlo_infer_text(q, given->elements[i]), hlo_infer_text(q, wanted));
     return given;
 }
 
-/* Operands: what is sent, what is received into, then four arrays of offsets and sizes. */
+/* Operands: the sent array, the array that receives, then four arrays of offsets and sizes. */
 const hlo_shape *hlo_infer_RAGGED_ALL_TO_ALL(const hlo_inference *q) {
     if (group_size(q) < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *sent = hlo_infer_operand(q, 0), *received = hlo_infer_operand(q, 1);
     if (sent->type != received->type)
-        return hlo_infer_fail_at(q, q->operands[1]->offset, "it sends %s, but receives %s",
+        return hlo_infer_fail_at(q, q->operands[1]->offset, "sends %s, but receives %s",
                                  hlo_types[sent->type].name, hlo_types[received->type].name);
     for (uint32_t i = 2; i < q->count; i++) {
         const hlo_shape *shape = hlo_infer_operand(q, i);
         if (!hlo_type_is_integer(shape->type))
-            return hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is %s, no integers", i,
+            return hlo_infer_fail_at(q, q->operands[i]->offset,
+                                     "operand %u is %s, expected integers", i,
                                      hlo_infer_text(q, shape));
         if (!hlo_infer_fits(shape, hlo_infer_operand(q, 2)))
             return hlo_infer_fail_at(
-                q, q->operands[i]->offset, "operands 2 and %u, %s and %s, differ", i,
-                hlo_infer_text(q, hlo_infer_operand(q, 2)), hlo_infer_text(q, shape));
+                q, q->operands[i]->offset, "operands 2 and %u must have the same shape: %s and %s",
+                i, hlo_infer_text(q, hlo_infer_operand(q, 2)), hlo_infer_text(q, shape));
     }
     return received;
 }
 
-/* Infers the operands' shape; with has_dynamic_root the last operand names the sending device of
- * each group. */
+/* Infers the shape of the operands. With has_dynamic_root, the last operand is the sending device
+ * of each group. */
 const hlo_shape *hlo_infer_DEVICE_BROADCAST(const hlo_inference *q) {
     hlo_inference data = *q;
     if (group_size(q) < 0) return NULL;
     if (!hlo_infer_int(q, HLO_ATTR_HAS_DYNAMIC_ROOT, 0)) return each_operand(q);
-    if (q->count < 2) return hlo_infer_fail(q, "has_dynamic_root needs an operand for the root");
+    if (q->count < 2) return hlo_infer_fail(q, "has_dynamic_root requires an operand for the root");
     const hlo_instr *root = q->operands[--data.count];
     if (root->shape->type != HLO_TYPE_S32)
-        return hlo_infer_fail_at(q, root->offset, "the root, operand %u, is %s, not of type s32",
+        return hlo_infer_fail_at(q, root->offset, "operand %u, the root, is %s, expected type s32",
                                  data.count, hlo_infer_text(q, root->shape));
     return each_operand(&data);
 }
@@ -160,20 +161,20 @@ const hlo_shape *hlo_infer_ALL_TO_ALL(const hlo_inference *q) {
         if (!hlo_infer_dims(q, dims->u.ints, first->rank, "dimension")) return NULL;
         int64_t size = first->dims[dims->u.ints->v[0]];
         if (group && size >= 0 && size % group)
-            return hlo_infer_fail(q, "a size of %lld cannot be shared out to %lld devices",
+            return hlo_infer_fail(q, "dimension size %lld is not divisible by %lld devices",
                                   (long long)size, (long long)group);
         return first;
     }
     if (group && group != q->count)
-        return hlo_infer_fail(q, "there are %u operands for groups of %lld devices", q->count,
+        return hlo_infer_fail(q, "has %u operands for groups of %lld devices", q->count,
                               (long long)group);
     for (uint32_t i = 1; i < q->count; i++)
         if (!hlo_infer_fits(hlo_infer_operand(q, i), first))
-            return hlo_infer_fail(q, "the operands' shapes differ");
+            return hlo_infer_fail(q, "the operands must have the same shape");
     return hlo_infer_TUPLE(q);
 }
 
-/* True if `small` times the devices of a group along that dimension makes `large`. */
+/* True if `small` times the number of devices per group along that dimension is `large`. */
 static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t along,
                        int64_t group) {
     if (!hlo_shape_is_array(small) || !hlo_shape_is_array(large) || small->type != large->type ||
@@ -190,8 +191,8 @@ static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t a
     return true;
 }
 
-/* Returns the devices of a group of an all-gather or reduce-scatter. With a channel groups are of
- * replicas, each with all its partitions, unless they are of devices. */
+/* Returns the number of devices per group of an all-gather or reduce-scatter. With a channel_id,
+ * groups contain replicas with all their partitions, unless they contain global device ids. */
 static int64_t group_devices(const hlo_inference *q) {
     int64_t group = group_size(q), all;
     if (group < 1 || hlo_infer_int(q, HLO_ATTR_CHANNEL_ID, 0) <= 0 ||
@@ -202,8 +203,8 @@ static int64_t group_devices(const hlo_inference *q) {
     return __builtin_mul_overflow(group, partitions, &all) ? 0 : all;
 }
 
-/* Checks the result of an all-gather (`grows`) or reduce-scatter, which the text gives: groups that
- * the run decides determine no shape. */
+/* Checks the given result of an all-gather (`grows`) or reduce-scatter. It cannot be inferred from
+ * groups that are determined at run time. */
 static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, bool grows) {
     int64_t group = group_devices(q);
     if (group < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
@@ -211,14 +212,14 @@ static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, 
     if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
     bool many = result->type == HLO_TYPE_TUPLE;
     if (many ? result->rank != q->count : q->count != 1)
-        return hlo_infer_fail(q, "the number of operands is not that of the results, %s",
+        return hlo_infer_fail(q, "the number of operands differs from the number of results, %s",
                               hlo_infer_text(q, result));
     for (uint32_t i = 0; i < q->count; i++) {
         const hlo_shape *from = hlo_infer_operand(q, i);
         const hlo_shape *to = many ? result->elements[i] : result;
         if (!hlo_infer_dims(q, along, from->rank, "dimension")) return NULL;
         if (!multiplies(grows ? from : to, grows ? to : from, along->v[0], group))
-            return hlo_infer_fail(q, "%s cannot become %s along dimension %lld",
+            return hlo_infer_fail(q, "%s and %s do not match along dimension %lld",
                                   hlo_infer_text(q, from), hlo_infer_text(q, to),
                                   (long long)along->v[0]);
     }
@@ -232,7 +233,7 @@ const hlo_shape *hlo_infer_ALL_GATHER(const hlo_inference *q) {
     if (q->op == HLO_OP_ALL_GATHER) return scaled(q, given, true);
     if (given->type != HLO_TYPE_TUPLE || given->rank < 2 ||
         !hlo_infer_fits(given->elements[0], each_operand(q)))
-        return hlo_infer_fail(q, "the result does not begin with the operands: %s",
+        return hlo_infer_fail(q, "the result must begin with the operands, but it is %s",
                               hlo_infer_text(q, given));
     return scaled(q, given->elements[1], true) ? given : NULL;
 }

@@ -18,10 +18,10 @@ const hlo_shape *hlo_infer_TUPLE(const hlo_inference *q) {
 const hlo_shape *hlo_infer_TUPLE_ELEMENT(const hlo_inference *q) {
     const hlo_shape *tuple = hlo_infer_operand(q, 0);
     int64_t index = hlo_infer_int(q, HLO_ATTR_INDEX, 0);
-    if (tuple->type != HLO_TYPE_TUPLE) return hlo_infer_fail(q, "the operand is no tuple");
+    if (tuple->type != HLO_TYPE_TUPLE) return hlo_infer_fail(q, "the operand is not a tuple");
     if (index < 0 || index >= tuple->rank)
-        return hlo_infer_fail(q, "the tuple has %u elements, none of index %lld", tuple->rank,
-                              (long long)index);
+        return hlo_infer_fail(q, "the tuple has %u elements, so index %lld is out of range",
+                              tuple->rank, (long long)index);
     return tuple->elements[index];
 }
 
@@ -66,7 +66,7 @@ const hlo_shape *hlo_infer_CONDITIONAL(const hlo_inference *q) {
     const hlo_attr *on_false = hlo_infer_attr(q, HLO_ATTR_FALSE_COMPUTATION);
     if (!list && !(on_true && on_false))
         return hlo_infer_fail(
-            q, "needs 'true_computation' and 'false_computation', or 'branch_computations'");
+            q, "requires 'true_computation' and 'false_computation', or 'branch_computations'");
     const hlo_shape *selector = hlo_infer_operand(q, 0), *result = NULL;
     bool by_pred = hlo_shape_is_scalar(selector) && selector->type == HLO_TYPE_PRED;
     bool by_index = hlo_shape_is_scalar(selector) && selector->type == HLO_TYPE_S32;
@@ -74,8 +74,8 @@ const hlo_shape *hlo_infer_CONDITIONAL(const hlo_inference *q) {
         return hlo_infer_fail(q, "operand 0 must be pred[]%s", list ? " or s32[]" : "");
     uint32_t branches = list ? list->u.comps->count : 2;
     if (branches + 1 != q->count || (by_pred && branches != 2))
-        return hlo_infer_fail(q, "branches and operands for them differ in number: %u and %u",
-                              branches, q->count - 1);
+        return hlo_infer_fail(q, "has %u branches, but %u operands for them", branches,
+                              q->count - 1);
     for (uint32_t i = 0; i < branches; i++) {
         const hlo_computation *branch =
             list ? list->u.comps->v[i] : (i == 0 ? on_true : on_false)->u.comp;
@@ -83,7 +83,7 @@ const hlo_shape *hlo_infer_CONDITIONAL(const hlo_inference *q) {
         if (!hlo_infer_takes(q, branch, 1, &operand, result)) return NULL;
         result = branch->root->shape;
     }
-    return result ? result : hlo_infer_fail(q, "has no branch");
+    return result ? result : hlo_infer_fail(q, "has no branches");
 }
 
 const hlo_shape *hlo_infer_GET_DIMENSION_SIZE(const hlo_inference *q) {
@@ -96,7 +96,7 @@ const hlo_shape *hlo_infer_SET_DIMENSION_SIZE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1) || !hlo_infer_one_dim(q, shape)) return NULL;
     const hlo_shape *size = hlo_infer_operand(q, 1);
     if (!hlo_shape_is_scalar(size) || size->type != HLO_TYPE_S32)
-        return hlo_infer_fail(q, "the size must be s32[]");
+        return hlo_infer_fail(q, "the size operand must be s32[]");
     int64_t which = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS)->v[0];
     bool *dynamic = hlo_infer_scratch(q, shape->rank, sizeof *dynamic);
     for (uint32_t i = 0; i < shape->rank; i++)
@@ -109,10 +109,10 @@ const hlo_shape *hlo_infer_SET_DIMENSION_SIZE(const hlo_inference *q) {
 const hlo_shape *hlo_infer_RNG(const hlo_inference *q) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *b = hlo_infer_operand(q, 1);
     if (!hlo_shape_is_scalar(a) || !hlo_shape_is_scalar(b) || a->type != b->type)
-        return hlo_infer_fail(q, "the operands must be two scalars of one type");
+        return hlo_infer_fail(q, "the operands must be two scalars of the same type");
     if (!hlo_infer_given(q)) return NULL;
     if (q->given->type != a->type)
-        return hlo_infer_fail(q, "the result has another element type: %s",
+        return hlo_infer_fail(q, "the result has a different element type: %s",
                               hlo_types[q->given->type].name);
     return q->given;
 }
@@ -126,10 +126,11 @@ const hlo_shape *hlo_infer_RNG_BITS(const hlo_inference *q) {
         return hlo_infer_fail(q, "the state must be a vector of unsigned integers");
     bool pair = given->type == HLO_TYPE_TUPLE && given->rank == 2;
     if (pair && !hlo_infer_fits(given->elements[0], state))
-        return hlo_infer_fail(q, "element 0 of the result is %s, not the state's %s",
+        return hlo_infer_fail(q,
+                              "element 0 of the result is %s, expected the shape of the state, %s",
                               hlo_infer_text(q, given->elements[0]), hlo_infer_text(q, state));
     if (!hlo_shape_is_array(pair ? given->elements[1] : given))
-        return hlo_infer_fail(q, "the result is no array of random bits");
+        return hlo_infer_fail(q, "the result must be an array of random bits");
     return given;
 }
 

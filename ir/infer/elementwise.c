@@ -25,9 +25,10 @@ static const hlo_shape *elementwise(const hlo_inference *q, int classes) {
         const hlo_shape *other = hlo_infer_operand(q, i);
         if (other->type != first->type)
             return hlo_infer_fail_at(q, q->operands[i]->offset,
-                                     "the operands' element types differ");
+                                     "the operands have different element types");
         if (!hlo_infer_dims_fit(first, other))
-            return hlo_infer_fail_at(q, q->operands[i]->offset, "the operands' dimensions differ");
+            return hlo_infer_fail_at(q, q->operands[i]->offset,
+                                     "the operands have different dimensions");
     }
     return first;
 }
@@ -96,9 +97,9 @@ const hlo_shape *hlo_infer_COMPARE(const hlo_inference *q) {
 
 const hlo_shape *hlo_infer_REDUCE_PRECISION(const hlo_inference *q) {
     if (hlo_infer_int(q, HLO_ATTR_EXPONENT_BITS, 0) < 1)
-        return hlo_infer_fail(q, "exponent_bits must be 1 or more");
+        return hlo_infer_fail(q, "exponent_bits must be at least 1");
     if (hlo_infer_int(q, HLO_ATTR_MANTISSA_BITS, 0) < 0)
-        return hlo_infer_fail(q, "mantissa_bits must be 0 or more");
+        return hlo_infer_fail(q, "mantissa_bits must be at least 0");
     return elementwise(q, ON_FLOAT);
 }
 
@@ -106,7 +107,7 @@ const hlo_shape *hlo_infer_CONVERT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0), *to = hlo_infer_given(q);
     if (!to) return NULL;
-    if (!hlo_shape_is_array(to)) return hlo_infer_fail(q, "the result is no array");
+    if (!hlo_shape_is_array(to)) return hlo_infer_fail(q, "the result is not an array");
     return retyped(q, from, to->type);
 }
 
@@ -116,9 +117,10 @@ const hlo_shape *hlo_infer_STOCHASTIC_CONVERT(const hlo_inference *q) {
     if (!check_class(q, from->type, ON_FLOAT)) return NULL;
     if (hlo_types[random->type].class != HLO_CLASS_UNSIGNED ||
         hlo_types[random->type].bits != hlo_types[from->type].bits)
-        return hlo_infer_fail(q, "the random bits must be unsigned and as wide as the operand");
+        return hlo_infer_fail(q,
+                              "the random bits must be unsigned and have the width of the operand");
     if (!hlo_infer_dims_fit(from, random))
-        return hlo_infer_fail(q, "the operands' dimensions differ");
+        return hlo_infer_fail(q, "the operands have different dimensions");
     return hlo_infer_given(q) ? retyped(q, from, q->given->type) : NULL;
 }
 
@@ -127,11 +129,11 @@ const hlo_shape *hlo_infer_CLAMP(const hlo_inference *q) {
     const hlo_shape *low = hlo_infer_operand(q, 0), *shape = hlo_infer_operand(q, 1),
                     *high = hlo_infer_operand(q, 2);
     if (low->type != shape->type || high->type != shape->type)
-        return hlo_infer_fail(q, "the operands' element types differ");
+        return hlo_infer_fail(q, "the operands have different element types");
     if (!check_class(q, shape->type, ON_ALL & ~ON_COMPLEX)) return NULL;
     if ((low->rank && !hlo_infer_dims_fit(low, shape)) ||
         (high->rank && !hlo_infer_dims_fit(high, shape)))
-        return hlo_infer_fail(q, "a bound must be a scalar or have the dimensions of operand 1");
+        return hlo_infer_fail(q, "each bound must be a scalar or have the dimensions of operand 1");
     return shape;
 }
 
@@ -140,12 +142,13 @@ const hlo_shape *hlo_infer_SELECT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 3)) return NULL;
     const hlo_shape *p = hlo_infer_operand(q, 0), *a = hlo_infer_operand(q, 1),
                     *b = hlo_infer_operand(q, 2);
-    if (p->type != HLO_TYPE_PRED) return hlo_infer_fail(q, "operand 0 is no pred");
-    if (a->type != b->type) return hlo_infer_fail(q, "the element types of the two choices differ");
+    if (p->type != HLO_TYPE_PRED) return hlo_infer_fail(q, "operand 0 must be pred");
+    if (a->type != b->type) return hlo_infer_fail(q, "the choices have different element types");
     if (!hlo_infer_dims_fit(a, b))
-        return hlo_infer_fail(q, "the dimensions of the two choices differ");
+        return hlo_infer_fail(q, "the choices have different dimensions");
     if (p->rank == 0) return a;
     if (!hlo_infer_dims_fit(p, a))
-        return hlo_infer_fail(q, "the pred is neither a scalar nor of the choices' dimensions");
+        return hlo_infer_fail(
+            q, "the predicate must be a scalar or have the dimensions of the choices");
     return retyped(q, p, a->type);
 }

@@ -62,8 +62,8 @@ bool hlo_infer_check(const hlo_instr *instr, hlo_arena *scratch, char *why, size
     const hlo_shape *shape = rules[q.op](&q);
     if (!shape) return false;
     if (!hlo_infer_fits(shape, q.given)) {
-        hlo_infer_fail(&q, "the result is %s, not %s", hlo_infer_text(&q, shape),
-                       hlo_infer_text(&q, q.given));
+        hlo_infer_fail(&q, "the inferred shape is %s, but the declared shape is %s",
+                       hlo_infer_text(&q, shape), hlo_infer_text(&q, q.given));
         return false;
     }
     return true;

@@ -14,10 +14,10 @@ const hlo_shape *hlo_infer_BATCH_NORM(const hlo_inference *q) {
         const hlo_shape *vector = hlo_infer_operand(q, i);
         if (vector->rank != 1 || vector->type != scale->type ||
             !hlo_infer_dim_fits(vector->dims[0], data->dims[feature]))
-            return hlo_infer_fail(q, "operand %u is no vector of one element per feature", i);
+            return hlo_infer_fail(q, "operand %u must be a vector with one element per feature", i);
     }
     if (q->op == HLO_OP_BATCH_NORM_GRAD && !hlo_infer_fits(hlo_infer_operand(q, 4), data))
-        return hlo_infer_fail(q, "operand 4 has not the shape of operand 0");
+        return hlo_infer_fail(q, "operand 4 must have the shape of operand 0");
     return q->op == HLO_OP_BATCH_NORM_INFERENCE
                ? data
                : hlo_shape_tuple(q->module, 3, (const hlo_shape *[]){data, scale, scale});
@@ -29,7 +29,7 @@ static bool square(const hlo_inference *q, const hlo_shape *shape) {
         return hlo_infer_fail(q, "not defined for %s", hlo_types[shape->type].name);
     if (shape->rank < 2 ||
         !hlo_infer_dim_fits(shape->dims[shape->rank - 1], shape->dims[shape->rank - 2]))
-        return hlo_infer_fail(q, "operand 0 holds no square matrices");
+        return hlo_infer_fail(q, "operand 0 must contain square matrices");
     return true;
 }
 
@@ -44,14 +44,14 @@ const hlo_shape *hlo_infer_TRIANGULAR_SOLVE(const hlo_inference *q) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *b = hlo_infer_operand(q, 1);
     if (!square(q, a)) return NULL;
     if (b->type != a->type || b->rank != a->rank)
-        return hlo_infer_fail(q, "the operands must agree in element type and dimensions");
+        return hlo_infer_fail(q, "the operands must have the same element type and rank");
     bool left = hlo_infer_int(q, HLO_ATTR_LEFT_SIDE, 0);
     uint32_t rank = a->rank;
     if (!hlo_infer_dim_fits(a->dims[rank - 1], b->dims[rank - (left ? 2 : 1)]))
-        return hlo_infer_fail(q, "the matrices' sizes do not go together");
+        return hlo_infer_fail(q, "incompatible matrix sizes");
     for (uint32_t i = 0; i + 2 < rank; i++)
         if (!hlo_infer_dim_fits(a->dims[i], b->dims[i]))
-            return hlo_infer_fail(q, "the operands differ in dimension %u", i);
+            return hlo_infer_fail(q, "the operands have different sizes in batch dimension %u", i);
     return b;
 }
 
@@ -65,13 +65,14 @@ const hlo_shape *hlo_infer_FFT(const hlo_inference *q) {
     bool to_complex = strcmp(kind, "RFFT") == 0, to_real = strcmp(kind, "IRFFT") == 0;
     bool real = from->type == HLO_TYPE_F32 || from->type == HLO_TYPE_F64;
     if (to_complex ? !real : hlo_types[from->type].class != HLO_CLASS_COMPLEX)
-        return hlo_infer_fail(q, "%s takes %s elements, not %s", kind,
+        return hlo_infer_fail(q, "%s requires elements of type %s, found %s", kind,
                               to_complex ? "f32 or f64" : "complex", hlo_types[from->type].name);
     uint32_t count = length->count, rank = from->rank;
     if (count < 1 || count > 3)
-        return hlo_infer_fail(q, "fft_length has %u dimensions, not 1 to 3", count);
+        return hlo_infer_fail(q, "fft_length has %u dimensions, expected 1 to 3", count);
     if (count > rank)
-        return hlo_infer_fail(q, "fft_length has %u dimensions, the operand %u", count, rank);
+        return hlo_infer_fail(q, "fft_length has %u dimensions, but the operand has %u", count,
+                              rank);
     if (!to_complex && !to_real) return from;
     int64_t *dims = hlo_infer_scratch(q, rank, sizeof *dims);
     memcpy(dims, from->dims, rank * sizeof *dims);
@@ -81,7 +82,7 @@ const hlo_shape *hlo_infer_FFT(const hlo_inference *q) {
         int64_t wanted = to_real && i + 1 == count ? half : n;
         if (n < 0 || !hlo_infer_dim_fits(from->dims[d], wanted))
             return hlo_infer_fail(
-                q, "%s of length %lld takes %lld elements along dimension %u, not %lld", kind,
+                q, "%s of length %lld requires %lld elements along dimension %u, found %lld", kind,
                 (long long)n, (long long)wanted, d, (long long)from->dims[d]);
         if (i + 1 == count) dims[d] = to_real ? n : half;
     }

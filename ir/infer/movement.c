@@ -15,13 +15,15 @@ const hlo_shape *hlo_infer_IOTA(const hlo_inference *q) {
     return shape;
 }
 
-/* Returns the given shape if it and the operand are arrays, of one element type if `same_type`. */
+/* Returns the given shape if it and the operand are arrays, of the same element type if
+ * `same_type`.
+ */
 static const hlo_shape *given_array(const hlo_inference *q, bool same_type) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !hlo_infer_arrays(q, 0, 1)) return NULL;
-    if (!hlo_shape_is_array(given)) return hlo_infer_fail(q, "the result is no array");
+    if (!hlo_shape_is_array(given)) return hlo_infer_fail(q, "the result is not an array");
     if (same_type && given->type != hlo_infer_operand(q, 0)->type)
-        return hlo_infer_fail(q, "the result has another element type: %s",
+        return hlo_infer_fail(q, "the result has a different element type: %s",
                               hlo_types[given->type].name);
     return given;
 }
@@ -31,14 +33,15 @@ const hlo_shape *hlo_infer_BROADCAST(const hlo_inference *q) {
     if (!to) return NULL;
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     if (dims->count != from->rank)
-        return hlo_infer_fail(q, "'dimensions' has length %u, the operand has rank %u", dims->count,
-                              from->rank);
+        return hlo_infer_fail(q, "'dimensions' has %u elements, but the operand has rank %u",
+                              dims->count, from->rank);
     if (!hlo_infer_dims(q, dims, to->rank, "dimension")) return NULL;
     for (uint32_t i = 0; i < dims->count; i++)
         if (!hlo_infer_dim_fits(from->dims[i], to->dims[dims->v[i]]))
             return hlo_infer_fail(
-                q, "dimension %u of the operand has size %lld, dimension %lld of %s has %lld", i,
-                (long long)from->dims[i], (long long)dims->v[i], hlo_infer_text(q, to),
+                q,
+                "dimension %u of the operand has size %lld, but dimension %lld of %s has size %lld",
+                i, (long long)from->dims[i], (long long)dims->v[i], hlo_infer_text(q, to),
                 (long long)to->dims[dims->v[i]]);
     return to;
 }
@@ -49,15 +52,15 @@ static bool unbounded(const hlo_shape *shape) {
     return false;
 }
 
-/* Returns the given shape if `count` finds as many `what` in it as in the operand. */
+/* Returns the given shape if `count` returns the same number of `what` for it and the operand. */
 static const hlo_shape *as_large(const hlo_inference *q, const hlo_shape *to,
                                  int64_t (*count)(const hlo_shape *), const char *what) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     if (!to || unbounded(to) || unbounded(from)) return to;
     int64_t had = count(from), has = count(to);
     if (had != has)
-        return hlo_infer_fail(q, "the operand has %lld %s, the result %s has %lld", (long long)had,
-                              what, hlo_infer_text(q, to), (long long)has);
+        return hlo_infer_fail(q, "the operand has %lld %s, but the result %s has %lld",
+                              (long long)had, what, hlo_infer_text(q, to), (long long)has);
     return to;
 }
 
@@ -74,8 +77,8 @@ static int value_bits(hlo_type type) {
     return type == HLO_TYPE_PRED ? 8 : hlo_types[type].bits;
 }
 
-/* Infers a bitcast-convert: between types of different widths, the wider one lacks the last
- * dimension, which numbers its parts. */
+/* Infers a bitcast-convert. Between types of different widths, the narrow array has one more
+ * dimension, the last one, for the parts of a wide element. */
 const hlo_shape *hlo_infer_BITCAST_CONVERT(const hlo_inference *q) {
     const hlo_shape *to = given_array(q, false), *from = hlo_infer_operand(q, 0);
     if (!to) return NULL;
@@ -89,10 +92,10 @@ const hlo_shape *hlo_infer_BITCAST_CONVERT(const hlo_inference *q) {
     uint32_t extra = wide_bits != narrow_bits;
     if (wide_bits % narrow_bits || narrow->rank != wide->rank + extra ||
         (extra && narrow->dims[wide->rank] != wide_bits / narrow_bits))
-        return hlo_infer_fail(q, "the result cannot be %s", hlo_infer_text(q, to));
+        return hlo_infer_fail(q, "the result cannot have shape %s", hlo_infer_text(q, to));
     for (uint32_t i = 0; i < wide->rank; i++)
         if (!hlo_infer_dim_fits(wide->dims[i], narrow->dims[i]))
-            return hlo_infer_fail(q, "the result cannot be %s", hlo_infer_text(q, to));
+            return hlo_infer_fail(q, "the result cannot have shape %s", hlo_infer_text(q, to));
     return to;
 }
 
@@ -101,8 +104,8 @@ const hlo_shape *hlo_infer_TRANSPOSE(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *dims = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     if (dims->count != from->rank)
-        return hlo_infer_fail(q, "'dimensions' has length %u, the operand has rank %u", dims->count,
-                              from->rank);
+        return hlo_infer_fail(q, "'dimensions' has %u elements, but the operand has rank %u",
+                              dims->count, from->rank);
     if (!hlo_infer_dims(q, dims, from->rank, "dimension")) return NULL;
     uint32_t rank = from->rank;
     int64_t *moved = hlo_infer_scratch(q, rank, sizeof *moved);
@@ -139,16 +142,16 @@ const hlo_shape *hlo_infer_SLICE(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *slice = hlo_infer_ints(q, HLO_ATTR_SLICE);
     if (slice->count != 3 * from->rank)
-        return hlo_infer_fail(q, "'slice' is for rank %u, the operand has rank %u",
+        return hlo_infer_fail(q, "'slice' has %u dimensions, but the operand has rank %u",
                               slice->count / 3, from->rank);
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
         int64_t start = slice->v[3 * i], limit = slice->v[3 * i + 1], stride = slice->v[3 * i + 2];
         if (start < 0 || limit < start || (from->dims[i] >= 0 && limit > from->dims[i]) ||
             stride < 1)
-            return hlo_infer_fail(q, "[%lld:%lld:%lld] is no range of dimension %u, which has %lld",
-                                  (long long)start, (long long)limit, (long long)stride, i,
-                                  (long long)from->dims[i]);
+            return hlo_infer_fail(
+                q, "[%lld:%lld:%lld] is not a valid range for dimension %u of size %lld",
+                (long long)start, (long long)limit, (long long)stride, i, (long long)from->dims[i]);
         dims[i] = limit == start ? 0 : (limit - start - 1) / stride + 1;
     }
     return hlo_shape_array(q->module, from->type, from->rank, dims);
@@ -161,16 +164,16 @@ static bool start_indices(const hlo_inference *q, uint32_t first, const hlo_shap
     bool vector = q->count == first + 1 && hlo_infer_operand(q, first)->rank == 1;
     if (vector ? hlo_infer_operand(q, first)->dims[0] != shape->rank
                : q->count - first != shape->rank)
-        return hlo_infer_fail(q, "the operand has rank %u, the number of start indices is %lld",
+        return hlo_infer_fail(q, "the operand has rank %u, but there are %lld start indices",
                               shape->rank,
                               vector ? (long long)hlo_infer_operand(q, first)->dims[0]
                                      : (long long)(q->count - first));
     for (uint32_t i = first; i < q->count; i++) {
         const hlo_shape *index = hlo_infer_operand(q, i);
         if (!hlo_type_is_integer(index->type) || (!vector && index->rank != 0))
-            return hlo_infer_fail(q, "operand %u is no integer scalar", i);
+            return hlo_infer_fail(q, "operand %u must be an integer scalar", i);
         if (index->type != hlo_infer_operand(q, first)->type)
-            return hlo_infer_fail(q, "the start indices' element types differ");
+            return hlo_infer_fail(q, "the start indices have different element types");
     }
     return true;
 }
@@ -180,11 +183,12 @@ const hlo_shape *hlo_infer_DYNAMIC_SLICE(const hlo_inference *q) {
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_DYNAMIC_SLICE_SIZES);
     if (sizes->count != from->rank)
-        return hlo_infer_fail(q, "'dynamic_slice_sizes' has length %u, the operand has rank %u",
+        return hlo_infer_fail(q,
+                              "'dynamic_slice_sizes' has %u elements, but the operand has rank %u",
                               sizes->count, from->rank);
     for (uint32_t i = 0; i < from->rank; i++)
         if (sizes->v[i] < 0 || (from->dims[i] >= 0 && sizes->v[i] > from->dims[i]))
-            return hlo_infer_fail(q, "a slice of %lld does not fit dimension %u, which has %lld",
+            return hlo_infer_fail(q, "slice size %lld is invalid for dimension %u of size %lld",
                                   (long long)sizes->v[i], i, (long long)from->dims[i]);
     if (!start_indices(q, 1, from)) return NULL;
     return hlo_shape_array(q->module, from->type, from->rank, sizes->v);
@@ -194,12 +198,12 @@ const hlo_shape *hlo_infer_DYNAMIC_UPDATE_SLICE(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 2)) return NULL;
     const hlo_shape *into = hlo_infer_operand(q, 0), *update = hlo_infer_operand(q, 1);
     if (into->type != update->type)
-        return hlo_infer_fail(q, "the element types of operand and update differ");
+        return hlo_infer_fail(q, "operand and update have different element types");
     if (into->rank != update->rank)
-        return hlo_infer_fail(q, "operand and update have unlike ranks");
+        return hlo_infer_fail(q, "operand and update have different ranks");
     for (uint32_t i = 0; i < into->rank; i++)
         if (into->dims[i] >= 0 && update->dims[i] > into->dims[i])
-            return hlo_infer_fail(q, "an update of %lld does not fit dimension %u, which has %lld",
+            return hlo_infer_fail(q, "update size %lld exceeds dimension %u of size %lld",
                                   (long long)update->dims[i], i, (long long)into->dims[i]);
     return start_indices(q, 2, into) ? into : NULL;
 }
@@ -224,19 +228,19 @@ static int64_t padded(int64_t n, const int64_t *padding) {
 const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 2)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0), *value = hlo_infer_operand(q, 1);
-    if (value->rank != 0) return hlo_infer_fail(q, "the padding value is no scalar");
+    if (value->rank != 0) return hlo_infer_fail(q, "the padding value must be a scalar");
     if (value->type != from->type)
-        return hlo_infer_fail(q, "the element types of operand and padding value differ");
+        return hlo_infer_fail(q, "operand and padding value have different element types");
     const hlo_ints *padding = hlo_infer_ints(q, HLO_ATTR_PADDING);
     if (padding->count != 3 * from->rank)
-        return hlo_infer_fail(q, "'padding' is for rank %u, the operand has rank %u",
+        return hlo_infer_fail(q, "'padding' has %u dimensions, but the operand has rank %u",
                               padding->count / 3, from->rank);
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++) {
         if (padding->v[3 * i + 2] < 0)
             return hlo_infer_fail(q, "the interior padding of dimension %u is negative", i);
         if (!padding_in_range(&padding->v[3 * i]))
-            return hlo_infer_fail(q, "the padding of dimension %u is not in -2^61 to 2^61", i);
+            return hlo_infer_fail(q, "the padding of dimension %u is outside [-2^61, 2^61]", i);
         dims[i] = from->dims[i] < 0 ? -1 : padded(from->dims[i], &padding->v[3 * i]);
         if (dims[i] < 0 && from->dims[i] >= 0)
             return hlo_infer_fail(q, "the padded size of dimension %u is negative or too large", i);
@@ -255,12 +259,13 @@ const hlo_shape *hlo_infer_CONCATENATE(const hlo_inference *q) {
     for (uint32_t i = 1; i < q->count; i++) {
         const hlo_shape *next = hlo_infer_operand(q, i);
         if (next->type != first->type)
-            return hlo_infer_fail(q, "the element types of operands 0 and %u differ", i);
+            return hlo_infer_fail(q, "operands 0 and %u have different element types", i);
         if (next->rank != first->rank)
-            return hlo_infer_fail(q, "operands 0 and %u have unlike ranks", i);
+            return hlo_infer_fail(q, "operands 0 and %u have different ranks", i);
         for (uint32_t d = 0; d < first->rank; d++)
             if (d != along->v[0] && !hlo_infer_dim_fits(next->dims[d], first->dims[d]))
-                return hlo_infer_fail(q, "operands 0 and %u differ in dimension %u", i, d);
+                return hlo_infer_fail(q, "operands 0 and %u have different sizes in dimension %u",
+                                      i, d);
         int64_t part = next->dims[along->v[0]];
         if (*sum < 0 || part < 0)
             *sum = -1;
@@ -293,7 +298,7 @@ static bool sorted(const hlo_ints *list) {
 static bool check_windows(const hlo_inference *q, const windows *w) {
     uint32_t rank = w->operand->rank, indices_rank = w->indices->rank;
     if (!hlo_type_is_integer(w->indices->type))
-        return hlo_infer_fail(q, "the indices are no integers");
+        return hlo_infer_fail(q, "the indices must be integers");
     if (w->vector_dim < 0 || w->vector_dim > indices_rank)
         return hlo_infer_fail(q, "index_vector_dim %lld is out of range for rank %u",
                               (long long)w->vector_dim, indices_rank);
@@ -303,34 +308,39 @@ static bool check_windows(const hlo_inference *q, const windows *w) {
         !hlo_infer_dims(q, w->indices_batch, indices_rank, "batching dimension"))
         return false;
     if (!sorted(w->dropped) || !sorted(w->batch) || !sorted(w->window_dims))
-        return hlo_infer_fail(q, "a list of window or batching dimensions is not in order");
+        return hlo_infer_fail(q, "window and batching dimensions must be sorted");
     int64_t length = w->vector_dim == indices_rank ? 1 : w->indices->dims[w->vector_dim];
     if (!hlo_infer_dim_fits(length, w->map->count))
-        return hlo_infer_fail(
-            q, "the length of an index vector is %lld, the number of indexed dimensions %u",
-            (long long)length, w->map->count);
+        return hlo_infer_fail(q,
+                              "index vectors have length %lld, but there are %u indexed dimensions",
+                              (long long)length, w->map->count);
     if (w->batch->count != w->indices_batch->count)
-        return hlo_infer_fail(q, "the batching dimensions of operand and indices differ in number");
+        return hlo_infer_fail(q, "the operand has %u batching dimensions, but the indices have %u",
+                              w->batch->count, w->indices_batch->count);
     for (uint32_t i = 0; i < w->batch->count; i++) {
         int64_t dim = w->batch->v[i], of_indices = w->indices_batch->v[i];
         if (hlo_ints_contain(w->dropped, dim) || hlo_ints_contain(w->map, dim) ||
             of_indices == w->vector_dim)
-            return hlo_infer_fail(q, "dimension %lld is a batching dimension and something else",
-                                  (long long)dim);
+            return hlo_infer_fail(
+                q, "dimension %lld is a batching dimension and also has another role",
+                (long long)dim);
         if (!hlo_infer_dim_fits(w->operand->dims[dim], w->indices->dims[of_indices]))
-            return hlo_infer_fail(q, "batching dimension %lld has size %lld, the indices' %lld",
-                                  (long long)dim, (long long)w->operand->dims[dim],
-                                  (long long)w->indices->dims[of_indices]);
+            return hlo_infer_fail(
+                q, "batching dimension %lld has size %lld in the operand, but %lld in the indices",
+                (long long)dim, (long long)w->operand->dims[dim],
+                (long long)w->indices->dims[of_indices]);
     }
     if (w->window_dims->count + w->dropped->count + w->batch->count != rank)
         return hlo_infer_fail(
-            q, "window dimensions (%u) and others (%u) do not make the operand's rank (%u)",
+            q,
+            "%u window dimensions and %u other dimensions do not add up to rank %u of the operand",
             w->window_dims->count, w->dropped->count + w->batch->count, rank);
     return true;
 }
 
-/* Computes the dimensions of the windowed array: window sizes at window_dims, between them the
- * indices' dimensions without the vector's. `sizes`: of a window, per dimension of the operand. */
+/* Computes the dimensions of the windowed array: window sizes at window_dims, and the dimensions of
+ * the indices, without that of the index vector, elsewhere. `sizes`: sizes of a window, per
+ * dimension of the operand. */
 static int64_t *windowed_dims(const hlo_inference *q, const windows *w, const int64_t *sizes,
                               uint32_t *out_rank) {
     uint32_t vectors = w->vector_dim < w->indices->rank;
@@ -366,14 +376,14 @@ const hlo_shape *hlo_infer_GATHER(const hlo_inference *q) {
     if (!check_windows(q, &w)) return NULL;
     const hlo_ints *sizes = hlo_infer_ints(q, HLO_ATTR_SLICE_SIZES);
     if (sizes->count != w.operand->rank)
-        return hlo_infer_fail(q, "'slice_sizes' has length %u, the operand has rank %u",
+        return hlo_infer_fail(q, "'slice_sizes' has %u elements, but the operand has rank %u",
                               sizes->count, w.operand->rank);
     for (uint32_t i = 0; i < sizes->count; i++) {
         bool gone = hlo_ints_contain(w.dropped, i) || hlo_ints_contain(w.batch, i);
         if (sizes->v[i] < 0 || (w.operand->dims[i] >= 0 && sizes->v[i] > w.operand->dims[i]) ||
             (gone && sizes->v[i] > 1))
-            return hlo_infer_fail(q, "a slice of %lld does not fit %sdimension %u, which has %lld",
-                                  (long long)sizes->v[i], gone ? "the dropped " : "", i,
+            return hlo_infer_fail(q, "slice size %lld is invalid for %sdimension %u of size %lld",
+                                  (long long)sizes->v[i], gone ? "collapsed " : "", i,
                                   (long long)w.operand->dims[i]);
     }
     uint32_t rank;
@@ -381,25 +391,24 @@ const hlo_shape *hlo_infer_GATHER(const hlo_inference *q) {
     return dims ? hlo_shape_array(q->module, w.operand->type, rank, dims) : NULL;
 }
 
-/* Checks the updates; `windowed` is the shape that they would have if every window were whole. */
+/* Checks the updates. `windowed` has their dimensions if every window has its maximum size. */
 static bool check_updates(const hlo_inference *q, const windows *w, const hlo_shape *updates,
                           const int64_t *windowed, uint32_t rank) {
     if (updates->rank != rank)
-        return hlo_infer_fail(q, "the updates have rank %u, not %u", updates->rank, rank);
+        return hlo_infer_fail(q, "the updates have rank %u, expected %u", updates->rank, rank);
     for (uint32_t i = 0; i < rank; i++) {
         bool window = hlo_ints_contain(w->window_dims, i);
         if (window ? windowed[i] >= 0 && updates->dims[i] > windowed[i]
                    : !hlo_infer_dim_fits(updates->dims[i], windowed[i]))
-            return hlo_infer_fail(q, "dimension %u of the updates has size %lld, %s %lld", i,
-                                  (long long)updates->dims[i],
-                                  window ? "the operand's only" : "the indices'",
+            return hlo_infer_fail(q, "dimension %u of the updates has size %lld, expected %s%lld",
+                                  i, (long long)updates->dims[i], window ? "at most " : "",
                                   (long long)windowed[i]);
     }
     return true;
 }
 
 const hlo_shape *hlo_infer_SCATTER(const hlo_inference *q) {
-    if (q->count % 2 == 0) return hlo_infer_fail(q, "takes an odd number of operands");
+    if (q->count % 2 == 0) return hlo_infer_fail(q, "requires an odd number of operands");
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     uint32_t count = q->count / 2;
     windows w = {.operand = hlo_infer_operand(q, 0),
@@ -421,32 +430,32 @@ const hlo_shape *hlo_infer_SCATTER(const hlo_inference *q) {
         results[i] = hlo_infer_operand(q, i);
         types[i] = results[i]->type;
         if (!hlo_infer_dims_fit(results[i], w.operand))
-            return hlo_infer_fail(q, "the dimensions of operands 0 and %u differ", i);
+            return hlo_infer_fail(q, "operands 0 and %u have different dimensions", i);
         if (updates->type != types[i])
-            return hlo_infer_fail(q, "the element types of operand %u and its updates differ", i);
+            return hlo_infer_fail(q, "operand %u and its updates have different element types", i);
         if (!check_updates(q, &w, updates, dims, rank)) return NULL;
     }
     if (!hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, count, types)) return NULL;
     return hlo_infer_tuple(q, count, results);
 }
 
-/* Infers the given shape with the sizes that the dimension operands have, at most the given ones.
- */
+/* Infers the given shape, whose sizes are bounds of the size operands. */
 const hlo_shape *hlo_infer_DYNAMIC_RESHAPE(const hlo_inference *q) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);
-    if (!hlo_shape_is_array(given)) return hlo_infer_fail(q, "the result is no array");
+    if (!hlo_shape_is_array(given)) return hlo_infer_fail(q, "the result is not an array");
     if (q->count != given->rank + 1)
-        return hlo_infer_fail(q, "the result %s has %u dimensions, but there are %u sizes",
+        return hlo_infer_fail(q, "the result %s has %u dimensions, but there are %u size operands",
                               hlo_infer_text(q, given), given->rank, q->count - 1);
     for (uint32_t i = 1; i < q->count; i++)
         if (hlo_infer_operand(q, i)->rank || hlo_infer_operand(q, i)->type != HLO_TYPE_S32)
-            return hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is %s, not s32[]", i,
-                                     hlo_infer_text(q, hlo_infer_operand(q, i)));
+            return hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is %s, expected s32[]",
+                                     i, hlo_infer_text(q, hlo_infer_operand(q, i)));
     int64_t has = hlo_shape_count(from), gives = hlo_shape_count(given);
     if (given->type != from->type || (has >= 0 && gives >= 0 && has != gives))
-        return hlo_infer_fail(q, "the result %s is not as many elements of that type",
-                              hlo_infer_text(q, given));
+        return hlo_infer_fail(
+            q, "the result %s must have the type and the number of elements of the operand",
+            hlo_infer_text(q, given));
     return given;
 }

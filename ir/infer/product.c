@@ -28,7 +28,8 @@ static bool sparse_dims(const hlo_inference *q, sparse_dim out[2]) {
         if (sscanf(at, "%c.%" SCNd64 "@%" SCNd64 ":%" SCNd64 "%n", &side, &read.dim, &read.kept,
                    &read.group, &length) != 4 ||
             (side != 'L' && side != 'R') || read.kept < 1 || read.group < read.kept)
-            return hlo_infer_fail(q, "'sparsity' is %s, not like L.1@2:4", attr->u.str);
+            return hlo_infer_fail(q, "invalid sparsity %s, expected a form like L.1@2:4",
+                                  attr->u.str);
         const hlo_shape *shape = hlo_infer_operand(q, side == 'R');
         if (read.dim < 0 || read.dim >= shape->rank)
             return hlo_infer_fail(q, "sparse dimension %" PRId64 " is out of range for rank %u",
@@ -51,16 +52,15 @@ static bool paired(const hlo_inference *q, const hlo_ints *left, const hlo_ints 
                    const sparse_dim sparse[2], const char *what) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *b = hlo_infer_operand(q, 1);
     if (left->count != right->count)
-        return hlo_infer_fail(
-            q, "%s dimensions differ in number: %u of the left operand, %u of the right", what,
-            left->count, right->count);
+        return hlo_infer_fail(q, "the operands have different numbers of %s dimensions: %u and %u",
+                              what, left->count, right->count);
     for (uint32_t i = 0; i < left->count; i++) {
         int64_t l = left->v[i], r = right->v[i];
         int64_t l_size = dense_size(a, l, &sparse[0]), r_size = dense_size(b, r, &sparse[1]);
         if (!hlo_infer_dim_fits(l_size, r_size))
             return hlo_infer_fail(q,
-                                  "%s dimension %lld of the left operand has %lld elements, "
-                                  "dimension %lld of the right has %lld",
+                                  "%s dimension %lld of the left operand has size %lld, but "
+                                  "dimension %lld of the right operand has size %lld",
                                   what, (long long)l, (long long)l_size, (long long)r,
                                   (long long)r_size);
     }
@@ -148,7 +148,7 @@ static bool check_sparse_indices(const hlo_inference *q, uint32_t number, const 
     const hlo_shape *wanted = hlo_shape_array(q->module, HLO_TYPE_U16, operand->rank, dims);
     if (hlo_infer_fits(indices, wanted)) return true;
     return hlo_infer_fail_at(q, q->operands[number]->offset,
-                             "the indices of the sparse operand are %s, not %s",
+                             "the indices of the sparse operand are %s, expected %s",
                              hlo_infer_text(q, indices), hlo_infer_text(q, wanted));
 }
 
@@ -160,7 +160,8 @@ const hlo_shape *hlo_infer_DOT(const hlo_inference *q) {
     for (uint32_t side = 0; side < 2; side++) {
         if (!sparse[side].group) continue;
         if (indices >= q->count)
-            return hlo_infer_fail(q, "a sparse operand needs its indices as a further operand");
+            return hlo_infer_fail(q,
+                                  "a sparse operand requires its indices as an additional operand");
         if (!check_sparse_indices(q, indices++, hlo_infer_operand(q, side), &sparse[side]))
             return NULL;
     }
@@ -193,11 +194,10 @@ static const hlo_shape *check_groups(const hlo_inference *q, const dot_dims *d, 
     for (uint32_t i = 0; fits && i < count; i++)
         fits = hlo_infer_dim_fits(sizes->dims[i], prefix[i]);
     if (fits) return sizes;
-    return hlo_infer_fail_at(
-        q, q->operands[2]->offset,
-        "the group sizes %s are neither a vector nor one for each index of the "
-        "%u dimensions before the ragged one",
-        hlo_infer_text(q, sizes), count);
+    return hlo_infer_fail_at(q, q->operands[2]->offset,
+                             "the group sizes are %s, expected a vector, or one vector per index "
+                             "of the %u dimensions before the ragged one",
+                             hlo_infer_text(q, sizes), count);
 }
 
 const hlo_shape *hlo_infer_RAGGED_DOT(const hlo_inference *q) {
@@ -206,7 +206,7 @@ const hlo_shape *hlo_infer_RAGGED_DOT(const hlo_inference *q) {
     const hlo_shape *a = hlo_infer_operand(q, 0), *b = hlo_infer_operand(q, 1);
     const hlo_ints *ragged = hlo_infer_ints(q, HLO_ATTR_LHS_RAGGED_DIMS);
     if (ragged->count != 1)
-        return hlo_infer_fail(q, "lhs_ragged_dims has %u dimensions, not one", ragged->count);
+        return hlo_infer_fail(q, "lhs_ragged_dims has %u dimensions, expected 1", ragged->count);
     if (!hlo_infer_dims(q, ragged, a->rank, "ragged dimension")) return NULL;
     const hlo_shape *sizes = check_groups(q, &dims, ragged->v[0]);
     if (!sizes) return NULL;
@@ -214,22 +214,23 @@ const hlo_shape *hlo_infer_RAGGED_DOT(const hlo_inference *q) {
     bool inner = hlo_ints_contain(dims.a_inner, ragged->v[0]);
     bool free = !inner && !hlo_ints_contain(dims.a_batch, ragged->v[0]);
     if (dims.b_group->count != (free ? 1 : 0))
-        return hlo_infer_fail(q,
-                              "rhs_group_dims has %u dimensions, not %d: the ragged dimension is "
-                              "%s",
-                              dims.b_group->count, free ? 1 : 0,
-                              free    ? "neither batch nor contracting"
-                              : inner ? "contracting"
-                                      : "batch");
+        return hlo_infer_fail(
+            q, "rhs_group_dims has %u dimensions, expected %d, because the ragged dimension is %s",
+            dims.b_group->count, free ? 1 : 0,
+            free    ? "neither batch nor contracting"
+            : inner ? "contracting"
+                    : "batch");
     if (free) {
         int64_t group = dims.b_group->v[0];
         if (hlo_ints_contain(dims.b_batch, group) || hlo_ints_contain(dims.b_inner, group))
-            return hlo_infer_fail(q, "the group dimension %lld is a batch or contracting dimension",
+            return hlo_infer_fail(q,
+                                  "group dimension %lld is also a batch or contracting dimension",
                                   (long long)group);
         if (!hlo_infer_dim_fits(b->dims[group], *groups))
-            return hlo_infer_fail_at(q, q->operands[2]->offset,
-                                     "there are %lld groups in the right operand, sizes of %lld",
-                                     (long long)b->dims[group], (long long)*groups);
+            return hlo_infer_fail_at(
+                q, q->operands[2]->offset,
+                "the right operand has %lld groups, but there are %lld group sizes",
+                (long long)b->dims[group], (long long)*groups);
     }
     return dot_result(q, &dims, inner ? groups : NULL);
 }
@@ -249,7 +250,7 @@ const hlo_shape *hlo_infer_SCALED_DOT(const hlo_inference *q) {
         }
         if (!fits)
             return hlo_infer_fail_at(q, q->operands[side + 2]->offset,
-                                     "operand %u, %s, is no multiple of its scale, %s", side,
+                                     "operand %u, %s, is not a multiple of its scale, %s", side,
                                      hlo_infer_text(q, operand), hlo_infer_text(q, scale));
     }
     return dot_result(q, &dims, NULL);

@@ -25,13 +25,13 @@ const hlo_shape *hlo_infer_MAP(const hlo_inference *q) {
     const hlo_shape **scalars = hlo_infer_scratch(q, q->count, sizeof *scalars);
     for (uint32_t i = 0; i < q->count; i++) {
         if (!hlo_infer_dims_fit(hlo_infer_operand(q, i), first))
-            return hlo_infer_fail(q, "the operands' dimensions differ");
+            return hlo_infer_fail(q, "the operands have different dimensions");
         scalars[i] = hlo_shape_array(q->module, hlo_infer_operand(q, i)->type, 0, NULL);
     }
     const hlo_computation *comp = hlo_infer_called(q, HLO_ATTR_TO_APPLY, q->count, scalars, NULL);
     if (!comp) return NULL;
     if (!hlo_shape_is_scalar(comp->root->shape))
-        return hlo_infer_fail(q, "%%%s returns no scalar", comp->name);
+        return hlo_infer_fail(q, "%%%s must return a scalar", comp->name);
     return hlo_shape_array(q->module, comp->root->shape->type, first->rank, first->dims);
 }
 
@@ -44,7 +44,7 @@ const hlo_shape *hlo_infer_SORT(const hlo_inference *q) {
     for (uint32_t i = 0; i < q->count; i++) {
         keys[i] = hlo_infer_operand(q, i);
         if (!hlo_infer_dims_fit(keys[i], first))
-            return hlo_infer_fail(q, "the operands' dimensions differ");
+            return hlo_infer_fail(q, "the operands have different dimensions");
         scalars[2 * i] = scalars[2 * i + 1] = hlo_shape_array(q->module, keys[i]->type, 0, NULL);
     }
     const hlo_shape *pred = hlo_shape_array(q->module, HLO_TYPE_PRED, 0, NULL);
@@ -79,7 +79,8 @@ const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
     if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");
     if (carries < 0 || carries >= q->count)
         return hlo_infer_fail(q,
-                              "num_carries is %lld, but there are %u operands, one input or more",
+                              "num_carries is %lld, but there are %u operands, of which at least "
+                              "one must be an input",
                               (long long)carries, q->count);
     uint32_t inputs = q->count - (uint32_t)carries;
     const hlo_shape **slices = hlo_infer_scratch(q, q->count, sizeof *slices);
@@ -89,9 +90,10 @@ const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
         if (!hlo_infer_dims(q, along, slices[i]->rank, "scan dimension")) return NULL;
         int64_t here = slices[i]->dims[along->v[0]];
         if (!hlo_infer_dim_fits(size, here))
-            return hlo_infer_fail_at(q, q->operands[i]->offset,
-                                     "the scan dimension of operand %u has %lld elements, not %lld",
-                                     i, (long long)here, (long long)size);
+            return hlo_infer_fail_at(
+                q, q->operands[i]->offset,
+                "the scan dimension of operand %u has size %lld, expected %lld", i, (long long)here,
+                (long long)size);
         if (size < 0) size = here;
         slices[i] = without_dim(q, slices[i], along->v[0]);
     }
@@ -102,9 +104,8 @@ const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
     uint32_t results = many ? root->rank : 1, outputs = results - (uint32_t)carries;
     if (results < carries)
         return hlo_infer_fail_at(q, comp->root->offset,
-                                 "%%%s returns %u values, fewer than the "
-                                 "%lld carries",
-                                 comp->name, results, (long long)carries);
+                                 "%%%s returns %u values, but there are %lld carries", comp->name,
+                                 results, (long long)carries);
     const hlo_shape **shapes = hlo_infer_scratch(q, results, sizeof *shapes);
     for (uint32_t i = 0; i < results; i++) {
         shapes[i] = many ? root->elements[i] : root;
@@ -116,8 +117,9 @@ const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
                                          comp->name, hlo_infer_text(q, shapes[i]));
         } else if (!hlo_shape_is_array(shapes[i]) || shapes[i]->rank < along->v[0]) {
             return hlo_infer_fail_at(
-                q, comp->root->offset, "output %u of %%%s is %s: it has no dimension %lld", i,
-                comp->name, hlo_infer_text(q, shapes[i]), (long long)along->v[0]);
+                q, comp->root->offset,
+                "output %u of %%%s is %s, which does not have a dimension %lld", i, comp->name,
+                hlo_infer_text(q, shapes[i]), (long long)along->v[0]);
         } else {
             shapes[i] = with_dim(q, shapes[i], (uint32_t)along->v[0], size);
         }
@@ -131,7 +133,7 @@ const hlo_shape *hlo_infer_TOPK(const hlo_inference *q) {
     int64_t k = hlo_infer_int(q, HLO_ATTR_K, 0);
     if (from->rank == 0 || k < 0 ||
         (from->dims[from->rank - 1] >= 0 && k > from->dims[from->rank - 1]))
-        return hlo_infer_fail(q, "there are no %lld largest elements along the last dimension",
+        return hlo_infer_fail(q, "k = %lld is not between 0 and the size of the last dimension",
                               (long long)k);
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     memcpy(dims, from->dims, from->rank * sizeof *dims);

@@ -65,7 +65,7 @@ const hlo_shape *hlo_infer_given(const hlo_inference *q) {
 bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++)
         if (!hlo_shape_is_array(hlo_infer_operand(q, i))) {
-            hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is no array", i);
+            hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is not an array", i);
             return false;
         }
     return true;
@@ -78,7 +78,7 @@ bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank,
         if (dim < 0 || dim >= rank)
             return hlo_infer_fail(q, "%s %lld is out of range for rank %u", what, (long long)dim,
                                   rank);
-        if (named[dim]) return hlo_infer_fail(q, "%s %lld is named twice", what, (long long)dim);
+        if (named[dim]) return hlo_infer_fail(q, "%s %lld is repeated", what, (long long)dim);
         named[dim] = true;
     }
     return true;
@@ -109,18 +109,18 @@ bool hlo_infer_fits(const hlo_shape *a, const hlo_shape *b) {
 bool hlo_infer_takes(const hlo_inference *q, const hlo_computation *comp, uint32_t count,
                      const hlo_shape *const *parameters, const hlo_shape *result) {
     if (comp->parameter_count != count)
-        return hlo_infer_fail_at(q, comp->offset, "the parameter count of %%%s is %u, not %u",
-                                 comp->name, comp->parameter_count, count);
+        return hlo_infer_fail_at(q, comp->offset, "%%%s has %u parameters, expected %u", comp->name,
+                                 comp->parameter_count, count);
     for (uint32_t i = 0; i < count; i++) {
         const hlo_instr *parameter = comp->parameters[i];
         if (parameter && !hlo_infer_fits(parameter->shape, parameters[i]))
-            return hlo_infer_fail_at(q, parameter->offset, "parameter %u of %%%s is %s, not %s", i,
-                                     comp->name, hlo_infer_text(q, parameter->shape),
-                                     hlo_infer_text(q, parameters[i]));
+            return hlo_infer_fail_at(
+                q, parameter->offset, "parameter %u of %%%s is %s, expected %s", i, comp->name,
+                hlo_infer_text(q, parameter->shape), hlo_infer_text(q, parameters[i]));
     }
     if (!comp->root) return hlo_infer_fail(q, "%%%s has no root", comp->name);
     if (result && !hlo_infer_fits(comp->root->shape, result))
-        return hlo_infer_fail_at(q, comp->root->offset, "%%%s returns %s, not %s", comp->name,
+        return hlo_infer_fail_at(q, comp->root->offset, "%%%s returns %s, expected %s", comp->name,
                                  hlo_infer_text(q, comp->root->shape), hlo_infer_text(q, result));
     return true;
 }
@@ -146,16 +146,17 @@ const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
 }
 
 bool hlo_infer_reduced_operands(const hlo_inference *q, uint32_t count, hlo_type *out_types) {
-    if (q->count != 2 * count) return hlo_infer_fail(q, "takes an even number of operands");
+    if (q->count != 2 * count) return hlo_infer_fail(q, "requires an even number of operands");
     if (!hlo_infer_arrays(q, 0, q->count)) return false;
     const hlo_shape *first = hlo_infer_operand(q, 0);
     for (uint32_t i = 0; i < count; i++) {
         const hlo_shape *array = hlo_infer_operand(q, i), *init = hlo_infer_operand(q, count + i);
         if (!hlo_infer_dims_fit(array, first))
-            return hlo_infer_fail(q, "the dimensions of operands 0 and %u differ", i);
-        if (init->rank != 0) return hlo_infer_fail(q, "initial value %u is no scalar", i);
+            return hlo_infer_fail(q, "operands 0 and %u have different dimensions", i);
+        if (init->rank != 0) return hlo_infer_fail(q, "initial value %u is not a scalar", i);
         if (init->type != array->type)
-            return hlo_infer_fail(q, "initial value %u has another element type than its array", i);
+            return hlo_infer_fail(q, "initial value %u and its array have different element types",
+                                  i);
         out_types[i] = array->type;
     }
     return true;

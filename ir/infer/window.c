@@ -15,8 +15,8 @@ static void put_word(hlo_printer *o, const void *word) {
 
 /* Reports a word with another number of dimensions. */
 static const window_dim *misfit(const hlo_inference *q, const hlo_attr *word, uint32_t rank) {
-    hlo_infer_fail(q, "window %s is not for rank %u", hlo_print_interned(q->module, put_word, word),
-                   rank);
+    hlo_infer_fail(q, "window %s does not have %u dimensions",
+                   hlo_print_interned(q->module, put_word, word), rank);
     return NULL;
 }
 
@@ -39,7 +39,7 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     window_dim *dims = hlo_infer_scratch(q, rank, sizeof *dims);
     const hlo_attr *window = hlo_infer_attr(q, HLO_ATTR_WINDOW);
     if (rank && !hlo_window_word(window, HLO_ATTR_SIZE)) {
-        hlo_infer_fail(q, "the window has no size, for rank %u", rank);
+        hlo_infer_fail(q, "the window has no size, expected one for rank %u", rank);
         return NULL;
     }
     for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
@@ -85,15 +85,15 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     const hlo_attr *labels = hlo_infer_attr(q, HLO_ATTR_DIM_LABELS);
     uint32_t rank = in->rank;
     if (rank < 2 || kernel->rank != rank)
-        return hlo_infer_fail(q, "the operands must have the same number of dimensions, 2 or more");
+        return hlo_infer_fail(q, "the operands must have the same rank, at least 2");
     if (!labels) return hlo_infer_fail(q, "needs the attribute 'dim_labels'");
     /* Dimensions of each array: batch or input feature, feature or output feature, spatial
      * dimensions. */
     int64_t *of_in = hlo_infer_scratch(q, (size_t)rank * 3, sizeof *of_in);
     int64_t *of_kernel = of_in + rank, *of_out = of_kernel + rank;
     if (!hlo_dim_labels_read(labels->u.str, rank, of_in))
-        return hlo_infer_fail(q, "dim_labels %s do not name %u dimensions of each", labels->u.str,
-                              rank);
+        return hlo_infer_fail(q, "dim_labels %s must name %u dimensions of each array",
+                              labels->u.str, rank);
     const window_dim *window = window_dims(q, rank - 2);
     if (!window) return NULL;
     int64_t features = in->dims[of_in[1]], batch = in->dims[of_in[0]];
@@ -102,18 +102,22 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
     int64_t batch_groups = hlo_infer_int(q, HLO_ATTR_BATCH_GROUP_COUNT, 1);
     if (groups < 1 || batch_groups < 1 || gives % groups || gives % batch_groups ||
         batch % batch_groups)
-        return hlo_infer_fail(q, "the group counts do not divide features and batch");
+        return hlo_infer_fail(q, "the group counts must divide the features and the batch");
     if (features % groups || features / groups != takes)
-        return hlo_infer_fail(q, "%lld input features, group count %lld, but the kernel takes %lld",
+        return hlo_infer_fail(q,
+                              "the input has %lld features and the group count is %lld, but the "
+                              "kernel has %lld input features",
                               (long long)features, (long long)groups, (long long)takes);
     int64_t *dims = hlo_infer_scratch(q, rank, sizeof *dims);
     dims[of_out[0]] = batch / batch_groups;
     dims[of_out[1]] = gives;
     for (uint32_t i = 2; i < rank; i++) {
         if (kernel->dims[of_kernel[i]] != window[i - 2].size)
-            return hlo_infer_fail(
-                q, "the window's size along dimension %u is %lld, the kernel's %lld", i - 2,
-                (long long)window[i - 2].size, (long long)kernel->dims[of_kernel[i]]);
+            return hlo_infer_fail(q,
+                                  "the size of the window along dimension %u is %lld, but the size "
+                                  "of the kernel is %lld",
+                                  i - 2, (long long)window[i - 2].size,
+                                  (long long)kernel->dims[of_kernel[i]]);
         dims[of_out[i]] = window_places(in->dims[of_in[i]], &window[i - 2]);
         if (dims[of_out[i]] < 0 && in->dims[of_in[i]] >= 0)
             return hlo_infer_fail(
@@ -146,7 +150,8 @@ const hlo_shape *hlo_infer_SELECT_AND_SCATTER(const hlo_inference *q) {
     const hlo_shape *operand = hlo_infer_operand(q, 0), *source = hlo_infer_operand(q, 1),
                     *init = hlo_infer_operand(q, 2);
     if (source->type != operand->type || init->type != operand->type || init->rank != 0)
-        return hlo_infer_fail(q, "source and initial scalar must have the operand's element type");
+        return hlo_infer_fail(q, "source and initial value must have the element type of the "
+                                 "operand, and the initial value must be a scalar");
     const hlo_shape *scalar = hlo_shape_array(q->module, operand->type, 0, NULL);
     const hlo_shape *pair[] = {scalar, scalar};
     const hlo_shape *pred = hlo_shape_array(q->module, HLO_TYPE_PRED, 0, NULL);
@@ -156,11 +161,11 @@ const hlo_shape *hlo_infer_SELECT_AND_SCATTER(const hlo_inference *q) {
     const window_dim *window = window_dims(q, operand->rank);
     if (!window) return NULL;
     if (source->rank != operand->rank)
-        return hlo_infer_fail(q, "operand and source have unlike ranks");
+        return hlo_infer_fail(q, "operand and source have different ranks");
     for (uint32_t i = 0; i < operand->rank; i++)
         if (!hlo_infer_dim_fits(window_places(operand->dims[i], &window[i]), source->dims[i]))
             return hlo_infer_fail(
-                q, "dimension %u of the source has size %lld, but the windows are %lld", i,
+                q, "dimension %u of the source has size %lld, but there are %lld windows", i,
                 (long long)source->dims[i], (long long)window_places(operand->dims[i], &window[i]));
     return operand;
 }

@@ -104,12 +104,13 @@ static bool is_threefry(const hlo_instr *instr) {
 static const char *refuse_bits(const hlo_instr *instr) {
     const hlo_shape *state = hlo_instr_operand(instr, 0)->shape, *result = instr->shape;
     int64_t size = state->dims[0];
-    if (result->type != HLO_TYPE_TUPLE) return "random bits without their new state";
+    if (result->type != HLO_TYPE_TUPLE)
+        return "the result must be a tuple of the new state and the random bits";
     hlo_type_class class = hlo_types[result->elements[1]->type].class;
     if (class != HLO_CLASS_SIGNED && class != HLO_CLASS_UNSIGNED)
-        return "random bits are made for integers";
+        return "random bits must be integers";
     if (state->type != HLO_TYPE_U64 || size < 2 || size > (is_threefry(instr) ? 2 : 3))
-        return "the generator has no state of this size";
+        return "invalid size of the generator state";
     return NULL;
 }
 

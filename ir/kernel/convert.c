@@ -123,7 +123,7 @@ static void stochastic_row(void *arg, int64_t count, char *const *data, const in
 static const char *refuse_stochastic(const hlo_instr *instr) {
     return hlo_types[instr->shape->type].class == HLO_CLASS_SIGNED
                ? NULL
-               : "stochastic rounding is to signed integers";
+               : "stochastic rounding requires a signed integer result";
 }
 
 static hlo_status run_stochastic_convert(hlo_call *call) {
@@ -193,7 +193,7 @@ static const char *refuse_bitcast_convert(const hlo_instr *instr) {
     if (from->rank == to->rank || hlo_types[narrow->type].bits >= 8) return NULL;
     return hlo_types[wide->type].bytes <= 8 && narrow->type != HLO_TYPE_PRED
                ? NULL
-               : "these elements have no parts of fewer than 8 bits";
+               : "elements of this type cannot be split into parts of fewer than 8 bits";
 }
 
 /* Copies elements of equal widths. Otherwise the array with the narrower elements has one more
@@ -227,7 +227,7 @@ const hlo_kernel hlo_eval_bitcast_convert = {
 static hlo_status run_iota(hlo_call *call) {
     const hlo_view *out = &call->results[0];
     int64_t dim = hlo_instr_int(call->instr, HLO_ATTR_IOTA_DIMENSION, 0);
-    if (out->rank == 0) return hlo_call_refuse(call, "an iota must have a dimension");
+    if (out->rank == 0) return hlo_call_refuse(call, "an iota must have at least one dimension");
     hlo_dims strides = {0};
     strides.v[dim] = 1;
     int64_t *numbers = hlo_arena_array(call->scratch, (size_t)out->dims[dim], sizeof *numbers);

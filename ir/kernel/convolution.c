@@ -16,13 +16,15 @@ const char *hlo_convolution_read(const hlo_call *call, hlo_convolution *out) {
     const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
     if (2 * rank > HLO_EVAL_MAX_RANK) return "a convolution has too many dimensions";
     if (hlo_instr_attr(instr, HLO_ATTR_SPARSITY_CONFIG))
-        return "a sparse convolution does not run here";
+        return "sparse convolutions are not supported";
     int64_t *dims = hlo_arena_array(call->scratch, (size_t)rank * 3, sizeof *dims);
-    if (!labels || !hlo_dim_labels_read(labels, rank, dims)) return "a convolution has no labels";
+    if (!labels || !hlo_dim_labels_read(labels, rank, dims))
+        return "a convolution without dim_labels is not supported";
     const uint32_t spatial = rank - 2;
     const int64_t features = hlo_instr_int(instr, HLO_ATTR_FEATURE_GROUP_COUNT, 1),
                   batches = hlo_instr_int(instr, HLO_ATTR_BATCH_GROUP_COUNT, 1);
-    if (features > 1 && batches > 1) return "a convolution has groups of features and of batches";
+    if (features > 1 && batches > 1)
+        return "a convolution with both feature groups and batch groups is not supported";
     hlo_arena *arena = call->scratch;
     *out =
         (hlo_convolution){.instr = instr,

@@ -150,7 +150,7 @@ hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const 
     hlo_lane lane = lane_of_product(lhs, rhs, result);
     if (hlo_lane_of(result->type) == HLO_LANE_NONE || hlo_lane_of(lhs->type) == HLO_LANE_NONE ||
         hlo_lane_of(rhs->type) == HLO_LANE_NONE) {
-        *why = "a dot must be of arrays";
+        *why = "the operands of a dot must be arrays";
         return HLO_INVALID_INPUT;
     }
     hlo_arena_mark mark = hlo_arena_here(scratch);
@@ -173,7 +173,7 @@ hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const 
 }
 
 static hlo_status run_dot(hlo_call *call) {
-    if (call->operand_count != 2) return hlo_call_refuse(call, "a sparse dot does not run here");
+    if (call->operand_count != 2) return hlo_call_refuse(call, "sparse dots are not supported");
     return hlo_eval_dot_views(call->env, hlo_dot_dims_of(call->instr), &call->operands[0],
                               &call->operands[1], &call->results[0], call->scratch, &call->why);
 }

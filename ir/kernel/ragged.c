@@ -31,7 +31,7 @@ static const hlo_ints *without(hlo_arena *scratch, const hlo_ints *dims, int64_t
 const char *hlo_ragged_begin(hlo_ragged_parts *p, const hlo_call *call) {
     *p = (hlo_ragged_parts){.env = call->env, .scratch = call->scratch, .at = 0};
     hlo_ragged *r = &p->dims;
-    if (!hlo_ragged_read(call->instr, r)) return "a ragged-dot must be of arrays";
+    if (!hlo_ragged_read(call->instr, r)) return "the operands of a ragged-dot must be arrays";
     p->dot = hlo_dot_dims_of(call->instr);
     p->rhs_batch = p->dot.rhs_batch;
     if (r->mode == HLO_RAGGED_FREE) {

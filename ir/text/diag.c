@@ -118,8 +118,8 @@ hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module
                                 const hlo_diag_sink *sink) {
     if (budget->found > budget->most)
         hlo_diag_emit(module, sink, HLO_NOTE, budget->first_hidden, 1,
-                      "%u more error%s, the first of them here", budget->found - budget->most,
-                      budget->found - budget->most == 1 ? "" : "s");
+                      "%u more error%s not shown; the first one is here",
+                      budget->found - budget->most, budget->found - budget->most == 1 ? "" : "s");
     return budget->found ? HLO_INVALID_INPUT : HLO_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "ir/async.h"
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
@@ -331,13 +332,13 @@ static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *si
     free(e.of);
     if (!excess) return HLO_OK;
     hlo_diag_emit(module, sink, HLO_ERROR, excess->offset, hlo_intern_length(excess->name),
-                  "a canonical print repeats a body at each call: from here on it has more than %s",
-                  e.now.depth > MOST_DEPTH ? "1000 bodies in each other" : "2^22 instructions");
+                  "the canonical form repeats a computation at each call and exceeds %s here",
+                  e.now.depth > MOST_DEPTH ? "1000 nested computations" : "2^22 instructions");
     return HLO_INVALID_INPUT;
 }
 
-/* Prints the module to the buffer; HLO_OUT_OF_MEMORY when there is none for the printer's tables.
- */
+/* Prints the module to the buffer. Returns HLO_OUT_OF_MEMORY if the tables of the printer cannot be
+ * allocated. */
 static hlo_status print(hlo_printer *o, const hlo_module *module) {
     const bool canonical = o->options->canonical;
     const hlo_status status = canonical ? check_extent(module, o->options->sink) : HLO_OK;
@@ -361,6 +362,7 @@ static hlo_status take_options(const hlo_print_options *options, hlo_print_optio
 
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options,
                             FILE *file) {
+    HLO_IN_C_LOCALE;
     hlo_print_options own;
     if (take_options(options, &own) != HLO_OK) return HLO_INVALID_USAGE;
     hlo_printer o = {.file = file, .put_called = put_called, .options = &own};
@@ -374,6 +376,7 @@ hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *o
 
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
                               char **out_text, size_t *out_size) {
+    HLO_IN_C_LOCALE;
     *out_text = NULL;
     hlo_print_options own;
     if (take_options(options, &own) != HLO_OK) return HLO_INVALID_USAGE;

@@ -1,4 +1,4 @@
-/* The verifier: what attributes say of an instruction's operands, result and devices. */
+/* The verifier: attributes that refer to operands, results and devices of an instruction. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static const hlo_shape **put_leaves(const hlo_shape *shape, const hlo_shape **ou
     return out;
 }
 
-/* Elements of a list in braces. */
+/* Counts the elements of a list in braces. */
 static uint32_t items_of(const char *list) {
     uint32_t count = list[1] != '}';
     for (; *list; list++) count += *list == ',';
@@ -44,7 +44,7 @@ static uint32_t items_of(const char *list) {
 
 /* ------------------------------------------------------------------------------------ shardings */
 
-/* Partitions, when the header says how many; 0: they are not known. */
+/* Returns the number of partitions in the module header; 0 if unknown. */
 static int64_t partitions(const checked *c) {
     int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
     return count > 1 ? count : 0;
@@ -54,11 +54,10 @@ static bool check_device(const checked *c, const char *text, int64_t device) {
     int64_t count = partitions(c);
     if (device >= 0 && (!count || device < count)) return true;
     if (count)
-        COMPLAIN(c, "%%%s: %s is on device %" PRId64 ", the header has num_partitions=%" PRId64,
+        COMPLAIN(c, "%%%s: %s uses device %" PRId64 ", but the module has num_partitions=%" PRId64,
                  c->instr->name, text, device, count);
     else
-        COMPLAIN(c, "%%%s: %s is on device %" PRId64 ", which is negative", c->instr->name, text,
-                 device);
+        COMPLAIN(c, "%%%s: %s uses the negative device %" PRId64, c->instr->name, text, device);
     return false;
 }
 
@@ -68,14 +67,14 @@ static void check_list(const checked *c, const char *text, const hlo_ints *list,
     for (uint32_t i = 0; i < list->count; i++)
         if (!check_device(c, text, devices[i])) return;
     if (list->count != wanted) {
-        COMPLAIN(c, "%%%s: %s has %" PRId64 " tiles for %u devices", c->instr->name, text, wanted,
-                 list->count);
+        COMPLAIN(c, "%%%s: %s has %" PRId64 " tiles, but lists %u devices", c->instr->name, text,
+                 wanted, list->count);
         return;
     }
     qsort(devices, list->count, sizeof *devices, hlo_compare_ints);
     for (uint32_t i = 1; i < list->count; i++)
         if (devices[i] == devices[i - 1]) {
-            COMPLAIN(c, "%%%s: %s names device %" PRId64 " twice", c->instr->name, text,
+            COMPLAIN(c, "%%%s: %s lists device %" PRId64 " twice", c->instr->name, text,
                      devices[i]);
             return;
         }
@@ -91,7 +90,7 @@ static int64_t product(const hlo_ints *ints) {
 
 static void check_rank(const checked *c, const char *text, const hlo_shape *shape, uint32_t rank) {
     if (!hlo_shape_is_array(shape) || shape->rank == rank) return;
-    COMPLAIN(c, "%%%s: %s tiles %u dimension%s, %s has %u", c->instr->name, text, rank,
+    COMPLAIN(c, "%%%s: %s tiles %u dimension%s, but %s has %u", c->instr->name, text, rank,
              rank == 1 ? "" : "s", hlo_verify_text(c->v, shape), shape->rank);
 }
 
@@ -103,14 +102,14 @@ static bool check_array(const checked *c, const hlo_sharding *s) {
     const bool untiled = d->dims->count == (s->kinds ? s->kinds->count : 0) && all == 1;
     if (all < 1 || (!s->mesh.names && untiled))
         COMPLAIN(c, "%%%s: %s has %s", name, text,
-                 s->mesh.names ? "an axis without devices" : "a dimension without tiles");
+                 s->mesh.names ? "an axis of size 0" : "a dimension with 0 tiles");
     else if (d->listed)
         check_list(c, text, d->listed, all);
     else if (named != all && s->mesh.names)
-        COMPLAIN(c, "%%%s: %s has a mesh of %" PRId64 " devices, and names %" PRId64, name, text,
+        COMPLAIN(c, "%%%s: %s has a mesh of %" PRId64 " devices, but lists %" PRId64, name, text,
                  all, named);
     else if (named != all)
-        COMPLAIN(c, "%%%s: %s has %" PRId64 " tiles for %" PRId64 " devices", name, text, all,
+        COMPLAIN(c, "%%%s: %s has %" PRId64 " tiles, but %" PRId64 " devices", name, text, all,
                  named);
     else if (!s->mesh.names || !d->iota)
         check_device(c, text, all - 1);
@@ -124,7 +123,7 @@ static void check_one_sharding(const checked *c, const hlo_sharding *s, const hl
     } else if (s->kind == HLO_SHARDING_TILED) {
         check_rank(c, text, shape, s->mesh.devices.dims->count - (s->kinds ? s->kinds->count : 0));
         check_array(c, s);
-    } else if (s->mesh.names && check_array(c, s) && s->count) { /* else whatever the rank is */
+    } else if (s->mesh.names && check_array(c, s) && s->count) { /* without dims, any rank */
         check_rank(c, text, shape, s->count);
     }
 }
@@ -141,10 +140,10 @@ static void check_sharding(const checked *c, const hlo_sharding *s) {
     put_leaves(shape, leaf);
     for (uint32_t i = 0; i < s->count && i < leaves; i++) check_one_sharding(c, s->v[i], leaf[i]);
     if (shape->type != HLO_TYPE_TUPLE)
-        COMPLAIN(c, "%%%s: the sharding is a tuple, the result is %s", c->instr->name,
+        COMPLAIN(c, "%%%s: the sharding is a tuple, but the result is %s", c->instr->name,
                  hlo_verify_text(c->v, shape));
     else if (s->count != leaves && (leaves || s->count > 1))
-        COMPLAIN(c, "%%%s: the sharding has %u element%s, %s has %u", c->instr->name, s->count,
+        COMPLAIN(c, "%%%s: the sharding has %u element%s, but %s has %u", c->instr->name, s->count,
                  s->count == 1 ? "" : "s", hlo_verify_text(c->v, shape), leaves);
 }
 
@@ -168,16 +167,16 @@ static int64_t members(const checked *c, const char **out_what) {
     return channel && by_partition ? count : replicas;
 }
 
-/* Checks that groups name all devices, if the header has their number. */
+/* Checks that groups contain all devices, if the header has their number. */
 static void check_groups(const checked *c, const hlo_groups *groups) {
     const char *what;
     int64_t count = members(c, &what);
     if (count <= 1 || c->instr->op == HLO_OP_COLLECTIVE_BROADCAST) return;
     if (!groups->count && hlo_instr_int(c->instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
-        COMPLAIN(c, "%%%s: with use_global_device_ids the groups must be given", c->instr->name);
+        COMPLAIN(c, "%%%s: use_global_device_ids requires replica_groups", c->instr->name);
     else if (groups->count && groups->devices != count)
-        COMPLAIN(c, "%%%s: %s is of %" PRId64 ", the module has %" PRId64 " %s", c->instr->name,
-                 groups->parsed.text, groups->devices, count, what);
+        COMPLAIN(c, "%%%s: %s has %" PRId64 " devices, but the module has %" PRId64 " %s",
+                 c->instr->name, groups->parsed.text, groups->devices, count, what);
 }
 
 static void check_pairs(const checked *c, const hlo_groups *pairs) {
@@ -187,14 +186,14 @@ static void check_pairs(const checked *c, const hlo_groups *pairs) {
     uint32_t i = 0;
     while (i < devices->count && devices->v[i] < count) i++;
     if (count > 1 && i < devices->count)
-        COMPLAIN(c, "%%%s: %s names device %" PRId64 ", the module has %" PRId64 " %s",
+        COMPLAIN(c, "%%%s: %s has device %" PRId64 ", but the module has %" PRId64 " %s",
                  c->instr->name, pairs->parsed.text, devices->v[i], count, what);
 }
 
 /* --------------------------------------------------------------------------------------- others */
 
-/* Checks that an element of the result has the shape of an operand, or of a part of it. False:
- * there is no such operand. */
+/* Checks that an element of the result has the shape of an operand or of a part of it. Returns
+ * false if the operand does not exist. */
 static bool check_alias(const checked *c, const hlo_alias *a) {
     const hlo_shape *result = c->instr->shape;
     int64_t missing;
@@ -203,7 +202,7 @@ static bool check_alias(const checked *c, const hlo_alias *a) {
         COMPLAIN(c, "%%%s: %s has no element %" PRId64 " for %.*s", c->instr->name,
                  hlo_verify_text(c->v, result), missing, (int)strcspn(a->text, ":"), a->text);
     if (a->number < 0 || a->number >= c->instr->operand_count) {
-        COMPLAIN(c, "%%%s: it has %u operand%s, none of number %" PRId64, c->instr->name,
+        COMPLAIN(c, "%%%s has %u operand%s, so operand %" PRId64 " does not exist", c->instr->name,
                  c->instr->operand_count, c->instr->operand_count == 1 ? "" : "s", a->number);
         return false;
     }
@@ -213,8 +212,8 @@ static bool check_alias(const checked *c, const hlo_alias *a) {
         COMPLAIN(c, "%%%s: operand %" PRId64 ": %s has no element %" PRId64, c->instr->name,
                  a->number, hlo_verify_text(c->v, part), missing);
     else if (there && !hlo_shape_compatible(result, part))
-        COMPLAIN(c, "%%%s: %s makes %s of the result the operand's %s", c->instr->name, a->text,
-                 hlo_verify_text(c->v, result), hlo_verify_text(c->v, part));
+        COMPLAIN(c, "%%%s: %s aliases %s of the result with %s of the operand", c->instr->name,
+                 a->text, hlo_verify_text(c->v, result), hlo_verify_text(c->v, part));
     else
         return true;
     hlo_verify_note(c->v, operand->offset, "%%%s is declared here", operand->name);
@@ -230,12 +229,12 @@ static void check_replication(const checked *c, const char *value) {
     if (c->instr->op != HLO_OP_PARAMETER)
         COMPLAIN(c, "%s has no attribute 'parameter_replication'", hlo_ops[c->instr->op].name);
     else if (count != leaves)
-        COMPLAIN(c, "%%%s: parameter_replication has %u element%s, %s has %u leaves",
+        COMPLAIN(c, "%%%s: parameter_replication has %u element%s, but %s has %u leaves",
                  c->instr->name, count, count == 1 ? "" : "s",
                  hlo_verify_text(c->v, c->instr->shape), leaves);
 }
 
-/* Skips the braces that name the origin of one array; a string in them may hold braces. */
+/* Skips the braces around the origin of one array. A string in them may contain braces. */
 static bool skip_origin(const char **at) {
     unsigned depth = 0;
     bool quoted = false;
@@ -261,7 +260,7 @@ static bool origin_fits(const char **at, const hlo_shape *shape) {
 static void check_origin(const checked *c, const char *value) {
     const char *at = value + 1;
     if (*at != '[' && !(origin_fits(&at, c->instr->shape) && *at == '}'))
-        COMPLAIN(c, "%%%s: %s is no origin of %s", c->instr->name, value,
+        COMPLAIN(c, "%%%s: %s is not a valid origin of %s", c->instr->name, value,
                  hlo_verify_text(c->v, c->instr->shape));
 }
 

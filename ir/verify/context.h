@@ -1,5 +1,5 @@
-/* Inside the verifier: verify.c checks instructions and computations one by one, module.c the calls
- * and channels between them and the header. */
+/* Internals of the verifier. verify.c checks single instructions and computations, module.c checks
+ * calls and channels between them and the module header. */
 #ifndef HLO_IR_VERIFY_CONTEXT_H
 #define HLO_IR_VERIFY_CONTEXT_H
 
@@ -26,27 +26,27 @@ enum { HLO_VERIFY_TEXT = 640 };
 void hlo_verify_error_about(verifier *v, uint32_t offset, uint32_t length, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 #define hlo_verify_error(v, offset, ...) hlo_verify_error_about(v, offset, 1, __VA_ARGS__)
-/* Emits a note with another place of the last error. */
+/* Emits a note about another location of the last error. */
 void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Prints a shape without layout, in v->scratch. */
 const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
-/* Goes down into *shape; false: it has no element *out_missing. */
+/* Replaces *shape by its element `index`. Returns false if *out_missing is not an element. */
 bool hlo_verify_step(const hlo_shape **shape, const hlo_ints *index, int64_t *out_missing);
-/* Returns the fault of a shape, in its size or its layout; NULL: it has none (shape.c). */
+/* Returns the fault in the size or layout of a shape, or NULL (shape.c). */
 const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape);
 /* Reports the fault of a shape as an error. */
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
 
-/* Returns the offset of the attribute's name in the source, after `from` and, with `within_line`,
- * in the line of `from`; `from` if the name is not there. */
+/* Returns the offset of the attribute's name in the source after `from`, in the same line if
+ * `within_line`; `from` if it is not found. */
 uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id, bool within_line);
 
 /* Checks the attributes of an instruction, except word lists and shapes (attr.c). */
 void hlo_verify_attrs(verifier *v, const hlo_instr *instr);
 /* True for a send or receive between the host and a device. */
 bool hlo_verify_is_host_transfer(const hlo_instr *instr);
-/* Checks names, calls, channels and the header's attributes; runs after the loop over all
+/* Checks names, calls, channels and the attributes of the header. Must run after the loop over all
  * instructions, which binds each instruction to its name. */
 void hlo_verify_module(verifier *v);
 

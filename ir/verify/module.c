@@ -1,4 +1,4 @@
-/* The verifier: calls and channels between computations, names, and the module's header. */
+/* The verifier: calls and channels between computations, names, and the module header. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "ir/intern.h"
 #include "ir/verify/context.h"
 
-/* Returns the offset of a header attribute, behind `HloModule` at the start of a line. */
+/* Returns the offset of a header attribute, which follows `HloModule` at the start of a line. */
 static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
     const char *source = v->module->source;
     const char *end = source + v->module->source_size, *at = source;
@@ -30,7 +30,7 @@ typedef struct named {
     uint32_t offset;
 } named;
 
-/* Compares names, which are interned: equal ones have one pointer. */
+/* Compares names, which are interned: equal names have equal pointers. */
 static int by_name(const void *a, const void *b) {
     const named *x = a, *y = b;
     uintptr_t p = (uintptr_t)x->name, q = (uintptr_t)y->name;
@@ -42,13 +42,13 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
     for (size_t i = 1; i < count; i++) {
         if (names[i].name != names[i - 1].name) continue;
         if (i > 1 && names[i].name == names[i - 2].name) continue;
-        hlo_verify_error(v, names[i].offset, "two %s are called %%%s", what, names[i].name);
+        hlo_verify_error(v, names[i].offset, "two %s have the name %%%s", what, names[i].name);
         if (names[i].offset != names[i - 1].offset)
             hlo_verify_note(v, names[i - 1].offset, "the other one is declared here");
     }
 }
 
-/* True if some name is not bound to the computation that has it. */
+/* True if a computation is not the one bound to its name, that is, if two have the same name. */
 static bool computations_differ(const hlo_module *m) {
     for (const hlo_computation *comp = m->first; comp; comp = comp->next)
         if (hlo_intern_cache((hlo_module *)m, comp->name)->comp != comp) return false;
@@ -104,7 +104,7 @@ static void add_edge(void *user, hlo_computation *called) {
 /* One computation on the path from the start of the search. */
 typedef struct call_frame {
     const hlo_computation *comp;
-    const call_edge *next, *end; /* the calls that it has still to follow */
+    const call_edge *next, *end; /* the calls that remain to be followed */
 } call_frame;
 
 static call_frame frame_of(verifier *v, const hlo_computation *comp) {
@@ -132,22 +132,21 @@ static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
                         path[i].comp->name, edge->called->name);
     }
     if (depth - from > MOST + 1)
-        hlo_verify_note(v, path[depth - 1].comp->offset, "and so on, to %%%s",
+        hlo_verify_note(v, path[depth - 1].comp->offset, "... up to %%%s",
                         path[depth - 1].comp->name);
 }
 
-/* Checks that a fusion's computation has no other fusion, and an asynchronous one no other start.
- */
+/* Checks that a fused computation has one caller, and that an asynchronous one has one start. */
 static void check_sole_caller(verifier *v, const call_edge *edge, const hlo_instr **callers) {
     if (!hlo_op_is(edge->call->op, HLO_SOLE_CALLER)) return;
     const bool starts = edge->call->op == HLO_OP_ASYNC_START;
     const hlo_instr **first = &callers[2 * edge->called->id + starts];
     if (!*first) *first = edge->call;
     if (*first == edge->call) return;
-    hlo_verify_error(v, edge->call->offset, "%%%s calls %%%s, which %%%s calls: %s",
+    hlo_verify_error(v, edge->call->offset, "%%%s calls %%%s, but %%%s already calls it: %s",
                      edge->call->name, edge->called->name, (*first)->name,
-                     starts ? "an asynchronous computation has one start"
-                            : "a fused computation has one fusion");
+                     starts ? "an asynchronous computation has exactly one start"
+                            : "a fused computation has exactly one fusion");
     hlo_verify_note(v, (*first)->offset, "%%%s is declared here", (*first)->name);
 }
 
@@ -156,8 +155,8 @@ static bool is_transfer(hlo_op op) {
            op == HLO_OP_PARAMETER;
 }
 
-/* Checks that an asynchronous computation is one operation on parameters, or sends and receives
- * alone. */
+/* Checks that an asynchronous computation is one operation on its parameters, or contains only
+ * sends and receives. */
 static void check_started(verifier *v, const call_edge *edge) {
     if (edge->call->op != HLO_OP_ASYNC_START) return;
     const hlo_instr *other = NULL;
@@ -168,12 +167,12 @@ static void check_started(verifier *v, const call_edge *edge) {
     }
     if (!other || transfers) return;
     hlo_verify_error(v, edge->call->offset,
-                     "%%%s starts %%%s, which has an operation besides its root", edge->call->name,
-                     edge->called->name);
+                     "%%%s starts %%%s, which has an operation other than its root",
+                     edge->call->name, edge->called->name);
     hlo_verify_note(v, other->offset, "%%%s is declared here", other->name);
 }
 
-/* Checks that a caller that waits is on its callee's thread. */
+/* Checks that a synchronous caller and its callee are on the same execution thread. */
 static void check_thread(verifier *v, const call_edge *edge) {
     const hlo_instr *call = edge->call;
     const char *here = hlo_computation_thread(call->parent);
@@ -186,8 +185,8 @@ static void check_thread(verifier *v, const call_edge *edge) {
     hlo_verify_note(v, edge->called->offset, "%%%s is declared here", edge->called->name);
 }
 
-/* Checks that no computation calls itself, directly or through others, and that each callee is in
- * the module: an iterative depth-first search over the calls. */
+/* Checks that no computation calls itself, directly or indirectly, by an iterative depth-first
+ * search over the calls. */
 static void check_calls(verifier *v) {
     const hlo_module *m = v->module;
     enum { NEW, ON_PATH, DONE };
@@ -217,8 +216,8 @@ static void check_calls(verifier *v) {
                 hlo_verify_note(v, m->entry->offset, "%%%s is declared here", m->entry->name);
             } else if (state[edge->called->id] == ON_PATH) {
                 hlo_verify_error(v, edge->call->offset,
-                                 "%%%s calls %%%s, which leads back to itself", edge->call->name,
-                                 edge->called->name);
+                                 "%%%s calls %%%s, which calls itself, directly or indirectly",
+                                 edge->call->name, edge->called->name);
                 note_async_pair(v, path, depth, edge->called);
             } else if (state[edge->called->id] == NEW) {
                 path[depth++] = frame_of(v, edge->called);
@@ -242,7 +241,7 @@ bool hlo_verify_is_host_transfer(const hlo_instr *instr) {
            hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
 }
 
-/* Checks that transfers with the host over one channel differ in their operands alone. */
+/* Checks that host transfers on the same channel have the same opcode and shape. */
 static void check_channels(verifier *v) {
     if (!v->host_transfers) return;
     const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
@@ -258,7 +257,7 @@ static void check_channels(verifier *v) {
              hlo_shape_compatible(all[i]->shape, all[i - 1]->shape)))
             continue;
         hlo_verify_error(v, all[i]->offset,
-                         "channel %" PRId64 " is that of %s %%%s already, of shape %s", channel,
+                         "channel %" PRId64 " is already used by %s %%%s of shape %s", channel,
                          hlo_ops[all[i - 1]->op].name, all[i - 1]->name,
                          hlo_verify_text(v, all[i - 1]->shape));
         hlo_verify_note(v, all[i - 1]->offset, "%%%s is declared here", all[i - 1]->name);
@@ -275,9 +274,9 @@ static void check_entry_layout(verifier *v) {
     uint32_t stands = header_offset(v, attr->id);
     if (layout->count != entry->parameter_count + 1) {
         hlo_verify_error(v, entry->offset,
-                         "entry_computation_layout has %u parameters, %%%s has %u",
+                         "entry_computation_layout has %u parameters, but %%%s has %u",
                          layout->count - 1, entry->name, entry->parameter_count);
-        hlo_verify_note(v, stands, "entry_computation_layout is given here");
+        hlo_verify_note(v, stands, "entry_computation_layout is declared here");
         return;
     }
     for (uint32_t i = 0; i < layout->count; i++) {
@@ -285,14 +284,15 @@ static void check_entry_layout(verifier *v) {
         if (!instr) continue;
         hlo_verify_shape(v, instr->offset, layout->v[i], "entry_computation_layout:");
         if (hlo_shape_compatible(layout->v[i], instr->shape)) continue;
-        hlo_verify_error(v, instr->offset, "entry_computation_layout has %s where %%%s is %s",
+        hlo_verify_error(v, instr->offset, "entry_computation_layout has %s, but %%%s is %s",
                          hlo_verify_text(v, layout->v[i]), instr->name,
                          hlo_verify_text(v, instr->shape));
-        hlo_verify_note(v, stands, "entry_computation_layout is given here");
+        hlo_verify_note(v, stands, "entry_computation_layout is declared here");
     }
 }
 
-/* Checks an alias or buffer donor of the header; false: there is no such part of a parameter. */
+/* Checks an alias or a buffer donor of the header. Returns false if the part of the parameter does
+ * not exist. */
 static bool check_alias(verifier *v, hlo_attr_id id, const hlo_alias *a) {
     const hlo_computation *entry = v->module->entry;
     const char *name = hlo_attrs_info[id].name;
@@ -302,19 +302,19 @@ static bool check_alias(verifier *v, hlo_attr_id id, const hlo_alias *a) {
     const hlo_shape *part = parameter ? parameter->shape : NULL, *result = entry->root->shape;
     int64_t missing;
     if (!parameter || !hlo_verify_step(&part, a->part, &missing)) {
-        hlo_verify_error(v, offset, "%s: %s: %%%s has no such parameter", name, a->text,
-                         entry->name);
+        hlo_verify_error(v, offset, "%s: %s: %%%s does not have this parameter or part", name,
+                         a->text, entry->name);
         hlo_verify_note(v, entry->offset, "%%%s is declared here", entry->name);
         return false;
     }
     if (!a->output) return true;
     if (!hlo_verify_step(&result, a->output, &missing)) {
-        hlo_verify_error(v, offset, "%s: %s: %%%s returns %s, which has no such element", name,
-                         a->text, entry->name, hlo_verify_text(v, entry->root->shape));
+        hlo_verify_error(v, offset, "%s: %s: %%%s returns %s, which does not have this element",
+                         name, a->text, entry->name, hlo_verify_text(v, entry->root->shape));
         hlo_verify_note(v, entry->root->offset, "%%%s is declared here", entry->root->name);
     } else if (hlo_shape_bytes(result) != hlo_shape_bytes(part)) {
-        hlo_verify_error(v, offset, "%s: %s: the parameter is %s, the result %s", name, a->text,
-                         hlo_verify_text(v, part), hlo_verify_text(v, result));
+        hlo_verify_error(v, offset, "%s: %s: the parameter is %s, but the result is %s", name,
+                         a->text, hlo_verify_text(v, part), hlo_verify_text(v, result));
         hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
     }
     return true;
@@ -332,7 +332,7 @@ static int by_part(const void *a, const void *b) {
     return compare_ints(x->part, y->part);
 }
 
-/* Checks that no part of a parameter is given away twice. */
+/* Checks that no part of a parameter is aliased or donated twice. */
 static void check_given_once(verifier *v, const hlo_alias **given, size_t count) {
     if (count) qsort(given, count, sizeof *given, by_part);
     for (size_t i = 1; i < count; i++) {
@@ -340,8 +340,8 @@ static void check_given_once(verifier *v, const hlo_alias **given, size_t count)
         if (by_part(&given[i], &given[i - 1]) != 0 || (!output && !other)) continue;
         const hlo_instr *parameter = v->module->entry->parameters[given[i]->number];
         hlo_verify_error(v, header_offset(v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
-                         "input_output_alias has parameter %" PRId64 " %s", given[i]->number,
-                         output && other ? "twice" : "and so has buffer_donor");
+                         "input_output_alias aliases parameter %" PRId64 "%s", given[i]->number,
+                         output && other ? " twice" : ", which buffer_donor also donates");
         hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
     }
 }
@@ -360,7 +360,7 @@ static void check_aliases(verifier *v) {
             const hlo_alias *a = &attr->u.aliases->v[i];
             if (i && a->output && compare_ints(a->output, a[-1].output) == 0)
                 hlo_verify_error(v, header_offset(v, ids[k]),
-                                 "input_output_alias has output %.*s twice",
+                                 "input_output_alias aliases output %.*s twice",
                                  (int)strcspn(a->text, ":"), a->text);
             if (check_alias(v, ids[k], a)) given[count++] = a;
         }

@@ -1,5 +1,5 @@
-/* Faults of a shape: its size, its layout. XLA's parser checks shapes within tuples alike, and no
- * others. */
+/* Faults of a shape: its size and its layout. XLA's parser makes the same checks, but only for
+ * shapes within tuples. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@ static const char *order_fault(hlo_arena *scratch, const hlo_shape *shape) {
     bool *named = hlo_arena_zero(scratch, shape->rank * sizeof *named);
     for (uint32_t i = 0; i < shape->rank; i++) {
         int64_t dim = shape->layout->minor_to_major[i];
-        if (dim < 0 || dim >= shape->rank) return "has a layout that is no order of its dimensions";
-        if (named[dim]) return "has a layout that names a dimension twice";
+        if (dim < 0 || dim >= shape->rank) return "layout is not a permutation of the dimensions";
+        if (named[dim]) return "layout has a dimension twice";
         named[dim] = true;
     }
     return NULL;
@@ -29,10 +29,10 @@ static const char *order_fault(hlo_arena *scratch, const hlo_shape *shape) {
 
 /* Checks `(8,128)`, and moves *at past the last parenthesis. */
 static const char *tile_fault(const char **at) {
-    if ((*at)[1] == ')') return "has a tile without dimensions";
+    if ((*at)[1] == ')') return "layout has a tile without dimensions";
     while (**at != ')') {
         ++*at;
-        if (**at == '0' || **at == '-') return "has a tile without elements";
+        if (**at == '0' || **at == '-') return "layout has a tile of size 0";
         *at += strcspn(*at, ",)");
     }
     ++*at;
@@ -43,15 +43,15 @@ static const char *tile_fault(const char **at) {
 static const char *split_fault(const char **at, const hlo_shape *shape, bool *split) {
     char *end;
     const int64_t dim = strtoll(*at + 1, &end, 10);
-    if (dim < 0 || dim >= shape->rank) return "is split along a dimension that it does not have";
-    if (split[dim]) return "is split along a dimension twice";
+    if (dim < 0 || dim >= shape->rank) return "layout splits a dimension that does not exist";
+    if (split[dim]) return "layout splits a dimension twice";
     split[dim] = true;
     for (int64_t last = 0, index; *end != ')'; last = index) {
         const char *from = end + 1;
         index = strtoll(from, &end, 10);
         if (end == from) break; /* none */
         if (index <= last || index >= shape->dims[dim])
-            return "is split where a dimension has no two parts";
+            return "layout splits a dimension at an invalid position";
     }
     *at = end + strspn(end, ":)");
     return NULL;
@@ -63,7 +63,7 @@ static const char *rest_fault(hlo_arena *scratch, const hlo_shape *shape) {
     const char *fault = NULL;
     for (const char *at = shape->layout->rest; *at && !fault;) {
         const char *name = at;
-        if (*name == '#' || *name == '*') return "has a layout with a type of indices, as none has";
+        if (*name == '#' || *name == '*') return "layout index types are not supported";
         for (at += strcspn(at, "("); *at == '(' && !fault;)
             if (*name == 'T')
                 fault = tile_fault(&at);
@@ -82,11 +82,11 @@ const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape) {
             fault = hlo_verify_shape_fault(scratch, shape->elements[i]);
         return fault;
     }
-    if (is_too_large(shape)) return "has more bytes than 2^63";
+    if (is_too_large(shape)) return "size exceeds 2^63 bytes";
     if (!shape->layout) return NULL;
-    if (shape->layout->element_bits < 0) return "has elements of fewer than 0 bits";
+    if (shape->layout->element_bits < 0) return "negative element size";
     if (shape->layout->memory_space != (int8_t)shape->layout->memory_space)
-        return "has a memory space of more than 8 bits";
+        return "memory space exceeds 8 bits";
     fault = order_fault(scratch, shape);
     return fault || !shape->layout->rest ? fault : rest_fault(scratch, shape);
 }

@@ -1,5 +1,6 @@
 /* The verifier: instructions and computations, beyond the shape rules of ir/infer. */
 #include "ir/verify/verify.h"
+#include "ir/float/c_locale.h"
 #include "ir/infer/infer.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"
@@ -16,7 +17,7 @@ static void check_literal(verifier *v, const hlo_instr *instr, const hlo_literal
         return;
     }
     if (hlo_shape_compatible(literal->shape, instr->shape)) return;
-    hlo_verify_error(v, instr->offset, "the value of %%%s is %s, its shape %s", instr->name,
+    hlo_verify_error(v, instr->offset, "the value of %%%s is %s, but its shape is %s", instr->name,
                      hlo_verify_text(v, literal->shape), hlo_verify_text(v, instr->shape));
 }
 
@@ -25,8 +26,8 @@ static void check_literal(verifier *v, const hlo_instr *instr, const hlo_literal
 static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *attr,
                         const char *words) {
     if (hlo_word_in(words, attr->u.str, strlen(attr->u.str))) return;
-    hlo_verify_error(v, instr->offset, "%s: %s %s is none of%s", hlo_ops[instr->op].name,
-                     hlo_attrs_info[attr->id].name, attr->u.str, words);
+    hlo_verify_error(v, instr->offset, "%s: invalid %s '%s', expected one of%s",
+                     hlo_ops[instr->op].name, hlo_attrs_info[attr->id].name, attr->u.str, words);
 }
 
 static void check_attrs(verifier *v, const hlo_instr *instr) {
@@ -38,8 +39,7 @@ static void check_attrs(verifier *v, const hlo_instr *instr) {
         if (!hlo_op_allows(instr->op, attr->id))
             hlo_verify_error(v, instr->offset, "%s has no attribute '%s'", hlo_ops[instr->op].name,
                              name);
-        if (given[attr->id])
-            hlo_verify_error(v, instr->offset, "the attribute '%s' is given twice", name);
+        if (given[attr->id]) hlo_verify_error(v, instr->offset, "attribute '%s' is repeated", name);
         given[attr->id] = true;
         const char *words = hlo_attr_values(instr->op, attr->id);
         if (words) check_words(v, instr, attr, words);
@@ -48,18 +48,18 @@ static void check_attrs(verifier *v, const hlo_instr *instr) {
 
 /* --------------------------------------------------------------------- computations, one by one */
 
-/* Checks that `def` stands in the user's computation, before `user`. `how`: its role, for the
+/* Checks that `def` is in the same computation as `user` and before it. `how` is its role, for the
  * message. */
 static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def, const char *how) {
     if (!def->parent)
         hlo_verify_error(v, user->offset, "%s %%%s of %%%s was removed", how, def->name,
                          user->name);
     else if (def->parent != user->parent)
-        hlo_verify_error(v, user->offset, "%s %%%s of %%%s stands in another computation, %%%s",
-                         how, def->name, user->name, def->parent->name);
+        hlo_verify_error(v, user->offset, "%s %%%s of %%%s is in another computation, %%%s", how,
+                         def->name, user->name, def->parent->name);
     else if (!v->passed[def->id])
-        hlo_verify_error(v, user->offset, "%s %%%s of %%%s comes after it", how, def->name,
-                         user->name);
+        hlo_verify_error(v, user->offset, "%s %%%s of %%%s must be defined before it", how,
+                         def->name, user->name);
     else
         return true;
     if (def->parent) hlo_verify_note(v, def->offset, "%%%s is declared here", def->name);
@@ -73,23 +73,23 @@ static void check_follower(verifier *v, const hlo_instr *instr) {
     if (!start || !hlo_op_async_pair(HLO_OP_INVALID, instr->op) ||
         hlo_op_async_pair(start->op, instr->op))
         return;
-    hlo_verify_error(v, instr->offset, "%s ends %%%s, which is no start of it but %s",
+    hlo_verify_error(v, instr->offset, "%s: operand %%%s is %s, expected a matching start",
                      hlo_ops[instr->op].name, start->name, hlo_ops[start->op].name);
     hlo_verify_note(v, start->offset, "%%%s is declared here", start->name);
 }
 
-/* Checks that a start has one user, a done or an update. A start that is checked by itself may have
- * no user yet. */
+/* Checks that a start has one user, a done or an update. A start that is checked in isolation may
+ * have no user yet. */
 static void check_start(verifier *v, const hlo_instr *instr) {
     if (!hlo_op_async_pair(instr->op, HLO_OP_INVALID)) return;
     if (!v->passed && !hlo_instr_user_count(instr)) return;
     if (hlo_instr_user_count(instr) != 1) {
-        hlo_verify_error(v, instr->offset, "%s %%%s has %u users: it needs one, which ends it",
+        hlo_verify_error(v, instr->offset, "%s %%%s has %u users, expected one that ends it",
                          hlo_ops[instr->op].name, instr->name, hlo_instr_user_count(instr));
         for (const hlo_use *use = instr->uses; use; use = use->next)
             hlo_verify_note(v, use->user->offset, "%%%s uses it here", use->user->name);
     } else if (!instr->uses) {
-        hlo_verify_error(v, instr->offset, "%s %%%s is the root: nothing ends it",
+        hlo_verify_error(v, instr->offset, "%s %%%s is the root, so nothing ends it",
                          hlo_ops[instr->op].name, instr->name);
     } else if (!hlo_op_async_pair(instr->op, instr->uses->user->op)) {
         const hlo_instr *user = instr->uses->user;
@@ -103,7 +103,8 @@ static void check_parameter(verifier *v, const hlo_instr *instr) {
     const hlo_computation *comp = instr->parent;
     int64_t number = instr->u.parameter;
     if (number < 0 || number >= comp->parameter_count || comp->parameters[number] != instr)
-        hlo_verify_error(v, instr->offset, "%%%s is not the only parameter %lld of %%%s",
+        hlo_verify_error(v, instr->offset,
+                         "%%%s: parameter number %lld of %%%s is invalid or used twice",
                          instr->name, (long long)number, comp->name);
 }
 
@@ -120,7 +121,7 @@ static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
                     hlo_verify_text(v, operand->shape));
 }
 
-/* Notes where the operands of a faulty instruction are defined; `blamed`: the one at fault. */
+/* Adds notes about the operands of an invalid instruction. `blamed` is the operand at fault. */
 static void note_places(verifier *v, const hlo_instr *instr, uint32_t blamed) {
     enum { MOST = 4 };
     uint32_t first = 0, count = instr->operand_count;
@@ -133,9 +134,9 @@ static void note_places(verifier *v, const hlo_instr *instr, uint32_t blamed) {
         if (i != first) note_operand(v, instr, i);
 }
 
-/* Checks an instruction by itself; `sound`: its operands stand before it. */
+/* Checks an instruction in isolation. `sound`: its operands are defined before it. */
 static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
-    hlo_verify_shape(v, instr->offset, instr->shape, "the shape");
+    hlo_verify_shape(v, instr->offset, instr->shape, "shape");
     check_attrs(v, instr);
     hlo_verify_attrs(v, instr);
     check_start(v, instr);
@@ -181,7 +182,7 @@ static void count_call(void *count, hlo_computation *called) {
     ++*(size_t *)count;
 }
 
-/* Counts the facts that hlo_verify_module() uses. */
+/* Collects facts for hlo_verify_module(). */
 static void note_instr(verifier *v, const hlo_instr *instr) {
     hlo_instr_visit_called(instr, count_call, &v->calls[instr->parent->id]);
     v->host_transfers += hlo_verify_is_host_transfer(instr);
@@ -191,7 +192,7 @@ static void note_instr(verifier *v, const hlo_instr *instr) {
 static void check_computation(verifier *v, const hlo_computation *comp) {
     for (uint32_t i = 0; i < comp->parameter_count; i++)
         if (!comp->parameters[i] || comp->parameters[i]->parent != comp)
-            hlo_verify_error(v, comp->offset, "%%%s has %u parameters, but none of number %u",
+            hlo_verify_error(v, comp->offset, "%%%s has %u parameters, but no parameter %u",
                              comp->name, comp->parameter_count, i);
     for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
         hlo_arena_mark mark = hlo_arena_here(v->scratch);
@@ -203,7 +204,7 @@ static void check_computation(verifier *v, const hlo_computation *comp) {
     if (!comp->root)
         hlo_verify_error(v, comp->offset, "%%%s has no root", comp->name);
     else if (comp->root->parent != comp)
-        hlo_verify_error(v, comp->offset, "the root %%%s of %%%s does not stand in it",
+        hlo_verify_error(v, comp->offset, "the root %%%s of %%%s is in another computation",
                          comp->root->name, comp->name);
 }
 
@@ -226,6 +227,7 @@ static void check_doubts(verifier *v) {
 
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
                              const hlo_diag_sink *sink) {
+    HLO_IN_C_LOCALE;
     hlo_verify_options own = {.max_errors = 0};
     if (hlo_options_take("hlo_verify_options", &own, sizeof own, sizeof own, options, sink) !=
         HLO_OK)
@@ -233,7 +235,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
     if (!scratch) return HLO_OUT_OF_MEMORY;
-    /* Inference interns shapes in the module: nothing else in it changes. */
+    /* Inference interns shapes in the module. It changes nothing else. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     verifier v = {.module = module,
                   .sink = sink,
@@ -254,7 +256,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     hlo_arena_set_recover(module->arena, before);
     hlo_arena_free(scratch);
     ((hlo_module *)module)->verified =
-        status == HLO_OK; /* the one member of a const module that changes */
+        status == HLO_OK; /* the only member of a const module that changes */
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/module/diff.h"
 #include "ir/text/diag.h"
 #include "ir/text/print.h"
@@ -201,7 +202,7 @@ static void put_any(FILE *out, char sign, const side *s, const hlo_instr *instr,
                                shape_text(s->scratch, instr->shape), shown, element));
 }
 
-/* Returns true if all matmuls are as before. */
+/* Returns true if all matmuls are unchanged. */
 static bool put_matmuls(FILE *out, const side *a, const side *b) {
     size_t changed = 0, removed = 0, added = 0;
     for (size_t i = 0; i < a->count; i++) {
@@ -209,7 +210,7 @@ static bool put_matmuls(FILE *out, const side *a, const side *b) {
         changed += a->all[i].other && strcmp(a->all[i].text, a->all[i].other_text) != 0;
     }
     for (size_t i = 0; i < b->count; i++) added += !b->all[i].other;
-    fprintf(out, "matmuls: %zu changed, %zu removed, %zu added, %zu as before\n", changed, removed,
+    fprintf(out, "matmuls: %zu changed, %zu removed, %zu added, %zu unchanged\n", changed, removed,
             added, a->count - removed - changed);
     for (size_t i = 0; i < a->count; i++) {
         const matmul *one = &a->all[i];
@@ -228,7 +229,7 @@ static bool put_matmuls(FILE *out, const side *a, const side *b) {
 }
 
 static void put_ops(FILE *out, const hlo_diff *diff) {
-    fputs("instructions that changed, operands not looked at\n", out);
+    fputs("changed instructions, ignoring operands\n", out);
     for (int op = 0; op < HLO_OP_COUNT; op++)
         if (diff->removed[op] || diff->added[op])
             fprintf(out, "  %-28s %8u removed %8u added\n", hlo_ops[op].name, diff->removed[op],
@@ -236,7 +237,7 @@ static void put_ops(FILE *out, const hlo_diff *diff) {
 }
 
 static void put_pairs(FILE *out, const hlo_diff *diff, const side *a, const side *b) {
-    fputs("computations that changed, and the first instruction of each that did\n", out);
+    fputs("changed computations, with the first changed instruction of each\n", out);
     for (uint32_t i = 0; i < diff->pair_count; i++) {
         const hlo_diff_pair *pair = &diff->pairs[i];
         if (pair->a && pair->b)
@@ -248,7 +249,8 @@ static void put_pairs(FILE *out, const hlo_diff *diff, const side *a, const side
         put_any(out, '-', a, pair->first_a, pair->first_b);
         put_any(out, '+', b, pair->first_b, pair->first_a);
         if (pair->a && pair->b && !pair->first_a && !pair->first_b)
-            fputs("    the same instructions, in another number or order, or another root\n", out);
+            fputs("    the same instructions, but their number, their order or the root differs\n",
+                  out);
     }
 }
 
@@ -259,19 +261,20 @@ static bool has_attr(const hlo_module *module, hlo_attr_id id) {
 }
 
 static void put_header(FILE *out, const hlo_diff *diff, const hlo_module *a, const hlo_module *b) {
-    fputs("attributes of the header that changed\n", out);
+    fputs("changed header attributes\n", out);
     for (int id = 0; id < HLO_ATTR_COUNT; id++) {
         if (!diff->header_differs[id]) continue;
         bool before = has_attr(a, (hlo_attr_id)id), after = has_attr(b, (hlo_attr_id)id);
         const char *name = hlo_attrs_info[id].name;
-        hlo_print_plain(out, "  %-45s %s\n", *name ? name : "fields that only binary modules have",
-                        before && after ? "another value"
+        hlo_print_plain(out, "  %-45s %s\n",
+                        *name ? name : "fields that exist only in binary modules",
+                        before && after ? "changed"
                         : before        ? "removed"
                                         : "added");
     }
 }
 
-/* Compares two modules, or their matmuls alone. */
+/* Compares two modules, or only their matmuls. */
 static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FILE *out) {
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
@@ -300,9 +303,11 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
 }
 
 hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out) {
+    HLO_IN_C_LOCALE;
     return compare(a, b, true, out);
 }
 
 hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FILE *out) {
+    HLO_IN_C_LOCALE;
     return compare(a, b, false, out);
 }

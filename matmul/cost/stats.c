@@ -2,6 +2,7 @@
  * execution. */
 #include <stdlib.h>
 
+#include "ir/float/c_locale.h"
 #include "matmul/cost/flops.h"
 
 typedef struct counts {
@@ -65,6 +66,7 @@ static void print_stats(const hlo_module *module, hlo_flops *totals, FILE *out) 
 }
 
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
+    HLO_IN_C_LOCALE;
     jmp_buf recover;
     hlo_flops *totals = calloc((size_t)module->next_computation_id + 1, sizeof *totals);
     if (!totals) return HLO_OUT_OF_MEMORY;

@@ -1,22 +1,27 @@
-/* Values of few bits that a wide type is made of become fp8 first: integers and floats of fewer
- * than 8 bits, and whole numbers up to 16 (whole_range.h), all of which f8e4m3fn holds. Then every
- * rule takes them for fp8 values: convert(s4) becomes convert(convert(s4): f8e4m3fn). What no call
- * has taken is restored. An operand of a dot that is of such a type itself is converted, too, where
- * the other one is such a value or comes from fp8.
+/* Converts values of few bits to fp8 before they are converted to a wide type: integers and floats
+ * of fewer than 8 bits, and whole numbers up to 16 (ir/eval/range.h), all of which f8e4m3fn
+ * represents. Every rule then matches them as fp8 values: convert(s4) becomes convert(convert(s4):
+ * f8e4m3fn). hlo_pass_restore_narrow() restores those that no call has fused. An operand of a dot
+ * that has such a type itself is also converted, if the other one is such a value or comes from
+ * fp8.
  *
  * Needs: operands before users.
  * Keeps: pinned instructions, fused computations, single elements.
  * Numerics: unchanged: both conversions are exact. Tests: testdata/passes/narrow/ */
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/module_facts.h"
-#include "passes/narrow/whole_range.h"
 #include "passes/passes.h"
 
+#include "ir/eval/range.h"
+#include "ir/module/build.h"
 #include "ir/module/known.h"
+
+/* The whole numbers up to which f8e4m3fn has all; the elements of a constant that are read. */
+enum { E4M3_WHOLE = 16, LITERAL_LIMIT = 1 << 22 };
 
 /* The ranges of a module's instructions as it was before the pass. */
 typedef struct facts {
-    hlo_whole_range *ranges;        /* by id */
+    hlo_range *ranges;              /* by id; all sources but constants set their bits */
     const unsigned char *fp8_reach; /* by id */
     uint32_t count;
 } facts;
@@ -24,17 +29,24 @@ typedef struct facts {
 /* True if f8e4m3fn holds every element, and not all are constants. */
 static bool fits(const facts *f, const hlo_instr *value) {
     if (hlo_type_fits_e4m3(value->shape->type)) return true;
-    return value->id < f->count && f->ranges[value->id].input &&
-           hlo_whole_range_fits_e4m3(&f->ranges[value->id]);
+    if (value->id >= f->count) return false;
+    const hlo_range *r = &f->ranges[value->id];
+    return r->sources && r->whole && r->low >= -E4M3_WHOLE && r->high <= E4M3_WHOLE;
+}
+
+static hlo_range read_range(void *ranges, const hlo_instr *value) {
+    return ((const hlo_range *)ranges)[value->id];
+}
+
+static hlo_range range_of(const facts *f, const hlo_instr *value) {
+    int64_t budget = LITERAL_LIMIT;
+    if (value->pin) return hlo_range_of_type(value->shape->type);
+    if (value->op == HLO_OP_CONSTANT) return hlo_range_of_constant(value, &budget);
+    return hlo_range_of_result(value, read_range, f->ranges);
 }
 
 static bool is_converted_fp8(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT && hlo_type_is_fp8(hlo_instr_operand(value, 0)->shape->type);
-}
-
-/* True if `user` computes a value that fits from one that fits: that one need not be fp8. */
-static bool goes_on(const facts *f, const hlo_instr *user) {
-    return fits(f, user) && !hlo_instr_moves(user);
 }
 
 static bool is_candidate(const facts *f, const hlo_instr *value) {
@@ -48,9 +60,9 @@ static bool is_candidate(const facts *f, const hlo_instr *value) {
 
 static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hlo_instr *value) {
     const hlo_shape *shape = hlo_shape_retype(place->parent->module, like->shape, type);
-    hlo_instr *made = hlo_instr_new(place->parent, place, HLO_OP_CONVERT, shape, 1, &value, NULL);
+    hlo_builder b = {.at = place, .like = like};
+    hlo_instr *made = hlo_build(&b, HLO_OP_CONVERT, shape, 1, &value);
     hlo_instr_inherit(made, like);
-    made->offset = like->offset;
     return made;
 }
 
@@ -59,7 +71,8 @@ static void quantize(hlo_pass_context *context, const facts *f, hlo_instr *value
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
         hlo_instr *user = use->user;
-        if (user->pin || goes_on(f, user)) continue;
+        /* A value that fits and is computed from one that fits: the latter need not be fp8. */
+        if (user->pin || (fits(f, user) && !hlo_instr_moves(user))) continue;
         if (!wide) {
             hlo_instr *from = value->op == HLO_OP_CONVERT ? hlo_instr_operand(value, 0) : value;
             wide = converted(place, value, HLO_TYPE_F8E4M3FN, fits(f, from) ? from : value);
@@ -132,7 +145,8 @@ static hlo_status each(hlo_pass_context *context, bool back) {
     f.ranges = hlo_arena_array(context->scratch, f.count, sizeof *f.ranges);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         if (hlo_facts_has(fused, comp->id)) continue;
-        hlo_whole_ranges_find(comp, f.ranges);
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            f.ranges[instr->id] = range_of(&f, instr);
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = hlo_instr_next(instr);
             if (back)

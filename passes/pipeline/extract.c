@@ -4,6 +4,7 @@
 
 #include "hlo/pass.h"
 #include "hlo/suggest.h"
+#include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
 #include "ir/verify/verify.h"
 #include "matmul/product.h"
@@ -281,7 +282,7 @@ static hlo_status find_output(hlo_module *module, const char *name, const hlo_pa
             *out_matmul = find(module, verdict->input_instr, near);
     }
     if (!*out_matmul && status != HLO_OUT_OF_MEMORY)
-        status = hlo_diag_refuse(sink, module->file, 0, 0, "no matmul is called `%s`%s", name,
+        status = hlo_diag_refuse(sink, module->file, 0, 0, "no matmul is named `%s`%s", name,
                                  hlo_suggest_meant(near));
     hlo_report_free(report);
     hlo_module_free(copy);
@@ -290,6 +291,7 @@ static hlo_status find_output(hlo_module *module, const char *name, const hlo_pa
 
 hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink) {
+    HLO_IN_C_LOCALE;
     jmp_buf recover;
     if (*name == '%') name++;
     hlo_status status = hlo_module_ensure_verified(module, 0, sink);

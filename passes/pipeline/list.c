@@ -1,4 +1,4 @@
-/* The list of passes, for people. */
+/* The list of passes as text. */
 #include <string.h>
 
 #include "hlo/pass.h"

@@ -6,16 +6,16 @@
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/module/compact.h"
-#include "ir/module/journal.h"
-#include "ir/module/snapshot.h"
+#include "ir/module/undo.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
 #include "passes/analysis/pin.h"
 #include "passes/emit/emit.h"
-#include "passes/engine/given.h"
+#include "passes/engine/engine.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
 #include "passes/pipeline/pipeline.h"
@@ -40,9 +40,7 @@ static const pass passes[] = {
 #define RULES(phase) .rules = phase
 #define PASS(pass_name, body, pass_role, pass_help)                                                \
     {.name = pass_name, .help = pass_help, .role = pass_role, body},
-#define ALIAS(old_name, pass_name)
 #include "passes/pass.def"
-#undef ALIAS
 #undef PASS
 #undef RULES
 #undef SEQUENCE
@@ -50,16 +48,6 @@ static const pass passes[] = {
 };
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
-
-static const struct {
-    const char *name, *pass;
-} aliases[] = {
-#define PASS(name, body, role, help)
-#define ALIAS(name, pass) {name, pass},
-#include "passes/pass.def"
-#undef ALIAS
-#undef PASS
-};
 
 size_t hlo_pass_count(void) {
     return PASS_COUNT;
@@ -77,16 +65,10 @@ const char *hlo_pass_sequence(size_t index) {
     return passes[index].sequence;
 }
 
-static bool is_word(const char *name, const char *word, size_t length) {
-    return strlen(name) == length && memcmp(name, word, length) == 0;
-}
-
 static const pass *find_pass(const char *name, size_t length) {
-    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
-        if (is_word(aliases[i].name, name, length))
-            return find_pass(aliases[i].pass, strlen(aliases[i].pass));
     for (size_t i = 0; i < PASS_COUNT; i++)
-        if (is_word(passes[i].name, name, length)) return &passes[i];
+        if (strlen(passes[i].name) == length && memcmp(passes[i].name, name, length) == 0)
+            return &passes[i];
     return NULL;
 }
 
@@ -105,9 +87,9 @@ void hlo_pass_options_init_sized(hlo_pass_options *options, size_t struct_size) 
 
 typedef struct run {
     hlo_pass_context context;
-    hlo_module *linted;           /* the copy that the lints analyze; NULL */
-    hlo_module *rules;            /* holds context.rules; NULL */
-    bool reports;                 /* the report is requested, or min_gain or wide needs it */
+    hlo_module *linted;           /* the copy that the lints analyze, or NULL */
+    hlo_module *rules;            /* the owner of context.rules, or NULL */
+    bool reports;                 /* a report is requested, or required by min_gain or wide */
     uint64_t committed;           /* changes by COMMITS passes */
     uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
 } run;
@@ -120,19 +102,18 @@ static bool has_committing(const pass *p) {
     return false;
 }
 
-/* Prints the module if options->print_after names the pass, by any of its names, or is "all". */
+/* Prints the module if options->print_after names the pass or is "all". */
 static hlo_status dump(const run *r, const char *name, bool is_sequence) {
     const hlo_pass_options *options = r->context.options;
     const char *which = options->print_after;
     if (!which) return HLO_OK;
-    const pass *p = find_pass(which, strlen(which));
     const bool all = strcmp(which, "all") == 0 && !is_sequence;
-    if (!all && strcmp(p ? p->name : which, name) != 0) return HLO_OK;
+    if (!all && strcmp(which, name) != 0) return HLO_OK;
     fprintf(options->dump, "// ----- after %s\n", name);
     return hlo_module_print(r->context.module, NULL, options->dump);
 }
 
-/* Verifies the module after a pass of the library, or of the program. */
+/* Verifies the module after a built-in or a user-defined pass. */
 static hlo_status verify(const run *r, const char *after, bool of_program) {
     const unsigned most = r->context.options->max_errors;
     const hlo_verify_options options = {.struct_size = sizeof options, .max_errors = most};
@@ -140,8 +121,9 @@ static hlo_status verify(const run *r, const char *after, bool of_program) {
     if (status == HLO_OK) status = hlo_matmul_verify(r->context.module, most, r->context.sink);
     if (status != HLO_INVALID_INPUT) return status;
     hlo_diag_emit(r->context.module, r->context.sink, HLO_ERROR, 0, 0,
-                  "the module fails to verify after '%s', which is %s", after,
-                  of_program ? "the program's own pass" : "a bug of hlo-fp8");
+                  "module fails verification after '%s': %s", after,
+                  of_program ? "the user-defined pass produced invalid HLO"
+                             : "this is a bug in hlo-fp8");
     return of_program ? HLO_INVALID_INPUT : HLO_INTERNAL;
 }
 
@@ -151,8 +133,8 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Returns a count that grows with every change, and with every instruction that is made, even in
- * vain. */
+/* Returns a count that grows with every change and with every new instruction, even if it is
+ * discarded. */
 static uint64_t age(const run *r) {
     return 1 + r->context.changes + r->context.module->next_id;
 }
@@ -197,19 +179,15 @@ static hlo_status run_list(run *r, const char *list, bool outermost);
 static hlo_status run_or_undo(run *r, const pass *p) {
     hlo_pass_context *context = &r->context;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
-    const hlo_snapshot *before = hlo_snapshot_take(context->module, context->scratch);
-    hlo_remark_mark *remarks = hlo_remark_here(context);
+    const hlo_attempt *attempt = hlo_attempt_begin(context);
     const size_t rules = context->rules ? context->rules->rule_count : 0;
     const hlo_rule_use *uses =
         hlo_arena_copy(context->scratch, context->uses, rules * sizeof *uses);
-    uint64_t committed = r->committed, changes = context->changes;
+    uint64_t committed = r->committed;
     hlo_status status = run_list(r, p->sequence, false);
     if (status == HLO_OK && r->committed == committed) {
-        hlo_snapshot_restore(context->module, before);
-        hlo_remark_back(context, remarks);
+        hlo_attempt_undo(context, attempt);
         hlo_given_undone(context, uses);
-        context->order = NULL;
-        context->changes = changes;
         memset(r->cleaned, 0, sizeof r->cleaned);
     }
     hlo_arena_release(context->scratch, mark);
@@ -242,22 +220,21 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
     return status;
 }
 
-/* Warns of sharded values, unless dots are made of the calls again: XLA's partitioner can split a
- * dot, but not a custom call. */
+/* Warns about sharded values unless --emit turns calls into dots again: XLA's partitioner can split
+ * a dot, but not a custom call. */
 static void warn_unpartitioned(const run *r) {
     const hlo_instr *marked;
     if (!r->committed || r->context.options->emit > HLO_EMIT_FFI ||
         !hlo_devices_unpartitioned(r->context.module, &marked))
         return;
-    hlo_diag_emit(
-        r->context.module, r->context.sink, HLO_WARNING, marked->offset,
-        hlo_intern_length(marked->name),
-        "not-partitioned: the module has sharded values and is not partitioned yet, which FP8 "
-        "calls cannot be");
+    hlo_diag_emit(r->context.module, r->context.sink, HLO_WARNING, marked->offset,
+                  hlo_intern_length(marked->name),
+                  "not-partitioned: the module has sharded values but is not partitioned yet; XLA "
+                  "cannot partition FP8 calls");
 }
 
-/* Notes each loaded rule that changed nothing and why, except remarks, which never change anything.
- */
+/* Prints a note for each loaded rule that changed nothing, with the cause. Remarks never change
+ * anything, so they are excluded. */
 static void note_idle_rules(const run *r) {
     const hlo_rules *rules = r->context.rules;
     for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
@@ -401,7 +378,7 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
     for (size_t i = 0; i < PASS_COUNT; i++) hlo_suggest_offer(&s, passes[i].name);
     for (size_t i = 0; i < options->user_pass_count; i++)
         hlo_suggest_offer(&s, options->user_passes[i]->name);
-    return refuse(options, "no pass is called '%.*s'%s%s", (int)length, word, then,
+    return refuse(options, "unknown pass '%.*s'%s%s", (int)length, word, then,
                   hlo_suggest_meant(&s));
 }
 
@@ -419,23 +396,26 @@ static hlo_status check_options(const hlo_pass_options *options) {
     char fault[256];
     if (hlo_user_pass_fault(options, is_builtin, fault, sizeof fault))
         return refuse(options, "%s", fault);
-    if (!options->passes) return refuse(options, "passes is NULL; \"\" is none");
+    if (!options->passes) return refuse(options, "passes must not be NULL; \"\" runs none");
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
-        return unknown_pass(options, strlen(after), after, ", so nothing can be printed after it");
-    if (after && !options->dump) return refuse(options, "print_after needs a file to print to");
-    if (options->emit > HLO_EMIT_DQ) return refuse(options, "no form of output has that number");
+        return unknown_pass(options, strlen(after), after, " in print_after");
+    if (after && !options->dump)
+        return refuse(options, "print_after requires dump, the file to print to");
+    if (options->emit > HLO_EMIT_DQ)
+        return refuse(options, "invalid value %d for emit", (int)options->emit);
     if (options->ragged > HLO_RAGGED_KEEP)
-        return refuse(options, "no form of ragged-dots has that number");
+        return refuse(options, "invalid value %d for ragged", (int)options->ragged);
     if (!hlo_target_find(options->target))
-        return refuse(options, "no target is called sm_%d", options->target);
-    if (!(options->min_gain >= 0)) return refuse(options, "a gain is not negative");
+        return refuse(options, "unknown target sm_%d", options->target);
+    if (!(options->min_gain >= 0))
+        return refuse(options, "min_gain must be non-negative, found %g", options->min_gain);
     if (options->cuda_major < 1 || options->cuda_major > 999 || options->cuda_minor < 0 ||
         options->cuda_minor > 99)
-        return refuse(options, "no CUDA version is called %d.%d", options->cuda_major,
+        return refuse(options, "unsupported CUDA version %d.%d", options->cuda_major,
                       options->cuda_minor);
     return HLO_OK;
 }
@@ -449,10 +429,11 @@ hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_optio
 }
 
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
+    HLO_IN_C_LOCALE;
     return hlo_pass_options_take(options, &(hlo_pass_options){0});
 }
 
-/* Refuses a rule whose phase no pass runs: it would never fire. */
+/* Rejects a rule in a phase that no pass runs, because it would never fire. */
 static hlo_status check_phases(const run *r) {
     for (uint32_t i = 0; i < r->context.rules->rule_count; i++) {
         const hlo_rule *rule = &r->context.rules->rules[i];
@@ -461,13 +442,13 @@ static hlo_status check_phases(const run *r) {
             known = passes[p].rules && strcmp(passes[p].rules, rule->phase) == 0;
         if (known) continue;
         hlo_diag_emit(r->rules, r->context.sink, HLO_ERROR, rule->offset, strlen(rule->name),
-                      "no pass runs phase '%s'", rule->phase);
+                      "unknown phase '%s': no pass runs it", rule->phase);
         return HLO_INVALID_INPUT;
     }
     return HLO_OK;
 }
 
-/* Reads the rules of the options, of a file and of a text. */
+/* Parses the rules of the options, from a file or from a string. */
 static hlo_status load_rules(run *r) {
     const hlo_pass_options *options = r->context.options;
     if (!options->rules && !options->rules_text) return HLO_OK;
@@ -518,6 +499,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
 
 hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
                                hlo_report **out_report) {
+    HLO_IN_C_LOCALE;
     hlo_pass_options own;
     if (out_report) *out_report = NULL;
     const hlo_status status = hlo_pass_options_take(options, &own);

@@ -1,4 +1,4 @@
-/* Passes that a program brings along. */
+/* User-defined passes. */
 #include "passes/pipeline/user_pass.h"
 
 #include <stdio.h>
@@ -31,15 +31,16 @@ bool hlo_user_pass_fault(const hlo_pass_options *options, bool (*is_taken)(const
         hlo_user_pass pass = {.name = NULL}, other;
         const char *fault = NULL;
         if (!options->user_passes || !take(options->user_passes[i], &pass))
-            fault = "is NULL, or has another struct_size than hlo_user_pass_init() sets";
+            fault =
+                "is NULL, or its struct_size differs from the one that hlo_user_pass_init() sets";
         else if (!pass.name || !*pass.name || strchr(pass.name, ','))
-            fault = "needs a name, which has no comma";
+            fault = "must have a name without commas";
         else if (!pass.run)
-            fault = "has no function";
+            fault = "has no run function";
         else if (is_taken(pass.name))
             fault = "has the name of a built-in pass";
         else if (hlo_user_pass_find(&before, pass.name, strlen(pass.name), &other))
-            fault = "has the name of another one";
+            fault = "has the name of an earlier user pass";
         if (!fault) continue;
         snprintf(out, size, "user_passes[%zu] '%.80s' %s", i, pass.name ? pass.name : "", fault);
         return true;
@@ -47,7 +48,7 @@ bool hlo_user_pass_fault(const hlo_pass_options *options, bool (*is_taken)(const
     return false;
 }
 
-/* Hands the verdicts of matmuls on to those that replaced them. */
+/* Transfers the verdicts of matmuls to the matmuls that replaced them. */
 static void follow(hlo_pass_context *context) {
     hlo_module *module = context->module;
     for (uint32_t i = 0; i < module->replaced_count; i++) {
@@ -66,7 +67,7 @@ hlo_status hlo_user_pass_run(hlo_pass_context *context, const hlo_user_pass *pas
     module->logs_replaced = false;
     if (module->exhausted) return HLO_OUT_OF_MEMORY;
     if (status != HLO_OK) {
-        hlo_diag_refuse(context->sink, NULL, 0, 0, "pass '%s' ended with '%s'", pass->name,
+        hlo_diag_refuse(context->sink, NULL, 0, 0, "pass '%s' failed: %s", pass->name,
                         hlo_status_name(status));
         return status;
     }

@@ -80,7 +80,7 @@ void hlo_report_keep_outputs(hlo_report *report, const char *wide) {
     }
 }
 
-/* Describes the first matmuls by the names that a word may be. */
+/* Lists the first matmuls by the names that wide accepts. */
 static void show_matmuls(const hlo_report *const *reports, size_t count, char *out, size_t size) {
     size_t total = 0, used = 0;
     for (size_t r = 0; r < count; r++)
@@ -117,10 +117,10 @@ hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count
             }
         }
         if (found) continue;
-        char names[512] = "; there are ";
+        char names[512] = "; the input has ";
         const size_t used = strlen(names);
         show_matmuls(reports, count, names + used, sizeof names - used);
-        status = hlo_diag_refuse(sink, file, 0, 0, "no matmul matches '%s', a word of wide%s", word,
+        status = hlo_diag_refuse(sink, file, 0, 0, "no matmul matches '%s' in wide%s", word,
                                  near.best ? hlo_suggest_meant(&near) : names);
     }
     return status;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/float/c_locale.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
@@ -29,6 +30,7 @@ static const hlo_backend *find_backend(const char *name) {
 }
 
 hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *out) {
+    HLO_IN_C_LOCALE;
     const hlo_backend *backend = find_backend(name);
     hlo_plan_options options;
     void *device;
@@ -51,9 +53,10 @@ static hlo_status make_world(const hlo_module *module, uint32_t devices, const h
     if (partitions < 1) partitions = 1;
     if (replicas == 1 && partitions == 1) partitions = devices;
     if (replicas > devices || partitions > devices || replicas * partitions != devices) {
-        hlo_diag_emit(module, sink, HLO_ERROR, module->entry->offset, 1,
-                      "the module is for %lld replicas of %lld partitions, not for %u devices",
-                      (long long)replicas, (long long)partitions, devices);
+        hlo_diag_emit(
+            module, sink, HLO_ERROR, module->entry->offset, 1,
+            "the module requires %lld replicas of %lld partitions, but %u devices are given",
+            (long long)replicas, (long long)partitions, devices);
         return HLO_INVALID_INPUT;
     }
     *out = hlo_world_new((uint32_t)replicas, (uint32_t)partitions);
@@ -87,6 +90,7 @@ static hlo_status make_plans(const hlo_module *module, const hlo_backend *backen
 
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out) {
+    HLO_IN_C_LOCALE;
     *out = NULL;
     hlo_plan_options own = default_options;
     const size_t least = offsetof(hlo_plan_options, devices);
@@ -131,6 +135,7 @@ static hlo_arrays inputs_of(const hlo_plan *plan, const hlo_arrays *inputs, uint
 
 hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
                           const hlo_diag_sink *sink) {
+    HLO_IN_C_LOCALE;
     hlo_status status = HLO_OK;
     for (uint32_t d = 0; d < device_count(plan) && status == HLO_OK; d++) {
         const hlo_arrays own = inputs_of(plan, inputs, d);
@@ -209,6 +214,7 @@ static hlo_status seconds_of(hlo_plan *plan, uint32_t n, const hlo_diag_sink *si
 
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out) {
+    HLO_IN_C_LOCALE;
     *out = NULL;
     if (!plan->memory || plan->resident) return HLO_INVALID_USAGE;
     hlo_status status = hlo_plan_check(plan, inputs, sink);
@@ -236,6 +242,7 @@ hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag
 
 hlo_status hlo_plan_time(hlo_plan *plan, size_t count, const hlo_diag_sink *sink,
                          double *out_seconds) {
+    HLO_IN_C_LOCALE;
     if (!plan->runs || plan->resident || plan->options.overwrites_inputs || count > HLO_MOST_RUNS)
         return HLO_INVALID_USAGE;
     hlo_status status = execute(plan, count, sink);

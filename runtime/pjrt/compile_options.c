@@ -7,12 +7,13 @@
 
 #include "compile_options.pb-c.h"
 
-/* The setting that leaves out the passes that partition a module by its shardings. */
-static char disable_passes[] = "xla_disable_hlo_passes";
-static char partitioning_passes[] = "sharding-propagation,spmd-partitioning";
+/* The setting that disables the passes that partition a module by its shardings. */
+#define DISABLE_PASSES "xla_disable_hlo_passes"
+#define PARTITIONING_PASSES "sharding-propagation,spmd-partitioning"
 
 /* Messages that are filled in one after the other; freed together. */
 typedef struct draft {
+    char disable_passes[sizeof DISABLE_PASSES], partitioning_passes[sizeof PARTITIONING_PASSES];
     Pjrt__CompileOptions all;
     Pjrt__BuildOptions build;
     Pjrt__DeviceAssignment assignment;
@@ -56,12 +57,12 @@ static void add_override(draft *d, char *key, char *value) {
 
 /* Returns the bytes of a setting, with those that its value may grow by. */
 static size_t room_of(const char *setting) {
-    return strlen(setting) + sizeof partitioning_passes + 1;
+    return strlen(setting) + sizeof PARTITIONING_PASSES + 1;
 }
 
 /* Copies a value to `at`, behind the passes that a partitioned module is not to have. */
 static char *join_passes(char *at, const char *value) {
-    const int length = sprintf(at, "%s%s%s", partitioning_passes, *value ? "," : "", value);
+    const int length = sprintf(at, PARTITIONING_PASSES "%s%s", *value ? "," : "", value);
     return at + length + 1;
 }
 
@@ -77,13 +78,13 @@ static bool override_options(draft *d, const hlo_pjrt_options *options) {
     char *at = d->text = malloc(size);
     if (!d->overrides || !d->entries || !d->entry_list || !at) return false;
     d->all.env_option_overrides = d->entry_list;
-    if (options->partitioned) add_override(d, disable_passes, partitioning_passes);
+    if (options->partitioned) add_override(d, d->disable_passes, d->partitioning_passes);
     for (size_t i = 0; i < options->setting_count; i++) {
         const char *setting = options->settings[i], *given = strchr(setting, '=') + 1;
         char *key = at, *value = key + (given - setting);
         memcpy(key, setting, (size_t)(given - setting));
         value[-1] = 0;
-        if (options->partitioned && strcmp(key, disable_passes) == 0)
+        if (options->partitioned && strcmp(key, DISABLE_PASSES) == 0)
             at = join_passes(value, given);
         else
             at = stpcpy(value, given) + 1;
@@ -113,7 +114,7 @@ static bool fill(draft *d, pjrt_module_kind kind, const hlo_pjrt_options *option
 
 hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
                                 const hlo_pjrt_options *options, pjrt_bytes *out) {
-    draft d = {0};
+    draft d = {.disable_passes = DISABLE_PASSES, .partitioning_passes = PARTITIONING_PASSES};
     Pjrt__Module *read = pjrt__module__unpack(NULL, module.size, (const uint8_t *)module.data);
     *out = (pjrt_bytes){0};
     if (read && fill(&d, kind, options, read->host_program_shape)) {

@@ -18,6 +18,19 @@ for program in hlo-fp8-opt hlo-fp8-run; do
     done
 done
 
+# The manual: a page for each reason, as --explain prints it, and every file of rules.
+docs=$work/prefix/share/doc/hlo-fp8
+"$work/prefix/bin/hlo-fp8-opt" --explain=all | sed -n 's/^## //p' | sort >"$work/reasons"
+test -s "$work/reasons"
+(cd "$docs/reasons" && ls) | sed '/^README\.md$/d; s/\.md$//' | sort | diff "$work/reasons" -
+while read -r reason; do
+    "$work/prefix/bin/hlo-fp8-opt" --explain="$reason" | cmp - "$docs/reasons/$reason.md"
+    grep -q "^- \[$reason\]($reason.md): ." "$docs/reasons/README.md" || { echo "the index lacks $reason"; exit 1; }
+done <"$work/reasons"
+tree=$here/../..
+for page in "$tree"/docs/*.md; do cmp "$page" "$docs/${page##*/}"; done
+for page in "$tree"/passes/rules/*.rules; do cmp "$page" "$docs/rules/${page##*/}"; done
+
 # The library that XLA loads has the functions of ffi.h, and nothing else.
 ffi=$(find "$work/prefix" -name libhlofp8_ffi.so)
 nm -D --defined-only "$ffi" | sed 's/.* //' | sort >"$work/exported"
@@ -65,7 +78,7 @@ if grep "negate(" "$work/ruled.hlo"; then exit 1; fi
 "$work/examples/quantize" "$examples/wide.hlo" first 2>"$work/dots.txt" >"$work/quantized.hlo"
 printf 'first: dot of f32[16,64] and f32[64,32]\nsecond: dot of f32[16,32] and f32[32,16]\n' | diff - "$work/dots.txt"
 test "$(grep -c 'custom_call_target="__cublas$lt$matmul$f8"' "$work/quantized.hlo")" = 1
-"$work/examples/quantize" "$examples/wide.hlo" third 2>&1 | grep "error: pass 'quantize' ended with 'invalid input'"
+"$work/examples/quantize" "$examples/wide.hlo" third 2>&1 | grep "error: pass 'quantize' failed: invalid input"
 "$work/examples/run" "$module" "$work/out.npz" | grep "compare: 1 outputs agree"
 test -s "$work/out.npz"
 cuda=$build/tests/cuda_standin.so

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what a device has measured into docs/performance.md, between its two marks.
+"""Writes the measurements of a device into docs/evidence.md, between its two marks.
 
 usage: report.py RESULTS [--docs FILE]
 
-RESULTS is the folder in which stages.py keeps its rows. A case that failed is named as such; without any row the page
-says that nothing was measured.
+RESULTS is the folder in which stages.py keeps its rows. A failed case is reported as failed. Without any row the page
+says that there are no measurements.
 """
 import argparse
 import json
@@ -13,7 +13,7 @@ import pathlib
 import sys
 
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
-NOTHING = "Nothing has been measured: the backend is built and checked without a device, and nothing has run on one.\n"
+NOTHING = "No measurements yet.\n"
 FACTS = ("name", "driver_version", "CUDA driver", "cuBLASLt", "NVRTC", "clocks.max.sm", "clocks.max.memory", "power.limit", "torch", "jax",
          "beside", "date")
 
@@ -111,7 +111,7 @@ def fill(results, docs):
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("results", type=pathlib.Path)
-    args.add_argument("--docs", type=pathlib.Path, default=pathlib.Path(__file__).parents[2] / "docs/performance.md")
+    args.add_argument("--docs", type=pathlib.Path, default=pathlib.Path(__file__).parents[2] / "docs/evidence.md")
     a = args.parse_args()
     try:
         os.listdir(a.results)

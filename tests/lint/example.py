@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The before and after in README.md is what the tool makes.
+"""Checks that the example in docs/concepts.md is what hlo-fp8-opt prints.
 
 usage: example.py --bin DIR [--write]
 
-Exit status 1 when README.md shows something else; --write puts it there.
+Exits with status 1 if the page shows something else; --write updates the page.
 """
 import pathlib
 import re
@@ -11,12 +11,13 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = "docs/concepts.md"
 MODEL = "testdata/models/seed_relu_damax.hlo"
 BEGIN, END = "<!-- tests/lint/example.py -->\n", "<!-- end of it -->\n"
 
 
 def cut(text):
-    """The entry computation, without what says nothing about the computation."""
+    """Returns the entry computation without shardings, metadata and most of the config."""
     text = text[text.index("ENTRY"):]
     text = text[:text.index("\n}") + 2]
     text = re.sub(r", (sharding|frontend_attributes|metadata)=\{(\"(\\.|[^\"\\])*\"|\{[^{}]*\}|[^{}])*\}", "", text)
@@ -28,20 +29,20 @@ def example(bin_dir):
     command = [bin_dir / "hlo-fp8-opt", "--remarks=all", MODEL]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     before = cut((ROOT / MODEL).read_text())
-    return (f"`{MODEL}`, as jax lowers it; sharding and metadata are cut, `%relu.1` is `maximum(x, 0)`, `%region_0.2` is `maximum(x, y)`:\n"
-            f"```\n{before}\n```\nWhat `hlo-fp8-opt --remarks=all` makes of it:\n```\n{cut(ran.stdout)}\n```\n"
-            f"and says about it:\n```\n{ran.stderr}```\n")
+    return (f"`{MODEL}` as JAX lowers it. Shardings and metadata are cut; `%relu.1` is `maximum(x, 0)`, `%region_0.2` is `maximum(x, y)`:\n"
+            f"```\n{before}\n```\n`hlo-fp8-opt --remarks=all` rewrites it to:\n```\n{cut(ran.stdout)}\n```\n"
+            f"and prints:\n```\n{ran.stderr}```\n")
 
 
 def main():
-    readme = ROOT / "README.md"
-    text = readme.read_text()
+    page = ROOT / PAGE
+    text = page.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     wanted = example(pathlib.Path(sys.argv[sys.argv.index("--bin") + 1]))
     if "--write" in sys.argv:
-        readme.write_text(text[:start] + wanted + text[end:])
+        page.write_text(text[:start] + wanted + text[end:])
     elif text[start:end] != wanted:
-        sys.exit(f"README.md does not show what the tool makes of {MODEL}; example.py --write does")
+        sys.exit(f"{PAGE} does not show what hlo-fp8-opt prints for {MODEL}: run example.py --write")
 
 
 main()

@@ -8,6 +8,7 @@ The NAMEs are the functions of the table at the end; each says what it refuses.
 `format` without --check rewrites the files instead.
 """
 import fnmatch
+import os
 import pathlib
 import re
 import shutil
@@ -101,15 +102,12 @@ def directives():
             yield name, 1, "a bad-* test whose RUN lines do not demand a refusal"
 
 
-UNBOUNDED = "LICENSE", "docs/diagnostics.md", "docs/rules.md"
-
-
 def size():
-    """Files of more than 1000 lines; tables, grammars, models and generated pages may be longer."""
+    """Files of more than 1000 lines, a README.md at the top of more than 130; tables, grammars and models may be longer."""
     for name in FILES:
-        if name.startswith(MODELS) or name.endswith((".def", ".l", ".y")) or name in UNBOUNDED:
+        if name.startswith(MODELS) or name.endswith((".def", ".l", ".y")) or name == "LICENSE":
             continue
-        count, most = read(name).count("\n"), 1000
+        count, most = read(name).count("\n"), 130 if name == "README.md" else 1000
         if count > most:
             yield name, most, f"{count} lines, more than {most}"
 
@@ -173,6 +171,26 @@ def words():
                     yield name, number, f"says {found.group(0)!r}"
 
 
+# The files whose text is plain English, as patterns of fnmatch: extend the list with each folder that becomes so.
+PLAIN = "*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "passes/reason/*"
+ODD = re.compile(r"\b(is none|(?<![Tt]here )is no (?!longer\b)|(?<!-)(?i:behind(?!-)|beside|told|lent|mend(s|ed|ing)?)|tells of|of one's own|has not (?!been\b|yet\b)|in vain|as it is|so no longer)\b")
+BRITISH = re.compile(r"\b\w*(?:(?:quant|optim|normal|serial|initial|recogn|organ|minim|maxim|general|special|synchron|summar|util|material|parallel|canonical|token|emphas|author|"
+                     r"custom|stabil|vector|linear|random|real|item|memo|equal)is(?:e|ed|er|es|ing|ations?)\b|(?:col|neighb|behavi|fav|lab|hon)our|analys(?:e|ed|ing)\b|"
+                     r"artefact|licence|defence|judgement|(?:modell|labell|signall|cancell|travell)(?:ed|ing)\b|fulfil\b|whilst|amongst|centre|fibre|\bgrey\b|catalogue)\w*", re.I)
+
+
+def language():
+    """Phrases that are not plain English, and British spelling, in the files of PLAIN."""
+    for name in FILES:
+        if name.startswith((*MODELS, "tests/lint/")) or not any(fnmatch.fnmatch(name, p) for p in PLAIN):
+            continue
+        for number, line in lines(name):
+            for pattern in (ODD, BRITISH):
+                found = pattern.search(line)
+                if found:
+                    yield name, number, f"says {found[0]!r}"
+
+
 def products():
     """Build products, generated sources, editor and system litter; files that are not UTF-8 text."""
     litter = re.compile(r"(\.(o|a|so|pyc|swp|orig|rej|log|npz)|~)$|(^|/)(build|__pycache__)/|\.(tab|yy|lex)\.[ch]$")
@@ -191,12 +209,13 @@ def products():
 
 
 def readme():
-    """Files that the nearest README.md above them does not name; names in a README.md, or paths in docs/, that stand for no file."""
+    """Files that the nearest README.md above them does not name; names, paths and links in pages without such a file, heading or package."""
     readmes = {str(pathlib.PurePath(n).parent): n for n in FILES if n.endswith("README.md")}
     names = {}
     for folder, name in readmes.items():
         names[folder] = set()
         for number, line in lines(name):
+            names[folder].update(re.findall(r"\]\(([^)#\s]+)", line))
             for quoted in re.findall(r"`([^`\s]+)`", line):
                 pattern = re.sub(r"<\w+>|\b[A-Z]{2,}\b(?=\.)|\bNN\b", "*", quoted).rstrip("/")
                 names[folder].add(pattern)
@@ -208,18 +227,32 @@ def readme():
             for quoted in re.findall(r"`((?:\w+/)+[\w.-]+\.(?:c|h|def|l|y|md|py|rules|test|hlo))`", line):
                 if not re.search(r"[A-Z]{2,}\.|NN", quoted) and quoted not in FILES and not quoted.startswith("build/"):
                     yield name, number, f"there is no {quoted}"
+    for name in sources(".md"):
+        for number, line in lines(name):
+            for link in re.findall(r"\]\((?!https?:)([^)\s]*)\)", line):
+                path, _, anchor = link.partition("#")
+                there = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
+                if there not in FILES:
+                    yield name, number, f"the link {link} leads to no file"
+                elif anchor and anchor not in (re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", read(there), re.M)):
+                    yield name, number, f"the link {link} leads to no heading"
+    if "tools/dev" in FILES and "README.md" in FILES:
+        for package in re.findall(r"apt-get install -y ((?:[\w.+-]+|\\\n|\s)+)\n", read("README.md")):
+            for word in package.replace("\\", "").split():
+                if f":{word}" not in read("tools/dev"):
+                    yield "README.md", 1, f"tools/dev does not install {word}"
     for file in FILES:
         path = pathlib.PurePath(file)
         if len(path.parts) == 1 or path.name == "README.md" or path.parts[0].startswith("."):
             continue
         above = next((str(p) for p in path.parents if str(p) in names), ".")
-        if above == "." and path.parts[0] != "include" and path.parts[0] != "docs":
+        if above == ".":
             yield file, 1, "no README.md in its folder or above"
             continue
         inside = path.relative_to(above)
-        wanted = [str(inside)] + [str(p) for p in inside.parents if str(p) != "."] + [path.name] * (above == ".")
+        wanted = [str(inside)] + [str(p) for p in inside.parents if str(p) != "."]
         if not any(w.count("/") == n.count("/") and fnmatch.fnmatch(w, n) for n in names[above] for w in wanted):
-            yield file, 1, f"{readmes.get(above, 'README.md')} does not name it"
+            yield file, 1, f"{readmes[above]} does not name it"
 
 
 def tables():
@@ -234,19 +267,25 @@ def tables():
             row = re.match(r"HLO_ACTIVATION\((\w+),", line)
             if row and f"epilogue += {row[1]};" not in rules:
                 yield name, number, f"no rule adds {row[1]} to a call"
-    told = {name: read(name) if name in FILES else "" for name in ("tools/options.def", "docs/cost.md")}
+    pages = {name: read(name) if name in FILES else "" for name in ("tools/options.def", "docs/cost.md")}
+    examples = "".join(re.findall(r"^```.*?^```", read("docs/cli.md"), re.M | re.S)) if "docs/cli.md" in FILES else ""
     programs = "".join(read(name) for name in FILES if name.startswith("tools/") and name.endswith(".c"))
     goldens = "".join(read(name) for name in FILES if name.startswith("testdata/") and not name.startswith(MODELS))
     for name, pattern, lacks in (
-            ("target.def", r'HLO_TARGET\((\d+),', lambda row: [f"{n} does not have sm_{row[1]}" for n, text in told.items() if not re.search(rf"\bsm_{row[1]}\b", text)]),
+            ("target.def", r'HLO_TARGET\((\d+),', lambda row: [f"{n} does not have sm_{row[1]}" for n, text in pages.items() if not re.search(rf"\bsm_{row[1]}\b", text)]),
             ("reason.def", r'HLO_REASON\(\w+, "([\w-]+)"', lambda row: [] if f"passes/reason/pages/{row[1]}.md" in FILES else [f"there is no page passes/reason/pages/{row[1]}.md"]),
             ("pass.def", r'PASS\("([\w-]+)", FUNCTION', lambda row: [] if re.search(rf"\b{row[1]}\b", goldens) else [f"no test in testdata runs {row[1]}"]),
-            ("options.def", r"OPTION\((\w+),", lambda row: [] if f"OPTION_{row[1]}" in programs else [f"no program reads OPTION_{row[1]}"])):
+            ("options.def", r"OPTION\((\w+),", lambda row: [] if f"OPTION_{row[1]}" in programs else [f"no program reads OPTION_{row[1]}"]),
+            ("options.def", r'OPTION\(\w+, .*?(?:NULL|"([\w-]+)"), [A-Z]+, ', lambda row: [] if re.search(rf"--{row[1]}\b(?!-)" if row[1] else r" -o ", examples) else [f"docs/cli.md has no example of --{row[1]}"])):
         for table in sources("/" + name):
             for number, line in lines(table):
                 row = re.match(pattern, line)
                 for what in lacks(row) if row else ():
                     yield table, number, what
+    for number, line in lines("docs/cli.md") if examples else ():
+        for option in re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", line):
+            if f'"{option}", ' not in pages["tools/options.def"] and not option.startswith("xla"):
+                yield "docs/cli.md", number, f"there is no option --{option}"
 
 
 def silence():
@@ -267,6 +306,16 @@ def silence():
                 yield name, number, f"the library neither prints nor exits: {line.strip()}"
             elif state.match(bare) and " const " not in bare:
                 yield name, number, f"mutable state: {line.strip()}"
+
+
+def questions():
+    """Functions named as questions (is_, has_, can_, ...) that can make instructions: a builder or a rule's environment is not const."""
+    head = re.compile(r"^(?:static )?bool (\w*(?<![a-z])(?:is|are|has|have|can|may|must|needs)_\w+)\(([^)]*)\)", re.M)
+    for name in sources(".c", ".h", rooms=LIBRARY):
+        text = read(name)
+        for found in head.finditer(text):
+            if re.search(r"(?<!const )\b(hlo_builder|hlo_rule_env) \*", found[2]):
+                yield name, text.count("\n", 0, found.start()) + 1, f"{found[1]}() is a question and must not make instructions"
 
 
 def examples():
@@ -329,7 +378,7 @@ def format():
 
 
 CHECKS = {check.__name__: check for check in
-          (directives, size, functions, headings, guards, comments, words, products, readme, tables, silence, examples, blocks, coverage, format)}
+          (directives, size, functions, headings, guards, comments, words, language, products, readme, tables, silence, questions, examples, blocks, coverage, format)}
 
 
 def main():

@@ -32,27 +32,39 @@ FAULTS = [
     ("comments", "ir/x.c", "/* Whether it is so. */\n", "begins with 'Whether'"),
     ("words", "ir/x.c", "/* TO" + "DO */\n", "TODO"),
     ("words", "ir/x.c", '"/ho' + 'me/me/x"\n', "home"),
+    ("size", "README.md", "x\n" * 131, "131 lines"),
+    ("language", "ir/README.md", "Told so.\n", "Told"),
     ("products", "ir/x.tab.c", "int x;\n", "product"),
     ("products", "ir/x.c", "int x;", "newline"),
     ("readme", "ir/x.c", "int x;\n", "no README.md"),
     ("readme", "ir/README.md", "`y.c`\n", "no y.c"),
     ("readme", "docs/x.md", "`ir/y.c`\n", "no ir/y.c"),
+    ("readme", "docs/x.md", "[y](y.md)\n", "y.md leads to no file"),
+    ("readme", "docs/x.md", "# X\n[y](#y)\n", "#y leads to no heading"),
     ("tables", "ir/x.def", "ROW(x)\n", "includes"),
     ("tables", "matmul/table/activation.def", "HLO_ACTIVATION(SILU, 0, 0)\n", "no rule adds SILU"),
     ("tables", "matmul/table/target.def", "HLO_TARGET(95, 1)\n", "tools/options.def does not have sm_95"),
     ("tables", "passes/reason/reason.def", 'HLO_REASON(X, "no-page", 0, 0)\n', "no page passes/reason/pages/no-page.md"),
     ("tables", "passes/pass.def", 'PASS("untested", FUNCTION(f), 0, 0)\n', "no test in testdata runs untested"),
     ("tables", "tools/options.def", 'OPTION(UNREAD, 0)\n', "no program reads OPTION_UNREAD"),
+    ("tables", "tools/options.def", 'OPTION(SOME, OPT, 0, "some", FLAG, NULL)\n', "no example of --some"),
+    ("tables", "docs/cli.md", "```sh\nhlo-fp8-opt --some\n```\n", "no option --some"),
     ("silence", "ir/x.c", "void f(void) { exit(1); }\n", "exits"),
     ("silence", "passes/x.c", "static int count;\n", "mutable"),
+    ("questions", "passes/x.c", "static bool is_fp8(hlo_rule_env *env, int x) {\n}\n", "must not make"),
     ("examples", "docs/x.md", "```c\nint x;\n```\n", "not in tests/embed"),
-    ("blocks", "docs/x.md", "```\nx\n```\n", "nobody runs"),
-    ("blocks", "README.md", "```hlo\nx\n```\n", "nobody runs"),
-    ("blocks", "docs/x.md", "<!-- shown: a picture -->\n\n```python\nx\n```\n", "no block follows"),
+    ("blocks", "docs/x.md", "```\nx\n```\n", "nothing runs"),
+    ("blocks", "README.md", "```hlo\nx\n```\n", "nothing runs"),
+    ("blocks", "docs/x.md", "<!-- shown: a picture -->\n\n```python\nx\n```\n", "no block after"),
     ("coverage", "testdata/passes/COVERAGE.md", "| a | `fp8/x` | |\n", "no fp8/x"),
     ("coverage", "testdata/passes/COVERAGE.md", "| a | `rule x` | |\n", "no rule x"),
     ("format", "ir/x.c", "int  x;\n", "clang-format"),
 ]
+
+
+# What lint/language rejects, a line each.
+WORDS = ("is none", "is no matrix", "behind", "beside", "told", "tells of", "of one's own", "has not its", "in vain", "lent", "mends", "as it is", "so no longer", "quantised",
+         "normalisation", "colours", "neighbour", "behaviour", "analyse", "artefact", "licence", "modelling")
 
 
 def lint(check, root):
@@ -107,11 +119,18 @@ def main():
     checks = dict.fromkeys(fault[0] for fault in FAULTS)
     with tempfile.TemporaryDirectory() as root:
         pathlib.Path(root, "x.c").write_text("int x;\n")
+        pathlib.Path(root, "y.md").write_text("# Y\nIt is no longer so and has not been, for there is no `behind-barrier`: [y](#y), [y](y.md#y), analyses.\n")
         for check in checks:
             result = lint(check, root)
             if result.returncode != 0:
                 failures += 1
                 print(f"{check}: refuses a tree without a fault: {result.stdout}{result.stderr}")
+    with tempfile.TemporaryDirectory() as root:
+        pathlib.Path(root, "x.md").write_text("".join(f"The {word} x.\n" for word in WORDS))
+        found = lint("language", root).stdout.splitlines()
+        if len(found) != len(WORDS):
+            failures += 1
+            print(f"language: {len(found)} of {len(WORDS)} lines found: {found}")
     for check, name, text, said in FAULTS:
         with tempfile.TemporaryDirectory() as root:
             path = pathlib.Path(root, name)

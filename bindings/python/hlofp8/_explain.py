@@ -153,6 +153,8 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
         assert isinstance(made, Explanation)
         return made
     if isinstance(what, HasCompilerIR) or not callable(what):
+        if args:
+            raise TypeError(f"only a function has arguments, and {type(what).__name__} is none")
         return Explanation(rewrite(what, *args, **kwargs), what)
     from ._jax import explain_function
 
@@ -172,6 +174,8 @@ def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", allow_empty: 
       is checked for these with ``lint=True``.
     """
     __tracebackhide__ = True
+    if at_least is None:
+        raise TypeError('at_least must be a number, a percentage such as "90%", or "all", not None')
     found = explain(what, *args, **kwargs)
     wrong = found.rewritten.wrong_scales
     why = found.rewritten.gate(at_least, allow_empty=allow_empty)
@@ -182,21 +186,28 @@ def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", allow_empty: 
     return found
 
 
-_observers: list[Callable[[Rewritten], None]] = []
+_observers: list[Callable[[Rewritten, Any], None]] = []
 
 
-def observed(rewritten: Rewritten) -> None:
-    """Tells those who watch that a function was rewritten."""
+def observed(rewritten: Rewritten, key: Any) -> None:
+    """Tells those who watch that a function was lowered or compiled with this module; the same ``key``: the same one."""
     for observer in _observers:
-        observer(rewritten)
+        observer(rewritten, key)
 
 
 @contextmanager
 def watching() -> Iterator[list[Rewritten]]:
-    """A list to which each function is added that is rewritten meanwhile."""
+    """A list to which each function is added once that is lowered or compiled rewritten meanwhile."""
     seen: list[Rewritten] = []
-    _observers.append(seen.append)
+    keys: list[Any] = []
+
+    def add(rewritten: Rewritten, key: Any) -> None:
+        if not any(key is known for known in keys):
+            keys.append(key)
+            seen.append(rewritten)
+
+    _observers.append(add)
     try:
         yield seen
     finally:
-        _observers.remove(seen.append)
+        _observers.remove(add)

@@ -158,14 +158,20 @@ def _capability(lowered: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def _key(lowered: Any, traced: Any) -> Any:
+    """What JAX keeps of a function that it has lowered for some types: the same for lower() and for a call."""
+    return getattr(lowered, "_lowering", traced.jaxpr)
+
+
 def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platforms: Sequence[str]) -> Rewritten:
     options = {"emit": default_emit(platforms), "lint": True, **options}
     capability = _capability(lowered)
     if capability:
         options = {"target": nearest_target(capability), **options}
-    result = rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
-    observed(result)
-    return result
+    elif options["emit"] == "ffi" and tuple(platforms) == ("cpu",):
+        # The function for CPUs reads operands in any layout, as sm_100 does: sm_90 would have one transposed first.
+        options = {"target": "sm_100", **options}
+    return rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
 
 
 class Jitted(Generic[P, R]):
@@ -186,6 +192,9 @@ class Jitted(Generic[P, R]):
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    def __deepcopy__(self, _memo: Any) -> Jitted[P, R]:
+        return self  # as a function, and as what jax.jit returns
 
     def __repr__(self) -> str:
         return f"<hlofp8.jit of {self._name}>"
@@ -222,42 +231,48 @@ class Jitted(Generic[P, R]):
         with _tracing():
             traced = self._jit.trace(*args, **kwargs)
             lowered = traced.lower()
-        key = getattr(lowered, "_lowering", traced.jaxpr)
+        key = _key(lowered, traced)
         compiled = self._compiled.get(key)
         if compiled is None:
-            compiled = self._compiled[key] = self._compile(lowered, args, kwargs)
+            compiled = self._compiled[key] = self._compile(lowered, key, args, kwargs)
         return *execute(compiled, traced.jaxpr, positional, named), False
 
-    def _compile(self, lowered: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
+    def _compile(self, lowered: Any, key: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
         """The compiled function of the arguments that are not static."""
         try:
-            swapped = self._swapped(lowered)
+            swapped, rewritten = self._swapped(lowered)
             try:
-                return cast(Callable[..., Any], swapped.compile())
+                compiled = swapped.compile()
             except RuntimeError as error:
                 if self._fallback == "error" or swapped is lowered:
                     raise
                 self._give_up(f"XLA does not compile it rewritten: {error}")
                 return cast(Callable[..., Any], lowered.compile())
+            observed(rewritten, key)
+            return cast(Callable[..., Any], compiled)
         except _Unsupported as error:
             reason = str(error)
         except Error as error:
             self._give_up(str(error))
             return cast(Callable[..., Any], lowered.compile())
+        seen: list[Rewritten] = []
         try:
-            exported = _export(self._jit, self._name, self._options, None, ())(*args, **kwargs)
+            exported = _export(self._jit, self._name, self._options, None, (), seen)(*args, **kwargs)
+            for rewritten in seen:
+                observed(rewritten, key)
             return jax.jit(exported.call)
         except (_Unsupported, Error, NotImplementedError, ValueError) as error:
             self._give_up(f"{reason}, and jax.export says: {error}")
         return cast(Callable[..., Any], lowered.compile())
 
-    def _swapped(self, lowered: Any) -> Any:
+    def _swapped(self, lowered: Any) -> tuple[Any, Rewritten]:
+        """What was lowered, with the rewritten module if that has FP8 matmuls, and the verdicts."""
         rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
         for lint in rewritten.wrong_scales:
             warn(f"{self._name}: {place(lint) or lint.name}: {lint.reason}: {lint.message}; {lint.hint}")
         if rewritten.fp8 and self._options.get("emit") == "ffi":
             _register_calls()
-        return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered
+        return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered, rewritten
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Traced:
         """What ``jax.jit(f).trace(...)`` returns; its ``lower()`` rewrites the module."""
@@ -272,7 +287,9 @@ class Jitted(Generic[P, R]):
         with _tracing():
             lowered = traced.lower(**options)
         try:
-            return cast(jax.stages.Lowered, self._swapped(lowered))
+            swapped, rewritten = self._swapped(lowered)
+            observed(rewritten, _key(lowered, traced))
+            return cast(jax.stages.Lowered, swapped)
         except (_Unsupported, Error) as error:
             self._give_up(str(error))
         return cast(jax.stages.Lowered, lowered)
@@ -419,6 +436,8 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         raise TypeError("a compiled function has XLA's own matmuls; pass what jax.jit(f).lower(...) returned")
     options, kwargs = options_in(what, kwargs, (*_OPTIONS, *_JIT_OPTIONS, "platform"))
     jitted = callable(getattr(what, "lower", None))
+    if jitted and not callable(getattr(what, "trace", None)):
+        raise TypeError("a function of jax.pmap cannot be traced; pass what its lower(...) returned, or use jax.jit and jax.shard_map")
     own = {} if jitted else {name: options.pop(name) for name in _JIT_OPTIONS if name in options}
     made = jit(what, **own)
     if jitted:
@@ -441,8 +460,14 @@ class _Exportable:
 
 
 def _export(
-    function: Any, name: str, options: dict[str, Any], platforms: Sequence[str] | None, checks: Sequence[Any]
+    function: Any,
+    name: str,
+    options: dict[str, Any],
+    platforms: Sequence[str] | None,
+    checks: Sequence[Any],
+    seen: list[Rewritten],
 ) -> Callable[..., Any]:
+    """A function that exports with the rewritten module, whose verdicts it appends to ``seen``."""
     import jax.export
 
     def exporting(*args: Any, **kwargs: Any) -> Any:
@@ -453,6 +478,7 @@ def _export(
             raise _Unsupported("it has symbolic shapes, and HLO has none")
         module = _Exportable(exported)
         rewritten = _rewrite(module, name, options, exported.platforms)
+        seen.append(rewritten)
         if not rewritten.fp8:
             return exported
         if options.get("emit") == "ffi":
@@ -488,7 +514,7 @@ def export(
         made = jit(function, **options)
         if hasattr(function, "lower"):
             made._jit = function
-    exporting = _export(made._jit, made._name, made._options, platforms, disabled_checks)
+    exporting = _export(made._jit, made._name, made._options, platforms, disabled_checks, [])
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

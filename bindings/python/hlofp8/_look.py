@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._library import ffi, integer_of, lib, sink, string, text_of, written
-from ._module import ModuleLike, pass_options, read
+from ._module import ModuleLike, encoded, pass_options, read
 from ._run import inputs_of, plan_options, ran
 
 
@@ -158,7 +158,7 @@ def extract(module: ModuleLike, matmul: str, **options: Any) -> str:
     Raises:
       Error: there is no such matmul.
     """
-    name = ffi.new("char[]", text_of("matmul", matmul).encode())
+    name = encoded(text_of("matmul", matmul))
     with sink() as told, pass_options(told, **options) as passes:
         made = read(module, None, told)
         told.check(lib.hlo_module_extract(made, name, passes, told.pointer))

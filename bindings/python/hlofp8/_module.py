@@ -139,11 +139,13 @@ class Rewritten:
         ``at_least`` is a number, a percentage ("90%") or "all"; ``no_reason`` has ids of reasons that no verdict
         may have, separated by commas, "" for any. A module without matmuls fails both unless ``allow_empty``.
         """
+        if not isinstance(allow_empty, bool):
+            raise TypeError(f"allow_empty must be a bool, not {type(allow_empty).__name__}")
         why = ffi.new("char[]", 1024)
         reports = ffi.new("hlo_report *[]", [self._report])
-        expect = ffi.NULL if at_least is None else _bytes(str(at_least))
-        fail_on = ffi.NULL if no_reason is None else _bytes(no_reason)
-        status = lib.hlo_reports_gate(reports, 1, expect, fail_on, bool(allow_empty), why, len(why))
+        expect = ffi.NULL if at_least is None else encoded(str(at_least))
+        fail_on = ffi.NULL if no_reason is None else encoded(no_reason)
+        status = lib.hlo_reports_gate(reports, 1, expect, fail_on, allow_empty, why, len(why))
         line = string(why)
         if status == lib.HLO_INVALID_USAGE:
             raise Error(line or "", "invalid usage")
@@ -163,11 +165,11 @@ ModuleLike = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", HasCom
 MODULE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, HasCompilerIR, Rewritten)
 
 
-def _bytes(text: str | bytes | os.PathLike[str]) -> Any:
-    encoded = text if isinstance(text, bytes) else os.fsencode(text)
-    if b"\0" in encoded:
+def encoded(text: str | bytes | os.PathLike[str]) -> Any:
+    given = text if isinstance(text, bytes) else os.fsencode(text)
+    if b"\0" in given:
         raise Error(f"there is a NUL in {text!r}", "invalid usage")
-    return ffi.new("char[]", encoded)
+    return ffi.new("char[]", given)
 
 
 def _is_path(text: str) -> bool:
@@ -182,7 +184,7 @@ def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
         told.check(lib.hlo_module_clone(module._module, made))
         return ffi.gc(made[0], lib.hlo_module_free)
     if isinstance(module, os.PathLike) or isinstance(module, str) and _is_path(module):
-        told.check(lib.hlo_module_parse_file(_bytes(module), told.pointer, made))
+        told.check(lib.hlo_module_parse_file(encoded(module), told.pointer, made))
     else:
         if isinstance(module, str):
             data = module.encode("utf-8", "surrogateescape")
@@ -195,7 +197,7 @@ def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
             raise TypeError(f"a module is {kinds}, not {type(module).__name__}")
         if name is not None and not isinstance(name, (str, bytes, os.PathLike)):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
-        shown = os.fsencode(name or "<module>")
+        shown = encoded(name or "<module>")
         if lib.hlo_proto_recognize(data, len(data)):
             told.check(lib.hlo_module_parse_proto(data, len(data), shown, told.pointer, made))
         else:
@@ -245,11 +247,13 @@ def _option(key: str, value: Any) -> dict[str, Any]:
     if key in ("passes", "framework_files", "rules", "wide"):
         if not isinstance(value, (str, os.PathLike) if key == "rules" else str):
             raise TypeError(f"{key} is {value!r}, and has to be text")
-        return {key: _bytes(value)}
+        return {key: encoded(value)}
     if key == "min_gain":
         if not isinstance(value, Real):
             raise TypeError(f"{key} is {value!r}, and has to be a number")
         return {key: float(value)}
+    if key not in ("allow_bias_rounding", "merge_dots", "lint"):
+        raise TypeError(f"rewrite() has no option {key!r}")
     if value not in (True, False):
         raise TypeError(f"{key} is {value!r}, and has to be True or False")
     return {key: bool(value)}

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ._library import Error, Sink, enumerator, ffi, integer_of, lib, sink, stop, string, text_of, written
-from ._module import MODULE_TYPES, ModuleLike, read
+from ._module import MODULE_TYPES, ModuleLike, encoded, read
 
 _CUDA = ffi.new("char[]", b"cuda")
 #: Python handles signals while this runs: what a handler raises stops the run, and Sink.check() raises it again.
@@ -209,7 +209,7 @@ def values(
     if not isinstance(names, (str, list, tuple)):
         raise TypeError(f"names must be a str or a sequence of them, not {type(names).__name__}")
     several = [names] if isinstance(names, str) else [text_of("a name", name) for name in names]
-    words = ffi.new("char[]", ",".join(several).encode())
+    words = encoded(",".join(several))
     how = plan_options(backend=backend, accumulate=accumulate, values=words)
     with sink() as told:
         made = read(module, None, told)

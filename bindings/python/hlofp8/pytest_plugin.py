@@ -25,8 +25,8 @@ def assert_fp8() -> Callable[..., Any]:
 
 def fp8(at_least: int = 1) -> int:
     """The number that a marker asks for; TypeError: it has other arguments."""
-    if isinstance(at_least, bool) or not isinstance(at_least, int):
-        raise TypeError(f"fp8() takes a number of matmuls, not {at_least!r}")
+    if isinstance(at_least, bool) or not isinstance(at_least, int) or at_least < 1:
+        raise TypeError(f"fp8() takes a number of matmuls from 1, not {at_least!r}")
     return at_least
 
 

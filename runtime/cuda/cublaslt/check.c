@@ -4,6 +4,7 @@
 typedef struct facts {
     int sm;
     bool tn_only, tn;
+    bool no_epilogue;         /* cuBLASLt does not have the epilogue */
     bool fp4;                 /* A and B have two elements to a byte */
     bool tiled;               /* their scales are of 8 bits per block */
     bool unaligned[4];        /* by lt_part: a column does not begin at 16 bytes */
@@ -30,6 +31,13 @@ static int64_t tile_k(const cuda_matmul *p) {
     return 0;
 }
 
+/* Returns true if the call's epilogue is not a row of epilogue.def. */
+static bool lacks_epilogue(const cuda_matmul *p) {
+    for (uint32_t i = 0; i < p->setting_count; i++)
+        if (p->settings[i].attribute == LT_DESC_EPILOGUE) return p->settings[i].value == 0;
+    return false;
+}
+
 static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options) {
     facts f = {
         .sm = options->target.sm,
@@ -40,6 +48,7 @@ static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options
         .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
         .tiled = tile_k(p) != 0,
         .tile_k = p->batch > 1 ? tile_k(p) : 0,
+        .no_epilogue = lacks_epilogue(p),
     };
     for (int part = LT_PART_A; part <= LT_PART_D; part++) {
         const lt_matrix *matrix = &p->matrices[part];

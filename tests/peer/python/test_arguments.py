@@ -31,6 +31,9 @@ def types(args):
                        (lambda: hlofp8.run(MODULE, check_nan=3), 'check_nan'), (lambda: hlofp8.values(MODULE, 3), 'names'),
                        (lambda: hlofp8.values(MODULE, [3]), 'name'), (lambda: hlofp8.rewrite(MODULE, wide=3), 'wide'),
                        (lambda: hlofp8.rewrite(MODULE, wide=[3]), 'wide'), (lambda: hlofp8.rewrite(MODULE, name=3), 'name'),
+                       (lambda: hlofp8.extract(MODULE, 'a', struct_size=1), 'struct_size'), (lambda: hlofp8.bisect(MODULE, foo=1), 'foo'),
+                       (lambda: hlofp8.assert_fp8(MODULE, at_least=None), 'at_least'),
+                       (lambda: hlofp8.assert_fp8(MODULE, allow_empty='no'), 'allow_empty'),
                        (lambda: hlofp8.rewrite(MODULE, emit=3), 'emit'), (lambda: hlofp8.profile(MODULE, runs='x'), 'runs')):
         wrong(call, TypeError, name)
 
@@ -44,6 +47,9 @@ def values(args):
         wrong(call, ValueError, words)
     _cases.refused('0 inputs given', hlofp8.run, MODULE, deep(100))
     assert len(hlofp8.draw(MODULE, 2**64 - 1)) == 1
+    for call in (lambda: hlofp8.values(MODULE, 'a\0b'), lambda: hlofp8.extract(MODULE, 'a\0b'), lambda: hlofp8.rewrite(MODULE, name='a\0b'),
+                 lambda: hlofp8.rewrite(MODULE).gate('all\0')):
+        _cases.refused('there is a NUL', call)
 
 
 if __name__ == '__main__':

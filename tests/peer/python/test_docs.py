@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""The Python code of README.md and docs/ runs: that of each page as one program, in a folder with testdata."""
+"""Runs the Python code of README.md and docs/, each page as one program in a folder with testdata, and checks its output."""
+import contextlib
 import importlib.util
+import io
 import os
 import sys
 import tempfile
@@ -14,47 +16,44 @@ sys.path.insert(0, os.path.join(_cases.SOURCE, 'tests'))
 import blocks
 
 
-def code(page):
-    """The code of a page, each block at its own lines, so that a traceback names them; and the number of blocks."""
+def run(page, names):
+    """Runs the blocks of a page with these names defined, at their lines in the page; returns their number."""
     found = [block for block in blocks.of('tests/peer/python/test_docs.py') if block.page == page]
     if not importlib.util.find_spec('model_explorer'):
         found = [block for block in found if 'model_explorer' not in block.code]
-    text = ''
     for block in found:
-        text += '\n' * (block.line - 1 - text.count('\n')) + block.code
-    return text, len(found)
-
-
-def reader():
-    """What a reader of README is taken to have."""
-    import _functions
-    case = _functions.CASES['training_step']
-    return {'train_step': case.function, 'params': case.args[0], 'batch': case.args[1]}
+        if block.output:
+            text = printed.getvalue().replace(_cases.SOURCE + os.sep, '')
+            assert text == block.code, f'{page}:{block.line}: the output is\n{text}'
+            continue
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile('\n' * (block.line - 1) + block.code, os.path.join(_cases.SOURCE, page), 'exec'), names)
+    return len(found)
 
 
 def typed_calls():
-    """What stands around the code of docs/emit.md: the library is in the folder."""
+    """The names that docs/emit.md leaves out."""
     import ctypes
 
     import jax
     return {'ctypes': ctypes, 'jax': jax}
 
 
-GIVEN = {'README.md': reader, 'docs/emit.md': typed_calls}
+GIVEN = {'docs/emit.md': typed_calls}
 
 
 def case(page):
-    def run(args):
-        text, count = code(page)
+    def run_page(args):
         with tempfile.TemporaryDirectory(dir=args.work) as folder:
             os.symlink(os.path.dirname(args.models), os.path.join(folder, 'testdata'))
             os.symlink(os.path.join(args.site, 'hlofp8', 'libhlofp8_ffi.so'), os.path.join(folder, 'libhlofp8_ffi.so'))
             os.chdir(folder)
-            exec(compile(text, os.path.join(_cases.SOURCE, page), 'exec'), {'__name__': 'page', **GIVEN.get(page, dict)()})
+            count = run(page, {'__name__': 'page', **GIVEN.get(page, dict)()})
             os.chdir(args.work)
         return f'{count} blocks ran'
-    run.__name__ = os.path.basename(page)
-    return run
+    run_page.__name__ = os.path.basename(page)
+    return run_page
 
 
 def main():

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What hlofp8 has for JAX beside a call's result: lowering, exporting, explaining, counting, and what it says where it cannot."""
 import contextlib
+import copy
 import os
 import subprocess
 import sys
@@ -117,17 +118,53 @@ def test_wrong_word():
 @pytest.mark.fp8('50%')
 def test_wrong_number():
     hlofp8.jit(mm)(X, W)
+
+@pytest.mark.fp8(at_least=0)
+def test_too_few():
+    hlofp8.jit(mm)(X, W)
+
+@pytest.mark.fp8
+def test_lower_passes():
+    hlofp8.jit(mm).lower(X, W).compile()
+
+@pytest.mark.fp8(at_least=2)
+def test_lowered_and_called():
+    made = hlofp8.jit(mm)
+    made.lower(X, W)
+    made(X, W)
+
+@pytest.mark.fp8
+def test_explained_and_exported(assert_fp8):
+    assert_fp8(mm, X, W)
+    hlofp8.explain(hlofp8.jit(mm), X, W)
+    hlofp8.export(mm)(X, W)
+
+@pytest.mark.fp8
+def test_not_compiled_rewritten(monkeypatch):
+    import jax._src.interpreters.pxla as pxla
+    compile, failed = pxla.MeshComputation.compile, []
+    def refuse(self, *args, **kwargs):
+        if not failed:
+            failed.append(self)
+            raise RuntimeError('not this one')
+        return compile(self, *args, **kwargs)
+    monkeypatch.setattr(pxla.MeshComputation, 'compile', refuse)
+    hlofp8.jit(mm, fallback='warn')(X, W)
+    assert failed
 ''')
     paths = (args.site, os.path.dirname(os.path.abspath(__file__)), os.environ['PYTHONPATH'])
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths), 'COLUMNS': '200'}
     done = subprocess.run([sys.executable, '-m', 'pytest', '-p', 'hlofp8.pytest_plugin', '-p', 'no:cacheprovider', '-q', '-rA',
                            '--strict-markers', path], env=environment, cwd=args.work, capture_output=True, text=True)
     lines = done.stdout.splitlines()
     passed = sorted(line.split('::')[1] for line in lines if line.startswith('PASSED'))
     failed = sorted(line.split('::')[1].split(' ')[0] for line in lines if line.startswith('FAILED'))
-    assert passed == ['test_fixture_passes', 'test_marker_passes'], done.stdout + done.stderr
-    assert failed == ['test_error_stays', 'test_fixture_fails', 'test_marker_fails', 'test_marker_fails_with_jax_jit', 'test_wrong_number',
+    assert passed == ['test_fixture_passes', 'test_lower_passes', 'test_marker_passes'], done.stdout + done.stderr
+    assert failed == ['test_error_stays', 'test_explained_and_exported', 'test_fixture_fails', 'test_lowered_and_called', 'test_marker_fails',
+                      'test_marker_fails_with_jax_jit', 'test_not_compiled_rewritten', 'test_too_few', 'test_wrong_number',
                       'test_wrong_word'], failed
+    none = sorted(line.split('::')[1].split(' ')[0] for line in lines if line.startswith('FAILED') and ' Failed: 0 FP8' in line)
+    assert none == ['test_explained_and_exported', 'test_marker_fails_with_jax_jit', 'test_not_compiled_rewritten'], none
     assert "unexpected keyword argument 'atleast'" in done.stdout and "not '50%'" in done.stdout
     assert '1 FP8 matmuls were compiled, 2 were expected' in done.stdout and 'KeyError' in done.stdout
 
@@ -141,6 +178,8 @@ def lowers(args):
     for emit, mark in marks.items():
         lowered = hlofp8.jit(f.mm, emit=emit).lower(*shapes)
         assert mark in lowered.as_text(), emit
+        # The function for CPUs multiplies operands in any layout.
+        assert emit != 'ffi' or 'stablehlo.transpose' not in lowered.as_text()
         assert jax.tree.structure(lowered.args_info) == jax.tree.structure(jax.jit(f.mm).lower(*shapes).args_info)
     assert same(hlofp8.jit(f.mm).lower(*shapes).compile()(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
     assert hlofp8.jit(f.mm).eval_shape(*shapes) == jax.eval_shape(f.mm, *shapes)
@@ -188,6 +227,7 @@ def caches(args):
         made.clear_cache()
         made(f.X, f.W, 'relu')
         assert len(seen) == 7
+    assert copy.deepcopy({'step': made})['step'] is made
 
 
 def dispatches(args):
@@ -308,6 +348,8 @@ def explains_by_options(args):
     for how, options, said in ((f.mm, {'platform': 3}, 'platform is 3, and has to be text'),
                                (jax.jit(f.mm), {'static_argnums': 1}, 'jitted already; pass static_argnums where it is'),
                                (hlofp8.jit(f.mm), {'donate_argnums': 1}, 'jitted already; pass donate_argnums where it is'),
+                               (jax.pmap(f.mm), {}, 'a function of jax.pmap cannot be traced; pass what its lower(...) returned'),
+                               (3, {}, 'only a function has arguments'),
                                (jax.jit(f.mm).lower(f.X, f.W).compile(), {}, 'pass what jax.jit(f).lower(...) returned')):
         try:
             hlofp8.explain(how, f.X, f.W, **options)

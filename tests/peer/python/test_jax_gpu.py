@@ -5,7 +5,7 @@ import os
 import sys
 
 os.environ['JAX_SKIP_CUDA_CONSTRAINTS_CHECK'] = '1'
-# The first: there is no device to measure on. The second: the matmuls here are small.
+# The first: invalid device to measure on. The second: the matmuls here are small.
 os.environ['XLA_FLAGS'] = '--xla_gpu_autotune_level=0 --xla_gpu_gemm_rewrite_size_threshold=0'
 
 import _cases

@@ -108,7 +108,7 @@ def has_values(args):
     found = hlofp8.values(ADD, ['a', 'b'], [np.array([1, 2], np.float32)])
     assert list(found) == ['a', 'b'] and found['b'].tolist() == [2, 4]
     assert sorted(hlofp8.values(ADD, '?')) == ['a', 'b']
-    _cases.refused('no instruction that runs is called `bb`', hlofp8.values, ADD, 'bb')
+    _cases.refused('no executed instruction is named `bb`', hlofp8.values, ADD, 'bb')
     _cases.refused('backend', hlofp8.values, ADD, 'b', backend='tpu')
 
 
@@ -287,7 +287,7 @@ def wheel(args):
         path.write('\n'.join(each for each in sys.path if each.endswith('-packages')))
     here = os.path.dirname(os.path.abspath(__file__))
     assert ask('python', '-c', f'import sys; sys.path[:0] = [{here!r}, {os.path.dirname(here)!r}]\nimport hlofp8, test_docs\n'
-               'exec(test_docs.code("README.md")[0], test_docs.reader())\nprint(hlofp8.__file__)').splitlines()[-1] == place
+               'test_docs.run("README.md", {})\nprint(hlofp8.__file__)').splitlines()[-1] == place
 
 
 def main():

@@ -123,7 +123,7 @@ def data_parallel(args):
 
 
 def drift(args):
-    """Ten steps of hlofp8.jit and of jax.jit differ by what the wide module rounds to bf16 (docs/python.md)."""
+    """Ten steps of hlofp8.jit and of jax.jit differ by what the wide module rounds to bf16 (docs/evidence.md)."""
     import hlofp8
     import _functions
     real, found = _functions.dequantize, {}

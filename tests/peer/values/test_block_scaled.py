@@ -200,7 +200,7 @@ def quantized(x, scaling):
 
 
 def noise():
-    """The table of docs/numerics.md: signal to noise ratio, in dB, of a product of quantized operands."""
+    """The table of docs/evidence.md: signal to noise ratio, in dB, of a product of quantized operands."""
     rng = np.random.default_rng(1)
     scalings = (None, 'f32'), (0, 'f32'), (128, 'f32'), (32, 'up'), (32, 'nearest'), (16, 'e4m3')
     lines = []
@@ -280,9 +280,9 @@ def main():
     epilogues = {word: sum(f'"epilogue":"{word}"' in line for line in modes) for word in EPILOGUES}
     bad += differences(args, rewritten, wanted)
     print(f'{len(wanted)} results compared, {made} calls made, {epilogues}')
-    told = (pathlib.Path(__file__).parents[3] / 'docs/numerics.md').read_text().replace('\n  |', '\n|').split('\n')
+    told = (pathlib.Path(__file__).parents[3] / 'docs/evidence.md').read_text().split('\n')
     untold = [line for line in noise() if line not in told]
-    print('\n'.join(f'not in docs/numerics.md: {line}' for line in untold))
+    print('\n'.join(f'not in docs/evidence.md: {line}' for line in untold))
     return bad != 0 or made != CALLS or epilogues != EPILOGUES or untold != []
 
 

@@ -213,7 +213,7 @@ def direct():
                 break
     for wrong, why in ((lambda: called('RELUU')(a, b, one), "did you mean 'RELU'?"),
                        (lambda: called(beta=1.0)(a, b, one), 'c does not have the result'),
-                       (lambda: called()(a, b[:, :16], one), 'the contracting dimensions of the operands differ'),
+                       (lambda: called()(a, b[:, :16], one), 'the contracting dimensions of the operands have different sizes'),
                        (lambda: called()(a, b.astype(jnp.float32), one), 'a or b is not fp8')):
         try:
             jax.block_until_ready(wrong())

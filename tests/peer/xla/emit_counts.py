@@ -37,7 +37,7 @@ KNOWN = {}
 CALL = re.compile(r'%(?P<name>\S+) = (?P<call>\(?(?P<type>\w+)\[.*? custom-call\((?P<operands>%[^ ,)]+, %[^ ,)]+)'
                   r'.*?custom_call_target="__cublas\$lt\$matmul\$f8".*)')
 TYPED = re.compile(r'custom_call_target="hlofp8\.matmul"')
-LOST = re.compile(r"XLA makes no FP8 call of '(.*)': ")
+LOST = re.compile(r"XLA will not turn '(.*)' into an FP8 call: ")
 PART = re.compile(r"XLA computes part of '(.*)' outside its FP8 call: ")
 
 

@@ -17,11 +17,11 @@ import _script
 HERE = pathlib.Path(__file__).parent
 SCHEMA = HERE.parents[2] / "docs" / "history.schema.json"
 WANTED = {
-    "qkv_shared": (3, [("dot-merger", "merged: of 3 matmuls 1 are left")] * 2 + [("cublas-gemm-rewriter", "made a cuBLASLt call on wide types")]),
-    "rowwise_before": (1, [("cublas-gemm-rewriter", "made a cuBLASLt call on wide types")]),
+    "qkv_shared": (3, [("dot-merger", "merged: 3 matmuls became 1")] * 2 + [("cublas-gemm-rewriter", "replaced by a cuBLASLt call on wide types")]),
+    "rowwise_before": (1, [("cublas-gemm-rewriter", "replaced by a cuBLASLt call on wide types")]),
     "encoder_qdq_fwd": (8, []),
 }
-TRITON = "triton-gemm-rewriter", "taken into a Triton fusion that multiplies wide types"
+TRITON = "triton-gemm-rewriter", "now part of a Triton fusion that multiplies wide types"
 BY_DEFAULT = {"seed_scaled": ("wide", TRITON), "dense_qdq_fwd": ("wide", TRITON), "seed_matmul": ("fp8", None)}
 
 

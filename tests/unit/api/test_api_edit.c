@@ -105,9 +105,9 @@ static void test_constants(void **state) {
     const int8_t nibbles[] = {7, -8, 8};
     hlo_instruction *made;
     hlo_status s = hlo_instruction_new_constant(f->main, f->d, "q8", 0, NULL, NULL, &f->sink, NULL);
-    assert_refused(f, "no element type 'q8'", s, HLO_INVALID_USAGE);
+    assert_refused(f, "unknown element type 'q8'", s, HLO_INVALID_USAGE);
     s = hlo_instruction_new_constant(f->main, f->d, "tuple", 0, NULL, NULL, &f->sink, NULL);
-    assert_refused(f, "no element type", s, HLO_INVALID_USAGE);
+    assert_refused(f, "unknown element type", s, HLO_INVALID_USAGE);
     s = hlo_instruction_new_constant(f->main, NULL, "f32", 1, negative, NULL, &f->sink, NULL);
     assert_refused(f, "dimension 0 is -1", s, HLO_INVALID_USAGE);
     s = hlo_instruction_new_constant(f->main, NULL, "f32", 2, huge, NULL, &f->sink, NULL);
@@ -115,7 +115,7 @@ static void test_constants(void **state) {
     s = hlo_instruction_new_constant(f->main, NULL, "f32", 99, NULL, NULL, &f->sink, NULL);
     assert_refused(f, "99 dimensions", s, HLO_INVALID_USAGE);
     s = hlo_instruction_new_constant(f->main, NULL, "s4", 1, dims, nibbles, &f->sink, NULL);
-    assert_refused(f, "element 2 is no s4", s, HLO_INVALID_USAGE);
+    assert_refused(f, "element 2 is not a valid s4", s, HLO_INVALID_USAGE);
     s = hlo_instruction_new_constant(f->main, f->d, "f32", 2, dims, values, &f->sink, &made);
     assert_done(f, s);
     assert_ptr_equal(hlo_instruction_next(made), f->d);
@@ -176,13 +176,13 @@ static void test_refused_new(void **state) {
         const char *part;
         hlo_status status;
     } rows[] = {
-        {build(NULL, NULL, 0, NULL), "opcode is not set", HLO_INVALID_USAGE},
+        {build(NULL, NULL, 0, NULL), "opcode must not be NULL", HLO_INVALID_USAGE},
         {build("dott", pair, 2, NULL), "did you mean 'dot'", HLO_INVALID_USAGE},
         {build("constant", NULL, 0, NULL), "hlo_instruction_new_constant", HLO_INVALID_USAGE},
-        {build("add", NULL, 2, NULL), "operands are given", HLO_INVALID_USAGE},
-        {build("add", odd, 2, NULL), "stands in another computation", HLO_INVALID_USAGE},
-        {build("add", far, 2, NULL), "of another module", HLO_INVALID_USAGE},
-        {build("add", none, 2, NULL), "operand 1 is NULL", HLO_INVALID_USAGE},
+        {build("add", NULL, 2, NULL), "operands must not be NULL", HLO_INVALID_USAGE},
+        {build("add", odd, 2, NULL), "is in computation %add, not in %main", HLO_INVALID_USAGE},
+        {build("add", far, 2, NULL), "in another module", HLO_INVALID_USAGE},
+        {build("add", none, 2, NULL), "operand 1 must not be NULL", HLO_INVALID_USAGE},
         {build("add", pair, 2, NULL), "f32[4,8]", HLO_INVALID_INPUT},
         {build("add", pair, 1, NULL), "takes 2 operands", HLO_INVALID_INPUT},
         {build("dot", pair, 2, "lhs_contracting_dims={0}, rhs_contracting_dims={0}"), "contract",
@@ -192,11 +192,11 @@ static void test_refused_new(void **state) {
         {build("reduce", pair, 2, "dimensions={0}, to_apply=%nothing"), "nothing",
          HLO_INVALID_INPUT},
         {build("call", pair, 1, "to_apply=%main"), "main", HLO_INVALID_INPUT},
-        {build("negate-start", pair, 1, NULL), "no opcode", HLO_INVALID_USAGE},
+        {build("negate-start", pair, 1, NULL), "unknown opcode", HLO_INVALID_USAGE},
         {build("negate", pair, 1, "metadata={}\n ROOT %q = f32[4,8] negate(%n)"), "two roots",
          HLO_INVALID_INPUT},
         {build("negate", pair, 1, "metadata={}\n %q = f32[4,8] negate(%n)"),
-         "more or less than one", HLO_INVALID_INPUT},
+         "must form exactly one instruction", HLO_INVALID_INPUT},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const hlo_status s = hlo_instruction_new(f->main, &rows[i].options, &f->sink, &made);
@@ -206,10 +206,10 @@ static void test_refused_new(void **state) {
     hlo_instruction_options options = build("add", later, 2, NULL);
     options.before = f->d;
     hlo_status s = hlo_instruction_new(f->main, &options, &f->sink, &made);
-    assert_refused(f, "does not stand before %d", s, HLO_INVALID_USAGE);
+    assert_refused(f, "must be defined before %d", s, HLO_INVALID_USAGE);
     options.before = x;
     s = hlo_instruction_new(f->main, &options, &f->sink, &made);
-    assert_refused(f, "stands in another computation", s, HLO_INVALID_USAGE);
+    assert_refused(f, "is in computation %add, not in %main", s, HLO_INVALID_USAGE);
     options = build("negate", pair, 1, NULL);
     options.like = foreign;
     s = hlo_instruction_new(f->main, &options, &f->sink, &made);
@@ -220,9 +220,9 @@ static void test_refused_new(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         options.name = names[i];
         s = hlo_instruction_new(f->main, &options, &f->sink, &made);
-        assert_refused(f, "is no name", s, HLO_INVALID_USAGE);
+        assert_refused(f, "invalid name '", s, HLO_INVALID_USAGE);
         s = hlo_instruction_new_parameter(f->main, "f32[]", names[i], &f->sink, &made);
-        assert_refused(f, "is no name", s, HLO_INVALID_USAGE);
+        assert_refused(f, "invalid name '", s, HLO_INVALID_USAGE);
     }
     options.struct_size = 8;
     s = hlo_instruction_new(f->main, &options, &f->sink, &made);
@@ -237,35 +237,35 @@ static void test_refused_changes(void **state) {
     hlo_instruction *x = hlo_computation_find(f->add, "x");
     const hlo_diag_sink *sink = &f->sink;
     hlo_status s = hlo_instruction_replace(f->n, f->b, sink);
-    assert_refused(f, "cannot replace %n, which is f32[4,8]", s, HLO_INVALID_INPUT);
+    assert_refused(f, "%n, which it replaces, is f32[4,8]", s, HLO_INVALID_INPUT);
     s = hlo_instruction_replace(f->d, f->e, sink);
-    assert_refused(f, "%e does not stand before %late, which uses %d", s, HLO_INVALID_USAGE);
+    assert_refused(f, "%e must be defined before %late, which uses %d", s, HLO_INVALID_USAGE);
     s = hlo_instruction_replace(f->d, x, sink);
-    assert_refused(f, "another computation", s, HLO_INVALID_USAGE);
+    assert_refused(f, "is in computation %add, not in %main", s, HLO_INVALID_USAGE);
     s = hlo_instruction_replace(f->d, NULL, sink);
-    assert_refused(f, "is NULL", s, HLO_INVALID_USAGE);
+    assert_refused(f, "must not be NULL", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_operand(f->n, 0, f->d, sink); /* a cycle */
-    assert_refused(f, "%d, does not stand before %n", s, HLO_INVALID_USAGE);
+    assert_refused(f, "%d, must be defined before %n", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_operand(f->n, 0, f->n, sink);
-    assert_refused(f, "%n, does not stand before %n", s, HLO_INVALID_USAGE);
+    assert_refused(f, "%n, must be defined before %n", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_operand(f->d, 1, f->a, sink);
     assert_refused(f, "dot of f32[4,8] and f32[4,8]", s, HLO_INVALID_INPUT);
     s = hlo_instruction_set_operand(f->n, 1, f->a, sink);
-    assert_refused(f, "there is no number 1", s, HLO_INVALID_USAGE);
+    assert_refused(f, "index 1 is out of range", s, HLO_INVALID_USAGE);
     s = hlo_instruction_remove(f->d, sink);
-    assert_refused(f, "%d is used by", s, HLO_INVALID_USAGE);
+    assert_refused(f, "%e uses it", s, HLO_INVALID_USAGE);
     s = hlo_instruction_remove(f->e, sink);
     assert_refused(f, "is the root", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", "{0}", sink);
     assert_refused(f, "dot of", s, HLO_INVALID_INPUT);
     s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", NULL, sink);
-    assert_refused(f, "0 of the left operand", s, HLO_INVALID_INPUT);
+    assert_refused(f, "contracting dimensions: 0 and 1", s, HLO_INVALID_INPUT);
     s = hlo_instruction_set_attribute(f->d, "lhs_contract", "{0}", sink);
-    assert_refused(f, "there is no attribute 'lhs_contract'", s, HLO_INVALID_USAGE);
+    assert_refused(f, "unknown attribute 'lhs_contract'", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_attribute(f->r, "to_apply", "%main", sink);
     assert_refused(f, "main", s, HLO_INVALID_INPUT);
     s = hlo_computation_replace_root(f->main, x, sink);
-    assert_refused(f, "another computation", s, HLO_INVALID_USAGE);
+    assert_refused(f, "is in computation %add, not in %main", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_attribute(f->n, "dimensions", NULL, sink); /* is not there */
     assert_done(f, s);
 }

@@ -88,7 +88,7 @@ static void test_faults(void **state) {
     int runs = 0;
     hlo_user_pass pass = pass_of(NULL, count_runs, &runs);
     assert_int_equal(optimize(f, &pass, "", NULL), HLO_INVALID_USAGE);
-    assert_non_null(strstr(f->said, "user_passes[0] '' needs a name"));
+    assert_non_null(strstr(f->said, "user_passes[0] '' must have a name"));
     pass.name = "a,b";
     assert_int_equal(optimize(f, &pass, "", NULL), HLO_INVALID_USAGE);
     pass.name = "dce";
@@ -96,7 +96,7 @@ static void test_faults(void **state) {
     assert_non_null(strstr(f->said, "'dce' has the name of a built-in pass"));
     pass = pass_of("mine", NULL, NULL);
     assert_int_equal(optimize(f, &pass, "", NULL), HLO_INVALID_USAGE);
-    assert_non_null(strstr(f->said, "has no function"));
+    assert_non_null(strstr(f->said, "has no run function"));
     pass = pass_of("mine", count_runs, &runs);
     pass.struct_size++;
     assert_int_equal(optimize(f, &pass, "mine", NULL), HLO_INVALID_USAGE);
@@ -110,7 +110,7 @@ static void test_faults(void **state) {
     options.user_passes = twice;
     options.user_pass_count = 2;
     assert_int_equal(hlo_pass_options_check(&options), HLO_INVALID_USAGE);
-    assert_non_null(strstr(f->said, "user_passes[1] 'mine' has the name of another one"));
+    assert_non_null(strstr(f->said, "user_passes[1] 'mine' has the name of an earlier user pass"));
     assert_int_equal(runs, 0);
 }
 
@@ -119,11 +119,11 @@ static void test_failing(void **state) {
     hlo_status given = HLO_MISMATCH;
     hlo_user_pass pass = pass_of("failing", give_status, &given);
     assert_int_equal(optimize(f, &pass, "failing", NULL), HLO_MISMATCH);
-    assert_string_equal(f->said, "pass 'failing' ended with 'mismatch'");
+    assert_string_equal(f->said, "pass 'failing' failed: mismatch");
     pass = pass_of("breaking", break_module, NULL);
     assert_int_equal(optimize(f, &pass, "breaking,dce", NULL), HLO_INVALID_INPUT);
-    assert_string_equal(f->said, "the module fails to verify after 'breaking', which is the "
-                                 "program's own pass");
+    assert_string_equal(f->said, "module fails verification after 'breaking': the "
+                                 "user-defined pass produced invalid HLO");
 }
 
 /* The verdict of a dot that is replaced goes to the one that is like it. */

@@ -152,6 +152,13 @@ static void test_fp4(void **state) {
     assert_string_equal(cuda_matmul_preflight(&m, &other, f->arena), "transposed-not-normal (100)");
 }
 
+static void test_no_epilogue(void **state) {
+    fixture *f = *state;
+    cuda_matmul m = f->matmul;
+    change_setting(&m, LT_DESC_EPILOGUE, 0);
+    refused(f, &m, "no-such-epilogue (0)");
+}
+
 static void test_aux(void **state) {
     fixture *f = *state;
     cuda_matmul m = f->matmul;
@@ -165,7 +172,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken),  cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_memory), cmocka_unit_test(test_transposition),
-        cmocka_unit_test(test_fp4),    cmocka_unit_test(test_aux),
+        cmocka_unit_test(test_fp4),    cmocka_unit_test(test_no_epilogue),
+        cmocka_unit_test(test_aux),
     };
     return cmocka_run_group_tests_name("cuda matmul", tests, set_up, tear_down);
 }

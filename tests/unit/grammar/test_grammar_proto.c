@@ -223,31 +223,30 @@ static void wrong_numbers(void **state) {
     instrs[0] = instr_of("a", "parameter", 1, &shape);
     instrs[1] = instr_of("b", "negate", 2, &shape);
     put_number(&instrs[1], OPERAND, 3);
-    refused(module_of(instrs, 2, 2), "instruction 'b': its operand has id 3, which no instruction");
+    refused(module_of(instrs, 2, 2),
+            "instruction 'b': operand with id 3 does not exist in the computation");
     instrs[1] = instr_of("b", "negate", 2, &shape);
     put_number(&instrs[1], OPERAND, 2);
-    refused(module_of(instrs, 2, 2),
-            "instruction 'b': its operand, the instruction with id 2, does "
-            "not stand before it");
+    refused(module_of(instrs, 2, 2), "instruction 'b': operand with id 2 is not before its user");
     instrs[1] = instr_of("b", "negate", 1, &shape);
-    refused(module_of(instrs, 2, 1), "computation 'c': two of its instructions have id 1");
-    refused(module_of(instrs, 1, 9), "computation 'c': its root has id 9");
-    refused(module_of(instrs, 0, 9), "computation 'c': it has no instruction");
+    refused(module_of(instrs, 2, 1), "computation 'c': two instructions have id 1");
+    refused(module_of(instrs, 1, 9), "computation 'c': the root has id 9");
+    refused(module_of(instrs, 0, 9), "computation 'c': has no instructions");
     instrs[1] = instr_of("b", "add", 2, &shape);
     refused(module_of(instrs, 2, 2), "instruction 'b': add takes 2 operands, found 0");
     instrs[1] = instr_of("b", "nope", 2, &shape);
-    refused(module_of(instrs, 2, 2), "instruction 'b': there is no opcode 'nope'");
+    refused(module_of(instrs, 2, 2), "instruction 'b': unknown opcode 'nope'");
     instrs[1] = instr_of("b", "parameter", 2, &shape);
-    refused(module_of(instrs, 2, 2), "parameter 'b' has number 0 of 2, which another has");
+    refused(module_of(instrs, 2, 2), "parameter 'b' has number 0, as another parameter");
     instrs[1] = instr_of("b", "call", 2, &shape);
-    refused(module_of(instrs, 2, 2), "instruction 'b': it calls 0 computations, wanted at least 1");
+    refused(module_of(instrs, 2, 2), "instruction 'b': calls 0 computations, expected at least 1");
     put_number(&instrs[1], CALLED, 7);
-    refused(module_of(instrs, 2, 2), "instruction 'b': the computation with id 7, which it calls, "
-                                     "does not stand before it");
+    refused(module_of(instrs, 2, 2),
+            "instruction 'b': called computation with id 7 is not before its caller");
     static bytes nothing;
     put_text(&nothing, NAME, "m");
     put_number(&nothing, ENTRY, 4);
-    refused(&nothing, "the entry has id 4, which no computation has");
+    refused(&nothing, "the entry computation has id 4, which does not exist");
 }
 
 /* A module of a parameter with id 1 and its negation with id 2, or, when `control`, another
@@ -275,12 +274,12 @@ static const bytes *scheduled(size_t count, const int64_t *order) {
 static void wrong_schedules(void **state) {
     (void)state;
     const int64_t wrong[][2] = {{2, 1}, {1, 1}, {1, 9}}, right[] = {1, 2};
-    refused(scheduled(2, wrong[0]), "computation 'c': its schedule has 'b' before its operand 'a'");
+    refused(scheduled(2, wrong[0]), "computation 'c': the schedule has 'b' before its operand 'a'");
     refused(scheduled_with(2, wrong[0], true),
-            "computation 'c': its schedule has 'b' before its control predecessor 'a'");
-    refused(scheduled(2, wrong[1]), "computation 'c': its schedule has the id 1 twice");
-    refused(scheduled(2, wrong[2]), "has the id 9 which none of its instructions has");
-    refused(scheduled(1, right), "its schedule has 1 instructions, it has 2");
+            "computation 'c': the schedule has 'b' before its control predecessor 'a'");
+    refused(scheduled(2, wrong[1]), "computation 'c': the schedule has id 1 twice");
+    refused(scheduled(2, wrong[2]), "has id 9, which is not an instruction");
+    refused(scheduled(1, right), "the schedule has 1 instructions, but the computation has 2");
     heard h;
     hlo_module *made;
     assert_int_equal(read(scheduled(2, right)->v, scheduled(2, right)->size, &h, &made), HLO_OK);
@@ -292,17 +291,17 @@ static void wrong_sizes(void **state) {
     static bytes instrs[1];
     bytes shape = shape_of(-5), literal = {.size = 0};
     instrs[0] = instr_of("a", "parameter", 1, &shape);
-    refused(module_of(instrs, 1, 1), "instruction 'a': a shape's dimension is -5");
+    refused(module_of(instrs, 1, 1), "instruction 'a': a shape has dimension size -5");
     shape = shape_of(1 << 30);
     put_bytes(&literal, 1, shape.v, shape.size);
     put_bytes(&literal, F32S, "\0\0\0\0", 4);
     instrs[0] = instr_of("a", "constant", 1, &shape);
     put_bytes(&instrs[0], LITERAL, literal.v, literal.size);
-    refused(module_of(instrs, 1, 1), "instruction 'a': a constant has 1 values, its shape has");
+    refused(module_of(instrs, 1, 1), "instruction 'a': a constant has 1 values, but its shape has");
     shape = shape_of(0);
     put_number(&shape, ELEMENT_TYPE, 99);
     instrs[0] = instr_of("a", "parameter", 1, &shape);
-    refused(module_of(instrs, 1, 1), "instruction 'a': there is no element type 99");
+    refused(module_of(instrs, 1, 1), "instruction 'a': unknown element type 99");
 }
 
 static void nested_too_deeply(void **state) {
@@ -316,7 +315,7 @@ static void nested_too_deeply(void **state) {
         inner = outer;
     }
     instr = instr_of("a", "parameter", 1, &inner);
-    refused(module_of(&instr, 1, 1), "no binary HLO module");
+    refused(module_of(&instr, 1, 1), "binary HLO module");
 }
 
 static void unknown_fields(void **state) {

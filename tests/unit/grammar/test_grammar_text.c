@@ -158,8 +158,8 @@ static void errors_say_where(void **state) {
     (void)state;
     refused("ENTRY e {\n  a = f32[2] parameter(0)\n  b = f32[2] ad(a, a)\n\tc = f32[2] add(a, aa)\n"
             "  ROOT d = f32[2] add(b, c)\n}\n",
-            "3:14+2 there is no opcode 'ad'\n"
-            "4:20+2 no instruction 'aa' stands before this in computation 'e'\n");
+            "3:14+2 unknown opcode 'ad'\n"
+            "4:20+2 use of undefined instruction 'aa' in computation 'e'\n");
     refused("\n\n  x", "3:4+0 the text ends too early, expected '{' or '('\n");
 }
 
@@ -172,7 +172,7 @@ static void a_text_too_large_is_not_read(void **state) {
     void *text = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (text == MAP_FAILED) skip();
     assert_int_equal(hlo_module_parse(text, size, "test", &sink, &module), HLO_INVALID_INPUT);
-    assert_non_null(strstr(h.text, "the text has 1073741825 bytes, at most 1073741824 are read\n"));
+    assert_non_null(strstr(h.text, "the text has 1073741825 bytes, the limit is 1073741824\n"));
     munmap(text, size);
 }
 
@@ -366,9 +366,9 @@ static void failures_of_files_are_told(void **state) {
     heard h = {.count = 0};
     hlo_diag_sink sink = {hear, &h};
     assert_int_equal(hlo_module_parse_file("/no/such/file", &sink, &m), HLO_INVALID_INPUT);
-    assert_string_equal(h.text, "0:0+0 cannot read the file: No such file or directory\n");
+    assert_string_equal(h.text, "0:0+0 cannot read file: No such file or directory\n");
     assert_int_equal(hlo_module_parse_file("/", &sink, &m), HLO_INVALID_INPUT);
-    assert_non_null(strstr(h.text, "0:0+0 cannot read the file: Is a directory\n"));
+    assert_non_null(strstr(h.text, "0:0+0 cannot read file: Is a directory\n"));
 }
 
 int main(void) {

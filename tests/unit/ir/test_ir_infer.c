@@ -111,11 +111,12 @@ static void elementwise_keeps_the_first_operands_layout(void **state) {
     EXPECT(b, HLO_OP_CLAMP, NULL, "f32[2,3]{0,1}", s, x, y);
     EXPECT(b, HLO_OP_SELECT, NULL, "f32[2,3]{1,0}", p, x, y);
     EXPECT(b, HLO_OP_ABS, NULL, "f32[5]{0}", c);
-    EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3] and bf16[2,3]: the operands' element types differ",
-           x, h);
-    EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3] and f32[2,4]: the operands' dimensions differ", x,
-           z);
-    EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3] and f32[]: the operands' dimensions differ", x, s);
+    EXPECT(b, HLO_OP_ADD, NULL,
+           "add of f32[2,3] and bf16[2,3]: the operands have different element types", x, h);
+    EXPECT(b, HLO_OP_ADD, NULL,
+           "add of f32[2,3] and f32[2,4]: the operands have different dimensions", x, z);
+    EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3] and f32[]: the operands have different dimensions",
+           x, s);
     EXPECT(b, HLO_OP_ADD, NULL, "add of f32[2,3]: takes 2 operands, found 1", x);
     EXPECT(b, HLO_OP_NOT, NULL, "not of f32[2,3]: not defined for f32", x);
     EXPECT(b, HLO_OP_NEGATE, NULL, "negate of pred[2,3]: not defined for pred", p);
@@ -124,7 +125,7 @@ static void elementwise_keeps_the_first_operands_layout(void **state) {
     EXPECT(b, HLO_OP_COMPARE, NULL,
            "compare of f32[2,3] and f32[2,3]: needs the attribute 'direction'", x, y);
     EXPECT(b, HLO_OP_SELECT, NULL,
-           "select of f32[2,3], f32[2,3] and f32[2,3]: operand 0 is no pred", x, x, x);
+           "select of f32[2,3], f32[2,3] and f32[2,3]: operand 0 must be pred", x, x, x);
     EXPECT(b, HLO_OP_CONVERT, NULL, "convert of f32[2,3]: the shape of the result must be given",
            x);
 }
@@ -140,9 +141,9 @@ static void a_transpose_keeps_the_bytes(void **state) {
     ints(b, &few, HLO_ATTR_DIMENSIONS, DIMS(1, 0));
     EXPECT(b, HLO_OP_TRANSPOSE, &list, "f32[4,2,3]{0,2,1}", x);
     EXPECT(b, HLO_OP_TRANSPOSE, &swap, "f32[3,2,4]{0,2,1}", y);
-    EXPECT(b, HLO_OP_TRANSPOSE, &twice, "transpose of f32[2,3,4]: dimension 1 is named twice", x);
+    EXPECT(b, HLO_OP_TRANSPOSE, &twice, "transpose of f32[2,3,4]: dimension 1 is repeated", x);
     EXPECT(b, HLO_OP_TRANSPOSE, &few,
-           "transpose of f32[2,3,4]: 'dimensions' has length 2, the operand has rank 3", x);
+           "transpose of f32[2,3,4]: 'dimensions' has 2 elements, but the operand has rank 3", x);
 }
 
 static void movement(void **state) {
@@ -165,7 +166,7 @@ static void movement(void **state) {
     ints(b, &sizes, HLO_ATTR_DYNAMIC_SLICE_SIZES, DIMS(1, 3, 2));
     EXPECT(b, HLO_OP_SLICE, &slice, "f32[1,2,2]{2,1,0}", x);
     EXPECT(b, HLO_OP_SLICE, &past,
-           "slice of f32[2,3,4]: [1:4:1] is no range of dimension 1, which has 3", x);
+           "slice of f32[2,3,4]: [1:4:1] is not a valid range for dimension 1 of size 3", x);
     EXPECT(b, HLO_OP_PAD, &pad, "f32[3,2,11]{2,1,0}", x, zero);
     EXPECT(b, HLO_OP_PAD, &shrink,
            "pad of f32[2,3,4] and f32[]: the padded size of dimension 0 is negative or too large",
@@ -180,8 +181,9 @@ static void movement(void **state) {
     attrs first = {0};
     ints(b, &first, HLO_ATTR_DIMENSIONS, DIMS(0));
     EXPECT(b, HLO_OP_CONCATENATE, &first,
-           "concatenate of f32[2,3,4] and f32[2,5,4]: operands 0 and 1 differ in dimension 1", x,
-           y);
+           "concatenate of f32[2,3,4] and f32[2,5,4]: operands 0 and 1 have different sizes in "
+           "dimension 1",
+           x, y);
     EXPECT(b, HLO_OP_CONCATENATE, &first,
            "concatenate of s8[9223372036854775807] and s8[9223372036854775807]: the result is too "
            "large",
@@ -189,8 +191,8 @@ static void movement(void **state) {
     EXPECT(b, HLO_OP_REVERSE, &along, "f32[2,3,4]{0,1,2}", x);
     EXPECT(b, HLO_OP_DYNAMIC_SLICE, &sizes, "f32[1,3,2]{2,1,0}", x, i, i, i);
     EXPECT(b, HLO_OP_DYNAMIC_SLICE, &sizes,
-           "dynamic-slice of f32[2,3,4], s32[] and s32[]: the operand has rank 3, the number of "
-           "start indices is 2",
+           "dynamic-slice of f32[2,3,4], s32[] and s32[]: the operand has rank 3, but there are 2 "
+           "start indices",
            x, i, i);
     EXPECT(b, HLO_OP_DYNAMIC_UPDATE_SLICE, NULL, "f32[2,5,4]{2,1,0}", y, x, i, i, i);
 }
@@ -210,8 +212,8 @@ static void gathered_windows(void **state) {
     EXPECT(b, HLO_OP_GATHER, &list, "f32[3,7,2,1]{3,2,1,0}", x, rows);
     list.v[list.count - 1].u.i = 0;
     EXPECT(b, HLO_OP_GATHER, &list,
-           "gather of f32[9,3,4] and s32[7,1]: the length of an index vector is 7, the number of "
-           "indexed dimensions 1",
+           "gather of f32[9,3,4] and s32[7,1]: index vectors have length 7, but there are 1 "
+           "indexed dimensions",
            x, rows);
 }
 
@@ -231,7 +233,7 @@ static void dots(void **state) {
     ints(b, &plain, HLO_ATTR_RHS_CONTRACTING_DIMS, DIMS(0));
     EXPECT(b, HLO_OP_DOT, &plain,
            "dot of f8e4m3fn[2,3] and f8e4m3fn[4,5]: contracting dimension 1 of the left operand "
-           "has 3 elements, dimension 0 of the right has 4",
+           "has size 3, but dimension 0 of the right operand has size 4",
            q, w);
     EXPECT(b, HLO_OP_DOT, NULL, "f8e4m3fn[2,3,4,5]{3,2,1,0}", q, w);
     ints(b, &far, HLO_ATTR_LHS_CONTRACTING_DIMS, DIMS(9));
@@ -256,8 +258,8 @@ static void dots(void **state) {
     assert_true(hlo_infer_check(dot, b->m->arena, why, sizeof why, &blamed));
     dot->shape = shape_of(b, HLO_TYPE_BF16, DIMS(2, 3), NULL);
     assert_false(hlo_infer_check(dot, b->m->arena, why, sizeof why, &blamed));
-    assert_string_equal(
-        why, "dot of f8e4m3fn[2,3] and f8e4m3fn[2,3]: the result is bf16[2,2], not bf16[2,3]");
+    assert_string_equal(why, "dot of f8e4m3fn[2,3] and f8e4m3fn[2,3]: the inferred shape is "
+                             "bf16[2,2], but the declared shape is bf16[2,3]");
 }
 
 static void reductions(void **state) {
@@ -270,16 +272,16 @@ static void reductions(void **state) {
     list.v[list.count++] =
         (hlo_attr){.id = HLO_ATTR_TO_APPLY, .u.comp = combiner(b, HLO_OP_ADD, HLO_TYPE_F32)};
     EXPECT(b, HLO_OP_REDUCE, &list, "f32[2,4]{1,0}", x, zero);
-    EXPECT(
-        b, HLO_OP_REDUCE, &list,
-        "reduce of f32[2,3,4] and f16[]: initial value 0 has another element type than its array",
-        x, half);
     EXPECT(b, HLO_OP_REDUCE, &list,
-           "reduce of f32[2,3,4], f32[2,3,4] and f32[]: takes an even number of operands", x, x,
+           "reduce of f32[2,3,4] and f16[]: initial value 0 and its array have different element "
+           "types",
+           x, half);
+    EXPECT(b, HLO_OP_REDUCE, &list,
+           "reduce of f32[2,3,4], f32[2,3,4] and f32[]: requires an even number of operands", x, x,
            zero);
     list.v[1].u.comp = combiner(b, HLO_OP_ADD, HLO_TYPE_F16);
     EXPECT(b, HLO_OP_REDUCE, &list,
-           "reduce of f32[2,3,4] and f32[]: parameter 0 of %combine.1 is f16[], not f32[]", x,
+           "reduce of f32[2,3,4] and f32[]: parameter 0 of %combine.1 is f16[], expected f32[]", x,
            zero);
 
     list.v[1].u.comp = combiner(b, HLO_OP_COMPARE, HLO_TYPE_F32);
@@ -308,7 +310,8 @@ static void windows_are_parsed(void **state) {
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list, "f32[1,4]{1,0}", x, zero);
     window->v[0].u.ints = hlo_ints_new(b->m, 3, (int64_t[]){1, 3, 1});
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list,
-           "reduce-window of f32[1,8] and f32[]: window size=1x3x1 is not for rank 2", x, zero);
+           "reduce-window of f32[1,8] and f32[]: window size=1x3x1 does not have 2 dimensions", x,
+           zero);
     window->v[0].u.ints = hlo_ints_new(b->m, 2, (int64_t[]){3, 1});
     EXPECT(b, HLO_OP_REDUCE_WINDOW, &list, "f32[0,6]{1,0}", x, zero);
 
@@ -321,8 +324,8 @@ static void windows_are_parsed(void **state) {
     EXPECT(b, HLO_OP_CONVOLUTION, &list, "f32[2,5,6]{2,1,0}", image, kernel);
     list.v[1].u.str = hlo_intern_string(b->m, "b0f_0io->b01f");
     EXPECT(b, HLO_OP_CONVOLUTION, &list,
-           "convolution of f32[2,8,6] and f32[3,6,5]: dim_labels b0f_0io->b01f do not name 3 "
-           "dimensions of each",
+           "convolution of f32[2,8,6] and f32[3,6,5]: dim_labels b0f_0io->b01f must name 3 "
+           "dimensions of each array",
            image, kernel);
 }
 
@@ -339,11 +342,13 @@ static void tuples_and_tokens(void **state) {
     EXPECT(b, HLO_OP_GET_TUPLE_ELEMENT, &list, "f32[2,3]{0,1}", tuple);
     list.v[0].u.i = 2;
     EXPECT(b, HLO_OP_GET_TUPLE_ELEMENT, &list,
-           "get-tuple-element of (f32[2,3], f32[2,3]): the tuple has 2 elements, none of index 2",
+           "get-tuple-element of (f32[2,3], f32[2,3]): the tuple has 2 elements, so index 2 is out "
+           "of range",
            tuple);
     EXPECT(b, HLO_OP_ASYNC_UPDATE, NULL,
-           "async-update of f32[2,3] and f32[2,3]: the operand is not ((operands), result, ...)", x,
-           x);
+           "async-update of f32[2,3] and f32[2,3]: the operand must be a tuple ((operands), "
+           "result, ...)",
+           x, x);
     hlo_shape_format(hlo_infer(b->m, HLO_OP_AFTER_ALL, 0, &none, 0, NULL, NULL, 0), true, text,
                      sizeof text);
     assert_string_equal(text, "token[]");

@@ -76,7 +76,7 @@ static void a_sound_module(void **state) {
 static void an_operand_behind_its_user(void **state) {
     bench *b = *state;
     hlo_instr_move(b->y, NULL);
-    expect(b, "operand %y of %sum comes after it");
+    expect(b, "operand %y of %sum must be defined before it");
 }
 
 static void an_operand_of_another_computation(void **state) {
@@ -85,7 +85,7 @@ static void an_operand_of_another_computation(void **state) {
     hlo_instr *z = parameter(other, b->x->shape, "z");
     hlo_computation_set_root(other, z);
     hlo_instr_set_operand(b->sum, 1, z);
-    expect(b, "operand %z of %sum stands in another computation, %other");
+    expect(b, "operand %z of %sum is in another computation, %other");
 }
 
 static void an_operand_that_was_removed(void **state) {
@@ -102,20 +102,20 @@ static void a_control_predecessor_behind(void **state) {
     list->count = 1;
     list->v[0] = b->y;
     hlo_instr_set_attr(b->x, (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = list});
-    expect(b, "control predecessor %y of %x comes after it");
+    expect(b, "control predecessor %y of %x must be defined before it");
 }
 
 static void a_gap_in_the_parameters(void **state) {
     bench *b = *state;
     hlo_instr *z = hlo_instr_new(b->c, NULL, HLO_OP_PARAMETER, b->x->shape, 0, NULL, "z");
     hlo_instr_set_parameter(z, 3);
-    expect(b, "%main has 4 parameters, but none of number 2");
+    expect(b, "%main has 4 parameters, but no parameter 2");
 }
 
 static void a_parameter_number_twice(void **state) {
     bench *b = *state;
     b->y->u.parameter = 0;
-    expect(b, "%y is not the only parameter 0 of %main");
+    expect(b, "%y: parameter number 0 of %main is invalid or used twice");
 }
 
 static void no_root(void **state) {
@@ -128,7 +128,7 @@ static void a_root_elsewhere(void **state) {
     bench *b = *state;
     hlo_computation *other = hlo_computation_new(b->m, "other");
     hlo_computation_set_root(other, b->x);
-    expect(b, "the root %x of %other does not stand in it");
+    expect(b, "the root %x of %other is in another computation");
 }
 
 static void no_entry(void **state) {
@@ -152,7 +152,7 @@ static void a_computation_that_calls_itself(void **state) {
     hlo_computation *two = hlo_computation_new(b->m, "two");
     a_call(b, one, two);
     a_call(b, two, one);
-    expect(b, "%call.1 calls %one, which leads back to itself");
+    expect(b, "%call.1 calls %one, which calls itself, directly or indirectly");
 }
 
 static void a_long_circle_of_calls(void **state) {
@@ -160,7 +160,7 @@ static void a_long_circle_of_calls(void **state) {
     hlo_computation *links[12];
     for (int i = 0; i < 12; i++) links[i] = hlo_computation_new(b->m, "link");
     for (int i = 0; i < 12; i++) a_call(b, links[i], links[(i + 1) % 12]);
-    expect(b, "%call.11 calls %link, which leads back to itself");
+    expect(b, "%call.11 calls %link, which calls itself, directly or indirectly");
     assert_int_equal(b->errors, 11); /* where it is declared, eight calls, and where they lead */
 }
 
@@ -187,10 +187,10 @@ static void a_long_chain_of_calls(void **state) {
 static void two_of_one_name(void **state) {
     bench *b = *state;
     b->y->name = b->x->name;
-    expect(b, "two instructions are called %x");
+    expect(b, "two instructions have the name %x");
     assert_int_equal(b->errors, 1);
     b->y->offset = 1;
-    expect(b, "two instructions are called %x");
+    expect(b, "two instructions have the name %x");
     assert_int_equal(b->errors, 2); /* and where the other one stands */
 }
 
@@ -198,7 +198,7 @@ static void a_value_of_another_shape(void **state) {
     bench *b = *state;
     hlo_instr *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
     one->shape = hlo_shape_array(b->m, HLO_TYPE_BF16, 0, NULL);
-    expect(b, "the value of %constant is f32[], its shape bf16[]");
+    expect(b, "the value of %constant is f32[], but its shape is bf16[]");
 }
 
 static void a_constant_without_value(void **state) {
@@ -214,7 +214,7 @@ static void a_word_that_is_none(void **state) {
         hlo_instr_new(b->c, NULL, HLO_OP_COMPARE, hlo_shape_array(b->m, HLO_TYPE_PRED, 0, NULL), 2,
                       (hlo_instr *[]){b->x, b->y}, "less");
     hlo_instr_set_str(less, HLO_ATTR_DIRECTION, "LESS");
-    expect(b, "compare: direction LESS is none of EQ NE GE GT LE LT");
+    expect(b, "compare: invalid direction 'LESS', expected one of EQ NE GE GT LE LT");
 }
 
 static void attributes_that_do_not_belong(void **state) {
@@ -224,7 +224,7 @@ static void attributes_that_do_not_belong(void **state) {
     hlo_attr twice[] = {{.id = HLO_ATTR_BACKEND_CONFIG, .u.str = hlo_intern_string(b->m, "{}")},
                         {.id = HLO_ATTR_BACKEND_CONFIG, .u.str = hlo_intern_string(b->m, "{}")}};
     hlo_instr_take_attrs(b->sum, twice, 2);
-    expect(b, "the attribute 'backend_config' is given twice");
+    expect(b, "attribute 'backend_config' is repeated");
 }
 
 static void layouts_that_are_no_order(void **state) {
@@ -232,16 +232,16 @@ static void layouts_that_are_no_order(void **state) {
     int64_t dims[] = {2, 3}, twice[] = {1, 1}, far[] = {2, 0};
     b->x->shape = hlo_shape_with_layout(b->m, HLO_TYPE_F32, 2, dims, twice);
     b->y->shape = b->sum->shape = f32(b, 2, dims);
-    expect(b, "the shape f32[2,3]{1,1} has a layout that names a dimension twice");
+    expect(b, "shape f32[2,3]{1,1}: layout has a dimension twice");
     b->x->shape = hlo_shape_with_layout(b->m, HLO_TYPE_F32, 2, dims, far);
-    expect(b, "the shape f32[2,3]{2,0} has a layout that is no order of its dimensions");
+    expect(b, "shape f32[2,3]{2,0}: layout is not a permutation of the dimensions");
 }
 
 static void an_array_too_large(void **state) {
     bench *b = *state;
     int64_t dims[] = {INT64_MAX / 4 + 1, 1};
     b->x->shape = b->y->shape = b->sum->shape = f32(b, 2, dims);
-    expect(b, "the shape f32[2305843009213693952,1]{1,0} has more bytes than 2^63");
+    expect(b, "shape f32[2305843009213693952,1]{1,0}: size exceeds 2^63 bytes");
 }
 
 static void no_more_than_twenty_errors(void **state) {
@@ -249,7 +249,7 @@ static void no_more_than_twenty_errors(void **state) {
     int64_t dims[] = {2};
     for (int i = 0; i < 50; i++)
         hlo_instr_new(b->c, NULL, HLO_OP_NEGATE, f32(b, 1, dims), 1, &b->x, "n");
-    expect(b, "negate of f32[]: the result is f32[], not f32[2]");
+    expect(b, "negate of f32[]: the inferred shape is f32[], but the declared shape is f32[2]");
     assert_int_equal(b->errors, 21); /* the last one says how many more there are */
 }
 

@@ -111,7 +111,7 @@ static void an_output_scale_may_be_absent(void **state) {
     hlo_matmul read = decode(call);
     assert_same(&read, &m);
     hlo_instr_set_operand(call, 3, f->scale[1]);
-    assert_string_equal(refusal(call), "an fp8 result has no output scale");
+    assert_string_equal(refusal(call), "an fp8 result requires an output scale");
 }
 
 static void config_is_golden(void **state) {
@@ -224,30 +224,34 @@ static void wrong_scales_are_refused(void **state) {
     fixture *f = *state;
     hlo_matmul m = unbatched(f);
     set_scales(f, &m, HLO_SCALE_VEC32, HLO_SCALE_VEC128);
-    assert_string_equal(refusal(encode(f, &m)), "tiled scales are of one mode on both sides");
+    assert_string_equal(refusal(encode(f, &m)),
+                        "tiled scales require the same mode for both operands");
     set_scales(f, &m, HLO_SCALE_VEC16, HLO_SCALE_VEC16);
     m.a = parameter(f, hlo_shape_retype(f->module, m.a->shape, HLO_TYPE_F8E4M3FN));
     assert_string_equal(refusal(encode(f, &m)), "a or b is not f4e2m1fn");
     set_scales(f, &m, HLO_SCALE_VEC32, HLO_SCALE_VEC32);
     hlo_instr *other = encode(f, &m);
     hlo_instr_set_str(other, HLO_ATTR_CUSTOM_CALL_TARGET, hlo_matmul_fp8_target);
-    assert_string_equal(refusal(other), "its scale modes are not those of its target");
+    assert_string_equal(refusal(other), "the scale modes do not match the call target");
     set_scales(f, &m, HLO_SCALE_OUTER_VEC, HLO_SCALE_OUTER_VEC);
     m.a_scale = m.b_scale;
-    assert_string_equal(refusal(encode(f, &m)), "a scale is not as its scale mode says");
+    assert_string_equal(refusal(encode(f, &m)),
+                        "a scale does not have the shape or type of its scale mode");
     m.a_scale = f->scale[0];
-    assert_string_equal(refusal(encode(f, &m)), "a scale is not as its scale mode says");
+    assert_string_equal(refusal(encode(f, &m)),
+                        "a scale does not have the shape or type of its scale mode");
     m.a_scale = parameter(f, array(f, HLO_TYPE_BF16, 1, 16, 0, 0));
-    assert_string_equal(refusal(encode(f, &m)), "a scale is not as its scale mode says");
+    assert_string_equal(refusal(encode(f, &m)),
+                        "a scale does not have the shape or type of its scale mode");
     set_scales(f, &m, HLO_SCALE_VEC128, HLO_SCALE_VEC128);
     int64_t column_major[] = {0, 1};
     m.a_scale = parameter(
         f, hlo_shape_with_layout(f->module, HLO_TYPE_F32, 2, m.a_scale->shape->dims, column_major));
-    assert_string_equal(refusal(encode(f, &m)), "a scale is not as its scale mode says");
+    assert_string_equal(refusal(encode(f, &m)),
+                        "a scale does not have the shape or type of its scale mode");
     m = f->matmul;
     set_scales(f, &m, HLO_SCALE_OUTER_VEC, HLO_SCALE_OUTER_VEC);
-    assert_string_equal(refusal(encode(f, &m)),
-                        "scales that are no scalar are for one matrix, not for a batch");
+    assert_string_equal(refusal(encode(f, &m)), "non-scalar scales are not supported for batches");
 }
 
 static void results_are_taken_apart(void **state) {
@@ -332,42 +336,40 @@ static void wrong_configs_are_refused(void **state) {
         {"{\"gemm", "{gemm", "backend_config is not a JSON object"},
         {"{\"gemm", "[\"gemm", "backend_config is not a JSON object"},
         {"}}", "}", "backend_config is not a JSON object"},
-        {"gemm_backend", "conv_backend", "backend_config has no gemm_backend_config"},
+        {"gemm_backend", "conv_backend", "backend_config lacks gemm_backend_config"},
         {"\"alpha_real\":1", "\"alpha_real\":\"inf\"", "alpha or beta is not a number"},
         {"\"alpha_real\":1", "\"alpha_real\":[1]", "alpha or beta is not a number"},
-        {"\"alpha_imag\":0", "\"alpha_imag\":0.5", "alpha is not real"},
+        {"\"alpha_imag\":0", "\"alpha_imag\":0.5", "alpha must be real"},
         {"dot_dimension", "dim_dot", "dot_dimension_numbers is missing"},
-        {"[\"2\"]", "[\"2x\"]",
-         "dot_dimension_numbers holds something that is not a list of integers"},
+        {"[\"2\"]", "[\"2x\"]", "dot_dimension_numbers has a value that is not a list of integers"},
         {"[\"2\"]", "[\"99999999999999999999\"]",
-         "dot_dimension_numbers holds something that is not a list of integers"},
-        {"[\"2\"]", "\"2\"",
-         "dot_dimension_numbers holds something that is not a list of integers"},
-        {"[\"2\"]", "[\"3\"]", "the dimension numbers do not fit the operands"},
-        {"[\"2\"]", "[\"-1\"]", "the dimension numbers do not fit the operands"},
-        {"[\"2\"]", "[\"0\"]", "the dimension numbers do not fit the operands"},
-        {"[\"2\"]", "[\"1\"]", "the contracting dimensions of the operands differ"},
-        {"[\"2\"]", "[]", "the contracting dimensions of the operands differ"},
+         "dot_dimension_numbers has a value that is not a list of integers"},
+        {"[\"2\"]", "\"2\"", "dot_dimension_numbers has a value that is not a list of integers"},
+        {"[\"2\"]", "[\"3\"]", "the dimension numbers are invalid for the operands"},
+        {"[\"2\"]", "[\"-1\"]", "the dimension numbers are invalid for the operands"},
+        {"[\"2\"]", "[\"0\"]", "the dimension numbers are invalid for the operands"},
+        {"[\"2\"]", "[\"1\"]", "the contracting dimensions of the operands have different sizes"},
+        {"[\"2\"]", "[]", "the contracting dimensions of the operands have different sizes"},
         {"lhs_batch_dimensions\":[\"0\"]", "lhs_batch_dimensions\":[]",
-         "the batch dimensions of the operands differ"},
-        {"DEFAULT\",\"damax", "TANH\",\"damax", "no epilogue is called so"},
-        {"DEFAULT\",\"damax", "GELU_AXU\",\"damax",
-         "no epilogue is called so; did you mean 'GELU_AUX'?"},
-        {"\"DEFAULT\",\"damax", "5,\"damax", "epilogue is not a word"},
-        {"DEFAULT\",\"damax", "BIAS\",\"damax", "the number of operands fits neither form"},
+         "the batch dimensions of the operands have different sizes"},
+        {"DEFAULT\",\"damax", "TANH\",\"damax", "unknown epilogue"},
+        {"DEFAULT\",\"damax", "GELU_AXU\",\"damax", "unknown epilogue; did you mean 'GELU_AUX'?"},
+        {"\"DEFAULT\",\"damax", "5,\"damax", "epilogue is not a string"},
+        {"DEFAULT\",\"damax", "BIAS\",\"damax",
+         "the number of operands matches neither form of the call"},
         {"DEFAULT\",\"damax", "GELU_AUX\",\"damax",
-         "the auxiliary result does not have the result's dimensions"},
+         "the auxiliary output and the result have different dimensions"},
         {"damax_output\":false", "damax_output\":true", "the amax is not f32[]"},
-        {"damax_output\":false", "damax_output\":\"no\"", "damax_output is not true or false"},
-        {"\"grad_x\"", "\"lhs_scale_mode\":\"OUTER_VEC\",\"grad_x\"", "no scale mode is called so"},
-        {"\"grad_x\"", "\"rhs_scale_mode\":3,\"grad_x\"", "no scale mode is called so"},
-        {"\"beta\":0", "\"beta\":1", "c does not have the result's dimensions"},
-        {"ALG_UNSET", "ALG_DOT_F9", "algorithm is not one of XLA's ALG_ words"},
-        {"ALG_UNSET", "UNSET", "algorithm is not one of XLA's ALG_ words"},
+        {"damax_output\":false", "damax_output\":\"no\"", "damax_output is not a boolean"},
+        {"\"grad_x\"", "\"lhs_scale_mode\":\"OUTER_VEC\",\"grad_x\"", "unknown scale mode"},
+        {"\"grad_x\"", "\"rhs_scale_mode\":3,\"grad_x\"", "unknown scale mode"},
+        {"\"beta\":0", "\"beta\":1", "c and the result have different dimensions"},
+        {"ALG_UNSET", "ALG_DOT_F9", "unknown algorithm"},
+        {"ALG_UNSET", "UNSET", "unknown algorithm"},
         {"[\"DEFAULT\",\"DEFAULT\"]", "[\"DEF AULT\"]",
-         "operand_precision is not a list of at most two of DEFAULT, HIGH and HIGHEST"},
+         "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST"},
         {"[\"DEFAULT\",\"DEFAULT\"]", "[1]",
-         "operand_precision is not a list of at most two of DEFAULT, HIGH and HIGHEST"},
+         "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_string_equal(refusal_with(f, cases[i][0], cases[i][1]), cases[i][2]);
@@ -381,8 +383,8 @@ static void wrong_calls_are_refused(void **state) {
         const char *why;
     } cases[] = {
         {0, 1, "a or b is not fp8"},
-        {1, 0, "the contracting dimensions of the operands differ"},
-        {2, 0, "c does not have the result's dimensions"},
+        {1, 0, "the contracting dimensions of the operands have different sizes"},
+        {2, 0, "c and the result have different dimensions"},
         {3, 1, "a scale is not f32[]"},
         {6, 0, "a scale is not f32[]"},
         {7, 2, "the bias is not a vector along n"},
@@ -395,7 +397,7 @@ static void wrong_calls_are_refused(void **state) {
     }
     hlo_instr *call = encode(f, &m);
     hlo_instr_append_operand(call, f->scale[0]);
-    assert_string_equal(refusal(call), "the number of operands fits neither form");
+    assert_string_equal(refusal(call), "the number of operands matches neither form of the call");
     call = encode(f, &m);
     hlo_instr_drop_attr(call, HLO_ATTR_BACKEND_CONFIG);
     assert_string_equal(refusal(call), "backend_config is missing");
@@ -405,13 +407,13 @@ static void wrong_calls_are_refused(void **state) {
     m.bias = NULL;
     m.epilogue = HLO_EPILOGUE_DEFAULT;
     assert_string_equal(refusal(encode(f, &m)),
-                        "the result's dimensions do not follow from the operands'");
+                        "the dimensions of the result do not match the operands");
 }
 
 static void count_error(void *user, const hlo_diag *diag) {
     assert_int_equal(diag->severity, HLO_ERROR);
-    assert_string_equal(diag->message, "'cublas-gemm.1' is no matmul call: "
-                                       "the number of operands fits neither form");
+    assert_string_equal(diag->message, "'cublas-gemm.1' is not a valid matmul call: the number of "
+                                       "operands matches neither form of the call");
     ++*(int *)user;
 }
 

@@ -1,0 +1,11 @@
+# cmake -DOPT=PROGRAM -DOUT=FOLDER -DNAMES="NAME NAME ..." -P reasons.cmake
+# Writes FOLDER/NAME.md, what `hlo-fp8-opt --explain=NAME` prints, for each reason, and FOLDER/README.md, which lists them.
+set(index "# Reasons\n\nWhy a matmul is not FP8, or not the cheapest FP8. Each page has the smallest fix, with a module before and after it.\n\n")
+string(REPLACE " " ";" NAMES "${NAMES}")
+foreach(name ${NAMES})
+  execute_process(COMMAND ${OPT} --explain=${name} OUTPUT_VARIABLE page COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH "\nThe reason: ([^\n]*)" line "${page}")
+  string(APPEND index "- [${name}](${name}.md): ${CMAKE_MATCH_1}\n")
+  file(WRITE ${OUT}/${name}.md "${page}")
+endforeach()
+file(WRITE ${OUT}/README.md "${index}")

@@ -1,0 +1,168 @@
+/* See undo.h. */
+#include "ir/module/undo.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+#include "ir/intern.h"
+#include "ir/link.h"
+
+/* -------------------------------------------------------------------------------------- journal */
+
+hlo_journal *hlo_journal_new(hlo_arena *arena) {
+    hlo_journal *j = hlo_arena_zero(arena, sizeof *j);
+    j->arena = arena;
+    return j;
+}
+
+void hlo_journal_open(hlo_journal *journal, hlo_module *module) {
+    journal->count = 0;
+    module->journal = journal;
+}
+
+void hlo_journal_close(hlo_module *module) {
+    module->journal = NULL;
+}
+
+void hlo_journal_undo(hlo_module *module) {
+    for (hlo_journal *j = module->journal; j->count;) {
+        const hlo_made *made = &j->v[--j->count];
+        const hlo_namespace space = made->instr ? HLO_NAME_INSTR : HLO_NAME_COMPUTATION;
+        const char *name = made->instr ? made->instr->name : made->comp->name;
+        if (made->instr) {
+            hlo_computation *comp = made->instr->parent;
+            if (comp->root == made->instr) comp->root = NULL;
+            hlo_instr_remove(made->instr);
+        } else {
+            hlo_computation_remove(made->comp);
+        }
+        if (made->interned) hlo_name_release(module, space, name, made->interned);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- snapshot */
+
+typedef struct instr_record {
+    struct instr_record *next;
+    hlo_instr *instr;
+    const hlo_shape *shape;
+    const hlo_attr *attrs;
+    uint32_t attr_count, operand_count;
+    hlo_use *operands; /* place of the operands, if the instruction has some */
+    hlo_instr *defs[];
+} instr_record;
+
+typedef struct computation_record {
+    struct computation_record *next;
+    hlo_computation *comp;
+    hlo_instr *root;
+    hlo_instr **parameters;
+    uint32_t parameter_count;
+    instr_record *instrs;
+} computation_record;
+
+struct hlo_snapshot {
+    computation_record *comps;
+    hlo_computation *entry;
+    const hlo_attr *attrs;
+    uint32_t attr_count;
+};
+
+static instr_record *record_instr(hlo_instr *instr, hlo_arena *arena) {
+    const uint32_t count = instr->operand_count;
+    instr_record *r = hlo_arena_alloc(arena, sizeof *r + count * sizeof *r->defs);
+    *r = (instr_record){.instr = instr,
+                        .shape = instr->shape,
+                        .attrs = instr->attrs,
+                        .attr_count = instr->attr_count,
+                        .operand_count = count,
+                        .operands = count ? instr->operands : NULL};
+    for (uint32_t i = 0; i < count; i++) r->defs[i] = hlo_instr_operand(instr, i);
+    return r;
+}
+
+const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena) {
+    hlo_snapshot *s = hlo_arena_alloc(arena, sizeof *s);
+    *s = (hlo_snapshot){
+        .entry = module->entry, .attrs = module->attrs, .attr_count = module->attr_count};
+    computation_record **end = &s->comps;
+    for (hlo_computation *comp = module->first; comp; comp = comp->next) {
+        computation_record *r = *end = hlo_arena_alloc(arena, sizeof *r);
+        *r = (computation_record){
+            .comp = comp, .root = comp->root, .parameter_count = comp->parameter_count};
+        r->parameters =
+            hlo_arena_copy(arena, comp->parameters, comp->parameter_count * sizeof *r->parameters);
+        instr_record **last = &r->instrs;
+        for (hlo_instr *instr = comp->first; instr;
+             instr = hlo_instr_next(instr), last = &(*last)->next)
+            *last = record_instr(instr, arena);
+        end = &r->next;
+    }
+    return s;
+}
+
+static void restore_instr(hlo_computation *comp, const instr_record *r) {
+    hlo_instr *instr = r->instr;
+    instr->shape = r->shape;
+    instr->operand_count = r->operand_count;
+    instr->uses = NULL;
+    instr->use_count = 0;
+    instr->queued = false;
+    hlo_instr_place(instr, comp, NULL);
+    hlo_instr_take_attrs(instr, r->attrs, r->attr_count);
+    if (r->operand_count) instr->operands = r->operands;
+    for (uint32_t i = 0; i < r->operand_count; i++)
+        hlo_use_link(&instr->operands[i], r->defs[i], instr);
+    hlo_unique_name(comp->module, HLO_NAME_INSTR, instr->name);
+}
+
+static void restore_computation(hlo_computation *comp, const computation_record *r) {
+    comp->first = comp->last = NULL;
+    comp->instr_count = 0;
+    for (const instr_record *i = r->instrs; i; i = i->next) restore_instr(comp, i);
+    comp->root = r->root;
+    comp->parameter_count = r->parameter_count;
+    if (r->parameter_count)
+        memcpy(comp->parameters, r->parameters, r->parameter_count * sizeof *r->parameters);
+    hlo_unique_name(comp->module, HLO_NAME_COMPUTATION, comp->name);
+}
+
+void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
+    hlo_strings_free_names(module->strings);
+    module->instr_count = 0;
+    memset(module->op_counts, 0, sizeof module->op_counts);
+    module->first = module->last = NULL;
+    module->entry = snapshot->entry;
+    module->attrs = snapshot->attrs;
+    module->attr_count = snapshot->attr_count;
+    for (const computation_record *r = snapshot->comps; r; r = r->next) {
+        hlo_computation_place(r->comp, NULL);
+        restore_computation(r->comp, r);
+    }
+}
+
+static void mix(uint64_t *hash, const void *bytes, size_t size) {
+    *hash = XXH3_64bits_withSeed(bytes, size, *hash);
+}
+
+static void mix_instr(uint64_t *hash, const hlo_instr *instr) {
+    const uint32_t numbers[] = {instr->op, instr->attr_count, instr->id, instr->operand_count,
+                                instr->use_count};
+    const void *pointers[] = {instr, instr->shape, instr->attrs, instr->parent, instr->name};
+    mix(hash, numbers, sizeof numbers);
+    mix(hash, pointers, sizeof pointers);
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        mix(hash, &instr->operands[i].def, sizeof instr->operands[i].def);
+    for (const hlo_use *use = instr->uses; use; use = use->next) mix(hash, &use, sizeof use);
+}
+
+uint64_t hlo_module_fingerprint(const hlo_module *module) {
+    uint64_t hash = 0;
+    mix(&hash, module->op_counts, sizeof module->op_counts);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+        const void *pointers[] = {comp, comp->root, comp->name, comp->first, comp->last};
+        mix(&hash, pointers, sizeof pointers);
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) mix_instr(&hash, i);
+    }
+    return hash;
+}

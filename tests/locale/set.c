@@ -1,0 +1,8 @@
+/* Preloaded: sets the locale of the environment in a program that sets none, as a program that uses
+ * the library may. */
+#include <locale.h>
+#include <stdlib.h>
+
+__attribute__((constructor)) static void set_locale(void) {
+    if (!setlocale(LC_ALL, "")) abort();
+}
