@@ -29,8 +29,11 @@ static uint32_t place_of(const edit *e) {
 
 static hlo_status check_before(const edit *e, const hlo_instr *before) {
     if (!before || before->parent == e->comp) return HLO_OK;
-    return edit_refuse(e, before, "cannot insert before %%%s, which %s", before->name,
-                       before->parent ? "is in another computation" : "was removed");
+    if (!before->parent)
+        return edit_refuse(e, before, "cannot insert before %%%s, which was removed", before->name);
+    return edit_refuse(e, before,
+                       "cannot insert before %%%s, which is in computation %%%s, not in %%%s",
+                       before->name, before->parent->name, e->comp->name);
 }
 
 static hlo_status check_name(const edit *e, const char *name) {

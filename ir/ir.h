@@ -308,7 +308,7 @@ typedef struct hlo_replaced {
     const hlo_instr *from, *to;
 } hlo_replaced;
 
-/* A log of new instructions and computations (ir/module/journal.h). */
+/* A log of new instructions and computations (ir/module/undo.h). */
 typedef struct hlo_journal hlo_journal;
 
 struct hlo_module {
@@ -357,13 +357,9 @@ hlo_module *hlo_module_new(jmp_buf *recover);
 hlo_computation *hlo_computation_new(hlo_module *module, const char *name);
 /* Removes a computation from its module; no instruction may call it. */
 void hlo_computation_remove(hlo_computation *comp);
-/* Moves a computation to the end of its module. */
-void hlo_computation_move_last(hlo_computation *comp);
+/* Moves a computation within its module to before `before`, or to the end when that is NULL. */
+void hlo_computation_move(hlo_computation *comp, hlo_computation *before);
 void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root);
-/* Makes a computation of one binary operation on scalars of `type`, as reductions call them: in
- * front of `caller` and all behind it, and of its thread. */
-hlo_computation *hlo_combiner_new(hlo_computation *caller, hlo_op op, hlo_type type,
-                                  const char *name);
 
 /* Makes an instruction before `before`, or at the end when that is NULL. Its name is `name`, or the
  * opcode's name when NULL, made unique with `.N`. Parameters also need hlo_instr_set_parameter().

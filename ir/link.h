@@ -1,12 +1,12 @@
-/* Linking an instruction, a computation or a use into its list, for module.c, snapshot.c and
- * journal.c. The object must not be in a list. */
+/* Linking an instruction, a computation or a use into its list, for module.c and undo.c. The object
+ * must not be in a list. */
 #ifndef HLO_IR_LINK_H
 #define HLO_IR_LINK_H
 
 #include "ir/ir.h"
 
-/* Links a computation last in its module. */
-void hlo_computation_place(hlo_computation *comp);
+/* Links a computation before `before`, or last when that is NULL. */
+void hlo_computation_place(hlo_computation *comp, hlo_computation *before);
 /* Links an instruction before `before`, or last when that is NULL. */
 void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before);
 /* Links a use first in the use list of `def`. */

@@ -63,11 +63,12 @@ const char *hlo_module_name(const hlo_module *module) {
 
 /* --------------------------------------------------------------------------------- computations */
 
-void hlo_computation_place(hlo_computation *comp) {
+void hlo_computation_place(hlo_computation *comp, hlo_computation *before) {
     hlo_module *module = comp->module;
-    comp->prev = module->last;
-    *(module->last ? &module->last->next : &module->first) = comp;
-    module->last = comp;
+    comp->next = before;
+    comp->prev = before ? before->prev : module->last;
+    *(comp->prev ? &comp->prev->next : &module->first) = comp;
+    *(before ? &before->prev : &module->last) = comp;
 }
 
 static void unlink_computation(hlo_computation *comp) {
@@ -92,7 +93,7 @@ hlo_computation *hlo_computation_new(hlo_module *module, const char *name) {
     const char *interned = name ? hlo_intern_string(module, name) : NULL;
     if (name) comp->name = hlo_unique_name(module, HLO_NAME_COMPUTATION, interned);
     comp->module = module;
-    hlo_computation_place(comp);
+    hlo_computation_place(comp, NULL);
     if (module->journal) note_made(module, NULL, comp, interned);
     return comp;
 }
@@ -105,9 +106,9 @@ void hlo_computation_remove(hlo_computation *comp) {
     if (comp->module->entry == comp) comp->module->entry = NULL;
 }
 
-void hlo_computation_move_last(hlo_computation *comp) {
+void hlo_computation_move(hlo_computation *comp, hlo_computation *before) {
     unlink_computation(comp);
-    hlo_computation_place(comp);
+    hlo_computation_place(comp, before);
 }
 
 void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root) {
@@ -415,24 +416,4 @@ void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text) {
 
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp) {
     hlo_instr_set_attr(instr, (hlo_attr){.id = id, .u.comp = comp});
-}
-
-hlo_computation *hlo_combiner_new(hlo_computation *caller, hlo_op op, hlo_type type,
-                                  const char *name) {
-    hlo_module *module = caller->module;
-    const char *thread = hlo_computation_thread(caller);
-    hlo_computation *made = hlo_computation_new(module, name);
-    const hlo_shape *scalar = hlo_shape_array(module, type, 0, NULL);
-    hlo_instr *operands[2];
-    for (int i = 0; i < 2; i++) {
-        operands[i] = hlo_instr_new(made, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, NULL);
-        hlo_instr_set_parameter(operands[i], i);
-    }
-    hlo_computation_set_root(made, hlo_instr_new(made, NULL, op, scalar, 2, operands, NULL));
-    hlo_computation_set_thread(made, thread == hlo_main_thread ? NULL : thread);
-    for (hlo_computation *next; caller != made; caller = next) {
-        next = caller->next;
-        hlo_computation_move_last(caller);
-    }
-    return made;
 }

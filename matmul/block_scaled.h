@@ -33,7 +33,7 @@ hlo_block_kind hlo_block_kind_of(const hlo_instr *instr);
 /* A product in this notation. Lists are in the module's arena. */
 typedef struct hlo_block_dot {
     hlo_instr *a, *b;
-    hlo_instr *a_scale, *b_scale; /* NULL: the operand is as it is */
+    hlo_instr *a_scale, *b_scale; /* NULL: the operand is not scaled */
     hlo_instr *global_scale;      /* multiplies the result; NULL: none */
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
     int64_t block;      /* elements along the contracting dimension that share a scale; 0: a scale's
@@ -49,7 +49,7 @@ const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot);
 /* Returns the values of an operand as they are stored: what it is converted from, if that is
  * narrow. */
 hlo_instr *hlo_block_values(hlo_instr *operand);
-/* Returns the scale of operand a, or `b`; NULL: it has none, or is 1. */
+/* Returns the scale of operand a, or `b`; NULL: absent, or 1. */
 hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b);
 
 /* Returns the tiled mode whose element types and blocks the product has, or blocks of several of

@@ -150,14 +150,6 @@ static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
     return NULL;
 }
 
-static const char *check_bias(const hlo_matmul *m) {
-    if (!m->bias) return NULL;
-    const hlo_shape *bias = m->bias->shape;
-    if (hlo_shape_is_array(bias) && bias->rank == 1 && bias->dims[0] == hlo_matmul_extents(m).n)
-        return NULL;
-    return "the bias is not a vector along n";
-}
-
 static bool scales_fit(const hlo_instr *scale, hlo_scale_mode mode, int64_t batch, int64_t size,
                        int64_t k) {
     int64_t dims[3];
@@ -210,9 +202,59 @@ static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
                : "the workspace is not a vector of s8";
 }
 
-static const hlo_ints *keep_dims(hlo_module *module, const hlo_config_dims *dims) {
-    return hlo_ints_new(module, dims->count, dims->v);
+/* ----------------------------------------------------------------------------------- dimensions */
+
+/* True if the numbers are different dimensions of `shape`. */
+static bool dims_valid(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting) {
+    uint64_t seen = 0;
+    const hlo_ints *lists[] = {batch, contracting};
+    for (int l = 0; l < 2; l++)
+        for (uint32_t i = 0; i < lists[l]->count; i++) {
+            int64_t dim = lists[l]->v[i];
+            if (dim < 0 || dim >= shape->rank || dim >= 64 || (seen >> dim & 1)) return false;
+            seen |= UINT64_C(1) << dim;
+        }
+    return true;
 }
+
+static bool sizes_agree(const hlo_shape *a, const hlo_ints *a_dims, const hlo_shape *b,
+                        const hlo_ints *b_dims) {
+    if (a_dims->count != b_dims->count) return false;
+    for (uint32_t i = 0; i < a_dims->count; i++)
+        if (a->dims[a_dims->v[i]] != b->dims[b_dims->v[i]]) return false;
+    return true;
+}
+
+/* True if D has, from `*at` on, the dimensions of `shape` that are in no list. */
+static bool free_dims_stand(const hlo_shape *shape, const hlo_ints *batch,
+                            const hlo_ints *contracting, const hlo_shape *d, uint32_t *at) {
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        if (hlo_ints_contain(batch, i) || hlo_ints_contain(contracting, i)) continue;
+        if (*at >= d->rank || d->dims[(*at)++] != shape->dims[i]) return false;
+    }
+    return true;
+}
+
+const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul) {
+    const hlo_matmul *m = matmul;
+    const hlo_shape *a = m->a->shape, *b = m->b->shape, *d = m->d;
+    if (!dims_valid(a, m->a_batch, m->a_contracting) ||
+        !dims_valid(b, m->b_batch, m->b_contracting))
+        return "the dimension numbers are invalid for the operands";
+    if (!sizes_agree(a, m->a_batch, b, m->b_batch))
+        return "the batch dimensions of the operands have different sizes";
+    if (!sizes_agree(a, m->a_contracting, b, m->b_contracting))
+        return "the contracting dimensions of the operands have different sizes";
+    uint32_t at = m->a_batch->count;
+    bool fits = d->rank >= at;
+    for (uint32_t i = 0; fits && i < at; i++) fits = d->dims[i] == a->dims[m->a_batch->v[i]];
+    if (!fits || !free_dims_stand(a, m->a_batch, m->a_contracting, d, &at) ||
+        !free_dims_stand(b, m->b_batch, m->b_contracting, d, &at) || at != d->rank)
+        return "the dimensions of the result do not match the operands";
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------------------- configs */
 
 typedef struct known_config {
     bool typed;
@@ -256,12 +298,6 @@ static const char *check_layouts(const hlo_instr *call, const known_config *know
     return at == known->result_layouts->count ? NULL : "result_layouts has extra elements";
 }
 
-/* Returns operand_precision in the form of a dot; NULL for the default. */
-static const char *keep_words(hlo_module *module, const char (*words)[HLO_CONFIG_WORD]) {
-    if (strcmp(words[0], "default") == 0 && strcmp(words[1], "default") == 0) return NULL;
-    return hlo_arena_format(module->arena, "{%s,%s}", words[0], words[1]);
-}
-
 /* Copies every key except the layouts, which read_config() stores next to the matmul. */
 static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul *m) {
 #define KEEP_ZERO(member)
@@ -272,8 +308,11 @@ static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul
 #define KEEP_EPILOGUE KEEP_NUMBER
 #define KEEP_FLAG KEEP_NUMBER
 #define KEEP_MODE KEEP_NUMBER
-#define KEEP_DIMS(member) m->member = keep_dims(module, &config->member);
-#define KEEP_WORDS(member) m->member = keep_words(module, config->member);
+#define KEEP_DIMS(member) m->member = hlo_ints_new(module, config->member.count, config->member.v);
+#define KEEP_WORDS(member) /* as a dot has it; NULL: the default */                                \
+    if (strcmp(config->member[0], "default") || strcmp(config->member[1], "default"))              \
+        m->member =                                                                                \
+            hlo_arena_format(module->arena, "{%s,%s}", config->member[0], config->member[1]);
 #define KEEP_ALGORITHM(member)                                                                     \
     m->member = *config->member ? hlo_intern_string(module, config->member) : NULL;
 #define HLO_CONFIG(group, key, kind, member) KEEP_##kind(member)
@@ -319,25 +358,15 @@ hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, cons
     if (!*why) *why = take_operands(call, &m);
     m.in_place = m.c && hlo_instr_attr(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING);
     if (!*why) *why = hlo_matmul_dimension_fault(&m);
-    if (!*why) *why = check_bias(&m);
+    const hlo_shape *bias = m.bias ? m.bias->shape : NULL;
+    if (!*why && bias &&
+        (!hlo_shape_is_array(bias) || bias->rank != 1 || bias->dims[0] != hlo_matmul_extents(&m).n))
+        *why = "the bias is not a vector along n";
     if (!*why) *why = check_scales(&m);
     if (!*why) *why = check_layouts(call, known);
     if (*why) return HLO_INVALID_INPUT;
     *out_matmul = m;
     return HLO_OK;
-}
-
-/* Returns the fault of a call of either kind, or of block-scaled notation; NULL if it is valid. */
-static const char *fault(const hlo_instr *instr, const char **out_kind) {
-    hlo_matmul matmul;
-    const char *why = NULL;
-    *out_kind = "matmul call";
-    if (hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr)) {
-        hlo_matmul_decode(instr, &matmul, &why);
-        return why;
-    }
-    *out_kind = "block-scaled operation";
-    return hlo_block_wrong(instr);
 }
 
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
@@ -348,10 +377,17 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (instr->op != HLO_OP_CUSTOM_CALL && instr->op != HLO_OP_SCALED_DOT) continue;
-            const char *kind, *why = fault(instr, &kind);
+            hlo_matmul matmul;
+            const char *why = NULL;
+            const bool call = hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr);
+            if (call)
+                hlo_matmul_decode(instr, &matmul, &why);
+            else
+                why = hlo_block_wrong(instr);
             if (!why || !hlo_error_budget_take(&errors, instr->offset)) continue;
             hlo_diag_emit(module, sink, HLO_ERROR, instr->offset, strlen(instr->name) + 1,
-                          "'%s' is not a valid %s: %s", instr->name, kind, why);
+                          "'%s' is not a valid %s: %s", instr->name,
+                          call ? "matmul call" : "block-scaled operation", why);
         }
     return hlo_error_budget_end(&errors, module, sink);
 }

@@ -7,29 +7,20 @@
 #include "matmul/call.h"
 #include "matmul/config.h"
 
-/* Returns the computation's shared f32[] constant(1): its first instruction, so that it is found in
- * O(1) and stands before every call. */
-static hlo_instr *shared_one(hlo_computation *comp) {
-    hlo_instr *first = comp->first;
-    double number;
-    if (first && first->shape->type == HLO_TYPE_F32 && hlo_shape_is_scalar(first->shape) &&
-        hlo_known_number_pinned(first, &number) && number == 1)
-        return first;
-    return hlo_constant_scalar(comp, first, HLO_TYPE_F32, 1);
-}
-
-/* Returns the form of a matmul's scale operands: tiled scales have one alone. */
-static hlo_scale_form form_of(const hlo_matmul *m, hlo_scale_form form) {
-    return hlo_matmul_is_tiled(m) ? HLO_SCALES_USED : form;
-}
-
 static uint32_t put_operands(const hlo_matmul *m, hlo_scale_form form, hlo_computation *comp,
                              hlo_instr **operands) {
     bool all = form == HLO_SCALES_ALL, d_fp8 = hlo_type_is_fp8(m->d->type);
     hlo_instr *one = NULL;
     if (!m->a_scale || !m->b_scale || (all && (!m->c_scale || !m->d_scale)) ||
-        (d_fp8 && !m->d_scale))
-        one = shared_one(comp);
+        (d_fp8 && !m->d_scale)) {
+        /* A computation shares one f32[] constant(1). It is the first instruction, so that it is
+         * found in O(1) and comes before every call. */
+        double number;
+        one = comp->first;
+        if (!one || one->shape->type != HLO_TYPE_F32 || !hlo_shape_is_scalar(one->shape) ||
+            !hlo_known_number_pinned(one, &number) || number != 1)
+            one = hlo_constant_scalar(comp, one, HLO_TYPE_F32, 1);
+    }
     uint32_t count = 0;
     operands[count++] = m->a;
     operands[count++] = m->b;
@@ -91,7 +82,8 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_computation *comp, hlo_instr *before, const hlo_instr *like) {
     hlo_module *module = comp->module;
     hlo_instr *operands[8];
-    const hlo_scale_form form = form_of(matmul, target->scales);
+    const bool tiled = hlo_matmul_is_tiled(matmul); /* tiled scales have one form alone */
+    const hlo_scale_form form = tiled ? HLO_SCALES_USED : target->scales;
     uint32_t operand_count = put_operands(matmul, form, comp, operands);
 
     const hlo_shape *results[4];
@@ -107,7 +99,7 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                                     operands, "cublas-gemm");
     call->offset = like->offset;
     hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET,
-                      hlo_matmul_is_tiled(matmul) ? hlo_matmul_mx_target : hlo_matmul_fp8_target);
+                      tiled ? hlo_matmul_mx_target : hlo_matmul_fp8_target);
     if (matmul->in_place && matmul->beta != 0 && matmul->c->shape == matmul->d)
         hlo_instr_set_str(call, HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, "{{0}: (2, {})}");
     const hlo_attr *metadata = hlo_instr_attr(like, HLO_ATTR_METADATA);
@@ -117,22 +109,8 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
     return call;
 }
 
-static void set_typed_attrs(hlo_instr *call) {
-    hlo_module *module = call->parent->module;
-    const uint32_t count = call->operand_count;
-    hlo_shapes *shapes = hlo_arena_alloc(module->arena, sizeof *shapes + count * sizeof *shapes->v);
-    shapes->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        const hlo_shape *shape = hlo_instr_operand(call, i)->shape;
-        shapes->v[i] =
-            shape->layout ? shape : hlo_shape_array(module, shape->type, shape->rank, shape->dims);
-    }
-    hlo_instr_set_attr(call,
-                       (hlo_attr){.id = HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS, .u.shapes = shapes});
-    hlo_instr_set_str(call, HLO_ATTR_API_VERSION, "API_VERSION_TYPED_FFI");
-}
-
-/* Appends the layout of an array, or of each of a tuple. Returns whether all are row-major. */
+/* Appends the layout of an array, or of each array of a tuple. Returns true if all are row-major.
+ */
 static bool append_layouts(const hlo_shape *shape, hlo_config_layouts *layouts) {
     bool plain = true;
     if (shape->type == HLO_TYPE_TUPLE) {
@@ -144,30 +122,6 @@ static bool append_layouts(const hlo_shape *shape, hlo_config_layouts *layouts) 
         layouts->v[layouts->count++] =
             shape->layout ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
     return hlo_shape_is_row_major(shape);
-}
-
-static void find_layouts(const hlo_instr *call, hlo_config_layouts *operands,
-                         hlo_config_layouts *results) {
-    bool plain = true;
-    operands->count = results->count = 0;
-    for (uint32_t i = 0; i < call->operand_count; i++)
-        plain &= append_layouts(hlo_instr_operand(call, i)->shape, operands);
-    if (plain) operands->count = 0;
-    if (append_layouts(call->shape, results)) results->count = 0;
-}
-
-/* Gives a call the scale operands of the form. A scale of 1 stays the operand that it is. */
-static void set_form(hlo_instr *call, const hlo_matmul *m, hlo_scale_form form) {
-    hlo_matmul full = *m;
-    hlo_instr *operands[8];
-    const uint32_t at = 2u + (m->c != NULL);
-    const uint32_t scales = call->operand_count - at - (m->bias != NULL);
-    full.a_scale = hlo_instr_operand(call, at);
-    full.b_scale = hlo_instr_operand(call, at + 1);
-    if (scales == 4) full.d_scale = hlo_instr_operand(call, at + 3);
-    if (scales == 3) full.d_scale = hlo_instr_operand(call, call->operand_count - 1);
-    const uint32_t count = put_operands(&full, form, call->parent, operands);
-    hlo_instr_set_operands(call, count, operands);
 }
 
 bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form) {
@@ -183,12 +137,37 @@ bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form) {
         (!typed || scales == wanted))
         return false;
     hlo_module *module = call->parent->module;
-    if (scales != wanted) set_form(call, &m, form);
+    if (scales != wanted) { /* a scale of 1 remains the operand that it is */
+        hlo_matmul full = m;
+        hlo_instr *operands[8];
+        const uint32_t at = 2u + (m.c != NULL);
+        full.a_scale = hlo_instr_operand(call, at);
+        full.b_scale = hlo_instr_operand(call, at + 1);
+        if (scales == 4) full.d_scale = hlo_instr_operand(call, at + 3);
+        if (scales == 3) full.d_scale = hlo_instr_operand(call, call->operand_count - 1);
+        const uint32_t count = put_operands(&full, form, call->parent, operands);
+        hlo_instr_set_operands(call, count, operands);
+    }
     hlo_instr_set_str(call, HLO_ATTR_CUSTOM_CALL_TARGET, target);
     if (typed) {
-        hlo_config_layouts operands, results;
-        set_typed_attrs(call);
-        find_layouts(call, &operands, &results);
+        hlo_config_layouts operands = {.count = 0}, results = {.count = 0};
+        const uint32_t count = call->operand_count;
+        hlo_shapes *shapes =
+            hlo_arena_alloc(module->arena, sizeof *shapes + count * sizeof *shapes->v);
+        shapes->count = count;
+        bool plain = true;
+        for (uint32_t i = 0; i < count; i++) {
+            const hlo_shape *shape = hlo_instr_operand(call, i)->shape;
+            shapes->v[i] = shape->layout
+                               ? shape
+                               : hlo_shape_array(module, shape->type, shape->rank, shape->dims);
+            plain &= append_layouts(shape, &operands);
+        }
+        if (plain) operands.count = 0;
+        if (append_layouts(call->shape, &results)) results.count = 0;
+        hlo_instr_set_attr(
+            call, (hlo_attr){.id = HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS, .u.shapes = shapes});
+        hlo_instr_set_str(call, HLO_ATTR_API_VERSION, "API_VERSION_TYPED_FFI");
         hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG,
                           hlo_config_format_typed(module->arena, &m, &operands, &results));
         return true;

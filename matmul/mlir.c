@@ -33,9 +33,9 @@ static int digit_of(char c) {
     return c && found ? (int)(found - digits) : -1;
 }
 
-/* The text between quotes, with `\` before a character that stands for itself or for what C has it
- * stand for, or before two hexadecimal digits, which are not 00: no text here holds a NUL. To be
- * freed; NULL: it is none, or no memory. */
+/* Reads the text between quotes. `\` comes before a character that means itself or its C escape, or
+ * before two hexadecimal digits other than 00, as no text here has a NUL. The caller frees it;
+ * NULL: it is not such text, or memory ran out. */
 static char *read_quoted(const char **at) {
     static const char escapes[] = "\"\"\\\\n\nt\t";
     char *text = malloc(strlen(*at) + 1), *to = text;
@@ -64,7 +64,7 @@ static char *read_quoted(const char **at) {
     return NULL;
 }
 
-/* Skips the type behind a number, `: f64`; false: a `:` without a type. */
+/* Skips the type after a number, `: f64`; false: a `:` without a type. */
 static bool take_type(const char **at) {
     if (!take(at, ":")) return true;
     *at = skip_space(*at);
@@ -119,7 +119,7 @@ static json_t *read_number(const char **at) {
     return NULL;
 }
 
-/* Reads an array behind its `array<`: a type, and behind a colon the elements. */
+/* Reads an array after its `array<`: a type, then a colon and the elements. */
 static json_t *read_array(const char **at) {
     *at = skip_space(*at);
     size_t length = name_length(*at);

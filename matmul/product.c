@@ -74,7 +74,7 @@ static bool is_called(const char *name, const char *target) {
     return strcmp(name, target) == 0;
 }
 
-/* Finds the row of an instruction; NULL: it multiplies no matrices. */
+/* Returns the row of an instruction; NULL: it does not multiply matrices. */
 static const product_row *find_row(const hlo_instr *instr) {
     if (instr->op != HLO_OP_CUSTOM_CALL)
         return op_rows[instr->op].kind ? &op_rows[instr->op] : NULL;
@@ -206,7 +206,7 @@ static double count_cudnn_attention(const hlo_instr *instr, bool backward) {
                                    last_dimension(hlo_instr_operand(instr, 2)->shape), backward);
 }
 
-/* Reads `NAME = 12 : i64` in the text of attributes; 0: there is none. */
+/* Reads `NAME = 12 : i64` in the text of attributes; 0 if it is absent. */
 static double attribute(const char *text, const char *name) {
     const char *at = strstr(text, name);
     if (!at || strncmp(at += strlen(name), " = ", 3) != 0) return 0;

@@ -108,7 +108,7 @@ int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ro
     row /= info->across;
     if (rank == 1) return row;
     at /= info->along;
-    if (info->tiled) { /* within a tile the 32nd row is beside the first */
+    if (info->tiled) { /* within a tile the 32nd row comes next to the first */
         int64_t tile = row / TILE_ROWS * (dims[1] / TILE_STEPS) + at / TILE_STEPS;
         int64_t line = row % TILE_ROWS % 32 * 4 + row % TILE_ROWS / 32;
         return tile * TILE_ROWS * TILE_STEPS + line * TILE_STEPS + at % TILE_STEPS;

@@ -71,9 +71,9 @@ uint32_t hlo_seat_number(const hlo_seat *seat) {
 /* -------------------------------------------------------------------------------------- meeting */
 
 const char hlo_world_stuck[] =
-    "waits for devices that never come: they are done, or wait elsewhere";
+    "deadlocks: other devices have finished or wait at other instructions";
 
-/* Notes that a device waits, or is done. */
+/* Records that a device waits or is done. */
 static void fall_asleep(hlo_world *world) {
     if (--world->awake) return;
     for (uint32_t i = 0; i < world->count; i++) world->stuck |= world->visitors[i].place != NULL;

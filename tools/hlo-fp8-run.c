@@ -367,7 +367,7 @@ static hlo_status execute_to(run_job *job) {
     }
     const char *shared = status == HLO_OK ? output_shared(files, USAGE_WRITTEN + 1) : NULL;
     if (shared) {
-        options_refuse(PROGRAM_RUN, "two outputs to one file, %s", shared);
+        options_refuse(PROGRAM_RUN, "two outputs would be written to the same file %s", shared);
         status = HLO_INVALID_USAGE;
     }
     if (status == HLO_OK) status = execute_all(job);

@@ -168,6 +168,6 @@ hlo_computation *hlo_text_computation_done(hlo_text *text) {
         }
         cache->comp = comp;
     }
-    hlo_computation_move_last(comp);
+    hlo_computation_move(comp, NULL);
     return comp;
 }

@@ -30,7 +30,8 @@ static const hlo_shape *declared(expansion *x, const hlo_instr *instr) {
     return shape ? shape : instr->shape;
 }
 
-/* True if both shapes declare the same dimensions dynamic; otherwise reports an error at x->at. */
+/* True if both shapes declare the same dimensions dynamic; otherwise reports an error at
+ * x->build->at. */
 static bool agree(expansion *x, const hlo_shape *a, const hlo_shape *b) {
     const dims of_a = dims_of(x, a), of_b = dims_of(x, b);
     if (of_a.count == of_b.count && !memcmp(of_a.dynamic, of_b.dynamic, of_a.count)) return true;
@@ -59,7 +60,7 @@ static hlo_instr *pack(expansion *x, hlo_instr *value) {
     for (uint32_t i = 0; i < d.count; i++)
         if (d.dynamic[i]) parts[count++] = dynamic_value_of(x, value)->sizes[i];
     const hlo_shape *shape = packed_shape(x, value->shape, d.dynamic_count);
-    return expand_make(x, HLO_OP_TUPLE, shape, count, parts);
+    return hlo_build(x->build, HLO_OP_TUPLE, shape, count, parts);
 }
 
 /* Makes of an instruction of a packed shape the value, for all its users, and the sizes. */
@@ -76,9 +77,9 @@ static void unpack(expansion *x, hlo_instr *instr) {
     instr->shape = packed_shape(x, shape, d.dynamic_count);
     dynamic_value known = {shape, hlo_arena_zero(x->module->arena, d.count * sizeof(hlo_instr *))};
     uint32_t index = 0;
-    x->at = value;
+    x->build->at = value;
     for (uint32_t i = 0; i < d.count; i++)
-        if (d.dynamic[i]) known.sizes[i] = expand_element(x, instr, ++index);
+        if (d.dynamic[i]) known.sizes[i] = hlo_build_element(x->build, instr, ++index);
     *dynamic_value_of(x, value) = known;
 }
 
@@ -88,7 +89,7 @@ static void enter(expansion *x, hlo_computation *comp) {
     for (uint32_t i = 0; i < comp->parameter_count; i++) {
         hlo_instr *parameter = comp->parameters[i];
         dynamic_value_of(x, parameter)->declared = parameter->shape;
-        x->at = parameter;
+        x->build->at = parameter;
         if (comp != x->module->entry)
             unpack(x, parameter);
         else if (dims_of(x, parameter->shape).dynamic_count)
@@ -104,8 +105,8 @@ static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
         hlo_instr **parts =
             hlo_arena_array(x->module->arena, value->shape->rank + 1, sizeof *parts);
         for (uint32_t i = 0; i < value->shape->rank; i++)
-            parts[i] = settle(x, expand_element(x, value, i), sizes);
-        return expand_make(x, HLO_OP_TUPLE, value->shape, value->shape->rank, parts);
+            parts[i] = settle(x, hlo_build_element(x->build, value, i), sizes);
+        return hlo_build(x->build, HLO_OP_TUPLE, value->shape, value->shape->rank, parts);
     }
     for (uint32_t d = 0; hlo_shape_is_array(value->shape) && d < value->shape->rank; d++) {
         hlo_instr *size = *(*sizes)++;
@@ -121,7 +122,7 @@ static void leave(expansion *x, hlo_computation *comp) {
     hlo_instr *end =
         hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x->module, 0, NULL), 0, NULL, NULL);
     end->offset = root->offset;
-    x->at = end;
+    x->build->at = end;
     hlo_computation_set_root(comp,
                              comp == x->module->entry ? settle(x, root, &sizes) : pack(x, root));
     hlo_instr_remove(end);
@@ -153,10 +154,10 @@ static bool is_caller(hlo_op op) {
            op == HLO_OP_CONDITIONAL;
 }
 
-/* Hands sizes to the computations that x->at runs, and takes those of the result. What is static on
- * this side may still be dynamic on the other. */
+/* Hands sizes to the computations that x->build->at runs, and takes those of the result. What is
+ * static on this side may still be dynamic on the other. */
 static void expand_caller(expansion *x) {
-    hlo_instr *instr = x->at;
+    hlo_instr *instr = x->build->at;
     const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
     if (condition && !agree(x, instr->shape, declared(x, condition->parameters[0]))) return;
     for (uint32_t i = 0; !i || i < instr->operand_count; i++) {
@@ -199,7 +200,7 @@ static bool check_declared(expansion *x, const dims *d, hlo_instr *const *sizes)
 }
 
 static void expand_instr(expansion *x, hlo_instr *instr) {
-    x->at = instr;
+    x->build->at = instr;
     if (is_caller(instr->op)) {
         expand_caller(x);
         return;

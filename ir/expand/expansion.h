@@ -3,6 +3,7 @@
 #define HLO_IR_EXPAND_EXPANSION_H
 
 #include "ir/expand/expand.h"
+#include "ir/module/build.h"
 
 /* The dynamic sizes of an instruction's value. */
 typedef struct dynamic_value {
@@ -17,11 +18,11 @@ typedef struct expansion {
     dynamic_value *values; /* by instruction id */
     uint32_t capacity;
     const hlo_shape **results; /* by computation id: the declared shape of the root */
-    hlo_instr *at;             /* the expanded instruction; new ones are inserted before it */
+    hlo_builder build[1];      /* build->at is the expanded instruction */
     bool failed;
 } expansion;
 
-/* value.c: reports the error "`OPCODE` TEXT" at x->at. Returns NULL. */
+/* value.c: reports the error "`OPCODE` TEXT" at x->build->at. Returns NULL. */
 void *expand_refuse(expansion *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
 dynamic_value *dynamic_value_of(expansion *x, const hlo_instr *instr);
 /* Returns the size of a dimension of an array; NULL if it is static. */
@@ -34,34 +35,27 @@ static inline bool dynamic_declares(const hlo_shape *shape, int64_t dim) {
     return shape->dynamic && shape->dynamic[dim];
 }
 
-/* rules.c: computes the sizes of the value of x->at, in the order of its shape, and rewrites it or
- * its operands if padding would affect the result. Returns the instruction with the value, x->at or
- * its replacement; NULL after an error. */
+/* rules.c: computes the sizes of the value of x->build->at, in the order of its shape, and rewrites
+ * it or its operands if padding would affect the result. Returns the instruction with the value,
+ * x->build->at or its replacement; NULL after an error. */
 hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes);
-/* rewrite.c, reshape.c: rules that replace x->at. */
+/* rewrite.c, reshape.c: rules that replace x->build->at. */
 hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes);
 hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes);
 hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes);
 hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes);
 
-/* make.c: inserts instructions before x->at, with its metadata and source location. */
-hlo_instr *expand_make(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
-                       hlo_instr *const *operands);
-/* Replaces x->at by a new instruction with its name, its attributes that do not affect the value,
- * its users and its sizes. */
+/* Replaces x->build->at by a new instruction with its name, its attributes that do not affect the
+ * value, its users and its sizes. */
 hlo_instr *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
                           hlo_instr *const *operands);
-/* Moves a new computation, the last in the module, before the one that will call it. */
-void expand_place_before(hlo_computation *caller, hlo_computation *made);
 hlo_instr *expand_number(expansion *x, int64_t value); /* s32[] */
 hlo_instr *expand_zero(expansion *x, hlo_type type);
-hlo_instr *expand_binary(expansion *x, hlo_op op, hlo_instr *a, hlo_instr *b);
-hlo_instr *expand_compare(expansion *x, const char *direction, hlo_instr *a, hlo_instr *b);
+/* Broadcasts a scalar to the dimensions of `like`, in its own type. */
 hlo_instr *expand_splat(expansion *x, hlo_instr *scalar, const hlo_shape *like);
 /* Returns an s32 array with the dimensions of `like` that has the index of each element along a
  * dimension. */
 hlo_instr *expand_index(expansion *x, const hlo_shape *like, int64_t dim);
-hlo_instr *expand_element(expansion *x, hlo_instr *tuple, uint32_t index);
 /* Returns `array` with the padding of a dimension set to the scalar `fill`. If `size` is NULL, the
  * dimension has no padding. */
 hlo_instr *expand_mask(expansion *x, hlo_instr *array, int64_t dim, hlo_instr *size,

@@ -54,7 +54,7 @@ static bool collapse(expansion *x, reshape *r, const group *g) {
         hlo_instr *factor = dynamic_size(x, r->operand, d);
         if (!factor && r->from->dims[d] == 1) continue;
         factor = size_or_bound(x, factor, r->from->dims[d]);
-        size = size ? expand_binary(x, HLO_OP_MULTIPLY, size, factor) : factor;
+        size = size ? hlo_build_binary(x->build, HLO_OP_MULTIPLY, size, factor) : factor;
     }
     r->now[dim] = size;
     return true;
@@ -69,7 +69,7 @@ static bool read_group(expansion *x, reshape *r, const group *g) {
             from = true;
             r->fetches |= outside != 1;
         }
-    if (from && x->at->op == HLO_OP_RESHAPE && !collapse(x, r, g)) return false;
+    if (from && x->build->at->op == HLO_OP_RESHAPE && !collapse(x, r, g)) return false;
     outside = 1;
     for (uint32_t e = g->to; e < g->to_end; outside *= r->to->dims[e++])
         if (r->now[e]) {
@@ -87,19 +87,20 @@ static hlo_instr *places(expansion *x, const reshape *r, const hlo_shape *to) {
     for (uint32_t e = to->rank; e-- > 0;) {
         hlo_instr *index = expand_index(x, to, e);
         hlo_instr *size = size_or_bound(x, r->now[e], to->dims[e]);
-        if (stride) index = expand_binary(x, HLO_OP_MULTIPLY, index, expand_splat(x, stride, to));
-        number = number ? expand_binary(x, HLO_OP_ADD, number, index) : index;
-        stride = stride ? expand_binary(x, HLO_OP_MULTIPLY, stride, size) : size;
+        if (stride)
+            index = hlo_build_binary(x->build, HLO_OP_MULTIPLY, index, expand_splat(x, stride, to));
+        number = number ? hlo_build_binary(x->build, HLO_OP_ADD, number, index) : index;
+        stride = stride ? hlo_build_binary(x->build, HLO_OP_MULTIPLY, stride, size) : size;
     }
     int64_t step = 1;
     for (uint32_t d = r->from->rank; d-- > 0; step *= r->from->dims[d]) {
         hlo_instr *size =
             expand_splat(x, size_or_bound(x, dynamic_size(x, r->operand, d), r->from->dims[d]), to);
-        hlo_instr *index = expand_binary(x, HLO_OP_REMAINDER, number, size);
+        hlo_instr *index = hlo_build_binary(x->build, HLO_OP_REMAINDER, number, size);
         hlo_instr *steps = expand_splat(x, expand_number(x, step), to);
-        index = expand_binary(x, HLO_OP_MULTIPLY, index, steps);
-        place = place ? expand_binary(x, HLO_OP_ADD, place, index) : index;
-        number = expand_binary(x, HLO_OP_DIVIDE, number, size);
+        index = hlo_build_binary(x->build, HLO_OP_MULTIPLY, index, steps);
+        place = place ? hlo_build_binary(x->build, HLO_OP_ADD, place, index) : index;
+        number = hlo_build_binary(x->build, HLO_OP_DIVIDE, number, size);
     }
     return place;
 }
@@ -109,7 +110,7 @@ static hlo_instr *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
     const int64_t count = hlo_shape_count(r->from);
     const hlo_shape *line = hlo_shape_array(x->module, r->from->type, 1, &count);
     hlo_instr *operands[] = {r->operand, places(x, r, to)};
-    operands[0] = expand_make(x, HLO_OP_RESHAPE, line, 1, operands);
+    operands[0] = hlo_build(x->build, HLO_OP_RESHAPE, line, 1, operands);
     hlo_instr *made = expand_replace(x, HLO_OP_GATHER, to, 2, operands);
     hlo_instr_set_ints(made, HLO_ATTR_OFFSET_DIMS, 0, NULL);
     hlo_instr_set_ints(made, HLO_ATTR_COLLAPSED_SLICE_DIMS, 1, first);
@@ -120,18 +121,19 @@ static hlo_instr *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
 }
 
 hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
-    hlo_instr *operand = hlo_instr_operand(x->at, 0);
-    reshape r = {.operand = operand, .from = operand->shape, .to = x->at->shape, .now = sizes};
+    hlo_instr *operand = hlo_instr_operand(x->build->at, 0);
+    reshape r = {
+        .operand = operand, .from = operand->shape, .to = x->build->at->shape, .now = sizes};
     const int64_t count = hlo_shape_count(r.from);
     if (count < 1 || count > INT32_MAX || count != hlo_shape_count(r.to) || !r.to->rank ||
         !r.from->rank)
         return expand_refuse(x, "with a dynamic shape supports only 1 to 2^31-1 elements");
-    for (uint32_t e = 0; x->at->op == HLO_OP_DYNAMIC_RESHAPE && e < r.to->rank; e++)
-        if (dynamic_declares(r.to, e)) sizes[e] = hlo_instr_operand(x->at, 1 + e);
+    for (uint32_t e = 0; x->build->at->op == HLO_OP_DYNAMIC_RESHAPE && e < r.to->rank; e++)
+        if (dynamic_declares(r.to, e)) sizes[e] = hlo_instr_operand(x->build->at, 1 + e);
     for (group g = {0}; find_group(&r, &g); g.from = g.from_end, g.to = g.to_end)
         if (!read_group(x, &r, &g)) return NULL;
     const hlo_shape *to = dynamic_bound(x->module, r.to);
-    if (r.fetches || (x->at->op == HLO_OP_DYNAMIC_RESHAPE && r.dynamic_groups > 1))
+    if (r.fetches || (x->build->at->op == HLO_OP_DYNAMIC_RESHAPE && r.dynamic_groups > 1))
         return fetch(x, &r, to);
     return expand_replace(x, HLO_OP_RESHAPE, to, 1, &operand);
 }

@@ -15,7 +15,7 @@ static void start_at(expansion *x, uint32_t rank, int64_t dim, hlo_instr *start,
 
 /* Writes one operand behind the real elements of those before, over their padding. */
 hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
-    hlo_instr *old = x->at;
+    hlo_instr *old = x->build->at;
     const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
     const hlo_shape *shape = dynamic_bound(x->module, old->shape);
     hlo_instr *at = expand_number(x, 0), *joined = NULL;
@@ -27,7 +27,7 @@ hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
             if (d == dim || !size) continue;
             sizes[d] = !sizes[d] || sizes[d] == size
                            ? size
-                           : expand_binary(x, HLO_OP_MINIMUM, sizes[d], size);
+                           : hlo_build_binary(x->build, HLO_OP_MINIMUM, sizes[d], size);
         }
     if (!along) return old;
     hlo_instr *operands[2 + HLO_LARGEST_RANK];
@@ -36,12 +36,13 @@ hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
         hlo_instr *part = operands[1] = hlo_instr_operand(old, i);
         hlo_instr *size = dynamic_size(x, part, dim);
         start_at(x, shape->rank, dim, at, operands + 2);
-        at = expand_binary(x, HLO_OP_ADD, at,
-                           size ? size : expand_number(x, part->shape->dims[dim]));
+        at = hlo_build_binary(x->build, HLO_OP_ADD, at,
+                              size ? size : expand_number(x, part->shape->dims[dim]));
         const bool last = i + 1 == old->operand_count;
         sizes[dim] = at;
-        joined = (last ? expand_replace : expand_make)(x, HLO_OP_DYNAMIC_UPDATE_SLICE, shape,
-                                                       2 + shape->rank, operands);
+        const uint32_t count = 2 + shape->rank;
+        joined = last ? expand_replace(x, HLO_OP_DYNAMIC_UPDATE_SLICE, shape, count, operands)
+                      : hlo_build(x->build, HLO_OP_DYNAMIC_UPDATE_SLICE, shape, count, operands);
         operands[0] = joined;
     }
     return joined;
@@ -49,7 +50,7 @@ hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
 
 /* Reverses padding and all, and takes the real elements from behind the padding. */
 hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes) {
-    hlo_instr *old = x->at, *array = hlo_instr_operand(old, 0);
+    hlo_instr *old = x->build->at, *array = hlo_instr_operand(old, 0);
     const hlo_ints *dims = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS);
     const hlo_shape *shape = dynamic_bound(x->module, old->shape);
     for (uint32_t d = 0; d < shape->rank; d++) sizes[d] = dynamic_size(x, array, d);
@@ -59,19 +60,19 @@ hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes) {
     bool any = false;
     for (uint32_t d = 0; d < shape->rank; d++) {
         const bool moved = sizes[d] && hlo_ints_contain(dims, d);
-        starts[d] =
-            moved ? expand_binary(x, HLO_OP_SUBTRACT, expand_number(x, shape->dims[d]), sizes[d])
-                  : zero;
+        starts[d] = moved ? hlo_build_binary(x->build, HLO_OP_SUBTRACT,
+                                             expand_number(x, shape->dims[d]), sizes[d])
+                          : zero;
         padding[3 * d + 1] = moved ? shape->dims[d] : 0;
         wide[d] = shape->dims[d] + padding[3 * d + 1];
         any |= moved;
     }
     if (!any) return old;
-    value = expand_make(x, HLO_OP_REVERSE, shape, 1, &array);
+    value = hlo_build(x->build, HLO_OP_REVERSE, shape, 1, &array);
     hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, dims->count, dims->v);
     hlo_instr *padded[] = {value, expand_zero(x, shape->type)};
-    value = expand_make(x, HLO_OP_PAD, hlo_shape_array(x->module, shape->type, shape->rank, wide),
-                        2, padded);
+    value = hlo_build(x->build, HLO_OP_PAD,
+                      hlo_shape_array(x->module, shape->type, shape->rank, wide), 2, padded);
     hlo_instr_set_ints(value, HLO_ATTR_PADDING, 3 * shape->rank, padding);
     hlo_instr *operands[1 + HLO_LARGEST_RANK] = {value};
     for (uint32_t d = 0; d < shape->rank; d++) operands[1 + d] = starts[d];
@@ -83,7 +84,7 @@ hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes) {
 /* Makes a comparator of a sort's operands and, behind them, whether an element is padding: padding
  * comes last, the rest as `less` has it. */
 static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
-    hlo_computation *caller = x->at->parent;
+    hlo_computation *caller = x->build->at->parent;
     hlo_computation *comp = hlo_computation_new(x->module, less->name);
     const uint32_t count = less->parameter_count;
     const hlo_shape *pred = hlo_shape_array(x->module, HLO_TYPE_PRED, 0, NULL);
@@ -98,35 +99,35 @@ static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
     hlo_instr *differ = hlo_instr_new(comp, NULL, HLO_OP_XOR, pred, 2, p + count, NULL);
     hlo_instr *choice[] = {differ, p[count + 1], call};
     hlo_computation_set_root(comp, hlo_instr_new(comp, NULL, HLO_OP_SELECT, pred, 3, choice, NULL));
-    expand_place_before(caller, comp);
+    hlo_computation_move(comp, caller);
     return comp;
 }
 
 /* Sorts with a further operand, which is true in the padding. */
 static hlo_instr *sort_along(expansion *x, int64_t dim, hlo_instr *size) {
-    hlo_instr *old = x->at;
+    hlo_instr *old = x->build->at;
     const uint32_t count = old->operand_count;
     hlo_arena *arena = x->module->arena;
     hlo_instr **parts = hlo_arena_array(arena, count + 1, sizeof(hlo_instr *));
     const hlo_shape **shapes = hlo_arena_array(arena, count + 1, sizeof *shapes);
     hlo_instr *index = expand_index(x, hlo_instr_operand(old, 0)->shape, dim);
     for (uint32_t i = 0; i < count; i++) parts[i] = hlo_instr_operand(old, i);
-    parts[count] = expand_compare(x, "GE", index, expand_splat(x, size, index->shape));
+    parts[count] = hlo_build_compare(x->build, index, "GE", expand_splat(x, size, index->shape));
     for (uint32_t i = 0; i <= count; i++) shapes[i] = parts[i]->shape;
-    hlo_instr *sorted = expand_make(x, HLO_OP_SORT, hlo_shape_tuple(x->module, count + 1, shapes),
-                                    count + 1, parts);
+    hlo_instr *sorted = hlo_build(x->build, HLO_OP_SORT,
+                                  hlo_shape_tuple(x->module, count + 1, shapes), count + 1, parts);
     hlo_instr_set_ints(sorted, HLO_ATTR_DIMENSIONS, 1, &dim);
     hlo_instr_set_int(sorted, HLO_ATTR_IS_STABLE, hlo_instr_int(old, HLO_ATTR_IS_STABLE, 0));
     hlo_instr_set_comp(sorted, HLO_ATTR_TO_APPLY,
                        padding_last(x, hlo_instr_comp(old, HLO_ATTR_TO_APPLY)));
-    for (uint32_t i = 0; i < count; i++) parts[i] = expand_element(x, sorted, i);
+    for (uint32_t i = 0; i < count; i++) parts[i] = hlo_build_element(x->build, sorted, i);
     const bool one = old->shape->type != HLO_TYPE_TUPLE;
     return expand_replace(x, one ? HLO_OP_COPY : HLO_OP_TUPLE, dynamic_bound(x->module, old->shape),
                           count, parts);
 }
 
 hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
-    hlo_instr *old = x->at, *size = NULL;
+    hlo_instr *old = x->build->at, *size = NULL;
     const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
     const uint32_t rank = hlo_instr_operand(old, 0)->shape->rank;
     for (uint32_t i = 0; i < old->operand_count; i++, sizes += rank) {

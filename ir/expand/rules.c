@@ -3,20 +3,20 @@
 #include "ir/module/known.h"
 
 static hlo_instr *operand_of(const expansion *x, uint32_t index) {
-    return hlo_instr_operand(x->at, index);
+    return hlo_instr_operand(x->build->at, index);
 }
 
 static hlo_instr *size_of(expansion *x, uint32_t operand, int64_t dim) {
     return dynamic_size(x, operand_of(x, operand), dim);
 }
 
-/* Puts `fill` on the padding of a dimension of an operand of x->at. */
+/* Puts `fill` on the padding of a dimension of an operand of x->build->at. */
 static void mask(expansion *x, uint32_t operand, int64_t dim, hlo_instr *fill) {
     hlo_instr *array = operand_of(x, operand), *size = dynamic_size(x, array, dim);
     if (!size) return;
     hlo_instr *masked = expand_mask(x, array, dim, size, fill);
     *dynamic_value_of(x, masked) = *dynamic_value_of(x, array);
-    hlo_instr_set_operand(x->at, operand, masked);
+    hlo_instr_set_operand(x->build->at, operand, masked);
 }
 
 /* Takes the smaller of two sizes, as XLA does. */
@@ -24,114 +24,117 @@ static void join(expansion *x, hlo_instr **size, hlo_instr *other) {
     if (!*size || *size == other)
         *size = other;
     else if (other)
-        *size = expand_binary(x, HLO_OP_MINIMUM, *size, other);
+        *size = hlo_build_binary(x->build, HLO_OP_MINIMUM, *size, other);
 }
 
 /* Gives each dimension the size that it has in any of the operands, which are scalars or of one
  * shape. */
 static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
-    const uint32_t rank = dynamic_dims(x->at->shape);
-    for (uint32_t i = 0; i < x->at->operand_count; i++)
+    const uint32_t rank = dynamic_dims(x->build->at->shape);
+    for (uint32_t i = 0; i < x->build->at->operand_count; i++)
         for (uint32_t d = 0; d < rank && operand_of(x, i)->shape->rank == rank; d++)
             join(x, &sizes[d], size_of(x, i, d));
-    return x->at;
+    return x->build->at;
 }
 
 /* Forwards the sizes of an operand, tuples too. */
 static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
     hlo_instr **known = dynamic_value_of(x, operand_of(x, 0))->sizes;
-    for (uint32_t i = 0; known && i < dynamic_dims(x->at->shape); i++) sizes[i] = known[i];
-    return x->at;
+    for (uint32_t i = 0; known && i < dynamic_dims(x->build->at->shape); i++) sizes[i] = known[i];
+    return x->build->at;
 }
 
 static hlo_instr *tuple(expansion *x, hlo_instr **sizes) {
-    for (uint32_t i = 0; i < x->at->operand_count; i++) {
+    for (uint32_t i = 0; i < x->build->at->operand_count; i++) {
         const uint32_t count = dynamic_dims(operand_of(x, i)->shape);
         hlo_instr **known = dynamic_value_of(x, operand_of(x, i))->sizes;
         for (uint32_t k = 0; known && k < count; k++) sizes[k] = known[k];
         sizes += count;
     }
-    return x->at;
+    return x->build->at;
 }
 
 static hlo_instr *tuple_element(expansion *x, hlo_instr **sizes) {
     const hlo_instr *whole = operand_of(x, 0);
     hlo_instr **known = dynamic_value_of(x, whole)->sizes;
-    const int64_t index = hlo_instr_int(x->at, HLO_ATTR_INDEX, 0);
-    if (!known) return x->at;
+    const int64_t index = hlo_instr_int(x->build->at, HLO_ATTR_INDEX, 0);
+    if (!known) return x->build->at;
     for (int64_t i = 0; i < index; i++) known += dynamic_dims(whole->shape->elements[i]);
-    for (uint32_t i = 0; i < dynamic_dims(x->at->shape); i++) sizes[i] = known[i];
-    return x->at;
+    for (uint32_t i = 0; i < dynamic_dims(x->build->at->shape); i++) sizes[i] = known[i];
+    return x->build->at;
 }
 
 static hlo_instr *get_size(expansion *x, hlo_instr **sizes) {
-    hlo_instr *size = size_of(x, 0, hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS)->v[0]);
+    hlo_instr *size = size_of(x, 0, hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS)->v[0]);
     (void)sizes;
-    return size ? expand_replace(x, HLO_OP_COPY, x->at->shape, 1, &size) : x->at;
+    return size ? expand_replace(x, HLO_OP_COPY, x->build->at->shape, 1, &size) : x->build->at;
 }
 
 static hlo_instr *set_size(expansion *x, hlo_instr **sizes) {
     hlo_instr *array = operand_of(x, 0), *size = operand_of(x, 1);
-    const int64_t dim = hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS)->v[0];
+    const int64_t dim = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS)->v[0];
     double number;
     for (uint32_t d = 0; d < array->shape->rank; d++) sizes[d] = dynamic_size(x, array, d);
-    sizes[dim] = dynamic_declares(x->at->shape, dim) ? size : NULL;
+    sizes[dim] = dynamic_declares(x->build->at->shape, dim) ? size : NULL;
     if (!sizes[dim] &&
         (!hlo_known_number(size, &number) || number != (double)array->shape->dims[dim]))
         return expand_refuse(x,
                              "declares dimension %lld static, but sets a size other than its bound",
                              (long long)dim);
-    return expand_replace(x, HLO_OP_COPY, x->at->shape, 1, &array);
+    return expand_replace(x, HLO_OP_COPY, x->build->at->shape, 1, &array);
 }
 
 static hlo_instr *transpose(expansion *x, hlo_instr **sizes) {
-    const hlo_ints *from = hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS);
+    const hlo_ints *from = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
     for (uint32_t d = 0; d < from->count; d++) sizes[d] = size_of(x, 0, from->v[d]);
-    return x->at;
+    return x->build->at;
 }
 
 static hlo_instr *broadcast(expansion *x, hlo_instr **sizes) {
-    const hlo_ints *to = hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS);
+    const hlo_ints *to = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
     for (uint32_t d = 0; to && d < to->count; d++) sizes[to->v[d]] = size_of(x, 0, d);
-    return x->at;
+    return x->build->at;
 }
 
 /* Makes max(size, 0). */
 static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
-    return expand_binary(x, HLO_OP_MAXIMUM, size, expand_number(x, 0));
+    return hlo_build_binary(x->build, HLO_OP_MAXIMUM, size, expand_number(x, 0));
 }
 
 static hlo_instr *plus(expansion *x, hlo_instr *size, int64_t more) {
-    return more ? expand_binary(x, HLO_OP_ADD, size, expand_number(x, more)) : size;
+    return more ? hlo_build_binary(x->build, HLO_OP_ADD, size, expand_number(x, more)) : size;
 }
 
 /* Counts the real elements of a slice; one element is no dynamic dimension, as in XLA. */
 static hlo_instr *slice(expansion *x, hlo_instr **sizes) {
-    const hlo_shape *shape = x->at->shape;
-    const int64_t *v = hlo_instr_ints(x->at, HLO_ATTR_SLICE)->v;
+    const hlo_shape *shape = x->build->at->shape;
+    const int64_t *v = hlo_instr_ints(x->build->at, HLO_ATTR_SLICE)->v;
     for (uint32_t d = 0; d < shape->rank; d++, v += 3) {
         hlo_instr *size = size_of(x, 0, d);
         if (!size || (shape->dims[d] == 1 && !dynamic_declares(shape, d))) continue;
-        size = expand_binary(x, HLO_OP_MINIMUM, size, expand_number(x, v[1]));
+        size = hlo_build_binary(x->build, HLO_OP_MINIMUM, size, expand_number(x, v[1]));
         size = at_least_0(x, plus(x, size, v[2] - 1 - v[0]));
-        sizes[d] = v[2] == 1 ? size : expand_binary(x, HLO_OP_DIVIDE, size, expand_number(x, v[2]));
+        sizes[d] = v[2] == 1
+                       ? size
+                       : hlo_build_binary(x->build, HLO_OP_DIVIDE, size, expand_number(x, v[2]));
     }
-    return x->at;
+    return x->build->at;
 }
 
 /* Keeps the operand's sizes of dimensions that are not sliced. Sliced dimensions are declared
  * static. */
 static hlo_instr *dynamic_slice(expansion *x, hlo_instr **sizes) {
-    for (uint32_t i = 1; i < x->at->operand_count; i++)
+    for (uint32_t i = 1; i < x->build->at->operand_count; i++)
         if (dynamic_value_of(x, operand_of(x, i))->sizes)
             return expand_refuse(x, "has an index with a dynamic shape, which is not supported");
-    for (uint32_t d = 0; d < x->at->shape->rank; d++)
-        if (x->at->shape->dims[d] == operand_of(x, 0)->shape->dims[d]) sizes[d] = size_of(x, 0, d);
-    return x->at;
+    for (uint32_t d = 0; d < x->build->at->shape->rank; d++)
+        if (x->build->at->shape->dims[d] == operand_of(x, 0)->shape->dims[d])
+            sizes[d] = size_of(x, 0, d);
+    return x->build->at;
 }
 
 static hlo_instr *dynamic_update_slice(expansion *x, hlo_instr **sizes) {
-    for (uint32_t i = 1; i < x->at->operand_count; i++)
+    for (uint32_t i = 1; i < x->build->at->operand_count; i++)
         if (dynamic_value_of(x, operand_of(x, i))->sizes)
             return expand_refuse(
                 x, "has an update or an index with a dynamic shape, which is not supported");
@@ -139,34 +142,34 @@ static hlo_instr *dynamic_update_slice(expansion *x, hlo_instr **sizes) {
 }
 
 static hlo_instr *pad(expansion *x, hlo_instr **sizes) {
-    const int64_t *v = hlo_instr_ints(x->at, HLO_ATTR_PADDING)->v;
-    for (uint32_t d = 0; d < x->at->shape->rank; d++, v += 3) {
+    const int64_t *v = hlo_instr_ints(x->build->at, HLO_ATTR_PADDING)->v;
+    for (uint32_t d = 0; d < x->build->at->shape->rank; d++, v += 3) {
         hlo_instr *size = size_of(x, 0, d);
         if (!size) continue;
         mask(x, 0, d, operand_of(x, 1));
         hlo_instr *larger = size;
         if (v[2])
-            larger =
-                expand_binary(x, HLO_OP_ADD, size,
-                              expand_binary(x, HLO_OP_MULTIPLY, at_least_0(x, plus(x, size, -1)),
-                                            expand_number(x, v[2])));
+            larger = hlo_build_binary(x->build, HLO_OP_ADD, size,
+                                      hlo_build_binary(x->build, HLO_OP_MULTIPLY,
+                                                       at_least_0(x, plus(x, size, -1)),
+                                                       expand_number(x, v[2])));
         sizes[d] = at_least_0(x, plus(x, larger, v[0] + v[1]));
     }
-    return x->at;
+    return x->build->at;
 }
 
 /* The padding of what is reduced is the initial value, as in XLA: HLO's reductions may take it any
  * number of times. */
 static hlo_instr *reduce(expansion *x, hlo_instr **sizes) {
-    const uint32_t count = x->at->operand_count / 2, rank = operand_of(x, 0)->shape->rank;
-    const hlo_ints *along = hlo_instr_ints(x->at, HLO_ATTR_DIMENSIONS);
+    const uint32_t count = x->build->at->operand_count / 2, rank = operand_of(x, 0)->shape->rank;
+    const hlo_ints *along = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t d = 0; d < rank; d++)
             if (!hlo_ints_contain(along, d))
                 *sizes++ = size_of(x, i, d);
             else
                 mask(x, i, d, operand_of(x, count + i));
-    return x->at;
+    return x->build->at;
 }
 
 /* Writes the sizes of the free dimensions of an operand of a dot behind *sizes. */
@@ -178,11 +181,11 @@ static void free_sizes(expansion *x, uint32_t operand, const hlo_ints *batch, co
 }
 
 static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
-    const hlo_ints *batch[] = {hlo_instr_ints(x->at, HLO_ATTR_LHS_BATCH_DIMS),
-                               hlo_instr_ints(x->at, HLO_ATTR_RHS_BATCH_DIMS)};
-    const hlo_ints *along[] = {hlo_instr_ints(x->at, HLO_ATTR_LHS_CONTRACTING_DIMS),
-                               hlo_instr_ints(x->at, HLO_ATTR_RHS_CONTRACTING_DIMS)};
-    if (x->at->operand_count != 2)
+    const hlo_ints *batch[] = {hlo_instr_ints(x->build->at, HLO_ATTR_LHS_BATCH_DIMS),
+                               hlo_instr_ints(x->build->at, HLO_ATTR_RHS_BATCH_DIMS)};
+    const hlo_ints *along[] = {hlo_instr_ints(x->build->at, HLO_ATTR_LHS_CONTRACTING_DIMS),
+                               hlo_instr_ints(x->build->at, HLO_ATTR_RHS_CONTRACTING_DIMS)};
+    if (x->build->at->operand_count != 2)
         return expand_refuse(x, "is sparse and has a dynamic shape, which is not supported");
     for (uint32_t i = 0; batch[0] && i < batch[0]->count; i++) {
         *sizes = size_of(x, 0, batch[0]->v[i]);
@@ -192,11 +195,11 @@ static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
     for (uint32_t o = 0; o < 2; o++)
         for (uint32_t i = 0; along[o] && i < along[o]->count; i++)
             mask(x, o, along[o]->v[i], expand_zero(x, operand_of(x, o)->shape->type));
-    return x->at;
+    return x->build->at;
 }
 
 hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
-    const hlo_instr *instr = x->at;
+    const hlo_instr *instr = x->build->at;
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise(x, sizes);
     if (hlo_instr_is_mark(instr)) return forwarded(x, sizes);
     switch (instr->op) {
@@ -205,7 +208,7 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     case HLO_OP_OPT_BARRIER:
     case HLO_OP_DOMAIN:
     case HLO_OP_ADD_DEPENDENCY: return forwarded(x, sizes);
-    case HLO_OP_AFTER_ALL: return x->at;
+    case HLO_OP_AFTER_ALL: return x->build->at;
     case HLO_OP_TUPLE: return tuple(x, sizes);
     case HLO_OP_GET_TUPLE_ELEMENT: return tuple_element(x, sizes);
     case HLO_OP_GET_DIMENSION_SIZE: return get_size(x, sizes);

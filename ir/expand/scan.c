@@ -16,33 +16,35 @@ static const hlo_shape *scalar(const expansion *x, hlo_type type) {
     return hlo_shape_array(x->module, type, 0, NULL);
 }
 
-/* Makes a computation of the loop's state, in front of the scan's, and moves x->at into it. */
+/* Makes a computation of the loop's state, in front of the scan's, and moves x->build->at into it.
+ */
 static hlo_instr *open_computation(expansion *x, const scan *s, const char *name) {
-    hlo_computation *caller = x->at->parent, *comp = hlo_computation_new(x->module, name);
-    const uint32_t offset = x->at->offset;
+    hlo_computation *caller = x->build->at->parent, *comp = hlo_computation_new(x->module, name);
+    const uint32_t offset = x->build->at->offset;
     hlo_instr *state = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, s->state, 0, NULL, NULL);
     hlo_instr_set_parameter(state, 0);
-    x->at =
+    x->build->at =
         hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x->module, 0, NULL), 0, NULL, NULL);
-    state->offset = x->at->offset = offset;
-    expand_place_before(caller, comp);
+    state->offset = x->build->at->offset = offset;
+    hlo_computation_move(comp, caller);
     return state;
 }
 
 /* Ends the computation, whose root is made; new instructions stand before `at` again. */
 static hlo_computation *close_computation(expansion *x, hlo_instr *root, hlo_instr *at) {
     hlo_computation *comp = root->parent;
-    hlo_instr *end = x->at;
+    hlo_instr *end = x->build->at;
     hlo_computation_set_root(comp, root);
     hlo_instr_remove(end);
-    x->at = at;
+    x->build->at = at;
     return comp;
 }
 
 static hlo_computation *make_condition(expansion *x, const scan *s) {
-    hlo_instr *at = x->at, *state = open_computation(x, s, "scan_condition");
-    hlo_instr *turn = expand_element(x, state, 0);
-    return close_computation(x, expand_compare(x, "LT", turn, expand_number(x, s->turns)), at);
+    hlo_instr *at = x->build->at, *state = open_computation(x, s, "scan_condition");
+    hlo_instr *turn = hlo_build_element(x->build, state, 0);
+    return close_computation(x, hlo_build_compare(x->build, turn, "LT", expand_number(x, s->turns)),
+                             at);
 }
 
 /* Makes the operands of a dynamic slice or update of a value at a turn. */
@@ -64,44 +66,45 @@ static const hlo_shape *slice_shape(const expansion *x, const scan *s, const hlo
 }
 
 static hlo_computation *make_body(expansion *x, const scan *s) {
-    hlo_instr *at = x->at, *state = open_computation(x, s, "scan_body");
+    hlo_instr *at = x->build->at, *state = open_computation(x, s, "scan_body");
     const uint32_t count = 1 + s->inputs + s->outputs + s->carries;
     hlo_instr **next = hlo_arena_array(x->module->arena, count, sizeof(hlo_instr *));
     hlo_instr **given = hlo_arena_array(x->module->arena, count, sizeof(hlo_instr *));
     hlo_instr *operands[2 + HLO_LARGEST_RANK];
-    for (uint32_t i = 0; i < count; i++) next[i] = expand_element(x, state, i);
+    for (uint32_t i = 0; i < count; i++) next[i] = hlo_build_element(x->build, state, i);
     hlo_instr *place = next[0];
     if (s->reverse)
-        place = expand_binary(x, HLO_OP_SUBTRACT, expand_number(x, s->turns - 1), place);
-    next[0] = expand_binary(x, HLO_OP_ADD, next[0], expand_number(x, 1));
+        place = hlo_build_binary(x->build, HLO_OP_SUBTRACT, expand_number(x, s->turns - 1), place);
+    next[0] = hlo_build_binary(x->build, HLO_OP_ADD, next[0], expand_number(x, 1));
     for (uint32_t i = 0; i < s->inputs; i++) {
         const hlo_shape *shape = slice_shape(x, s, next[1 + i]->shape);
         const uint32_t n = place_at(x, s, next[1 + i], NULL, place, operands);
-        hlo_instr *slice = expand_make(x, HLO_OP_DYNAMIC_SLICE, shape, n, operands);
+        hlo_instr *slice = hlo_build(x->build, HLO_OP_DYNAMIC_SLICE, shape, n, operands);
         hlo_instr_set_ints(slice, HLO_ATTR_DYNAMIC_SLICE_SIZES, shape->rank, shape->dims);
-        given[i] = expand_make(x, HLO_OP_RESHAPE, s->step->parameters[i]->shape, 1, &slice);
+        given[i] = hlo_build(x->build, HLO_OP_RESHAPE, s->step->parameters[i]->shape, 1, &slice);
     }
     hlo_instr **made = next + 1 + s->inputs, **carried = made + s->outputs;
     for (uint32_t i = 0; i < s->carries; i++) given[s->inputs + i] = carried[i];
     const hlo_shape *results = s->step->root->shape;
-    hlo_instr *call = expand_make(x, HLO_OP_CALL, results, s->inputs + s->carries, given);
+    hlo_instr *call = hlo_build(x->build, HLO_OP_CALL, results, s->inputs + s->carries, given);
     hlo_instr_set_comp(call, HLO_ATTR_TO_APPLY, s->step);
     for (uint32_t i = 0; i < s->outputs + s->carries; i++) {
-        hlo_instr *result = results->type == HLO_TYPE_TUPLE ? expand_element(x, call, i) : call;
+        hlo_instr *result =
+            results->type == HLO_TYPE_TUPLE ? hlo_build_element(x->build, call, i) : call;
         if (i < s->outputs) {
             hlo_instr *slice =
-                expand_make(x, HLO_OP_RESHAPE, slice_shape(x, s, made[i]->shape), 1, &result);
+                hlo_build(x->build, HLO_OP_RESHAPE, slice_shape(x, s, made[i]->shape), 1, &result);
             const uint32_t n = place_at(x, s, made[i], slice, place, operands);
-            result = expand_make(x, HLO_OP_DYNAMIC_UPDATE_SLICE, made[i]->shape, n, operands);
+            result = hlo_build(x->build, HLO_OP_DYNAMIC_UPDATE_SLICE, made[i]->shape, n, operands);
         }
         made[i] = result;
     }
-    return close_computation(x, expand_make(x, HLO_OP_TUPLE, s->state, count, next), at);
+    return close_computation(x, hlo_build(x->build, HLO_OP_TUPLE, s->state, count, next), at);
 }
 
 /* Reads the scan and lays out the loop's state. */
 static scan read_scan(expansion *x) {
-    const hlo_instr *instr = x->at;
+    const hlo_instr *instr = x->build->at;
     const hlo_shape *result = instr->shape;
     const bool many = result->type == HLO_TYPE_TUPLE;
     const hlo_shape **parts = hlo_arena_array(
@@ -124,7 +127,7 @@ static scan read_scan(expansion *x) {
 }
 
 static void expand_scan(expansion *x) {
-    hlo_instr *instr = x->at;
+    hlo_instr *instr = x->build->at;
     const scan s = read_scan(x);
     const uint32_t first = 1 + s.inputs, results = s.outputs + s.carries;
     hlo_instr **parts = hlo_arena_array(x->module->arena, first + results, sizeof(hlo_instr *));
@@ -136,22 +139,22 @@ static void expand_scan(expansion *x) {
     for (uint32_t i = 0; i < s.carries; i++)
         parts[first + s.outputs + i] = hlo_instr_operand(instr, s.inputs + i);
     if (s.turns > 0) {
-        hlo_instr *start = expand_make(x, HLO_OP_TUPLE, s.state, first + results, parts);
-        hlo_instr *loop = expand_make(x, HLO_OP_WHILE, s.state, 1, &start);
+        hlo_instr *start = hlo_build(x->build, HLO_OP_TUPLE, s.state, first + results, parts);
+        hlo_instr *loop = hlo_build(x->build, HLO_OP_WHILE, s.state, 1, &start);
         hlo_instr_set_comp(loop, HLO_ATTR_CONDITION, make_condition(x, &s));
         hlo_instr_set_comp(loop, HLO_ATTR_BODY, make_body(x, &s));
         for (uint32_t i = 0; i < results; i++)
-            parts[first + i] = expand_element(x, loop, first + i);
+            parts[first + i] = hlo_build_element(x->build, loop, first + i);
     }
     expand_replace(x, instr->shape->type == HLO_TYPE_TUPLE ? HLO_OP_TUPLE : HLO_OP_COPY,
                    instr->shape, results, parts + first);
 }
 
-/* True if the scan at x->at can become a loop; otherwise reports an error. */
+/* True if the scan at x->build->at can become a loop; otherwise reports an error. */
 static bool can_expand(expansion *x) {
     const scan s = read_scan(x);
     for (uint32_t i = 0; i < s.inputs; i++)
-        if (dynamic_declares(hlo_instr_operand(x->at, i)->shape, s.dim))
+        if (dynamic_declares(hlo_instr_operand(x->build->at, i)->shape, s.dim))
             return expand_refuse(x, "iterates over a dynamic dimension, which is not supported");
     return s.turns <= INT32_MAX || expand_refuse(x, "has more than 2^31-1 iterations");
 }
@@ -163,7 +166,7 @@ hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             if (instr->op != HLO_OP_SCAN) continue;
-            x.at = instr;
+            x.build->at = instr;
             if (!can_expand(&x)) return HLO_INVALID_INPUT;
             expand_scan(&x);
         }

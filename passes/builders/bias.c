@@ -32,21 +32,6 @@ bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr
            hlo_granularity_holds_elsewhere(value, &granularity, &held);
 }
 
-/* Puts the elements of `row` back to the places that they had before the slice. */
-static bool spread_over(hlo_rule_env *env, hlo_instr *row, const hlo_instr *slice,
-                        const hlo_shape *result, hlo_instr **out) {
-    const int64_t *s = hlo_instr_ints(slice, HLO_ATTR_SLICE)->v + 3 * (result->rank - 1);
-    int64_t size = result->dims[result->rank - 1], count = row->shape->dims[0];
-    int64_t padding[3] = {s[0], size - s[0] - (count - 1) * s[2] - 1, s[2] - 1};
-    *out = row;
-    if (count == size) return true;
-    hlo_instr *operands[] = {row, hlo_rule_number(env, row->shape->type, 0)};
-    const hlo_shape *shape = hlo_shape_array(env->context->module, row->shape->type, 1, &size);
-    *out = hlo_rule_new(env, HLO_OP_PAD, shape, 2, operands);
-    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_PADDING, 3, padding);
-    return *out != NULL;
-}
-
 bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
                   const hlo_instr *view, hlo_instr **out) {
     hlo_granularity granularity;
@@ -56,10 +41,18 @@ bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
     if (hlo_granularity_holds_elsewhere(value, &granularity, &held) && held)
         return hlo_rule_refuse(env, "memory-space", held);
     hlo_instr *packed = hlo_granularity_compact(env, value, &granularity);
-    hlo_instr *vector = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, 1, &row, 0, NULL);
-    if (!vector) return false;
-    *out = vector;
-    return view->op != HLO_OP_SLICE || spread_over(env, vector, view, result->shape, out);
+    hlo_instr *vector = *out = hlo_build_reshape(env->build, packed, 1, &row);
+    if (!vector || view->op != HLO_OP_SLICE) return vector;
+    /* Move the elements to the indices that they had before the slice. */
+    const uint32_t last = result->shape->rank - 1;
+    const int64_t *s = hlo_instr_ints(view, HLO_ATTR_SLICE)->v + 3 * last;
+    const int64_t size = result->shape->dims[last];
+    const int64_t padding[3] = {s[0], size - s[0] - (row - 1) * s[2] - 1, s[2] - 1};
+    if (row == size) return true;
+    const hlo_type type = vector->shape->type;
+    *out = hlo_build_pad(env->build, vector, hlo_build_number(env->build, type, 0),
+                         hlo_shape_array(env->context->module, type, 1, &size), padding);
+    return *out != NULL;
 }
 
 /* True if each element is a constant that `type` represents. */

@@ -9,8 +9,8 @@
  * in another memory space: then no row can be made. */
 bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr *view);
 
-/* Makes the row that `value` repeats, as a vector as long as the result's rows, with zeros where a
- * slice takes no element. False: it cannot be made. */
+/* Makes the row that `value` repeats, as a vector as long as the result's rows, with zeros for
+ * elements that a slice leaves out. False: it cannot be made. */
 bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
                   const hlo_instr *view, hlo_instr **out);
 

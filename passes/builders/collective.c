@@ -76,10 +76,10 @@ static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo
         kept[count] = packed->shape->dims[i];
         grown[count++] = whole[i];
     }
-    packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, count, kept, 0, NULL);
+    packed = hlo_build_reshape(env->build, packed, count, kept);
     if (!packed) return NULL;
     const hlo_shape *shape = hlo_shape_array(module, packed->shape->type, count, grown);
-    hlo_instr *sent = hlo_rule_new(env, op_at_once(collective->op), shape, 1, &packed);
+    hlo_instr *sent = hlo_build(env->build, op_at_once(collective->op), shape, 1, &packed);
     if (!sent) return NULL;
     hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
     hlo_instr_copy_attrs(sent, collective);
@@ -87,7 +87,7 @@ static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo
     if (along >= 0) hlo_instr_set_ints(sent, HLO_ATTR_DIMENSIONS, 1, &place);
     if (hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID))
         hlo_instr_set_int(sent, HLO_ATTR_CHANNEL_ID, hlo_devices_free_channel(module));
-    return hlo_granularity_make(env, HLO_OP_RESHAPE, sent, all->rank, whole, 0, NULL);
+    return hlo_build_reshape(env->build, sent, all->rank, whole);
 }
 
 hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
@@ -117,7 +117,8 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
 
 /* ----------------------------------------------------------------------------------- quantizing */
 
-/* Returns the operand that is scaled or clamped by splats, the other operands; -1: none is. */
+/* Returns the index of the operand that the other operands, splats, scale or clamp; -1 if there is
+ * no such operand. */
 static int scaled_operand(const hlo_instr *instr) {
     int found = -1;
     if (instr->pin) return -1;
@@ -141,7 +142,7 @@ static int scaled_operand(const hlo_instr *instr) {
 
 enum { STEP_LIMIT = 8 };
 
-/* Finds the collective that hlo_collective_quantized() makes on fp8. NULL: there is none. */
+/* Returns the collective that hlo_collective_quantized() clones onto fp8, or NULL. */
 static hlo_instr *quantized_collective(const hlo_instr *convert) {
     const hlo_instr *v = convert;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
@@ -165,12 +166,12 @@ static hlo_instr *quantize(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
     for (uint32_t i = 0; i < like->operand_count; i++) {
         hlo_instr *number = i == which ? NULL : hlo_splat_source(hlo_instr_operand(like, i));
         if (number && !hlo_devices_replicated(env->context, number, collective)) return NULL;
-        operands[i] = number ? hlo_rule_splat(env, number, value->shape) : value;
+        operands[i] = number ? hlo_build_splat(env->build, number, value->shape) : value;
         if (!operands[i]) return NULL;
     }
     const hlo_shape *shape =
         hlo_shape_retype(env->context->module, value->shape, like->shape->type);
-    return hlo_rule_new(env, like->op, shape, like->operand_count, operands);
+    return hlo_build(env->build, like->op, shape, like->operand_count, operands);
 }
 
 hlo_instr *hlo_collective_quantized(hlo_rule_env *env, const hlo_instr *convert) {

@@ -12,12 +12,12 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
                                 const hlo_binding *chain, hlo_instr *scale);
 
 /* Makes the collective of wide values whose result `convert`, to fp8, quantizes by scalars and
- * clamps, each with one user, on its quantized operand. NULL: there is none, or a scalar may differ
- * from device to device. */
+ * clamps, each with one user, on its quantized operand. NULL: there is no such collective, or a
+ * scalar may differ from device to device. */
 hlo_instr *hlo_collective_quantized(hlo_rule_env *env, const hlo_instr *convert);
 
-/* Termination measure: 1 for a collective of wide values, 2 if the values are put together from
- * branches; 1 for a convert that quantizes behind a collective. */
+/* Termination measure: 1 for a collective of wide values, 2 if the values are joined from branches;
+ * 1 for a convert that quantizes the result of a collective. */
 int64_t hlo_collective_wide(const hlo_instr *value);
 
 #endif

@@ -2,7 +2,6 @@
 #include "passes/builders/granularity.h"
 #include "ir/float/literal.h"
 #include "ir/module/known.h"
-#include "passes/builders/pad_slice.h"
 
 #include <string.h>
 
@@ -264,35 +263,8 @@ bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *gr
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* True if a transpose or a broadcast only moves or adds dimensions of one element. */
-static bool keeps_order(hlo_op op, const hlo_shape *from, const hlo_shape *to, uint32_t count,
-                        const int64_t *dims) {
-    int64_t last = -1;
-    bool transpose = op == HLO_OP_TRANSPOSE;
-    for (uint32_t i = 0; i < count; i++) {
-        if ((transpose ? from->dims[dims[i]] : from->dims[i]) == 1) continue;
-        if (dims[i] < last) return false;
-        last = dims[i];
-    }
-    return hlo_shape_count(from) == hlo_shape_count(to);
-}
-
-hlo_instr *hlo_granularity_make(hlo_rule_env *env, hlo_op op, hlo_instr *from, uint32_t rank,
-                                const int64_t *extents, uint32_t count, const int64_t *dims) {
-    if (!from) return NULL;
-    const hlo_shape *shape =
-        hlo_shape_array(env->context->module, from->shape->type, rank, extents);
-    bool same = hlo_shape_same_dims(shape, from->shape);
-    for (uint32_t i = 0; i < count; i++) same &= dims[i] == i;
-    if (same) return from;
-    if (keeps_order(op, from->shape, shape, count, dims)) op = HLO_OP_RESHAPE;
-    hlo_instr *made = hlo_rule_new(env, op, shape, 1, &from);
-    if (made && op != HLO_OP_RESHAPE) hlo_instr_set_ints(made, HLO_ATTR_DIMENSIONS, count, dims);
-    return made;
-}
-
 /* Repeats dimensions of one element to `extents`. */
-static hlo_instr *grow(hlo_rule_env *env, hlo_instr *value, const int64_t *extents) {
+static hlo_instr *grow(hlo_builder *b, hlo_instr *value, const int64_t *extents) {
     int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
     uint32_t count = 0, rank = value->shape->rank;
     for (uint32_t i = 0; i < rank; i++) {
@@ -301,8 +273,8 @@ static hlo_instr *grow(hlo_rule_env *env, hlo_instr *value, const int64_t *exten
         dims[count++] = i;
     }
     if (count == rank) return value;
-    value = hlo_granularity_make(env, HLO_OP_RESHAPE, value, count, kept, 0, NULL);
-    return hlo_granularity_make(env, HLO_OP_BROADCAST, value, rank, extents, count, dims);
+    value = hlo_build_reshape(b, value, count, kept);
+    return hlo_build_broadcast(b, value, rank, extents, count, dims);
 }
 
 static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
@@ -316,8 +288,8 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
         below_run(from, to, &r, granularity, &below);
         for (uint32_t i = r.to; i < r.to_end; i++) bridge[i] = r.exact ? extents[i] : 1;
     }
-    packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, to->rank, bridge, 0, NULL);
-    return packed ? grow(env, packed, extents) : NULL;
+    packed = hlo_build_reshape(env->build, packed, to->rank, bridge);
+    return packed ? grow(env->build, packed, extents) : NULL;
 }
 
 /* Makes a copy of `link` on compact operands, without metadata. */
@@ -327,7 +299,7 @@ static hlo_instr *copy_link(hlo_rule_env *env, const hlo_instr *link, hlo_type t
     hlo_granularity_dims(link->shape, granularity, extents);
     const hlo_shape *shape =
         hlo_shape_array(env->context->module, type, link->shape->rank, extents);
-    return hlo_rule_clone(env, link, shape, operands);
+    return hlo_build_clone(env->build, link, shape, operands);
 }
 
 /* Makes the link on the compact value, with the list of attribute `id` adapted. */
@@ -337,7 +309,7 @@ static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
     hlo_instr *operands[HLO_RULE_ARGS] = {packed};
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
-    if (link->op == HLO_OP_PAD) operands[1] = hlo_rule_number(env, packed->shape->type, 1);
+    if (link->op == HLO_OP_PAD) operands[1] = hlo_build_number(env->build, packed->shape->type, 1);
     hlo_instr *made = copy_link(env, link, packed->shape->type, granularity, operands);
     if (made) hlo_instr_set_ints(made, id, count, list);
     return made;
@@ -400,14 +372,9 @@ hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
     hlo_granularity_dims(link->shape, granularity, extents);
     switch (link->op) {
     case HLO_OP_BROADCAST:
-    case HLO_OP_TRANSPOSE:
-        return hlo_granularity_make(env, link->op, packed, rank, extents, dims->count, dims->v);
-    case HLO_OP_CONVERT: {
-        const hlo_shape *shape =
-            hlo_shape_retype(env->context->module, packed->shape, link->shape->type);
-        return shape == packed->shape ? packed
-                                      : hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &packed);
-    }
+        return hlo_build_broadcast(env->build, packed, rank, extents, dims->count, dims->v);
+    case HLO_OP_TRANSPOSE: return hlo_build_transpose(env->build, packed, dims->v);
+    case HLO_OP_CONVERT: return hlo_build_convert(env->build, packed, link->shape->type);
     case HLO_OP_CUSTOM_CALL:
     case HLO_OP_COPY: return packed;
     case HLO_OP_RESHAPE:
@@ -440,9 +407,7 @@ static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
     }
     const hlo_shape *less =
         hlo_shape_array(env->context->module, shape->type, shape->rank, extents);
-    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, less, 1, &value);
-    if (slice) hlo_instr_set_ints(slice, HLO_ATTR_SLICE, 3 * shape->rank, list);
-    return slice;
+    return hlo_build_slice(env->build, value, less, list);
 }
 
 /* Makes an elementwise instruction on the compact forms of its operands. */
@@ -487,11 +452,12 @@ hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hl
         if (runs > 1 && g > 1) wide[rank++] = g;
         merged[i] = runs > 1 ? runs * g : size;
     }
-    packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, count, kept, 0, NULL);
-    packed = hlo_granularity_make(env, HLO_OP_BROADCAST, packed, rank, wide, count, dims);
-    packed = hlo_granularity_make(env, HLO_OP_RESHAPE, packed, shape->rank, merged, 0, NULL);
+    hlo_builder *b = env->build;
+    packed = hlo_build_reshape(b, packed, count, kept);
+    packed = hlo_build_broadcast(b, packed, rank, wide, count, dims);
+    packed = hlo_build_reshape(b, packed, shape->rank, merged);
     if (!packed) return NULL;
-    const hlo_shape *cut =
-        hlo_shape_array(env->context->module, packed->shape->type, shape->rank, shape->dims);
-    return hlo_slice_prefix(env, packed, cut, &packed) ? packed : NULL;
+    return hlo_build_prefix(
+        b, packed,
+        hlo_shape_array(env->context->module, packed->shape->type, shape->rank, shape->dims));
 }

@@ -12,12 +12,12 @@ typedef struct hlo_granularity {
 } hlo_granularity;
 
 /* Finds the granularity that operand 0 of `link`, which moves elements, must have for the result to
- * have `granularity`, but for the elements that a pad adds. False: none would do, or none is known.
- */
+ * have `granularity`, except for the elements that a pad adds. False: no granularity suffices, or
+ * none is known. */
 bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
                                 hlo_granularity *out_below);
 
-/* True if `value` is sure to have the granularity. Visits a bounded number of instructions. */
+/* Returns true if `value` provably has the granularity. Visits a bounded number of instructions. */
 bool hlo_granularity_holds(hlo_instr *value, const hlo_granularity *granularity);
 /* Checks hlo_granularity_holds() in any memory space; `*out_held`: an instruction in another space,
  * or one that reads from it; NULL: none. */
@@ -41,11 +41,5 @@ hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hl
 /* Computes the dimensions of a compact form. */
 void hlo_granularity_dims(const hlo_shape *shape, const hlo_granularity *granularity,
                           int64_t *out_dims);
-
-/* Makes an instruction with operand `from` and the dimensions `extents`; `dims` is the list of
- * dimensions of a transpose or broadcast. Returns `from` where nothing would change. NULL: it
- * cannot be made. */
-hlo_instr *hlo_granularity_make(hlo_rule_env *env, hlo_op op, hlo_instr *from, uint32_t rank,
-                                const int64_t *extents, uint32_t count, const int64_t *dims);
 
 #endif

@@ -7,11 +7,11 @@
 
 enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents within it do not overflow */
 
-/* A dot as seen from the operand that it shares. */
+/* A dot, and its operand that is not shared. */
 typedef struct share {
     const hlo_instr *dot;
     unsigned side;         /* of the other operand */
-    hlo_dequantized other; /* op HLO_OP_COPY: an fp8 value as it is */
+    hlo_dequantized other; /* op HLO_OP_COPY: a bare fp8 value */
     uint32_t free;         /* its only free dimension */
 } share;
 
@@ -74,39 +74,25 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
 
 /* ------------------------------------------------------------------------------------- building */
 
-/* Returns the permutation by which every value is a transpose. NULL: they share none. */
-static const hlo_ints *transposed(hlo_instr *const *values, uint32_t count) {
-    const hlo_ints *order = NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        if (values[i]->op != HLO_OP_TRANSPOSE || values[i]->pin) return NULL;
-        const hlo_ints *own = hlo_instr_ints(values[i], HLO_ATTR_DIMENSIONS);
-        if (order && !hlo_ints_equal(order, own)) return NULL;
-        order = own;
-    }
-    return order;
-}
-
-static hlo_instr *join(hlo_rule_env *env, uint32_t count, hlo_instr *const *values, int64_t dim) {
-    hlo_module *module = env->context->module;
+static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values, int64_t dim) {
     const hlo_shape *shape = values[0]->shape;
     int64_t dims[HLO_RULE_ARGS];
     memcpy(dims, shape->dims, shape->rank * sizeof dims[0]);
     for (uint32_t i = 1; i < count; i++) dims[dim] += values[i]->shape->dims[dim];
-    const hlo_ints *order = transposed(values, count);
+    /* Transposes by one permutation are made once, of the whole. */
+    const hlo_ints *order = hlo_instr_ints(values[0], HLO_ATTR_DIMENSIONS);
+    for (uint32_t i = 0; order && i < count; i++)
+        if (values[i]->op != HLO_OP_TRANSPOSE || values[i]->pin ||
+            !hlo_ints_equal(order, hlo_instr_ints(values[i], HLO_ATTR_DIMENSIONS)))
+            order = NULL;
     if (order) {
         hlo_instr *below[HLO_RULE_ARGS];
         for (uint32_t i = 0; i < count; i++) below[i] = hlo_instr_operand(values[i], 0);
-        hlo_instr *whole = join(env, count, below, order->v[dim]);
-        shape = hlo_shape_array(module, shape->type, shape->rank, dims);
-        whole = whole ? hlo_rule_new(env, HLO_OP_TRANSPOSE, shape, 1, &whole) : NULL;
-        if (whole) hlo_instr_set_ints(whole, HLO_ATTR_DIMENSIONS, order->count, order->v);
-        return whole;
+        return hlo_build_transpose(b, join(b, count, below, order->v[dim]), order->v);
     }
-    hlo_instr *whole =
-        hlo_rule_new(env, HLO_OP_CONCATENATE,
-                     hlo_shape_array(module, shape->type, shape->rank, dims), count, values);
-    if (whole) hlo_instr_set_ints(whole, HLO_ATTR_DIMENSIONS, 1, &dim);
-    return whole;
+    shape = hlo_shape_array(b->at->parent->module, shape->type, shape->rank, dims);
+    return hlo_build_ints(b, HLO_OP_CONCATENATE, shape, count, values, HLO_ATTR_DIMENSIONS, 1,
+                          &dim);
 }
 
 /* Adds the value, or its operands if it concatenates along the dimension. */
@@ -130,16 +116,10 @@ hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_
         !add_parts(b.other.fp8, b.free, parts, &count) || !same_but_free(&a, &b) ||
         first->shape->rank != second->shape->rank)
         return NULL;
-    hlo_module *module = env->context->module;
-    hlo_instr *value = join(env, count, parts, a.free);
-    if (value && a.other.op != HLO_OP_COPY) {
-        const hlo_shape *wide = hlo_shape_retype(module, value->shape, a.other.to);
-        value = hlo_rule_new(env, HLO_OP_CONVERT, wide, 1, &value);
-    }
-    if (value && a.other.scale) {
-        hlo_instr *scaled[] = {value, hlo_rule_splat(env, a.other.scale, value->shape)};
-        value = scaled[1] ? hlo_rule_new(env, a.other.op, value->shape, 2, scaled) : NULL;
-    }
+    hlo_builder *build = env->build;
+    hlo_instr *value = join(build, count, parts, a.free);
+    value = hlo_build_convert(build, value, a.other.to);
+    if (a.other.scale) value = hlo_build_by_scalar(build, a.other.op, value, a.other.scale);
     if (!value) return NULL;
     hlo_instr *operands[2];
     operands[a.side] = value;
@@ -150,8 +130,8 @@ hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_
     memcpy(dims, shape->dims, shape->rank * sizeof dims[0]);
     uint32_t at = a.side ? shape->rank - 1 : hlo_dot_batch(first, 0)->count;
     dims[at] += second->shape->dims[at];
-    hlo_instr *dot = hlo_rule_new(
-        env, HLO_OP_DOT, hlo_shape_array(module, shape->type, shape->rank, dims), 2, operands);
+    shape = hlo_shape_array(env->context->module, shape->type, shape->rank, dims);
+    hlo_instr *dot = hlo_build(build, HLO_OP_DOT, shape, 2, operands);
     if (dot) hlo_instr_copy_attrs(dot, first);
     return dot;
 }
@@ -165,7 +145,5 @@ hlo_instr *hlo_dots_part(hlo_rule_env *env, hlo_instr *merged, const hlo_instr *
         slices[3 * i + 1] = slices[3 * i] + shape->dims[i];
         slices[3 * i + 2] = 1;
     }
-    hlo_instr *slice = hlo_rule_new(env, HLO_OP_SLICE, shape, 1, &merged);
-    if (slice) hlo_instr_set_ints(slice, HLO_ATTR_SLICE, 3 * shape->rank, slices);
-    return slice;
+    return hlo_build_slice(env->build, merged, shape, slices);
 }

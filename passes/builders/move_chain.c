@@ -10,16 +10,13 @@ enum { TREE_LIMIT = 256 };
 
 /* ---------------------------------------------------------------------------------------- links */
 
-/* True if the type has the number. f4e2m1fn has no NaN, f8e8m0fnu has no zero. */
-static bool type_holds(hlo_type type, double number) {
-    const double held = hlo_float_decode(type, hlo_float_encode(type, number));
-    return isnan(number) ? isnan(held) : held == number;
-}
-
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return false;
-    return (!scaled || number == 0 || isnan(number)) && type_holds(type, number);
+    /* The type must represent the number: f4e2m1fn has no NaN, f8e8m0fnu has no zero. */
+    const double held = hlo_float_decode(type, hlo_float_encode(type, number));
+    return (!scaled || number == 0 || isnan(number)) &&
+           (isnan(number) ? isnan(held) : held == number);
 }
 
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below) {
@@ -33,43 +30,31 @@ bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below) {
 static hlo_instr *clone_pad_value(hlo_rule_env *env, hlo_instr *pad_value, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return NULL;
-    hlo_module *module = env->context->module;
-    hlo_instr *value = hlo_rule_number(env, type, number);
-    if (!pad_value->shape->rank) return value;
-    const hlo_shape *shape = hlo_shape_retype(module, pad_value->shape, type);
-    value = hlo_rule_new(env, HLO_OP_BROADCAST, shape, 1, &value);
-    if (value) hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, 0, NULL);
-    return value;
+    const hlo_shape *shape = hlo_shape_retype(env->context->module, pad_value->shape, type);
+    return hlo_build_filled(env->build, shape, number);
 }
 
 /* Clones `like` with other operands, in the type. */
 static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *const *operands,
                            hlo_type type) {
     const hlo_shape *shape = hlo_shape_retype(env->context->module, like->shape, type);
-    hlo_instr *copy = hlo_rule_clone(env, like, shape, operands);
+    hlo_instr *copy = hlo_build_clone(env->build, like, shape, operands);
     if (copy) copy->offset = like->offset;
     return copy;
 }
 
 hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value) {
-    if (!value) return NULL;
-    hlo_instr *zero = hlo_rule_number(env, value->shape->type, 0);
-    hlo_instr *operands[] = {value, hlo_rule_splat(env, zero, value->shape)};
-    return operands[1] ? hlo_rule_new(env, HLO_OP_MAXIMUM, value->shape, 2, operands) : NULL;
-}
-
-/* Copies the value, unless it has the operand's order in memory, which decides the elements of a
- * bitcast. */
-static hlo_instr *ordered_as(hlo_rule_env *env, const hlo_instr *operand, hlo_instr *value) {
-    const hlo_shape *shape =
-        hlo_shape_retype(env->context->module, operand->shape, value->shape->type);
-    return value->shape == shape ? value : hlo_rule_new(env, HLO_OP_COPY, shape, 1, &value);
+    return hlo_build_by_number(env->build, HLO_OP_MAXIMUM, value, 0);
 }
 
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
     if (link->op == HLO_OP_CONVERT) return value;
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
-    if (link->op == HLO_OP_BITCAST) value = ordered_as(env, hlo_instr_operand(link, 0), value);
+    if (link->op == HLO_OP_BITCAST) { /* the order in memory decides its elements */
+        const hlo_shape *shape = hlo_shape_retype(
+            env->context->module, hlo_instr_operand(link, 0)->shape, value->shape->type);
+        if (value->shape != shape) value = hlo_build(env->build, HLO_OP_COPY, shape, 1, &value);
+    }
     if (!value) return NULL;
     hlo_instr *operands[HLO_RULE_ARGS] = {value};
     for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
@@ -104,23 +89,21 @@ static hlo_computation *wrapped_on(const hlo_instr *start, hlo_type from, hlo_ty
     hlo_instr *root = hlo_instr_copy(made, NULL, called->root, operands);
     root->shape = with_type(module, root->shape, from, to);
     hlo_computation_set_root(made, root);
-    for (hlo_computation *next; caller != made; caller = next) {
-        next = caller->next;
-        hlo_computation_move_last(caller);
-    }
+    hlo_computation_move(made, caller);
     return made;
 }
 
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value) {
     hlo_module *module = env->context->module;
-    hlo_instr *start = hlo_instr_operand(done, 0), *place = env->before;
+    hlo_instr *start = hlo_instr_operand(done, 0), *place = env->build->at;
     hlo_type from = hlo_instr_operand(start, 0)->shape->type, to = value->shape->type;
     const hlo_shape *shape = with_type(module, start->shape, from, to);
-    env->before = start;
-    hlo_instr *sent = hlo_rule_clone(env, start, shape, &value);
-    env->before = place;
+    env->build->at = start;
+    hlo_instr *sent = hlo_build_clone(env->build, start, shape, &value);
+    env->build->at = place;
     if (!sent) return NULL;
-    hlo_instr *got = hlo_rule_clone(env, done, hlo_shape_retype(module, done->shape, to), &sent);
+    hlo_instr *got =
+        hlo_build_clone(env->build, done, hlo_shape_retype(module, done->shape, to), &sent);
     if (!got) return NULL;
     if (start->op != HLO_OP_ASYNC_START) return got;
     hlo_computation *called = wrapped_on(start, from, to);
@@ -137,8 +120,37 @@ typedef struct tree {
     uint32_t fuel;
 } tree;
 
-static bool leaf_moves(tree *t, hlo_instr *value) {
+bool hlo_is_pad_value(hlo_instr *value) {
+    double number;
+    return hlo_known_number(value, &number);
+}
+
+/* Returns true if the tree moves. At least one branch of a join must be dequantized; pad values are
+ * checked once the scale is known. */
+static bool moves(tree *t, hlo_instr *value) {
     hlo_dequantized leaf;
+    if (!t->fuel) return false;
+    t->fuel--;
+    if (value->operand_count > HLO_RULE_ARGS || value->pin) return false;
+    if (hlo_op_is(value->op, HLO_JOINS)) {
+        const uint32_t first = value->op == HLO_OP_SELECT;
+        bool any = false;
+        for (uint32_t i = first; i < value->operand_count; i++) {
+            hlo_instr *branch = hlo_instr_operand(value, i);
+            if (hlo_is_pad_value(branch)) continue;
+            if (!moves(t, branch)) return false;
+            any = true;
+        }
+        for (uint32_t i = first; any && i < value->operand_count; i++) {
+            hlo_instr *branch = hlo_instr_operand(value, i);
+            if (hlo_is_pad_value(branch) &&
+                !hlo_pad_value_moves(branch, t->leaf.scale, t->leaf.from))
+                return false;
+        }
+        return any;
+    }
+    if (hlo_chain_link(value))
+        return moves(t, hlo_instr_operand(value, 0)) && hlo_link_moves(value, &t->leaf);
     if (!hlo_dequantized_read(value, &leaf)) return false;
     if (t->found && t->alike) return hlo_dequantized_alike(&leaf, &t->leaf);
     if (!t->found) t->leaf = leaf;
@@ -146,43 +158,9 @@ static bool leaf_moves(tree *t, hlo_instr *value) {
     return true;
 }
 
-static bool branch_moves(tree *t, hlo_instr *value);
-
-bool hlo_is_pad_value(hlo_instr *value) {
-    double number;
-    return hlo_known_number(value, &number);
-}
-
-/* True if at least one branch is dequantized; pad values are checked once the scale is known. */
-static bool branches_move(tree *t, const hlo_instr *join) {
-    uint32_t first = join->op == HLO_OP_SELECT, moved = 0;
-    for (uint32_t i = first; i < join->operand_count; i++) {
-        hlo_instr *branch = hlo_instr_operand(join, i);
-        if (hlo_is_pad_value(branch)) continue;
-        if (!branch_moves(t, branch)) return false;
-        moved++;
-    }
-    for (uint32_t i = first; moved && i < join->operand_count; i++) {
-        hlo_instr *branch = hlo_instr_operand(join, i);
-        if (hlo_is_pad_value(branch) && !hlo_pad_value_moves(branch, t->leaf.scale, t->leaf.from))
-            return false;
-    }
-    return moved > 0;
-}
-
-static bool branch_moves(tree *t, hlo_instr *value) {
-    if (!t->fuel) return false;
-    t->fuel--;
-    if (value->operand_count > HLO_RULE_ARGS || value->pin) return false;
-    if (hlo_op_is(value->op, HLO_JOINS)) return branches_move(t, value);
-    return hlo_chain_link(value)
-               ? branch_moves(t, hlo_instr_operand(value, 0)) && hlo_link_moves(value, &t->leaf)
-               : leaf_moves(t, value);
-}
-
 bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantized *out) {
     tree t = {.alike = alike, .fuel = TREE_LIMIT};
-    if (!branch_moves(&t, value)) return false;
+    if (!moves(&t, value)) return false;
     *out = t.leaf;
     return true;
 }

@@ -9,14 +9,14 @@
 
 /* True if all elements of the value are one known number. */
 bool hlo_is_pad_value(hlo_instr *value);
-/* True if a pad value can be fp8 beside fp8 values: it is 0 or NaN, which every scale leaves
+/* Returns true if a pad value of fp8 values can be fp8: it is 0 or NaN, which every scale leaves
  * unchanged, or, if nothing is `scaled`, a value of the fp8 type. */
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type);
 
 /* True if the link can move the fp8 value instead of the dequantized one: it moves its operand 0
  * alone, and its pad value, if any, can be fp8. */
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below);
-/* Clones the link onto the fp8 value that stands for its operand; a convert is left out. NULL: it
+/* Clones the link onto the fp8 value that replaces its operand; omits a convert. NULL: it
  * cannot be made. */
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value);
 

@@ -3,7 +3,27 @@
 
 #include "ir/module/known.h"
 #include "passes/builders/move_chain.h"
-#include "passes/builders/pad_slice.h"
+
+int64_t hlo_size_aligned(int64_t size, int64_t to) {
+    return (size + to - 1) / to * to;
+}
+
+hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims) {
+    int64_t padding[3 * HLO_RULE_ARGS] = {0};
+    bool same = true;
+    if (!value) return NULL;
+    const hlo_shape *old = value->shape;
+    for (uint32_t i = 0; i < old->rank; i++) {
+        padding[3 * i + 1] = dims[i] - old->dims[i];
+        same &= dims[i] == old->dims[i];
+    }
+    if (same) return value;
+    const double least = old->type == HLO_TYPE_F8E8M0FNU ? 0x1p-127 : 0;
+    const hlo_shape *shape =
+        hlo_shape_with_layout(value->parent->module, old->type, old->rank, dims,
+                              old->layout ? old->layout->minor_to_major : NULL);
+    return hlo_build_pad(b, value, hlo_build_number(b, old->type, least), shape, padding);
+}
 
 /* One operand of a call, and the order of its dimensions that has the contracting one last. */
 typedef struct placing {
@@ -64,8 +84,9 @@ bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo
         hlo_shape_array(env->context->module, s.value->shape->type, s.rank, dims);
     bool same = true;
     for (uint32_t i = 0; i < s.rank; i++) same &= s.order[i] == i;
-    *out = hlo_rule_new(env, same ? HLO_OP_COPY : HLO_OP_TRANSPOSE, shape, 1, &s.value);
-    if (*out && !same) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, s.rank, s.order);
+    *out = same ? hlo_build(env->build, HLO_OP_COPY, shape, 1, &s.value)
+                : hlo_build_ints(env->build, HLO_OP_TRANSPOSE, shape, 1, &s.value,
+                                 HLO_ATTR_DIMENSIONS, s.rank, s.order);
     return *out != NULL;
 }
 
@@ -76,21 +97,28 @@ bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b
     hlo_scale_dims(b ? m->b_mode : m->a_mode, size.batch,
                    hlo_size_aligned(b ? size.n : size.m, hlo_matmul_alignment(m, false)),
                    hlo_size_aligned(size.k, hlo_matmul_alignment(m, true)), dims);
-    return !*out || !(*out)->shape->rank || hlo_pad_zeros(env, *out, dims, out);
+    if (!*out || !(*out)->shape->rank) return true;
+    *out = hlo_pad_zeros(env->build, *out, dims);
+    return *out != NULL;
 }
 
 /* ----------------------------------------------------------------------------- scales of 8 bits */
 
+bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type) {
+    for (; value->shape->type != type; value = hlo_instr_operand(value, 0)) {
+        if (value->pin || !value->operand_count) return false;
+        const hlo_type wide = value->shape->type;
+        const bool f16 = wide == HLO_TYPE_F16 && type == HLO_TYPE_F8E8M0FNU;
+        if (value->op == HLO_OP_CONVERT ? !hlo_type_is_wide(wide) || f16
+                                        : !hlo_instr_moves(value) || value->op == HLO_OP_PAD)
+            return false;
+    }
+    return true;
+}
+
 hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
     if (value->shape->type == type) return value;
-    if (value->pin || !value->operand_count) return NULL;
-    hlo_instr *from = hlo_instr_operand(value, 0);
-    const bool f16 = value->shape->type == HLO_TYPE_F16 && type == HLO_TYPE_F8E8M0FNU;
-    if (value->op == HLO_OP_CONVERT)
-        return hlo_type_is_wide(value->shape->type) && !f16 ? hlo_block_narrowed(env, from, type)
-                                                            : NULL;
-    if (!hlo_instr_moves(value) || value->op == HLO_OP_PAD) return NULL;
-    from = hlo_block_narrowed(env, from, type);
+    hlo_instr *from = hlo_block_narrowed(env, hlo_instr_operand(value, 0), type);
     return from ? hlo_link_clone_onto(env, value, from) : NULL;
 }
 
@@ -107,8 +135,8 @@ hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side) {
     const hlo_type type = hlo_scale_modes[side->mode].type;
     int64_t dims[HLO_RULE_ARGS];
     hlo_granularity_dims(side->shape, &granularity, dims);
-    return hlo_rule_splat(env, hlo_rule_number(env, type, 1),
-                          hlo_shape_array(env->context->module, type, side->shape->rank, dims));
+    return hlo_build_filled(
+        env->build, hlo_shape_array(env->context->module, type, side->shape->rank, dims), 1);
 }
 
 /* True if scales may be below 0, or are of a type that has such numbers and nothing is known. */
@@ -120,28 +148,20 @@ hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *sca
                             const hlo_block_side *side) {
     if (!values || !scales || !may_be_negative(scales)) return values;
     const hlo_granularity granularity = granularity_of(side);
-    hlo_module *module = env->context->module;
-    hlo_instr *zero =
-        hlo_rule_splat(env, hlo_rule_number(env, scales->shape->type, 0), scales->shape);
-    hlo_instr *pair[] = {scales, zero};
-    hlo_instr *below =
-        zero ? hlo_rule_new(env, HLO_OP_COMPARE,
-                            hlo_shape_retype(module, scales->shape, HLO_TYPE_PRED), 2, pair)
-             : NULL;
-    if (!below) return NULL;
-    hlo_instr_set_str(below, HLO_ATTR_DIRECTION, "LT");
+    hlo_builder *b = env->build;
+    hlo_instr *below = hlo_build_compare(b, scales, "LT", hlo_build_filled(b, scales->shape, 0));
     below = hlo_granularity_expand(env, below, side->shape, &granularity);
-    hlo_instr *opposite = hlo_rule_new(env, HLO_OP_NEGATE, values->shape, 1, &values);
-    hlo_instr *choice[] = {below, opposite, values};
-    return below && opposite ? hlo_rule_new(env, HLO_OP_SELECT, values->shape, 3, choice) : NULL;
+    hlo_instr *opposite = hlo_build_unary(b, HLO_OP_NEGATE, values);
+    return opposite ? hlo_build_select(b, below, opposite, values) : NULL;
 }
 
 hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *side) {
     const hlo_shape *x = side->shape;
-    int64_t order[HLO_RULE_ARGS], turned[HLO_RULE_ARGS], lie[3] = {1}, dims[3];
+    int64_t order[HLO_RULE_ARGS], lie[3] = {1}, dims[3];
     uint32_t count = 0;
     if (!scales) return NULL;
-    if (may_be_negative(scales)) scales = hlo_rule_new(env, HLO_OP_ABS, scales->shape, 1, &scales);
+    hlo_builder *b = env->build;
+    if (may_be_negative(scales)) scales = hlo_build_unary(b, HLO_OP_ABS, scales);
     if (!scales) return NULL;
     for (; count < side->batch->count; count++) {
         order[count] = side->batch->v[count];
@@ -149,20 +169,17 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
     }
     order[count++] = side->row;
     order[count++] = side->k;
-    for (uint32_t i = 0; i < count; i++) turned[i] = scales->shape->dims[order[i]];
     lie[1] = scales->shape->dims[side->row];
     lie[2] = scales->shape->dims[side->k];
     const uint32_t one = lie[0] == 1; /* matrix, without a batch dimension */
     hlo_scale_dims(side->mode, lie[0], x->dims[side->row], x->dims[side->k], dims);
-    scales = hlo_granularity_make(env, HLO_OP_TRANSPOSE, scales, count, turned, count, order);
-    scales = hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 3 - one, lie + one, 0, NULL);
-    if (!scales || !hlo_pad_zeros(env, scales, dims, &scales)) return NULL;
+    scales = hlo_build_reshape(b, hlo_build_transpose(b, scales, order), 3 - one, lie + one);
+    scales = hlo_pad_zeros(b, scales, dims);
     const int64_t rows = lie[0] * dims[!one] / 128, steps = dims[2 - one] / 4;
-    const int64_t apart[] = {rows, 4, 32, steps, 4}, tiles[] = {rows, steps, 32, 4, 4};
-    scales = hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 5, apart, 0, NULL);
-    scales = hlo_granularity_make(env, HLO_OP_TRANSPOSE, scales, 5, tiles, 5,
-                                  (int64_t[]){0, 3, 2, 1, 4});
-    return hlo_granularity_make(env, HLO_OP_RESHAPE, scales, 3 - one, dims, 0, NULL);
+    const int64_t apart[] = {rows, 4, 32, steps, 4};
+    scales = hlo_build_reshape(b, scales, 5, apart);
+    scales = hlo_build_transpose(b, scales, (int64_t[]){0, 3, 2, 1, 4});
+    return hlo_build_reshape(b, scales, 3 - one, dims);
 }
 
 /* ----------------------------------------------------------------------------- scales of 8 bits */
@@ -184,10 +201,10 @@ static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
         runs.v[i] = kept[i] == 1 ? dims[i] : each / wanted.v[i];
     }
     hlo_module *module = env->context->module;
-    if (!hlo_slice_prefix(env, scales, hlo_shape_array(module, s->type, s->rank, kept), &scales))
-        return NULL;
-    const hlo_shape *shape = hlo_shape_array(module, s->type, s->rank, dims);
-    return hlo_shape_same_dims(scales->shape, shape)
+    const hlo_shape *shape = hlo_shape_array(module, s->type, s->rank, kept);
+    scales = hlo_build_prefix(env->build, scales, shape);
+    shape = hlo_shape_array(module, s->type, s->rank, dims);
+    return !scales || hlo_shape_same_dims(scales->shape, shape)
                ? scales
                : hlo_granularity_expand(env, scales, shape, &runs);
 }
@@ -218,11 +235,8 @@ bool hlo_block_dot_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_s
     hlo_instr *values, *scales;
     if (!read_side(env, dot, b, mode, &side, &values, &scales)) return false;
     *out = hlo_block_signed(env, values, scales, &side);
-    if (mode == HLO_SCALE_VEC32 && values->shape->type == HLO_TYPE_F4E2M1FN) {
-        const hlo_shape *fp8 =
-            hlo_shape_retype(env->context->module, values->shape, HLO_TYPE_F8E4M3FN);
-        *out = hlo_rule_new(env, HLO_OP_CONVERT, fp8, 1, &values);
-    }
+    if (mode == HLO_SCALE_VEC32 && values->shape->type == HLO_TYPE_F4E2M1FN)
+        *out = hlo_build_convert(env->build, values, HLO_TYPE_F8E4M3FN);
     return *out != NULL;
 }
 

@@ -1,17 +1,25 @@
-/* Layouts of the operands of a fused call: cuBLASLt wants batch dimensions first, the contracting
- * dimension last. `b`: the second operand, else the first. */
+/* Layouts of the operands of a fused call: cuBLASLt requires batch dimensions first, the
+ * contracting dimension last. `b`: the second operand, else the first. */
 #ifndef HLO_PASSES_BUILDERS_OPERAND_LAYOUT_H
 #define HLO_PASSES_BUILDERS_OPERAND_LAYOUT_H
 
 #include "matmul/block_scaled.h"
 #include "passes/builders/granularity.h"
 
-/* True if the operand lacks the layout that the target wants, and can be given it. */
+/* Returns the size or the next multiple of `to`. */
+int64_t hlo_size_aligned(int64_t size, int64_t to);
+/* Pads `value` with zeros after its elements, up to `dims`; f8e8m0fnu, which has no zero, with its
+ * least number, whose code is 0. Returns `value` if it has the dimensions. NULL: it cannot be made.
+ */
+hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims);
+
+/* Returns true if the operand does not have the layout that the target requires, but can have it.
+ */
 bool hlo_operand_layout_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b);
-/* Counts the transposes and copies at the top of the operand that the call does not need: the
- * layout below each is right too. */
+/* Counts the outermost transposes and copies of the operand that the call does not need: the layout
+ * of the value below each is also right. */
 int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, bool b);
-/* Makes the operand with its dimensions in the order that the target wants. False: it cannot be
+/* Makes the operand with its dimensions in the order that the target requires. False: it cannot be
  * made. */
 bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
 /* Pads the scales of an operand whose sizes are padded to hlo_matmul_alignment(): scales of new
@@ -19,8 +27,9 @@ bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo
  * made. */
 bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
 
-/* Finds the value of `type` that `value` is converted from without rounding, moved as `value` is.
- * NULL: there is none, or it cannot be made. */
+/* Returns true if `value` is a value of `type`, converted without rounding and moved. */
+bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type);
+/* Makes that value, moved as `value` is. NULL: it cannot be made. */
 hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type);
 
 /* An operand's shape, which of its dimensions are rows and k, and the mode of its scales. */
@@ -39,13 +48,14 @@ hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side);
  * cannot be made. */
 hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *side);
 
-/* Makes the values with the signs of the compact scales, unless these are sure to have none. NULL:
+/* Makes the values with the signs of the compact scales, unless no scale can be negative. NULL:
  * it cannot be made. */
 hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
                             const hlo_block_side *side);
 
 /* Makes the values, and the scales in tiles, of operand a, or `b`, of block-scaled notation with
- * the mode. False: it has another, or none, of which env->reason tells, or they cannot be made. */
+ * the mode. False: the notation has another mode or no mode (env->reason says why), or they cannot
+ * be made. */
 bool hlo_block_dot_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
                           hlo_instr **out);
 bool hlo_block_dot_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,

@@ -1,6 +1,8 @@
 /* Operands that are fp8 values times scales. */
 #include "passes/builders/scaled_operand.h"
 
+#include <string.h>
+
 #include "ir/module/known.h"
 #include "passes/analysis/value.h"
 #include "passes/builders/granularity.h"
@@ -8,23 +10,6 @@
 #include "passes/builders/operand_layout.h"
 
 enum { STEP_LIMIT = 256, MOST_LINKS = 64 };
-
-/* Returns the granularity that the mode asks of factors. Each batch has its own factors, but for a
- * scalar.
- */
-static hlo_granularity wanted(const hlo_instr *dot, unsigned side, const hlo_scale_info *info) {
-    const hlo_shape *shape = hlo_instr_operand(dot, side)->shape;
-    hlo_granularity granularity;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        int64_t each = hlo_ints_contain(hlo_dot_contracting(dot, side), i) ? info->along
-                       : hlo_ints_contain(hlo_dot_batch(dot, side), i)     ? info->across != 0
-                                                                           : info->across;
-        granularity.v[i] = each ? each : shape->dims[i];
-    }
-    return granularity;
-}
-
-/* ------------------------------------------------------------------------------------- planning */
 
 /* A value that is an fp8 value times factors, on the way down to the fp8 value. */
 typedef struct step {
@@ -39,9 +24,115 @@ typedef struct step {
 
 typedef struct plan {
     bool fp4;              /* looks for f4e2m1fn values, through fp8 */
+    bool unequal;          /* the parts of one run may have different factors */
     unsigned count, depth; /* of steps; of the one that is planned: planning is recursive */
     step steps[STEP_LIMIT];
 } plan;
+
+/* ------------------------------------------------------------------------------------ comparing */
+
+/* Returns true if the compact form has one element. */
+static bool is_one(const hlo_instr *value, const hlo_granularity *granularity) {
+    for (uint32_t i = 0; i < value->shape->rank; i++)
+        if (granularity->v[i] < value->shape->dims[i]) return false;
+    return true;
+}
+
+static bool same_compact_dims(const hlo_instr *x, const hlo_granularity *gx, const hlo_instr *y,
+                              const hlo_granularity *gy) {
+    int64_t dx[HLO_RULE_ARGS], dy[HLO_RULE_ARGS];
+    if (x->shape->rank != y->shape->rank) return false;
+    hlo_granularity_dims(x->shape, gx, dx);
+    hlo_granularity_dims(y->shape, gy, dy);
+    return !memcmp(dx, dy, x->shape->rank * sizeof *dx);
+}
+
+static bool same_dimensions(const hlo_instr *x, const hlo_instr *y) {
+    return hlo_ints_equal(hlo_instr_ints(x, HLO_ATTR_DIMENSIONS),
+                          hlo_instr_ints(y, HLO_ATTR_DIMENSIONS));
+}
+
+/* Passes movement of a compact form of one element. */
+static hlo_instr *moved_from(hlo_instr *value, hlo_granularity *granularity) {
+    hlo_granularity below;
+    while (hlo_instr_moves(value) && value->op != HLO_OP_PAD &&
+           hlo_granularity_of_operand(value, granularity, &below) &&
+           is_one(hlo_instr_operand(value, 0), &below)) {
+        value = hlo_instr_operand(value, 0);
+        *granularity = below;
+    }
+    return value;
+}
+
+/* Returns true if the compact forms of two values, which have their granularities, are equal. */
+static bool same_compact(hlo_instr *x, hlo_granularity gx, hlo_instr *y, hlo_granularity gy,
+                         unsigned depth) {
+    const bool one = is_one(x, &gx) && is_one(y, &gy);
+    hlo_granularity bx, by;
+    double a, b;
+    if (!depth || x->shape->type != y->shape->type) return false;
+    if (hlo_known_number(x, &a) && hlo_known_number(y, &b)) return a == b;
+    if (one) x = moved_from(x, &gx), y = moved_from(y, &gy);
+    if (!one && !same_compact_dims(x, &gx, y, &gy)) return false;
+    if (hlo_same_expression(x, y)) return true;
+    if (x->op != y->op || x->operand_count != y->operand_count || x->pin || y->pin) return false;
+    if (hlo_op_is(x->op, HLO_ELEMENTWISE)) {
+        for (uint32_t i = 0; i < x->operand_count; i++)
+            if (!same_compact(hlo_instr_operand(x, i), gx, hlo_instr_operand(y, i), gy, depth - 1))
+                return false;
+        return hlo_attrs_equal(x->attrs, x->attr_count, y->attrs, y->attr_count);
+    }
+    return hlo_op_is(x->op, HLO_MOVES_DIMENSIONS) && same_dimensions(x, y) &&
+           hlo_granularity_of_operand(x, &gx, &bx) && hlo_granularity_of_operand(y, &gy, &by) &&
+           same_compact(hlo_instr_operand(x, 0), bx, hlo_instr_operand(y, 0), by, depth - 1);
+}
+
+/* Returns the first step from `s` down that changes the product of the factors below it. */
+static const step *past_links(const step *s) {
+    for (;; s = s->below) {
+        const hlo_instr *value = s->value;
+        switch (value->op) {
+        case HLO_OP_MULTIPLY:
+        case HLO_OP_DIVIDE: return s;
+        case HLO_OP_CONVERT:
+        case HLO_OP_COPY:
+        case HLO_OP_CUSTOM_CALL:
+        case HLO_OP_SELECT:
+        case HLO_OP_CLAMP:
+        case HLO_OP_MAXIMUM: continue;
+        case HLO_OP_CONCATENATE: { /* plan_parts() has compared the parts of one run */
+            const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
+            if (s->granularity.v[dim] < value->shape->dims[dim]) return s;
+            continue;
+        }
+        default:
+            if (!is_one(value, &s->granularity) || !is_one(s->below->value, &s->below->granularity))
+                return s;
+        }
+    }
+}
+
+/* Returns true if the products of the factors below both steps are equal. */
+static bool same_factors(const step *a, const step *b) {
+    enum { SAME_DEPTH = 8 };
+    for (; a->scaled && b->scaled; a = a->below, b = b->below) {
+        a = past_links(a);
+        b = past_links(b);
+        const hlo_instr *x = a->value, *y = b->value;
+        if (x->op != y->op) return false;
+        if (x->op == HLO_OP_MULTIPLY || x->op == HLO_OP_DIVIDE) {
+            if (!same_compact(hlo_instr_operand(x, !a->below->index), a->granularity,
+                              hlo_instr_operand(y, !b->below->index), b->granularity, SAME_DEPTH))
+                return false;
+        } else if (!hlo_op_is(x->op, HLO_MOVES_DIMENSIONS) || !same_dimensions(x, y) ||
+                   !same_compact_dims(x, &a->granularity, y, &b->granularity)) {
+            return false;
+        }
+    }
+    return a->scaled == b->scaled;
+}
+
+/* ------------------------------------------------------------------------------------- planning */
 
 static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity);
 
@@ -57,31 +148,13 @@ static step *plan_operand(plan *p, step *s, uint32_t index, const hlo_granularit
     return below;
 }
 
-/* Plans a product, whose fp8 value may be on either side, or a quotient. */
-static bool plan_factor(plan *p, step *s) {
-    for (uint32_t i = 0; i < (s->value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
-        s->below = plan_operand(p, s, i, &s->granularity);
-        s->scaled = true;
-        if (s->below && hlo_granularity_holds(hlo_instr_operand(s->value, !i), &s->granularity))
-            return true;
-    }
-    return false;
-}
-
-/* True if the fp8 type has the pad value, and scales leave the pad value as it is. */
+/* Returns true if the fp8 type represents the pad value, and scales do not change it. */
 static bool fills(hlo_instr *pad_value, const step *s) {
     return hlo_pad_value_moves(pad_value, s->scaled, s->type);
 }
 
-static bool plan_select(plan *p, step *s) {
-    uint32_t pad = hlo_is_pad_value(hlo_instr_operand(s->value, 1)) ? 1 : 2;
-    hlo_instr *pad_value = hlo_instr_operand(s->value, pad);
-    return hlo_is_pad_value(pad_value) &&
-           (s->below = plan_operand(p, s, 3 - pad, &s->granularity)) && fills(pad_value, s);
-}
-
-/* Plans a concatenate of several parts. A run of equal elements across parts needs equal factors;
- * join_scales() checks them when it makes them. Parts may be pad values, but not all. */
+/* Plans a concatenate of several parts. A run of equal elements across parts needs equal factors.
+ * Parts may be pad values, but not all. */
 static bool plan_parts(plan *p, step *s) {
     const hlo_instr *value = s->value;
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = s->granularity.v[dim];
@@ -101,7 +174,10 @@ static bool plan_parts(plan *p, step *s) {
         hlo_instr *operand = hlo_instr_operand(value, i);
         if (hlo_is_pad_value(operand) && !fills(operand, s)) return false;
     }
-    return s->below != NULL;
+    if (!s->below || p->unequal || g < value->shape->dims[dim]) return s->below;
+    for (const step *part = s->below->next; part; part = part->next)
+        if (!same_factors(s->below, part)) return false;
+    return true;
 }
 
 /* True if no factor below the step may be negative, nor 0 where the fp8 type has an infinity: 0
@@ -118,14 +194,6 @@ static bool keeps_signs(const step *s, bool infinity) {
     return true;
 }
 
-/* Plans relu(q * s) as relu(q) * s. */
-static bool plan_relu(plan *p, step *s) {
-    uint32_t index;
-    return !p->fp4 && hlo_is_relu(s->value, &index) &&
-           (s->below = plan_operand(p, s, index, &s->granularity)) &&
-           keeps_signs(s->below, s->type == HLO_TYPE_F8E5M2);
-}
-
 static bool plan_link(plan *p, step *s) {
     const hlo_instr *link = s->value;
     hlo_granularity below;
@@ -133,14 +201,6 @@ static bool plan_link(plan *p, step *s) {
            hlo_granularity_of_operand(link, &s->granularity, &below) &&
            (s->below = plan_operand(p, s, 0, &below)) &&
            (link->op != HLO_OP_PAD || fills(hlo_instr_operand(link, 1), s));
-}
-
-/* True for an fp8 value that is an f4e2m1fn one, moved or not. */
-static bool is_from_fp4(const hlo_instr *value) {
-    const hlo_type from =
-        value->operand_count ? hlo_instr_operand(value, 0)->shape->type : HLO_TYPE_INVALID;
-    return value->shape->type == HLO_TYPE_F8E4M3FN &&
-           (value->op == HLO_OP_CONVERT ? from == HLO_TYPE_F4E2M1FN : from == HLO_TYPE_F8E4M3FN);
 }
 
 static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
@@ -153,54 +213,87 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
     *s = (step){.value = value, .granularity = *granularity, .type = type};
     if (p->fp4 ? type == HLO_TYPE_F4E2M1FN : hlo_type_is_fp8_operand(type)) return s;
     if (value->pin) return NULL;
-    if (p->fp4 && is_from_fp4(value)) return plan_link(p, s) ? s : NULL;
-    if (!hlo_type_is_wide(type)) return NULL;
-    switch (value->op) {
-    case HLO_OP_MULTIPLY:
-    case HLO_OP_DIVIDE: return plan_factor(p, s) ? s : NULL;
-    case HLO_OP_SELECT: return plan_select(p, s) ? s : NULL;
-    case HLO_OP_CONCATENATE: return plan_parts(p, s) ? s : NULL;
-    case HLO_OP_CLAMP:
-    case HLO_OP_MAXIMUM: return plan_relu(p, s) ? s : NULL;
-    default: return plan_link(p, s) ? s : NULL;
+    if (p->fp4 && type == HLO_TYPE_F8E4M3FN &&
+        value->operand_count) { /* of f4e2m1fn, moved or not */
+        const hlo_type from = hlo_instr_operand(value, 0)->shape->type;
+        if (from == (value->op == HLO_OP_CONVERT ? HLO_TYPE_F4E2M1FN : HLO_TYPE_F8E4M3FN))
+            return plan_link(p, s) ? s : NULL;
     }
+    if (!hlo_type_is_wide(type)) return NULL;
+    bool ok = false;
+    switch (value->op) {
+    case HLO_OP_MULTIPLY: /* the fp8 value may be on either side */
+    case HLO_OP_DIVIDE:
+        for (uint32_t i = 0; !ok && i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
+            s->below = plan_operand(p, s, i, granularity);
+            s->scaled = true;
+            ok = s->below && hlo_granularity_holds(hlo_instr_operand(value, !i), granularity);
+        }
+        break;
+    case HLO_OP_SELECT: {
+        const uint32_t pad = hlo_is_pad_value(hlo_instr_operand(value, 1)) ? 1 : 2;
+        hlo_instr *pad_value = hlo_instr_operand(value, pad);
+        ok = hlo_is_pad_value(pad_value) && (s->below = plan_operand(p, s, 3 - pad, granularity)) &&
+             fills(pad_value, s);
+        break;
+    }
+    case HLO_OP_CONCATENATE: ok = plan_parts(p, s); break;
+    case HLO_OP_CLAMP:
+    case HLO_OP_MAXIMUM: { /* relu(q * s) is relu(q) * s */
+        uint32_t index;
+        ok = !p->fp4 && hlo_is_relu(value, &index) &&
+             (s->below = plan_operand(p, s, index, granularity)) &&
+             keeps_signs(s->below, s->type == HLO_TYPE_F8E5M2);
+        break;
+    }
+    default: ok = plan_link(p, s); break;
+    }
+    return ok ? s : NULL;
 }
 
-/* Plans an operand of a dot. NULL: it is no fp8 value times factors of the mode's granularity. */
+/* Plans any value. NULL: it is not an fp8 value times factors of the granularity. */
+static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
+    p->count = p->depth = 0;
+    p->fp4 = p->unequal = false;
+    return plan_value(p, value, granularity);
+}
+
+/* Plans an operand of a dot. NULL: it is not an fp8 value times factors of the mode's granularity.
+ */
 static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
-                             const hlo_scale_info *mode) {
+                             const hlo_scale_info *mode, bool unequal) {
     hlo_instr *value = hlo_instr_operand(dot, side);
-    if (value->shape->rank > HLO_RULE_ARGS) return NULL;
-    hlo_granularity granularity = wanted(dot, side, mode);
+    const hlo_shape *shape = value->shape;
+    hlo_granularity granularity;
+    if (shape->rank > HLO_RULE_ARGS) return NULL;
+    for (uint32_t i = 0; i < shape->rank;
+         i++) { /* each batch has its own factors, or all have one */
+        const int64_t each = hlo_ints_contain(hlo_dot_contracting(dot, side), i) ? mode->along
+                             : hlo_ints_contain(hlo_dot_batch(dot, side), i)     ? mode->across != 0
+                                                                                 : mode->across;
+        granularity.v[i] = each ? each : shape->dims[i];
+    }
     p->count = p->depth = 0;
     p->fp4 = mode->type == HLO_TYPE_F8E4M3FN;
+    p->unequal = unequal;
     return plan_value(p, value, &granularity);
 }
 
 hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64_t along) {
     plan p;
-    const step *s = plan_side(&p, dot, side, &(hlo_scale_info){.across = 1, .along = along});
+    const step *s = plan_side(&p, dot, side, &(hlo_scale_info){.across = 1, .along = along}, true);
     return s ? s->type : HLO_TYPE_INVALID;
 }
 
 /* --------------------------------------------------------------------------------------- making */
 
-static hlo_instr *as_f32(hlo_rule_env *env, hlo_instr *value) {
-    if (!value || value->shape->type == HLO_TYPE_F32) return value;
-    const hlo_shape *shape = hlo_shape_retype(env->context->module, value->shape, HLO_TYPE_F32);
-    return hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &value);
-}
-
 static hlo_instr *ones(hlo_rule_env *env, uint32_t rank, const int64_t *dims) {
-    hlo_module *module = env->context->module;
-    return hlo_rule_splat(env, hlo_rule_number(env, HLO_TYPE_F32, 1),
-                          hlo_shape_array(module, HLO_TYPE_F32, rank, dims));
+    return hlo_build_filled(env->build,
+                            hlo_shape_array(env->context->module, HLO_TYPE_F32, rank, dims), 1);
 }
 
-static hlo_instr *multiplied(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_instr *y) {
-    if (!x || !y || (!hlo_shape_same_dims(x->shape, y->shape))) return NULL;
-    hlo_instr *operands[] = {x, y};
-    return hlo_rule_new(env, op, x->shape, 2, operands);
+static hlo_instr *combined(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *y) {
+    return x && y && hlo_shape_same_dims(x->shape, y->shape) ? hlo_build_binary(b, op, x, y) : NULL;
 }
 
 /* Makes the fp8 value, moved as planned. NULL: it cannot be made. */
@@ -216,8 +309,8 @@ static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     return factor ? below : hlo_link_clone_onto(env, value, below);
 }
 
-/* The product of the factors, and its type. Beside a scale of another type than f32, which is one
- * factor alone, there may be scalars. */
+/* The product of the factors, and its type. A scale of another type than f32 is a single factor;
+ * scalars may multiply it. */
 typedef struct factors {
     hlo_type type;
     bool scalars;      /* allowed */
@@ -231,64 +324,62 @@ static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_ins
     if (!factor) return false;
     if (!*scale && op == HLO_OP_DIVIDE)
         *scale = ones(env, factor->shape->rank, factor->shape->dims);
-    *scale = *scale ? multiplied(env, op, *scale, factor) : factor;
+    *scale = *scale ? combined(env->build, op, *scale, factor) : factor;
     return *scale != NULL;
 }
 
-/* Takes a factor of all elements of a value. */
+/* Multiplies f->scalar with a factor that is equal for all elements of a value. */
 static bool take_scalar(hlo_rule_env *env, const step *s, factors *f) {
     hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
     hlo_granularity whole;
     for (uint32_t i = 0; i < factor->shape->rank; i++) whole.v[i] = factor->shape->dims[i];
     if (!f->scalars || !hlo_granularity_holds(factor, &whole)) return false;
-    factor = hlo_granularity_compact(env, factor, &whole);
-    factor = as_f32(env, hlo_granularity_make(env, HLO_OP_RESHAPE, factor, 0, NULL, 0, NULL));
-    return multiply_by(env, s->value->op, factor, &f->scalar);
+    hlo_builder *b = env->build;
+    factor = hlo_build_reshape(b, hlo_granularity_compact(env, factor, &whole), 0, NULL);
+    return multiply_by(env, s->value->op, hlo_build_convert(b, factor, HLO_TYPE_F32), &f->scalar);
 }
 
 static bool scale_by_factor(hlo_rule_env *env, const step *s, factors *f, hlo_instr **scale) {
     hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
     factor = hlo_granularity_compact(env, factor, &s->granularity);
     if (!factor) return false;
-    if (f->type == HLO_TYPE_F32) return multiply_by(env, s->value->op, as_f32(env, factor), scale);
-    hlo_instr *narrow =
-        *scale || s->value->op == HLO_OP_DIVIDE ? NULL : hlo_block_narrowed(env, factor, f->type);
-    if (!narrow) return take_scalar(env, s, f);
-    *scale = narrow;
-    return true;
+    if (f->type == HLO_TYPE_F32)
+        return multiply_by(env, s->value->op, hlo_build_convert(env->build, factor, HLO_TYPE_F32),
+                           scale);
+    if (*scale || s->value->op == HLO_OP_DIVIDE || !hlo_block_is_narrow(factor, f->type))
+        return take_scalar(env, s, f);
+    *scale = hlo_block_narrowed(env, factor, f->type);
+    return *scale != NULL;
 }
 
 /* Joins the factors of the parts; pad values have none. */
 static bool join_scales(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     const hlo_instr *value = s->value;
     hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
-    int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], extents[HLO_RULE_ARGS];
-    bool apart = s->granularity.v[dim] < value->shape->dims[dim], any = false, alike = true;
-    for (const step *part = s->below; part; part = part->next)
-        if (!make_scale(env, part, f, &scales[part->index])) return false;
-    if (f->scalar) return false;
-    *out = scales[s->below->index];
+    const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
+    int64_t extents[HLO_RULE_ARGS];
+    bool any = false;
+    if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors */
+        return make_scale(env, s->below, f, out) && !f->scalar;
     for (const step *part = s->below; part; part = part->next) {
-        hlo_instr *scale = scales[part->index];
-        any |= scale != NULL;
-        alike &= scale && *out ? hlo_same_expression(scale, *out) : scale == *out;
+        if (!make_scale(env, part, f, &scales[part->index]) || f->scalar) return false;
+        any |= scales[part->index] != NULL;
     }
-    if (!any || (!apart && alike)) return true;
-    if (!apart || f->type != HLO_TYPE_F32) return false;
+    if (!any) return true;
+    if (f->type != HLO_TYPE_F32) return false;
     for (uint32_t i = 0; i < value->operand_count; i++) {
         hlo_granularity_dims(hlo_instr_operand(value, i)->shape, &s->granularity, extents);
         if (!scales[i]) scales[i] = ones(env, value->shape->rank, extents);
-        if (!scales[i]) return false;
     }
     hlo_granularity_dims(value->shape, &s->granularity, extents);
     const hlo_shape *shape =
         hlo_shape_array(env->context->module, HLO_TYPE_F32, value->shape->rank, extents);
-    *out = hlo_rule_new(env, HLO_OP_CONCATENATE, shape, value->operand_count, scales);
-    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, 1, &dim);
+    *out = hlo_build_ints(env->build, HLO_OP_CONCATENATE, shape, value->operand_count, scales,
+                          HLO_ATTR_DIMENSIONS, 1, &dim);
     return *out != NULL;
 }
 
-/* Makes the compact product of the factors; `*out` NULL: there is none. */
+/* Makes the compact product of the factors; `*out` NULL: there are no factors. */
 static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     hlo_op op = s->value->op;
     *out = NULL;
@@ -305,44 +396,47 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
 static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out) {
     plan p;
-    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
     factors made = {.type = hlo_scale_modes[mode].type};
     return s && make_scale(env, s, &made, out);
 }
 
+hlo_type hlo_scaled_operand_type(const hlo_instr *product, unsigned side,
+                                 const hlo_granularity *granularity) {
+    plan p;
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
+    return s ? s->type : HLO_TYPE_INVALID;
+}
+
 hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                     const hlo_granularity *granularity) {
-    plan p = {.count = 0};
-    const step *s = plan_value(&p, hlo_instr_operand(product, side), granularity);
+    plan p;
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
     return s ? make_fp8(env, s) : NULL;
 }
 
 bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                 const hlo_granularity *granularity, hlo_instr **out) {
-    plan p = {.count = 0};
-    const step *s = plan_value(&p, hlo_instr_operand(product, side), granularity);
+    plan p;
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
     factors made = {.type = HLO_TYPE_F32};
     return s && make_scale(env, s, &made, out);
 }
 
-bool hlo_scaled_operand_is_scalar(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
-    const hlo_rule_mark mark = hlo_rule_here(env);
-    hlo_instr *packed;
-    /* Making the factors shows whether those of all parts are equal. */
-    bool scalar = compact_scale(env, dot, side, HLO_SCALE_SCALAR, &packed);
-    hlo_rule_back(env, mark);
-    return scalar;
+bool hlo_scaled_operand_is_scalar(const hlo_instr *dot, unsigned side) {
+    plan p;
+    return plan_side(&p, dot, side, &hlo_scale_modes[HLO_SCALE_SCALAR], false) != NULL;
 }
 
 hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, unsigned side) {
-    bool scalar = hlo_scaled_operand_is_scalar(env, dot, side);
+    const bool scalar = hlo_scaled_operand_is_scalar(dot, side);
     return hlo_scaled_operand_values(env, dot, side,
                                      scalar ? HLO_SCALE_SCALAR : HLO_SCALE_OUTER_VEC);
 }
 
 /* -------------------------------------------------------------------------------------- placing */
 
-/* Returns the free dimension of an operand; -1: none, or several. */
+/* Returns the free dimension of an operand; -1 if there is none or more than one. */
 static int64_t free_dim(const hlo_instr *dot, unsigned side) {
     int64_t dim = -1;
     for (int64_t i = 0; i < (int64_t)hlo_instr_operand(dot, side)->shape->rank; i++) {
@@ -355,24 +449,12 @@ static int64_t free_dim(const hlo_instr *dot, unsigned side) {
     return dim;
 }
 
-/* Pads the last dimension with zeros. */
-static hlo_instr *widened(hlo_rule_env *env, hlo_instr *value, const int64_t *dims) {
-    int64_t padding[] = {0, 0, 0, 0, dims[1] - value->shape->dims[1], 0};
-    if (!padding[4]) return value;
-    hlo_module *module = env->context->module;
-    hlo_instr *operands[] = {value, hlo_rule_number(env, HLO_TYPE_F32, 0)};
-    hlo_instr *made =
-        hlo_rule_new(env, HLO_OP_PAD, hlo_shape_array(module, HLO_TYPE_F32, 2, dims), 2, operands);
-    if (made) hlo_instr_set_ints(made, HLO_ATTR_PADDING, 6, padding);
-    return made;
-}
-
 /* Makes the compact scales of an operand that matches a tiled mode, and the product of the scalars
- * beside them; NULL: none. `out_scalar` NULL: there may be no scalars. */
+ * that multiply them; NULL: there are none. `out_scalar` NULL: scalars are not allowed. */
 static bool compact_tiled(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
     plan p;
-    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
     factors made = {.type = hlo_scale_modes[mode].type, .scalars = out_scalar != NULL};
     if (!s || !make_scale(env, s, &made, out)) return false;
     if (out_scalar) *out_scalar = made.scalar;
@@ -389,18 +471,26 @@ static bool side_of(const hlo_instr *dot, unsigned side, hlo_scale_mode mode, hl
     return true;
 }
 
-/* Makes scales in tiles; an operand without them has scales of 1, if the other one has some. */
+/* Returns true if a factor at or below the step is a block scale of the type. */
+static bool has_block_scale(const step *s, hlo_type type) {
+    if (s->value->op == HLO_OP_MULTIPLY && s->below &&
+        hlo_block_is_narrow(hlo_instr_operand(s->value, !s->below->index), type))
+        return true;
+    for (const step *part = s->below; part; part = part->next)
+        if (has_block_scale(part, type)) return true;
+    return false;
+}
+
+/* Makes scales in tiles. An operand without scales gets scales of 1 if the other one has scales. */
 static bool tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
                   hlo_instr **out_scalar, hlo_instr **out) {
     hlo_block_side place;
-    hlo_instr *other, *scalar;
     if (!side_of(dot, side, mode, &place) || !compact_tiled(env, dot, side, mode, out_scalar, out))
         return false;
     if (!*out) {
-        const hlo_rule_mark mark = hlo_rule_here(env);
-        const bool any = compact_tiled(env, dot, !side, mode, &scalar, &other) && other;
-        hlo_rule_back(env, mark);
-        if (!any) return false;
+        plan p;
+        const step *other = plan_side(&p, dot, !side, &hlo_scale_modes[mode], false);
+        if (!other || !has_block_scale(other, hlo_scale_modes[mode].type)) return false;
         *out = hlo_block_ones(env, &place);
     }
     return (*out = hlo_block_tile(env, *out, &place)) != NULL;
@@ -415,7 +505,7 @@ hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, un
                                      hlo_scale_mode mode) {
     plan p;
     hlo_block_side place;
-    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode]);
+    const step *s = plan_side(&p, dot, side, &hlo_scale_modes[mode], false);
     hlo_instr *values = s ? make_fp8(env, s) : NULL, *scales, *scalar;
     if (!values || !p.fp4) return values;
     return side_of(dot, side, mode, &place) && compact_tiled(env, dot, side, mode, &scalar, &scales)
@@ -437,19 +527,15 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
     int64_t count = 1;
     for (uint32_t i = 0; i < hlo_dot_batch(dot, side)->count; i++)
         count *= shape->dims[hlo_dot_batch(dot, side)->v[i]];
-    if (rank && count != 1) return true; /* hlo_matmul_check() takes no scale of a batch */
-    if (rank < 2) {
-        return (*out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, rank, dims, 0, NULL)) !=
-               NULL;
-    }
-    bool rows_first = mode == HLO_SCALE_BLK128;
-    int64_t rows = (*out)->shape->dims[row], steps = (*out)->shape->dims[k];
-    int64_t apart[] = {row < k ? rows : steps, row < k ? steps : rows};
-    int64_t lie[] = {rows_first ? rows : steps, rows_first ? steps : rows};
-    *out = hlo_granularity_make(env, HLO_OP_RESHAPE, *out, 2, apart, 0, NULL);
-    if (*out && (row < k) != rows_first)
-        *out = hlo_granularity_make(env, HLO_OP_TRANSPOSE, *out, 2, lie, 2, (int64_t[]){1, 0});
-    if (*out && rows_first) *out = widened(env, *out, dims);
+    if (rank && count != 1) return true; /* hlo_matmul_check() rejects scales of a batch */
+    hlo_builder *b = env->build;
+    if (rank < 2) return (*out = hlo_build_reshape(b, *out, rank, dims)) != NULL;
+    const bool rows_first = mode == HLO_SCALE_BLK128;
+    const int64_t rows = (*out)->shape->dims[row], steps = (*out)->shape->dims[k];
+    const int64_t apart[] = {row < k ? rows : steps, row < k ? steps : rows};
+    *out = hlo_build_reshape(b, *out, 2, apart);
+    if ((row < k) != rows_first) *out = hlo_build_transpose(b, *out, (const int64_t[]){1, 0});
+    if (rows_first) *out = hlo_pad_zeros(b, *out, dims);
     return *out != NULL;
 }
 
@@ -458,7 +544,7 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape, *result = dot->shape;
     if (result->rank > HLO_RULE_ARGS) return NULL;
     /* Permute the operand's dimensions to the order of the result's. */
-    int64_t from[HLO_RULE_ARGS], to[HLO_RULE_ARGS], kept[HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
+    int64_t from[HLO_RULE_ARGS], to[HLO_RULE_ARGS], kept[HLO_RULE_ARGS];
     int64_t place[HLO_RULE_ARGS];
     uint32_t count = 0, rest = 0;
     for (int64_t d = 0; d < (int64_t)shape->rank; d++) {
@@ -477,11 +563,9 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
     }
     hlo_instr *value;
     if (!compact_scale(env, dot, side, HLO_SCALE_OUTER_VEC, &value) || !value) return NULL;
-    for (uint32_t i = 0; i < count; i++) extents[i] = kept[from[i]];
-    value = hlo_granularity_make(env, HLO_OP_RESHAPE, value, rest, kept, 0, NULL);
-    value = hlo_granularity_make(env, HLO_OP_TRANSPOSE, value, count, extents, count, from);
-    return hlo_granularity_make(env, HLO_OP_BROADCAST, value, result->rank, result->dims, count,
-                                to);
+    hlo_builder *b = env->build;
+    value = hlo_build_transpose(b, hlo_build_reshape(b, value, rest, kept), from);
+    return hlo_build_broadcast(b, value, result->rank, result->dims, count, to);
 }
 
 hlo_instr *hlo_scaled_operand_joined_scale(hlo_rule_env *env, const hlo_matmul *call, unsigned side,
@@ -490,8 +574,9 @@ hlo_instr *hlo_scaled_operand_joined_scale(hlo_rule_env *env, const hlo_matmul *
     int64_t rows = side ? size.n : size.m;
     const hlo_shape *shape = hlo_shape_array(env->context->module, HLO_TYPE_F32, 1, &rows);
     hlo_instr *scale = side ? call->b_scale : call->a_scale;
-    if (scale && !scale->shape->rank) scale = hlo_rule_splat(env, scale, shape);
+    hlo_builder *b = env->build;
+    if (scale && !scale->shape->rank) scale = hlo_build_splat(b, scale, shape);
     if (!factor) return scale ? scale : ones(env, 1, &rows);
-    factor = as_f32(env, hlo_granularity_make(env, HLO_OP_RESHAPE, factor, 1, &rows, 0, NULL));
-    return scale ? multiplied(env, HLO_OP_MULTIPLY, scale, factor) : factor;
+    factor = hlo_build_convert(b, hlo_build_reshape(b, factor, 1, &rows), HLO_TYPE_F32);
+    return scale ? combined(b, HLO_OP_MULTIPLY, scale, factor) : factor;
 }

@@ -1,22 +1,353 @@
-/* See emit.h. */
+/* See emit.h. docs/emit.md has the forms that XLA's rewriter makes calls of. */
 #include "passes/emit/emit.h"
 
 #include <float.h>
 #include <math.h>
 
+#include "ir/float/float.h"
 #include "ir/intern.h"
+#include "ir/module/build.h"
 #include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "passes/analysis/pin.h"
-#include "passes/emit/spell.h"
+#include "passes/analysis/value.h"
 
 typedef struct emitter {
     hlo_pass_context *context;
-    hlo_spell_made made;
+    uint32_t first_id;                        /* of the first instruction that is made */
+    hlo_computation *maximum[HLO_TYPE_COUNT]; /* of the reductions so far; NULL: none yet */
 } emitter;
 
 /* Rewrites a call to a form. Returns the number of changes; -1: the call is pinned. */
 typedef int make_form(hlo_instr *call, const hlo_matmul *matmul, emitter *e);
+
+/* -------------------------------------------------------------------------------- lowered calls */
+
+/* The lowering of a call to plain HLO. `fusible`: to a dot of fp8 values with an epilogue in the
+ * type of the result, which XLA's GPU compiler makes an FP8 call of. Otherwise to a dot of wide
+ * values with an epilogue in f32. */
+typedef struct lowering {
+    emitter *e;
+    hlo_builder build[1];
+    hlo_module *module;
+    hlo_instr *call;
+    hlo_matmul m; /* the call, with operands after a barrier if there is one */
+    bool fusible;
+    hlo_type type;             /* of what is computed; wide */
+    hlo_instr *factor;         /* f32[], multiplies the product; NULL: 1 */
+    hlo_instr *d, *aux, *amax; /* the results; aux, amax: NULL where the call has none */
+} lowering;
+
+static bool has_scalar_scales(const hlo_matmul *m) {
+    return m->a_mode == HLO_SCALE_SCALAR && m->b_mode == HLO_SCALE_SCALAR;
+}
+
+/* Returns true if a wide result is scaled, which XLA's calls do not do. */
+static bool scales_wide(const hlo_matmul *m) {
+    return m->d_scale && !hlo_type_is_fp8(m->d->type);
+}
+
+/* Returns why XLA's GPU compiler makes no FP8 call of the matmul in plain HLO; NULL: it makes one.
+ */
+static const char *why_unfused(const hlo_matmul *m) {
+    if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along)
+        return "its scales are per block";
+    const hlo_matmul_sizes size = hlo_matmul_extents(m);
+    if (size.m == 1 || size.n == 1) return "it has one row or one column";
+    return m->alpha == 0 ? "its alpha is 0" : isfinite(m->alpha) ? NULL : "its alpha is infinite";
+}
+
+/* Returns why part of what the call computes stays outside the FP8 call that XLA makes; NULL: it
+ * has all. */
+static const char *why_outside(const hlo_matmul *m) {
+    if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary output";
+    if (!has_scalar_scales(m)) return "its scales are per row or column";
+    if (scales_wide(m)) return "its result is wide and has a scale";
+    if (m->bias && !hlo_shape_is_row_major(m->d))
+        return "it has a bias, and its result is not row-major";
+    if (m->bias && m->bias->shape->type == HLO_TYPE_F16) return "its bias is f16";
+    if (m->c && m->c->shape->type == HLO_TYPE_F16 && hlo_type_is_fp8(m->d->type))
+        return "its addend is f16 and its result fp8";
+    return NULL;
+}
+
+/* Multiplies x by a scalar of f32, which is rounded to x's type first; NULL: 1. */
+static hlo_instr *times(lowering *l, hlo_instr *x, hlo_instr *scale) {
+    return scale ? hlo_build_by_scalar(l->build, HLO_OP_MULTIPLY, x, scale) : x;
+}
+
+/* Repeats the scales of blocks for each element of the operand as matrices: f32[batch,size,k], or
+ * f32[size,k] of one. */
+static hlo_instr *every_scale(lowering *l, hlo_instr *scale, hlo_scale_mode mode, int64_t batch,
+                              int64_t size, int64_t k) {
+    hlo_builder *b = l->build;
+    const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
+    int64_t steps = scale->shape->dims[scale->shape->rank - 1],
+            rows = hlo_shape_count(scale->shape) / steps;
+    if (hlo_scale_modes[mode].tiled) { /* order them by rows and steps, all matrices in one */
+        const bool any_sign = mode == HLO_SCALE_VEC16 && hlo_sign_least(scale) == HLO_SIGN_ANY;
+        const int64_t tiles[] = {rows / 128, steps / 4, 32, 4, 4};
+        scale = hlo_build_reshape(b, scale, 5, tiles);
+        scale = hlo_build_transpose(b, scale, (const int64_t[]){0, 3, 2, 1, 4});
+        scale = hlo_build_reshape(b, scale, 2, (const int64_t[]){rows, steps});
+        scale = hlo_build_convert(b, scale, HLO_TYPE_F32);
+        if (any_sign) scale = hlo_build_unary(b, HLO_OP_ABS, scale);
+    } else if (across == 1) { /* [k/along, size] */
+        scale = hlo_build_transpose(b, scale, (const int64_t[]){1, 0});
+    }
+    rows = scale->shape->dims[0], steps = scale->shape->dims[1];
+    const int64_t each[] = {rows, across, steps, along}, all[] = {rows * across, steps * along};
+    scale = hlo_build_broadcast(b, scale, 4, each, 2, (const int64_t[]){0, 2});
+    const uint32_t one = batch == 1; /* matrix, without a batch dimension */
+    const int64_t apart[] = {batch, all[0] / batch, all[1]}, kept[] = {batch, size, k};
+    scale = hlo_build_reshape(b, hlo_build_reshape(b, scale, 2, all), 3 - one, apart + one);
+    return hlo_build_prefix(b, scale,
+                            hlo_shape_array(l->module, HLO_TYPE_F32, 3 - one, kept + one));
+}
+
+/* f32 has every fp8 value; XLA's CPU backend executes no transposed dot of bf16 to f32. */
+static hlo_instr *operand(lowering *l, bool b) {
+    const hlo_matmul *m = &l->m;
+    hlo_instr *x = b ? m->b : m->a;
+    if (l->fusible) return x;
+    x = hlo_build_convert(l->build, x, HLO_TYPE_F32);
+    const hlo_scale_mode mode = b ? m->b_mode : m->a_mode;
+    if (!hlo_scale_modes[mode].along) return x;
+    const hlo_matmul_sizes size = hlo_matmul_extents(m);
+    hlo_instr *scale =
+        every_scale(l, b ? m->b_scale : m->a_scale, mode, size.batch, b ? size.n : size.m, size.k);
+    /* Give the scales the dimensions of the operand. */
+    const hlo_ints *batch = b ? m->b_batch : m->a_batch;
+    const int64_t k = (b ? m->b_contracting : m->a_contracting)->v[0];
+    int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
+    uint32_t count = 0;
+    for (; count < batch->count; count++) order[batch->v[count]] = count;
+    for (uint32_t i = 0; i < x->shape->rank; i++)
+        if (i != k && !hlo_ints_contain(batch, i)) order[i] = count++;
+    order[k] = count;
+    for (uint32_t i = 0; i < x->shape->rank; i++) dims[order[i]] = x->shape->dims[i];
+    scale = hlo_build_reshape(l->build, scale, x->shape->rank, dims);
+    scale = hlo_build_transpose(l->build, scale, order);
+    return hlo_build_binary(l->build, HLO_OP_MULTIPLY, x, scale);
+}
+
+/* Multiplies x by the scales of A's rows or of B's columns, if the operand has such scales. */
+static hlo_instr *times_rows(lowering *l, hlo_instr *x, bool b) {
+    const hlo_matmul *m = &l->m;
+    if ((b ? m->b_mode : m->a_mode) != HLO_SCALE_OUTER_VEC) return x;
+    const uint32_t b_free = m->b->shape->rank - m->b_batch->count - m->b_contracting->count;
+    const uint32_t first = b ? x->shape->rank - b_free : m->a_batch->count;
+    const uint32_t end = b ? x->shape->rank : x->shape->rank - b_free;
+    int64_t dims[HLO_LARGEST_RANK];
+    for (uint32_t i = first; i < end; i++) dims[i - first] = i;
+    hlo_instr *scale = hlo_build_reshape(l->build, b ? m->b_scale : m->a_scale, end - first,
+                                         x->shape->dims + first);
+    scale = hlo_build_broadcast_like(l->build, scale, x->shape, end - first, dims);
+    return hlo_build_binary(l->build, HLO_OP_MULTIPLY, x, scale);
+}
+
+static hlo_instr *product(lowering *l) {
+    const hlo_matmul *m = &l->m;
+    const hlo_shape *shape = hlo_shape_retype(l->module, m->d, l->type);
+    if (m->alpha == 0) /* A and B are not read: an infinity in them makes no NaN */
+        return hlo_build_filled(l->build, shape, 0);
+    hlo_instr *operands[] = {operand(l, false), operand(l, true)};
+    const hlo_dot_lists dims = {{m->a_batch, m->b_batch}, {m->a_contracting, m->b_contracting}};
+    hlo_instr *dot = hlo_build_dot(l->build, shape, operands, &dims);
+    if (l->fusible) /* an algorithm keeps other backends from taking the dot */
+        hlo_instr_set_str(dot, HLO_ATTR_ALGORITHM,
+                          m->algorithm   ? m->algorithm
+                          : m->precision ? "dot_any_f8_any_f8_f32"
+                                         : "dot_any_f8_any_f8_f32_fast_accum");
+    else if (m->precision)
+        hlo_instr_set_str(dot, HLO_ATTR_OPERAND_PRECISION, m->precision);
+    return times_rows(l, times_rows(l, times(l, dot, l->factor), false), true);
+}
+
+/* Adds the bias. XLA has calls that add a vector of bf16 to f32, but none that add one of f16. The
+ * scale of C or of D may be beyond f16. */
+static hlo_instr *plus_bias(lowering *l, hlo_instr *x) {
+    const hlo_matmul *m = &l->m;
+    if (!m->bias) return x;
+    if (l->fusible && m->bias->shape->type == HLO_TYPE_F16)
+        x = hlo_build_convert(l->build, x, HLO_TYPE_F16);
+    const hlo_shape *shape = x->shape;
+    const uint32_t b_free = m->b->shape->rank - m->b_batch->count - m->b_contracting->count;
+    int64_t dims[HLO_LARGEST_RANK];
+    for (uint32_t i = 0; i < b_free; i++) dims[i] = shape->rank - b_free + i;
+    hlo_instr *bias = hlo_build_convert(l->build, m->bias, shape->type);
+    bias = hlo_build_reshape(l->build, bias, b_free, shape->dims + (shape->rank - b_free));
+    bias = hlo_build_broadcast_like(l->build, bias, shape, b_free, dims);
+    x = hlo_build_binary(l->build, HLO_OP_ADD, x, bias);
+    return m->c_scale || m->d_scale ? hlo_build_convert(l->build, x, l->type) : x;
+}
+
+/* Adds C in its own type, which is D's, unless C has a scale; after the bias, where XLA's rewriter
+ * looks for it. An output scale may be beyond that type. */
+static hlo_instr *plus_addend(lowering *l, hlo_instr *x) {
+    hlo_instr *c = l->m.c;
+    if (!c || l->m.beta == 0) return x;
+    if (!l->fusible && !l->m.c_scale) x = hlo_build_convert(l->build, x, c->shape->type);
+    c = times(l, hlo_build_convert(l->build, c, x->shape->type), l->m.c_scale);
+    if (l->m.beta != 1) c = hlo_build_by_number(l->build, HLO_OP_MULTIPLY, c, l->m.beta);
+    x = hlo_build_binary(l->build, HLO_OP_ADD, x, c);
+    return l->fusible || !l->m.d_scale ? x : hlo_build_convert(l->build, x, HLO_TYPE_F32);
+}
+
+/* `apart`: in a form that XLA does not fuse, x(1 + cx^2) in place of x + cx^3. */
+static hlo_instr *gelu(lowering *l, hlo_instr *x, bool apart) {
+    hlo_builder *b = l->build;
+    hlo_instr *square = hlo_build_binary(b, HLO_OP_MULTIPLY, x, x), *inner;
+    if (apart) {
+        hlo_instr *one = hlo_build_filled(b, x->shape, 1);
+        inner = hlo_build_by_number(b, HLO_OP_MULTIPLY, square, 0.044715);
+        inner = hlo_build_binary(b, HLO_OP_ADD, inner, one);
+        inner = hlo_build_binary(b, HLO_OP_MULTIPLY, x, inner);
+    } else {
+        inner = hlo_build_binary(b, HLO_OP_MULTIPLY, square, x);
+        inner = hlo_build_by_number(b, HLO_OP_MULTIPLY, inner, 0.044715);
+        inner = hlo_build_binary(b, HLO_OP_ADD, x, inner);
+    }
+    inner = hlo_build_by_number(b, HLO_OP_MULTIPLY, inner, 0.7978845608028654);
+    hlo_instr *factor = hlo_build_unary(b, HLO_OP_TANH, inner);
+    factor = hlo_build_by_number(b, HLO_OP_ADD, factor, 1);
+    factor = hlo_build_by_number(b, HLO_OP_MULTIPLY, factor, 0.5);
+    return hlo_build_binary(b, HLO_OP_MULTIPLY, x, factor);
+}
+
+/* Returns true if another matmul has one of the operands, or if an operand has too many users to
+ * look at. */
+static bool shares_operand(const lowering *l) {
+    int left = 64;
+    for (int i = 0; i < 2; i++)
+        for (const hlo_use *use = (i ? l->m.b : l->m.a)->uses; use; use = use->next) {
+            if (left-- == 0) return true;
+            if (use->user != l->call &&
+                (use->user->op == HLO_OP_DOT || hlo_matmul_is_call(use->user)))
+                return true;
+        }
+    return false;
+}
+
+/* Returns true if the product of another matmul may have the same factor: XLA merges the two, and
+ * fuses no factor that two products share. */
+static bool shares_factor(const lowering *l) {
+    const hlo_matmul *m = &l->m;
+    for (int i = 0; i < 2; i++) {
+        const hlo_instr *scale = i ? m->b_scale : m->a_scale;
+        if (scale && scale->op != HLO_OP_CONSTANT && hlo_instr_user_count(scale) < 2) return false;
+    }
+    return m->a_scale || m->b_scale || m->alpha != 1;
+}
+
+/* Returns true if XLA makes another value of the bias, such as constants of another type or one
+ * number that is repeated, and then finds no bias. */
+static bool dissolves(const hlo_instr *bias) {
+    for (int depth = 8; bias && depth > 0; depth--) {
+        if (bias->op == HLO_OP_CONSTANT || bias->op == HLO_OP_BROADCAST) return true;
+        if (bias->op != HLO_OP_CONVERT && !hlo_op_is(bias->op, HLO_MOVEMENT | HLO_JOINS))
+            return false;
+        bias = hlo_instr_operand(bias, 0);
+    }
+    return false;
+}
+
+/* Returns the barrier that an earlier matmul of the same operands reads them from, or NULL. `left`:
+ * users to look at. */
+static hlo_instr *barrier_of(const lowering *l, const hlo_instr *a, const hlo_instr *b, int *left) {
+    for (const hlo_use *use = a->uses; use && --*left > 0; use = use->next) {
+        const hlo_instr *pair = use->user;
+        if (pair->op == HLO_OP_TUPLE && pair->id >= l->e->first_id && pair->operand_count >= 2 &&
+            hlo_instr_operand(pair, 0) == a && hlo_instr_operand(pair, 1) == b && pair->uses &&
+            pair->uses->user->op == HLO_OP_OPT_BARRIER)
+            return pair->uses->user;
+    }
+    return NULL;
+}
+
+/* Inserts a barrier after the operands, the factor and the bias, so that XLA does not merge this
+ * dot with others that share an operand, or this factor with others. If the same two operands have
+ * barriers already, it comes after those, since XLA makes one of barriers that are equal. Returns
+ * false if an operand has too many users. */
+static bool hold(lowering *l) {
+    hlo_matmul *m = &l->m;
+    hlo_instr **const values[] = {&m->a, &m->b, &l->factor, &m->bias};
+    int left = 256;
+    for (hlo_instr *outer; (outer = barrier_of(l, m->a, m->b, &left));)
+        for (const hlo_use *use = outer->uses; use; use = use->next) {
+            const int64_t index = hlo_instr_int(use->user, HLO_ATTR_INDEX, 2);
+            if (use->user->op == HLO_OP_GET_TUPLE_ELEMENT && index < 2) *values[index] = use->user;
+        }
+    if (left <= 0) return false;
+    hlo_instr *held[4];
+    uint32_t count = 0;
+    for (int i = 0; i < 4; i++)
+        if (*values[i]) held[count++] = *values[i];
+    hlo_instr *all = hlo_build_tuple(l->build, count, held);
+    all = hlo_build_unary(l->build, HLO_OP_OPT_BARRIER, all);
+    count = 0;
+    for (int i = 0; i < 4; i++)
+        if (*values[i]) *values[i] = hlo_build_element(l->build, all, count++);
+    return true;
+}
+
+/* Makes the results of the call. */
+static void lower(lowering *l) {
+    hlo_builder *b = l->build;
+    const hlo_matmul *m = &l->m;
+    const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
+    const bool gelus = epilogue->activation == HLO_ACTIVATION_GELU;
+    const hlo_type type = m->d->type;
+    /* f16 may overflow before it is scaled, and scales per row are f32. */
+    const hlo_type wide = hlo_type_is_fp8(type) && m->c ? m->c->shape->type : type;
+    const bool narrow = l->fusible && has_scalar_scales(m) && !scales_wide(m);
+    l->type = narrow && wide == HLO_TYPE_BF16 ? wide : HLO_TYPE_F32;
+    hlo_instr *scale = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL,
+              *b_scale = m->b_mode == HLO_SCALE_SCALAR ? m->b_scale : NULL;
+    if (m->alpha != 0) {
+        if (b_scale) scale = scale ? hlo_build_binary(b, HLO_OP_MULTIPLY, scale, b_scale) : b_scale;
+        l->factor = scale;
+        if (m->alpha != 1) {
+            l->factor = hlo_build_number(b, HLO_TYPE_F32, m->alpha);
+            if (scale) l->factor = hlo_build_binary(b, HLO_OP_MULTIPLY, scale, l->factor);
+        }
+    }
+    /* A call with more than a product loses that where the dot is merged. */
+    const bool more = has_scalar_scales(m) && (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c ||
+                                               m->amax || hlo_type_is_fp8(type));
+    const bool held = l->fusible && more &&
+                      (gelus || dissolves(m->bias) || shares_operand(l) || shares_factor(l)) &&
+                      hold(l);
+    /* XLA makes a call with an auxiliary result of a gelu whose operand has another use, and fails.
+     */
+    const bool apart = l->fusible && gelus && (epilogue->aux || !held);
+    hlo_instr *x = plus_addend(l, plus_bias(l, product(l)));
+    if (epilogue->aux) x = l->aux = hlo_build_convert(b, x, m->aux->type);
+    if (gelus && (apart || epilogue->aux))
+        x = hlo_build_convert(b, x, HLO_TYPE_F32); /* as in the call */
+    if (gelus) x = gelu(l, x, apart);
+    if (epilogue->activation == HLO_ACTIVATION_RELU)
+        x = hlo_build_by_number(b, HLO_OP_MAXIMUM, x, 0);
+    if (m->amax) {
+        const hlo_shape *scalar = hlo_shape_array(l->module, x->shape->type, 0, NULL);
+        int64_t dims[HLO_LARGEST_RANK];
+        for (uint32_t i = 0; i < x->shape->rank; i++) dims[i] = i;
+        l->amax = hlo_build_unary(b, HLO_OP_ABS, x);
+        l->amax = hlo_build_reduce(b, HLO_OP_MAXIMUM, l->amax, 0, scalar, x->shape->rank, dims,
+                                   &l->e->maximum[scalar->type]);
+        l->amax = hlo_build_convert(b, l->amax, HLO_TYPE_F32);
+    }
+    x = times(l, x, m->d_scale);
+    if (hlo_type_is_fp8(type)) {
+        const double most = hlo_float_max(type);
+        hlo_instr *bounds[] = {hlo_build_filled(b, x->shape, -most), x,
+                               hlo_build_filled(b, x->shape, most)};
+        x = hlo_build(b, HLO_OP_CLAMP, x->shape, 3, bounds);
+    }
+    l->d = hlo_build_convert(b, x, type);
+}
+
+/* ---------------------------------------------------------------------------------------- forms */
 
 static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     (void)matmul;
@@ -24,8 +355,8 @@ static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter 
         call, false, e->context->options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
 }
 
-/* True if `user` multiplies or divides by a constant that is infinite or NaN, or divides by one
- * whose reciprocal XLA takes for that. */
+/* Returns true if `user` multiplies or divides by a constant that is infinite or NaN, or divides by
+ * one whose reciprocal XLA treats as infinite. */
 static bool is_endless(const hlo_instr *user) {
     const bool divides = user->op == HLO_OP_DIVIDE;
     double number;
@@ -68,27 +399,23 @@ static bool is_measured(const hlo_instr *value, int depth, int *budget) {
 
 /* True if XLA's rewriter fails on a wide result without a barrier: on a scale computed from the
  * magnitudes of the value that it scales, on an infinite scale, or on a gelu whose operand has
- * other uses and is no auxiliary result of the call. */
+ * other uses and is not an auxiliary result of the call. */
 static bool needs_barrier(const hlo_instr *result) {
     int measured = 48, reached = 48;
     return is_measured(result, 4, &measured) || reaches_tanh(result, 8, &reached);
 }
 
 /* Returns the plain value of element `index` of the call's tuple; of the workspace: zeros. */
-static hlo_instr *result_at(hlo_instr *call, const hlo_matmul *m, const hlo_spelled *spelled,
-                            int index) {
-    if (index == 0) return spelled->d;
-    if (index == hlo_matmul_aux_index(m)) return spelled->aux;
-    if (index == hlo_matmul_amax_index(m)) return spelled->amax;
-    hlo_instr *zero = hlo_constant_scalar(call->parent, call, HLO_TYPE_S8, 0);
-    return hlo_instr_new(call->parent, call, HLO_OP_BROADCAST, call->shape->elements[index], 1,
-                         &zero, NULL);
+static hlo_instr *result_at(lowering *l, int index) {
+    if (index == 0) return l->d;
+    if (index == hlo_matmul_aux_index(&l->m)) return l->aux;
+    if (index == hlo_matmul_amax_index(&l->m)) return l->amax;
+    return hlo_build_filled(l->build, l->call->shape->elements[index], 0);
 }
 
-static void put_element(hlo_instr *element, hlo_instr *value) {
-    hlo_instr_inherit(value, element);
-    hlo_instr_replace_uses(element, value);
-    hlo_instr_remove(element);
+static void put(hlo_instr *old, hlo_instr *value) {
+    hlo_instr_inherit(value, old);
+    hlo_instr_replace_uses(old, value);
 }
 
 /* The operands of a call, before it is rewritten. */
@@ -128,62 +455,59 @@ static int make_typed_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e
     return made;
 }
 
-static void put_results(hlo_instr *call, const hlo_matmul *m, const hlo_spelled *spelled) {
+static void put_results(lowering *l) {
+    hlo_instr *call = l->call;
     if (call->shape->type != HLO_TYPE_TUPLE) {
-        hlo_instr_inherit(spelled->d, call);
-        hlo_instr_replace_uses(call, spelled->d);
+        put(call, l->d);
         drop(call);
         return;
     }
     for (hlo_use *use = call->uses, *next; use; use = next) {
         next = use->next;
-        if (use->user->op != HLO_OP_GET_TUPLE_ELEMENT) continue;
-        int index = (int)hlo_instr_int(use->user, HLO_ATTR_INDEX, 0);
-        put_element(use->user, result_at(call, m, spelled, index));
+        hlo_instr *element = use->user;
+        if (element->op != HLO_OP_GET_TUPLE_ELEMENT) continue;
+        put(element, result_at(l, (int)hlo_instr_int(element, HLO_ATTR_INDEX, 0)));
+        hlo_instr_remove(element);
     }
     if (hlo_instr_user_count(call)) {
         hlo_instr *results[4];
-        for (uint32_t i = 0; i < call->shape->rank; i++)
-            results[i] = result_at(call, m, spelled, (int)i);
-        hlo_instr_replace_uses(call, hlo_instr_new(call->parent, call, HLO_OP_TUPLE, call->shape,
-                                                   call->shape->rank, results, NULL));
+        const uint32_t count = call->shape->rank;
+        for (uint32_t i = 0; i < count; i++) results[i] = result_at(l, (int)i);
+        hlo_instr_replace_uses(call,
+                               hlo_build(l->build, HLO_OP_TUPLE, call->shape, count, results));
     }
     drop(call);
 }
 
-static bool stays(const hlo_instr *call) {
-    if (call->pin != HLO_PIN_NONE) return true;
-    for (const hlo_use *use = call->uses; use; use = use->next)
-        if (use->user->pin != HLO_PIN_NONE) return true;
-    return false;
-}
-
 static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, bool fusible) {
-    if (stays(call)) return -1;
-    hlo_spelled spelled = hlo_spell(call, matmul, fusible, &e->made);
+    bool pinned = call->pin != HLO_PIN_NONE;
+    for (const hlo_use *use = call->uses; use; use = use->next)
+        pinned |= use->user->pin != HLO_PIN_NONE;
+    if (pinned) return -1;
+    lowering l = {.e = e,
+                  .build = {{.at = call}},
+                  .module = e->context->module,
+                  .call = call,
+                  .m = *matmul,
+                  .fusible = fusible && !why_unfused(matmul)};
+    lower(&l);
     bool barrier = call->shape->type != HLO_TYPE_TUPLE && needs_barrier(call);
     for (const hlo_use *use = call->uses; use; use = use->next)
         barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user);
     if (fusible && barrier && !hlo_type_is_fp8(matmul->d->type))
-        spelled.d = hlo_instr_new(call->parent, call, HLO_OP_OPT_BARRIER, spelled.d->shape, 1,
-                                  &spelled.d, NULL);
-    put_results(call, matmul, &spelled);
+        l.d = hlo_build_unary(l.build, HLO_OP_OPT_BARRIER, l.d);
+    put_results(&l);
     return 1;
 }
 
-/* Warns if XLA does not turn the plain form into an FP8 call, or only part of it. */
-static void warn_of_loss(const hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
-    const char *unfused = hlo_spell_unfused(matmul), *outside = hlo_spell_outside(matmul);
-    if (!unfused && !outside) return;
-    hlo_diag_emit(e->context->module, e->context->sink, HLO_WARNING, call->offset,
-                  hlo_intern_length(call->name),
-                  unfused ? "XLA will not turn '%s' into an FP8 call: %s"
-                          : "XLA computes part of '%s' outside its FP8 call: %s",
-                  call->name, unfused ? unfused : outside);
-}
-
 static int make_fusible(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
-    warn_of_loss(call, matmul, e);
+    const char *unfused = why_unfused(matmul), *outside = why_outside(matmul);
+    if (unfused || outside)
+        hlo_diag_emit(e->context->module, e->context->sink, HLO_WARNING, call->offset,
+                      hlo_intern_length(call->name),
+                      unfused ? "XLA will not turn '%s' into an FP8 call: %s"
+                              : "XLA computes part of '%s' outside its FP8 call: %s",
+                      call->name, unfused ? unfused : outside);
     return make_plain(call, matmul, e, true);
 }
 
@@ -204,30 +528,25 @@ static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call,
     return HLO_INVALID_INPUT;
 }
 
-/* Returns a constant at an end of a control dependency that equals another constant of the
- * computation, or NULL. XLA merges both and aborts because of the dependency. */
-static const hlo_instr *held_twice(const hlo_computation *comp) {
-    for (const hlo_instr *held = comp->first; held; held = hlo_instr_next(held)) {
-        if (held->op != HLO_OP_CONSTANT || held->pin != HLO_PIN_CONTROL) continue;
-        for (const hlo_instr *other = comp->first; other; other = hlo_instr_next(other))
-            if (other != held && other->op == HLO_OP_CONSTANT && other->shape == held->shape &&
-                hlo_literal_equal(other->u.literal, held->u.literal))
-                return held;
-    }
-    return NULL;
-}
-
+/* Rejects a constant that is an end of a control dependency if its computation has another equal
+ * one: XLA merges the two, and ends its process over the dependency. */
 static hlo_status check_constants(const hlo_pass_context *context) {
-    for (const hlo_computation *comp = context->module->first; comp; comp = comp->next) {
-        const hlo_instr *held = held_twice(comp);
-        if (!held) continue;
-        hlo_diag_emit(context->module, context->sink, HLO_ERROR, held->offset,
-                      hlo_intern_length(held->name),
-                      "XLA crashes on constant '%s': it has a control dependency, and its "
-                      "computation has an equal constant",
-                      held->name);
-        return HLO_INVALID_INPUT;
-    }
+    for (const hlo_computation *comp = context->module->first; comp; comp = comp->next)
+        for (const hlo_instr *held = comp->first; held; held = hlo_instr_next(held)) {
+            if (held->op != HLO_OP_CONSTANT || held->pin != HLO_PIN_CONTROL) continue;
+            const hlo_instr *other = comp->first;
+            while (other &&
+                   (other == held || other->op != HLO_OP_CONSTANT || other->shape != held->shape ||
+                    !hlo_literal_equal(other->u.literal, held->u.literal)))
+                other = hlo_instr_next(other);
+            if (!other) continue;
+            hlo_diag_emit(context->module, context->sink, HLO_ERROR, held->offset,
+                          hlo_intern_length(held->name),
+                          "XLA crashes on constant '%s': it has a control dependency, and its "
+                          "computation has an equal constant",
+                          held->name);
+            return HLO_INVALID_INPUT;
+        }
     return HLO_OK;
 }
 
@@ -238,7 +557,7 @@ hlo_status hlo_emit(hlo_pass_context *context) {
     if (scheduled && context->options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
     const uint32_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
     hlo_instr **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
-    emitter e = {.context = context, .made = {.first_id = module->next_id}};
+    emitter e = {.context = context, .first_id = module->next_id};
     uint32_t count = 0;
     for (hlo_computation *comp = most ? module->first : NULL; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))

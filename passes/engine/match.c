@@ -110,16 +110,17 @@ bool hlo_rule_fits(const hlo_rule_env *env, uint16_t function, const hlo_binding
     return true;
 }
 
-static bool holds(hlo_rule_env *env, uint16_t function, const hlo_binding *args, uint32_t count) {
+static bool holds(const hlo_rule_env *env, uint16_t function, const hlo_binding *args,
+                  uint32_t count, const hlo_instr **out_blocker) {
     return hlo_rule_fits(env, function, args, count) &&
-           env->context->library->functions[function].test(env, args, count);
+           env->context->library->functions[function].test(env, args, count, out_blocker);
 }
 
 static bool shape_fits(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value) {
     if (t->shape_kind == HLO_SHAPE_TYPE) return value->shape->type == t->shape_code;
     if (t->shape_kind != HLO_SHAPE_IS) return true;
     hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
-    return holds(env, t->shape_code, &arg, 1);
+    return holds(env, t->shape_code, &arg, 1, &env->blocker);
 }
 
 static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
@@ -377,11 +378,12 @@ hlo_binding hlo_rule_argument(const hlo_rule_env *env, const hlo_rule_term *t) {
     }
 }
 
-static bool guard_holds(hlo_rule_env *env, const hlo_rule_guard *g) {
+static bool guard_holds(const hlo_rule_env *env, const hlo_rule_guard *g,
+                        const hlo_instr **out_blocker) {
     hlo_binding args[HLO_RULE_SLOTS];
     for (uint32_t a = 0; a < g->arg_count; a++)
         args[a] = hlo_rule_argument(env, hlo_rule_term_at(env, env->rules->args[g->first_arg + a]));
-    return holds(env, g->function, args, g->arg_count) != g->negate;
+    return holds(env, g->function, args, g->arg_count, out_blocker) != g->negate;
 }
 
 static bool of_words(const hlo_rule_env *env, const hlo_rule_guard *g) {
@@ -391,10 +393,11 @@ static bool of_words(const hlo_rule_env *env, const hlo_rule_guard *g) {
     return true;
 }
 
-bool hlo_rule_may_fire(hlo_rule_env *env) {
+bool hlo_rule_may_fire(const hlo_rule_env *env) {
+    const hlo_instr *blocker;
     for (uint32_t i = 0; i < env->rule->guard_count; i++) {
         const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
-        if (g->reason == HLO_RULE_NO_REASON && of_words(env, g) && !guard_holds(env, g))
+        if (g->reason == HLO_RULE_NO_REASON && of_words(env, g) && !guard_holds(env, g, &blocker))
             return false;
     }
     return true;
@@ -411,7 +414,7 @@ static void give_reason(hlo_rule_env *env, hlo_reason reason, const hlo_instr *b
 static bool guards_hold(hlo_rule_env *env) {
     for (uint32_t i = 0; i < env->rule->guard_count; i++) {
         const hlo_rule_guard *g = &env->rules->guards[env->rule->first_guard + i];
-        if (guard_holds(env, g)) continue;
+        if (guard_holds(env, g, &env->blocker)) continue;
         bool at = g->at >= 0 && env->slots[g->at].kind != HLO_BOUND_NOT;
         if (g->reason != HLO_RULE_NO_REASON)
             give_reason(env, g->reason, at ? env->slots[g->at].instr : env->blocker);

@@ -1,4 +1,4 @@
-/* The worklist of a phase.
+/* The rules of a phase, to their fixpoint.
  *
  * A sweep visits every instruction once, and again each instruction that a firing made or changed:
  * at once, while it is in the processor's caches. Sweeps repeat until one fires nothing, so that a
@@ -8,14 +8,108 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/module/journal.h"
-#include "ir/module/snapshot.h"
+#include "ir/module/undo.h"
 #include "ir/text/diag.h"
 #include "passes/analysis/instr_order.h"
 #include "passes/analysis/module_facts.h"
-#include "passes/engine/given.h"
+#include "passes/engine/engine.h"
 
-enum { FIRINGS_AT_LEAST = 256, SWEEP_LIMIT = 64 };
+enum {
+    BATCH = 1024, /* instructions visited at a time: as many as caches hold */
+    FIRINGS_PER_INSTR = 16,
+    FIRINGS_AT_LEAST = 256,
+    SWEEP_LIMIT = 64,
+    USERS_ABOVE = 2
+};
+
+typedef struct hlo_rule_candidate {
+    const hlo_rules *rules;
+    const hlo_rule *rule;
+    bool holds; /* barriers or marks may hold a result apart from the operations that the rule fuses
+                   with it */
+    struct hlo_rule_candidate *next;
+} hlo_rule_candidate;
+
+typedef struct hlo_worklist {
+    hlo_instr **items;
+    uint32_t count, capacity;
+} hlo_worklist;
+
+struct hlo_engine {
+    hlo_pass_context *context;
+    const char *phase;
+    hlo_rule_candidate *by_op[HLO_OP_COUNT];
+    uint32_t sweep;
+    const bool *fused; /* by computation id: its instructions are not rewritten; computations made
+                          by rules are not in it */
+    uint32_t fused_count;
+    bool judges; /* some rule of the phase sets reasons */
+    /* The part that the sweep has not reached: from `rest` on, then the computations from `later`
+     * on. */
+    hlo_instr *rest;
+    hlo_computation *later;
+    hlo_worklist batch;     /* to be visited next */
+    hlo_worklist follow_up; /* to be visited before the rest of the batch */
+    uint64_t fired, fuel;
+    const hlo_rule *last; /* last rule that fired; the last rule from a file, if one fired */
+    bool given;           /* `last` is from a file */
+    hlo_status status;    /* other than HLO_OK: the phase ends */
+};
+
+/* ------------------------------------------------------------------------------------- worklist */
+
+/* Appends `instr` to the list `to`. */
+static void add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr) {
+    hlo_arena_grow(e->context->scratch, &to->items, to->count, &to->capacity, sizeof *to->items);
+    instr->queued = true;
+    to->items[to->count++] = instr;
+}
+
+bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
+    hlo_pass_context *context = engine->context;
+    if (!context->order) context->order = hlo_order_new(context->module, context->lasting);
+    return hlo_order_before(context->order, a, b);
+}
+
+void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before) {
+    if (engine->rest == instr) engine->rest = instr->next;
+    hlo_instr_move(instr, before);
+    if (engine->context->order) hlo_order_moved(engine->context->order, instr);
+}
+
+/* Queues an instruction before the rest of the batch, if some rule has its opcode and it is not
+ * queued. */
+static void push_one(hlo_engine *e, hlo_instr *instr) {
+    if (!instr->queued && e->by_op[instr->op]) add(e, &e->follow_up, instr);
+}
+
+static void push_users(hlo_engine *e, hlo_instr *instr, unsigned above) {
+    push_one(e, instr);
+    if (!above || instr->use_count > FIRINGS_PER_INSTR) return;
+    for (hlo_use *use = instr->uses; use; use = use->next) push_users(e, use->user, above - 1);
+}
+
+void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
+    push_users(engine, instr, USERS_ABOVE);
+}
+
+void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr) {
+    if (!instr->parent || instr->use_count || instr->parent->root == instr ||
+        instr->op == HLO_OP_PARAMETER || instr->pin)
+        return;
+    hlo_instr *operands[HLO_RULE_ARGS];
+    uint32_t count = instr->operand_count < HLO_RULE_ARGS ? instr->operand_count : HLO_RULE_ARGS;
+    for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(instr, i);
+    if (engine->rest == instr) engine->rest = instr->next;
+    hlo_instr_remove(instr);
+    for (uint32_t i = 0; i < count; i++) hlo_engine_remove_dead(engine, operands[i]);
+}
+
+bool hlo_engine_judges(const hlo_engine *engine) {
+    return engine->judges;
+}
+
+/* ---------------------------------------------------------------------------------------- entry */
 
 static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rule_env *env) {
     const hlo_module *module = e->context->module;
@@ -68,8 +162,67 @@ static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules
     }
 }
 
-/* Gives the subject its reason, about the rule's root unless the reason is about another
- * instruction; the first one of a sweep counts. */
+static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
+    return comp->id < e->fused_count && hlo_facts_has(e->fused, comp->id);
+}
+
+/* ------------------------------------------------------------------------------ rules of a file */
+
+static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *rule,
+                    hlo_instr *root) {
+    env->rules = rules;
+    env->rule = rule;
+    env->root = root;
+    env->subject = NULL;
+    return root->parent && hlo_rule_match(env);
+}
+
+/* Finds a match of each rule of the program before any rule of the phase fires. Rules of other
+ * phases count, too: a rule of this phase may fire before them. */
+static void note_matches(hlo_engine *e, hlo_rule_env *env) {
+    const hlo_rules *rules = e->context->rules;
+    for (uint32_t r = 0; rules && r < rules->rule_count; r++) {
+        hlo_rule_use *use = &e->context->uses[r];
+        use->match = NULL;
+        for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
+            if (is_fused(e, comp)) continue;
+            for (hlo_instr *i = comp->first; i && !use->fired && !use->match; i = hlo_instr_next(i))
+                if ((i->use_count || hlo_instr_user_count(i)) &&
+                    matches(env, rules, &rules->rules[r], i))
+                    use->match = i;
+        }
+        if (use->match) use->by = NULL;
+    }
+}
+
+/* Records a firing, and which matches it removed. Uses `env` for matching. */
+static void note_firing(hlo_engine *e, hlo_rule_env *env, const hlo_rules *of,
+                        const hlo_rule *fired) {
+    const hlo_rules *rules = e->context->rules;
+    if (rules && of == rules) e->context->uses[fired - rules->rules].fired++;
+    for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
+        hlo_rule_use *use = &e->context->uses[i];
+        if (!use->match || use->fired || use->by ||
+            matches(env, rules, &rules->rules[i], use->match))
+            continue;
+        use->by = fired->name;
+        use->at = hlo_arena_format(e->context->lasting, "%s", use->match->name);
+    }
+}
+
+void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
+    for (uint32_t i = 0; context->rules && i < context->rules->rule_count; i++) {
+        hlo_rule_use *use = &context->uses[i];
+        use->undone |= use->fired > before[i].fired || (use->by && !before[i].by);
+        use->fired = before[i].fired;
+        use->match = NULL;
+    }
+}
+
+/* -------------------------------------------------------------------------------------- firings */
+
+/* Sets the reason of the subject; the first one of a sweep is kept. A reason that names no other
+ * instruction names the rule's root. */
 static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                        const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;
@@ -123,7 +276,7 @@ static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int
         snprintf(what, sizeof what, "produces invalid HLO: %s", env->fault);
     else if (env->replacement && measure(env, env->replacement) >= before)
         snprintf(what, sizeof what, "does not decrease %s", env->rule->measure);
-    if (*what) report_fault(e, env->rule, given, env->like->offset, what);
+    if (*what) report_fault(e, env->rule, given, env->build->like->offset, what);
 }
 
 /* Returns a hash of the module in builds with checks, otherwise 0. */
@@ -144,7 +297,10 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
     env->rule = c->rule;
     env->root = root;
     env->subject = NULL;
+    const uint32_t next_id = e->context->module->next_id;
     bool matched = hlo_rule_match(env);
+    if (e->context->module->next_id != next_id)
+        report_fault(e, c->rule, false, root->offset, "makes instructions in its guards");
     const hlo_rule_action *remark;
     if (matched && remarks(env, &remark)) {
         const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;
@@ -159,7 +315,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
         const bool given = c->rules == e->context->rules, fired = hlo_rule_rewrite(env);
         if (fired) spend(e, c->rule, given);
         if (fired || env->fault) check_firing(e, env, given, before);
-        if (fired) hlo_given_fired(e, env, c->rules, c->rule);
+        if (fired) note_firing(e, env, c->rules, c->rule);
         if (fired) return true;
         if (print != fingerprint(e))
             report_fault(e, c->rule, false, root->offset, "changed the module, but was rejected");
@@ -178,7 +334,7 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     for (const hlo_rule_candidate *c = e->by_op[instr->op];
          c && instr->parent && e->status == HLO_OK; c = c->next)
         if (try_rule(e, env, c, instr)) {
-            if (instr->parent) hlo_engine_push_one(e, instr);
+            if (instr->parent) push_one(e, instr);
             return;
         }
 }
@@ -193,31 +349,23 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-static void swap(hlo_instr **a, hlo_instr **b) {
-    hlo_instr *first = *a;
-    *a = *b;
-    *b = first;
-}
-
 static void put_in_order(hlo_engine *e) {
-    size_t n = e->batch.count;
+    const size_t n = e->batch.count;
     hlo_instr **items = e->batch.items;
-    uint64_t order = e->context->options->rule_order, state = order + e->sweep;
-    if (order == 1)
-        for (size_t i = 0; i < n / 2; i++) swap(&items[i], &items[n - 1 - i]);
-    if (order > 1)
-        for (size_t i = n; i > 1; i--)
-            swap(&items[i - 1], &items[(size_t)(next_random(&state) % i)]);
+    const uint64_t order = e->context->options->rule_order;
+    uint64_t state = order + e->sweep;
+    for (size_t i = order == 1 ? n / 2 : order ? n : 0; i > 0; i--) {
+        hlo_instr **a = &items[i - 1],
+                  **b = &items[order == 1 ? n - i : (size_t)(next_random(&state) % i)], *first = *a;
+        *a = *b;
+        *b = first;
+    }
 }
 
-static bool is_fused(const hlo_engine *e, const hlo_computation *comp) {
-    return comp->id < e->fused_count && hlo_facts_has(e->fused, comp->id);
-}
-
-/* Takes the next part of the module; all of it if the order is not the module's. False at its end.
+/* Queues the next part of the module; all of it if the order is not the module's. False at its end.
  * Prefetches instructions that patterns reach as well as those that rules start from. */
 static bool take_batch(hlo_engine *e) {
-    const size_t most = e->context->options->rule_order ? SIZE_MAX : HLO_ENGINE_BATCH;
+    const size_t most = e->context->options->rule_order ? SIZE_MAX : BATCH;
     e->batch.count = 0;
     for (size_t seen = 0; seen < most || !e->batch.count; seen++) {
         hlo_instr *instr = e->rest;
@@ -225,7 +373,7 @@ static bool take_batch(hlo_engine *e) {
             e->rest = hlo_instr_next(instr);
             __builtin_prefetch(instr->operands);
             __builtin_prefetch(instr->attrs);
-            if (e->by_op[instr->op]) hlo_worklist_add(e, &e->batch, instr);
+            if (e->by_op[instr->op]) add(e, &e->batch, instr);
         } else {
             hlo_computation *comp = e->later;
             if (!comp) break;
@@ -308,9 +456,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     if (!any_may_match(e)) return HLO_OK;
     e->fused = hlo_facts_fused(context->module, context->scratch);
     e->fused_count = context->module->next_computation_id;
-    e->fuel =
-        FIRINGS_AT_LEAST + HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
-    hlo_given_begin(e, env);
+    e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
+    note_matches(e, env);
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         report_endless(e);

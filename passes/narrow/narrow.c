@@ -1,8 +1,9 @@
-/* Values of few bits that a wide type is made of become fp8 first: integers and floats of fewer
- * than 8 bits, and whole numbers up to 16 (whole_range.h), all of which f8e4m3fn holds. Then every
- * rule takes them for fp8 values: convert(s4) becomes convert(convert(s4): f8e4m3fn). What no call
- * has taken is restored. An operand of a dot that is of such a type itself is converted, too, where
- * the other one is such a value or comes from fp8.
+/* Converts values of few bits to fp8 before they are converted to a wide type: integers and floats
+ * of fewer than 8 bits, and whole numbers up to 16 (whole_range.h), all of which f8e4m3fn
+ * represents. Every rule then matches them as fp8 values: convert(s4) becomes convert(convert(s4):
+ * f8e4m3fn). hlo_pass_restore_narrow() restores those that no call has fused. An operand of a dot
+ * that has such a type itself is also converted, if the other one is such a value or comes from
+ * fp8.
  *
  * Needs: operands before users.
  * Keeps: pinned instructions, fused computations, single elements.
@@ -12,6 +13,7 @@
 #include "passes/narrow/whole_range.h"
 #include "passes/passes.h"
 
+#include "ir/module/build.h"
 #include "ir/module/known.h"
 
 /* The ranges of a module's instructions as it was before the pass. */
@@ -32,11 +34,6 @@ static bool is_converted_fp8(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT && hlo_type_is_fp8(hlo_instr_operand(value, 0)->shape->type);
 }
 
-/* True if `user` computes a value that fits from one that fits: that one need not be fp8. */
-static bool goes_on(const facts *f, const hlo_instr *user) {
-    return fits(f, user) && !hlo_instr_moves(user);
-}
-
 static bool is_candidate(const facts *f, const hlo_instr *value) {
     if (value->pin || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
         hlo_shape_count(value->shape) < 2 || !hlo_type_is_wide(value->shape->type))
@@ -48,9 +45,9 @@ static bool is_candidate(const facts *f, const hlo_instr *value) {
 
 static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hlo_instr *value) {
     const hlo_shape *shape = hlo_shape_retype(place->parent->module, like->shape, type);
-    hlo_instr *made = hlo_instr_new(place->parent, place, HLO_OP_CONVERT, shape, 1, &value, NULL);
+    hlo_builder b = {.at = place, .like = like};
+    hlo_instr *made = hlo_build(&b, HLO_OP_CONVERT, shape, 1, &value);
     hlo_instr_inherit(made, like);
-    made->offset = like->offset;
     return made;
 }
 
@@ -59,7 +56,8 @@ static void quantize(hlo_pass_context *context, const facts *f, hlo_instr *value
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
         hlo_instr *user = use->user;
-        if (user->pin || goes_on(f, user)) continue;
+        /* A value that fits and is computed from one that fits: the latter need not be fp8. */
+        if (user->pin || (fits(f, user) && !hlo_instr_moves(user))) continue;
         if (!wide) {
             hlo_instr *from = value->op == HLO_OP_CONVERT ? hlo_instr_operand(value, 0) : value;
             wide = converted(place, value, HLO_TYPE_F8E4M3FN, fits(f, from) ? from : value);

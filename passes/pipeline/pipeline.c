@@ -9,14 +9,13 @@
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/module/compact.h"
-#include "ir/module/journal.h"
-#include "ir/module/snapshot.h"
+#include "ir/module/undo.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
 #include "passes/analysis/pin.h"
 #include "passes/emit/emit.h"
-#include "passes/engine/given.h"
+#include "passes/engine/engine.h"
 #include "passes/passes.h"
 #include "passes/pipeline/lint.h"
 #include "passes/pipeline/pipeline.h"
@@ -180,19 +179,15 @@ static hlo_status run_list(run *r, const char *list, bool outermost);
 static hlo_status run_or_undo(run *r, const pass *p) {
     hlo_pass_context *context = &r->context;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
-    const hlo_snapshot *before = hlo_snapshot_take(context->module, context->scratch);
-    hlo_remark_mark *remarks = hlo_remark_here(context);
+    const hlo_attempt *attempt = hlo_attempt_begin(context);
     const size_t rules = context->rules ? context->rules->rule_count : 0;
     const hlo_rule_use *uses =
         hlo_arena_copy(context->scratch, context->uses, rules * sizeof *uses);
-    uint64_t committed = r->committed, changes = context->changes;
+    uint64_t committed = r->committed;
     hlo_status status = run_list(r, p->sequence, false);
     if (status == HLO_OK && r->committed == committed) {
-        hlo_snapshot_restore(context->module, before);
-        hlo_remark_back(context, remarks);
+        hlo_attempt_undo(context, attempt);
         hlo_given_undone(context, uses);
-        context->order = NULL;
-        context->changes = changes;
         memset(r->cleaned, 0, sizeof r->cleaned);
     }
     hlo_arena_release(context->scratch, mark);

@@ -15,22 +15,22 @@
 /* Heads of the definitions. Most functions need only some of their parameters. */
 #define UNUSED __attribute__((unused))
 #define TEST(name)                                                                                 \
-    bool hlo_test_##name(UNUSED hlo_rule_env *env, UNUSED const hlo_binding *args,                 \
-                         UNUSED uint32_t count)
+    bool hlo_test_##name(UNUSED const hlo_rule_env *env, UNUSED const hlo_binding *args,           \
+                         UNUSED uint32_t count, UNUSED const hlo_instr **out_blocker)
 #define MAKE(name)                                                                                 \
     bool hlo_make_##name(UNUSED hlo_rule_env *env, UNUSED const hlo_binding *args,                 \
                          UNUSED uint32_t count, hlo_instr **out)
 #define MEASURE(name)                                                                              \
     int64_t hlo_measure_##name(UNUSED const hlo_rule_env *env, const hlo_instr *value)
 
-/* Reads the fused FP8 call `call`. False: it is none, or is malformed. */
+/* Reads the fused FP8 call `call`. False: it is not a call, or is malformed. */
 bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out);
 
-/* Counts the sizes among m, n and k of a call that are no multiples of hlo_matmul_alignment(). */
+/* Counts the sizes among m, n and k of a call that are not multiples of hlo_matmul_alignment(). */
 int64_t hlo_call_misaligned_sizes(const hlo_matmul *m);
 
-/* True if the result of the call can take the memory of its addend: the addend has no other user,
- * and its owner has given it up. */
+/* Returns true if the call can overwrite its addend with the result: the addend has no other user,
+ * and its memory is donated. */
 bool hlo_call_overwrites_addend(const hlo_matmul *m);
 
 /* True if two shapes with equal dimensions have one element order. */

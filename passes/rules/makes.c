@@ -7,31 +7,14 @@
 #include "passes/builders/merge_dots.h"
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
-#include "passes/builders/pad_slice.h"
 #include "passes/builders/scaled_operand.h"
 #include "passes/rules/functions.h"
-
-/* Converts `value`, which may be NULL, unless it has the type. */
-static hlo_instr *retyped(hlo_rule_env *env, hlo_instr *value, hlo_type type) {
-    if (!value || value->shape->type == type) return value;
-    const hlo_shape *shape = hlo_shape_retype(env->context->module, value->shape, type);
-    return hlo_rule_new(env, HLO_OP_CONVERT, shape, 1, &value);
-}
 
 /* Makes f32[] of an array that repeats one element or has only one. NULL: its elements may differ.
  */
 static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
-    hlo_module *module = env->context->module;
-    double number;
-    if (hlo_shape_count(value->shape) != 1) {
-        if (!hlo_known_number(value, &number)) return NULL;
-        value = hlo_rule_number(env, value->shape->type, number);
-    }
-    if (value->shape->rank) {
-        const hlo_shape *shape = hlo_shape_array(module, value->shape->type, 0, NULL);
-        value = hlo_rule_new(env, HLO_OP_RESHAPE, shape, 1, &value);
-    }
-    return retyped(env, value, HLO_TYPE_F32);
+    return hlo_build_splat(env->build, value,
+                           hlo_shape_array(env->context->module, HLO_TYPE_F32, 0, NULL));
 }
 
 MAKE(f32_scalar) {
@@ -48,21 +31,20 @@ MAKE(reciprocal) {
     if (hlo_known_number(args->instr, &number)) {
         if (number != 0 && isfinite(number) && isinf((float)(1 / number)))
             return hlo_rule_refuse(env, "scales-out-of-range", args->instr);
-        *out = hlo_rule_number(env, HLO_TYPE_F32, 1 / number);
+        *out = hlo_build_number(env->build, HLO_TYPE_F32, 1 / number);
         return *out != NULL;
     }
     hlo_instr *value = scalar_f32(env, args->instr);
     if (!value) return hlo_rule_refuse(env, "scale-not-scalar", args->instr);
-    hlo_instr *operands[] = {hlo_rule_number(env, HLO_TYPE_F32, 1), value};
-    *out = hlo_rule_new(env, HLO_OP_DIVIDE, value->shape, 2, operands);
+    *out = hlo_build_binary(env->build, HLO_OP_DIVIDE,
+                            hlo_build_number(env->build, HLO_TYPE_F32, 1), value);
     return *out != NULL;
 }
 
 MAKE(as_type) {
     *out = NULL;
     if (!hlo_has_instr(args)) return true;
-    *out = retyped(env, args->instr, args[1].instr->shape->type);
-    return *out != NULL;
+    return (*out = hlo_build_convert(env->build, args->instr, args[1].instr->shape->type)) != NULL;
 }
 
 /* Clones each link onto the clone of the link below. */
@@ -84,15 +66,10 @@ MAKE(dequantized_tree) {
     hlo_dequantized leaf;
     hlo_instr *top = args->instr;
     if (!hlo_tree_moves(top, true, &leaf)) return false;
-    hlo_instr *value = hlo_tree_clone_onto(env, top);
-    const hlo_shape *wide = hlo_shape_retype(env->context->module, top->shape, leaf.to);
-    if (value) value = hlo_rule_new(env, HLO_OP_CONVERT, wide, 1, &value);
-    if (value && leaf.scale) {
-        hlo_instr *operands[] = {value, hlo_rule_splat(env, leaf.scale, wide)};
-        value = operands[1] ? hlo_rule_new(env, leaf.op, wide, 2, operands) : NULL;
-    }
-    *out = retyped(env, value, top->shape->type);
-    return *out != NULL;
+    hlo_builder *b = env->build;
+    hlo_instr *value = hlo_build_convert(b, hlo_tree_clone_onto(env, top), leaf.to);
+    if (leaf.scale) value = hlo_build_by_scalar(b, leaf.op, value, leaf.scale);
+    return (*out = hlo_build_convert(b, value, top->shape->type)) != NULL;
 }
 
 MAKE(clone_with) {
@@ -109,25 +86,23 @@ MAKE(clone_with) {
 }
 
 MAKE(sent_quantized) {
-    *out = hlo_collective_quantized(env, args->instr);
-    return *out != NULL;
+    return (*out = hlo_collective_quantized(env, args->instr)) != NULL;
 }
 
 MAKE(sent_scale) {
-    *out = hlo_collective_scale(env, args[0].instr, args + 1, args[2].instr);
-    return *out != NULL;
+    return (*out = hlo_collective_scale(env, args[0].instr, args + 1, args[2].instr)) != NULL;
 }
 
 MAKE(unscaled) {
     const hlo_scale_mode mode = hlo_scale_mode_find(args[2].word);
     if (mode == HLO_SCALE_MODE_COUNT) return false;
-    *out = hlo_scaled_operand_values(env, args[0].instr, (unsigned)args[1].number, mode);
-    return *out != NULL;
+    return (*out = hlo_scaled_operand_values(env, args[0].instr, (unsigned)args[1].number, mode)) !=
+           NULL;
 }
 
 MAKE(unscaled_rows) {
-    *out = hlo_scaled_operand_unscaled(env, args[0].instr, (unsigned)args[1].number);
-    return *out != NULL;
+    return (*out = hlo_scaled_operand_unscaled(env, args[0].instr, (unsigned)args[1].number)) !=
+           NULL;
 }
 
 MAKE(scales) {
@@ -152,8 +127,7 @@ MAKE(times_scalar) {
                                   &scale))
         return false;
     if (!scalar) return true;
-    hlo_instr *factors[] = {args->instr, hlo_rule_splat(env, scalar, args->instr->shape)};
-    *out = hlo_rule_new(env, HLO_OP_MULTIPLY, args->instr->shape, 2, factors);
+    *out = hlo_build_by_scalar(env->build, HLO_OP_MULTIPLY, args->instr, scalar);
     return *out != NULL;
 }
 
@@ -174,8 +148,7 @@ MAKE(globally_scaled) {
     *out = args->instr;
     if (!hlo_block_kind_of(args[1].instr) || hlo_block_dot_read(args[1].instr, &dot)) return false;
     if (!dot.global_scale) return true;
-    hlo_instr *factors[] = {args->instr, hlo_rule_splat(env, dot.global_scale, dot.d)};
-    *out = hlo_rule_new(env, HLO_OP_MULTIPLY, dot.d, 2, factors);
+    *out = hlo_build_by_scalar(env->build, HLO_OP_MULTIPLY, args->instr, dot.global_scale);
     return *out != NULL;
 }
 
@@ -191,46 +164,25 @@ MAKE(joined_scale) {
 MAKE(scalar_or_none) {
     unsigned operand = (unsigned)args[1].number;
     *out = NULL;
-    return !hlo_scaled_operand_is_scalar(env, args[0].instr, operand) ||
+    return !hlo_scaled_operand_is_scalar(args[0].instr, operand) ||
            hlo_scaled_operand_scales(env, args[0].instr, operand, HLO_SCALE_SCALAR, out);
 }
 
 MAKE(times_rows) {
     unsigned operand = (unsigned)args[2].number;
     *out = args[0].instr;
-    if (hlo_scaled_operand_is_scalar(env, args[1].instr, operand)) return true;
-    hlo_instr *operands[] = {args[0].instr,
-                             hlo_scaled_operand_result_scale(env, args[1].instr, operand)};
-    *out = operands[1] ? hlo_rule_new(env, HLO_OP_MULTIPLY, operands[0]->shape, 2, operands) : NULL;
+    if (hlo_scaled_operand_is_scalar(args[1].instr, operand)) return true;
+    *out = hlo_build_binary(env->build, HLO_OP_MULTIPLY, args[0].instr,
+                            hlo_scaled_operand_result_scale(env, args[1].instr, operand));
     return *out != NULL;
 }
 
 MAKE(merged) {
-    *out = hlo_dots_merged(env, args[0].instr, args[1].instr, args[2].instr);
-    return *out != NULL;
+    return (*out = hlo_dots_merged(env, args[0].instr, args[1].instr, args[2].instr)) != NULL;
 }
 
 MAKE(split_merged) {
-    *out = hlo_dots_part(env, args[0].instr, args[1].instr, args[2].number != 0);
-    return *out != NULL;
-}
-
-static bool compose_slices(hlo_rule_env *env, const hlo_instr *outer, hlo_instr **out) {
-    const hlo_instr *inner = hlo_instr_operand(outer, 0);
-    const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_SLICE);
-    const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_SLICE);
-    int64_t v[3 * HLO_RULE_ARGS];
-    if (a->count > 3 * HLO_RULE_ARGS) return false;
-    for (uint32_t i = 0; i < a->count; i += 3) {
-        v[i] = b->v[i] + a->v[i] * b->v[i + 2];
-        v[i + 2] = a->v[i + 2] * b->v[i + 2];
-        v[i + 1] = b->v[i] + (a->v[i + 1] - 1) * b->v[i + 2] + 1;
-        if (a->v[i + 1] == a->v[i]) v[i + 1] = v[i]; /* an empty slice */
-    }
-    hlo_instr *from = hlo_instr_operand(inner, 0);
-    *out = hlo_rule_new(env, HLO_OP_SLICE, outer->shape, 1, &from);
-    if (*out) hlo_instr_set_ints(*out, HLO_ATTR_SLICE, a->count, v);
-    return *out != NULL;
+    return (*out = hlo_dots_part(env, args[0].instr, args[1].instr, args[2].number != 0)) != NULL;
 }
 
 MAKE(max_over) {
@@ -240,7 +192,7 @@ MAKE(max_over) {
     if (!hlo_reduces_by_max(reduce) || rank > HLO_RULE_ARGS) return false;
     hlo_instr *operands[] = {args[1].instr, hlo_instr_operand(reduce, 1)};
     for (uint32_t i = 0; i < rank; i++) dims[i] = i;
-    *out = hlo_rule_clone(env, reduce, reduce->shape, operands);
+    *out = hlo_build_clone(env->build, reduce, reduce->shape, operands);
     if (!*out) return false;
     hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, rank, dims);
     return true;
@@ -251,18 +203,31 @@ MAKE(compose) {
     const hlo_instr *inner = outer->operand_count ? hlo_instr_operand(outer, 0) : outer;
     if ((outer->op != HLO_OP_SLICE && outer->op != HLO_OP_TRANSPOSE) || inner->op != outer->op)
         return false;
-    if (outer->op == HLO_OP_SLICE) return compose_slices(env, outer, out);
+    hlo_instr *from = hlo_instr_operand(inner, 0);
+    if (outer->op == HLO_OP_SLICE) {
+        const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_SLICE);
+        const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_SLICE);
+        int64_t v[3 * HLO_RULE_ARGS];
+        if (a->count > 3 * HLO_RULE_ARGS) return false;
+        for (uint32_t i = 0; i < a->count; i += 3) {
+            v[i] = b->v[i] + a->v[i] * b->v[i + 2];
+            v[i + 2] = a->v[i + 2] * b->v[i + 2];
+            v[i + 1] = b->v[i] + (a->v[i + 1] - 1) * b->v[i + 2] + 1;
+            if (a->v[i + 1] == a->v[i]) v[i + 1] = v[i]; /* an empty slice */
+        }
+        return (*out = hlo_build_slice(env->build, from, outer->shape, v)) != NULL;
+    }
     const hlo_ints *a = hlo_instr_ints(outer, HLO_ATTR_DIMENSIONS);
     const hlo_ints *b = hlo_instr_ints(inner, HLO_ATTR_DIMENSIONS);
     int64_t order[HLO_RULE_ARGS];
     if (a->count > HLO_RULE_ARGS) return false;
     bool same = true;
     for (uint32_t i = 0; i < a->count; i++) same &= (order[i] = b->v[a->v[i]]) == i;
-    hlo_instr *from = hlo_instr_operand(inner, 0);
     *out = from;
     if (same && hlo_shape_same_order(from->shape, outer->shape)) return true;
-    *out = hlo_rule_new(env, same ? HLO_OP_COPY : HLO_OP_TRANSPOSE, outer->shape, 1, &from);
-    if (*out && !same) hlo_instr_set_ints(*out, HLO_ATTR_DIMENSIONS, a->count, order);
+    *out = same ? hlo_build(env->build, HLO_OP_COPY, outer->shape, 1, &from)
+                : hlo_build_ints(env->build, HLO_OP_TRANSPOSE, outer->shape, 1, &from,
+                                 HLO_ATTR_DIMENSIONS, a->count, order);
     return *out != NULL;
 }
 
@@ -288,24 +253,49 @@ MAKE(transpose_source) {
     return true;
 }
 
+static const hlo_shape *with_size(const hlo_instr *value, uint32_t dim, int64_t size) {
+    const hlo_shape *shape = value->shape;
+    int64_t dims[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < shape->rank; i++) dims[i] = i == dim ? size : shape->dims[i];
+    return hlo_shape_with_layout(value->parent->module, shape->type, shape->rank, dims,
+                                 shape->layout ? shape->layout->minor_to_major : NULL);
+}
+
+/* Repeats the elements along `dim`, from the first one on, up to an aligned size. */
+static hlo_instr *repeated(hlo_builder *b, hlo_instr *value, uint32_t dim) {
+    hlo_instr *parts[HLO_MATMUL_ALIGNMENT];
+    const int64_t each = value->shape->dims[dim], d = dim;
+    const int64_t size = hlo_size_aligned(each, HLO_MATMUL_ALIGNMENT);
+    uint32_t count = 0;
+    if (size == each) return value;
+    for (int64_t left = size; left > 0; left -= each)
+        parts[count++] =
+            left < each ? hlo_build_prefix(b, value, with_size(value, dim, left)) : value;
+    return hlo_build_ints(b, HLO_OP_CONCATENATE, with_size(value, dim, size), count, parts,
+                          HLO_ATTR_DIMENSIONS, 1, &d);
+}
+
 /* Pads an operand, addend or bias of the call to aligned sizes. Rows and columns are padded with
  * zeros or, for a call with an amax, which covers the padding too, with copies of a row or column:
  * a row of zeros need not stay 0, as a zero times an infinity is NaN and a bias is added. Padding
  * along the contracting dimension is 0 in both operands, and so is its product. */
 static bool pad(hlo_rule_env *env, const hlo_matmul *m, hlo_instr *value, const hlo_ints *batch,
                 const hlo_ints *contracting, hlo_instr **out) {
-    int64_t dims[HLO_RULE_ARGS];
+    int64_t dims[HLO_RULE_ARGS] = {0};
     *out = value;
     if (!value) return true;
-    if (m->amax) return hlo_pad_repeating(env, value, batch, contracting, out);
-    if (value->shape->rank > HLO_RULE_ARGS) return false;
-    for (uint32_t i = 0; i < value->shape->rank; i++) {
+    const uint32_t rank = value->shape->rank;
+    if (rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < rank; i++) {
         const bool k = contracting && hlo_ints_contain(contracting, i);
         dims[i] = value->shape->dims[i];
-        if (!batch || !hlo_ints_contain(batch, i))
+        if (m->amax ? k : !batch || !hlo_ints_contain(batch, i))
             dims[i] = hlo_size_aligned(dims[i], hlo_matmul_alignment(m, k));
     }
-    return hlo_pad_zeros(env, value, dims, out);
+    *out = hlo_pad_zeros(env->build, value, dims);
+    for (uint32_t i = 0; *out && m->amax && i < rank; i++)
+        if (!batch || !hlo_ints_contain(batch, i)) *out = repeated(env->build, *out, i);
+    return *out != NULL;
 }
 
 MAKE(padded) {
@@ -337,11 +327,24 @@ MAKE(padded_bias) {
     return hlo_decode_call(args->instr, &m) && pad(env, &m, m.bias, NULL, NULL, out);
 }
 
-/* Joins the batch dimensions of `value` to one, if they are outermost in memory. */
+/* Merges the batch dimensions of `value`, if they are outermost in memory. */
 static bool join(hlo_rule_env *env, hlo_instr *value, const hlo_matmul *m, hlo_instr **out) {
     const uint32_t batch = m->a_batch->count;
-    if (!batch || (value && !hlo_shape_is_batch_major(value->shape, batch))) return false;
-    return hlo_join_batch(env, value, batch, out);
+    *out = NULL;
+    if (!batch || !value) return batch;
+    const hlo_shape *old = value->shape;
+    const uint32_t rank = old->rank - batch + 1;
+    int64_t dims[HLO_RULE_ARGS] = {1}, order[HLO_RULE_ARGS] = {0};
+    if (!hlo_shape_is_batch_major(old, batch) || old->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < batch; i++) dims[0] *= old->dims[i];
+    for (uint32_t i = 1; i < rank; i++) {
+        dims[i] = old->dims[batch - 1 + i];
+        if (old->layout) order[i - 1] = old->layout->minor_to_major[i - 1] - batch + 1;
+    }
+    order[rank - 1] = 0;
+    const hlo_shape *shape = hlo_shape_with_layout(env->context->module, old->type, rank, dims,
+                                                   old->layout ? order : NULL);
+    return (*out = hlo_build(env->build, HLO_OP_RESHAPE, shape, 1, &value)) != NULL;
 }
 
 MAKE(joined) {
@@ -356,17 +359,51 @@ MAKE(joined_c) {
 }
 
 MAKE(cut) {
-    return hlo_slice_prefix(env, args->instr, args[1].instr->shape, out);
+    const hlo_shape *shape = args[1].instr->shape;
+    *out = shape->rank == args->instr->shape->rank
+               ? hlo_build_prefix(env->build, args->instr, shape)
+               : NULL;
+    return *out != NULL;
 }
 
 MAKE(row) {
     return hlo_bias_row(env, args[0].instr, args[1].instr, args[2].instr, out);
 }
 
+static hlo_instr *reshape(hlo_builder *b, hlo_instr *value, const hlo_shape *shape) {
+    return value && !hlo_shape_same_dims(value->shape, shape)
+               ? hlo_build(b, HLO_OP_RESHAPE, shape, 1, &value)
+               : value;
+}
+
+/* Reshapes or, if the shape has fewer or more elements, slices or pads with zeros. */
+static hlo_instr *to_shape(hlo_builder *b, hlo_instr *value, const hlo_shape *shape) {
+    const int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
+    if (have == want) return reshape(b, value, shape);
+    if (shape->rank > HLO_RULE_ARGS || shape->rank != value->shape->rank) return NULL;
+    return have > want ? hlo_build_prefix(b, value, shape) : hlo_pad_zeros(b, value, shape->dims);
+}
+
 MAKE(shaped) {
-    return hlo_to_shape(env, args->instr, args[1].instr->shape, out);
+    return (*out = to_shape(env->build, args->instr, args[1].instr->shape)) != NULL;
+}
+
+/* Applies `view`, a slice, a reshape or a mark of one, to `value`, in the shape. */
+static hlo_instr *apply_view(hlo_builder *b, hlo_instr *value, const hlo_instr *view,
+                             const hlo_shape *shape) {
+    const hlo_shape *part = shape;
+    if (!hlo_shape_same_dims(shape, view->shape))
+        part = hlo_shape_retype(view->parent->module, view->shape, shape->type);
+    if (hlo_instr_is_mark(view)) {
+        value = apply_view(b, value, hlo_instr_operand(view, 0), part);
+        return value ? reshape(b, hlo_build_clone(b, view, value->shape, &value), shape) : NULL;
+    }
+    if (view->op != HLO_OP_SLICE) return to_shape(b, value, shape);
+    value = hlo_build_slice(b, value, part, hlo_instr_ints(view, HLO_ATTR_SLICE)->v);
+    return reshape(b, value, shape);
 }
 
 MAKE(seen) {
-    return hlo_apply_view(env, args->instr, args[1].instr, args[2].instr->shape, out);
+    return (*out = apply_view(env->build, args->instr, args[1].instr, args[2].instr->shape)) !=
+           NULL;
 }

@@ -1,5 +1,5 @@
-/* Builders for ragged-dots of fp8 values times factors: on the fp8 values, as a ragged-dot or as a
- * dense dot whose operands are 0 outside their group, with the factors behind it. */
+/* Builders for ragged-dots of fp8 values times factors: a ragged-dot of the fp8 values, or a dense
+ * dot whose operands are 0 outside their group; the factors then multiply the result. */
 #include <string.h>
 
 #include "ir/module/ragged.h"
@@ -8,17 +8,25 @@
 #include "passes/builders/scaled_operand.h"
 #include "passes/rules/functions.h"
 
-/* An operand's dimensions by what they are for. */
+/* An operand's dimensions by kind. */
 typedef struct kinds {
-    uint32_t batch, open, summed; /* how many there are of each; the group dimension is none */
+    uint32_t batch, open, summed; /* counts, without the group dimension */
     int64_t order[HLO_RULE_ARGS]; /* batch, free, contracting */
     int64_t size[3];              /* of each kind, all its dimensions */
 } kinds;
 
-typedef struct shape_of {
+/* The dimensions that factors vary along: none, groups, or all that are not summed. */
+typedef enum variation { SCALAR, GROUPS, ROWS, VARIATIONS } variation;
+
+/* A ragged-dot, and its operands as fp8 values times factors that can multiply the result instead.
+ */
+typedef struct product {
+    const hlo_instr *ragged;
     hlo_ragged r;
     kinds side[2];
-} shape_of;
+    variation level[2]; /* of the factors: the coarsest one that holds */
+    hlo_type type[2];   /* of the fp8 values */
+} product;
 
 static void add_dim(kinds *k, const hlo_shape *shape, int64_t dim, int kind, uint32_t *count) {
     k->order[(*count)++] = dim;
@@ -41,7 +49,21 @@ static kinds kinds_of(const hlo_instr *ragged, unsigned side, int64_t group) {
     return k;
 }
 
-static bool read(const hlo_instr *ragged, shape_of *out) {
+/* Returns the granularity of factors of a level. */
+static hlo_granularity granularity_of(const product *p, unsigned side, variation level) {
+    const hlo_shape *shape = hlo_instr_operand(p->ragged, side)->shape;
+    hlo_granularity g;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        const bool summed = hlo_ints_contain(hlo_dot_contracting(p->ragged, side), i);
+        const bool group = p->r.mode == HLO_RAGGED_FREE && side && i == p->r.partner;
+        const bool varies = level == ROWS ? !summed : level == GROUPS && group;
+        g.v[i] = varies ? 1 : shape->dims[i];
+    }
+    return g;
+}
+
+static bool read(const hlo_instr *ragged, product *out) {
+    out->ragged = ragged;
     if (!hlo_ragged_read(ragged, &out->r) || ragged->shape->rank >= HLO_RULE_ARGS) return false;
     for (uint32_t i = 0; i < 3; i++) {
         const hlo_shape *shape = hlo_instr_operand(ragged, i)->shape;
@@ -51,99 +73,61 @@ static bool read(const hlo_instr *ragged, shape_of *out) {
     const bool grouped = out->r.mode == HLO_RAGGED_FREE;
     out->side[0] = kinds_of(ragged, 0, -1);
     out->side[1] = kinds_of(ragged, 1, grouped ? out->r.partner : -1);
-    return true;
+    for (unsigned side = 0; side < 2; side++) {
+        out->type[side] = HLO_TYPE_INVALID;
+        for (variation l = SCALAR; l < VARIATIONS && out->type[side] == HLO_TYPE_INVALID; l++) {
+            const hlo_granularity g = granularity_of(out, side, l);
+            out->level[side] = l;
+            out->type[side] = hlo_scaled_operand_type(ragged, side, &g);
+        }
+    }
+    return out->type[0] != HLO_TYPE_INVALID && out->type[1] != HLO_TYPE_INVALID;
 }
 
 /* --------------------------------------------------------------------------------------- making */
 
-static const hlo_shape *array(hlo_rule_env *env, hlo_type type, uint32_t rank,
+static const hlo_shape *array(const hlo_rule_env *env, hlo_type type, uint32_t rank,
                               const int64_t *dims) {
     return hlo_shape_array(env->context->module, type, rank, dims);
 }
 
-static hlo_instr *binary(hlo_rule_env *env, hlo_op op, hlo_instr *x, hlo_instr *y) {
-    hlo_instr *operands[] = {x, y};
-    return x && y ? hlo_rule_new(env, op, x->shape, 2, operands) : NULL;
-}
-
-static hlo_instr *spread(hlo_rule_env *env, hlo_instr *from, uint32_t rank, const int64_t *extents,
-                         uint32_t count, const int64_t *dims) {
-    return hlo_granularity_make(env, HLO_OP_BROADCAST, from, rank, extents, count, dims);
-}
-
-static hlo_instr *shaped(hlo_rule_env *env, hlo_instr *from, uint32_t rank,
-                         const int64_t *extents) {
-    return hlo_granularity_make(env, HLO_OP_RESHAPE, from, rank, extents, 0, NULL);
-}
-
-static hlo_instr *turned(hlo_rule_env *env, hlo_instr *from, uint32_t rank, const int64_t *order) {
-    int64_t extents[HLO_RULE_ARGS];
-    for (uint32_t i = 0; from && i < rank; i++) extents[i] = from->shape->dims[order[i]];
-    return hlo_granularity_make(env, HLO_OP_TRANSPOSE, from, rank, extents, rank, order);
-}
-
-static hlo_instr *splat(hlo_rule_env *env, hlo_type type, double number, const hlo_shape *like) {
-    hlo_instr *value = hlo_rule_number(env, type, number);
-    return hlo_rule_splat(env, value, hlo_shape_retype(env->context->module, like, type));
-}
-
-/* Moves elements up by `by` along the last dimension; zeros come in. */
-static hlo_instr *shifted(hlo_rule_env *env, hlo_instr *value, int64_t by) {
+/* Shifts elements by `by` along the last dimension, and fills with zeros. */
+static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
     if (!value) return NULL;
     int64_t padding[3 * HLO_RULE_ARGS] = {0};
-    const uint32_t rank = value->shape->rank;
-    padding[3 * (rank - 1)] = by;
-    padding[3 * (rank - 1) + 1] = -by;
-    hlo_instr *operands[] = {value, hlo_rule_number(env, value->shape->type, 0)};
-    hlo_instr *made = hlo_rule_new(env, HLO_OP_PAD, value->shape, 2, operands);
-    if (made) hlo_instr_set_ints(made, HLO_ATTR_PADDING, 3 * rank, padding);
-    return made;
+    const uint32_t last = 3 * (value->shape->rank - 1);
+    padding[last] = by;
+    padding[last + 1] = -by;
+    return hlo_build_pad(b, value, hlo_build_number(b, value->shape->type, 0), value->shape,
+                         padding);
 }
 
-/* Makes the places where groups end, at most the extent in each step, so that no sum overflows. */
+/* Makes the indices at which groups end. Each step is at most the extent, so that no sum overflows.
+ */
 static hlo_instr *ends_of(hlo_rule_env *env, const hlo_instr *ragged, const hlo_ragged *r) {
     hlo_instr *sizes = hlo_instr_operand(ragged, 2);
     const hlo_type from = sizes->shape->type;
     const bool is_signed = hlo_types[from].class == HLO_CLASS_SIGNED;
     const int bits = hlo_types[from].bits - is_signed;
+    hlo_builder *b = env->build;
     if (bits > 31 || r->extent < INT64_C(1) << bits)
-        sizes =
-            binary(env, HLO_OP_MINIMUM, sizes, splat(env, from, (double)r->extent, sizes->shape));
+        sizes = hlo_build_by_number(b, HLO_OP_MINIMUM, sizes, (double)r->extent);
     const bool fits = r->extent <= INT32_MAX / (r->groups + 1);
-    const hlo_type type = fits ? HLO_TYPE_S32 : HLO_TYPE_S64;
-    if (sizes && from != type)
-        sizes = hlo_rule_new(env, HLO_OP_CONVERT,
-                             hlo_shape_retype(env->context->module, sizes->shape, type), 1, &sizes);
+    sizes = hlo_build_convert(b, sizes, fits ? HLO_TYPE_S32 : HLO_TYPE_S64);
     for (int64_t by = 1; by < r->groups; by *= 2)
-        sizes = binary(env, HLO_OP_ADD, sizes, shifted(env, sizes, by));
+        sizes = hlo_build_binary(b, HLO_OP_ADD, sizes, shifted(b, sizes, by));
     return sizes;
 }
 
-static hlo_instr *compared(hlo_rule_env *env, hlo_instr *x, hlo_instr *y, const char *direction) {
-    if (!x || !y) return NULL;
-    hlo_instr *operands[] = {x, y};
-    hlo_instr *made =
-        hlo_rule_new(env, HLO_OP_COMPARE,
-                     hlo_shape_retype(env->context->module, x->shape, HLO_TYPE_PRED), 2, operands);
-    if (made) hlo_instr_set_str(made, HLO_ATTR_DIRECTION, direction);
-    return made;
-}
-
-static hlo_instr *iota(hlo_rule_env *env, hlo_type type, uint32_t rank, const int64_t *dims,
-                       int64_t along) {
-    hlo_instr *made = hlo_rule_new(env, HLO_OP_IOTA, array(env, type, rank, dims), 0, NULL);
-    if (made) hlo_instr_set_int(made, HLO_ATTR_IOTA_DIMENSION, along);
-    return made;
-}
-
-/* Lists where the dimensions of the group sizes, and the ragged one, are in some array. */
+/* The dimensions of an array that correspond to those of the group sizes, and to the ragged one. */
 typedef struct places {
     uint32_t rank;
     const int64_t *extents;
     int64_t prefix[HLO_RULE_ARGS], dim, group; /* group -1: any group */
 } places;
 
-/* Most bytes that an array of indices has; what is padded to whole tiles then has fewer than 2^63.
+/* Most bytes of an array of indices; arrays that are padded to whole tiles then have fewer than
+ * 2^63.
  */
 static const int64_t MASK_LIMIT = INT64_C(1) << 56;
 
@@ -156,7 +140,8 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
     hlo_instr *ends = ends_of(env, ragged, r);
     if (!ends) return NULL;
     const hlo_type type = ends->shape->type;
-    hlo_instr *index = iota(env, type, at->rank, at->extents, at->dim);
+    hlo_builder *b = env->build;
+    hlo_instr *index = hlo_build_iota(b, array(env, type, at->rank, at->extents), at->dim);
     const int64_t bytes = index ? hlo_shape_bytes(index->shape) : -1;
     if (bytes < 0 || bytes > MASK_LIMIT) return NULL;
     for (uint32_t i = 0; i < count; i++) {
@@ -172,12 +157,12 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
             slice[3 * i + 2] = 1;
         }
         small[count] = 1;
-        ends = hlo_rule_new(env, HLO_OP_SLICE, array(env, type, count + 1, small), 1, &ends);
-        if (ends) hlo_instr_set_ints(ends, HLO_ATTR_SLICE, 3 * (count + 1), slice);
-        ends = shaped(env, ends, count, small);
-        return compared(env, index, spread(env, ends, at->rank, at->extents, count, dims), "LT");
+        ends = hlo_build_slice(b, ends, array(env, type, count + 1, small), slice);
+        ends = hlo_build_reshape(b, ends, count, small);
+        ends = hlo_build_broadcast(b, ends, at->rank, at->extents, count, dims);
+        return hlo_build_compare(b, index, "LT", ends);
     }
-    hlo_instr *starts = shifted(env, ends, 1), **both[] = {&starts, &ends};
+    hlo_instr *starts = shifted(b, ends, 1), **both[] = {&starts, &ends};
     const bool first = at->group == 0 && count;
     dims[count] = at->group;
     if (first) {
@@ -187,80 +172,30 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
         dims[0] = 0;
     }
     for (int i = 0; i < 2; i++) {
-        if (first) *both[i] = turned(env, *both[i], count + 1, order);
-        *both[i] = spread(env, *both[i], at->rank, at->extents, count + 1, dims);
+        if (first) *both[i] = hlo_build_transpose(b, *both[i], order);
+        *both[i] = hlo_build_broadcast(b, *both[i], at->rank, at->extents, count + 1, dims);
     }
-    return binary(env, HLO_OP_AND, compared(env, starts, index, "LE"),
-                  compared(env, index, ends, "LT"));
+    ends = hlo_build_compare(b, index, "LT", ends);
+    return hlo_build_binary(b, HLO_OP_AND, hlo_build_compare(b, starts, "LE", index), ends);
 }
 
-/* Makes `value` where the mask holds, else a number. */
-static hlo_instr *chosen(hlo_rule_env *env, hlo_instr *where, hlo_instr *value, double otherwise) {
+/* Makes `value` where the mask is true, else a number. */
+static hlo_instr *chosen(hlo_builder *b, hlo_instr *where, hlo_instr *value, double otherwise) {
     if (!where || !value) return NULL;
-    hlo_instr *operands[] = {where, value, splat(env, value->shape->type, otherwise, value->shape)};
-    return operands[2] ? hlo_rule_new(env, HLO_OP_SELECT, value->shape, 3, operands) : NULL;
+    return hlo_build_select(b, where, value, hlo_build_filled(b, value->shape, otherwise));
 }
 
 /* ------------------------------------------------------------------------------------- operands */
 
-enum { SCALAR, GROUPS, ROWS, LEVELS };
-
-/* Returns the granularity of factors that can go past the sum: one for all, one for each group, or
- * one for each index of every dimension that is not summed. */
-static hlo_granularity granularity_of(const hlo_instr *ragged, unsigned side, const shape_of *s,
-                                      int level) {
-    const hlo_shape *shape = hlo_instr_operand(ragged, side)->shape;
-    hlo_granularity g;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        const bool summed = hlo_ints_contain(hlo_dot_contracting(ragged, side), i);
-        const bool group = s->r.mode == HLO_RAGGED_FREE && side && i == s->r.partner;
-        const bool varies = level == ROWS ? !summed : level == GROUPS && group;
-        g.v[i] = varies ? 1 : shape->dims[i];
-    }
-    return g;
-}
-
-/* Finds the coarsest level that the factors of an operand have, and makes them; LEVELS: none. */
-static int factors_of(hlo_rule_env *env, const hlo_instr *ragged, unsigned side, const shape_of *s,
-                      hlo_instr **out_factors) {
-    for (int level = SCALAR; level < LEVELS; level++) {
-        const hlo_rule_mark mark = hlo_rule_here(env);
-        const hlo_granularity g = granularity_of(ragged, side, s, level);
-        if (hlo_scaled_operand_factors(env, ragged, side, &g, out_factors)) return level;
-        hlo_rule_back(env, mark);
-    }
-    return LEVELS;
-}
-
-/* Makes the fp8 values of both operands. */
-static bool values_of(hlo_rule_env *env, const hlo_instr *ragged, const shape_of *s,
-                      hlo_instr *out[2]) {
-    for (unsigned side = 0; side < 2; side++) {
-        const hlo_rule_mark mark = hlo_rule_here(env);
-        hlo_instr *factors;
-        const int level = factors_of(env, ragged, side, s, &factors);
-        const bool fits =
-            level < LEVELS && (!factors || hlo_scale_is_moderate(env->context->scratch, factors));
-        hlo_rule_back(env, mark);
-        if (level == LEVELS) return false;
-        if (!fits)
-            return hlo_rule_refuse(env, "scales-out-of-range", hlo_instr_operand(ragged, side));
-        const hlo_granularity g = granularity_of(ragged, side, s, level);
-        if (!(out[side] = hlo_scaled_operand_value(env, ragged, side, &g))) return false;
-    }
-    return true;
-}
-
 /* Makes an operand of the dense dot: masked, as [batch, free, summed]. */
-static hlo_instr *masked(hlo_rule_env *env, const hlo_instr *ragged, const shape_of *s,
-                         unsigned side, hlo_instr *value) {
-    const hlo_ragged *r = &s->r;
-    const kinds *k = &s->side[side];
+static hlo_instr *masked(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *value) {
+    const hlo_ragged *r = &p->r;
+    const kinds *k = &p->side[side];
     const bool split_sum = r->mode == HLO_RAGGED_CONTRACTING, grouped = r->mode == HLO_RAGGED_FREE;
     const uint32_t count = k->batch + k->open + k->summed;
     int64_t extents[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
     if (count + 1 > HLO_RULE_ARGS) return NULL;
-    value = turned(env, value, count, k->order);
+    value = hlo_build_transpose(env->build, value, k->order);
     places at = {.rank = count + !(r->mode == HLO_RAGGED_BATCH), .extents = extents, .group = -1};
     if (split_sum) at.group = 0;
     if (grouped) at.group = k->batch + k->open;
@@ -274,215 +209,203 @@ static hlo_instr *masked(hlo_rule_env *env, const hlo_instr *ragged, const shape
     at.dim = r->place;
     if (split_sum) {
         uint32_t i = 0;
-        while (hlo_dot_contracting(ragged, 0)->v[i] != r->dim) i++;
+        while (hlo_dot_contracting(p->ragged, 0)->v[i] != r->dim) i++;
         at.dim = 1 + k->batch + k->open + i;
     }
-    value = spread(env, value, at.rank, extents, count, dims);
-    return chosen(env, mask(env, ragged, r, &at), value, 0);
+    value = hlo_build_broadcast(env->build, value, at.rank, extents, count, dims);
+    return chosen(env->build, mask(env, p->ragged, r, &at), value, 0);
 }
 
-/* Makes the right operand where its groups are summed over. */
-static hlo_instr *stacked(hlo_rule_env *env, const shape_of *s, hlo_instr *value) {
-    const kinds *k = &s->side[1];
+/* Makes the right operand if its groups are summed over. */
+static hlo_instr *stacked(hlo_rule_env *env, const product *p, hlo_instr *value) {
+    const kinds *k = &p->side[1];
     int64_t order[HLO_RULE_ARGS];
     uint32_t count = 0;
     for (uint32_t i = 0; i < k->batch; i++) order[count++] = k->order[i];
-    order[count++] = s->r.partner;
+    order[count++] = p->r.partner;
     for (uint32_t i = 0; i < k->summed; i++) order[count++] = k->order[k->batch + k->open + i];
     for (uint32_t i = 0; i < k->open; i++) order[count++] = k->order[k->batch + i];
-    return turned(env, value, count, order);
+    return hlo_build_transpose(env->build, value, order);
 }
 
-/* Makes a dot of matrices, of the ragged-dot's type if that is fp8, else f32; one for each batch:
- * [batch, m, k] and [batch, n, k], or with `rows` [batch, k, n]. */
-static hlo_instr *dot_of(hlo_rule_env *env, const hlo_instr *ragged, hlo_instr *const values[2],
-                         const int64_t size[4], bool rows) {
-    const bool batched = size[0] != 1;
-    const int64_t a[] = {size[0], size[1], size[3]};
-    const int64_t b[] = {size[0], rows ? size[3] : size[2], rows ? size[2] : size[3]};
-    const int64_t batch = 0, left = batched + 1, right = rows ? batched : batched + 1;
-    hlo_instr *operands[] = {shaped(env, values[0], 2 + batched, a + !batched),
-                             shaped(env, values[1], 2 + batched, b + !batched)};
-    if (!operands[0] || !operands[1]) return NULL;
-    const hlo_type type = hlo_type_is_fp8(ragged->shape->type) ? ragged->shape->type : HLO_TYPE_F32;
-    const hlo_shape *shape = array(env, type, 2 + batched, size + !batched);
-    hlo_instr *dot = hlo_rule_new(env, HLO_OP_DOT, shape, 2, operands);
-    if (!dot) return NULL;
-    if (batched) hlo_instr_set_ints(dot, HLO_ATTR_LHS_BATCH_DIMS, 1, &batch);
-    hlo_instr_set_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, &left);
-    if (batched) hlo_instr_set_ints(dot, HLO_ATTR_RHS_BATCH_DIMS, 1, &batch);
-    hlo_instr_set_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, &right);
-    const hlo_attr *precision = hlo_instr_attr(ragged, HLO_ATTR_OPERAND_PRECISION);
-    if (precision) hlo_instr_set_attr(dot, *precision);
-    return dot;
+/* The dense dot: of matrices [m, k] and [n, k] or, where groups are summed over, [k, n]; one for
+ * each batch, if there are several. */
+typedef struct dense {
+    const hlo_shape *operand[2], *result;
+    hlo_dot_lists dims;
+} dense;
+
+/* Lays out the dense dot. False: its sizes overflow. */
+static bool lay_out(const hlo_rule_env *env, const product *p, dense *out) {
+    hlo_module *module = env->context->module;
+    const bool rows = p->r.mode == HLO_RAGGED_FREE, split_sum = p->r.mode == HLO_RAGGED_CONTRACTING;
+    const int64_t groups = p->r.groups, m = p->side[0].size[1], n = p->side[1].size[1];
+    int64_t batch = p->side[0].size[0], k = p->side[0].size[2];
+    if (groups > INT64_MAX / (rows ? k : batch)) return false;
+    if (split_sum) batch *= groups;
+    if (rows) k *= groups;
+    const uint32_t one = batch == 1, rank = 3 - one; /* one matrix has no batch dimension */
+    const int64_t a[] = {batch, m, k}, b[] = {batch, rows ? k : n, rows ? n : k};
+    const int64_t d[] = {batch, m, n}, last = rank - 1, right = rows ? last - 1 : last, first = 0;
+    const hlo_type type = p->ragged->shape->type;
+    out->operand[0] = array(env, p->type[0], rank, a + one);
+    out->operand[1] = array(env, p->type[1], rank, b + one);
+    out->result = array(env, hlo_type_is_fp8(type) ? type : HLO_TYPE_F32, rank, d + one);
+    const hlo_ints *batches = hlo_ints_new(module, !one, &first);
+    out->dims = (hlo_dot_lists){{batches, batches},
+                                {hlo_ints_new(module, 1, &last), hlo_ints_new(module, 1, &right)}};
+    return true;
 }
 
-/* Makes the dense dot of fp8 values, if it can be an FP8 call. */
-static hlo_instr *densified(hlo_rule_env *env, const hlo_instr *ragged, const shape_of *s,
-                            hlo_instr *const values[2]) {
-    const bool grouped = s->r.mode == HLO_RAGGED_FREE;
-    hlo_instr *parts[] = {masked(env, ragged, s, 0, values[0]),
-                          grouped ? stacked(env, s, values[1])
-                                  : masked(env, ragged, s, 1, values[1])};
-    const int64_t size[] = {
-        s->side[0].size[0] * (s->r.mode == HLO_RAGGED_CONTRACTING ? s->r.groups : 1),
-        s->side[0].size[1], s->side[1].size[1], s->side[0].size[2] * (grouped ? s->r.groups : 1)};
-    hlo_instr *dot = dot_of(env, ragged, parts, size, grouped);
-    hlo_matmul m;
-    if (!dot) return NULL;
-    hlo_matmul_from_dot(dot, &m);
-    const char *reason = hlo_matmul_check(&m, &env->context->target);
-    return reason ? hlo_rule_refuse(env, reason, NULL), NULL : dot;
-}
-
-/* True if both operands are fp8 values times factors that can go past the sum, and may become FP8.
- * Operands of a ragged-dot that is fp8 are converted to its type first: they must be of it. */
-static bool is_taken_apart(hlo_rule_env *env, const hlo_instr *ragged, shape_of *s,
-                           hlo_instr *values[2]) {
-    const char *kept = hlo_remark_kept_wide(env->context, ragged);
-    if (kept) return hlo_rule_refuse(env, kept, NULL);
+/* Reads a ragged-dot whose dense form can be an FP8 call. The operands of one that is fp8 are
+ * converted to its type first, so they must have that type. False: env->reason may say why. */
+static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p, dense *d) {
+    const char *reason = hlo_remark_kept_wide(env->context, ragged);
+    if (reason) return hlo_rule_refuse(env, reason, NULL);
     for (uint32_t side = 0; side < 2 && hlo_type_is_fp8(ragged->shape->type); side++)
         if (hlo_instr_operand(ragged, side)->shape->type != ragged->shape->type) return false;
-    return read(ragged, s) && values_of(env, ragged, s, values);
+    if (!read(ragged, p)) return false;
+    if (!lay_out(env, p, d)) return hlo_rule_refuse(env, "too-large", NULL);
+    hlo_instr a = {.shape = d->operand[0]}, b = {.shape = d->operand[1]};
+    const hlo_matmul m = {.a = &a,
+                          .b = &b,
+                          .d = d->result,
+                          .alpha = 1,
+                          .a_batch = d->dims.batch[0],
+                          .b_batch = d->dims.batch[1],
+                          .a_contracting = d->dims.contracting[0],
+                          .b_contracting = d->dims.contracting[1]};
+    reason = hlo_matmul_check(&m, &env->context->target);
+    return !reason || hlo_rule_refuse(env, reason, NULL);
+}
+
+static hlo_instr *unscaled(hlo_rule_env *env, const product *p, unsigned side) {
+    const hlo_granularity g = granularity_of(p, side, p->level[side]);
+    return hlo_scaled_operand_value(env, p->ragged, side, &g);
 }
 
 MAKE(ragged_dense) {
-    shape_of s;
-    hlo_instr *values[2];
-    *out = is_taken_apart(env, args->instr, &s, values) ? densified(env, args->instr, &s, values)
-                                                        : NULL;
-    return *out != NULL;
+    product p;
+    dense d;
+    if (!read_fusible(env, args->instr, &p, &d)) return false;
+    hlo_instr *values[] = {unscaled(env, &p, 0), unscaled(env, &p, 1)};
+    values[0] = masked(env, &p, 0, values[0]);
+    values[1] =
+        p.r.mode == HLO_RAGGED_FREE ? stacked(env, &p, values[1]) : masked(env, &p, 1, values[1]);
+    for (unsigned side = 0; side < 2; side++)
+        values[side] = hlo_build_reshape(env->build, values[side], d.operand[side]->rank,
+                                         d.operand[side]->dims);
+    *out = hlo_build_dot(env->build, d.result, values, &d.dims);
+    if (!*out) return false;
+    const hlo_attr *precision = hlo_instr_attr(p.ragged, HLO_ATTR_OPERAND_PRECISION);
+    if (precision) hlo_instr_set_attr(*out, *precision);
+    return true;
 }
 
 MAKE(ragged_unscaled) {
     const hlo_instr *ragged = args->instr;
-    shape_of s;
-    hlo_instr *operands[3];
-    if (hlo_measure_wide_ragged(env, ragged) < 2 || !is_taken_apart(env, ragged, &s, operands))
+    product p;
+    dense d;
+    if (hlo_measure_wide_ragged(env, ragged) < 2 || !read_fusible(env, ragged, &p, &d))
         return false;
-    const hlo_rule_mark mark = hlo_rule_here(env);
-    const bool fits = densified(env, ragged, &s, operands) != NULL;
-    hlo_rule_back(env, mark);
-    operands[2] = hlo_instr_operand(ragged, 2);
+    hlo_instr *operands[] = {unscaled(env, &p, 0), unscaled(env, &p, 1),
+                             hlo_instr_operand(ragged, 2)};
     const hlo_shape *shape = hlo_shape_retype(env->context->module, ragged->shape, HLO_TYPE_F32);
-    *out = fits ? hlo_rule_clone(env, ragged, shape, operands) : NULL;
-    return *out != NULL;
+    return (*out = hlo_build_clone(env->build, ragged, shape, operands)) != NULL;
 }
 
 /* -------------------------------------------------------------------------------------- factors */
 
-/* Makes a computation that adds two f32, in front of the caller's and all behind it. */
-static hlo_computation *adder(hlo_rule_env *env) {
-    hlo_computation *caller = env->before->parent,
-                    *made = hlo_computation_new(env->context->module, "add");
-    const hlo_shape *scalar = array(env, HLO_TYPE_F32, 0, NULL);
-    hlo_instr *operands[2];
-    for (int i = 0; i < 2; i++) {
-        operands[i] = hlo_instr_new(made, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, NULL);
-        hlo_instr_set_parameter(operands[i], i);
-    }
-    hlo_computation_set_root(made,
-                             hlo_instr_new(made, NULL, HLO_OP_ADD, scalar, 2, operands, NULL));
-    const char *thread = hlo_computation_thread(caller);
-    hlo_computation_set_thread(made, thread == hlo_main_thread ? NULL : thread);
-    for (hlo_computation *next; caller != made; caller = next) {
-        next = caller->next;
-        hlo_computation_move_last(caller);
-    }
-    return made;
-}
-
 /* Makes the factors of each row's group, [batch, free of the left, free of the right], from those
  * of all groups, [batch, groups, free of the right]; 0 where a row has no group. */
-static hlo_instr *by_group(hlo_rule_env *env, const hlo_instr *ragged, const shape_of *s,
-                           hlo_instr *factors, const int64_t *extents, uint32_t columns) {
-    const uint32_t batch = s->side[0].batch, open = s->side[0].open, rows = batch + open;
+static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *factors,
+                           const int64_t *extents, uint32_t columns) {
+    const uint32_t batch = p->side[0].batch, open = p->side[0].open, rows = batch + open;
     int64_t all[HLO_RULE_ARGS], dims[HLO_RULE_ARGS], group = rows;
-    places at = {.rank = rows + 1 + columns, .extents = all, .dim = s->r.place, .group = rows};
+    places at = {.rank = rows + 1 + columns, .extents = all, .dim = p->r.place, .group = rows};
     if (at.rank > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 0; i < rows; i++) all[i] = extents[i];
-    all[rows] = s->r.groups;
+    all[rows] = p->r.groups;
     for (uint32_t i = 0; i < columns; i++) all[rows + 1 + i] = extents[rows + i];
     for (uint32_t i = 0; i < batch; i++) dims[i] = i;
     for (uint32_t i = 0; i <= columns; i++) dims[batch + i] = rows + i;
-    for (uint32_t i = 0; i < s->r.prefix_count; i++) at.prefix[i] = i;
-    factors = spread(env, factors, at.rank, all, batch + 1 + columns, dims);
-    factors = chosen(env, mask(env, ragged, &s->r, &at), factors, 0);
-    hlo_instr *operands[] = {factors, hlo_rule_number(env, HLO_TYPE_F32, 0)};
-    hlo_instr *sum =
-        factors ? hlo_rule_new(env, HLO_OP_REDUCE,
-                               array(env, HLO_TYPE_F32, rows + columns, extents), 2, operands)
-                : NULL;
-    if (!sum) return NULL;
-    hlo_instr_set_ints(sum, HLO_ATTR_DIMENSIONS, 1, &group);
-    hlo_instr_set_comp(sum, HLO_ATTR_TO_APPLY, adder(env));
-    return sum;
+    for (uint32_t i = 0; i < p->r.prefix_count; i++) at.prefix[i] = i;
+    factors = hlo_build_broadcast(env->build, factors, at.rank, all, batch + 1 + columns, dims);
+    factors = chosen(env->build, mask(env, p->ragged, &p->r, &at), factors, 0);
+    return hlo_build_reduce(env->build, HLO_OP_ADD, factors, 0,
+                            array(env, HLO_TYPE_F32, rows + columns, extents), 1, &group, NULL);
 }
 
-/* Arranges compact factors as [batch, group if there is one, free]; only with `varied` are the free
- * and batch dimensions there. */
-static hlo_instr *arranged(hlo_rule_env *env, const shape_of *s, unsigned side, hlo_instr *factors,
+/* Arranges compact factors as [batch, group if there is one, free]; without `all`, the batch and
+ * free dimensions are left out. */
+static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *factors,
                            bool all) {
-    const kinds *k = &s->side[side];
-    const bool grouped = side && s->r.mode == HLO_RAGGED_FREE;
+    const kinds *k = &p->side[side];
+    const bool grouped = side && p->r.mode == HLO_RAGGED_FREE;
     int64_t order[HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
     uint32_t count = 0, kept = 0;
     for (uint32_t i = 0; i < k->batch; i++) order[count++] = k->order[i];
-    if (grouped) order[count++] = s->r.partner;
+    if (grouped) order[count++] = p->r.partner;
     for (uint32_t i = k->batch; i < k->batch + k->open + k->summed; i++)
         order[count++] = k->order[i];
-    factors = turned(env, factors, count, order);
+    factors = hlo_build_transpose(env->build, factors, order);
     for (uint32_t i = 0; factors && i < count - k->summed; i++)
         if (all || (grouped && i == k->batch)) extents[kept++] = factors->shape->dims[i];
-    return shaped(env, factors, kept, extents);
+    return hlo_build_reshape(env->build, factors, kept, extents);
 }
 
 /* Multiplies `value`, in the dimensions of the result, with the factors of operand `side`. A factor
  * whose row or batch is in no group counts as 1 or 0. */
 static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *ragged,
                          unsigned side) {
-    shape_of s;
+    product p;
     hlo_instr *factors;
-    if (!read(ragged, &s) || hlo_shape_count(value->shape) != hlo_shape_count(ragged->shape))
+    hlo_builder *b = env->build;
+    if (!read(ragged, &p) || hlo_shape_count(value->shape) != hlo_shape_count(ragged->shape))
         return NULL;
-    value = shaped(env, value, ragged->shape->rank, ragged->shape->dims);
-    if (!value) return NULL;
-    const int level = factors_of(env, ragged, side, &s, &factors);
-    if (level == LEVELS || !factors) return level == LEVELS ? NULL : value;
-    const uint32_t rank = value->shape->rank, rows = s.side[0].batch + s.side[0].open;
+    const variation level = p.level[side];
+    const hlo_granularity g = granularity_of(&p, side, level);
+    if (!hlo_scaled_operand_factors(env, ragged, side, &g, &factors)) return NULL;
+    if (factors && !hlo_scale_is_moderate(env->context->scratch, factors)) {
+        hlo_rule_refuse(env, "scales-out-of-range", hlo_instr_operand(ragged, side));
+        return NULL;
+    }
+    value = hlo_build_reshape(b, value, ragged->shape->rank, ragged->shape->dims);
+    if (!factors || !value) return value;
+    if (level == SCALAR) return hlo_build_by_scalar(b, HLO_OP_MULTIPLY, value, factors);
+    const uint32_t rank = value->shape->rank, rows = p.side[0].batch + p.side[0].open;
     const int64_t *extents = value->shape->dims;
-    if (level == SCALAR)
-        return binary(env, HLO_OP_MULTIPLY, value, hlo_rule_splat(env, factors, value->shape));
     int64_t dims[HLO_RULE_ARGS];
     uint32_t count = 0;
-    const bool split_sum = s.r.mode == HLO_RAGGED_CONTRACTING;
-    factors = arranged(env, &s, side, factors, level == ROWS);
-    if (side && s.r.mode == HLO_RAGGED_FREE) {
-        const uint32_t columns = level == ROWS ? s.side[1].open : 0;
+    const bool split_sum = p.r.mode == HLO_RAGGED_CONTRACTING;
+    factors = arranged(env, &p, side, factors, level == ROWS);
+    if (side && p.r.mode == HLO_RAGGED_FREE) {
+        const uint32_t columns = level == ROWS ? p.side[1].open : 0;
         int64_t one[HLO_RULE_ARGS];
         if (level == GROUPS) {
-            for (uint32_t i = 0; i < s.side[0].batch; i++) one[i] = extents[i];
-            one[s.side[0].batch] = s.r.groups;
-            dims[0] = s.side[0].batch;
-            factors = spread(env, factors, s.side[0].batch + 1, one, 1, dims);
+            for (uint32_t i = 0; i < p.side[0].batch; i++) one[i] = extents[i];
+            one[p.side[0].batch] = p.r.groups;
+            dims[0] = p.side[0].batch;
+            factors = hlo_build_broadcast(b, factors, p.side[0].batch + 1, one, 1, dims);
         }
-        factors = by_group(env, ragged, &s, factors, extents, columns);
+        factors = by_group(env, &p, factors, extents, columns);
         for (; count < rows + columns; count++) dims[count] = count;
-        return binary(env, HLO_OP_MULTIPLY, value,
-                      spread(env, factors, rank, extents, count, dims));
+    } else {
+        const kinds *k = &p.side[side];
+        for (; count < k->batch; count++) dims[count] = split_sum + count;
+        for (uint32_t i = 0; i < k->open; i++)
+            dims[count++] = split_sum + (side ? rows : k->batch) + i;
+        if (factors && !split_sum) { /* a row that is in no group may be NaN */
+            places at = {.rank = factors->shape->rank,
+                         .extents = factors->shape->dims,
+                         .dim = p.r.place,
+                         .group = -1};
+            for (uint32_t i = 0; i < p.r.prefix_count; i++) at.prefix[i] = i;
+            factors = chosen(b, mask(env, ragged, &p.r, &at), factors, 1);
+        }
     }
-    const kinds *k = &s.side[side];
-    for (; count < k->batch; count++) dims[count] = split_sum + count;
-    for (uint32_t i = 0; i < k->open; i++) dims[count++] = split_sum + (side ? rows : k->batch) + i;
-    if (factors && !split_sum) { /* what belongs to no group may be no number */
-        places at = {.rank = factors->shape->rank,
-                     .extents = factors->shape->dims,
-                     .dim = s.r.place,
-                     .group = -1};
-        for (uint32_t i = 0; i < s.r.prefix_count; i++) at.prefix[i] = i;
-        factors = chosen(env, mask(env, ragged, &s.r, &at), factors, 1);
-    }
-    return binary(env, HLO_OP_MULTIPLY, value, spread(env, factors, rank, extents, count, dims));
+    factors = hlo_build_broadcast(b, factors, rank, extents, count, dims);
+    return hlo_build_binary(b, HLO_OP_MULTIPLY, value, factors);
 }
 
 MAKE(ragged_scaled) {

@@ -10,6 +10,7 @@
  * from fp8 values, which can never be FP8 calls; sparse dots; dynamic and unbounded dimensions.
  * Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/collapse-dots/ */
+#include "ir/module/build.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"
@@ -74,40 +75,23 @@ static bool is_collapsed(const side *s) {
     return true;
 }
 
-static bool side_by_side(const group *g) {
-    for (uint32_t i = 1; i < g->count; i++)
-        if (g->dims[i] != g->dims[0] + i) return false;
-    return true;
-}
-
-static hlo_instr *insert(hlo_instr *dot, hlo_op op, const hlo_shape *shape, hlo_instr *operand) {
-    hlo_instr *made = hlo_instr_new(dot->parent, dot, op, shape, 1, &operand, NULL);
-    const hlo_attr *metadata = hlo_instr_attr(dot, HLO_ATTR_METADATA);
-    if (metadata) hlo_instr_set_attr(made, *metadata);
-    made->offset = dot->offset;
-    return made;
-}
-
-/* Transposes to batch, free, contracting, and renumbers the groups. */
-static void transpose_side(hlo_arena *arena, hlo_instr *dot, side *s) {
-    const hlo_shape *shape = s->operand->shape;
-    int64_t *order = hlo_arena_array(arena, shape->rank, sizeof *order);
-    int64_t *dims = hlo_arena_array(arena, shape->rank, sizeof *dims);
-    uint32_t count = 0;
+/* Collapses an operand: transposes it to batch, free, contracting where the dimensions of a kind
+ * are not adjacent, and then merges them. */
+static void collapse_side(hlo_arena *arena, hlo_builder *b, side *s) {
+    bool adjacent = true;
     for (int kind = 0; kind < KINDS; kind++)
-        for (uint32_t i = 0; i < s->groups[kind].count; i++) {
-            int64_t from = s->groups[kind].dims[i];
-            s->groups[kind].dims[i] = count;
-            dims[count] = shape->dims[from];
-            order[count++] = from;
-        }
-    hlo_module *module = dot->parent->module;
-    const hlo_shape *moved = hlo_shape_array(module, shape->type, count, dims);
-    s->operand = insert(dot, HLO_OP_TRANSPOSE, moved, s->operand);
-    hlo_instr_set_ints(s->operand, HLO_ATTR_DIMENSIONS, count, order);
-}
-
-static void reshape_side(hlo_instr *dot, side *s) {
+        for (uint32_t i = 1; i < s->groups[kind].count; i++)
+            adjacent &= s->groups[kind].dims[i] == s->groups[kind].dims[0] + i;
+    if (!adjacent) {
+        int64_t *order = hlo_arena_array(arena, s->operand->shape->rank, sizeof *order);
+        uint32_t count = 0;
+        for (int kind = 0; kind < KINDS; kind++)
+            for (uint32_t i = 0; i < s->groups[kind].count; i++) {
+                order[count] = s->groups[kind].dims[i];
+                s->groups[kind].dims[i] = count++;
+            }
+        s->operand = hlo_build_transpose(b, s->operand, order);
+    }
     const hlo_shape *shape = s->operand->shape;
     int64_t dims[KINDS];
     uint32_t rank = 0;
@@ -126,19 +110,7 @@ static void reshape_side(hlo_instr *dot, side *s) {
             i += g->count;
             break;
         }
-    if (is_collapsed(s)) return;
-    hlo_module *module = dot->parent->module;
-    s->operand =
-        insert(dot, HLO_OP_RESHAPE, hlo_shape_array(module, shape->type, rank, dims), s->operand);
-}
-
-static void collapse_side(hlo_arena *arena, hlo_instr *dot, side *s) {
-    for (int kind = 0; kind < KINDS; kind++)
-        if (!side_by_side(&s->groups[kind])) {
-            transpose_side(arena, dot, s);
-            break;
-        }
-    reshape_side(dot, s);
+    if (!is_collapsed(s)) s->operand = hlo_build_reshape(b, s->operand, rank, dims);
 }
 
 static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
@@ -178,8 +150,9 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
                      side *right) {
     hlo_arena *arena = context->scratch;
     sort_contracting(&left->groups[CONTRACTING], &right->groups[CONTRACTING]);
-    collapse_side(arena, dot, left);
-    collapse_side(arena, dot, right);
+    hlo_builder b = {.at = dot};
+    collapse_side(arena, &b, left);
+    collapse_side(arena, &b, right);
     int64_t dims[KINDS];
     uint32_t rank = 0;
     if (left->groups[BATCH].count) dims[rank++] = left->extents[BATCH];
@@ -198,13 +171,13 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
     if (!hlo_shape_same_dims(dot->shape, shape)) hlo_instr_drop_attr(made, HLO_ATTR_SHARDING);
     hlo_remark_follow(context, dot, made);
     const hlo_shape *want = result->shape;
-    hlo_instr *value =
-        hlo_shape_same_dims(shape, want) ? made
-        : result == dot                  ? insert(dot, HLO_OP_RESHAPE, want, made)
-                                         : insert(dot, HLO_OP_RESHAPE,
-                                                  hlo_shape_array(module, want->type, want->rank, want->dims), made);
+    hlo_instr *value = made;
+    if (result == dot && !hlo_shape_same_dims(shape, want))
+        value = hlo_build(&b, HLO_OP_RESHAPE, want, 1, &made);
+    else
+        value = hlo_build_reshape(&b, made, want->rank, want->dims);
     if (result == result->parent->root && value->shape != want && result != dot)
-        value = insert(dot, HLO_OP_COPY, want, value);
+        value = hlo_build(&b, HLO_OP_COPY, want, 1, &value);
     hlo_instr_inherit(value, result);
     hlo_instr_replace_uses(result, value);
     if (result != dot) hlo_instr_remove(result);

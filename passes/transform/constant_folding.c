@@ -1,10 +1,11 @@
 /* Computes instructions that depend on constants alone.
  *
  * Needs: operands before users.
- * Keeps: pinned instructions; values with more than LIMIT elements; broadcasts, which say more than
- * the values they stand for; fp8 arrays, which a matmul may want unchanged; matmuls, which have a
- * verdict, and what windows are over. The folded operands stay for dead code elimination. Numerics:
- * the evaluator's, which is the CPU backend's. Tests: testdata/passes/constant-folding/ */
+ * Keeps: pinned instructions; values with more than LIMIT elements; broadcasts, which have more
+ * structure than their values; fp8 arrays, which a matmul may need unchanged; matmuls, which have a
+ * verdict, and reductions over windows. The folded operands stay for dead code elimination.
+ * Numerics: the evaluator's, which is the CPU backend's. Tests: testdata/passes/constant-folding/
+ */
 #include "ir/eval/eval.h"
 #include "ir/float/literal.h"
 #include "passes/analysis/module_facts.h"
@@ -15,12 +16,6 @@ enum { LIMIT = 256 }; /* elements */
 static bool is_small_array(const hlo_shape *shape) {
     int64_t count = hlo_shape_is_array(shape) ? hlo_shape_count(shape) : -1;
     return count >= 0 && count <= LIMIT;
-}
-
-static bool is_known(const hlo_instr *operand) {
-    return operand->op == HLO_OP_CONSTANT && !operand->pin && is_small_array(operand->shape) &&
-           !operand->u.literal->elided &&
-           (!hlo_type_is_fp8(operand->shape->type) || hlo_shape_count(operand->shape) == 1);
 }
 
 static bool can_fold(const hlo_instr *instr) {
@@ -43,8 +38,14 @@ static bool can_fold(const hlo_instr *instr) {
     case HLO_OP_DOMAIN: return false;
     default: break;
     }
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (!is_known(hlo_instr_operand(instr, i))) return false;
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        if (operand->op != HLO_OP_CONSTANT || operand->pin || !is_small_array(operand->shape) ||
+            operand->u.literal->elided)
+            return false;
+        if (hlo_type_is_fp8(operand->shape->type) && hlo_shape_count(operand->shape) != 1)
+            return false;
+    }
     return hlo_eval_supports(instr, NULL);
 }
 

@@ -1,8 +1,8 @@
-/* Convolutions of fp8 values that are matmuls become dots: along each dimension the window sees one
- * element, or lies at one place, or its places lie side by side. There each element of the input is
- * seen once at most: a slice and a reshape part the dimension into places and elements of the
- * window, which are contracted together with the features. Groups are a batch, where one is large
- * enough for a call without padding.
+/* Replaces convolutions of fp8 values that are matmuls by dots. Along each dimension the window
+ * reads one element, or has one position, or its positions do not overlap. Each element of the
+ * input is then read once at most: a slice and a reshape divide the dimension into positions and
+ * elements of the window, which are contracted together with the features. Groups become a batch,
+ * if one is large enough for a call without padding.
  *
  * Needs: nothing.
  * Keeps: pinned instructions; fused computations; convolutions with other windows, holes or
@@ -10,11 +10,13 @@
  * dimensions. Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/convolution/ */
 #include "ir/kernel/kernel.h"
+#include "ir/module/build.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"
 
 typedef struct convolution {
+    hlo_builder build[1];
     hlo_instr *instr, *input, *kernel;
     uint32_t rank;
     int64_t groups; /* of the input's dimension `grouped`, and of the kernel's output features */
@@ -23,33 +25,10 @@ typedef struct convolution {
     hlo_window windows[HLO_EVAL_MAX_RANK];
 } convolution;
 
-/* True if no element is seen twice, and none beside the input, along a spatial dimension. */
-static bool parts(const convolution *c, uint32_t spatial) {
-    const hlo_window *w = &c->windows[spatial];
-    const int64_t n = c->input->shape->dims[c->named[2 + spatial]],
-                  out = c->instr->shape->dims[c->named[2 * c->rank + 2 + spatial]];
-    return w->low <= 0 && w->base == 1 && (w->size == 1 || (w->dilate == 1 && !w->reversed)) &&
-           (w->size == 1 || w->size == w->stride || out == 1) && out > 0 &&
-           (out - 1) * w->stride + w->size - w->low <= n;
-}
-
-/* Reads the groups. False: there are groups of both kinds, or each is too small. */
-static bool read_groups(convolution *c) {
-    const int64_t features = hlo_instr_int(c->instr, HLO_ATTR_FEATURE_GROUP_COUNT, 1),
-                  batches = hlo_instr_int(c->instr, HLO_ATTR_BATCH_GROUP_COUNT, 1);
-    c->groups = features * batches;
-    c->grouped = c->named[batches == 1];
-    if (c->groups == 1) return true;
-    const hlo_shape *kernel = c->kernel->shape;
-    int64_t summed = kernel->dims[c->named[c->rank]];
-    for (uint32_t i = 0; i + 2 < c->rank; i++) summed *= c->windows[i].size;
-    return (features == 1 || batches == 1) && summed >= HLO_MATMUL_ALIGNMENT &&
-           kernel->dims[c->named[c->rank + 1]] / c->groups >= HLO_MATMUL_ALIGNMENT;
-}
-
 /* Reads a convolution that is a matmul. */
 static bool read_matmul(hlo_instr *instr, convolution *c) {
-    *c = (convolution){.instr = instr,
+    *c = (convolution){.build = {{.at = instr}},
+                       .instr = instr,
                        .input = hlo_instr_operand(instr, 0),
                        .kernel = hlo_instr_operand(instr, 1),
                        .rank = instr->shape->rank};
@@ -58,51 +37,33 @@ static bool read_matmul(hlo_instr *instr, convolution *c) {
         !hlo_dim_labels_read(labels, c->rank, c->named) ||
         hlo_instr_attr(instr, HLO_ATTR_SPARSITY_CONFIG))
         return false;
+    const hlo_shape *kernel = c->kernel->shape;
+    int64_t summed = kernel->dims[c->named[c->rank]];
     for (uint32_t i = 0; i + 2 < c->rank; i++) {
-        c->windows[i] = hlo_window_of(instr, i);
-        if (!parts(c, i)) return false;
+        const hlo_window w = c->windows[i] = hlo_window_of(instr, i);
+        const int64_t n = c->input->shape->dims[c->named[2 + i]],
+                      out = instr->shape->dims[c->named[2 * c->rank + 2 + i]];
+        const bool one = w.size == 1;
+        /* No element is read twice, and none outside the input. */
+        if (w.low > 0 || w.base != 1 || (!one && (w.dilate != 1 || w.reversed)) ||
+            (!one && w.size != w.stride && out != 1) || out <= 0 ||
+            (out - 1) * w.stride + w.size - w.low > n)
+            return false;
+        summed *= w.size;
     }
-    return read_groups(c);
+    const int64_t features = hlo_instr_int(instr, HLO_ATTR_FEATURE_GROUP_COUNT, 1),
+                  batches = hlo_instr_int(instr, HLO_ATTR_BATCH_GROUP_COUNT, 1);
+    c->groups = features * batches;
+    c->grouped = c->named[batches == 1];
+    if (c->groups == 1) return true;
+    /* Groups are of one kind, and each is large enough for a call. */
+    return (features == 1 || batches == 1) && summed >= HLO_MATMUL_ALIGNMENT &&
+           kernel->dims[c->named[c->rank + 1]] / c->groups >= HLO_MATMUL_ALIGNMENT;
 }
 
 static const hlo_shape *shaped(const convolution *c, hlo_type type, uint32_t rank,
                                const int64_t *dims) {
     return hlo_shape_array(c->instr->parent->module, type, rank, dims);
-}
-
-static hlo_instr *insert(const convolution *c, hlo_op op, const hlo_shape *shape,
-                         hlo_instr *operand) {
-    hlo_instr *made = hlo_instr_new(c->instr->parent, c->instr, op, shape, 1, &operand, NULL);
-    const hlo_attr *metadata = hlo_instr_attr(c->instr, HLO_ATTR_METADATA);
-    if (metadata) hlo_instr_set_attr(made, *metadata);
-    made->offset = c->instr->offset;
-    return made;
-}
-
-/* Slices what the window sees of the input. */
-static hlo_instr *seen(const convolution *c) {
-    int64_t dims[HLO_EVAL_MAX_RANK], slice[3 * HLO_EVAL_MAX_RANK];
-    bool all = true;
-    for (uint32_t d = 0; d < c->rank; d++) {
-        dims[d] = slice[3 * d + 1] = c->input->shape->dims[d];
-        slice[3 * d] = 0, slice[3 * d + 2] = 1;
-    }
-    for (uint32_t i = 0; i + 2 < c->rank; i++) {
-        const hlo_window *w = &c->windows[i];
-        const int64_t d = c->named[2 + i],
-                      out = c->instr->shape->dims[c->named[2 * c->rank + 2 + i]];
-        const int64_t step = w->size == 1 && out > 1 ? w->stride : 1, n = dims[d];
-        dims[d] = out * w->size;
-        slice[3 * d] = -w->low;
-        slice[3 * d + 1] = -w->low + (dims[d] - 1) * step + 1;
-        slice[3 * d + 2] = step;
-        all &= dims[d] == n;
-    }
-    if (all) return c->input;
-    hlo_instr *made =
-        insert(c, HLO_OP_SLICE, shaped(c, c->input->shape->type, c->rank, dims), c->input);
-    hlo_instr_set_ints(made, HLO_ATTR_SLICE, 3 * c->rank, slice);
-    return made;
 }
 
 /* The dimensions of an operand of the dot: those of one element that a convolution has and a dot
@@ -120,18 +81,29 @@ static void add_groups(const convolution *c, side *s) {
     s->dims[s->rank++] = c->groups;
 }
 
-static void finish(const convolution *c, side *s) {
-    const hlo_shape *made = shaped(c, s->operand->shape->type, s->rank, s->dims);
-    if (!hlo_shape_same_dims(made, s->operand->shape))
-        s->operand = insert(c, HLO_OP_RESHAPE, made, s->operand);
-}
-
-/* Parts each spatial dimension of the input into places and elements of the window. Free dimensions
- * go to `result`, and their numbers to `at`, by dimension of the input; -1: left out. */
-static side input_side(const convolution *c, int64_t *at, side *result) {
-    side s = {.operand = seen(c)};
+/* Divides each spatial dimension of the input into positions and elements of the window. Free
+ * dimensions go to `result`, and their numbers to `at`, by dimension of the input; -1: left out. */
+static side input_side(convolution *c, int64_t *at, side *result) {
+    const hlo_shape *input = c->input->shape;
     int64_t window[HLO_EVAL_MAX_RANK] = {0}, of_window[HLO_EVAL_MAX_RANK] = {0};
-    for (uint32_t i = 0; i + 2 < c->rank; i++) window[c->named[2 + i]] = c->windows[i].size;
+    int64_t dims[HLO_EVAL_MAX_RANK], slice[3 * HLO_EVAL_MAX_RANK];
+    for (uint32_t d = 0; d < c->rank; d++) {
+        dims[d] = slice[3 * d + 1] = input->dims[d];
+        slice[3 * d] = 0, slice[3 * d + 2] = 1;
+    }
+    for (uint32_t i = 0; i + 2 < c->rank; i++) { /* slice the elements that the window reads */
+        const hlo_window *w = &c->windows[i];
+        const int64_t d = c->named[2 + i],
+                      out = c->instr->shape->dims[c->named[2 * c->rank + 2 + i]];
+        const int64_t step = w->size == 1 && out > 1 ? w->stride : 1;
+        window[d] = w->size;
+        dims[d] = out * w->size;
+        slice[3 * d] = -w->low;
+        slice[3 * d + 1] = -w->low + (dims[d] - 1) * step + 1;
+        slice[3 * d + 2] = step;
+    }
+    side s = {.operand = hlo_build_slice(c->build, c->input, shaped(c, input->type, c->rank, dims),
+                                         slice)};
     for (uint32_t d = 0; d < c->rank; d++) {
         const bool grouped = d == c->grouped;
         const int64_t size = window[d] ? window[d] : 1,
@@ -151,11 +123,11 @@ static side input_side(const convolution *c, int64_t *at, side *result) {
     }
     for (uint32_t i = 0; i + 2 < c->rank; i++)
         if (c->windows[i].size > 1) s.contracting[s.count++] = of_window[c->named[2 + i]];
-    finish(c, &s);
+    s.operand = hlo_build_reshape(c->build, s.operand, s.rank, s.dims);
     return s;
 }
 
-static side kernel_side(const convolution *c, side *result) {
+static side kernel_side(convolution *c, side *result) {
     side s = {.operand = c->kernel};
     const int64_t *named = c->named + c->rank;
     int64_t at[HLO_EVAL_MAX_RANK] = {0};
@@ -171,18 +143,19 @@ static side kernel_side(const convolution *c, side *result) {
     for (uint32_t i = 2; i < c->rank; i++)
         if (kept[named[i]]) s.contracting[s.count++] = at[named[i]];
     result->dims[result->rank++] = c->kernel->shape->dims[named[1]] / c->groups;
-    finish(c, &s);
+    s.operand = hlo_build_reshape(c->build, s.operand, s.rank, s.dims);
     return s;
 }
 
-/* Makes the dot; `result` gets its dimensions, and `at` those of the input's. */
-static hlo_instr *multiply(const convolution *c, int64_t *at, side *result) {
+static void replace(hlo_pass_context *context, convolution *c) {
+    int64_t at[HLO_EVAL_MAX_RANK], order[HLO_EVAL_MAX_RANK];
+    side result = {.rank = 0};
     hlo_instr *instr = c->instr;
-    add_groups(c, result);
-    const side lhs = input_side(c, at, result), rhs = kernel_side(c, result);
+    add_groups(c, &result);
+    const side lhs = input_side(c, at, &result), rhs = kernel_side(c, &result);
     hlo_instr *operands[] = {lhs.operand, rhs.operand};
     hlo_instr *dot = hlo_instr_new(instr->parent, instr, HLO_OP_DOT,
-                                   shaped(c, instr->shape->type, result->rank, result->dims), 2,
+                                   shaped(c, instr->shape->type, result.rank, result.dims), 2,
                                    operands, instr->name);
     dot->offset = instr->offset;
     if (c->groups != 1) {
@@ -194,38 +167,22 @@ static hlo_instr *multiply(const convolution *c, int64_t *at, side *result) {
     const hlo_attr *precision = hlo_instr_attr(instr, HLO_ATTR_OPERAND_PRECISION);
     if (precision) hlo_instr_set_attr(dot, *precision);
     hlo_instr_inherit(dot, instr);
-    return dot;
-}
-
-static void replace(hlo_pass_context *context, const convolution *c) {
-    int64_t at[HLO_EVAL_MAX_RANK], order[HLO_EVAL_MAX_RANK], dims[HLO_EVAL_MAX_RANK];
-    side result = {.rank = 0};
-    hlo_instr *instr = c->instr, *dot = multiply(c, at, &result), *value = dot;
     const int64_t *out = c->named + 2 * (size_t)c->rank;
     uint32_t rank = 0;
-    bool moves = false;
     for (uint32_t d = 0; d < c->rank; d++) {
         uint32_t i = 0;
         while (out[i] != d) i++;
         const int64_t from = i == 1 ? result.rank - 1 : at[c->named[i]];
         if (from < 0) continue;
-        if (i == 1 && c->groups != 1) {
-            moves |= rank != 0;
-            order[rank] = 0;
-            dims[rank++] = c->groups;
-        }
-        moves |= from != rank;
-        order[rank] = from;
-        dims[rank++] = result.dims[from];
+        if (i == 1 && c->groups != 1) order[rank++] = 0;
+        order[rank++] = from;
     }
-    if (moves) {
-        value = insert(c, HLO_OP_TRANSPOSE, shaped(c, dot->shape->type, rank, dims), dot);
-        hlo_instr_set_ints(value, HLO_ATTR_DIMENSIONS, rank, order);
-    }
+    hlo_instr *value = hlo_build_transpose(c->build, dot, order);
     if (value->shape != instr->shape)
-        value = insert(
-            c, hlo_shape_same_dims(value->shape, instr->shape) ? HLO_OP_COPY : HLO_OP_RESHAPE,
-            instr->shape, value);
+        value = hlo_build(c->build,
+                          hlo_shape_same_dims(value->shape, instr->shape) ? HLO_OP_COPY
+                                                                          : HLO_OP_RESHAPE,
+                          instr->shape, 1, &value);
     if (value != dot) hlo_instr_inherit(value, instr);
     hlo_remark_follow(context, instr, dot);
     hlo_instr_replace_uses(instr, value);

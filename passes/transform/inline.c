@@ -5,8 +5,8 @@
  * Keeps: pinned instructions, and calls whose attributes forbid inlining (pin.h); computations with
  * fusions, and those whose parameters control dependencies name. Called computations stay for dead
  * code elimination. Metadata as XLA's inliner leaves it: `op_name` becomes caller/callee. The stack
- * frame stays that of the callee, which is where the user wrote the operation; the caller's fills
- * in where the callee has none.
+ * frame stays that of the callee, which is where the user wrote the operation; the caller's is
+ * used if the callee has none.
  * Numerics: unchanged.
  * Tests: testdata/passes/inline/ */
 #include <string.h>
@@ -25,7 +25,8 @@ enum { BUDGET = 1 << 20 };
 
 typedef struct inliner {
     hlo_pass_context *context;
-    const bool *fixed;  /* by id of a computation: see with_sole_callers() */
+    bool *fixed; /* by id of a computation: it has a fusion or an asynchronous start, which is the
+                    sole caller of its computation, so it is not copied; NULL: none has */
     uint64_t *sizes;    /* by id of a computation: count of its instructions after inlining */
     bool *stays;        /* by id of a computation: a use other than an inlined call names it */
     hlo_instr **copies; /* by id of the callee's instruction */
@@ -36,16 +37,6 @@ typedef struct inliner {
     bool warned;
     bool unpins; /* an instruction was copied that another thread runs, too */
 } inliner;
-
-static void warn(inliner *in, const hlo_instr *call) {
-    if (in->warned) return;
-    in->warned = true;
-    hlo_diag_emit(
-        in->context->module, in->context->sink, HLO_WARNING, call->offset,
-        hlo_intern_length(call->name),
-        "call is not inlined, and others may not be: inlining copies at most %d instructions",
-        (int)BUDGET);
-}
 
 /* Returns the computation that replaces the call; NULL if the call stays. */
 static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
@@ -82,19 +73,13 @@ static void survey(inliner *in) {
     }
 }
 
-static const hlo_attr *find_attr(const hlo_attrs *attrs, hlo_attr_id id) {
-    for (uint32_t i = 0; i < attrs->count; i++)
-        if (attrs->v[i].id == id) return &attrs->v[i];
-    return NULL;
-}
-
 /* Combines the callee's metadata with the caller's. */
 static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
                                       const hlo_attrs *callee) {
     size_t capacity = sizeof *callee + (callee->count + 1) * sizeof *callee->v;
     hlo_attrs *nested = hlo_arena_alloc(module->arena, capacity);
     nested->count = 0;
-    const hlo_attr *outer = find_attr(caller, HLO_ATTR_OP_NAME);
+    const hlo_attr *outer = hlo_attrs_find(caller->v, caller->count, HLO_ATTR_OP_NAME);
     for (uint32_t i = 0; i < callee->count; i++) {
         hlo_attr attr = callee->v[i];
         if (attr.id == HLO_ATTR_OP_NAME && outer) {
@@ -107,31 +92,11 @@ static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *calle
         }
         nested->v[nested->count++] = attr;
     }
-    const hlo_attr *frame = find_attr(caller, HLO_ATTR_STACK_FRAME_ID);
-    if (frame && !find_attr(callee, HLO_ATTR_STACK_FRAME_ID) &&
-        !find_attr(callee, HLO_ATTR_SOURCE_FILE))
+    const hlo_attr *frame = hlo_attrs_find(caller->v, caller->count, HLO_ATTR_STACK_FRAME_ID);
+    if (frame && !hlo_attrs_find(callee->v, callee->count, HLO_ATTR_STACK_FRAME_ID) &&
+        !hlo_attrs_find(callee->v, callee->count, HLO_ATTR_SOURCE_FILE))
         nested->v[nested->count++] = *frame;
     return nested;
-}
-
-static void set_metadata(hlo_instr *copy, const hlo_instr *call) {
-    const hlo_attr *outer = hlo_instr_attr(call, HLO_ATTR_METADATA);
-    if (!outer || copy->op == HLO_OP_CONSTANT) return;
-    const hlo_attr *inner = hlo_instr_attr(copy, HLO_ATTR_METADATA);
-    hlo_attr attr = *outer;
-    if (inner) attr.u.attrs = nest_metadata(copy->parent->module, outer->u.attrs, inner->u.attrs);
-    hlo_instr_set_attr(copy, attr);
-}
-
-/* Copies the control predecessors, all of which are in the callee. */
-static void set_control(const inliner *in, hlo_instr *copy) {
-    const hlo_attr *attr = hlo_instr_attr(copy, HLO_ATTR_CONTROL_PREDECESSORS);
-    if (!attr) return;
-    const hlo_instrs *from = attr->u.instrs;
-    hlo_instrs *list = hlo_arena_copy(copy->parent->module->arena, from,
-                                      sizeof *from + from->count * sizeof *from->v);
-    for (uint32_t i = 0; i < list->count; i++) list->v[i] = in->copies[from->v[i]->id];
-    hlo_instr_set_attr(copy, (hlo_attr){.id = attr->id, .u.instrs = list});
 }
 
 static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from) {
@@ -143,8 +108,22 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
     for (uint32_t i = 0; i < from->operand_count; i++)
         in->operands[i] = in->copies[hlo_instr_operand(from, i)->id];
     hlo_instr *copy = hlo_instr_copy(call->parent, call, from, in->operands);
-    set_metadata(copy, call);
-    set_control(in, copy);
+    hlo_module *module = copy->parent->module;
+    const hlo_attr *outer = hlo_instr_attr(call, HLO_ATTR_METADATA),
+                   *inner = hlo_instr_attr(copy, HLO_ATTR_METADATA),
+                   *control = hlo_instr_attr(copy, HLO_ATTR_CONTROL_PREDECESSORS);
+    if (outer && copy->op != HLO_OP_CONSTANT) {
+        hlo_attr attr = *outer;
+        if (inner) attr.u.attrs = nest_metadata(module, outer->u.attrs, inner->u.attrs);
+        hlo_instr_set_attr(copy, attr);
+    }
+    if (control) { /* the predecessors are all in the callee */
+        const hlo_instrs *old = control->u.instrs;
+        hlo_instrs *list =
+            hlo_arena_copy(module->arena, old, sizeof *old + old->count * sizeof *old->v);
+        for (uint32_t i = 0; i < list->count; i++) list->v[i] = in->copies[old->v[i]->id];
+        hlo_instr_set_attr(copy, (hlo_attr){.id = control->id, .u.instrs = list});
+    }
     hlo_remark_copy(in->context, from, copy);
     in->unpins |= copy->pin == HLO_PIN_THREAD;
     return copy;
@@ -172,39 +151,34 @@ static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
     in->context->changes++;
 }
 
-/* Finds computations with fusions or asynchronous starts: they are not copied, since the
- * computation that one calls has no other. */
-static const bool *with_sole_callers(const hlo_module *module, hlo_arena *scratch) {
-    if (!module->op_counts[HLO_OP_FUSION] && !module->op_counts[HLO_OP_ASYNC_START]) return NULL;
-    bool *fixed = hlo_arena_zero(scratch, module->next_computation_id * sizeof *fixed);
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (hlo_op_is(instr->op, HLO_SOLE_CALLER)) fixed[comp->id] = true;
-    return fixed;
-}
-
-/* Reserves the copies of the call in the budget, those of calls in its callee included. False: they
+/* Reserves the copies of the call in the budget, with those of calls in its callee. False: they
  * exceed it. */
-static bool take_capacity(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
-    uint64_t size = in->sizes[callee->id];
-    if (size > in->budget) {
-        warn(in, call);
-        return false;
+static bool reserve(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
+    const uint64_t size = in->sizes[callee->id];
+    if (size <= in->budget) {
+        in->budget -= size;
+        return true;
     }
-    in->budget -= size;
-    return true;
+    if (!in->warned)
+        hlo_diag_emit(in->context->module, in->context->sink, HLO_WARNING, call->offset,
+                      hlo_intern_length(call->name),
+                      "call is not inlined, and others may not be: inlining copies at most %d "
+                      "instructions",
+                      (int)BUDGET);
+    in->warned = true;
+    return false;
 }
 
 static void inline_calls(inliner *in, hlo_computation *comp) {
-    const hlo_instr *behind = NULL; /* room is reserved for all calls before it */
-    bool taken = false;
+    const hlo_instr *end = NULL; /* copies are reserved for all calls before it */
+    bool reserved = false;
     for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
-        if (instr == behind) taken = false;
+        if (instr == end) reserved = false;
         next = hlo_instr_next(instr);
         hlo_computation *callee = callee_of(in, instr);
-        if (!callee || (!taken && !take_capacity(in, instr, callee))) continue;
-        if (!taken) behind = next;
-        taken = true;
+        if (!callee || (!reserved && !reserve(in, instr, callee))) continue;
+        if (!reserved) end = next;
+        reserved = true;
         hlo_instr *before = instr->prev;
         inline_call(in, instr, callee);
         next = before ? hlo_instr_next(before) : comp->first;
@@ -215,7 +189,12 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
     hlo_module *module = context->module;
     if (!module->op_counts[HLO_OP_CALL]) return HLO_OK;
     inliner in = {.context = context, .budget = BUDGET};
-    in.fixed = with_sole_callers(module, context->scratch);
+    if (module->op_counts[HLO_OP_FUSION] || module->op_counts[HLO_OP_ASYNC_START]) {
+        in.fixed = hlo_arena_zero(context->scratch, module->next_computation_id);
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                in.fixed[comp->id] |= hlo_op_is(instr->op, HLO_SOLE_CALLER);
+    }
     do {
         in.unpins = false;
         survey(&in);

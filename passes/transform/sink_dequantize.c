@@ -1,56 +1,531 @@
-/* Sinks dequantizations into the loops and branches of their matmuls: the fp8 value enters these
- * instead, with its scale beside it. Values that a loop recomputes in each iteration, permutes
- * among devices, or stacks in an array sink too.
+/* Sinks dequantizations into the loops and branches of their matmuls: the tuple that enters them
+ * carries the fp8 value, and its scale as one more element. This includes values that a loop
+ * recomputes in each iteration, moves between devices, or stacks in an array.
  *
  * Needs: calls inlined.
- * Keeps: pinned instructions, but for loops and branches with effects in them; values with uses
- * other than matmuls whose other operand comes from fp8 as well; computations with several callers;
+ * Keeps: pinned instructions, except loops and branches with effects in them; values with uses
+ * other than matmuls whose other operand also comes from fp8; computations with several callers;
  * shardings. Numerics: exact: each value is computed from the same operands, at its use. A slice of
  * values that have a scale for each slice is scaled after slicing. Tests:
  * testdata/passes/sink-dequantize/ */
-#include "passes/transform/sink_dequantize.h"
-#include "passes/analysis/pin.h"
 #include <string.h>
 
+#include "ir/module/build.h"
 #include "ir/module/known.h"
+#include "passes/analysis/fp8_provenance.h"
+#include "passes/analysis/pin.h"
+#include "passes/analysis/scale_range.h"
+#include "passes/builders/granularity.h"
+#include "passes/builders/move_chain.h"
 #include "passes/passes.h"
+#include "passes/sharding/devices.h"
+
+enum { CALLED_LIMIT = 2, DEPTH_LIMIT = 64, STEP_LIMIT = 1024 };
+
+typedef struct mode mode;
+
+/* A dequantized element of the tuple. */
+typedef struct candidate {
+    bool sinks;
+    bool carries_scale; /* the tuple has the scale; false: it is a constant, or there is none */
+    const mode *mode;
+    hlo_dequantized from; /* before the first iteration; of a stacked element: its slices */
+    const hlo_ints
+        *dims; /* dimensions of the value along which the scale varies; NULL: it is a scalar */
+    hlo_dequantized next; /* of a recomputed element: in the next iteration */
+    int64_t scale_index;  /* index of the scale in the tuple; -1: the tuple does not have it */
+} candidate;
+
+/* A tuple that is the parameter of a loop or a branch. */
+typedef struct region {
+    hlo_pass_context *context;
+    const hlo_fp8_provenance *provenance; /* of instructions with ids below `known` */
+    hlo_instr *const *callers; /* by computation: its only caller; NULL: it has none or several */
+    uint32_t known;
+    hlo_instr *user;  /* the loop, or the conditional */
+    uint32_t operand; /* index of the tuple among the operands of `user` */
+    hlo_instr *tuple;
+    hlo_computation *called[CALLED_LIMIT]; /* a loop's body and condition, or a branch */
+    uint32_t called_count, count;
+    uint32_t count_before; /* instructions made by the pass have this id or higher ones */
+    candidate *elements;
+} region;
+
+/* How a loop carries an element to its next iteration. */
+struct mode {
+    /* Returns true for elements that the loop carries in this way; NULL: for all. */
+    bool (*matches)(const region *e, uint32_t index);
+    /* Reads the element's dequantized values. False: it cannot sink. */
+    bool (*read)(const region *e, uint32_t index, candidate *out);
+    /* Returns the value on which the scale of the next iteration depends; NULL: the scale stays. */
+    const hlo_instr *(*varies_with)(const region *e, uint32_t index);
+    /* Makes the fp8 value, and its scale if it has one, before the first iteration. */
+    hlo_instr *(*first)(const region *e, const candidate *what, hlo_instr *wide,
+                        hlo_instr **out_scale);
+    /* Makes the fp8 value of the next iteration, if it differs, and returns its scale; NULL: no
+     * scale is carried. */
+    hlo_instr *(*next)(const region *e, uint32_t index);
+    bool lasts; /* the loop leaves the value unchanged */
+    bool links; /* a chain of operands 0 leads from the next value to the element */
+    bool after; /* dots use the value after the loop, not inside it */
+};
+
+/* Returns the index of the element of `tuple` that `value` is, or -1. */
+static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
+    if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
+    return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
+}
+
+/* Returns the element in the next iteration's state. */
+static hlo_instr *next_of(const region *e, uint32_t index) {
+    return hlo_instr_operand(e->called[0]->root, index);
+}
+
+/* Returns true if the use makes the value the element `index` of the next iteration's state. */
+static bool is_next(const region *e, const hlo_use *use, uint32_t index) {
+    const hlo_instr *root = e->called[0]->root;
+    return e->user->op == HLO_OP_WHILE && use->user == root && use == root->operands + index;
+}
+
+/* Returns a builder before `at`, with its offset in the source. */
+static hlo_builder before(hlo_instr *at) {
+    return (hlo_builder){.at = at};
+}
+
+static void retype(const candidate *what, hlo_instr *value) {
+    value->shape = hlo_shape_retype(value->parent->module, value->shape, what->from.from);
+}
+
+/* --------------------------------------------------------------------------------------- chains */
+
+/* Returns true for movement whose clone needs no other new instruction. */
+static bool is_plain(const hlo_instr *link) {
+    return !link->pin && hlo_instr_moves_by(link, HLO_REARRANGES);
+}
+
+static bool is_collective(const hlo_instr *instr) {
+    return instr->operand_count == 1 && !instr->pin &&
+           (instr->op == HLO_OP_ALL_GATHER || instr->op == HLO_OP_ALL_TO_ALL ||
+            instr->op == HLO_OP_COLLECTIVE_PERMUTE);
+}
+
+/* Returns the start of a chain of movement and collectives that ends at `value`. */
+static const hlo_instr *moved_from(const hlo_instr *value) {
+    for (unsigned depth = 0; depth < DEPTH_LIMIT && value->operand_count; depth++) {
+        if (!is_plain(value) && !is_collective(value)) break;
+        value = hlo_instr_operand(value, 0);
+    }
+    return value;
+}
+
+/* Reads a dequantized value below movement. */
+static bool read_moved(hlo_instr *value, hlo_dequantized *out) {
+    for (unsigned depth = 0; depth < DEPTH_LIMIT && is_plain(value); depth++)
+        value = hlo_instr_operand(value, 0);
+    return hlo_dequantized_read(value, out);
+}
+
+/* Clones the chain of links from `link` down to the dequantized value onto the fp8 value. */
+static hlo_instr *carry(const candidate *what, hlo_instr *link, hlo_instr *at) {
+    hlo_dequantized made;
+    if (hlo_dequantized_read(link, &made)) return made.fp8;
+    hlo_instr *operands[1 + HLO_RULE_ARGS] = {carry(what, hlo_instr_operand(link, 0), at)};
+    for (uint32_t i = 1; i < link->operand_count; i++) operands[i] = hlo_instr_operand(link, i);
+    hlo_instr *copy = hlo_instr_copy(at->parent, at, link, operands);
+    retype(what, copy);
+    return copy;
+}
+
+/* ---------------------------------------------------------------------------------------- modes */
+
+/* Reads the element's value before the first iteration. */
+static bool read_first(const region *e, uint32_t index, candidate *out) {
+    hlo_instr *value = hlo_instr_operand(e->tuple, index);
+    return read_moved(value, &out->from) ||
+           hlo_dequantized_read_rows(value, &out->from, &out->dims);
+}
+
+static hlo_instr *first_carried(const region *e, const candidate *what, hlo_instr *wide,
+                                hlo_instr **out_scale) {
+    *out_scale = what->from.scale;
+    return what->dims ? what->from.fp8 : carry(what, wide, e->user);
+}
+
+/* Returns the scale of this iteration, which the next one has too. */
+static hlo_instr *same_scale(const region *e, uint32_t index) {
+    const int64_t scale = e->elements[index].scale_index;
+    const hlo_computation *body = e->called[0];
+    hlo_builder b = before(body->root);
+    return scale < 0 ? NULL : hlo_build_element(&b, body->parameters[0], scale);
+}
+
+static bool is_invariant(const region *e, uint32_t index) {
+    return e->user->op != HLO_OP_WHILE ||
+           index_of(next_of(e, index), e->called[0]->parameters[0]) == index;
+}
+
+static bool is_permuted(const region *e, uint32_t index) {
+    return index_of(moved_from(next_of(e, index)), e->called[0]->parameters[0]) == index;
+}
+
+static bool read_permuted(const region *e, uint32_t index, candidate *out) {
+    return read_first(e, index, out) && !out->dims;
+}
+
+static bool read_recomputed(const region *e, uint32_t index, candidate *out) {
+    return read_first(e, index, out) && !out->dims && read_moved(next_of(e, index), &out->next) &&
+           hlo_dequantized_same_form(&out->from, &out->next);
+}
+
+static const hlo_instr *recomputed_scale(const region *e, uint32_t index) {
+    return e->elements[index].next.scale;
+}
+
+static hlo_instr *next_recomputed(const region *e, uint32_t index) {
+    const candidate *what = &e->elements[index];
+    hlo_instr *root = e->called[0]->root;
+    hlo_instr_set_operand(root, index, carry(what, next_of(e, index), root));
+    return what->next.scale;
+}
+
+static bool is_stacked(const region *e, uint32_t index) {
+    double number;
+    const hlo_instr *value = hlo_instr_operand(e->tuple, index);
+    return e->user->op == HLO_OP_WHILE && hlo_type_is_wide(value->shape->type) &&
+           hlo_known_number(value, &number) && number == 0;
+}
+
+/* Reads the dynamic-update-slice that writes a dequantized slice along dimension 0. */
+static bool read_stacked(const region *e, uint32_t index, candidate *out) {
+    const hlo_instr *update = next_of(e, index);
+    if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE || update->pin || update->use_count != 1)
+        return false;
+    const hlo_instr *state = hlo_instr_operand(update, 0);
+    hlo_instr *slice = hlo_instr_operand(update, 1);
+    const hlo_shape *all = update->shape, *one = slice->shape;
+    if (state->pin || state->use_count != 1 ||
+        index_of(state, e->called[0]->parameters[0]) != index || !all->rank || one->dims[0] != 1 ||
+        hlo_instr_operand(update, 2)->shape->rank)
+        return false;
+    for (uint32_t i = 1; i < all->rank; i++)
+        if (one->dims[i] != all->dims[i]) return false;
+    if (!read_moved(slice, &out->from)) return false;
+    if (out->from.scale) out->dims = hlo_ints_new(e->context->module, 1, (int64_t[]){0});
+    return true;
+}
+
+static const hlo_instr *slice_index(const region *e, uint32_t index) {
+    return hlo_instr_operand(next_of(e, index), 2);
+}
+
+/* Makes an array of zeros, and a scale of 1 for each slice. */
+static hlo_instr *first_stacked(const region *e, const candidate *what, hlo_instr *wide,
+                                hlo_instr **out_scale) {
+    hlo_module *module = e->context->module;
+    hlo_builder b = before(e->user);
+    hlo_instr *all =
+        hlo_build_filled(&b, hlo_shape_retype(module, wide->shape, what->from.from), 0);
+    if (!what->from.scale) return all;
+    const hlo_type type = what->from.scale->shape->type;
+    *out_scale = hlo_build_filled(&b, hlo_shape_array(module, type, 1, wide->shape->dims), 1);
+    return all;
+}
+
+/* Stacks the fp8 slice, and its scale in an array of its own. */
+static hlo_instr *next_stacked(const region *e, uint32_t index) {
+    const candidate *what = &e->elements[index];
+    hlo_instr *update = next_of(e, index);
+    hlo_builder b = before(update);
+    hlo_instr_set_operand(update, 1, carry(what, hlo_instr_operand(update, 1), update));
+    if (!what->from.scale) return NULL;
+    hlo_instr *all = hlo_build_element(&b, e->called[0]->parameters[0], what->scale_index);
+    hlo_instr *operands[] = {all, hlo_build_reshape(&b, what->from.scale, 1, (const int64_t[]){1}),
+                             hlo_instr_operand(update, 2)};
+    return hlo_build(&b, HLO_OP_DYNAMIC_UPDATE_SLICE, all->shape, 3, operands);
+}
+
+/* In the order in which they are tried; the last one matches every element. */
+static const mode modes[] = {
+    /* An array that starts as zeros and gets a dequantized slice in each iteration. */
+    {.matches = is_stacked,
+     .read = read_stacked,
+     .varies_with = slice_index,
+     .first = first_stacked,
+     .next = next_stacked,
+     .links = true,
+     .after = true},
+    /* One value for all iterations, or an element that enters a branch. */
+    {.matches = is_invariant,
+     .read = read_first,
+     .first = first_carried,
+     .next = same_scale,
+     .lasts = true},
+    /* A value that each iteration moves, or receives from another device. */
+    {.matches = is_permuted,
+     .read = read_permuted,
+     .first = first_carried,
+     .next = same_scale,
+     .links = true},
+    /* A new dequantized value in each iteration. */
+    {.read = read_recomputed,
+     .varies_with = recomputed_scale,
+     .first = first_carried,
+     .next = next_recomputed},
+};
+
+/* ------------------------------------------------------------------------------------- legality */
+
+/* All uses of an element that sinks, through nested loops and branches, are movement, collectives,
+ * and then matmuls whose other operand comes from fp8. */
+
+static void read_element(const region *e, uint32_t index) {
+    const mode *how = modes;
+    candidate *what = &e->elements[index];
+    while (how->matches && !how->matches(e, index)) how++;
+    *what = (candidate){.scale_index = -1, .mode = how};
+    what->sinks = how->read(e, index, what);
+    double number;
+    hlo_instr *scale = what->sinks ? what->from.scale : NULL;
+    what->carries_scale = scale && (how->varies_with || scale->op != HLO_OP_CONSTANT);
+    if (what->carries_scale)
+        what->sinks =
+            hlo_scale_is_moderate(e->context->scratch, scale) &&
+            (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
+    if (scale && !what->carries_scale) /* each use has its own constant */
+        what->sinks = !what->dims && hlo_known_number(scale, &number);
+}
+
+/* Path of movement from an element to its use; the last link first. */
+typedef struct path {
+    const struct path *before;
+    const hlo_instr *link;
+} path;
+
+typedef struct walk {
+    const region *e;
+    const candidate *what;
+    uint32_t index;
+    unsigned fuel;
+    bool matmul; /* a dot uses the value */
+} walk;
+
+static bool comes_from_fp8(const walk *w, hlo_instr *value) {
+    hlo_dequantized made;
+    if (value->id < w->e->known && hlo_fp8_provenance_has(w->e->provenance, value)) return true;
+    for (unsigned depth = 0; depth < DEPTH_LIMIT && hlo_chain_link(value); depth++)
+        value = hlo_instr_operand(value, 0);
+    return hlo_dequantized_read(value, &made);
+}
+
+/* True if `value` is an element that was a candidate and stays wide. */
+static bool stays_wide(const region *e, const hlo_instr *value) {
+    for (uint32_t i = 0; i < e->called_count; i++) {
+        int64_t index = index_of(moved_from(value), e->called[i]->parameters[0]);
+        if (index >= 0 && index < e->count) return !e->elements[index].sinks;
+    }
+    return false;
+}
+
+static bool agrees(const walk *w, const hlo_instr *collective) {
+    const candidate *what = w->what;
+    if (!what->from.scale) return true;
+    if (!hlo_devices_replicated(w->e->context, what->from.scale, collective)) return false;
+    return !what->mode->varies_with ||
+           hlo_devices_replicated(w->e->context, what->mode->varies_with(w->e, w->index),
+                                  collective);
+}
+
+/* Finds the granularity of a collective's operand. False: the scale may differ among the devices
+ * whose parts it joins. */
+static bool granularity_below_collective(const walk *w, const hlo_instr *collective,
+                                         const hlo_granularity *granularity, hlo_granularity *out) {
+    *out = *granularity;
+    if (collective->op == HLO_OP_COLLECTIVE_PERMUTE) return true;
+    if (collective->op != HLO_OP_ALL_GATHER) return false;
+    int64_t along = hlo_instr_ints(collective, HLO_ATTR_DIMENSIONS)->v[0];
+    if (granularity->v[along] == 1) return true;
+    out->v[along] = hlo_instr_operand(collective, 0)->shape->dims[along];
+    return granularity->v[along] >= collective->shape->dims[along] && agrees(w, collective);
+}
+
+/* True if the scale does not vary along the contracting dimensions of the dot. */
+static bool scale_passes(const walk *w, const hlo_instr *dot, bool right, const path *last) {
+    if (!w->what->from.scale || !w->what->dims) return true;
+    hlo_granularity granularity, below;
+    const hlo_shape *shape = hlo_instr_operand(dot, right)->shape;
+    const hlo_ints *contracted = hlo_dot_contracting(dot, right);
+    if (shape->rank > HLO_RULE_ARGS) return false;
+    for (uint32_t i = 0; i < shape->rank; i++) granularity.v[i] = 1;
+    for (uint32_t i = 0; contracted && i < contracted->count; i++)
+        granularity.v[contracted->v[i]] = shape->dims[contracted->v[i]];
+    for (; last; last = last->before, granularity = below)
+        if (hlo_op_is(last->link->op, HLO_COLLECTIVE)
+                ? !granularity_below_collective(w, last->link, &granularity, &below)
+                : !hlo_granularity_of_operand(last->link, &granularity, &below))
+            return false;
+    for (uint32_t i = 0; i < w->what->dims->count; i++)
+        if (granularity.v[w->what->dims->v[i]] != 1) return false;
+    return true;
+}
+
+static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last);
+
+/* Checks the uses of the element `index` of `tuple`. */
+static bool are_element_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
+                                   const path *last) {
+    if (tuple == tuple->parent->root) return false;
+    for (const hlo_use *use = tuple->uses; use; use = use->next) {
+        if (use->user->op != HLO_OP_GET_TUPLE_ELEMENT || use->user->pin) return false;
+        if (index_of(use->user, tuple) == index && !are_uses_legal(w, use->user, last))
+            return false;
+    }
+    return true;
+}
+
+static bool is_callee_legal(walk *w, const hlo_computation *comp, int64_t index, const path *last) {
+    return comp && comp->parameter_count == 1 && !comp->parameters[0]->pin &&
+           w->e->callers[comp->id] && are_element_uses_legal(w, comp->parameters[0], index, last);
+}
+
+static bool is_loop_legal(walk *w, const hlo_instr *loop, int64_t index, const path *last) {
+    const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
+    if (body->root->op != HLO_OP_TUPLE || body->root->pin || body->parameter_count != 1 ||
+        index_of(hlo_instr_operand(body->root, (uint32_t)index), body->parameters[0]) != index)
+        return false;
+    return is_callee_legal(w, body, index, last) &&
+           is_callee_legal(w, hlo_instr_comp(loop, HLO_ATTR_CONDITION), index, last) &&
+           are_element_uses_legal(w, loop, index, last);
+}
+
+static bool is_branch_legal(walk *w, const hlo_instr *conditional, uint32_t operand, int64_t index,
+                            const path *last) {
+    const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
+    if (!operand || (list && operand > list->u.comps->count)) return false;
+    const hlo_computation *branch =
+        list ? list->u.comps->v[operand - 1]
+             : hlo_instr_comp(conditional, operand == 1 ? HLO_ATTR_TRUE_COMPUTATION
+                                                        : HLO_ATTR_FALSE_COMPUTATION);
+    return is_callee_legal(w, branch, index, last);
+}
+
+/* Checks the loops and branches whose parameter is a tuple with the value at `index`. */
+static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index, const path *last) {
+    if (tuple == tuple->parent->root) return false;
+    for (const hlo_use *use = tuple->uses; use; use = use->next) {
+        const hlo_instr *user = use->user;
+        if (user->op != HLO_OP_WHILE && user->op != HLO_OP_CONDITIONAL) return false;
+        if (hlo_pin_holds(user)) return false;
+        if (user->op == HLO_OP_WHILE
+                ? !is_loop_legal(w, user, index, last)
+                : !is_branch_legal(w, user, (uint32_t)(use - user->operands), index, last))
+            return false;
+    }
+    return true;
+}
+
+static bool is_dot_legal(walk *w, const hlo_use *use, const path *last) {
+    const hlo_instr *dot = use->user;
+    if (dot->operand_count != 2) return false;
+    uint32_t number = (uint32_t)(use - dot->operands);
+    hlo_instr *other = hlo_instr_operand(dot, !number);
+    w->matmul = true;
+    return comes_from_fp8(w, other) && !stays_wide(w->e, other) &&
+           scale_passes(w, dot, number, last);
+}
+
+static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
+    const hlo_instr *user = use->user, *value = use->def;
+    if (hlo_pin_holds(user)) return false;
+    if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
+        if (is_next(w->e, use, w->index)) return true;
+        /* The body of an inner loop returns the element unchanged. */
+        const hlo_instr *caller = w->e->callers[user->parent->id];
+        return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
+               index_of(value, user->parent->parameters[0]) == use - user->operands;
+    }
+    if (user->op == HLO_OP_TUPLE) return are_tuple_uses_legal(w, user, use - user->operands, last);
+    if (user->op == HLO_OP_DOT) return is_dot_legal(w, use, last);
+    bool moves =
+        hlo_chain_link(user) && use == user->operands && hlo_link_moves(user, &w->what->from);
+    const bool sends = is_collective(user) && (w->what->dims || agrees(w, user));
+    if (!moves && !sends) return false;
+    return are_uses_legal(w, user, &(path){last, user});
+}
+
+/* Returns true if the fp8 value can replace the wide one in every use. */
+static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
+    if (value == value->parent->root) return false;
+    for (const hlo_use *use = value->uses; use; use = use->next) {
+        if (!w->fuel) return false;
+        w->fuel--;
+        if (!is_legal_use(w, use, last)) return false;
+    }
+    return true;
+}
+
+/* Sets `sinks` of each element, to a fixpoint: an element may sink only if others do. Returns true
+ * if one sinks. */
+static bool choose(region *e) {
+    bool any = false, changes = true;
+    for (uint32_t i = 0; i < e->count; i++) {
+        read_element(e, i);
+        any |= e->elements[i].sinks;
+    }
+    while (any && changes) {
+        any = changes = false;
+        for (uint32_t i = 0; i < e->count; i++) {
+            candidate *what = &e->elements[i];
+            if (!what->sinks) continue;
+            walk w = {e, what, i, STEP_LIMIT, false};
+            bool legal = true;
+            if (what->mode->after) legal = are_element_uses_legal(&w, e->user, i, NULL);
+            for (uint32_t c = 0; legal && !what->mode->after && c < e->called_count; c++)
+                legal = are_element_uses_legal(&w, e->called[c]->parameters[0], i, NULL);
+            what->sinks = legal && w.matmul;
+            any |= what->sinks;
+            changes |= !what->sinks;
+        }
+    }
+    return any;
+}
 
 /* --------------------------------------------------------------------------------------- making */
 
 /* Dequantizes `fp8` by `scale`. */
-static hlo_instr *dequantize(hlo_instr *before, const hlo_dequantized *from, const hlo_ints *dims,
+static hlo_instr *dequantize(hlo_instr *at, const hlo_dequantized *from, const hlo_ints *dims,
                              hlo_instr *fp8, hlo_instr *scale) {
-    const hlo_shape *wide = hlo_shape_retype(before->parent->module, fp8->shape, from->to);
-    hlo_instr *value = hlo_sink_insert(before, HLO_OP_CONVERT, wide, 1, &fp8);
+    hlo_builder b = before(at);
+    hlo_instr *value = hlo_build_convert(&b, fp8, from->to);
     if (!scale) return value;
-    bool one = hlo_shape_count(scale->shape) == 1;
-    if (one && scale->shape->rank) scale = hlo_sink_reshape(before, scale, 0, NULL);
-    hlo_instr *operands[] = {value, hlo_sink_broadcast(before, scale, wide, one ? NULL : dims)};
-    return hlo_sink_insert(before, from->op, wide, 2, operands);
+    scale = hlo_shape_count(scale->shape) == 1
+                ? hlo_build_splat(&b, scale, value->shape)
+                : hlo_build_broadcast_like(&b, scale, value->shape, dims->count, dims->v);
+    return hlo_build_binary(&b, from->op, value, scale);
 }
 
-/* Makes the scale available in a computation; NULL: there is none. */
-static hlo_instr *scale_in(const hlo_sink_candidate *what, hlo_instr *before, hlo_instr *tuple) {
+/* Makes the scale available in a computation; NULL if there is no scale. */
+static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tuple) {
     hlo_instr *scale = what->from.scale;
-    if (!scale || what->scale_index >= 0)
-        return scale ? hlo_sink_take(before, tuple, what->scale_index) : NULL;
+    hlo_builder b = before(at);
     double number;
+    if (!scale) return NULL;
+    if (what->scale_index >= 0) return hlo_build_element(&b, tuple, what->scale_index);
     hlo_known_number(scale, &number);
-    return hlo_constant_scalar(before->parent, before, scale->shape->type, number);
+    return hlo_build_number(&b, scale->shape->type, number);
 }
 
 /* True if the user is a link of the chain from the element to its next value. */
-static bool is_on_path_to_next(const hlo_sink_region *e, uint32_t index, const hlo_use *use) {
+static bool is_on_path_to_next(const region *e, uint32_t index, const hlo_use *use) {
     if (!e->elements[index].mode->links || use != use->user->operands) return false;
-    const hlo_instr *link = hlo_sink_next(e, index);
+    const hlo_instr *link = next_of(e, index);
     for (; link->op != HLO_OP_GET_TUPLE_ELEMENT; link = hlo_instr_operand(link, 0))
         if (link == use->user) return true;
     return false;
 }
 
-/* True if a dynamic-slice takes one index of dimension 0, along which the scale varies, and all of
- * the other dimensions along which it varies. */
-static bool slices(const hlo_sink_candidate *what, const hlo_instr *slice, const hlo_instr *value) {
+/* Returns true if a dynamic-slice has one index of dimension 0, along which the scale varies, and
+ * all indices of the other dimensions along which it varies. */
+static bool slices(const candidate *what, const hlo_instr *slice, const hlo_instr *value) {
     if (!what->dims || !what->dims->count || what->dims->v[0] != 0) return false;
     if (slice->op != HLO_OP_DYNAMIC_SLICE || hlo_instr_operand(slice, 0) != value ||
         hlo_instr_operand(slice, 1)->shape->rank)
@@ -62,20 +537,19 @@ static bool slices(const hlo_sink_candidate *what, const hlo_instr *slice, const
 }
 
 /* Retypes a slice of the value, with the corresponding slice of the scale. */
-static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *slice,
-                          hlo_instr *tuple);
+static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo_instr *tuple);
 
 /* Retypes a wide value to fp8, and dequantizes it for all users but the loop's next state and the
  * links of the chain to it. `tuple` holds the scale. */
-static void become_fp8(const hlo_sink_region *e, uint32_t index, hlo_instr *value, hlo_instr *tuple,
+static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_instr *tuple,
                        hlo_instr *scale, const hlo_ints *dims) {
-    const hlo_sink_candidate *what = &e->elements[index];
-    hlo_instr *wide = NULL, *before = scale ? scale->next : value->next;
+    const candidate *what = &e->elements[index];
+    hlo_instr *wide = NULL, *at = scale ? scale->next : value->next;
     uint32_t first_made = e->context->module->next_id;
-    hlo_sink_retype(what, value);
+    retype(what, value);
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
-        if (use->user->id >= first_made || hlo_sink_is_next(e, use, index)) continue;
+        if (use->user->id >= first_made || is_next(e, use, index)) continue;
         if (is_on_path_to_next(e, index, use)) {
             become_fp8(e, index, use->user, tuple, NULL, dims);
             continue;
@@ -85,30 +559,15 @@ static void become_fp8(const hlo_sink_region *e, uint32_t index, hlo_instr *valu
             continue;
         }
         if (!wide) {
-            hlo_instr *whole = scale ? scale : scale_in(what, before, tuple);
-            wide = dequantize(before, &what->from, dims, value, whole);
+            hlo_instr *whole = scale ? scale : scale_in(what, at, tuple);
+            wide = dequantize(at, &what->from, dims, value, whole);
         }
         hlo_instr_set_operand(use->user, (uint32_t)(use - use->user->operands), wide);
     }
 }
 
-/* True for a reshape that removes dimension 0, of one element. */
-static bool is_squeeze(const hlo_instr *instr) {
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
-    if (instr->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank) return false;
-    return !memcmp(from->dims + 1, to->dims, to->rank * sizeof *to->dims);
-}
-
-static const hlo_ints *squeezed_dims(const hlo_sink_region *e, const hlo_ints *dims) {
-    hlo_ints *left =
-        hlo_arena_zero(e->context->scratch, sizeof *left + dims->count * sizeof dims->v[0]);
-    for (uint32_t i = 1; i < dims->count; i++) left->v[left->count++] = dims->v[i] - 1;
-    return left;
-}
-
-static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *slice,
-                          hlo_instr *tuple) {
-    const hlo_sink_candidate *what = &e->elements[index];
+static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo_instr *tuple) {
+    const candidate *what = &e->elements[index];
     hlo_instr *operands[1 + HLO_RULE_ARGS];
     int64_t sizes[HLO_RULE_ARGS];
     hlo_instr *scale = scale_in(what, slice->next, tuple), *after = scale->next;
@@ -119,50 +578,30 @@ static void become_sliced(const hlo_sink_region *e, uint32_t index, hlo_instr *s
         sizes[i] = i ? scale->shape->dims[i] : 1;
     }
     const hlo_shape *one = hlo_shape_array(e->context->module, scale->shape->type, rank, sizes);
-    scale = hlo_sink_insert(after, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands);
-    hlo_instr_set_ints(scale, HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
-    hlo_instr *squeeze = slice->uses ? slice->uses->user : NULL;
-    if (rank == 1 || slice->use_count != 1 || !is_squeeze(squeeze)) {
+    hlo_builder b = before(after);
+    scale = hlo_build_ints(&b, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands,
+                           HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
+    /* After a reshape that removes dimension 0, of one element, the scale does not have it either.
+     */
+    hlo_instr *squeeze = slice->use_count == 1 ? slice->uses->user : NULL;
+    const hlo_shape *from = slice->shape, *to = squeeze ? squeeze->shape : NULL;
+    if (rank == 1 || !squeeze || squeeze->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank ||
+        memcmp(from->dims + 1, to->dims, to->rank * sizeof *to->dims) != 0) {
         become_fp8(e, index, slice, tuple, scale, what->dims);
         return;
     }
-    hlo_sink_retype(what, slice);
-    scale = hlo_sink_reshape(squeeze->next, scale, rank - 1, sizes + 1);
-    become_fp8(e, index, squeeze, tuple, scale, squeezed_dims(e, what->dims));
-}
-
-static void sink_in(const hlo_sink_region *e, hlo_computation *comp) {
-    hlo_instr *parameter = comp->parameters[0];
-    for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-        int64_t index = instr->id < e->count_before ? hlo_sink_index(instr, parameter) : -1;
-        if (index >= 0 && e->elements[index].sinks)
-            become_fp8(e, (uint32_t)index, instr, parameter, NULL, e->elements[index].dims);
-    }
-}
-
-/* Makes the tuple with fp8 values, and appends the scales. */
-static hlo_instr *make_tuple(hlo_sink_region *e) {
-    hlo_arena *arena = e->context->scratch;
-    hlo_instr **operands = hlo_arena_array(arena, 2 * e->count, sizeof *operands);
-    const hlo_shape **shapes = hlo_arena_array(arena, 2 * e->count, sizeof *shapes);
-    uint32_t count = e->count;
-    for (uint32_t i = 0; i < e->count; i++) {
-        hlo_sink_candidate *what = &e->elements[i];
-        hlo_instr *wide = hlo_instr_operand(e->tuple, i);
-        hlo_instr *scale;
-        operands[i] = what->sinks ? what->mode->first(e, what, wide, &scale) : wide;
-        if (!what->sinks || !what->carries_scale) continue;
-        what->scale_index = count;
-        operands[count++] = scale;
-    }
-    for (uint32_t i = 0; i < count; i++) shapes[i] = operands[i]->shape;
-    const hlo_shape *shape = hlo_shape_tuple(e->context->module, count, shapes);
-    return hlo_sink_insert(e->user, HLO_OP_TUPLE, shape, count, operands);
+    retype(what, slice);
+    b = before(squeeze->next);
+    scale = hlo_build_reshape(&b, scale, rank - 1, sizes + 1);
+    hlo_ints *dims = hlo_arena_alloc(e->context->scratch, sizeof *dims + rank * sizeof dims->v[0]);
+    dims->count = rank - 1;
+    for (uint32_t i = 1; i < rank; i++) dims->v[i - 1] = what->dims->v[i] - 1;
+    become_fp8(e, index, squeeze, tuple, scale, dims);
 }
 
 /* Appends the scales to the loop's next state. After the loop, an invariant element is replaced by
  * its value before the loop; any other is fp8, and is dequantized. */
-static void finish_loop(const hlo_sink_region *e, const hlo_instr *tuple) {
+static void finish_loop(const region *e, const hlo_instr *tuple) {
     hlo_instr *root = e->called[0]->root;
     for (uint32_t i = 0; i < e->count; i++) {
         hlo_instr *scale = e->elements[i].sinks ? e->elements[i].mode->next(e, i) : NULL;
@@ -170,7 +609,7 @@ static void finish_loop(const hlo_sink_region *e, const hlo_instr *tuple) {
     }
     root->shape = e->user->shape = tuple->shape;
     for (hlo_use *use = e->user->uses; use; use = use->next) {
-        int64_t index = use->user->id < e->count_before ? hlo_sink_index(use->user, e->user) : -1;
+        int64_t index = use->user->id < e->count_before ? index_of(use->user, e->user) : -1;
         if (index < 0 || !e->elements[index].sinks) continue;
         if (e->elements[index].mode->lasts) {
             hlo_instr_replace_uses(use->user, hlo_instr_operand(e->tuple, (uint32_t)index));
@@ -181,12 +620,30 @@ static void finish_loop(const hlo_sink_region *e, const hlo_instr *tuple) {
     }
 }
 
-static void sink(hlo_sink_region *e) {
+/* Makes the tuple with fp8 values and their scales, and sinks the dequantization. */
+static void sink(region *e) {
     e->count_before = e->context->module->next_id;
-    hlo_instr *tuple = make_tuple(e);
+    hlo_instr **operands = hlo_arena_array(e->context->scratch, 2 * e->count, sizeof *operands);
+    uint32_t count = e->count;
+    for (uint32_t i = 0; i < e->count; i++) {
+        candidate *what = &e->elements[i];
+        hlo_instr *wide = hlo_instr_operand(e->tuple, i);
+        hlo_instr *scale;
+        operands[i] = what->sinks ? what->mode->first(e, what, wide, &scale) : wide;
+        if (!what->sinks || !what->carries_scale) continue;
+        what->scale_index = count;
+        operands[count++] = scale;
+    }
+    hlo_builder b = before(e->user);
+    hlo_instr *tuple = hlo_build_tuple(&b, count, operands);
     for (uint32_t i = 0; i < e->called_count; i++) {
-        e->called[i]->parameters[0]->shape = tuple->shape;
-        sink_in(e, e->called[i]);
+        hlo_instr *parameter = e->called[i]->parameters[0];
+        parameter->shape = tuple->shape;
+        for (hlo_instr *instr = e->called[i]->first; instr; instr = hlo_instr_next(instr)) {
+            const int64_t index = instr->id < e->count_before ? index_of(instr, parameter) : -1;
+            if (index >= 0 && e->elements[index].sinks)
+                become_fp8(e, (uint32_t)index, instr, parameter, NULL, e->elements[index].dims);
+        }
     }
     if (e->user->op == HLO_OP_WHILE) finish_loop(e, tuple);
     hlo_instr_set_operand(e->user, e->operand, tuple);
@@ -218,13 +675,13 @@ static bool only_elements_used(const hlo_instr *tuple, uint32_t count) {
         tuple->shape->rank != count)
         return false;
     for (const hlo_use *use = tuple->uses; use; use = use->next) {
-        int64_t index = hlo_sink_index(use->user, tuple);
+        int64_t index = index_of(use->user, tuple);
         if (index < 0 || index >= count || hlo_pin_holds(use->user)) return false;
     }
     return true;
 }
 
-static bool add_called(const sinker *s, hlo_sink_region *e, hlo_computation *comp) {
+static bool add_called(const sinker *s, region *e, hlo_computation *comp) {
     if (!comp || !s->callers[comp->id] || comp->parameter_count != 1 || !comp->root) return false;
     const hlo_instr *parameter = comp->parameters[0];
     if (!only_elements_used(parameter, e->count) || hlo_pin_has_element_attrs(parameter) ||
@@ -234,31 +691,31 @@ static bool add_called(const sinker *s, hlo_sink_region *e, hlo_computation *com
     return true;
 }
 
-static void sink_region(hlo_sink_region *e) {
+static void sink_region(region *e) {
     hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
     if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_pin_holds(e->tuple) &&
         !hlo_pin_holds(e->user) && !hlo_pin_has_element_attrs(e->tuple) &&
         !hlo_pin_has_element_attrs(e->user)) {
         e->elements = hlo_arena_array(e->context->scratch, e->count, sizeof *e->elements);
-        if (hlo_sink_choose(e)) sink(e);
+        if (choose(e)) sink(e);
     }
     hlo_arena_release(e->context->scratch, mark);
 }
 
-static hlo_sink_region region_of(const sinker *s, hlo_instr *user, uint32_t operand) {
+static region region_of(const sinker *s, hlo_instr *user, uint32_t operand) {
     hlo_instr *tuple = hlo_instr_operand(user, operand);
-    return (hlo_sink_region){.context = s->context,
-                             .provenance = s->provenance,
-                             .callers = s->callers,
-                             .known = s->known,
-                             .user = user,
-                             .operand = operand,
-                             .tuple = tuple,
-                             .count = tuple->operand_count};
+    return (region){.context = s->context,
+                    .provenance = s->provenance,
+                    .callers = s->callers,
+                    .known = s->known,
+                    .user = user,
+                    .operand = operand,
+                    .tuple = tuple,
+                    .count = tuple->operand_count};
 }
 
 static void visit_loop(const sinker *s, hlo_instr *loop) {
-    hlo_sink_region e = region_of(s, loop, 0);
+    region e = region_of(s, loop, 0);
     hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
     if (!add_called(s, &e, body) || !add_called(s, &e, hlo_instr_comp(loop, HLO_ATTR_CONDITION)))
         return;
@@ -271,7 +728,7 @@ static void visit_loop(const sinker *s, hlo_instr *loop) {
 static void visit_branches(const sinker *s, hlo_instr *conditional) {
     const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
     for (uint32_t i = 1; i < conditional->operand_count; i++) {
-        hlo_sink_region e = region_of(s, conditional, i);
+        region e = region_of(s, conditional, i);
         hlo_computation *branch =
             list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
                  : hlo_instr_comp(conditional,

@@ -1,13 +1,15 @@
-/* Dots of fp8 values whose scales change along the contracting dimension, block by block, become a
- * batch of dots, one for each block, whose results are added in f32. So does block-scaled notation.
- * Within a block a scale is one for each row, which goes past the FP8 call. Run where no call has
- * taken the dot as it is; only if the results of all blocks, in memory, cost less than FP8 gains.
+/* Replaces dots of fp8 values whose scales change along the contracting dimension, block by block,
+ * by a batch of dots, one for each block, whose results are added in f32. Block-scaled notation is
+ * replaced likewise. Within a block there is one scale for each row, which multiplies the result of
+ * the FP8 call. The pass runs on dots that no call has fused, and only if the results of all
+ * blocks, in memory, cost less than FP8 gains.
  *
  * Needs: dots in canonical form; the rules of `rows` after it.
  * Keeps: pinned instructions; fused computations; dots that cuBLASLt's own blocks of 128 are for.
  * Numerics: the sums of the blocks are rounded to f32, as the accumulator is. Tests:
  * testdata/passes/split-blocks/ */
-#include "ir/float/literal.h"
+#include "ir/module/build.h"
+#include "ir/module/undo.h"
 #include "matmul/block_scaled.h"
 #include "matmul/cost/cost.h"
 #include "passes/analysis/dequantize.h"
@@ -40,8 +42,8 @@ static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
     return true;
 }
 
-/* True if both operands are fp8 values, of types that a call takes together, times scales for rows
- * of `along` elements. */
+/* Returns true if both operands are fp8 values, of types that a call supports together, times
+ * scales for rows of `along` elements. */
 static bool both_have(const hlo_instr *dot, int64_t along) {
     const hlo_type a = hlo_scaled_operand_in_blocks(dot, 0, along),
                    b = hlo_scaled_operand_in_blocks(dot, 1, along);
@@ -49,49 +51,20 @@ static bool both_have(const hlo_instr *dot, int64_t along) {
            !(a == HLO_TYPE_F8E5M2 && b == HLO_TYPE_F8E5M2);
 }
 
-/* Returns the number of blocks, as long as the scales of both sides allow; 0: there are none, or
- * there need not be any. */
-static int64_t block_count(const hlo_instr *dot, int64_t k) {
-    if (!both_have(dot, BLOCK_LEAST) || both_have(dot, k)) return 0;
-    for (int64_t count = 2; count * BLOCK_LEAST <= k; count++)
-        if (k % count == 0 && k / count % BLOCK_LEAST == 0 && both_have(dot, k / count))
-            return count;
-    return 0;
-}
-
-static hlo_instr *insert(hlo_instr *dot, hlo_op op, const hlo_shape *shape, uint32_t count,
-                         hlo_instr *const *operands) {
-    hlo_instr *made = hlo_instr_new(dot->parent, dot, op, shape, count, operands, NULL);
-    const hlo_attr *metadata = hlo_instr_attr(dot, HLO_ATTR_METADATA);
-    if (metadata) hlo_instr_set_attr(made, *metadata);
-    made->offset = dot->offset;
-    return made;
-}
-
-/* Parts the contracting dimension; its blocks are dimension `along` then. */
-static hlo_instr *parted(hlo_instr *dot, const side *s, int64_t blocks) {
+/* Divides the contracting dimension; its blocks are dimension `along` then. */
+static hlo_instr *divided(hlo_builder *b, const side *s, int64_t blocks) {
     const hlo_shape *shape = s->operand->shape;
     int64_t dims[4];
     for (uint32_t d = 0; d < shape->rank; d++) dims[d + (d > s->along)] = shape->dims[d];
     dims[s->along] = blocks;
     dims[s->along + 1] = shape->dims[s->along] / blocks;
-    hlo_instr *operand = s->operand;
-    return insert(dot, HLO_OP_RESHAPE,
-                  hlo_shape_array(dot->parent->module, shape->type, shape->rank + 1, dims), 1,
-                  &operand);
+    return hlo_build_reshape(b, s->operand, shape->rank + 1, dims);
 }
 
 /* Sets the batch dimensions of a side of the dot of parts: its own, and the blocks. */
 static void set_batch(hlo_instr *parts, hlo_attr_id attr, const side *s) {
     const int64_t both[] = {s->batch + (s->batch > s->along), s->along};
     hlo_instr_set_ints(parts, attr, s->batch < 0 ? 1 : 2, s->batch < 0 ? both + 1 : both);
-}
-
-/* Returns a computation that adds, one for all dots of a thread. */
-static hlo_computation *adder(hlo_computation **kept, hlo_computation *caller) {
-    if (!*kept || hlo_computation_thread(*kept) != hlo_computation_thread(caller))
-        *kept = hlo_combiner_new(caller, HLO_OP_ADD, HLO_TYPE_F32, "add");
-    return *kept;
 }
 
 static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, const side *rhs,
@@ -101,24 +74,21 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     const bool batched = lhs->batch >= 0;
     const int64_t dims[] = {batched ? shape->dims[lhs->batch] : 1, blocks, shape->dims[lhs->rows],
                             rhs->operand->shape->dims[rhs->rows]};
-    hlo_instr *operands[] = {parted(dot, lhs, blocks), parted(dot, rhs, blocks)};
+    hlo_builder b = {.at = dot};
+    hlo_instr *operands[] = {divided(&b, lhs, blocks), divided(&b, rhs, blocks)};
     hlo_instr *parts =
-        insert(dot, HLO_OP_DOT, hlo_shape_array(module, HLO_TYPE_F32, 3 + batched, dims + !batched),
-               2, operands);
+        hlo_build(&b, HLO_OP_DOT,
+                  hlo_shape_array(module, HLO_TYPE_F32, 3 + batched, dims + !batched), 2, operands);
     hlo_instr_copy_attrs(parts, dot);
     hlo_instr_drop_attr(parts, HLO_ATTR_SHARDING);
     set_batch(parts, HLO_ATTR_LHS_BATCH_DIMS, lhs);
     set_batch(parts, HLO_ATTR_RHS_BATCH_DIMS, rhs);
     hlo_instr_set_ints(parts, HLO_ATTR_LHS_CONTRACTING_DIMS, 1, &(int64_t){lhs->along + 1});
     hlo_instr_set_ints(parts, HLO_ATTR_RHS_CONTRACTING_DIMS, 1, &(int64_t){rhs->along + 1});
-    hlo_literal *zero = hlo_literal_new(module, hlo_shape_array(module, HLO_TYPE_F32, 0, NULL));
-    *(float *)zero->data = 0;
-    hlo_instr *summed[] = {parts, hlo_constant_new(dot->parent, dot, zero)};
-    hlo_instr *sum =
-        insert(dot, HLO_OP_REDUCE, hlo_shape_retype(module, dot->shape, HLO_TYPE_F32), 2, summed);
-    hlo_instr_set_ints(sum, HLO_ATTR_DIMENSIONS, 1, &(int64_t){batched});
-    hlo_instr_set_comp(sum, HLO_ATTR_TO_APPLY, adder(add, dot->parent));
-    if (sum->shape != dot->shape) sum = insert(dot, HLO_OP_CONVERT, dot->shape, 1, &sum);
+    hlo_instr *sum = hlo_build_reduce(&b, HLO_OP_ADD, parts, 0,
+                                      hlo_shape_retype(module, dot->shape, HLO_TYPE_F32), 1,
+                                      &(int64_t){batched}, add);
+    sum = hlo_build_convert(&b, sum, dot->shape->type);
     hlo_instr_inherit(sum, dot);
     hlo_remark_follow(context, dot, parts);
     hlo_instr_replace_uses(dot, sum);
@@ -126,24 +96,15 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     context->changes++;
 }
 
-/* True if the call has scales per block of 128 itself, of this or a later toolkit. */
-static bool is_for_blocks_of_128(const hlo_pass_context *context, const hlo_instr *dot) {
-    return hlo_target_find(context->target.sm)->scale_arrays && both_have(dot, 128);
-}
-
-/* Counts the elements that a call wants transposed: the contracting dimension is not the last. */
+/* Counts the elements that must be transposed for a call, which requires the contracting dimension
+ * last. */
 static double transposed(const side *s) {
     return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);
 }
 
-/* Says what becomes of a dot. */
+/* The action for a dot. */
 typedef struct decision {
-    enum {
-        LEAVE,
-        TOO_COSTLY,
-        AS_ROWS,
-        SPLIT
-    } what; /* AS_ROWS: the rules of `rows` take it as it is */
+    enum { LEAVE, TOO_COSTLY, AS_ROWS, SPLIT } what; /* AS_ROWS: the rules of `rows` match it */
     side lhs, rhs;
     int64_t blocks;
 } decision;
@@ -159,9 +120,15 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
     if (!hlo_scale_is_moderate(context->scratch, d.lhs.operand) ||
         !hlo_scale_is_moderate(context->scratch, d.rhs.operand))
         return d;
-    d.blocks = block_count(dot, k);
+    /* Blocks are as long as the scales of both sides allow. */
+    const bool whole = both_have(dot, k);
+    if (!whole && both_have(dot, BLOCK_LEAST))
+        for (int64_t count = 2; count * BLOCK_LEAST <= k && !d.blocks; count++)
+            if (k % count == 0 && k / count % BLOCK_LEAST == 0 && both_have(dot, k / count))
+                d.blocks = count;
+    /* The call may have scales per block of 128 itself, of this or a later toolkit. */
     const bool rows =
-        d.blocks ? d.lhs.batch < 0 && is_for_blocks_of_128(context, dot) : both_have(dot, k);
+        d.blocks ? d.lhs.batch < 0 && target->scale_arrays && both_have(dot, 128) : whole;
     if (rows) d.what = AS_ROWS;
     if (rows || !d.blocks) return d;
     const hlo_matmul_sizes size = {d.lhs.batch < 0 ? 1 : d.lhs.operand->shape->dims[d.lhs.batch],
@@ -172,27 +139,17 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
     return d;
 }
 
-static void visit_dot(hlo_pass_context *context, hlo_instr *dot, hlo_computation **add) {
-    if (dot->operand_count != 2 || hlo_remark_kept_wide(context, dot)) return;
-    const decision d = decide(context, dot);
-    if (d.what == SPLIT) split(context, dot, &d.lhs, &d.rhs, d.blocks, add);
-    if (d.what == TOO_COSTLY) hlo_remark_reason(context, dot, HLO_REASON_SCALE_BLOCKS, NULL);
-}
-
 /* Replaces block-scaled notation by a dot that the rules take, or by one for each block. */
 static void visit_notation(hlo_pass_context *context, hlo_instr *product, hlo_computation **add) {
-    const hlo_instr *before = product->prev;
-    hlo_instr *made = product->pin || hlo_remark_kept_wide(context, product)
-                          ? NULL
-                          : hlo_block_expand_dot(product),
-              *dot = made;
-    if (!made) return;
-    while (dot->op != HLO_OP_DOT) dot = hlo_instr_operand(dot, 0);
-    const decision d = decide(context, dot);
-    if (d.what != SPLIT && d.what != AS_ROWS) {
-        while (product->prev != before) hlo_instr_remove(product->prev);
-        return;
-    }
+    if (product->pin || hlo_remark_kept_wide(context, product)) return;
+    hlo_journal_open(hlo_journal_new(context->scratch), context->module);
+    hlo_instr *made = hlo_block_expand_dot(product), *dot = made;
+    while (dot && dot->op != HLO_OP_DOT) dot = hlo_instr_operand(dot, 0);
+    const decision d = dot ? decide(context, dot) : (decision){.what = LEAVE};
+    const bool leaves = d.what != SPLIT && d.what != AS_ROWS;
+    if (leaves) hlo_journal_undo(context->module);
+    hlo_journal_close(context->module);
+    if (leaves) return;
     hlo_instr_replace_uses(product, made);
     hlo_instr_inherit(made, product);
     hlo_remark_follow(context, product, dot);
@@ -201,14 +158,6 @@ static void visit_notation(hlo_pass_context *context, hlo_instr *product, hlo_co
         split(context, dot, &d.lhs, &d.rhs, d.blocks, add);
     else
         context->changes++;
-}
-
-static void visit(hlo_pass_context *context, hlo_instr *instr, hlo_computation **add) {
-    const hlo_block_kind kind = hlo_block_kind_of(instr);
-    if (instr->op == HLO_OP_DOT)
-        visit_dot(context, instr, add);
-    else if (kind == HLO_BLOCK_OP_DOT || kind == HLO_BLOCK_SCALED_DOT)
-        visit_notation(context, instr, add);
 }
 
 hlo_status hlo_pass_split_blocks(hlo_pass_context *context) {
@@ -223,7 +172,16 @@ hlo_status hlo_pass_split_blocks(hlo_pass_context *context) {
         for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
              instr = next) {
             next = hlo_instr_next(instr);
-            visit(context, instr, &add);
+            const hlo_block_kind kind = hlo_block_kind_of(instr);
+            if (kind == HLO_BLOCK_OP_DOT || kind == HLO_BLOCK_SCALED_DOT)
+                visit_notation(context, instr, &add);
+            if (instr->op != HLO_OP_DOT || instr->operand_count != 2 ||
+                hlo_remark_kept_wide(context, instr))
+                continue;
+            const decision d = decide(context, instr);
+            if (d.what == SPLIT) split(context, instr, &d.lhs, &d.rhs, d.blocks, &add);
+            if (d.what == TOO_COSTLY)
+                hlo_remark_reason(context, instr, HLO_REASON_SCALE_BLOCKS, NULL);
         }
     return HLO_OK;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/module/undo.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/report.h"
 
@@ -150,13 +151,6 @@ void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds
     t->seconds += seconds;
 }
 
-/* ----------------------------------------------------------------------------------- going back */
-
-struct hlo_remark_mark {
-    slot *slots;
-    uint32_t count;
-};
-
 static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
     hlo_report *report = context->report;
     slot *made = add_slot(report, matmul);
@@ -184,27 +178,43 @@ void hlo_report_open(hlo_pass_context *context) {
             if (hlo_product_kind_of(instr) != HLO_PRODUCT_NONE) open_slot(context, instr);
 }
 
-hlo_remark_mark *hlo_remark_here(hlo_pass_context *context) {
+/* ------------------------------------------------------------------------------------- attempts */
+
+struct hlo_attempt {
+    const hlo_snapshot *module;
+    slot *slots;
+    uint32_t count;
+    uint64_t changes;
+};
+
+const hlo_attempt *hlo_attempt_begin(hlo_pass_context *context) {
     const hlo_report *report = context->report;
     hlo_arena *scratch = context->scratch;
-    hlo_remark_mark *mark = hlo_arena_zero(scratch, sizeof *mark);
-    mark->count = report->count;
-    mark->slots = hlo_arena_copy(scratch, report->slots, report->count * sizeof *report->slots);
-    return mark;
+    hlo_attempt *attempt = hlo_arena_alloc(scratch, sizeof *attempt);
+    *attempt = (hlo_attempt){
+        .module = hlo_snapshot_take(context->module, scratch),
+        .slots = hlo_arena_copy(scratch, report->slots, report->count * sizeof *report->slots),
+        .count = report->count,
+        .changes = context->changes};
+    return attempt;
 }
 
-void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark) {
+void hlo_attempt_undo(hlo_pass_context *context, const hlo_attempt *attempt) {
+    hlo_snapshot_restore(context->module, attempt->module);
+    context->order = NULL;
+    context->changes = attempt->changes;
     hlo_report *report = context->report;
     /* Backwards, so that a copy of a copy passes its reason on before its origin does. */
     for (uint32_t i = report->count; i-- > 0;) {
         const slot *from = &report->slots[i];
-        slot *to = i < mark->count ? &mark->slots[i] : &report->slots[from->origin - 1];
+        slot *to = i < attempt->count ? &attempt->slots[i] : &report->slots[from->origin - 1];
         to->reason = from->reason;
         to->blocker = from->blocker;
     }
-    report->count = mark->count;
+    report->count = attempt->count;
     report->input_costs = NULL; /* of an intermediate module */
     if (report->ids) memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
-    if (mark->count) memcpy(report->slots, mark->slots, mark->count * sizeof *mark->slots);
-    for (uint32_t i = 0; i < mark->count; i++) bind(report, i, report->slots[i].instr);
+    if (attempt->count)
+        memcpy(report->slots, attempt->slots, attempt->count * sizeof *attempt->slots);
+    for (uint32_t i = 0; i < attempt->count; i++) bind(report, i, report->slots[i].instr);
 }

@@ -56,11 +56,12 @@ void hlo_report_keep_outputs(hlo_report *report, const char *wide);
 /* Makes the verdicts. Nothing can be added afterwards, and the module is no longer used. */
 void hlo_report_close(hlo_pass_context *context);
 
-/* The slots and their instructions, saved to be restored with the module when a run is undone. In
- * the scratch arena. */
-typedef struct hlo_remark_mark hlo_remark_mark;
-hlo_remark_mark *hlo_remark_here(hlo_pass_context *context);
-/* Restores the slots of the mark, at which context->module is again. Later reasons are kept. */
-void hlo_remark_back(hlo_pass_context *context, const hlo_remark_mark *mark);
+/* A sequence of passes that can be undone: a snapshot of the module, with the slots and their
+ * instructions. In the scratch arena. */
+typedef struct hlo_attempt hlo_attempt;
+const hlo_attempt *hlo_attempt_begin(hlo_pass_context *context);
+/* Restores the module, its slots and context->changes. Reasons given during the attempt are kept.
+ */
+void hlo_attempt_undo(hlo_pass_context *context, const hlo_attempt *attempt);
 
 #endif

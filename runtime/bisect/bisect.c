@@ -199,12 +199,12 @@ static void print_line(const char *name, const hlo_moved *alone, const hlo_moved
 void hlo_bisection_print(const hlo_bisection *b, FILE *out) {
     HLO_IN_C_LOCALE;
     fprintf(out,
-            "bisect: %zu rewritten matmuls; the output that moves most, by the norm of the "
-            "difference over its own\n%12s %7s %12s %7s  matmul\n",
-            b->count, "alone", "output", "all but it", "output");
+            "bisect: %zu rewritten matmuls; change of the output that changes most, as norm of the "
+            "difference over norm of the output\n%12s %7s %12s %7s  matmul\n",
+            b->count, "alone", "output", "all others", "output");
     for (size_t i = 0; i < b->count; i++)
         print_line(b->rows[i].matmul, &b->rows[i].alone, &b->rows[i].without, b->rows[i].op_name,
                    out);
-    print_line("all of them", &b->all, NULL, NULL, out);
-    print_line("none, rounded another way", &b->rounding, NULL, NULL, out);
+    print_line("all matmuls", &b->all, NULL, NULL, out);
+    print_line("none (other rounding)", &b->rounding, NULL, NULL, out);
 }

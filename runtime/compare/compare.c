@@ -348,15 +348,15 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
     if (f->error > 0)
         fprintf(out, "%.1f dB\n", 10 * log10(f->signal / f->error));
     else
-        fputs("of what is finite: exact\n", out);
+        fputs("of finite elements: exact\n", out);
     if (f->worst < 0) return HLO_OK;
     fputs("  worst at ", out);
     print_index(&c->found->items[index], f->worst, out);
     fputs(": ", out);
     hlo_print_number(f->type, element_of(&c->found->items[index], f->type, f->worst), out);
-    fputs(", and ", out);
+    fputs(", but ", out);
     hlo_print_number(f->type, element_of(&c->expected->items[index], f->type, f->worst), out);
-    hlo_print_plain(out, " in %s", c->expected_name ? c->expected_name : "the other");
+    hlo_print_plain(out, " in %s", c->expected_name ? c->expected_name : "the reference");
     double bound = f->distance / f->excess;
     if (f->excess > 0 && isfinite(bound)) fprintf(out, "; bound %.3g", bound);
     fputc('\n', out);
@@ -368,9 +368,9 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
                                     NULL, out);
 }
 
-/* Compares an output that differs by the judge that omits roundings. Its samples omit them as well,
- * so that they contain at least the noise divided by the amplitude: that is the limit. The larger
- * limit is for a module and what another one makes of it. */
+/* Compares a differing output with the judge that omits roundings. Its samples omit them, too, so
+ * they contain at least the noise divided by the amplitude, which is the limit here. The larger
+ * limit is for the comparison of a module with a rewritten one. */
 static hlo_status compare_dropped(const hlo_comparison *c, size_t index, finding *out) {
     hlo_status status = compare_output(c, dropping_judge(c), index, out);
     out->noise_limit -= HLO_ERROR_NOISE - HLO_ERROR_AMPLITUDE;
@@ -389,7 +389,7 @@ static void note_unjudged(const hlo_comparison *c, size_t index, const finding *
     c->sink->emit(c->sink->user, &diag);
 }
 
-/* Differing outputs whose worst element is computed again. */
+/* Number of differing outputs whose worst element is recomputed. */
 enum { COMPUTED_AGAIN = 3 };
 
 static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
@@ -399,7 +399,7 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
         if (!out) return HLO_MISMATCH;
         fprintf(out, "output %zu ", index);
         print_kind(found, out);
-        fputs(" against ", out);
+        fputs(" vs ", out);
         print_kind(expected, out);
         fputc('\n', out);
         return HLO_MISMATCH;
@@ -413,7 +413,8 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
         if (status != HLO_OK) return status;
         if (!differs(&f)) {
             if (out) print_counts(found, index, &strict, out);
-            if (out) fputs("  agrees if roundings to bf16 and f16 are dropped, as XLA does\n", out);
+            if (out)
+                fputs("  agrees if roundings to bf16 and f16 are omitted, as XLA may do\n", out);
             ++*dropped;
             return HLO_OK;
         }
@@ -429,7 +430,7 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
 static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
     size_t count = c->expected->count, differ = 0, dropped = 0;
     if (c->found->count != count) {
-        if (out) fprintf(out, "compare: %zu outputs against %zu\n", c->found->count, count);
+        if (out) fprintf(out, "compare: %zu outputs, expected %zu\n", c->found->count, count);
         return HLO_MISMATCH;
     }
     const hlo_arrays *judge;
@@ -442,7 +443,7 @@ static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
     if (out && differ)
         fprintf(out, "compare: %zu of %zu outputs differ\n", differ, count);
     else if (out && dropped)
-        fprintf(out, "compare: %zu outputs agree, %zu of them if roundings are dropped\n", count,
+        fprintf(out, "compare: %zu outputs agree, %zu of them if roundings are omitted\n", count,
                 dropped);
     else if (out)
         fprintf(out, "compare: %zu outputs agree\n", count);

@@ -114,7 +114,7 @@ hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
     if (!instr) return HLO_OK;
     hlo_status status = inputs ? operands_of(module, output, inputs, &values) : HLO_OK;
     if (status != HLO_OK) return status;
-    hlo_print_plain(out, "  %s: %%%s = %s(", name ? name : "made by", instr->name,
+    hlo_print_plain(out, "  %s: %%%s = %s(", name ? name : "computed by", instr->name,
                     hlo_ops[instr->op].name);
     const hlo_shape *result = instr->shape;
     if (result->type == HLO_TYPE_TUPLE && result->rank) result = result->elements[0];
@@ -125,8 +125,7 @@ hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
     fputs(")\n", out);
     if (sides && values && instr->op == HLO_OP_CONVERT &&
         rounds_by_f16(hlo_arrays_at(values, 0), sides))
-        fputs("  hint: all differing elements are rounded to f16 first, and then to FP8, as XLA's "
-              "CPU "
+        fputs("  hint: all differences are explained by rounding to f16 before FP8, as XLA's CPU "
               "backend does before jaxlib 0.8\n",
               out);
     hlo_arrays_free(values);

@@ -91,15 +91,15 @@ static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr
         return devices_of(seat, mode, first_numbers(most, arena), arena);
     const hlo_ints *numbers = hlo_device_group_of(arena, groups, own);
     if (groups->devices > most || !numbers) {
-        *why = hlo_arena_format(arena, "has groups of %lld %s, of which there are %lld",
+        *why = hlo_arena_format(arena, "has groups of %lld %s, but there are only %lld",
                                 (long long)groups->devices, things[mode], (long long)most);
         return NULL;
     }
     return devices_of(seat, mode, numbers, arena);
 }
 
-/* Lists the devices whose parts an instruction joins that leaves a manual region. NULL: not known.
- */
+/* Lists the devices whose parts are joined by an instruction that leaves a manual region. NULL if
+ * unknown. */
 static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves,
                                    hlo_arena *arena) {
     hlo_ints *all = first_numbers((int64_t)seat->replicas * seat->partitions, arena);
@@ -114,7 +114,8 @@ static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves
     return all;
 }
 
-/* Finds from which device each gets its value in a collective-permute. NULL: with `why`. */
+/* Returns the source device of each device in a collective-permute; NULL, with `why` set, on error.
+ */
 static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);
@@ -127,7 +128,7 @@ static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr
     for (int64_t i = 0; i < pairs->count; i++) {
         const int64_t from = listed[2 * i], to = listed[2 * i + 1];
         if (from >= most || to >= most) {
-            *why = hlo_arena_format(arena, "sends from %lld to %lld, where there are %lld",
+            *why = hlo_arena_format(arena, "sends from %lld to %lld, but there are only %lld",
                                     (long long)from, (long long)to, (long long)most);
             return NULL;
         }
@@ -170,11 +171,11 @@ static const hlo_shape *result_shape(const hlo_instr *instr, uint32_t leaf) {
     return leaf_of(starts ? instr->shape->elements[1] : instr->shape, leaf);
 }
 
-/* Returns why the shapes do not fit a group of `count`; NULL: they do. */
+/* Returns why the shapes do not match a group of `count` devices; NULL if they do. */
 static const char *shape_refusal(const hlo_instr *instr, int64_t count) {
     const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
     const bool gather = instr->op == HLO_OP_ALL_GATHER || instr->op == HLO_OP_ALL_GATHER_START;
-    static const char misfit[] = "has shapes that do not fit the number of devices in its groups";
+    static const char misfit[] = "has shapes that do not match the number of devices in its groups";
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_shape *from = hlo_instr_operand(instr, i)->shape;
         if (!hlo_shape_is_array(from) || from->rank >= HLO_EVAL_MAX_RANK)
@@ -196,12 +197,12 @@ static const char *shape_refusal(const hlo_instr *instr, int64_t count) {
     return NULL;
 }
 
-/* Returns why values do not pass a boundary; NULL: they do. */
+/* Returns why values cannot cross the boundary of a manual region; NULL if they can. */
 static const char *boundary_refusal(const hlo_seat *seat, const hlo_instr *instr,
                                     hlo_arena *arena) {
     const int64_t devices = (int64_t)seat->replicas * seat->partitions;
     const bool enters = hlo_manual_enters(instr);
-    static const char unknown[] = "passes a manual region's boundary in a way that is not known";
+    static const char unknown[] = "crosses the boundary of a manual region in an unsupported way";
     if (!enters && !find_joined(seat, instr, arena)) return unknown;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_shape *from = hlo_instr_operand(instr, i)->shape, *to = leaf_of(instr->shape, i);
@@ -210,7 +211,7 @@ static const char *boundary_refusal(const hlo_seat *seat, const hlo_instr *instr
             !hlo_manual_tiling(arena, instr, i, &t))
             return unknown;
         if (t.devices && t.devices != devices)
-            return hlo_arena_format(arena, "is for %lld devices, of which there are %lld",
+            return hlo_arena_format(arena, "requires %lld devices, but there are %lld",
                                     (long long)t.devices, (long long)devices);
         const hlo_shape *part = enters ? to : from, *whole = enters ? from : to;
         for (uint32_t d = 0; d < from->rank; d++)
@@ -223,7 +224,7 @@ static const char *reduction_refusal(const hlo_instr *instr) {
     const hlo_computation *comp = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     for (uint32_t i = 0; i < instr->operand_count; i++)
         if (comp->parameters[0]->shape->type != hlo_instr_operand(instr, i)->shape->type)
-            return "reduces in another type than its operand's";
+            return "reduces in a type that differs from its operand type";
     return NULL;
 }
 
@@ -233,18 +234,16 @@ const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr
     const char *why = NULL;
     const int64_t wanted = device_count(instr), given = (int64_t)seat->replicas * seat->partitions;
     if (wanted > given && given == 1)
-        return hlo_arena_format(arena,
-                                "is not run by the cpu backend on one device: the module is for "
-                                "%lld (--devices=%lld)",
+        return hlo_arena_format(arena, "requires %lld devices: run the module with --devices=%lld",
                                 (long long)wanted, (long long)wanted);
     if (instr->op == HLO_OP_PARTITION_ID || instr->op == HLO_OP_REPLICA_ID) return NULL;
     if (is_boundary(instr)) return boundary_refusal(seat, instr, arena);
     if (hlo_instr_attr(instr, HLO_ATTR_SLICE_SIZE_LISTS))
-        return "sends slices in place, which the cpu backend does not run";
+        return "sends slices in place, which the cpu backend does not support";
     if (cpu_has_dynamic_root(instr)) {
         const hlo_shape *roots = hlo_instr_operand(instr, instr->operand_count - 1)->shape;
         if (roots->rank > 1 || hlo_shape_count(roots) < instr->operand_count - 1)
-            return "has no list of a root for each operand";
+            return "requires a root for each operand";
     }
     const hlo_ints *members = find_members(seat, instr, arena, &why);
     if (!members) return why;

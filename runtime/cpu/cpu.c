@@ -64,11 +64,11 @@ static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena,
     if (hlo_eval_supports(instr, &reason)) return true;
     const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
     if (target)
-        *why =
-            hlo_arena_format(arena, "of \"%s\" is not run by the cpu backend: %s", target, reason);
+        *why = hlo_arena_format(arena, "of \"%s\" is not supported by the cpu backend: %s", target,
+                                reason);
     else
-        *why = reason ? hlo_arena_format(arena, "is not run by the cpu backend: %s", reason)
-                      : "is not run by the cpu backend";
+        *why = reason ? hlo_arena_format(arena, "is not supported by the cpu backend: %s", reason)
+                      : "is not supported by the cpu backend";
     return false;
 }
 

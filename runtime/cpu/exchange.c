@@ -111,20 +111,20 @@ static void permute(const party *p, uint32_t leaf) {
             copy(p, sent(p, (uint32_t)g->sources->v[i], leaf), received(p, i, leaf));
 }
 
-/* Sends the first member's operand, or that of the member that the last operand names for it. */
+/* Sends the operand of the first member, or of the member that the last operand specifies. */
 static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     int64_t root = 0;
     const uint32_t last = p->instr->operand_count - 1;
     for (uint32_t i = 0; i < p->count && cpu_has_dynamic_root(p->instr); i++) {
         const int64_t named = integer_at(&p->jobs[i]->operands[last], leaf);
         if (i && named != root) {
-            *why = "is told of different roots by the members of a group";
+            *why = "has different roots on the devices of a group";
             return HLO_INVALID_INPUT;
         }
         root = named;
     }
     if (root < 0 || root >= p->count) {
-        *why = "has a root that is no member of its group";
+        *why = "has a root that is not in its group";
         return HLO_INVALID_INPUT;
     }
     for (uint32_t i = 0; i < p->count; i++)
@@ -175,7 +175,7 @@ static hlo_status send_ragged(const party *p, const char **why) {
             memcpy(rows.v, from->dims, from->rank * sizeof *rows.v);
             rows.v[0] = integer_at(&job->operands[3], e);
             if (!inside(from, at, rows.v[0]) || !inside(to, there, rows.v[0])) {
-                *why = "sends rows that its operand or its result does not have";
+                *why = "sends rows that are outside its operand or its result";
                 return HLO_INVALID_INPUT;
             }
             start.v[0] = at;

@@ -23,13 +23,13 @@ bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **w
     hlo_matmul m;
     const char *reason;
     if (hlo_matmul_decode(call, &m, &reason) != HLO_OK) {
-        *why = hlo_arena_format(arena, "is no matmul call that can be run: %s", reason);
+        *why = hlo_arena_format(arena, "is not a valid matmul call: %s", reason);
         return false;
     }
     const hlo_type types[] = {m.a->shape->type, m.b->shape->type, m.d->type};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!hlo_type_is_float(types[i]) || types[i] == HLO_TYPE_F64) {
-            *why = hlo_arena_format(arena, "on %s is not run by the cpu backend",
+            *why = hlo_arena_format(arena, "on %s is not supported by the cpu backend",
                                     hlo_types[types[i]].name);
             return false;
         }

@@ -27,7 +27,7 @@ const char *cpu_random_refusal(const hlo_instr *instr) {
     if (instr->op != HLO_OP_RNG) return NULL;
     const hlo_type type = instr->shape->type;
     if (hlo_type_is_float(type) || (hlo_type_is_integer(type) && !is_normal(instr))) return NULL;
-    return "is not run by the cpu backend: numbers of this type are not drawn";
+    return "is not supported by the cpu backend for this element type";
 }
 
 void cpu_random_prepare(hlo_job *job, hlo_arena *arena) {

@@ -60,7 +60,7 @@ static const cuda_part *find_part(const cuda_device *device, const hlo_instr *in
         else if (!*why)
             *why = reason;
     }
-    if (!*why) *why = "is not run by the cuda backend";
+    if (!*why) *why = "is not supported by the cuda backend";
     return found;
 }
 
@@ -117,9 +117,10 @@ static void cuda_identify_all(void *device, FILE *out) {
     cuda_identify(device, out);
     fflush(out); /* what follows runs on the device */
     const bool branches = cuda_branches(device);
-    fprintf(out, "CUDA graphs: %s, %s, %s\n", branches ? "with branches" : "no branches",
-            d->parallel ? "parallel nodes" : "a line of nodes",
-            d->early ? "kernels that start early" : "no kernels that start early");
+    fprintf(out, "CUDA graphs: %s, %s, %s\n",
+            branches ? "conditional nodes" : "no conditional nodes",
+            d->parallel ? "parallel nodes" : "sequential nodes",
+            d->early ? "programmatic dependent launch" : "no programmatic dependent launch");
 }
 
 const hlo_backend cuda_backend = {

@@ -50,7 +50,7 @@ static hlo_status execute(cuda_device *device, const hlo_job *job, const char **
 
 static void print(const cuda_device *device, const hlo_job *job, FILE *out) {
     (void)device;
-    fprintf(out, "    on the host: it %s\n", job->host);
+    fprintf(out, "    on the CPU: it %s\n", job->host);
 }
 
 const cuda_part cuda_host_part = {

@@ -31,16 +31,17 @@ size_t hlo_plan_donated_input(const hlo_plan *plan, size_t output) {
 
 hlo_status plan_buffer_check(const hlo_plan *plan, size_t input, const hlo_diag_sink *sink) {
     if (!plan->options.resident || !plan->shared)
-        return plan_misuse(sink, "the plan was made %s, and takes no buffers",
-                           plan->options.describe ? "to be printed" : "without `resident`");
+        return plan_misuse(sink, "the plan %s, so it does not accept buffers",
+                           plan->options.describe ? "is for printing only"
+                                                  : "was created without `resident`");
     if (input < plan->inputs.count) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "there is no input %zu: the plan has %zu", input,
-                           plan->inputs.count);
+    return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu does not exist: the plan has %zu inputs",
+                           input, plan->inputs.count);
 }
 
 /* ------------------------------------------------------------------------------ making, freeing */
 
-/* One piece of memory has the buffer, its dimensions and its layout. */
+/* One allocation contains the buffer, its dimensions and its layout. */
 typedef struct held {
     hlo_buffer buffer;
     hlo_layout layout;
@@ -147,7 +148,8 @@ hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out, size_t size,
     hlo_status status = plan_buffer_hand_over(buffer, NULL, sink);
     if (status != HLO_OK) return status;
     if (size != buffer->array.size)
-        return plan_misuse(sink, "the buffer has %zu bytes, not %zu", buffer->array.size, size);
+        return plan_misuse(sink, "the buffer has %zu bytes, but the destination has %zu",
+                           buffer->array.size, size);
     const plan_device *device = buffer->memory->device;
     const bool plain = hlo_shape_is_row_major(&buffer->shape);
     void *staging = plain ? out : malloc(size + 1);

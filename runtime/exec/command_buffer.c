@@ -47,7 +47,7 @@ void plan_command_buffer_note(const plan_run *r) {
 static hlo_status begin(const plan_run *r) {
     r->buffer->noted = false;
     if (r->plan->backend->record(r->plan->device)) return HLO_OK;
-    return plan_failed(r, NULL, HLO_INVALID_INPUT, "cannot go on recording");
+    return plan_failed(r, NULL, HLO_INVALID_INPUT, "cannot continue recording");
 }
 
 /* Ends the graph being recorded, and adds it unless it is empty. */

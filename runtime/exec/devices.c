@@ -53,9 +53,10 @@ static hlo_status make_world(const hlo_module *module, uint32_t devices, const h
     if (partitions < 1) partitions = 1;
     if (replicas == 1 && partitions == 1) partitions = devices;
     if (replicas > devices || partitions > devices || replicas * partitions != devices) {
-        hlo_diag_emit(module, sink, HLO_ERROR, module->entry->offset, 1,
-                      "the module is for %lld replicas of %lld partitions, not for %u devices",
-                      (long long)replicas, (long long)partitions, devices);
+        hlo_diag_emit(
+            module, sink, HLO_ERROR, module->entry->offset, 1,
+            "the module requires %lld replicas of %lld partitions, but %u devices are given",
+            (long long)replicas, (long long)partitions, devices);
         return HLO_INVALID_INPUT;
     }
     *out = hlo_world_new((uint32_t)replicas, (uint32_t)partitions);

@@ -62,8 +62,9 @@ static hlo_status lend(const hlo_buffer *buffer, void *stream, bool flags,
     const hlo_status status = plan_buffer_hand_over(buffer, stream, sink);
     if (status != HLO_OK) return status;
     if (code_of(shape->type) == NO_CODE || (is_padded(shape->type) && !flags))
-        return plan_misuse(sink, "DLPack has no type for %s elements%s", buffer->array.type,
-                           is_padded(shape->type) ? " of a byte each before version 1.1" : "");
+        return plan_misuse(sink, "DLPack does not support %s elements%s", buffer->array.type,
+                           is_padded(shape->type) ? " stored in one byte each before version 1.1"
+                                                  : "");
     lent *l = calloc(1, sizeof *l + 2 * shape->rank * sizeof *l->numbers);
     if (!l) return HLO_OUT_OF_MEMORY;
     l->memory = plan_memory_share(buffer->memory);
@@ -139,16 +140,16 @@ static bool has_layout(const dlpack_tensor *tensor, const hlo_shape *shape) {
     return true;
 }
 
-/* Returns what is wrong with the tensor as an array of the shape; NULL: nothing. */
+/* Returns why the tensor cannot be used as an array of this shape, or NULL. */
 static const char *find_fault(const dlpack_tensor *tensor, uint64_t flags, const hlo_shape *shape) {
     const hlo_type type = shape->type;
     if (tensor->code != code_of(type) || tensor->bits != bits_of(type) || tensor->lanes != 1)
-        return "is not of its element type";
-    if (is_padded(type) && !(flags & DLPACK_PADDED)) return "has several elements in a byte";
-    if (!has_dims(tensor, shape)) return "has not its dimensions";
-    if (hlo_shape_bytes(shape) && !tensor->data) return "has no memory";
-    if (hlo_shape_bytes(shape) && !has_layout(tensor, shape))
-        return "has not the strides of its layout";
+        return "has a different element type";
+    if (is_padded(type) && !(flags & DLPACK_PADDED))
+        return "has packed elements, which are not supported";
+    if (!has_dims(tensor, shape)) return "has different dimensions";
+    if (hlo_shape_bytes(shape) && !tensor->data) return "has a NULL data pointer";
+    if (hlo_shape_bytes(shape) && !has_layout(tensor, shape)) return "has different strides";
     return NULL;
 }
 
@@ -157,22 +158,26 @@ static hlo_status check_tensor(const hlo_plan *plan, size_t input, const dlpack_
     const hlo_backend *backend = plan->backend;
     if (!is_here(backend, tensor))
         return hlo_diag_refuse(sink, NULL, 0, 0,
-                               "the tensor for input %zu is on device %d of DLPack's type %d: the "
-                               "%s backend takes those of device 0 of type %d",
+                               "the tensor for input %zu is on device %d of DLPack device type %d, "
+                               "but the %s backend requires device 0 of type %d",
                                input, (int)tensor->device_id, (int)tensor->device_type,
                                backend->name, backend->memory_kind);
     const char *fault = find_fault(tensor, flags, plan->inputs.shapes[input]);
-    if (fault)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "the tensor for input %zu %s", input, fault);
+    if (fault) {
+        char expected[256];
+        hlo_shape_format(plan->inputs.shapes[input], true, expected, sizeof expected);
+        return hlo_diag_refuse(sink, NULL, 0, 0, "the tensor for input %zu %s, expected %s", input,
+                               fault, expected);
+    }
     if (((uintptr_t)tensor->data + tensor->byte_offset) % backend->alignment != 0)
-        return hlo_diag_refuse(sink, NULL, 0, 0,
-                               "the tensor for input %zu is at an address that is no multiple of "
-                               "%zu, which the %s backend needs",
-                               input, backend->alignment, backend->name);
+        return hlo_diag_refuse(
+            sink, NULL, 0, 0,
+            "the tensor for input %zu is not aligned to %zu bytes, as the %s backend requires",
+            input, backend->alignment, backend->name);
     return HLO_OK;
 }
 
-/* Makes a buffer of the tensor's memory, which it does not own yet. */
+/* Creates a buffer on the tensor's memory, without taking ownership of the tensor yet. */
 static hlo_status borrow(hlo_plan *plan, size_t input, const dlpack_tensor *tensor, uint64_t flags,
                          const hlo_diag_sink *sink, hlo_buffer **out) {
     *out = NULL;
@@ -197,7 +202,7 @@ static void release_plain(void *owner) {
     if (tensor->deleter) tensor->deleter(tensor);
 }
 
-/* Makes the buffer the owner of its tensor. */
+/* Transfers ownership of the tensor to the buffer. */
 static void own(hlo_buffer *buffer, void (*release)(void *owner), void *owner) {
     buffer->memory->release = release;
     buffer->memory->owner = owner;
@@ -208,9 +213,10 @@ hlo_status hlo_buffer_from_dlpack(hlo_plan *plan, size_t input,
                                   const hlo_diag_sink *sink, hlo_buffer **out) {
     *out = NULL;
     if (tensor->major != DLPACK_MAJOR)
-        return hlo_diag_refuse(sink, NULL, 0, 0,
-                               "the tensor for input %zu is of DLPack %u.%u, not of version %d",
-                               input, tensor->major, tensor->minor, DLPACK_MAJOR);
+        return hlo_diag_refuse(
+            sink, NULL, 0, 0,
+            "the tensor for input %zu has DLPack version %u.%u, expected major version %d", input,
+            tensor->major, tensor->minor, DLPACK_MAJOR);
     const hlo_status status = borrow(plan, input, &tensor->tensor, tensor->flags, sink, out);
     if (status == HLO_OK) own(*out, release_versioned, tensor);
     return status;

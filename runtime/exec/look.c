@@ -173,7 +173,7 @@ static void put_index(const hlo_shape *shape, int64_t element, FILE *out) {
     if (shape->rank) fputs("]", out);
 }
 
-/* Writes the operands, with their values at that element where they have it. */
+/* Writes the operands, with their values at the same element if they have one. */
 static hlo_status put_operands(const plan_run *r, const plan_comp *comp, const plan_step *step,
                                const hlo_shape *result, int64_t element, FILE *out) {
     enum { MOST = 4 };
@@ -182,7 +182,7 @@ static hlo_status put_operands(const plan_run *r, const plan_comp *comp, const p
     for (uint32_t o = 0; o < instr->operand_count && o < MOST; o++) {
         const hlo_instr *operand = hlo_instr_operand(instr, o);
         const hlo_shape *shape = operand->shape;
-        fprintf(out, "%s%%%s", o ? ", " : " of ", operand->name);
+        fprintf(out, "%s%%%s", o ? ", " : " from ", operand->name);
         const bool scalar = hlo_shape_is_array(shape) && hlo_shape_count(shape) == 1;
         const bool alike = hlo_op_is(instr->op, HLO_ELEMENTWISE) && hlo_shape_is_array(shape) &&
                            hlo_shape_same_dims(shape, result);
@@ -209,7 +209,7 @@ static hlo_status report(const plan_run *r, const plan_comp *comp, const plan_st
     FILE *out = open_memstream(&text, &size);
     if (!out) return HLO_OUT_OF_MEMORY;
     const bool input = instr->op == HLO_OP_PARAMETER;
-    fprintf(out, "`%s` %s %s", hlo_ops[instr->op].name, input ? "has" : "makes", made[kind]);
+    fprintf(out, "`%s` %s %s", hlo_ops[instr->op].name, input ? "has" : "produces", made[kind]);
     if (!hlo_shape_is_array(instr->shape)) fprintf(out, " in {%u}", leaf);
     put_index(step->shapes[leaf], element, out);
     hlo_status status = put_operands(r, comp, step, step->shapes[leaf], element, out);
@@ -264,7 +264,7 @@ hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_ste
     return status == HLO_OK && step->keeps ? keep(r, comp, step) : status;
 }
 
-/* Gives the warnings of one device. */
+/* Emits the warnings of one device. */
 static void warn(const hlo_plan *plan, const hlo_diag_sink *sink) {
     for (uint32_t i = 0; i < plan->look->warning_count; i++) {
         const warning *w = &plan->look->warnings[i];
@@ -275,7 +275,7 @@ static void warn(const hlo_plan *plan, const hlo_diag_sink *sink) {
         for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
             if (plan_keeps(plan, i) && !plan->look->places[i->id])
                 hlo_diag_emit(plan->module, sink, HLO_WARNING, i->offset, strlen(i->name),
-                              "`%s` has no value: it did not run", i->name);
+                              "`%s` has no value because it did not run", i->name);
 }
 
 hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {

@@ -130,8 +130,8 @@ static void add_need(need *largest, need added) {
         }
 }
 
-/* Adds a note about each of the largest leaves of the entry: inputs, outputs, results of steps, and
- * what steps need beside them. Steps share the memory of those that are not needed any more. */
+/* Adds a note about each of the largest arrays of the entry: inputs, outputs, results of steps and
+ * working memory of steps. Steps reuse the memory of results that are no longer needed. */
 static void note_largest(const hlo_plan *plan, const hlo_diag_sink *sink) {
     need largest[LARGEST] = {{0}};
     const hlo_computation *entry = plan->module->entry;
@@ -152,7 +152,7 @@ static void note_largest(const hlo_plan *plan, const hlo_diag_sink *sink) {
                                 "a result"});
         if (step->work != PLAN_NONE)
             add_need(largest, (need){step->instr, slots[step->work].size,
-                                     step->job ? "working memory" : "a computation"});
+                                     step->job ? "working memory" : "a called computation"});
     }
     for (int i = 0; i < LARGEST && largest[i].size; i++)
         hlo_diag_emit(plan->module, sink, HLO_NOTE, largest[i].instr->offset,
@@ -160,7 +160,7 @@ static void note_largest(const hlo_plan *plan, const hlo_diag_sink *sink) {
                       largest[i].what, hlo_ops[largest[i].instr->op].name);
 }
 
-/* Says what the memory was for, and, where the backend knows, how much there is. */
+/* Reports the memory that the plan requires and, if the backend knows it, the free memory. */
 static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink) {
     size_t inputs = 0, outputs = 0, available = 0;
     char there[64] = "";
@@ -169,11 +169,11 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
     for (size_t i = 0; i < plan->outputs.count; i++)
         if (!plan_is_over_input(plan, i)) outputs += leaf_size(plan, plan->outputs.shapes[i], true);
     if (plan->backend->available && plan->backend->available(plan->device, &available))
-        snprintf(there, sizeof there, ", of which %zu are free", available);
+        snprintf(there, sizeof there, ", but only %zu are free", available);
     hlo_diag_emit(
         plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
-        "the %s backend has no %zu bytes of memory to run this%s: inputs take %zu, outputs "
-        "%zu, what lies between %zu",
+        "out of memory: the %s backend requires %zu bytes%s (inputs %zu, outputs %zu, temporaries "
+        "%zu)",
         plan->backend->name, plan->memory_size, there, inputs, outputs,
         plan->options.resident ? plan->entry->frame_size : plan->memory_size - inputs - outputs);
     note_largest(plan, sink);
@@ -366,12 +366,12 @@ static void print_slots(const plan_comp *comp, const uint32_t *slots, uint32_t c
     }
 }
 
-/* Prints the name of a step: its opcode, or for a group the number of instructions. */
+/* Prints the name of a step: its opcode, or the number of instructions of a group. */
 static void print_name(const plan_step *step, FILE *out) {
     if (step->job && step->job->group.instr_count == 0)
         fputs("copy", out);
     else if (step->kind == STEP_LOOK)
-        fputs("look", out);
+        fputs("inspect", out);
     else if (step->job && step->job->group.instr_count > 1)
         fprintf(out, "group of %u", step->job->group.instr_count);
     else

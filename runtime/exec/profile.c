@@ -292,18 +292,18 @@ static size_t join(row *rows, size_t count, size_t runs) {
     return kept;
 }
 
-/* Prints the name of a step's instruction and what it is. */
+/* Prints the name of a step's instruction and the kind of step. */
 static void print_step(const plan_step *step, FILE *out) {
     hlo_print_plain(out, "%s", step->instr->name);
     if (step->job && step->job->group.instr_count > 1)
         fprintf(out, " (group of %u)", step->job->group.instr_count);
     else if (step->called_count)
-        fputs(" (decision)", out);
+        fputs(" (control flow)", out);
     else if (!step->job || !step->job->group.instr_count)
         fputs(" (copy)", out);
 }
 
-/* Prints the least and the median seconds in a run; `sorted` has place for all. */
+/* Prints the minimum and the median time per run. `sorted` has room for all runs. */
 static void print_spread(const row *r, size_t runs, double *sorted, FILE *out) {
     if (runs) memcpy(sorted, r->in_run, runs * sizeof *sorted);
     qsort(sorted, runs, sizeof *sorted, by_size);
@@ -356,10 +356,10 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     fill_runs(trace, rows, count, runs, seconds);
     double all = 0;
     for (size_t i = 0; i < count; i++) all += rows[i].seconds;
-    fprintf(out, "profile: %.3f ms a run, of %llu; %.3f ms of it in %zu steps%s\n",
+    fprintf(out, "profile: %.3f ms per run, mean of %llu; %.3f ms of it in %zu steps%s\n",
             1e3 * trace->seconds / (double)trace->runs, (unsigned long long)trace->runs,
             1e3 * all / (double)trace->runs, count,
-            plan->backend->own_clock ? ", by the device's clock" : "");
+            plan->backend->own_clock ? ", measured by the device clock" : "");
     double *sorted = seconds + count * runs;
     print_rows(trace, rows, count, sorted, false, out);
     fputc('\n', out);

@@ -48,8 +48,8 @@ hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
     char *memory = plan->backend->allocate(plan->device, size ? size : 1);
     if (!memory) {
         hlo_diag_refuse(sink, NULL, 0, 0,
-                        "the %s backend has no %zu bytes of memory for inputs and outputs beside "
-                        "the %zu between them",
+                        "out of memory: the %s backend requires %zu bytes for inputs and outputs "
+                        "in addition to %zu for temporaries",
                         plan->backend->name, size, plan->memory_size);
         return HLO_OUT_OF_MEMORY;
     }
@@ -117,7 +117,7 @@ static hlo_status record(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------- checking */
 
-/* True if two inputs have a byte in common. */
+/* True if two inputs overlap in memory. */
 static bool overlap(const hlo_buffer *a, const hlo_buffer *b) {
     if (!a || !a->memory || !b || !b->memory) return false;
     const uintptr_t from = (uintptr_t)a->memory->data, other = (uintptr_t)b->memory->data;
@@ -130,13 +130,12 @@ static hlo_status check_donated(hlo_buffer *const *inputs, size_t count, size_t 
                                 const hlo_diag_sink *sink) {
     const plan_memory *memory = inputs[i]->memory;
     if (memory->read_only)
-        return plan_misuse(sink, "input %zu is to be donated, and is a read-only tensor", i);
+        return plan_misuse(sink, "cannot donate input %zu: it is a read-only tensor", i);
     if (atomic_load(&memory->users) > 1)
-        return plan_misuse(sink, "input %zu is to be donated, and a tensor has its memory", i);
+        return plan_misuse(sink, "cannot donate input %zu: a tensor shares its memory", i);
     for (size_t k = 0; k < count; k++)
         if (k != i && overlap(inputs[i], inputs[k]))
-            return plan_misuse(
-                sink, "input %zu is to be donated, and input %zu has its memory, too", i, k);
+            return plan_misuse(sink, "cannot donate input %zu: input %zu shares its memory", i, k);
     return HLO_OK;
 }
 
@@ -148,15 +147,20 @@ static hlo_status check_input(const hlo_plan *plan, hlo_buffer *const *inputs, s
                            buffer ? "was donated to an earlier run" : "is missing");
     const hlo_backend *backend = buffer->memory->device->backend;
     if (backend->memory_kind != plan->backend->memory_kind)
-        return hlo_diag_refuse(sink, NULL, 0, 0,
-                               "input %zu is a buffer of the %s backend, the plan is for %s", i,
-                               backend->name, plan->backend->name);
+        return hlo_diag_refuse(
+            sink, NULL, 0, 0,
+            "input %zu is a buffer of the %s backend, but the plan uses the %s backend", i,
+            backend->name, plan->backend->name);
     const hlo_status status = hlo_leaf_check(&plan->inputs, plan->module, i, &buffer->array, sink);
     if (status != HLO_OK) return status;
-    if (!hlo_shape_same_memory(&buffer->shape, plan->inputs.shapes[i]))
-        return hlo_diag_refuse(sink, NULL, 0, 0,
-                               "input %zu has another order in memory than the parameter's layout",
-                               i);
+    const hlo_shape *shape = plan->inputs.shapes[i];
+    if (!hlo_shape_same_memory(&buffer->shape, shape)) {
+        char found[256], expected[256];
+        hlo_shape_format(&buffer->shape, true, found, sizeof found);
+        hlo_shape_format(shape, true, expected, sizeof expected);
+        return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu is %s, but its parameter is %s", i,
+                               found, expected);
+    }
     return plan->given[i] == PLAN_NONE ? HLO_OK
                                        : check_donated(inputs, plan->inputs.count, i, sink);
 }
@@ -164,10 +168,10 @@ static hlo_status check_input(const hlo_plan *plan, hlo_buffer *const *inputs, s
 static hlo_status check(const hlo_plan *plan, hlo_buffer *const *inputs, size_t count,
                         const hlo_diag_sink *sink) {
     hlo_status status = HLO_OK;
-    if (!plan->resident) return plan_misuse(sink, "the plan was made without `resident`");
+    if (!plan->resident) return plan_misuse(sink, "the plan was created without `resident`");
     if (count != plan->inputs.count)
         return hlo_diag_refuse(sink, NULL, 0, 0,
-                               "%zu inputs given, the entry computation takes %zu", count,
+                               "%zu inputs are given, but the entry computation has %zu", count,
                                plan->inputs.count);
     for (size_t i = 0; i < count && status == HLO_OK; i++)
         status = check_input(plan, inputs, i, sink);
@@ -185,7 +189,7 @@ static hlo_status make_outputs(hlo_plan *plan, hlo_buffer *const *inputs, const 
                                                 : plan_memory_new(plan->shared, size);
         if (!memory)
             hlo_diag_refuse(sink, NULL, 0, 0,
-                            "the %s backend has no %zu bytes of memory for output %zu",
+                            "out of memory: the %s backend requires %zu bytes for output %zu",
                             plan->backend->name, size, o);
         outputs[o] = plan_buffer_new(shape, memory);
         if (!outputs[o]) return HLO_OUT_OF_MEMORY;
@@ -219,7 +223,7 @@ static hlo_status queue(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *c
     return status;
 }
 
-/* Notes the end of the run in what it used, and takes the donated inputs' memory away. */
+/* Records the end of the run in the memory it used, and clears the donated inputs. */
 static void settle(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs,
                    hlo_event *event) {
     for (size_t i = 0; i < plan->inputs.count; i++)
@@ -237,7 +241,7 @@ static void settle(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const 
     plan->resident->last = plan_event_share(event);
 }
 
-/* Runs on buffers that were checked, on the stream. */
+/* Queues a run on checked buffers on the stream. */
 static hlo_status run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
                       const hlo_diag_sink *sink, hlo_buffer **outputs, hlo_event **out_event) {
     const hlo_backend *backend = plan->backend;

@@ -121,7 +121,7 @@ const char *ffi_attributes_format(const ffi_attrs *attrs, hlo_arena *arena, ffi_
         const char *value = format_value(attrs->kinds[i], attrs->values[i], arena, reader);
         if (!value && reader == FFI_FOR_READING) {
             *why = hlo_arena_format(
-                arena, "has attribute %s, which is no string, flag, number or array of integers",
+                arena, "has attribute %s, which is not a string, flag, number or array of integers",
                 format_name(attrs->names[i], arena, FFI_FOR_PEOPLE));
             return NULL;
         }

@@ -68,7 +68,7 @@ static ffi_error *report(const run *r, hlo_status status) {
     const bool starved = status == HLO_OUT_OF_MEMORY;
     const char *text = text_of(r);
     snprintf(message, sizeof message, HLO_FFI_TARGET "%.*s%s %s", MOST, text,
-             strlen(text) > MOST ? "..." : "", starved ? "has run out of memory" : r->why);
+             strlen(text) > MOST ? "..." : "", starved ? "ran out of memory" : r->why);
     return fail(r->call.frame, starved ? FFI_RESOURCE_EXHAUSTED : r->call.code, message);
 }
 
@@ -77,7 +77,7 @@ ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute) {
     jmp_buf recover;
     hlo_arena *arena;
     run *const r = hlo_arena_new_with(&recover, sizeof *r, &arena);
-    if (!r) return fail(frame, FFI_RESOURCE_EXHAUSTED, HLO_FFI_TARGET " has run out of memory");
+    if (!r) return fail(frame, FFI_RESOURCE_EXHAUSTED, HLO_FFI_TARGET " ran out of memory");
     r->call = (ffi_call){
         .frame = frame, .arena = arena, .recover = &recover, .code = FFI_INVALID_ARGUMENT};
     const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : attempt(r, execute);

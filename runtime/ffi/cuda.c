@@ -140,7 +140,7 @@ static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *reco
     };
     if (instr && cuda_matmul_plan(instr, &options, arena, &p->problem, &why) &&
         p->problem.copy_count)
-        why = hlo_arena_format(arena, "has %s in a layout that cuBLASLt does not take (%s)",
+        why = hlo_arena_format(arena, "has %s in a layout that cuBLASLt does not support (%s)",
                                lt_part_name(p->problem.copies[0].part), p->problem.copies[0].why);
     hlo_arena_set_recover(arena, NULL);
     if (why) {
@@ -237,7 +237,7 @@ static hlo_status find_stream(const ffi_frame *frame, void **out_stream, const c
     ffi_stream_get arguments = {.size = FFI_SIZE(ffi_stream_get, stream),
                                 .context = frame->context};
     ffi_error *error = NULL;
-    *why = "has no stream: is it registered for a platform other than CUDA?";
+    *why = "has no stream; it may be registered for a platform other than CUDA";
     if (!FFI_HAS(api, ffi_api, stream_get) || !api->stream_get || !api->error_free)
         return HLO_INVALID_INPUT;
     error = api->stream_get(&arguments);

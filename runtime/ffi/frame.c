@@ -29,13 +29,12 @@ size_t ffi_type_bytes(int number) {
 
 static const char *check_size(hlo_arena *arena, const char *what, size_t size, size_t least) {
     if (size >= least) return NULL;
-    return hlo_arena_format(arena,
-                            "has %s of %zu bytes, where version %d.%d of XLA's FFI has %zu or more",
-                            what, size, FFI_MAJOR, FFI_MINOR, least);
+    return hlo_arena_format(
+        arena, "has %s of %zu bytes, but version %d.%d of XLA's FFI requires at least %zu", what,
+        size, FFI_MAJOR, FFI_MINOR, least);
 }
 
-/* Counts the elements; -1: there are more than memory has addresses for, or a dimension is wrong.
- */
+/* Counts the elements; -1 if they exceed the address space or a dimension is invalid. */
 static int64_t count_elements(const ffi_buffer *buffer) {
     int64_t count = 1;
     bool empty = false;
@@ -52,28 +51,27 @@ static const char *check_buffer(hlo_arena *arena, const char *what, const ffi_bu
     if (why) return why;
     const hlo_type type = type_of(buffer->type);
     if (type == HLO_TYPE_INVALID)
-        return hlo_arena_format(arena, "has %s with element type %d, which it does not know", what,
-                                buffer->type);
+        return hlo_arena_format(arena, "has %s with unknown element type %d", what, buffer->type);
     if (buffer->rank < 0 || buffer->rank > HLO_EVAL_MAX_RANK)
         return hlo_arena_format(arena, "has %s with %lld dimensions", what,
                                 (long long)buffer->rank);
     if (buffer->rank && !buffer->dims)
-        return hlo_arena_format(arena, "has %s without dimensions", what);
+        return hlo_arena_format(arena, "has %s with NULL dimensions", what);
     const int64_t count = count_elements(buffer);
-    if (count < 0) return hlo_arena_format(arena, "has %s with impossible dimensions", what);
-    if (count && !buffer->data) return hlo_arena_format(arena, "has %s without memory", what);
+    if (count < 0) return hlo_arena_format(arena, "has %s with invalid dimensions", what);
+    if (count && !buffer->data) return hlo_arena_format(arena, "has %s with NULL data", what);
     if ((uintptr_t)buffer->data % hlo_types[type].bytes)
-        return hlo_arena_format(arena, "has %s in memory that is not aligned to its %s", what,
+        return hlo_arena_format(arena, "has %s whose data is not aligned for %s", what,
                                 hlo_types[type].name);
     return NULL;
 }
 
-/* True if `size` is that of the struct. One that stands within the frame cannot have grown: the
- * members behind it would have moved. */
+/* Checks that `size` is the size of the struct. A struct within the frame cannot have grown,
+ * because the members after it would have moved. */
 static const char *check_inside(hlo_arena *arena, const char *what, size_t size, size_t wanted) {
     if (size == wanted) return NULL;
     return hlo_arena_format(
-        arena, "has a list of %s of %zu bytes, where version %d.%d of XLA's FFI has %zu", what,
+        arena, "has a list of %s of %zu bytes, but version %d.%d of XLA's FFI requires %zu", what,
         size, FFI_MAJOR, FFI_MINOR, wanted);
 }
 
@@ -82,11 +80,11 @@ static const char *check_list(hlo_arena *arena, const char *what, const ffi_list
     if (list->count < 0 || list->count > MOST)
         return hlo_arena_format(arena, "has %lld %ss", (long long)list->count, what);
     if (list->count && (!list->kinds || !list->items))
-        return hlo_arena_format(arena, "has a list of %ss that is not there", what);
+        return hlo_arena_format(arena, "has a NULL list of %ss", what);
     for (int64_t i = 0; i < list->count; i++) {
         const char *name = hlo_arena_format(arena, "%s %lld", what, (long long)i);
         if (list->kinds[i] != FFI_BUFFER || !list->items[i])
-            return hlo_arena_format(arena, "has %s that is no array", name);
+            return hlo_arena_format(arena, "has %s that is not an array", name);
         const char *why = check_buffer(arena, name, list->items[i]);
         if (why) return why;
     }
@@ -115,12 +113,12 @@ static const char *check_attrs(hlo_arena *arena, const ffi_attrs *attrs) {
     if (attrs->count < 0 || attrs->count > MOST)
         return hlo_arena_format(arena, "has %lld attributes", (long long)attrs->count);
     if (attrs->count && (!attrs->kinds || !attrs->names || !attrs->values))
-        return "has a list of attributes that is not there";
+        return "has a NULL list of attributes";
     for (int64_t i = 0; i < attrs->count; i++) {
         if (!span_good(attrs->names[i]))
-            return hlo_arena_format(arena, "has attribute %lld without a name", (long long)i);
+            return hlo_arena_format(arena, "has attribute %lld with a NULL name", (long long)i);
         if (!value_good(attrs->kinds[i], attrs->values[i]))
-            return hlo_arena_format(arena, "has attribute %lld without a value", (long long)i);
+            return hlo_arena_format(arena, "has attribute %lld with a NULL value", (long long)i);
     }
     return NULL;
 }
@@ -131,10 +129,11 @@ const char *ffi_frame_check(const ffi_frame *frame, hlo_arena *arena) {
     if (why) return why;
     const ffi_version *version = &frame->api->version;
     if (version->major != FFI_MAJOR)
-        return hlo_arena_format(arena, "is called by version %d.%d of XLA's FFI, and knows %d.%d",
+        return hlo_arena_format(arena,
+                                "is called by version %d.%d of XLA's FFI, but supports only %d.%d",
                                 version->major, version->minor, FFI_MAJOR, FFI_MINOR);
     if (frame->stage != FFI_EXECUTE)
-        return hlo_arena_format(arena, "is called at stage %d; it is registered for execution",
+        return hlo_arena_format(arena, "is called at stage %d, but supports only execution",
                                 frame->stage);
     const size_t list = FFI_SIZE(ffi_list, items);
     why = check_inside(arena, "operands", frame->operands.size, list);
@@ -190,7 +189,7 @@ static const int64_t *take_layout(reader *r, uint32_t rank) {
     if (good)
         r->at += rank;
     else
-        r->wrong = "has operand_layouts or result_layouts that are not the layouts of its arrays";
+        r->wrong = "has operand_layouts or result_layouts that do not match its arrays";
     return good ? order : NULL;
 }
 
@@ -214,7 +213,7 @@ hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char
     hlo_config config;
     *why = hlo_config_read(module->arena, text, true, &config);
     if (*why) {
-        *why = hlo_arena_format(module->arena, "is no matmul call that can be run: %s", *why);
+        *why = hlo_arena_format(module->arena, "is not a valid matmul call: %s", *why);
         return NULL;
     }
     reader r = {.module = module, .layouts = &config.operand_layouts};

@@ -186,7 +186,7 @@ hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
                             const hlo_arrays *inputs, const hlo_diag_sink *sink) {
     if (inputs->count != leaves->count) {
         hlo_diag_emit(module, sink, HLO_ERROR, module->entry->offset, 1,
-                      "%zu inputs given, the entry computation takes %zu", inputs->count,
+                      "%zu inputs are given, but the entry computation has %zu", inputs->count,
                       leaves->count);
         return HLO_INVALID_INPUT;
     }

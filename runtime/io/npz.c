@@ -166,7 +166,7 @@ static void list_arrays(const npz_reader *r, char *out) {
 static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Reports an error; `list`: the message ends with the archive's files. */
+/* Reports an error. `list`: the message lists the arrays of the archive. */
 static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...) {
     if (starved(r)) return HLO_OUT_OF_MEMORY;
     if (!r->sink) return HLO_INVALID_INPUT;
@@ -185,7 +185,7 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
 
 static bool same_type(const npy_header *header, hlo_type type) {
     char kind = numpy_kind(type);
-    /* For a type that numpy lacks, bytes are accepted, but no float of another type. */
+    /* For a type that NumPy lacks, raw bytes are accepted, but not a float of another type. */
     const char *kinds = type == HLO_TYPE_F8E5M2 ? "Vfui" : kind == 'V' ? "Vui" : (char[]){kind, 0};
     return header->width == hlo_types[type].bytes && strchr(kinds, header->kind) &&
            (header->order != '>' || header->width == 1);
@@ -219,26 +219,25 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     npy_header header;
     bool parsed = text && parse_header(text, &header);
     free(text);
-    if (!parsed) return fail(r, index, false, "no .npy header of a plain array");
+    if (!parsed) return fail(r, index, false, "invalid or unsupported .npy header");
     char wanted[256];
     hlo_shape_format(shape, false, wanted, sizeof wanted);
     if (!same_type(&header, shape->type))
-        return fail(r, index, true, "its type '%c%c%ld' does not hold the module's %s",
-                    header.order, header.kind, header.width, wanted);
+        return fail(r, index, true, "dtype '%c%c%ld' does not match the expected %s", header.order,
+                    header.kind, header.width, wanted);
     if (!same_dims(&header, shape))
-        return fail(r, index, true, "its dimensions are not those of the module's %s", wanted);
+        return fail(r, index, true, "its dimensions do not match the expected %s", wanted);
     hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
     if (!array) return HLO_OUT_OF_MEMORY;
     if (!read_bytes(file, array->data, array->size))
-        return fail(r, index, false, "the file %s is damaged or shorter than its header says",
-                    name);
-    /* libzip compares the checksum where it reads the end of the file. */
+        return fail(r, index, false, "file %s is corrupted or truncated", name);
+    /* libzip compares the checksum when it reads the end of the file. */
     char more;
     const zip_int64_t rest = zip_fread(file, &more, 1);
     if (rest)
         return fail(r, index, false,
-                    rest < 0 ? "the file %s is damaged: its checksum is wrong"
-                             : "the file %s is longer than its header says",
+                    rest < 0 ? "file %s is corrupted: checksum mismatch"
+                             : "file %s is longer than its header declares",
                     name);
     if (header.fortran && !to_row_major(array, hlo_types[shape->type].bytes))
         return HLO_OUT_OF_MEMORY;
@@ -288,8 +287,8 @@ static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, siz
     zip_int64_t place = find_member(r, leaves, index, number, name);
     hlo_shape_format(shape, false, wanted, sizeof wanted);
     if (place < 0)
-        return fail(r, index, true, "there is no `%zu` or `%.200s` for the module's %s", number,
-                    name, wanted);
+        return fail(r, index, true, "array `%zu` or `%.200s` of shape %s is missing", number, name,
+                    wanted);
     zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)place, 0);
     if (!file) return fail(r, index, false, "%s", zip_strerror(r->archive));
     hlo_status status =
@@ -308,9 +307,8 @@ static hlo_status open_archive(npz_reader *r) {
     if (code == ZIP_ER_MEMORY || starved(r)) return HLO_OUT_OF_MEMORY;
     zip_error_t error;
     zip_error_init_with_code(&error, code);
-    const char *why = code == ZIP_ER_OPNOTSUPP
-                          ? "an archive is not read from its start on, as a pipe is"
-                          : zip_error_strerror(&error);
+    const char *why = code == ZIP_ER_OPNOTSUPP ? "a .npz archive cannot be read from a pipe"
+                                               : zip_error_strerror(&error);
     status = hlo_file_refuse(r->path, r->sink, why);
     zip_error_fini(&error);
     return status;
@@ -330,7 +328,7 @@ hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_
         for (size_t i = 0; i < leaves.count && status == HLO_OK; i++)
             status = read_member(&reader, &leaves, i, d, *out);
     if (status == HLO_OK && !shared && has_more(&reader, devices * leaves.count))
-        status = fail(&reader, devices * leaves.count, true, "the module has no such %s",
+        status = fail(&reader, devices * leaves.count, true, "the module does not have this %s",
                       role == HLO_INPUTS ? "parameter" : "output");
     hlo_leaves_free(&leaves);
     zip_discard(reader.archive);

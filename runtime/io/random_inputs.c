@@ -43,14 +43,14 @@ static hlo_draw_role plain_role(const hlo_instr *parameter) {
     return (hlo_draw_role){0, 1, is_positive(hlo_instr_op_name(parameter))};
 }
 
-/* Refuses types and shapes that have no random inputs. */
+/* Rejects types and shapes without random inputs. */
 static hlo_status check_drawn(const hlo_module *module, const hlo_instr *parameter,
                               const hlo_shape *shape, const hlo_diag_sink *sink) {
-    const char *kind = hlo_shape_count(shape) < 0 ? "without a size" : "of complex type";
+    const char *kind = hlo_shape_count(shape) < 0 ? "of unknown size" : "of complex type";
     if (hlo_shape_count(shape) >= 0 && hlo_types[shape->type].class != HLO_CLASS_COMPLEX)
         return HLO_OK;
-    hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, 1,
-                  "inputs %s are not drawn from a seed", kind);
+    hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, 1, "cannot generate random inputs %s",
+                  kind);
     return HLO_INVALID_INPUT;
 }
 

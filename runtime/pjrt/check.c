@@ -20,43 +20,44 @@ const hlo_instr *pjrt_find_call(const hlo_module *module, const char *start) {
     return NULL;
 }
 
-/* Refuses calls of cuBLASLt, over which XLA's layout assignment ends the process, unless that pass
- * is left out. */
+/* Rejects cuBLASLt calls, on which XLA's layout assignment aborts, unless that pass is disabled. */
 static hlo_status check_calls(const hlo_module *module, const hlo_pjrt_options *options,
                               const hlo_diag_sink *sink) {
     const hlo_instr *call = pjrt_find_call(module, "__cublas$lt$matmul");
     for (size_t i = 0; call && i < options->setting_count; i++)
         if (strstr(options->settings[i], "layout-assignment")) call = NULL;
     return call ? pjrt_refuse(module, call, sink,
-                              "XLA takes no calls of cuBLASLt but its own: it takes the forms qdq "
-                              "and ffi of them (docs/emit.md)")
+                              "XLA supports only cuBLASLt calls that it makes itself: use "
+                              "--emit=qdq or --emit=ffi (docs/emit.md)")
                 : HLO_OK;
 }
 
-/* Refuses parameters that no plugin takes: tuples, but for a single one of arrays. */
+/* Rejects parameters that plugins do not support: tuples, except for a single tuple of arrays. */
 static hlo_status check_parameters(const hlo_module *module, const hlo_diag_sink *sink) {
     const hlo_computation *entry = module->entry;
     for (uint32_t i = 0; i < entry->parameter_count; i++) {
         const hlo_instr *parameter = entry->parameters[i];
         if (parameter->shape->type != HLO_TYPE_TUPLE) continue;
         if (entry->parameter_count > 1)
-            return pjrt_refuse(module, parameter, sink,
-                               "a tuple beside other parameters is not passed to a plugin");
+            return pjrt_refuse(
+                module, parameter, sink,
+                "a tuple parameter next to other parameters is not supported with a plugin");
         for (uint32_t k = 0; k < parameter->shape->rank; k++)
             if (parameter->shape->elements[k]->type == HLO_TYPE_TUPLE)
                 return pjrt_refuse(module, parameter, sink,
-                                   "a tuple in a tuple is not passed to a plugin");
+                                   "a nested tuple parameter is not supported with a plugin");
     }
     return HLO_OK;
 }
 
-/* Refuses another number of devices than a partitioned module is for. */
+/* Rejects a number of devices that differs from the partitions of a partitioned module. */
 static hlo_status check_partitions(const hlo_module *module, const hlo_pjrt_options *options,
                                    const hlo_diag_sink *sink) {
     const int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
     if (!options->partitioned || partitions <= 1 || partitions == options->devices) return HLO_OK;
-    hlo_diag_emit(module, sink, HLO_ERROR, 0, 1, "the module is for %lld partitions, not for %u",
-                  (long long)partitions, options->devices);
+    hlo_diag_emit(module, sink, HLO_ERROR, 0, 1,
+                  "the module has %lld partitions, but %u devices are given", (long long)partitions,
+                  options->devices);
     return HLO_INVALID_INPUT;
 }
 

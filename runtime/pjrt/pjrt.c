@@ -69,7 +69,7 @@ static const hlo_shape *find_leaf(const hlo_shape *shape, size_t *index) {
     return NULL;
 }
 
-/* Describes the leaf `index` of `value`, an input or the result. `laid_out`: the shape that has the
+/* Describes the leaf `index` of `value`, an input or the result. `laid_out` is the shape with the
  * layout of `value` on the device. */
 static hlo_status describe_leaf(hlo_pjrt *pjrt, const hlo_instr *value, size_t index,
                                 const hlo_shape *shape, const hlo_shape *laid_out,
@@ -78,19 +78,20 @@ static hlo_status describe_leaf(hlo_pjrt *pjrt, const hlo_instr *value, size_t i
     *out = (pjrt_leaf){.shape = shape};
     if (!pjrt_type(shape->type))
         return pjrt_refuse(pjrt->module, value, sink,
-                           "arrays of this type are not passed to a plugin");
+                           "the element type is not supported with a plugin");
     for (uint32_t i = 0; shape->dynamic && i < shape->rank; i++)
         if (shape->dynamic[i])
             return pjrt_refuse(pjrt->module, value, sink,
-                               "dynamic arrays are not passed to a plugin");
+                               "dynamic arrays are not supported with a plugin");
     if (with_layout && !hlo_shape_is_row_major(with_layout))
         out->minor_to_major = with_layout->layout->minor_to_major;
     if (pjrt->device_count > 1 && !pjrt->partitioned &&
         !hlo_tiling_of_sharding(pjrt->arena, sharding_of(value, index), shape->rank, &out->tiling))
-        return pjrt_refuse(pjrt->module, value, sink, "arrays of this sharding are not divided");
+        return pjrt_refuse(pjrt->module, value, sink,
+                           "the sharding is not supported with a plugin");
     if (out->tiling.devices && out->tiling.devices != pjrt->device_count)
         return pjrt_refuse(pjrt->module, value, sink,
-                           "the sharding is over another number of devices");
+                           "the sharding has a different number of devices");
     if (!pjrt_leaf_divide(pjrt->arena, out))
         return pjrt_refuse(pjrt->module, value, sink,
                            "the sharding does not divide this array evenly");
@@ -144,7 +145,7 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
                               "list the devices", sink);
     if (status == HLO_OK && devices.count < pjrt->device_count) {
         status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
-                                 "the plugin has %zu devices, %u are wanted", devices.count,
+                                 "the plugin has %zu devices, but %u are requested", devices.count,
                                  pjrt->device_count);
     }
     pjrt->devices = devices.devices;
@@ -456,7 +457,7 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
                               "count the outputs", sink);
     if (status == HLO_OK && args.count != pjrt->output_shapes.count) {
         status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
-                                 "the plugin's module has %zu outputs, not %zu", args.count,
+                                 "the compiled module has %zu outputs, expected %zu", args.count,
                                  pjrt->output_shapes.count);
     }
     return status == HLO_OK ? run(pjrt, inputs, sink, out) : status;
@@ -486,8 +487,8 @@ hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
         status = pjrt_program_module(bytes, program.format, program.format_size, &module);
         if (status == HLO_INVALID_INPUT)
             hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
-                            "the optimized module is of the form %.*s", (int)program.format_size,
-                            program.format);
+                            "the optimized module has the unsupported format %.*s",
+                            (int)program.format_size, program.format);
         if (status == HLO_OK)
             status = hlo_module_parse_proto(module.data, module.size, pjrt->plugin.path, sink,
                                             out_module);

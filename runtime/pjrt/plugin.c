@@ -37,7 +37,7 @@ hlo_status pjrt_plugin_call(const pjrt_plugin *plugin, pjrt_function function, v
     if (!call) {
         return hlo_diag_refuse(
             sink, plugin->path, 0, 0,
-            "cannot %s: version 0.%d of the plugin's interface has no function %d", doing,
+            "cannot %s: version 0.%d of the plugin's interface lacks function %d", doing,
             plugin->api->version.minor, function);
     }
     pjrt_error *error = call(arguments);
@@ -89,10 +89,10 @@ hlo_status pjrt_plugin_load(const char *path, const hlo_diag_sink *sink, pjrt_pl
     memcpy(&get, &address, sizeof get);
     *out = (pjrt_plugin){.path = path, .api = get ? get() : NULL};
     if (!out->api || out->api->size < sizeof *out->api)
-        return hlo_diag_refuse(sink, path, 0, 0, "the library is no PJRT plugin");
+        return hlo_diag_refuse(sink, path, 0, 0, "the library is not a PJRT plugin");
     if (out->api->version.major != 0)
         return hlo_diag_refuse(sink, path, 0, 0,
-                               "the plugin's interface has version %d.%d; versions 0.* are known",
+                               "unsupported plugin interface version %d.%d: expected 0.*",
                                out->api->version.major, out->api->version.minor);
     pjrt_object_args args = {.size = sizeof args};
     return pjrt_plugin_call(out, PJRT_PLUGIN_INITIALIZE, &args, "initialize the plugin", sink);

@@ -106,7 +106,7 @@ hlo_status pjrt_receive(const pjrt_plugin *plugin, pjrt_buffer *buffer, const pj
     if (status != HLO_OK) return status;
     if (args.data_size != size)
         return hlo_diag_refuse(sink, plugin->path, 0, 0,
-                               "an output has %zu bytes on device %zu, where %zu are wanted",
+                               "an output has %zu bytes on device %zu, expected %zu",
                                args.data_size, number, size);
     char *part = malloc(size + 1);
     if (!part) return HLO_OUT_OF_MEMORY;

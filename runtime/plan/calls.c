@@ -22,7 +22,7 @@ hlo_computation *plan_branch(const hlo_instr *conditional, uint32_t index) {
                           index ? HLO_ATTR_FALSE_COMPUTATION : HLO_ATTR_TRUE_COMPUTATION);
 }
 
-/* Reserves working memory for the callee's places and for the largest frame among the callees. */
+/* Reserves working memory for the slots of the callees and for the largest frame among them. */
 static void finish(build *b, plan_step *step, uint32_t count, plan_comp **called) {
     hlo_arena *arena = b->plan->arena;
     size_t frame = 0;
@@ -31,7 +31,7 @@ static void finish(build *b, plan_step *step, uint32_t count, plan_comp **called
         if (called[i]->nesting >= b->comp->nesting) b->comp->nesting = called[i]->nesting + 1;
     }
     if (b->comp->nesting > MOST_NESTED)
-        build_refuse(b, step->instr, "`%s` nests computations %u deep; a plan runs at most %d",
+        build_refuse(b, step->instr, "`%s` nests computations %u levels deep, but the limit is %d",
                      hlo_ops[step->instr->op].name, b->comp->nesting, MOST_NESTED);
     step->called = called;
     step->called_count = count;
@@ -131,8 +131,8 @@ build_value build_conditional(build *b, const hlo_instr *instr) {
         callee[i] = b->plan->comps[plan_branch(instr, i)->id];
         if (clashes(callee[i], build_leaves(b, instr->shape)))
             build_refuse(b, instr,
-                         "`conditional` shares a branch with another that wants its "
-                         "result in another layout");
+                         "`conditional` shares a branch with another conditional that requires a "
+                         "different result layout");
         const hlo_shape *shape = hlo_instr_operand(instr, i + 1)->shape;
         build_value part = {operands.slots + at, hlo_shape_leaf_count(shape)};
         part = build_adapt(b, instr, part, build_leaves(b, shape), callee[i]->argument_shapes);

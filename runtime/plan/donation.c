@@ -24,7 +24,7 @@ static size_t find_input(const hlo_plan *plan, const hlo_alias *alias) {
                                                                                    : PLAN_NONE;
 }
 
-/* Takes the aliases and donors of the module's header, which verified: sizes are equal. */
+/* Reads the aliases and donors of the verified module header, whose sizes are equal. */
 static void take_aliases(hlo_plan *plan, const hlo_attr *attr) {
     for (uint32_t i = 0; i < attr->u.aliases->count; i++) {
         const hlo_alias *alias = &attr->u.aliases->v[i];
@@ -37,20 +37,30 @@ static void take_aliases(hlo_plan *plan, const hlo_attr *attr) {
     }
 }
 
+static const char *describe_types(const hlo_plan *plan, const hlo_donation *d, char *text,
+                                  size_t size) {
+    char input[256], output[256];
+    hlo_shape_format(plan->inputs.shapes[d->input], true, input, sizeof input);
+    hlo_shape_format(plan->outputs.shapes[d->output], true, output, sizeof output);
+    snprintf(text, size, "the input is %s, but the output is %s", input, output);
+    return text;
+}
+
 static hlo_status take_option(hlo_plan *plan, const hlo_donation *d, const hlo_diag_sink *sink) {
     const char *fault = NULL;
+    char types[600];
     if (d->input >= plan->inputs.count)
-        fault = "there is no such input";
+        fault = "the input does not exist";
     else if (d->output >= plan->outputs.count)
-        fault = "there is no such output";
+        fault = "the output does not exist";
     else if (plan->given[d->input] != PLAN_NONE && plan->given[d->input] != d->output)
-        fault = "the input is donated already";
+        fault = "the input is already donated";
     else if (plan->taken[d->output] != PLAN_NONE && plan->taken[d->output] != d->input)
-        fault = "the output has a donated input already";
+        fault = "the output already has a donated input";
     else if (plan->inputs.shapes[d->input]->type != plan->outputs.shapes[d->output]->type ||
              !hlo_shape_same_dims(plan->inputs.shapes[d->input], plan->outputs.shapes[d->output]) ||
              !hlo_shape_same_memory(plan->inputs.shapes[d->input], plan->outputs.shapes[d->output]))
-        fault = "they have different types, dimensions or layouts";
+        fault = describe_types(plan, d, types, sizeof types);
     if (fault)
         return hlo_diag_refuse(sink, NULL, 0, 0, "cannot donate input %zu to output %zu: %s",
                                d->input, d->output, fault);

@@ -43,7 +43,7 @@ static build_value slots_of_all(const build *b, const hlo_instr *const *instrs, 
     return v;
 }
 
-/* Adds the step of a job whose views are set. */
+/* Adds a step for a job whose views are set. */
 static void add_step(build *b, hlo_job *job, build_value operands, build_value results) {
     const hlo_plan *plan = b->plan;
     const char *name = hlo_ops[job->instr->op].name, *why = "cannot be run";
@@ -60,12 +60,12 @@ static void add_step(build *b, hlo_job *job, build_value operands, build_value r
     const hlo_status status = plan->backend->prepare(plan->device, job, plan->arena, &why);
     if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(plan->arena);
     if (status != HLO_OK) build_refuse(b, job->instr, "`%s` %s", name, why);
-    if (job->host) build_warn(b, job->instr, "`%s` runs on the host: it %s", name, job->host);
+    if (job->host) build_warn(b, job->instr, "`%s` runs on the CPU: it %s", name, job->host);
     if (job->scratch_size) step->work = build_work(b, job->scratch_size);
 }
 
-/* Adds the step of a group whose results have slots; `shape`: of the results, if not the group's.
- */
+/* Adds a step for a group whose results have slots. `shape` is the shape of the results if it
+ * differs from that of the group, otherwise NULL. */
 static void add_job(build *b, const hlo_instr *instr, hlo_group group, const hlo_shape *shape,
                     build_value results) {
     hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
@@ -88,7 +88,7 @@ build_value build_job(build *b, const hlo_instr *instr, const hlo_shape *shape) 
         const hlo_instr *blocker = hlo_region_blocker(instr);
         if (blocker)
             hlo_diag_emit(b->plan->module, b->sink, HLO_NOTE, blocker->offset,
-                          strlen(blocker->name), "this is the `%s` of computation %s",
+                          strlen(blocker->name), "this `%s` in computation %s is the cause",
                           hlo_ops[blocker->op].name, blocker->parent->name);
         return v;
     }

@@ -51,12 +51,12 @@ bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink)
         if (elsewhere && !is_glob(name))
             hlo_diag_emit(module, sink, HLO_ERROR, elsewhere->offset, strlen(name),
                           runs[elsewhere->parent->id]
-                              ? "`%s` has no array whose value could be kept"
-                              : "`%s` has no value to keep: its computation is run for single "
-                                "elements, inside an instruction, or never",
+                              ? "`%s` has no array value to save"
+                              : "`%s` has no value to save: its computation runs per element, is "
+                                "fused into an instruction, or never runs",
                           name);
         else
-            hlo_diag_refuse(sink, module->file, 0, 0, "no instruction that runs is called `%s`%s",
+            hlo_diag_refuse(sink, module->file, 0, 0, "no executed instruction is named `%s`%s",
                             name, hlo_suggest_meant(&near));
     }
     return good;

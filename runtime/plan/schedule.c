@@ -293,7 +293,7 @@ build_unit *build_order(build *b, uint32_t *out_count) {
     find_wanted(&o);
     for (uint32_t i = 0; i < o.instr_count; i++)
         if (o.wanted[o.maker[i]] && !make(&o, o.maker[i]))
-            build_refuse(b, o.instrs[i], "`%s` is in a group that waits for itself",
+            build_refuse(b, o.instrs[i], "`%s` is in a group that depends on itself",
                          hlo_ops[o.instrs[i]->op].name);
     const hlo_plan *plan = b->plan;
     if (plan->backend->rearranges && !plan->options.perturbed && !b->failed) hasten(&o);

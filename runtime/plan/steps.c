@@ -131,7 +131,7 @@ static build_value tuple_value(build *b, const hlo_instr *instr) {
     return v;
 }
 
-/* Makes a constant of the size of a dimension that is not dynamic. */
+/* Creates a constant for the size of a static dimension. */
 static build_value size_value(build *b, const hlo_instr *instr) {
     const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
     const int32_t size = (int32_t)hlo_instr_operand(instr, 0)->shape->dims[dim];
@@ -139,12 +139,12 @@ static build_value size_value(build *b, const hlo_instr *instr) {
     const void *bytes = hlo_arena_copy(b->plan->arena, &size, sizeof size);
     plan_slot *slot = &b->comp->slots[v.slots[0]];
     slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, sizeof size);
-    if (!slot->place.data) build_refuse(b, instr, "no memory for this constant");
+    if (!slot->place.data) build_refuse(b, instr, "out of memory for this constant");
     return v;
 }
 
-/* Makes a constant of the literal's elements, in the layout of `shape`: the instruction's shape, or
- * an element of it. The literal's own layout has no meaning. */
+/* Creates a constant from the elements of the literal, in the layout of `shape`, which is the shape
+ * of the instruction or an element of it. The layout of the literal is ignored. */
 static build_value constant_value(build *b, const hlo_instr *instr, const hlo_shape *shape,
                                   const hlo_literal *literal) {
     if (shape->type == HLO_TYPE_TUPLE) {
@@ -173,7 +173,7 @@ static build_value constant_value(build *b, const hlo_instr *instr, const hlo_sh
         bytes = physical;
     }
     slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, slot->size);
-    if (!slot->place.data && slot->size) build_refuse(b, instr, "no memory for this constant");
+    if (!slot->place.data && slot->size) build_refuse(b, instr, "out of memory for this constant");
     return v;
 }
 
@@ -237,7 +237,7 @@ static build_value start_value(build *b, const hlo_instr *instr) {
 
 static build_value value_for(build *b, const hlo_instr *instr) {
     if (!build_is_static(instr->shape)) {
-        build_refuse(b, instr, "`%s` has a shape that no plan can be made for",
+        build_refuse(b, instr, "`%s` has a shape that plans do not support",
                      hlo_ops[instr->op].name);
         return build_new_slots(b, SLOT_BUFFER, instr->shape);
     }

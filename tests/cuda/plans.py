@@ -42,7 +42,7 @@ def check(program, model, form, target):
     status, text, errors = plan(program, model, arguments)
     if status:
         return None, f"{name} for sm_{target}: status {status}\n{errors}"
-    if "on the host" in errors + text:
+    if "on the CPU" in errors + text:
         return None, f"{name} for sm_{target}: not all of it is on the device\n{errors}"
     if plan(program, model, arguments)[1] != text:
         return None, f"{name} for sm_{target}: another plan the second time"

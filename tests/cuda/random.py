@@ -15,7 +15,7 @@ import sys
 import _standin
 
 # The last is of calls that modules are drawn with.
-REFUSALS = ("has no kernel", "is not run by cuBLASLt", "is not taken by cuBLASLt: output-scale-not-fp8")
+REFUSALS = ("has no CUDA kernel", "is not supported by cuBLASLt: no matmul of", "is not supported by cuBLASLt: output-scale-not-fp8")
 
 
 class Cases:

@@ -125,7 +125,7 @@ def low_precision(here):
 
 def correct(here, a):
     models, random = script("models"), script("random")
-    if not here.a.standin:  # nodes side by side, and kernels that start early, race on a device alone
+    if not here.a.standin:  # nodes side by side, and programmatic dependent launch, race on a device alone
         models.WITHOUT_GRAPH = set(names_of(here))
     cases = random.Cases(argparse.Namespace(bin=a.bin, work=a.work, accumulate="hopper"), here.environment, here.run)
     found = [(f"{name}{' optimized' * optimize}",

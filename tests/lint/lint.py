@@ -309,6 +309,16 @@ def silence():
                 yield name, number, f"mutable state: {line.strip()}"
 
 
+def questions():
+    """Functions named as questions (is_, has_, can_, ...) that can make instructions: a builder or a rule's environment is not const."""
+    head = re.compile(r"^(?:static )?bool (\w*(?<![a-z])(?:is|are|has|have|can|may|must|needs)_\w+)\(([^)]*)\)", re.M)
+    for name in sources(".c", ".h", rooms=LIBRARY):
+        text = read(name)
+        for found in head.finditer(text):
+            if re.search(r"(?<!const )\b(hlo_builder|hlo_rule_env) \*", found[2]):
+                yield name, text.count("\n", 0, found.start()) + 1, f"{found[1]}() is a question and must not make instructions"
+
+
 def examples():
     """C and CMake code shown in README.md or docs/ that the tested programs of tests/embed and examples do not have, word for word."""
     programs = "".join(read(n) for n in FILES if n.startswith(("tests/embed/", "examples/")))
@@ -369,7 +379,7 @@ def format():
 
 
 CHECKS = {check.__name__: check for check in
-          (directives, size, functions, headings, guards, comments, words, language, products, readme, tables, silence, examples, blocks, coverage, format)}
+          (directives, size, functions, headings, guards, comments, words, language, products, readme, tables, silence, questions, examples, blocks, coverage, format)}
 
 
 def main():

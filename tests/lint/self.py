@@ -51,6 +51,7 @@ FAULTS = [
     ("tables", "docs/cli.md", "```sh\nhlo-fp8-opt --some\n```\n", "no option --some"),
     ("silence", "ir/x.c", "void f(void) { exit(1); }\n", "exits"),
     ("silence", "passes/x.c", "static int count;\n", "mutable"),
+    ("questions", "passes/x.c", "static bool is_fp8(hlo_rule_env *env, int x) {\n}\n", "must not make"),
     ("examples", "docs/x.md", "```c\nint x;\n```\n", "not in tests/embed"),
     ("blocks", "docs/x.md", "```\nx\n```\n", "nothing runs"),
     ("blocks", "README.md", "```hlo\nx\n```\n", "nothing runs"),

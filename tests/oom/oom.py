@@ -64,7 +64,7 @@ def commands(work, model, other):
     yield "folder-module", opt, ["--module=m", "--expect-fp8=all", f"--baseline={work}/baseline.json", work / "dumps", "-o", out], [out], 0
     yield "sarif-names", opt, ["--remarks=all", "--remarks-format=sarif", "--remarks-file=-", work / "a b \udcff.hlo", "-o", out], [out], 0
     yield "several", opt, ["--no-verify", "--print=canonical", "--stats", "--framework-files=*.py,x", model, other, "-o", out], [out], 0
-    yield "wrong-reason", opt, ["--explain=not-quantized"], [], 2
+    yield "wrong-reason", opt, ["--explain=not-quantize"], [], 2
     yield "wrong-names", run, [f"--inputs={work}/out.npz", model], [], 1
     yield "run", run, [model, f"--outputs={out}"], [out], 0
     yield "inputs", run, [f"--inputs={work}/in.npz", model, f"--outputs={out}"], [out], 0

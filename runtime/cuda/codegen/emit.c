@@ -83,7 +83,7 @@ void emit_open(emit *e, const char *format, ...) {
     emit_add(e, e->out, NULL, vformat(e->arena, format, args));
     va_end(args);
     if (e->open_count == sizeof e->open / sizeof *e->open) {
-        emit_refuse(e, "is nested too deeply for a kernel");
+        emit_refuse(e, "is nested too deeply for a CUDA kernel");
         e->open_count--;
     }
     e->open[e->open_count++] = e->scope = e->next_scope++;

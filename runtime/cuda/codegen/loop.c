@@ -67,7 +67,7 @@ static const char *restricts(const emit *e, cuda_pointer_kind kind, uint32_t lea
 cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int64_t blocks,
                         uint32_t scratch_count, const emit_scratch *scratch) {
     cuda_launch launch = {.form = form, .grid = (uint32_t)blocks, .block = CUDA_BLOCK};
-    if (blocks > INT32_MAX) emit_refuse(e, "has too many elements for a kernel");
+    if (blocks > INT32_MAX) emit_refuse(e, "has too many elements for a CUDA kernel");
     const char *body = emit_finish(e, lines), *parameters = "";
     const hlo_job *job = e->job;
     launch.pointers =
@@ -90,7 +90,8 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
                                    .offset = scratch[i].offset},
                     &parameters,
                     hlo_arena_format(e->arena, "%s *__restrict__ t%u", scratch[i].type, i));
-    if (launch.pointer_count > CUDA_POINTERS) emit_refuse(e, "has too many operands for a kernel");
+    if (launch.pointer_count > CUDA_POINTERS)
+        emit_refuse(e, "has too many operands for a CUDA kernel");
     launch.text = hlo_arena_format(e->arena, "(%s) {\n%s}\n", parameters, body);
     return launch;
 }

@@ -39,7 +39,7 @@ int emit_width(const emit *e, const emit_space *space, int64_t side) {
 static void note_occurs(emit *e, emit_array *array) {
     if (array->occurs) return;
     array->occurs = true;
-    if (++e->array_count > CUDA_POINTERS) emit_refuse(e, "has too many operands for a kernel");
+    if (++e->array_count > CUDA_POINTERS) emit_refuse(e, "has too many operands for a CUDA kernel");
 }
 
 const char *emit_operand(emit *e, uint32_t leaf) {
@@ -175,7 +175,8 @@ static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
                              const emit_index *index) {
     const cuda_type *type = &cuda_types[view->type];
     if (!type->cell)
-        return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[view->type].name);
+        return emit_refuse(e, "has no CUDA kernel for elements of type %s",
+                           hlo_types[view->type].name);
     const char *address = emit_dot(e, index, view->strides);
     const char *packed = pack_address(e, index, view, address);
     const char *turned = packed ? NULL : turned_address(e, index, view);

@@ -408,41 +408,41 @@ DEEP static const char *pull_single(emit *e, const hlo_instr *instr, const emit_
 
 /* ----------------------------------------------------------------------------------- the switch */
 
-/* Returns why the bits of the operand cannot be taken as the result's: a pred is 0 or 1. */
+/* Returns why the bits of the operand cannot be reinterpreted as the result, or NULL. */
 static const char *bits_refusal(const hlo_instr *instr) {
     const hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
     const bool same = hlo_types[from].bits == hlo_types[to].bits;
     if (from == to || (same && hlo_types[to].bits >= 8)) return NULL;
-    if (instr->op == HLO_OP_BITCAST) return "has no kernel for elements of different width";
-    return from == HLO_TYPE_PRED || to == HLO_TYPE_PRED ? "has no kernel for the bits of pred"
+    if (instr->op == HLO_OP_BITCAST) return "has no CUDA kernel for elements of different widths";
+    return from == HLO_TYPE_PRED || to == HLO_TYPE_PRED ? "has no CUDA kernel for the bits of pred"
                                                         : NULL;
 }
 
-/* True if a dot has no products: each of its elements, if it has any, is 0. */
+/* True if a dot sums no products, so that all its elements are 0. */
 static bool is_sum_of_none(const hlo_instr *dot) {
     return hlo_shape_count(hlo_instr_operand(dot, 0)->shape) == 0 ||
            hlo_shape_count(hlo_instr_operand(dot, 1)->shape) == 0;
 }
 
 const char *cuda_pull_refusal(const hlo_instr *instr) {
-    if (!cuda_types[instr->shape->type].cell) return "has no kernel for its element type";
+    if (!cuda_types[instr->shape->type].cell) return "has no CUDA kernel for its element type";
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return cuda_elementwise_refusal(instr);
     switch (instr->op) {
     case HLO_OP_CONSTANT:
     case HLO_OP_CONCATENATE:
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return NULL;
-    case HLO_OP_DOT: return is_sum_of_none(instr) ? NULL : "has no kernel";
-    case HLO_OP_IOTA: return instr->shape->rank ? NULL : "has no dimension";
+    case HLO_OP_DOT: return is_sum_of_none(instr) ? NULL : "has no CUDA kernel";
+    case HLO_OP_IOTA: return instr->shape->rank ? NULL : "must have at least one dimension";
     case HLO_OP_BITCAST:
     case HLO_OP_BITCAST_CONVERT: return bits_refusal(instr);
     case HLO_OP_MAP: return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     case HLO_OP_REDUCE:
-        if (!cuda_reduce_is_single(instr)) return "has no kernel";
+        if (!cuda_reduce_is_single(instr)) return "has no CUDA kernel";
         return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     case HLO_OP_REDUCE_WINDOW:
-        if (instr->operand_count != 2) return "has no kernel for several operands";
+        if (instr->operand_count != 2) return "has no CUDA kernel for several operands";
         return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-    default: return hlo_op_is(instr->op, HLO_MOVEMENT) ? NULL : "has no kernel";
+    default: return hlo_op_is(instr->op, HLO_MOVEMENT) ? NULL : "has no CUDA kernel";
     }
 }
 

@@ -404,15 +404,15 @@ const char *cuda_reduce_refusal(const hlo_instr *instr) {
     uint32_t arrays = instr->operand_count / 2, bytes = 0;
     for (uint32_t i = 0; i < arrays; i++) {
         const hlo_type type = hlo_instr_operand(instr, i)->shape->type;
-        if (!cuda_types[type].cell) return "has no kernel for its element type";
+        if (!cuda_types[type].cell) return "has no CUDA kernel for its element type";
         bytes += CUDA_BLOCK * (hlo_types[type].bits > 32 ? 8U : 4U);
     }
-    if (bytes > MOST_SHARED) return "has no kernel for accumulators of so many arrays";
+    if (bytes > MOST_SHARED) return "has no CUDA kernel for so many accumulators";
     const hlo_shape *result = instr->shape;
     for (uint32_t i = 0; i < arrays; i++) {
         hlo_type type = result->type == HLO_TYPE_TUPLE ? result->elements[i]->type : result->type;
         if (type != hlo_instr_operand(instr, i)->shape->type)
-            return "has no kernel for a result of another type than the operand";
+            return "has no CUDA kernel for a result type that differs from the operand type";
     }
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }

@@ -48,7 +48,7 @@ static const char *literal_text(emit *e, hlo_type type, const hlo_chunk *lane) {
     case HLO_LANE_C128:
     case HLO_LANE_NONE: break;
     }
-    return emit_refuse(e, "has no kernel for elements of type %s", hlo_types[type].name);
+    return emit_refuse(e, "has no CUDA kernel for elements of type %s", hlo_types[type].name);
 }
 
 static bool is_nan(hlo_type type, const hlo_chunk *lane) {
@@ -56,11 +56,11 @@ static bool is_nan(hlo_type type, const hlo_chunk *lane) {
            (hlo_lane_of(type) == HLO_LANE_F64 && isnan(lane->f64[0]));
 }
 
-/* Returns the element as a value; a NaN, which has a sign, as one of its cell. */
+/* Returns the element as a value. A NaN keeps its bits, because it has a sign. */
 static region_value literal(emit *e, const hlo_literal *literal) {
     hlo_type type = literal->shape->type;
     if (!literal->data)
-        return (region_value){emit_refuse(e, "needs a constant whose values are elided"), NULL};
+        return (region_value){emit_refuse(e, "requires a constant whose values are elided"), NULL};
     hlo_chunk lane;
     hlo_lane_load(type, literal->data, 0, 1, &lane);
     if (is_nan(type, &lane)) {
@@ -120,7 +120,7 @@ const char *emit_coded(emit *e, hlo_type type, const char *code) {
 /* ---------------------------------------------------------------------------------- elementwise */
 
 static const char *type_refusal(const hlo_shape *shape) {
-    return cuda_types[shape->type].cell ? NULL : "has no kernel for its element type";
+    return cuda_types[shape->type].cell ? NULL : "has no CUDA kernel for its element type";
 }
 
 const char *cuda_elementwise_refusal(const hlo_instr *instr) {
@@ -131,7 +131,7 @@ const char *cuda_elementwise_refusal(const hlo_instr *instr) {
     const hlo_elementwise *op = hlo_kernel_elementwise(instr);
     const hlo_instr *last = hlo_instr_operand(instr, instr->operand_count - 1);
     if (!op || !hlo_elementwise_loop(op, last->shape->type))
-        return "has no meaning for this element type";
+        return "is not defined for this element type";
     return NULL;
 }
 
@@ -269,7 +269,7 @@ const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const 
 
 const char *cuda_region_refusal(const hlo_computation *region) {
     const char *why = hlo_region_refusal(region);
-    if (why) return "applies a computation that no kernel is made of";
+    if (why) return "applies a computation that is not supported on CUDA";
     for (const hlo_instr *i = region->first; i && !why; i = hlo_instr_next(i)) {
         if (hlo_region_called(i))
             why = cuda_region_refusal(hlo_region_called(i));

@@ -37,8 +37,8 @@ typedef struct tuning {
     size_t flush_size;
     cuda_event *begun, *ended;
     void *raw;            /* room on the host */
-    float *samples[MOST]; /* part of each algorithm's result; NULL: it does not work */
-    int broken;           /* first CUresult other than 0: the device failed, not an algorithm */
+    float *samples[MOST]; /* part of the result of each algorithm; NULL if it failed */
+    int broken;           /* first nonzero CUresult: the device failed, not an algorithm */
     int64_t sampled;      /* elements in a sample */
     char *why;
     size_t size;
@@ -271,8 +271,8 @@ static void name_algo(const tuning *t, const lt_algo *algo, char *out, size_t si
              values[2], values[3]);
 }
 
-/* Runs the call with the algorithm on memory full of NaNs, and takes a sample of its result; false:
- * it fails. */
+/* Runs the call with the algorithm on memory filled with NaNs, and samples its result. Returns
+ * false if it fails. */
 static bool try_algo(tuning *t, const lt_heuristic *algorithm, float *sample) {
     hlo_type type = lt_type_find(t->p->matrices[LT_PART_D].type)->type;
     size_t bytes = (size_t)matrix_elements(t->p, LT_PART_D) * hlo_types[type].bytes;
@@ -288,7 +288,7 @@ static bool try_algo(tuning *t, const lt_heuristic *algorithm, float *sample) {
 static void drop(const tuning *t, const lt_algo *algo, const char *why) {
     char name[128], text[256];
     name_algo(t, algo, name, sizeof name);
-    snprintf(text, sizeof text, "cuBLASLt's %s %s, and is not used", name, why);
+    snprintf(text, sizeof text, "cuBLASLt %s %s and is not used", name, why);
     say(t, HLO_WARNING, text);
 }
 
@@ -306,7 +306,7 @@ static hlo_status take_samples(tuning *t, const lt_heuristic *found, uint32_t co
     return HLO_OK;
 }
 
-/* Chooses the fastest algorithm that agrees with the reference. */
+/* Chooses the fastest algorithm whose result agrees with the reference. */
 static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
                          lt_heuristic *out_chosen, double *out_milliseconds) {
     double best = -1, first = -1;
@@ -319,7 +319,8 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
         double milliseconds = right ? time_algo(t, &found[i]) : -1;
         if (t->broken) return failed(t, t->broken);
         if (milliseconds < 0) {
-            drop(t, &found[i].algo, right ? "fails" : "computes something else than most");
+            drop(t, &found[i].algo,
+                 right ? "fails" : "returns a different result than most algorithms");
             continue;
         }
         if (first < 0) first = milliseconds;
@@ -328,12 +329,13 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
         *out_chosen = found[i];
     }
     if (best < 0) {
-        snprintf(t->why, t->size, "cannot be tuned: none of %u algorithms computes it", count);
+        snprintf(t->why, t->size, "cannot be tuned: all %u algorithms fail", count);
         return HLO_INVALID_INPUT;
     }
     char name[128], text[256];
     name_algo(t, &out_chosen->algo, name, sizeof name);
-    snprintf(text, sizeof text, "tuned: %s of %u takes %.4g us, the first %.4g us", name, count,
+    snprintf(text, sizeof text,
+             "tuned: %s, the fastest of %u, takes %.4g us, the first one %.4g us", name, count,
              best * 1e3, first * 1e3);
     say(t, HLO_NOTE, text);
     *out_milliseconds = best;

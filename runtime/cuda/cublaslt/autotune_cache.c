@@ -21,7 +21,7 @@ const char *cuda_tuned_key(const cuda_device *device, const cuda_matmul *matmul,
 /* ------------------------------------------------------------------------------------- the file */
 
 static hlo_status no_cache(const cuda_device *device, const char *reason, char *why, size_t size) {
-    snprintf(why, size, "cannot be tuned: %s is no autotune cache: %s", device->autotune_cache,
+    snprintf(why, size, "cannot be tuned: invalid autotune cache %s: %s", device->autotune_cache,
              reason);
     return HLO_INVALID_INPUT;
 }
@@ -44,7 +44,7 @@ static hlo_status read_cache(const cuda_device *device, json_t **out_cache, char
     if (status != HLO_OK) {
         free(text.bytes);
         if (status != HLO_INVALID_INPUT) return status;
-        return no_cache(device, "it is no file that can be read", why, size);
+        return no_cache(device, "it is not a readable file", why, size);
     }
     bool starved;
     json_t *cache = hlo_json_read(text.bytes, text.size, JSON_REJECT_DUPLICATES, &error, &starved);
@@ -59,7 +59,7 @@ static hlo_status read_cache(const cuda_device *device, json_t **out_cache, char
                  json_is_object(json_object_get(cache, entries_key));
     if (!right) {
         json_decref(cache);
-        return no_cache(device, "it has no version 1 of this format", why, size);
+        return no_cache(device, "unknown format version", why, size);
     }
     *out_cache = cache;
     return HLO_OK;
@@ -129,7 +129,7 @@ hlo_status cuda_tuned_find(cuda_device *device, const char *key, uint32_t tried,
                                (size_t)json_integer_value(json_object_get(entry, "workspace"))};
     if (!entry || json_integer_value(json_object_get(entry, "tried")) < tried) return HLO_OK;
     if (!decode_algo(json_object_get(entry, "algorithm"), &chosen.algo))
-        return no_cache(device, "an algorithm is not written as one", why, size);
+        return no_cache(device, "invalid algorithm entry", why, size);
     *out_chosen = chosen;
     *out_known = true;
     return HLO_OK;

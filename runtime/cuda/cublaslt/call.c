@@ -78,7 +78,8 @@ static void with_log(const cuda_library *lib, void (*again)(void *arg), void *ar
 static hlo_status refuse(const cuda_library *lib, const char *function, int status,
                          const log_line *line, char *why, size_t size) {
     const char *name = lib->cublasLtGetStatusName(status);
-    int length = snprintf(why, size, "is refused by cuBLASLt: %s: %s", function, name ? name : "?");
+    int length =
+        snprintf(why, size, "is rejected by cuBLASLt: %s: %s", function, name ? name : "?");
     if (line && *line->text && length > 0 && (size_t)length < size)
         snprintf(why + length, size - (size_t)length, ": %s%s%s%s", line->text,
                  line->rule ? " (" : "", line->rule ? line->rule : "", line->rule ? ")" : "");

@@ -31,18 +31,17 @@ static int first_fp8(void) {
     return sm;
 }
 
-/* Plans the instruction's problem, as cuda_matmul_plan(); says of a device without FP8 what it
- * lacks. */
+/* Plans the instruction's problem with cuda_matmul_plan(). On a device without FP8, `why` names the
+ * missing feature. */
 static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
                      cuda_matmul *problem, const char **why) {
     const cuda_matmul_options options = options_of(device);
     if (cuda_matmul_plan(instr, &options, arena, problem, why)) return true;
     if (hlo_matmul_is_call(instr) && !hlo_target_find(device->target)->fp8)
-        *why = hlo_arena_format(arena,
-                                "needs FP8 tensor cores, which devices of compute capability %d.%d "
-                                "and later have: %s has %d.%d",
-                                first_fp8() / 10, first_fp8() % 10, device->name, device->sm / 10,
-                                device->sm % 10);
+        *why = hlo_arena_format(
+            arena,
+            "requires FP8 tensor cores (compute capability %d.%d or later), but %s has %d.%d",
+            first_fp8() / 10, first_fp8() % 10, device->name, device->sm / 10, device->sm % 10);
     return false;
 }
 

@@ -186,13 +186,13 @@ static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type t
 }
 
 static const char *copy_reason(const builder *b, const split *s, hlo_type type) {
-    if (type == HLO_TYPE_F4E2M1FN) return "two elements to a byte";
-    if (type != s->shape->type) return "no product of these types";
-    if (!s->joined) return "its dimensions do not join";
-    if (hlo_matmul_is_tiled(b->m)) return "scales per block take TN only";
+    if (type == HLO_TYPE_F4E2M1FN) return "two elements per byte";
+    if (type != s->shape->type) return "unsupported type combination";
+    if (!s->joined) return "dimensions cannot be merged";
+    if (hlo_matmul_is_tiled(b->m)) return "block scales require TN layout";
     if (b->p->fp8 && b->target->tn_only)
-        return hlo_arena_format(b->arena, "sm_%d takes TN only", b->target->sm);
-    return "no dimension of the matrix is minor";
+        return hlo_arena_format(b->arena, "sm_%d requires TN layout", b->target->sm);
+    return "no matrix dimension is minor";
 }
 
 /* Places the library's A (whose free dimension is m) or B (n). */
@@ -234,8 +234,7 @@ static void place_result(builder *b, lt_part part, const hlo_shape *shape, hlo_t
     int minor = minor_kind(b), major = major_kind(b);
     if (type != shape->type || !lies(&s, minor, major))
         copy_part(b, part, (cuda_pointer){CUDA_RESULT, (uint32_t)index, 0}, type, &s, major, minor,
-                  type != shape->type ? "no product of these types"
-                                      : "it is not a matrix as it lies");
+                  type != shape->type ? "unsupported type combination" : "layout is not a matrix");
     else
         put(b, part, CUDA_RESULT, (uint32_t)index, 0);
     lt_matrix matrix = matrix_of(lt_type_word(type), &s, minor, major);
@@ -263,7 +262,7 @@ static void place_c(builder *b) {
     hlo_type type = m->c->shape->type;
     if (!lies(&s, minor, major))
         copy_part(b, LT_PART_C, operand_place(b, m->c), type, &s, major, minor,
-                  "it does not lie as the result does");
+                  "layout differs from the layout of the result");
     else
         put_operand(b, LT_PART_C, m->c);
     b->p->matrices[LT_PART_C] = matrix_of(lt_type_word(type), &s, minor, major);
@@ -355,16 +354,16 @@ static int find_overwritten(const cuda_matmul *p) {
 
 /* ---------------------------------------------------------------------------------------- whole */
 
-/* Builds all parts. D's copy comes last, like results behind operands. */
+/* Builds all parts. The copy of D comes last, because results follow operands. */
 static const char *build(builder *b) {
     const hlo_matmul *m = b->m;
     cuda_matmul *p = b->p;
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     if (size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0)
-        return "is not run by cuBLASLt: empty";
+        return "is not supported by cuBLASLt: empty";
     if (m->a->shape->rank > DIMS || m->b->shape->rank > DIMS || m->d->rank > DIMS)
-        return "is not run by cuBLASLt: too-many-dimensions";
-    if (size.batch > INT_MAX) return "is not run by cuBLASLt: batch-too-large";
+        return "is not supported by cuBLASLt: too-many-dimensions";
+    if (size.batch > INT_MAX) return "is not supported by cuBLASLt: batch-too-large";
     hlo_type d_type = b->d_type == HLO_TYPE_INVALID ? m->d->type : b->d_type;
     split d = split_result(m, m->d, b->apart);
     b->swapped = lies(&d, COLS, ROWS) || m->bias || !lies(&d, ROWS, COLS);
@@ -395,12 +394,12 @@ static const char *build(builder *b) {
     set_all(b);
     p->overwrites = find_overwritten(p);
     const char *broken = cuda_matmul_preflight(p, b->options, b->arena);
-    return broken ? hlo_arena_format(b->arena, "is not taken by cuBLASLt: %s", broken) : NULL;
+    return broken ? hlo_arena_format(b->arena, "is not supported by cuBLASLt: %s", broken) : NULL;
 }
 
 enum { CALL = 1 << 22 }; /* bytes that a device moves in the time of a launch */
 
-/* Returns what copies and calls cost, as bytes. */
+/* Returns the cost of copies and calls, in bytes. */
 static int64_t cost(const cuda_matmul *p) {
     int64_t bytes = p->times * CALL;
     for (uint32_t i = 0; i < p->copy_count; i++)
@@ -409,7 +408,7 @@ static int64_t cost(const cuda_matmul *p) {
     return bytes;
 }
 
-/* True if all matrices of all calls are aligned as the first one's are. */
+/* True if the matrices of all calls have the alignment of those of the first call. */
 static bool is_aligned(const cuda_matmul *p) {
     bool aligned = true;
     for (int part = LT_PART_A; part <= LT_PART_D; part++)
@@ -433,8 +432,8 @@ static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) 
     return NULL;
 }
 
-/* Plans a dot. On fp8 operands the FP8 product is used where possible, but not for an fp8 result:
- * cuBLASLt saturates, and a dot does not. */
+/* Plans a dot. FP8 operands use an FP8 matmul if possible, but not for an fp8 result: cuBLASLt
+ * saturates, whereas a dot does not. */
 static const char *plan_dot(builder *b) {
     const hlo_matmul *m = b->m;
     const hlo_type ta = m->a->shape->type, tb = m->b->shape->type, td = m->d->type;
@@ -444,16 +443,16 @@ static const char *plan_dot(builder *b) {
     const hlo_wide_types *types = lt_dot_types(m);
     if (types) return attempt(b, false, types->operands, types->d);
     return hlo_arena_format(b->arena,
-                            "is not run by cuBLASLt, which has no product of %s and %s to %s",
+                            "is not supported by cuBLASLt: no matmul of %s and %s with result %s",
                             hlo_types[ta].name, hlo_types[tb].name, hlo_types[td].name);
 }
 
 static const char *plan_call(builder *b, hlo_matmul *m) {
     const char *why;
     if (hlo_matmul_decode(b->instr, m, &why) != HLO_OK)
-        return hlo_arena_format(b->arena, "is no matmul call that can be run: %s", why);
+        return hlo_arena_format(b->arena, "is not a valid matmul call: %s", why);
     why = hlo_matmul_check(m, &b->options->target);
-    if (why) return hlo_arena_format(b->arena, "is not taken by cuBLASLt: %s", why);
+    if (why) return hlo_arena_format(b->arena, "is not supported by cuBLASLt: %s", why);
     return attempt(b, !m->wide, HLO_TYPE_INVALID, HLO_TYPE_INVALID);
 }
 

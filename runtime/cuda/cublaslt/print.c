@@ -22,7 +22,7 @@ static void print_matrix(const cuda_matmul *p, lt_part part, const char *indent,
     fprintf(out, ", %s %lldx%lld, ld %lld", lt_word(LT_TYPE, matrix->type), (long long)matrix->rows,
             (long long)matrix->cols, (long long)matrix->ld);
     if (p->batch > 1) fprintf(out, ", stride %lld", (long long)matrix->stride);
-    if (p->times > 1) fprintf(out, ", next %lld bytes behind", (long long)p->steps[part]);
+    if (p->times > 1) fprintf(out, ", next matrix after %lld bytes", (long long)p->steps[part]);
     fputc('\n', out);
 }
 
@@ -97,7 +97,9 @@ void cuda_matmul_print(const cuda_matmul *p, const char *indent, FILE *out) {
         fprintf(out, ", reductions %s", lt_word(LT_REDUCTION, p->reductions));
     fputc('\n', out);
     if (p->fp8 && p->n % 8)
-        fprintf(out, "%snote: n is no multiple of 8, which not every library takes\n", indent);
+        fprintf(out,
+                "%snote: n is not a multiple of 8, which some cuBLASLt versions do not support\n",
+                indent);
     for (uint32_t i = p->copies_before; i < p->copy_count; i++)
         print_copy(&p->copies[i], indent, out);
 }

@@ -48,14 +48,14 @@ hlo_status cuda_fails(cuda_device *device, const char *what, int result, const c
     return HLO_INVALID_INPUT;
 }
 
-/* Notes the first failure of a call without a status, for finish(). */
+/* Records the first failure of a call without a status, for finish(). */
 static void note(cuda_device *device, int result) {
     if (!device->failed) device->failed = result;
 }
 
 /* -------------------------------------------------------------------------------------- opening */
 
-/* Returns the row of an architecture, or the nearest below; 0: there is none. */
+/* Returns the architecture, or the closest older one that is known; 0 if there is none. */
 static int nearest_target(int sm) {
     while (sm > 0 && !hlo_target_find(sm)) sm--;
     return sm > 0 ? sm : 0;
@@ -71,11 +71,9 @@ static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, c
 static hlo_status check_driver(const cuda_library *lib, const hlo_diag_sink *sink) {
     int version = 0;
     if (lib->cuDriverGetVersion(&version) || version >= FIRST_DRIVER) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0,
-                           "the CUDA driver of this machine is of CUDA %d.%d, which is too old: "
-                           "%d.%d or later is needed",
-                           version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000,
-                           FIRST_DRIVER % 1000 / 10);
+    return hlo_diag_refuse(
+        sink, NULL, 0, 0, "the CUDA driver supports CUDA %d.%d, but %d.%d or later is required",
+        version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000, FIRST_DRIVER % 1000 / 10);
 }
 
 static hlo_status load_libraries(cuda_device *device, const hlo_diag_sink *sink) {
@@ -89,7 +87,7 @@ static hlo_status load_libraries(cuda_device *device, const hlo_diag_sink *sink)
     return status;
 }
 
-/* Asks the device with the number `ordinal`, which a call has found that returned `result`. */
+/* Queries the properties of device `ordinal`. `result` is the status of the call that found it. */
 static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
     int major = 0, minor = 0, l2 = 0;
@@ -101,7 +99,7 @@ static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sin
     if (!result)
         result = lib->cuDeviceGetAttribute(&device->processors, CUDA_ATTRIBUTE_PROCESSORS,
                                            device->ordinal);
-    if (result) return refuse(device, sink, "the CUDA device does not answer", result);
+    if (result) return refuse(device, sink, "failed to query the CUDA device", result);
     device->sm = major * 10 + minor;
     device->l2_size = (size_t)l2;
     return HLO_OK;
@@ -111,10 +109,10 @@ static hlo_status find_device(cuda_device *device, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
     int count = 0;
     int result = lib->cuInit(0);
-    if (result) return refuse(device, sink, "the CUDA driver does not start", result);
+    if (result) return refuse(device, sink, "failed to initialize the CUDA driver", result);
     result = lib->cuDeviceGetCount(&count);
-    if (result) return refuse(device, sink, "the CUDA driver counts no devices", result);
-    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device on this machine");
+    if (result) return refuse(device, sink, "failed to enumerate CUDA devices", result);
+    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device found");
     return ask_device(device, lib->cuDeviceGet(&device->ordinal, 0), sink);
 }
 
@@ -125,7 +123,7 @@ static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink)
     device->lt = lt;
     device->cublaslt = (int)lib->cublasLtGetVersion();
     if (!result) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "cuBLASLt does not start: %s",
+    return hlo_diag_refuse(sink, NULL, 0, 0, "failed to initialize cuBLASLt: %s",
                            lib->cublasLtGetStatusName(result));
 }
 
@@ -152,7 +150,8 @@ static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
     if (!result) result = lib->cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING);
     device->stream = device->own_stream = stream;
     for (uint32_t i = 0; i < 2 && !result; i++) result = make_mark(device, i);
-    if (result) return refuse(device, sink, "the CUDA device cannot be used", result);
+    if (result)
+        return refuse(device, sink, "failed to create a context on the CUDA device", result);
     return start_cublaslt(device, sink);
 }
 
@@ -165,8 +164,9 @@ static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
 static hlo_status find_target(cuda_device *device, const hlo_diag_sink *sink) {
     device->target = nearest_target(device->sm);
     if (device->target) return HLO_OK;
-    return hlo_diag_refuse(sink, NULL, 0, 0, "%s has compute capability %d.%d, which is too old",
-                           device->name, device->sm / 10, device->sm % 10);
+    return hlo_diag_refuse(sink, NULL, 0, 0,
+                           "%s has compute capability %d.%d, which is not supported", device->name,
+                           device->sm / 10, device->sm % 10);
 }
 
 hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink,
@@ -177,12 +177,12 @@ hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink
     return status == HLO_OK ? start_cublaslt(out_device, sink) : status;
 }
 
-/* Describes the device of options->describe, which is not opened. */
+/* Describes the device of options->describe without opening it. */
 static hlo_status describe_device(cuda_device *device, const hlo_plan_options *options,
                                   const hlo_diag_sink *sink) {
     const int cuda = options->cuda;
     if (cuda < 100 || cuda > 99999)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA version is called %d.%d", cuda / 100,
+        return hlo_diag_refuse(sink, NULL, 0, 0, "unsupported CUDA version %d.%d", cuda / 100,
                                cuda % 100);
     device->sm = options->describe;
     device->processors = CUDA_PROCESSORS;
@@ -338,7 +338,7 @@ hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double
     float milliseconds = 0;
     const int result = d->lib->cuEventElapsedTime(&milliseconds, d->marks[from], d->marks[to]);
     *out_seconds = milliseconds * 1e-3;
-    return result ? cuda_fails(d, "tell the time", result, why) : HLO_OK;
+    return result ? cuda_fails(d, "measure the time", result, why) : HLO_OK;
 }
 
 hlo_status cuda_finish(void *device, const char **why) {

@@ -107,13 +107,14 @@ static int driver_major(const cuda_library *lib) {
     return version / 1000;
 }
 
-/* Returns the number that a soname ends with: "libcublasLt.so.13" has 13. */
+/* Returns the number at the end of a soname: 13 for "libcublasLt.so.13". */
 static int soname_major(const char *soname) {
     const char *at = strstr(soname, ".so.");
     return at ? atoi(at + 4) : 0;
 }
 
-/* Opens the first soname that can be opened; NULL: none, after an error about the first. */
+/* Opens the first soname that can be loaded. Otherwise reports the error of the first one and
+ * returns NULL. */
 static void *open_library(const cuda_library *lib, const library_info *info,
                           const hlo_diag_sink *sink) {
     const char *path = getenv(info->variable);
@@ -121,7 +122,7 @@ static void *open_library(const cuda_library *lib, const library_info *info,
     if (path && *path) {
         void *handle = open_path(info, path);
         if (!handle)
-            hlo_diag_refuse(sink, NULL, 0, 0, "%s cannot be loaded from %s: %s", info->what,
+            hlo_diag_refuse(sink, NULL, 0, 0, "cannot load %s from %s: %s", info->what,
                             info->variable, dlerror());
         return handle;
     }
@@ -136,8 +137,8 @@ static void *open_library(const cuda_library *lib, const library_info *info,
     }
     char older[64] = "";
     if (major != INT_MAX)
-        snprintf(older, sizeof older, " of the driver's CUDA %d or before", major);
-    hlo_diag_refuse(sink, NULL, 0, 0, "no %s%s on this machine: %s", info->what, older, why);
+        snprintf(older, sizeof older, " for CUDA %d (the driver's version) or earlier", major);
+    hlo_diag_refuse(sink, NULL, 0, 0, "cannot find %s%s: %s", info->what, older, why);
     return NULL;
 }
 
@@ -172,7 +173,7 @@ hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_di
         if (symbols[i].library != id) continue;
         void *address = dlsym(handle, symbols[i].name);
         if (!address && !symbols[i].optional) {
-            hlo_diag_refuse(sink, NULL, 0, 0, "the %s on this machine has no %s: it is too old",
+            hlo_diag_refuse(sink, NULL, 0, 0, "the installed %s lacks %s: it is too old",
                             info->what, symbols[i].name);
             dlclose(handle);
             return HLO_INVALID_INPUT;

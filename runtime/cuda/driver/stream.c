@@ -10,12 +10,13 @@ hlo_status cuda_use_stream(void *device, void *stream, const char **why) {
     if (!stream) {
         if (!result) result = d->failed;
         d->failed = 0;
-        return result ? cuda_fails(d, "queue what is to be done", result, why) : HLO_OK;
+        return result ? cuda_fails(d, "queue the work", result, why) : HLO_OK;
     }
     if (!result) result = d->lib->cuStreamGetCtx(stream, &context);
     if (result) return cuda_fails(d, "use the stream", result, why);
     if (context != d->context) {
-        *why = "cannot use the stream: it is not of the primary context of the plan's device";
+        *why =
+            "cannot use the stream: it does not belong to the primary context of the plan's device";
         return HLO_INVALID_USAGE;
     }
     d->stream = stream;

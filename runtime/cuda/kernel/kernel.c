@@ -37,17 +37,18 @@ static bool has_arrays(const hlo_instr *instr) {
 }
 
 const char *cuda_kernel_refusal(const hlo_instr *instr) {
-    if (!has_arrays(instr)) return "has no kernel";
+    if (!has_arrays(instr)) return "has no CUDA kernel";
     for (uint32_t i = 0; i < instr->operand_count; i++)
         if (!cuda_types[hlo_instr_operand(instr, i)->shape->type].cell)
-            return "has no kernel for its element type";
+            return "has no CUDA kernel for its element type";
     switch (instr->op) {
     case HLO_OP_REDUCE: return cuda_reduce_refusal(instr);
     case HLO_OP_RAGGED_DOT: return cuda_ragged_refusal(instr);
     case HLO_OP_SCATTER:
     case HLO_OP_SORT: return cuda_applied_refusal(instr);
     default:
-        return instr->shape->type == HLO_TYPE_TUPLE ? "has no kernel" : cuda_pull_refusal(instr);
+        return instr->shape->type == HLO_TYPE_TUPLE ? "has no CUDA kernel"
+                                                    : cuda_pull_refusal(instr);
     }
 }
 

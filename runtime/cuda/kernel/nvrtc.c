@@ -142,7 +142,7 @@ static void report_error(cuda_device *device, const cuda_image *image, const cha
 }
 
 static void warn_unkept(cuda_device *device) {
-    snprintf(device->message, sizeof device->message, "%s cannot keep compiled kernels",
+    snprintf(device->message, sizeof device->message, "cannot write to the kernel cache %s",
              device->kernel_cache);
     const hlo_diag diag = {.severity = HLO_WARNING, .message = device->message};
     device->sink->emit(device->sink->user, &diag);

@@ -108,7 +108,7 @@ def has_values(args):
     found = hlofp8.values(ADD, ['a', 'b'], [np.array([1, 2], np.float32)])
     assert list(found) == ['a', 'b'] and found['b'].tolist() == [2, 4]
     assert sorted(hlofp8.values(ADD, '?')) == ['a', 'b']
-    _cases.refused('no instruction that runs is called `bb`', hlofp8.values, ADD, 'bb')
+    _cases.refused('no executed instruction is named `bb`', hlofp8.values, ADD, 'bb')
     _cases.refused('backend', hlofp8.values, ADD, 'b', backend='tpu')
 
 

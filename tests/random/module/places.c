@@ -156,10 +156,7 @@ static void start_call(hlo_module *module, dice *d) {
         hlo_instr_set_parameter(inner[i], i);
     }
     hlo_computation_set_root(wrap, hlo_instr_copy(wrap, NULL, call, inner));
-    for (hlo_computation *next; caller != wrap; caller = next) {
-        next = caller->next;
-        hlo_computation_move_last(caller);
-    }
+    hlo_computation_move(wrap, caller);
     const hlo_shape *whole[] = {hlo_shape_tuple(module, call->operand_count, shapes), call->shape,
                                 hlo_shape_array(module, HLO_TYPE_U32, 0, NULL)};
     hlo_instr *start =

@@ -196,7 +196,7 @@ static void test_refused_new(void **state) {
         {build("negate", pair, 1, "metadata={}\n ROOT %q = f32[4,8] negate(%n)"), "two roots",
          HLO_INVALID_INPUT},
         {build("negate", pair, 1, "metadata={}\n %q = f32[4,8] negate(%n)"),
-         "more or less than one", HLO_INVALID_INPUT},
+         "must form exactly one instruction", HLO_INVALID_INPUT},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const hlo_status s = hlo_instruction_new(f->main, &rows[i].options, &f->sink, &made);
@@ -220,9 +220,9 @@ static void test_refused_new(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         options.name = names[i];
         s = hlo_instruction_new(f->main, &options, &f->sink, &made);
-        assert_refused(f, "is no name", s, HLO_INVALID_USAGE);
+        assert_refused(f, "invalid name '", s, HLO_INVALID_USAGE);
         s = hlo_instruction_new_parameter(f->main, "f32[]", names[i], &f->sink, &made);
-        assert_refused(f, "is no name", s, HLO_INVALID_USAGE);
+        assert_refused(f, "invalid name '", s, HLO_INVALID_USAGE);
     }
     options.struct_size = 8;
     s = hlo_instruction_new(f->main, &options, &f->sink, &made);
@@ -253,7 +253,7 @@ static void test_refused_changes(void **state) {
     s = hlo_instruction_set_operand(f->n, 1, f->a, sink);
     assert_refused(f, "index 1 is out of range", s, HLO_INVALID_USAGE);
     s = hlo_instruction_remove(f->d, sink);
-    assert_refused(f, "%d is used by", s, HLO_INVALID_USAGE);
+    assert_refused(f, "%e uses it", s, HLO_INVALID_USAGE);
     s = hlo_instruction_remove(f->e, sink);
     assert_refused(f, "is the root", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", "{0}", sink);

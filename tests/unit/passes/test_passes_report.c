@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "hlo/text.h"
-#include "ir/module/snapshot.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/remark.h"
 
@@ -132,13 +131,11 @@ static void test_back(void **state) {
     (void)state;
     fixture f;
     open_text(&f, TEXT);
-    const hlo_snapshot *before = hlo_snapshot_take(f.context.module, f.context.scratch);
-    hlo_remark_mark *mark = hlo_remark_here(&f.context);
+    const hlo_attempt *attempt = hlo_attempt_begin(&f.context);
     hlo_instr *copy = copy_of(find(&f, "a"));
     hlo_remark_copy(&f.context, find(&f, "a"), copy);
     hlo_remark_reason(&f.context, copy, HLO_REASON_SCALE_NOT_SCALAR, NULL);
-    hlo_snapshot_restore(f.context.module, before);
-    hlo_remark_back(&f.context, mark);
+    hlo_attempt_undo(&f.context, attempt);
     hlo_remark_reason(&f.context, find(&f, "b"), HLO_REASON_AMAX_INIT, NULL);
     hlo_report_close(&f.context);
     assert_int_equal(hlo_report_count(f.context.report), 2);

@@ -209,7 +209,7 @@ static const field numbers[] = {
     AT(frame.results.count, ""),
     AT(frame.attrs.count, ""),
     AT(kinds[0][0], "has operand 0 that is not an array"),
-    AT(kinds[1][1], "has result 1 that is no array"),
+    AT(kinds[1][1], "has result 1 that is not an array"),
     AT(buffers[0][0].type, ""),
     AT(buffers[0][2].type, ""),
     AT(buffers[1][1].type, ""),

@@ -216,8 +216,9 @@ static void donations_may_be_options(void **state) {
     fixture f = open_with(LOOP, &(hlo_donation){0, 0}); /* as in the module */
     close_all(&f);
     static const hlo_donation wrong[] = {{1, 0}, {1, 1}, {0, 1}, {2, 0}, {0, 2}};
-    static const char *const why[] = {"has a donated input already", "different types",
-                                      "is donated already", "no such input", "no such output"};
+    static const char *const why[] = {"already has a donated input", "the input is ",
+                                      "is already donated", "the input does not exist",
+                                      "the output does not exist"};
     hlo_plan_options options;
     hlo_plan *plan;
     hlo_plan_options_init(&options);
@@ -258,7 +259,7 @@ static void wrong_buffers_are_refused(void **state) {
     fixture f = open_loop(), g = open_with(SWAP, NULL);
     put(&g, 0, "f32", 1, dims4, ones);
     put(&g, 1, "f32", 1, dims4, ones);
-    refused(hlo_plan_run_async(f.plan, f.in, 1, NULL, &sink, f.out, NULL), "1 inputs given");
+    refused(hlo_plan_run_async(f.plan, f.in, 1, NULL, &sink, f.out, NULL), "1 inputs are given");
     hlo_buffer *none[] = {f.in[0], NULL}, *other[] = {f.in[0], g.in[0]},
                *twice[] = {g.in[0], g.in[0]};
     hlo_buffer *turned[] = {f.in[1], f.in[1]};
@@ -266,15 +267,16 @@ static void wrong_buffers_are_refused(void **state) {
     refused(hlo_plan_run_async(f.plan, other, 2, NULL, &sink, f.out, NULL),
             "input 1 is f32[4], but parameter b is f32[2,3]");
     misused(hlo_plan_run_async(g.plan, twice, 2, NULL, &sink, f.out, NULL),
-            "input 1 has its memory, too");
-    refused(hlo_plan_run_async(f.plan, turned, 2, NULL, &sink, f.out, NULL), "another order");
+            "input 1 shares its memory");
+    refused(hlo_plan_run_async(f.plan, turned, 2, NULL, &sink, f.out, NULL),
+            ", but its parameter is ");
     assert_null(f.out[0]);
     runs(&f);
     misused(hlo_plan_run_async(f.plan, f.in, 2, NULL, &sink, g.out, NULL), "input 0 was donated");
     float found[6];
     misused(hlo_buffer_read(f.in[0], found, sizeof found, &sink), "donated");
-    misused(hlo_buffer_read(f.out[0], found, 4, &sink), "24 bytes, not 4");
-    refused(hlo_buffer_new(f.plan, 2, NULL, &sink, &g.out[0]), "no input 2");
+    misused(hlo_buffer_read(f.out[0], found, 4, &sink), "24 bytes, but the destination has 4");
+    refused(hlo_buffer_new(f.plan, 2, NULL, &sink, &g.out[0]), "input 2 does not exist");
     hlo_arrays *arrays = NULL, *outputs = NULL;
     double seconds;
     assert_int_equal(hlo_arrays_draw(f.module, 0, &sink, &arrays), HLO_OK);
@@ -310,7 +312,7 @@ static void buffers_of_other_devices_are_refused(void **state) {
     backend = "cuda";
     fixture g = open_with(LOOP, NULL);
     refused(hlo_plan_run_async(g.plan, f.in, 2, NULL, &sink, g.out, NULL),
-            "input 0 is a buffer of the cpu backend, the plan is for cuda");
+            "input 0 is a buffer of the cpu backend, but the plan uses the cuda backend");
     close_all(&f);
     close_all(&g);
 }

@@ -33,7 +33,7 @@ static void streams_of_other_contexts_are_refused(void **state) {
     static char stream[64];
     fixture f = open_loop();
     setenv("HLO_STANDIN_CONTEXT", "other", 1);
-    misused(run(&f, stream, NULL), "not of the primary context");
+    misused(run(&f, stream, NULL), "does not belong to the primary context");
     unsetenv("HLO_STANDIN_CONTEXT");
     runs(&f); /* nothing was donated */
     close_all(&f);
@@ -113,7 +113,7 @@ static void scales_are_those_of_the_run(void **state) {
     for (size_t i = 0; i < 2; i++) put(&f, i, "f8e4m3fn", 2, dims, values);
     put(&f, 2, "f32", 0, NULL, &two);
     setenv("HLO_STANDIN_FAIL_ALL", "cublasLtMatmulDescSetAttribute", 1);
-    refused(run(&f, NULL, NULL), "is refused by cuBLASLt: a descriptor");
+    refused(run(&f, NULL, NULL), "is rejected by cuBLASLt: a descriptor");
     unsetenv("HLO_STANDIN_FAIL_ALL");
     runs(&f);
     reads(f.out[0], (const float[]){32, 32, 32, 32}, 4);

@@ -50,27 +50,28 @@ static void layouts_are_attributes(void **state) {
     memcpy(m.d, turned.d, sizeof m.d);
     assert_true(is_right(&m));
     orders[1] = 0;
-    refuses("has operand_layouts or result_layouts that are not the layouts of its arrays");
+    refuses("has operand_layouts or result_layouts that do not match its arrays");
     orders[1] = 5;
-    refuses("has operand_layouts or result_layouts that are not the layouts of its arrays");
+    refuses("has operand_layouts or result_layouts that do not match its arrays");
     orders[1] = 1;
     c.values[c.frame.attrs.count - 1].array.count = 2;
-    refuses("has operand_layouts or result_layouts that are not the layouts of its arrays");
+    refuses("has operand_layouts or result_layouts that do not match its arrays");
     c.values[c.frame.attrs.count - 1].array.count = 0;
     static int64_t many[(1 << 16) + 1];
     c.values[c.frame.attrs.count - 2].array =
         (ffi_array){FFI_TYPE_S64, sizeof many / sizeof *many, many};
-    refuses("has attribute operand_layouts, which is no string, flag, number or array of integers");
+    refuses(
+        "has attribute operand_layouts, which is not a string, flag, number or array of integers");
 }
 
 static void an_error_has_the_call(void **state) {
     (void)state;
     c.values[3].string = (ffi_span){"BIAS_RELUU", 10};
-    refuses("hlofp8.matmul(f8e4m3fn[16,32], f8e4m3fn[48,32], f32[], f32[], bf16[48]) -> "
-            "(bf16[16,48], s8[1024]) {algorithm = \"ALG_UNSET\", alpha_real = 1, beta = 0, "
-            "epilogue = \"BIAS_RELUU\", lhs_contracting_dimensions = array<i64: 1>, "
-            "rhs_contracting_dimensions = array<i64: 1>} is no matmul call that can be run: "
-            "unknown epilogue; did you mean 'BIAS_RELU'?");
+    refuses(
+        "hlofp8.matmul(f8e4m3fn[16,32], f8e4m3fn[48,32], f32[], f32[], bf16[48]) -> (bf16[16,48], "
+        "s8[1024]) {algorithm = \"ALG_UNSET\", alpha_real = 1, beta = 0, epilogue = "
+        "\"BIAS_RELUU\", lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = "
+        "array<i64: 1>} is not a valid matmul call: unknown epilogue; did you mean 'BIAS_RELU'?");
     assert_int_equal(said_code, FFI_INVALID_ARGUMENT);
 }
 
@@ -94,7 +95,7 @@ static void a_reason_is_never_cut_off(void **state) {
     c.frame.attrs = (ffi_attrs){c.frame.attrs.size, NULL, 100, kinds, name_of, value_of};
     refuses("... has attribute \"xxxxxx");
     assert_true(strlen(said) < 4096);
-    assert_non_null(strstr(said, ", which is no string, flag, number or array of integers"));
+    assert_non_null(strstr(said, ", which is not a string, flag, number or array of integers"));
 }
 
 /* Integers and floats of any width are numbers; an empty list may have any type. */
@@ -114,10 +115,11 @@ static void attributes_have_types(void **state) {
     add_attr(&c, "of.no meaning", FFI_ATTR_STRING)->string = (ffi_span){"a\"\\\n\x7f", 5};
     runs();
     c.values[4].array.type = FFI_TYPE_F64;
-    refuses("has attribute lhs_contracting_dimensions, which is no string, flag, number or array");
+    refuses(
+        "has attribute lhs_contracting_dimensions, which is not a string, flag, number or array");
     c.values[4].array.type = FFI_TYPE_U16;
     c.attr_kinds[c.frame.attrs.count - 1] = FFI_ATTR_DICTIONARY;
-    refuses("has attribute \"of.no meaning\", which is no string, flag, number or array");
+    refuses("has attribute \"of.no meaning\", which is not a string, flag, number or array");
     c.attr_kinds[c.frame.attrs.count - 1] = FFI_ATTR_STRING;
     c.values[0].string = (ffi_span){"ALG_UNSET\0", 10};
     refuses("an attribute in backend_config is not a string, flag, number or array of integers");
@@ -254,24 +256,24 @@ static const field sizes[] = {
 };
 
 static const field pointers[] = {
-    AT(frame.operands.kinds, "has a list of operands that is not there"),
-    AT(frame.operands.items, "has a list of operands that is not there"),
-    AT(frame.results.kinds, "has a list of results that is not there"),
-    AT(frame.results.items, "has a list of results that is not there"),
-    AT(frame.attrs.kinds, "has a list of attributes that is not there"),
-    AT(frame.attrs.names, "has a list of attributes that is not there"),
-    AT(frame.attrs.values, "has a list of attributes that is not there"),
+    AT(frame.operands.kinds, "has a NULL list of operands"),
+    AT(frame.operands.items, "has a NULL list of operands"),
+    AT(frame.results.kinds, "has a NULL list of results"),
+    AT(frame.results.items, "has a NULL list of results"),
+    AT(frame.attrs.kinds, "has a NULL list of attributes"),
+    AT(frame.attrs.names, "has a NULL list of attributes"),
+    AT(frame.attrs.values, "has a NULL list of attributes"),
     AT(items[0][3], "has operand 3 that is not an array"),
-    AT(items[1][0], "has result 0 that is no array"),
-    AT(buffers[0][1].data, "has operand 1 without memory"),
-    AT(buffers[1][0].data, "has result 0 without memory"),
-    AT(buffers[0][4].dims, "has operand 4 without dimensions"),
-    AT(name_of[2], "has attribute 2 without a name"),
-    AT(names[2].bytes, "has attribute 2 without a name"),
-    AT(value_of[2], "has attribute 2 without a value"),
-    AT(values[0].string.bytes, "has attribute 0 without a value"),
-    AT(values[1].scalar.value, "has attribute 1 without a value"),
-    AT(values[4].array.values, "has attribute 4 without a value"),
+    AT(items[1][0], "has result 0 that is not an array"),
+    AT(buffers[0][1].data, "has operand 1 with NULL data"),
+    AT(buffers[1][0].data, "has result 0 with NULL data"),
+    AT(buffers[0][4].dims, "has operand 4 with NULL dimensions"),
+    AT(name_of[2], "has attribute 2 with a NULL name"),
+    AT(names[2].bytes, "has attribute 2 with a NULL name"),
+    AT(value_of[2], "has attribute 2 with a NULL value"),
+    AT(values[0].string.bytes, "has attribute 0 with a NULL value"),
+    AT(values[1].scalar.value, "has attribute 1 with a NULL value"),
+    AT(values[4].array.values, "has attribute 4 with a NULL value"),
 };
 
 static void wrong_sizes_are_told(void **state) {
@@ -302,12 +304,12 @@ static void wrong_numbers_are_told(void **state) {
 static void wrong_memory_is_told(void **state) {
     (void)state;
     c.buffers[0][2].data = (char *)&m.a_scale + 1;
-    refuses("has operand 2 in memory that is not aligned to its f32");
+    refuses("has operand 2 whose data is not aligned for f32");
     set_up(state);
     c.dims[0][0][0] = INT64_MAX;
-    refuses("has operand 0 with impossible dimensions");
+    refuses("has operand 0 with invalid dimensions");
     c.dims[0][0][0] = -3;
-    refuses("has operand 0 with impossible dimensions");
+    refuses("has operand 0 with invalid dimensions");
 }
 
 /* Each attribute left out, and each string changed at each byte: right, or refused with a message.

@@ -84,10 +84,10 @@ static void without_a_stream_nothing_runs(void **state) {
 static void without_libraries_nothing_runs(void **state) {
     (void)state;
     setenv("HLO_CUDA_DRIVER", "none/libcuda.so", 1);
-    refuses("cannot be run: CUDA driver cannot be loaded from HLO_CUDA_DRIVER");
+    refuses("cannot be run: cannot load CUDA driver from HLO_CUDA_DRIVER");
     setenv("HLO_CUDA_DRIVER", HLO_STANDIN, 1);
     setenv("HLO_CUDA_CUBLASLT", "none/libcublasLt.so", 1);
-    refuses("cannot be run: cuBLASLt cannot be loaded from HLO_CUDA_CUBLASLT");
+    refuses("cannot be run: cannot load cuBLASLt from HLO_CUDA_CUBLASLT");
     setenv("HLO_CUDA_CUBLASLT", HLO_STANDIN, 1);
 }
 
@@ -99,12 +99,12 @@ static void failures_are_told(void **state) {
     } rows[] = {
         {"cuStreamGetCtx:1=400", "cannot use its stream: CUDA_ERROR_400"},
         {"cuCtxPushCurrent:1=400", "cannot use its stream: CUDA_ERROR_400"},
-        {"cuCtxGetDevice:1=201", "cannot be run: the CUDA device does not answer: CUDA_ERROR_201"},
-        {"cublasLtCreate:1=1", "cannot be run: cuBLASLt does not start: "},
-        {"cublasLtMatmulDescCreate:1=3", "is refused by cuBLASLt: a descriptor: "},
+        {"cuCtxGetDevice:1=201", "cannot be run: failed to query the CUDA device: CUDA_ERROR_201"},
+        {"cublasLtCreate:1=1", "cannot be run: failed to initialize cuBLASLt: "},
+        {"cublasLtMatmulDescCreate:1=3", "is rejected by cuBLASLt: a descriptor: "},
         {"cublasLtMatmulAlgoGetHeuristic:1=15",
-         "is refused by cuBLASLt: cublasLtMatmulAlgoGetHeuristic: "},
-        {"cublasLtMatmul:1=14", "is refused by cuBLASLt: cublasLtMatmul: "},
+         "is rejected by cuBLASLt: cublasLtMatmulAlgoGetHeuristic: "},
+        {"cublasLtMatmul:1=14", "is rejected by cuBLASLt: cublasLtMatmul: "},
     };
     add_string(&c, "this", "is another plan than that of the other tests");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -155,15 +155,14 @@ static void plans_differ(void **state) {
 static void what_cublaslt_refuses_is_told(void **state) {
     (void)state;
     c.buffers[0][0].type = c.buffers[0][1].type = FFI_TYPE_F8E5M2;
-    refuses("is not taken by cuBLASLt: both-operands-e5m2");
+    refuses("is not supported by cuBLASLt: both-operands-e5m2");
     set_up(state);
     add_attr(&c, "operand_layouts", FFI_ATTR_ARRAY)->array =
         (ffi_array){FFI_TYPE_S64, 5, (int64_t[]){0, 1, 1, 0, 0}};
-    refuses("in a layout that cuBLASLt does not take (sm_90 takes TN only)");
+    refuses("in a layout that cuBLASLt does not support (sm_90 requires TN layout)");
     set_up(state);
     c.frame.operands.count--;
-    refuses("is no matmul call that can be run: the number of operands matches neither form of the "
-            "call");
+    refuses("is not a valid matmul call: the number of operands matches neither form of the call");
     set_up(state);
     c.kinds[0][0] = 2;
     refuses("has operand 0 that is not an array");

@@ -103,9 +103,9 @@ static void wrong_files_are_refused(void **state) {
         const int64_t *dims;
         const char *message;
     } cases[] = {
-        {1, {HLO_TYPE_S32}, dims, "does not hold the module's s32[2,3]"},
-        {1, {HLO_TYPE_BF16}, dims, "does not hold the module's bf16[2,3]"},
-        {1, {HLO_TYPE_F32}, other, "not those of the module's f32[3,2]"},
+        {1, {HLO_TYPE_S32}, dims, "does not match the expected s32[2,3]"},
+        {1, {HLO_TYPE_BF16}, dims, "does not match the expected bf16[2,3]"},
+        {1, {HLO_TYPE_F32}, other, "do not match the expected f32[3,2]"},
         {2, {HLO_TYPE_F32, HLO_TYPE_F32}, dims, "array 1 (parameter 1)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -12,16 +12,17 @@ _Static_assert(SIDE *SIDE == CUDA_BLOCK, "a thread for each position in the squa
 
 const char *cuda_ragged_refusal(const hlo_instr *instr) {
     hlo_ragged r;
-    if (!hlo_ragged_read(instr, &r)) return "has no kernel";
+    if (!hlo_ragged_read(instr, &r)) return "has no CUDA kernel";
     const hlo_type type = instr->shape->type;
     for (uint32_t i = 0; i < 3; i++) {
         const hlo_type of = hlo_instr_operand(instr, i)->shape->type;
-        if (!cuda_types[of].cell) return "has no kernel for its element type";
+        if (!cuda_types[of].cell) return "has no CUDA kernel for its element type";
         if (i == 2 ? !hlo_type_is_integer(of) : hlo_type_is_float(of) != hlo_type_is_float(type))
-            return "has no kernel for operands of other kinds of numbers";
+            return "has no CUDA kernel for this combination of operand types";
     }
-    return cuda_types[type].cell && type != HLO_TYPE_PRED ? NULL
-                                                          : "has no kernel for its element type";
+    return cuda_types[type].cell && type != HLO_TYPE_PRED
+               ? NULL
+               : "has no CUDA kernel for its element type";
 }
 
 /* Counts dimensions as one: from the last of those that `chosen` has. */

@@ -25,7 +25,7 @@ static void find_tile(sorting *s) {
            s->rows * places / (s->each * CUDA_BLOCK) < s->e->device->processors)
         s->each /= 2;
     s->span = places < s->each * CUDA_BLOCK ? (int)places : s->each * CUDA_BLOCK;
-    if (CUDA_BLOCK * s->bytes > MOST) emit_refuse(s->e, "has too many operands for a kernel");
+    if (CUDA_BLOCK * s->bytes > MOST) emit_refuse(s->e, "has too many operands for a CUDA kernel");
 }
 
 /* Begins a kernel: its tile, and the order of records. */
@@ -115,7 +115,7 @@ size_t emit_sorting(sorting *s) {
 const char *cuda_applied_refusal(const hlo_instr *instr) {
     for (uint32_t i = 0; i < instr->operand_count; i++)
         if (!cuda_types[hlo_instr_operand(instr, i)->shape->type].cell)
-            return "has no kernel for its element type";
+            return "has no CUDA kernel for its element type";
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }
 

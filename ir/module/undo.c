@@ -1,10 +1,46 @@
-#include "ir/module/snapshot.h"
+/* See undo.h. */
+#include "ir/module/undo.h"
 
 #include <string.h>
 #include <xxhash.h>
 
 #include "ir/intern.h"
 #include "ir/link.h"
+
+/* -------------------------------------------------------------------------------------- journal */
+
+hlo_journal *hlo_journal_new(hlo_arena *arena) {
+    hlo_journal *j = hlo_arena_zero(arena, sizeof *j);
+    j->arena = arena;
+    return j;
+}
+
+void hlo_journal_open(hlo_journal *journal, hlo_module *module) {
+    journal->count = 0;
+    module->journal = journal;
+}
+
+void hlo_journal_close(hlo_module *module) {
+    module->journal = NULL;
+}
+
+void hlo_journal_undo(hlo_module *module) {
+    for (hlo_journal *j = module->journal; j->count;) {
+        const hlo_made *made = &j->v[--j->count];
+        const hlo_namespace space = made->instr ? HLO_NAME_INSTR : HLO_NAME_COMPUTATION;
+        const char *name = made->instr ? made->instr->name : made->comp->name;
+        if (made->instr) {
+            hlo_computation *comp = made->instr->parent;
+            if (comp->root == made->instr) comp->root = NULL;
+            hlo_instr_remove(made->instr);
+        } else {
+            hlo_computation_remove(made->comp);
+        }
+        if (made->interned) hlo_name_release(module, space, name, made->interned);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- snapshot */
 
 typedef struct instr_record {
     struct instr_record *next;
@@ -100,7 +136,7 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     module->attrs = snapshot->attrs;
     module->attr_count = snapshot->attr_count;
     for (const computation_record *r = snapshot->comps; r; r = r->next) {
-        hlo_computation_place(r->comp);
+        hlo_computation_place(r->comp, NULL);
         restore_computation(r->comp, r);
     }
 }
