@@ -210,15 +210,27 @@ static const hlo_instr *step_across(calls *inside, const hlo_instr *value) {
 /* The instructions that a walk from a matmul to fp8 values has passed. */
 typedef struct passed {
     calls inside;
-    const hlo_instr *relu;  /* the relu nearest to the matmul */
-    const hlo_instr *array; /* the factor nearest to the matmul with a number for each element */
-    bool scaled;            /* any factor */
-    double factor, divisor; /* lower bounds of the factors below the relu, and of the divisors */
+    const hlo_instr *relu;   /* the relu nearest to the matmul */
+    const hlo_instr *array;  /* the factor nearest to the matmul with a number for each element */
+    const hlo_instr *barred; /* the gate or update nearest to the matmul, which FP8 never passes */
+    const hlo_instr *join;   /* the join nearest to the matmul */
+    bool scaled;             /* any factor */
+    double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
+
+/* True if the module computes the factor from others: a gate or a mask, which is no scale. */
+static bool is_computed_here(const hlo_instr *factor) {
+    while (factor->op == HLO_OP_CONVERT || hlo_instr_moves(factor))
+        factor = hlo_instr_operand(factor, 0);
+    return factor->operand_count && !is_boundary(factor);
+}
 
 static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *factor) {
     p->scaled = true;
-    if (!p->array && !repeats_fewer(factor)) p->array = factor;
+    if (!repeats_fewer(factor)) {
+        if (!p->array) p->array = factor;
+        if (!p->barred && is_computed_here(factor)) p->barred = scaling;
+    }
     if (!p->relu) return;
     double *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
     *least = fmin(*least, hlo_range_of(factor).low);
@@ -241,7 +253,11 @@ static const hlo_instr *step_below(const hlo_fp8_operations *f, passed *p, const
     }
     from = scaled_operand(f, value, &factor);
     if (from) pass_factor(p, value, factor);
-    return from ? from : moved_operand(f, value);
+    if (from) return from;
+    from = moved_operand(f, value);
+    if (from && value->op == HLO_OP_DYNAMIC_UPDATE_SLICE && !p->barred) p->barred = value;
+    if (from && hlo_op_is(value->op, HLO_JOINS) && !p->join) p->join = value;
+    return from;
 }
 
 const hlo_instr *hlo_fp8_operation(const hlo_fp8_operations *f, const hlo_instr *value,
@@ -260,6 +276,12 @@ const hlo_instr *hlo_fp8_operation(const hlo_fp8_operations *f, const hlo_instr 
         value = from;
     }
     const bool signs = p.relu && !passes_relu(&p, value->shape->type);
-    *out_obstacle = signs ? HLO_OBSTACLE_RELU : HLO_OBSTACLE_FACTOR;
-    return signs ? p.relu : p.array;
+    const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
+    const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
+    *out_obstacle = updates    ? HLO_OBSTACLE_UPDATE
+                    : p.barred ? HLO_OBSTACLE_OPERATION
+                    : signs    ? HLO_OBSTACLE_RELU
+                    : p.array  ? HLO_OBSTACLE_FACTOR
+                               : HLO_OBSTACLE_JOIN;
+    return found;
 }

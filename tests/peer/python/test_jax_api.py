@@ -348,6 +348,8 @@ def explains_by_options(args):
     for how, options, said in ((f.mm, {'platform': 3}, 'platform is 3, and has to be text'),
                                (jax.jit(f.mm), {'static_argnums': 1}, 'jitted already; pass static_argnums where it is'),
                                (hlofp8.jit(f.mm), {'donate_argnums': 1}, 'jitted already; pass donate_argnums where it is'),
+                               (jax.pmap(f.mm), {}, 'a function of jax.pmap cannot be traced; pass what its lower(...) returned'),
+                               (3, {}, 'only a function has arguments'),
                                (jax.jit(f.mm).lower(f.X, f.W).compile(), {}, 'pass what jax.jit(f).lower(...) returned')):
         try:
             hlofp8.explain(how, f.X, f.W, **options)
