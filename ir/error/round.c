@@ -39,10 +39,11 @@ double hlo_error_last_place(hlo_type type, double value) {
 }
 
 double hlo_error_step(hlo_type type, double number) {
-    uint64_t code = hlo_float_encode(type, number);
+    const double size = fabs(number);
+    const uint64_t code = hlo_float_encode(type, size);
     double away = hlo_float_decode(type, code + 1);
     if (!isfinite(away)) away = hlo_float_decode(type, code - 1);
-    return fabs(away - number);
+    return fabs(away - size);
 }
 
 double hlo_error_neighbor(hlo_type type, double number, double toward) {
