@@ -316,8 +316,10 @@ typedef struct hlo_comparison {
     const char *found_name, *expected_name;
     const hlo_arrays *inputs;
     bool all; /* a line for each output that agrees, too */
-    /* The last judge alone omits roundings to bf16 and f16, as XLA may. An output that the other
-     * judges reject agrees if the last judge accepts it, with a lower limit for the noise. */
+    /* Only the last judge drops roundings to bf16 and f16, as XLA may. An output that the other
+     * judges reject agrees if at least as many elements differ as a dropped rounding moves, and the
+     * last judge accepts it with a lower limit for the noise. Set it before hlo_arrays_sample()
+     * samples the last judge. */
     bool last_drops;
     /* Takes a note for each output that agrees although elements differ, because neither a bound
      * nor noise judges any of these. NULL: none. */

@@ -171,7 +171,7 @@ double hlo_error_round(hlo_type type, double value) {
 
 double hlo_error_rounded(hlo_type type, double value, double sigma, double limit,
                          const hlo_error_options *options) {
-    hlo_range range = {-limit, limit};
+    hlo_range range = {.low = -limit, .high = limit};
     double result = hlo_error_round(type, fmin(fmax(value, -limit), limit));
     hlo_error_round_chunk(type, &value, &result, true, &range, options, 1, &sigma);
     return sigma;

@@ -177,21 +177,23 @@ static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *r
     return root->parent && hlo_rule_match(env);
 }
 
-/* Finds a match of each rule of the program before any rule of the phase fires. Rules of other
- * phases count, too: a rule of this phase may fire before them. */
+/* Finds a match of each rule of the program before any rule of the phase fires, also of rules of
+ * other phases: a rule of this one may fire first. */
 static void note_matches(hlo_engine *e, hlo_rule_env *env) {
     const hlo_rules *rules = e->context->rules;
-    for (uint32_t r = 0; rules && r < rules->rule_count; r++) {
-        hlo_rule_use *use = &e->context->uses[r];
-        use->match = NULL;
-        for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
-            if (is_fused(e, comp)) continue;
-            for (hlo_instr *i = comp->first; i && !use->fired && !use->match; i = hlo_instr_next(i))
-                if ((i->use_count || hlo_instr_user_count(i)) &&
-                    matches(env, rules, &rules->rules[r], i))
-                    use->match = i;
+    for (uint32_t i = 0; rules && i < rules->rule_count; i++) e->context->uses[i].match = NULL;
+    if (!rules) return;
+    for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
+        if (is_fused(e, comp)) continue;
+        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            if (!i->use_count && !hlo_instr_user_count(i)) continue;
+            for (uint32_t r = 0; r < rules->rule_count; r++) {
+                hlo_rule_use *use = &e->context->uses[r];
+                if (use->fired || use->match || !matches(env, rules, &rules->rules[r], i)) continue;
+                use->match = i;
+                use->by = NULL;
+            }
         }
-        if (use->match) use->by = NULL;
     }
 }
 
@@ -221,8 +223,8 @@ void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
 
 /* -------------------------------------------------------------------------------------- firings */
 
-/* Sets the reason of the subject; the first one of a sweep is kept. A reason that names no other
- * instruction names the rule's root. */
+/* Sets the reason of the subject, about the rule's root unless the reason is about another
+ * instruction; the first one of a sweep is kept. */
 static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                        const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "ir/eval/range.h"
 #include "ir/module/known.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"
@@ -209,12 +210,12 @@ static const hlo_instr *step_across(calls *inside, const hlo_instr *value) {
 /* The instructions that a walk from a matmul to fp8 values has passed. */
 typedef struct passed {
     calls inside;
-    const hlo_instr *relu;    /* the relu nearest to the matmul */
-    const hlo_instr *array;   /* the factor nearest to the matmul with a number for each element */
-    const hlo_instr *barred;  /* the gate or update nearest to the matmul, which FP8 never passes */
-    const hlo_instr *join;    /* the join nearest to the matmul */
-    bool scaled;              /* any factor */
-    hlo_sign factor, divisor; /* least signs of those below the relu */
+    const hlo_instr *relu;   /* the relu nearest to the matmul */
+    const hlo_instr *array;  /* the factor nearest to the matmul with a number for each element */
+    const hlo_instr *barred; /* the gate or update nearest to the matmul, which FP8 never passes */
+    const hlo_instr *join;   /* the join nearest to the matmul */
+    bool scaled;             /* any factor */
+    double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
 
 /* True if the module computes the factor from others: a gate or a mask, which is no scale. */
@@ -231,15 +232,13 @@ static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *fa
         if (!p->barred && is_computed_here(factor)) p->barred = scaling;
     }
     if (!p->relu) return;
-    const hlo_sign sign = hlo_sign_least((hlo_instr *)factor);
-    hlo_sign *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
-    if (sign < *least) *least = sign;
+    double *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
+    *least = fmin(*least, hlo_range_of(factor).low);
 }
 
 /* True if the factors' signs let fp8 values pass through relu: passes/builders/scaled_operand.c. */
 static bool passes_relu(const passed *p, hlo_type fp8) {
-    return p->divisor == HLO_SIGN_PLUS &&
-           p->factor >= (fp8 == HLO_TYPE_F8E5M2 ? HLO_SIGN_PLUS : HLO_SIGN_ZERO);
+    return p->divisor > 0 && (fp8 == HLO_TYPE_F8E5M2 ? p->factor > 0 : p->factor >= 0);
 }
 
 /* Returns the value that `value` moves, converts, scales or rectifies; NULL: it does something
@@ -263,7 +262,7 @@ static const hlo_instr *step_below(const hlo_fp8_operations *f, passed *p, const
 
 const hlo_instr *hlo_fp8_operation(const hlo_fp8_operations *f, const hlo_instr *value,
                                    hlo_fp8_obstacle *out_obstacle) {
-    passed p = {.factor = HLO_SIGN_PLUS, .divisor = HLO_SIGN_PLUS};
+    passed p = {.factor = (double)INFINITY, .divisor = (double)INFINITY};
     if (f->depends[value->id] != ON_FP8) return NULL;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
         const hlo_instr *from = step_across(&p.inside, value);

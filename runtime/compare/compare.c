@@ -117,17 +117,19 @@ void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
 }
 
 /* Of known and unknown elements, the kind nearer to its limit or further beyond counts. */
-void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d) {
+void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
+                             hlo_difference *d) {
     if (!same_kind(judge, other)) return;
     pair p = pair_of(judge, other);
     sums s = add_up(&p);
     d->rms = mean_root(s.squares[0], s.count[0]);
-    d->noise_limit = HLO_ERROR_NOISE;
+    d->noise_limit = drops ? HLO_ERROR_AMPLITUDE : HLO_ERROR_NOISE;
     for (int i = 0; i < 2; i++) {
         double rms = mean_root(s.squares[i], s.count[i]);
         if (judge->noise[i] < 0 || rms == 0) continue;
         double noise = rms / hypot(judge->noise[i], mean_root(s.rounding[i], s.count[i]));
-        double limit = HLO_ERROR_NOISE + HLO_ERROR_NOISE_FEW / sqrt(s.count[i]);
+        double limit =
+            drops ? HLO_ERROR_AMPLITUDE : HLO_ERROR_NOISE + HLO_ERROR_NOISE_FEW / sqrt(s.count[i]);
         if (noise / limit < d->noise / d->noise_limit) continue;
         d->noise = noise;
         d->noise_limit = limit;
@@ -152,7 +154,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
                             .judge = c.worst_a,
                             .other = c.worst_b,
                             .bound = c.worst_bound};
-    hlo_array_compare_noise(judge, other, out);
+    hlo_array_compare_noise(judge, other, false, out);
     return c.violations || out->noise > out->noise_limit ? HLO_MISMATCH : HLO_OK;
 }
 
@@ -180,15 +182,15 @@ static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type ty
 
 /* Compares both sides by a judge's bounds: `out` for each element, `scratch` as long. The noise,
  * relative to its limit, is the larger of both. */
-static void compare_sides(const hlo_array *judge, const hlo_array *const *sides, finding *f,
-                          float *out, float *scratch) {
+static void compare_sides(const hlo_array *judge, const hlo_array *const *sides, bool drops,
+                          finding *f, float *out, float *scratch) {
     f->noise_limit = HLO_ERROR_NOISE;
     for (int s = 0; s < 2; s++) {
         if (sides[s]->data == judge->data) continue;
         hlo_difference d = {0};
         excess_of(judge, sides[s], f->type, f->count, scratch);
         for (int64_t i = 0; i < f->count; i++) out[i] = fmaxf(out[i], scratch[i]);
-        hlo_array_compare_noise(judge, sides[s], &d);
+        hlo_array_compare_noise(judge, sides[s], drops, &d);
         if (d.noise / d.noise_limit < f->noise / f->noise_limit) continue;
         f->noise = d.noise;
         f->noise_limit = d.noise_limit;
@@ -241,9 +243,9 @@ static bool differs(const finding *f) {
     return f->violations || f->noise > f->noise_limit;
 }
 
-/* Compares an output; `judge` NULL: both must be equal. */
-static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
-                                 finding *out) {
+/* Compares an output; `judge` NULL: both must be equal. `drops`: the judge drops roundings. */
+static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, bool drops,
+                                 size_t index, finding *out) {
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
     hlo_type type = hlo_type_find(sides[0]->type, strlen(sides[0]->type));
     *out = (finding){.type = type, .worst = -1};
@@ -254,7 +256,7 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     hlo_array equal = *sides[1];
     equal.bound = NULL;
     const hlo_array *by = judge ? &judge->items[index] : &equal;
-    compare_sides(by, sides, out, excess, excess + capacity);
+    compare_sides(by, sides, drops, out, excess, excess + capacity);
     for (int64_t i = 0; i < out->count; i++)
         note_element(out, sides, i, excess[i], by->bound && !(by->bound[i] < UNKNOWN),
                      by->noise[1] >= 0);
@@ -272,7 +274,7 @@ static hlo_status judge_all(const hlo_comparison *c, const hlo_arrays *judge, ve
     for (size_t i = 0; i < c->expected->count; i++) {
         if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
         finding f;
-        hlo_status status = compare_output(c, judge, i, &f);
+        hlo_status status = compare_output(c, judge, false, i, &f);
         if (status != HLO_OK) return status;
         out->differ += differs(&f);
         out->violations += (double)f.violations;
@@ -287,7 +289,7 @@ static bool is_milder(const verdict *a, const verdict *b) {
     return a->noise < b->noise;
 }
 
-/* Returns the judge that omits roundings, to which outputs go that the others reject; or NULL. */
+/* Returns the judge that drops roundings, to which outputs go that the others reject; or NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
 }
@@ -368,13 +370,19 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
                                     NULL, out);
 }
 
-/* Compares a differing output with the judge that omits roundings. Its samples omit them, too, so
- * they contain at least the noise divided by the amplitude, which is the limit here. The larger
- * limit is for the comparison of a module with a rewritten one. */
-static hlo_status compare_dropped(const hlo_comparison *c, size_t index, finding *out) {
-    hlo_status status = compare_output(c, dropping_judge(c), index, out);
-    out->noise_limit -= HLO_ERROR_NOISE - HLO_ERROR_AMPLITUDE;
-    return status;
+/* A dropped rounding to bf16 of a term that is more than 2^-8 of its sum moves at least one element
+ * of the sum in this many. */
+enum { DROPPED_MOVES_ONE_IN = 1024 };
+
+/* Returns the judge that drops roundings, or NULL: fewer elements differ than a dropped rounding
+ * moves, of those that it may move, whose sigma is known and above 0. */
+static const hlo_arrays *judge_for_dropped(const hlo_comparison *c, size_t index,
+                                           const finding *f) {
+    const hlo_arrays *judge = dropping_judge(c);
+    const float *sigma = judge ? judge->items[index].bound : NULL;
+    int64_t movable = 0;
+    for (int64_t i = 0; sigma && i < f->count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
+    return f->count - f->equal < movable / DROPPED_MOVES_ONE_IN ? NULL : judge;
 }
 
 /* Notes an output of which no differing element was judged. */
@@ -405,11 +413,12 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
         return HLO_MISMATCH;
     }
     finding f;
-    hlo_status status = compare_output(c, judge, index, &f);
+    hlo_status status = compare_output(c, judge, false, index, &f);
     if (status != HLO_OK) return status;
-    if (differs(&f) && dropping_judge(c)) {
+    const hlo_arrays *dropping = differs(&f) ? judge_for_dropped(c, index, &f) : NULL;
+    if (dropping) {
         finding strict = f;
-        status = compare_dropped(c, index, &f);
+        status = compare_output(c, dropping, true, index, &f);
         if (status != HLO_OK) return status;
         if (!differs(&f)) {
             if (out) print_counts(found, index, &strict, out);
