@@ -152,14 +152,14 @@ ENTRY e {
 }
 """
 WRONG_BYTES = [
-    (r'dim_shardings \{\s+axes \{', 'dim_shardings { axes { mesh_axis_index: 5', 'mesh axis 5'), does not exist
+    (r'dim_shardings \{\s+axes \{', 'dim_shardings { axes { mesh_axis_index: 5', 'mesh axis 5 does not exist'),
     (r'(original_value \{\s+)', r'\1elements { shape_index: 0 } ', 'the origin does not form a tuple'),
     (r'(element_type: BUFFER\s+)', r'\1tuple_shapes { element_type: F32 } ', 'a buffer must have exactly one array'),
     (r'(element_type: F32\s+)(?=dimensions: 3)', r'\1' + 'dimensions: 1 ' * 100, 'a shape has 104 dimensions'),
     (r'(?=tuple_literals \{)', 'tuple_literals { shape { element_type: S32 } s32s: 3 } ', 'a constant tuple has 3 elements'),
     ('input_feature_dimension: 3', 'input_feature_dimension: 77', "a convolution has invalid dimension number 77"),
     (r'(?=input_spatial_dimensions: 1)', 'input_spatial_dimensions: 1 ' * 12, 'a convolution'),
-    (r'(opcode: "parameter"\s)', r'\1 metadata { metadata_payload { id: 7 } } ', 'payload 7'), does not exist
+    (r'(opcode: "parameter"\s)', r'\1 metadata { metadata_payload { id: 7 } } ', 'payload 7 does not exist'),
 ]
 # What text has, and no bytes.
 NO_BYTES = [
