@@ -66,6 +66,12 @@ FUNCTIONS |= {
     "times a vector": (IOTA + "%f = {s} multiply({d}, %iota)", SCALE, SCALE),
     "times an input": ("%f = {s} multiply({d}, %x{side})", SCALE, SCALE),
     "over an input": ("%f = {s} divide({d}, %x{side})", SCALE, SCALE),
+    "times a gate": ("%e = {s} logistic(%x{side})\n  %f = {s} multiply({d}, %e)", OPERATION, OPERATION),
+    "over a gate": ("%e = {s} exponential(%x{side})\n  %f = {s} divide({d}, %e)", OPERATION, OPERATION),
+    "update with 0": ("%zero = {t}[] constant(0)\n  %zeros = {t}[1,{k}] broadcast(%zero), dimensions={{}}\n  %i = s32[] constant(1)\n  "
+                      "%f = {s} dynamic-update-slice({d}, %zeros, %i, %i)", "chain-not-movable", "chain-not-movable"),
+    "update with itself": ("%h = {t}[1,{k}] slice({d}), slice={{[0:1],[0:{k}]}}\n  %i = s32[] constant(1)\n  "
+                           "%f = {s} dynamic-update-slice({d}, %h, %i, %i)", "chain-not-movable", "chain-not-movable"),
     "one over it": (ONE + "%f = {s} divide(%ones, {d})", OPERATION, OPERATION),
     "an input over it": ("%f = {s} divide(%x{side}, {d})", OPERATION, OPERATION),
     "relu": (ZERO + "%f = {s} maximum({d}, %zeros)", SIGN, FP8),
@@ -175,11 +181,14 @@ def expected(scale, functions):
     """The verdict, and the name of the instruction that the reason names; None: the table does not say."""
     if scale == "none" and "mask with 1" in functions:  # an fp8 value, if nothing scales it
         return (None, None) if len(functions) > 1 else (FP8, None)
+    if functions == ["leaky relu"]:
+        return ("scales-of-branches" if scale == "none" else OPERATION), "f.0_0"
     rows = [(FUNCTIONS[name], f"f.0_{index}") for index, name in enumerate(functions)]
     signed, found = SCALES[scale][1], (FP8, None)
     for row, name in rows:  # from the dequantization to the dot
         verdict = row[1 + signed]
-        signed &= row[2] != SCALE and "rsqrt" not in row[0]
+        # An iota is not negative; nothing is known about other vectors.
+        signed &= (row[2] != SCALE or "multiply({d}, %iota)" in row[0]) and "rsqrt" not in row[0]
         if verdict == FP8 or (verdict == SCALE and found[0] != FP8) or (verdict == SIGN and found[0] == OPERATION):
             continue
         found = verdict, name

@@ -21,10 +21,10 @@ typedef struct progress_line {
 typedef struct run_job {
     options options;
     hlo_pass_options pass;
-    hlo_module *module;    /* the executed module */
-    hlo_module *before;    /* `module` before --optimize, if the comparison or --bisect needs it */
-    hlo_module *reference; /* the module that --compare names */
-    hlo_module *made;      /* `module` as the plugin compiled it */
+    hlo_module *module; /* the executed module */
+    hlo_module *before; /* `module` before --optimize, or on the CPU if the comparison needs it */
+    hlo_module *reference;       /* the module that --compare names */
+    hlo_module *made;            /* `module` as the plugin compiled it */
     hlo_plan *plan, *judge_plan; /* plan: NULL with a plugin */
     hlo_pjrt *pjrt;
     hlo_arrays *inputs, *outputs, *expected;
@@ -51,9 +51,9 @@ static hlo_status load_modules(run_job *job) {
     const option_value *values = job->options.values;
     const char *compare = values[OPTION_COMPARE].text;
     bool with_before = compare && strcmp(compare, "before") == 0;
-    bool other = values[OPTION_OPTIMIZE].given || strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
+    bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
     hlo_status status = load(job->options.files[0], &job->module);
-    if (status == HLO_OK && ((compare && (with_before || other)) || values[OPTION_BISECT].given))
+    if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compare && (with_before || other))))
         status = hlo_module_clone(job->module, &job->before);
     if (status == HLO_OK && compare && !with_before && !is_npz(compare))
         status = load(compare, &job->reference);
@@ -181,7 +181,9 @@ static hlo_status get_inputs(run_job *job) {
     if (path)
         return hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink,
                                     &job->inputs);
-    return hlo_arrays_draw_each(job->module, (hlo_draw)values[OPTION_DRAW].number,
+    /* Realistic weights depend on the dots that read them, which --optimize replaces. */
+    const hlo_module *drawn = job->before ? job->before : job->module;
+    return hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
                                 (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
                                 &job->inputs);
 }
@@ -306,7 +308,8 @@ static hlo_status compare(run_job *job) {
                                  .found_name = job->options.files[0],
                                  .expected_name = path,
                                  .inputs = job->inputs,
-                                 .all = job->options.values[OPTION_ALL_OUTPUTS].given};
+                                 .all = job->options.values[OPTION_ALL_OUTPUTS].given,
+                                 .sink = &options_sink};
     hlo_status status = sit(job, judge ? judge : job->module, job->judge_plan, &comparison);
     if (status == HLO_OK && (job->reference || !judge)) {
         status = hlo_arrays_compare_by(&comparison, NULL);

@@ -222,7 +222,7 @@ typedef enum hlo_remarks { HLO_REMARKS_MISSED, HLO_REMARKS_PASSED, HLO_REMARKS_A
 typedef enum hlo_remarks_format {
     HLO_REMARKS_TEXT,  /* an aligned line per verdict, then the reasons with their hints and a
                           summary */
-    HLO_REMARKS_JSON,  /* one object, docs/diagnostics.md has its schema */
+    HLO_REMARKS_JSON,  /* one object, docs/remarks.schema.json */
     HLO_REMARKS_SARIF, /* SARIF 2.1.0: a result per verdict that has a reason, a rule per reason */
     HLO_REMARKS_JUNIT, /* JUnit XML: a case per verdict, a failure where it has a reason */
     HLO_REMARKS_COSTS, /* a line per verdict of FLOPs, bytes and times, by descending time, then the

@@ -316,9 +316,14 @@ typedef struct hlo_comparison {
     const char *found_name, *expected_name;
     const hlo_arrays *inputs;
     bool all; /* a line for each output that agrees, too */
-    /* The last judge alone omits roundings to bf16 and f16, as XLA may. An output that the other
-     * judges reject agrees if the last judge accepts it, with a lower limit for the noise. */
+    /* Only the last judge drops roundings to bf16 and f16, as XLA may. An output that the other
+     * judges reject agrees if at least as many elements differ as a dropped rounding moves, and the
+     * last judge accepts it with a lower limit for the noise. Set it before hlo_arrays_sample()
+     * samples the last judge. */
     bool last_drops;
+    /* Takes a note for each output that agrees although elements differ, because neither a bound
+     * nor noise judges any of these. NULL: none. */
+    const hlo_diag_sink *sink;
 } hlo_comparison;
 
 /* Sets every field to NULL, 0 or false. */
@@ -336,11 +341,12 @@ static inline void hlo_comparison_init(hlo_comparison *comparison) {
 hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
                              const hlo_module *module, const hlo_plan_options *options,
                              const hlo_arrays *inputs, const hlo_diag_sink *sink);
-/* Compares all outputs. For each output that differs it writes to `out` the number of differing
- * elements, the largest errors, the signal to noise ratio, and the worst element with its operands;
- * the last line begins with `compare:` and has the number of outputs that agree. `out` NULL:
- * nothing is written. HLO_MISMATCH: an output differs, or the two sides differ in number, type or
- * dimensions. HLO_INVALID_USAGE: comparison->struct_size. HLO_OUT_OF_MEMORY. */
+/* Compares all outputs. For each output that differs, or has differing elements that neither a
+ * bound nor noise judges, it writes to `out` the number of differing elements, the largest
+ * errors, the signal to noise ratio, and the worst element with its operands; the last line begins
+ * with `compare:` and has the number of outputs that agree. `out` NULL: nothing is written.
+ * HLO_MISMATCH: an output differs, or the two sides differ in number, type or dimensions.
+ * HLO_INVALID_USAGE: comparison->struct_size. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out);
 /* Compares `other` with `judge`, which is the only judge, as hlo_arrays_compare_by() does. */
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out);

@@ -10,6 +10,69 @@
 
 /* --------------------------------------------------------------------------------- whole arrays */
 
+static const float zero_f32 = 0;
+static const hlo_dims no_strides = {{0}};
+
+hlo_view hlo_error_sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) {
+    if (sigma->data) return *sigma;
+    return (hlo_view){HLO_TYPE_F32, value->rank, value->dims, no_strides.v, (void *)&zero_f32};
+}
+
+static inline void extend(hlo_extent *e, double x, double sigma) {
+    const double below = isnan(x) ? -(double)INFINITY : x, above = isnan(x) ? (double)INFINITY : x;
+    e->lowest = below < e->lowest ? below : e->lowest;
+    e->highest = above > e->highest ? above : e->highest;
+    e->sigma = sigma > e->sigma ? sigma : e->sigma;
+}
+
+static void extend_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    hlo_extent *e = arg;
+    double x[HLO_CHUNK], s[HLO_CHUNK];
+    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
+        int64_t n = hlo_chunk_size(count - done);
+        hlo_lane_load_f64(e->type, data[0] + done * steps[0], steps[0], n, x);
+        hlo_lane_load_f64(HLO_TYPE_F32, data[1] + done * steps[1], steps[1], n, s);
+        for (int64_t i = 0; i < n; i++) extend(e, x[i], s[i]);
+    }
+}
+
+void hlo_extent_add(hlo_extent *e, const hlo_view *value, const hlo_view *sigma) {
+    hlo_view s = hlo_error_sigma_or_zeros(value, sigma);
+    const hlo_view *views[] = {value, &s};
+    hlo_strided_loop loop;
+    e->type = value->type;
+    hlo_strided_loop_init(&loop, value->rank, value->dims, 2, views);
+    hlo_strided_loop_run(&loop, extend_row, e);
+}
+
+const hlo_extent hlo_extent_empty = {.lowest = (double)INFINITY, .highest = -(double)INFINITY};
+
+hlo_extent hlo_view_extent(const hlo_view *view) {
+    hlo_view exact = {.data = NULL};
+    hlo_extent e = hlo_extent_empty;
+    hlo_extent_add(&e, view, &exact);
+    return e;
+}
+
+static void find_positive_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
+    int64_t positive = 0;
+    if (steps[0] == sizeof(float))
+        for (int64_t i = 0; i < count; i++) positive |= !(((const float *)(void *)data[0])[i] <= 0);
+    else
+        for (int64_t i = 0; i < count; i++)
+            positive |= !(*(const float *)(void *)(data[0] + i * steps[0]) <= 0);
+    *(bool *)arg |= positive;
+}
+
+bool hlo_error_is_exact(const hlo_view *sigma) {
+    hlo_strided_loop loop;
+    bool positive = false;
+    if (!sigma->data) return true;
+    hlo_strided_loop_init(&loop, sigma->rank, sigma->dims, 1, &sigma);
+    hlo_strided_loop_run(&loop, find_positive_row, &positive);
+    return !positive;
+}
+
 bool hlo_error_all_exact(const hlo_error_call *b) {
     for (uint32_t o = 0; o < b->call.operand_count; o++)
         if (!hlo_error_is_exact(&b->operand_sigmas[o])) return false;

@@ -93,10 +93,9 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
  */
 static bool fits_fp8(const hlo_error_call *b) {
     hlo_type to = b->call.results[0].type;
-    hlo_range r;
     if (!hlo_type_is_fp8(to) || !hlo_type_is_float(b->call.operands[0].type)) return false;
-    hlo_view_extent(&b->call.operands[0], &r);
-    return r.low >= -hlo_float_max(to) && r.high <= hlo_float_max(to);
+    const hlo_extent e = hlo_view_extent(&b->call.operands[0]);
+    return e.lowest >= -hlo_float_max(to) && e.highest <= hlo_float_max(to);
 }
 
 hlo_status hlo_error_convert(const hlo_error_call *b) {

@@ -130,9 +130,8 @@ static hlo_view may_turn(const hlo_error_call *b, const hlo_view *value, const h
 static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *value,
                                   const hlo_view *sigma, const hlo_view *other, bool right,
                                   const char **why) {
-    hlo_range range;
-    hlo_view_extent(other, &range);
-    if ((isfinite(range.low) && isfinite(range.high)) || hlo_error_is_exact(sigma)) return HLO_OK;
+    const hlo_extent e = hlo_view_extent(other);
+    if ((isfinite(e.lowest) && isfinite(e.highest)) || hlo_error_is_exact(sigma)) return HLO_OK;
     hlo_view turns = may_turn(b, value, sigma), infinite = hlo_error_as_f64(b, other);
     hlo_view sigmas = hlo_error_as_f64(b, &b->result_sigmas[0]);
     double *v = infinite.data, *s = sigmas.data, *found = hlo_error_variance_new(b, 0);

@@ -39,10 +39,11 @@ double hlo_error_last_place(hlo_type type, double value) {
 }
 
 double hlo_error_step(hlo_type type, double number) {
-    uint64_t code = hlo_float_encode(type, number);
+    const double size = fabs(number);
+    const uint64_t code = hlo_float_encode(type, size);
     double away = hlo_float_decode(type, code + 1);
     if (!isfinite(away)) away = hlo_float_decode(type, code - 1);
-    return fabs(away - number);
+    return fabs(away - size);
 }
 
 double hlo_error_neighbor(hlo_type type, double number, double toward) {
@@ -171,7 +172,7 @@ double hlo_error_round(hlo_type type, double value) {
 
 double hlo_error_rounded(hlo_type type, double value, double sigma, double limit,
                          const hlo_error_options *options) {
-    hlo_range range = {-limit, limit};
+    hlo_range range = {.low = -limit, .high = limit};
     double result = hlo_error_round(type, fmin(fmax(value, -limit), limit));
     hlo_error_round_chunk(type, &value, &result, true, &range, options, 1, &sigma);
     return sigma;

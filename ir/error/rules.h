@@ -3,7 +3,7 @@
 #define HLO_IR_ERROR_RULES_H
 
 #include "ir/error/error.h"
-#include "ir/error/range.h"
+#include "ir/eval/range.h"
 #include "ir/kernel/kernel.h"
 
 /* A call of a kernel with the sigma of each operand and result (error.h). */
@@ -77,5 +77,8 @@ typedef struct hlo_extent {
 extern const hlo_extent hlo_extent_empty;
 /* Widens `e` by an array of real numbers; a NaN makes it unbounded. */
 void hlo_extent_add(hlo_extent *e, const hlo_view *value, const hlo_view *sigma);
+/* Returns the smallest and largest element of an array of real numbers; infinities if there is a
+ * NaN. */
+hlo_extent hlo_view_extent(const hlo_view *view);
 
 #endif

@@ -1,5 +1,4 @@
-/* Opcodes that move elements to places computed at run time: dynamic-slice, dynamic-update-slice,
- * gather, scatter. */
+/* The kernels of gather and scatter. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -7,55 +6,6 @@
 static int64_t clamp(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
-
-/* Loads an integer element, of any type, at `offset` elements. */
-static int64_t integer_at(const hlo_view *view, int64_t offset) {
-    hlo_chunk lane;
-    hlo_lane_load(view->type, hlo_view_at(view, offset), 0, 1, &lane);
-    if (hlo_lane_of(view->type) == HLO_LANE_U64 && lane.u64[0] > INT64_MAX) return INT64_MAX;
-    return lane.s64[0];
-}
-
-/* Reads the start indices of a dynamic slice: an operand for each dimension, or one with all of
- * them. */
-static void slice_start(const hlo_call *call, uint32_t first, const hlo_view *in,
-                        const int64_t *sizes, hlo_dims *out_start) {
-    const hlo_view *index = &call->operands[first];
-    for (uint32_t d = 0; d < in->rank; d++) {
-        int64_t at = index->rank == 1 ? integer_at(index, d * index->strides[0])
-                                      : integer_at(&call->operands[first + d], 0);
-        out_start->v[d] = clamp(at, 0, in->dims[d] - sizes[d]);
-    }
-}
-
-static hlo_status run_dynamic_slice(hlo_call *call) {
-    const hlo_view *in = &call->operands[0], *out = &call->results[0];
-    hlo_dims start, strides;
-    slice_start(call, 1, in, out->dims, &start);
-    hlo_view part = hlo_view_part(in, start.v, out->dims, NULL, &strides);
-    hlo_view_copy(call->env, &part, out);
-    return HLO_OK;
-}
-const hlo_kernel hlo_eval_dynamic_slice = {.run = run_dynamic_slice, .error = HLO_ERROR_INDEXED};
-
-static void copy_unless_there(const hlo_call *call, const hlo_view *in, const hlo_view *out) {
-    if (in->data != out->data) hlo_view_copy(call->env, in, out);
-}
-
-static hlo_status run_dynamic_update_slice(hlo_call *call) {
-    const hlo_view *in = &call->operands[0], *update = &call->operands[1];
-    const hlo_view *out = &call->results[0];
-    hlo_dims start, strides;
-    slice_start(call, 2, in, update->dims, &start);
-    copy_unless_there(call, in, out);
-    hlo_view part = hlo_view_part(out, start.v, update->dims, NULL, &strides);
-    hlo_view_copy(call->env, update, &part);
-    return HLO_OK;
-}
-const hlo_kernel hlo_eval_dynamic_update_slice = {.run = run_dynamic_update_slice,
-                                                  .error = HLO_ERROR_INDEXED};
-
-/* --------------------------------------------------------------------------- gather and scatter */
 
 /* Dimension numbers of gather and scatter under common names. The wide array is gather's operand
  * and scatter's result, the narrow one gather's result and scatter's updates. */
@@ -117,7 +67,7 @@ static void place_start(const places *p, const int64_t *index, hlo_dims *out_wid
     bool vector = p->n.vector < p->indices->rank;
     for (uint32_t k = 0; k < p->n.map->count; k++) {
         int64_t step = vector ? p->indices->strides[p->n.vector] : 0;
-        out_wide->v[p->n.map->v[k]] = integer_at(p->indices, in_indices + k * step);
+        out_wide->v[p->n.map->v[k]] = hlo_view_integer(p->indices, in_indices + k * step);
     }
     *out_narrow_offset = in_narrow;
 }
@@ -170,7 +120,8 @@ static hlo_status run_scatter(hlo_call *call) {
     const hlo_region *region = assigns || binary ? NULL : hlo_region_new(call, computation);
     if (!assigns && !binary && !region) return HLO_INVALID_INPUT;
     for (uint32_t a = 0; a < arrays; a++)
-        copy_unless_there(call, &call->operands[a], &call->results[a]);
+        if (call->operands[a].data != call->results[a].data)
+            hlo_view_copy(call->env, &call->operands[a], &call->results[a]);
     places p[MAX_ARRAYS];
     for (uint32_t a = 0; a < arrays; a++) {
         p[a] = (places){

@@ -1,5 +1,6 @@
 /* The sizes of results, opcode by opcode. What has no rule here is refused. */
 #include "ir/expand/expansion.h"
+#include "ir/module/index_map.h"
 #include "ir/module/known.h"
 
 static hlo_instr *operand_of(const expansion *x, uint32_t index) {
@@ -84,18 +85,6 @@ static hlo_instr *set_size(expansion *x, hlo_instr **sizes) {
     return expand_replace(x, HLO_OP_COPY, x->build->at->shape, 1, &array);
 }
 
-static hlo_instr *transpose(expansion *x, hlo_instr **sizes) {
-    const hlo_ints *from = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
-    for (uint32_t d = 0; d < from->count; d++) sizes[d] = size_of(x, 0, from->v[d]);
-    return x->build->at;
-}
-
-static hlo_instr *broadcast(expansion *x, hlo_instr **sizes) {
-    const hlo_ints *to = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
-    for (uint32_t d = 0; to && d < to->count; d++) sizes[to->v[d]] = size_of(x, 0, d);
-    return x->build->at;
-}
-
 /* Makes max(size, 0). */
 static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
     return hlo_build_binary(x->build, HLO_OP_MAXIMUM, size, expand_number(x, 0));
@@ -105,31 +94,30 @@ static hlo_instr *plus(expansion *x, hlo_instr *size, int64_t more) {
     return more ? hlo_build_binary(x->build, HLO_OP_ADD, size, expand_number(x, more)) : size;
 }
 
-/* Counts the real elements of a slice; one element is no dynamic dimension, as in XLA. */
-static hlo_instr *slice(expansion *x, hlo_instr **sizes) {
-    const hlo_shape *shape = x->build->at->shape;
-    const int64_t *v = hlo_instr_ints(x->build->at, HLO_ATTR_SLICE)->v;
-    for (uint32_t d = 0; d < shape->rank; d++, v += 3) {
-        hlo_instr *size = size_of(x, 0, d);
-        if (!size || (shape->dims[d] == 1 && !dynamic_declares(shape, d))) continue;
-        size = hlo_build_binary(x->build, HLO_OP_MINIMUM, size, expand_number(x, v[1]));
-        size = at_least_0(x, plus(x, size, v[2] - 1 - v[0]));
-        sizes[d] = v[2] == 1
-                       ? size
-                       : hlo_build_binary(x->build, HLO_OP_DIVIDE, size, expand_number(x, v[2]));
-    }
-    return x->build->at;
-}
-
-/* Keeps the operand's sizes of dimensions that are not sliced. Sliced dimensions are declared
- * static. */
-static hlo_instr *dynamic_slice(expansion *x, hlo_instr **sizes) {
-    for (uint32_t i = 1; i < x->build->at->operand_count; i++)
-        if (dynamic_value_of(x, operand_of(x, i))->sizes)
+/* Counts the real elements of a part; one element is not a dynamic dimension, as in XLA. Dimensions
+ * whose start is known only at run time are declared static. */
+static hlo_instr *part(expansion *x, hlo_instr **sizes) {
+    const hlo_shape *from = operand_of(x, 0)->shape, *shape = x->build->at->shape;
+    hlo_index_map map;
+    hlo_index i;
+    for (uint32_t o = 1; o < x->build->at->operand_count; o++)
+        if (dynamic_value_of(x, operand_of(x, o))->sizes)
             return expand_refuse(x, "has an index with a dynamic shape, which is not supported");
-    for (uint32_t d = 0; d < x->build->at->shape->rank; d++)
-        if (x->build->at->shape->dims[d] == operand_of(x, 0)->shape->dims[d])
-            sizes[d] = size_of(x, 0, d);
+    hlo_index_map_first(x->build->at, &map);
+    for (uint32_t d = 0; d < from->rank; d++) {
+        hlo_instr *size = size_of(x, 0, d);
+        hlo_index_along(&map, d, &i);
+        const int64_t count = shape->dims[i.of], end = i.start + (count - 1) * i.stride + 1;
+        const bool one = count == 1 && !dynamic_declares(shape, i.of);
+        if (!size || i.at || (one && hlo_op_is(x->build->at->op, HLO_TAKES_PART))) continue;
+        if (i.start || i.stride != 1 || count != from->dims[d]) {
+            size = hlo_build_binary(x->build, HLO_OP_MINIMUM, size, expand_number(x, end));
+            size = at_least_0(x, plus(x, size, i.stride - 1 - i.start));
+        }
+        sizes[i.of] = i.stride == 1 ? size
+                                    : hlo_build_binary(x->build, HLO_OP_DIVIDE, size,
+                                                       expand_number(x, i.stride));
+    }
     return x->build->at;
 }
 
@@ -213,10 +201,10 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     case HLO_OP_GET_TUPLE_ELEMENT: return tuple_element(x, sizes);
     case HLO_OP_GET_DIMENSION_SIZE: return get_size(x, sizes);
     case HLO_OP_SET_DIMENSION_SIZE: return set_size(x, sizes);
-    case HLO_OP_TRANSPOSE: return transpose(x, sizes);
-    case HLO_OP_BROADCAST: return broadcast(x, sizes);
-    case HLO_OP_SLICE: return slice(x, sizes);
-    case HLO_OP_DYNAMIC_SLICE: return dynamic_slice(x, sizes);
+    case HLO_OP_TRANSPOSE:
+    case HLO_OP_BROADCAST:
+    case HLO_OP_SLICE:
+    case HLO_OP_DYNAMIC_SLICE: return part(x, sizes);
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return dynamic_update_slice(x, sizes);
     case HLO_OP_PAD: return pad(x, sizes);
     case HLO_OP_REDUCE: return reduce(x, sizes);

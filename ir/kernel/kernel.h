@@ -206,6 +206,8 @@ char *hlo_view_element(const hlo_view *view, const int64_t *index);
 bool hlo_dims_next(uint32_t rank, const int64_t *dims, int64_t *index);
 /* Computes the row-major strides of `view->dims`. */
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides);
+/* Loads the element of an array of integers at `offset` elements. */
+int64_t hlo_view_integer(const hlo_view *view, int64_t offset);
 /* Makes a row-major array in scratch memory, with the dimensions of `like`. */
 hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *like);
 /* Returns the view of a part: `dims` elements along each dimension from `start` on, `steps` apart

@@ -1,13 +1,8 @@
-/* Opcodes that move elements to places known before they run: each makes views and copies. */
+/* Opcodes that move elements by an index map: each makes views and copies. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
-
-static hlo_status run_copy(hlo_call *call) {
-    hlo_view_copy(call->env, &call->operands[0], &call->results[0]);
-    return HLO_OK;
-}
-const hlo_kernel hlo_eval_copy = {.run = run_copy, .error = HLO_ERROR_MOVE};
+#include "ir/module/index_map.h"
 
 static hlo_status run_reshape(hlo_call *call) {
     hlo_view_reshape(call, &call->operands[0], &call->results[0]);
@@ -39,92 +34,67 @@ static hlo_status run_bitcast(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_bitcast = {.run = run_bitcast, .error = HLO_ERROR_MOVE};
 
-static hlo_status run_broadcast(hlo_call *call) {
+/* Returns the element that the map adds to a start. */
+static int64_t added_start(const hlo_call *call, const hlo_index *x) {
+    if (!x->at) return 0;
+    const hlo_view *from = &call->operands[x->at];
+    const int64_t at = hlo_view_integer(from, from->rank ? x->element * from->strides[0] : 0);
+    return at < 0 ? 0 : at > x->last ? x->last : at;
+}
+
+static hlo_status run_part(hlo_call *call) {
     const hlo_view *in = &call->operands[0], *out = &call->results[0];
-    const hlo_ints *dims = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS);
-    hlo_dims strides = {0};
-    for (uint32_t d = 0; d < in->rank && d < dims->count; d++)
-        strides.v[dims->v[d]] = in->dims[d] == 1 ? 0 : in->strides[d];
-    hlo_view wide = {in->type, out->rank, out->dims, strides.v, in->data};
-    hlo_view_copy(call->env, &wide, out);
-    return HLO_OK;
-}
-const hlo_kernel hlo_eval_broadcast = {.run = run_broadcast, .error = HLO_ERROR_MOVE};
-
-static hlo_status run_transpose(hlo_call *call) {
-    hlo_dims dims, strides;
-    const hlo_ints *order = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS);
-    hlo_view in = hlo_view_permute(&call->operands[0], order->v, &dims, &strides);
-    hlo_view_copy(call->env, &in, &call->results[0]);
-    return HLO_OK;
-}
-const hlo_kernel hlo_eval_transpose = {.run = run_transpose, .error = HLO_ERROR_MOVE};
-
-static hlo_status run_reverse(hlo_call *call) {
-    const hlo_view *in = &call->operands[0];
-    const hlo_ints *dims = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS);
-    hlo_dims start = {0}, steps, strides;
-    for (uint32_t d = 0; d < in->rank; d++) steps.v[d] = 1;
-    for (uint32_t i = 0; i < dims->count; i++) {
-        start.v[dims->v[i]] = in->dims[dims->v[i]] - 1;
-        steps.v[dims->v[i]] = -1;
-    }
-    hlo_view part = hlo_view_part(in, start.v, in->dims, steps.v, &strides);
-    hlo_view_copy(call->env, &part, &call->results[0]);
-    return HLO_OK;
-}
-const hlo_kernel hlo_eval_reverse = {.run = run_reverse, .error = HLO_ERROR_MOVE};
-
-static hlo_status run_slice(hlo_call *call) {
-    const hlo_view *in = &call->operands[0], *out = &call->results[0];
-    const hlo_ints *slices = hlo_instr_ints(call->instr, HLO_ATTR_SLICE);
-    hlo_dims start, steps, strides;
+    hlo_dims start, strides = {0};
+    hlo_index_map map;
+    hlo_index x;
+    hlo_index_map_first(call->instr, &map);
     for (uint32_t d = 0; d < in->rank; d++) {
-        start.v[d] = slices->v[3 * d];
-        steps.v[d] = slices->v[3 * d + 2];
+        hlo_index_along(&map, d, &x);
+        start.v[d] = x.start + added_start(call, &x);
+        if (in->dims[d] != 1) strides.v[x.of] = x.stride * in->strides[d];
     }
-    hlo_view part = hlo_view_part(in, start.v, out->dims, steps.v, &strides);
+    hlo_view part = {in->type, out->rank, out->dims, strides.v, in->data};
+    if (hlo_view_count(&part)) part.data = hlo_view_element(in, start.v);
     hlo_view_copy(call->env, &part, out);
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_slice = {.run = run_slice, .error = HLO_ERROR_MOVE};
-
-static hlo_status run_concatenate(hlo_call *call) {
-    const hlo_view *out = &call->results[0];
-    int64_t dim = hlo_instr_ints(call->instr, HLO_ATTR_DIMENSIONS)->v[0];
-    hlo_dims start = {0}, strides;
-    for (uint32_t i = 0; i < call->operand_count; i++) {
-        const hlo_view *in = &call->operands[i];
-        hlo_view part = hlo_view_part(out, start.v, in->dims, NULL, &strides);
-        hlo_view_copy(call->env, in, &part);
-        start.v[dim] += in->dims[dim];
-    }
-    return HLO_OK;
-}
-const hlo_kernel hlo_eval_concatenate = {.run = run_concatenate, .error = HLO_ERROR_MOVE};
+const hlo_kernel hlo_eval_part = {.run = run_part, .error = HLO_ERROR_MOVE};
+const hlo_kernel hlo_eval_dynamic_slice = {.run = run_part, .error = HLO_ERROR_INDEXED};
 
 static int64_t ceil_divide(int64_t a, int64_t b) {
     return a <= 0 ? 0 : (a + b - 1) / b;
 }
 
-static hlo_status run_pad(hlo_call *call) {
-    const hlo_view *in = &call->operands[0], *out = &call->results[0];
-    const hlo_ints *padding = hlo_instr_ints(call->instr, HLO_ATTR_PADDING);
-    hlo_view_copy(call->env, &call->operands[1], out);
+static void place(const hlo_call *call, const hlo_index_map *map) {
+    const hlo_view *in = &call->operands[map->operand], *out = &call->results[0];
     hlo_dims in_start, out_start, dims, steps, in_strides, out_strides;
+    hlo_index x;
     for (uint32_t d = 0; d < in->rank; d++) {
-        int64_t low = padding->v[3 * d], step = padding->v[3 * d + 2] + 1;
-        int64_t first = ceil_divide(-low, step); /* the first element kept */
-        int64_t end = ceil_divide(out->dims[d] - low, step);
+        hlo_index_along(map, d, &x);
+        const int64_t low = x.start + added_start(call, &x);
+        int64_t first = ceil_divide(-low, x.stride); /* the first element kept */
+        int64_t end = ceil_divide(out->dims[d] - low, x.stride);
         if (end > in->dims[d]) end = in->dims[d];
         in_start.v[d] = first;
-        out_start.v[d] = low + first * step;
-        steps.v[d] = step;
+        out_start.v[d] = low + first * x.stride;
+        steps.v[d] = x.stride;
         dims.v[d] = end > first ? end - first : 0;
     }
     hlo_view from = hlo_view_part(in, in_start.v, dims.v, NULL, &in_strides);
     hlo_view to = hlo_view_part(out, out_start.v, dims.v, steps.v, &out_strides);
     hlo_view_copy(call->env, &from, &to);
+}
+
+static hlo_status run_placed(hlo_call *call) {
+    const hlo_view *out = &call->results[0];
+    hlo_index_map map;
+    hlo_index_map_first(call->instr, &map);
+    const hlo_view *rest = &call->operands[!map.operand];
+    if (map.form == HLO_INDEX_PLACED && rest->data != out->data)
+        hlo_view_copy(call->env, rest, out);
+    do place(call, &map);
+    while (map.form == HLO_INDEX_JOINED && hlo_index_map_next(&map));
     return HLO_OK;
 }
-const hlo_kernel hlo_eval_pad = {.run = run_pad, .error = HLO_ERROR_MOVE};
+const hlo_kernel hlo_eval_placed = {.run = run_placed, .error = HLO_ERROR_MOVE};
+const hlo_kernel hlo_eval_dynamic_update_slice = {.run = run_placed, .error = HLO_ERROR_INDEXED};

@@ -173,6 +173,13 @@ hlo_view hlo_view_part(const hlo_view *view, const int64_t *start, const int64_t
     return part;
 }
 
+int64_t hlo_view_integer(const hlo_view *view, int64_t offset) {
+    hlo_chunk lane;
+    hlo_lane_load(view->type, hlo_view_at(view, offset), 0, 1, &lane);
+    if (hlo_lane_of(view->type) == HLO_LANE_U64 && lane.u64[0] > INT64_MAX) return INT64_MAX;
+    return lane.s64[0];
+}
+
 hlo_view hlo_view_permute(const hlo_view *in, const int64_t *order, hlo_dims *out_dims,
                           hlo_dims *out_strides) {
     for (uint32_t d = 0; d < in->rank; d++) {

@@ -8,6 +8,7 @@
 #include "ir/float/float.h"
 #include "ir/float/literal.h"
 #include "ir/ir.h"
+#include "ir/module/index_map.h"
 #include "ir/module/known.h"
 
 enum { STEP_LIMIT = 1024, COUNT_LIMIT = 1 << 12 };
@@ -43,6 +44,36 @@ bool hlo_instr_is_mark(const hlo_instr *instr) {
     const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
     return instr->op == HLO_OP_CUSTOM_CALL && target && !strcmp(target, "Sharding") &&
            instr->operand_count == 1;
+}
+
+bool hlo_hands_on(const hlo_instr *value) {
+    return value->op == HLO_OP_OPT_BARRIER || value->op == HLO_OP_DOMAIN ||
+           value->op == HLO_OP_ADD_DEPENDENCY ||
+           (hlo_instr_is_mark(value) &&
+            hlo_shape_compatible(value->shape, hlo_instr_operand(value, 0)->shape));
+}
+
+hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
+    enum { TUPLE_DEPTH = 8 };
+    int64_t path[TUPLE_DEPTH];
+    unsigned depth = 0;
+    const hlo_instr *holder = NULL;
+    hlo_instr *found = NULL;
+    for (const hlo_instr *at = value;;) {
+        uint32_t next = 0;
+        if (at->op == HLO_OP_GET_TUPLE_ELEMENT && depth < TUPLE_DEPTH)
+            path[depth++] = hlo_instr_int(at, HLO_ATTR_INDEX, 0);
+        else if (at->op == HLO_OP_TUPLE && depth)
+            next = (uint32_t)path[--depth];
+        else if (!hlo_hands_on(at))
+            return found;
+        else if (!holder)
+            holder = at;
+        hlo_instr *from = hlo_instr_operand(at, next);
+        if (!depth) found = from;
+        if (!depth && out_holder) *out_holder = holder;
+        at = from;
+    }
 }
 
 /* True if the attributes mean the same on a call of another element type. */
@@ -143,99 +174,61 @@ static bool across_bitcast(const hlo_shape *from, const hlo_shape *to, int64_t *
     return true;
 }
 
-/* Finds the start of a slice along dimension `dim`. */
-static bool start_of(const hlo_instr *slice, uint32_t dim, search *s, int64_t *out) {
-    const hlo_shape *from = hlo_instr_operand(slice, 0)->shape;
-    const hlo_instr *first = slice->operand_count > 1 ? hlo_instr_operand(slice, 1) : NULL;
-    bool list = first && first->shape->rank == 1;
-    if (!first || from->rank != slice->shape->rank) return false;
-    if (!list && 1 + dim >= slice->operand_count) return false;
+/* Adds the element that is a start at run time. */
+static bool add_start(const hlo_index_map *map, hlo_index *x, search *s) {
     cell c;
     double start;
-    if (!element(list ? first : hlo_instr_operand(slice, 1 + dim), list ? dim : 0, s, &c) ||
+    if (!x->at) return true;
+    if (x->varies || !element(hlo_instr_operand(map->instr, x->at), x->element, s, &c) ||
         !number_of(c, &start))
         return false;
-    double last = (double)(from->dims[dim] - slice->shape->dims[dim]);
-    *out = (int64_t)(start > last ? last : start < 0 ? 0 : start);
+    x->start += (int64_t)(start > (double)x->last ? (double)x->last : start < 0 ? 0 : start);
     return true;
 }
 
-/* True if a list has `count` dimensions of `shape`, as it has in a verified module. */
-static bool are_dims(const hlo_ints *list, uint32_t count, const hlo_shape *shape) {
-    for (uint32_t i = 0; list && i < list->count; i++)
-        if (list->v[i] < 0 || list->v[i] >= shape->rank) return false;
-    return list && list->count == count;
-}
-
-/* Maps a position in the result of movement by dimensions to a position in operand 0. */
-static bool moved_place(const hlo_instr *value, place *p, search *s) {
-    const hlo_shape *from = hlo_instr_operand(value, 0)->shape;
-    const hlo_ints *dims = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
-    const hlo_ints *slices = hlo_instr_ints(value, HLO_ATTR_SLICE);
-    const place at = *p;
-    if (!hlo_shape_is_array(from) || from->rank > HLO_LARGEST_RANK ||
-        (value->op != HLO_OP_BROADCAST && from->rank != value->shape->rank))
-        return false;
-    switch (value->op) {
-    case HLO_OP_BROADCAST:
-        if (!are_dims(dims, from->rank, value->shape)) return false;
-        for (uint32_t i = 0; i < from->rank; i++) p->v[i] = at.v[dims->v[i]];
-        return true;
-    case HLO_OP_TRANSPOSE:
-        if (!are_dims(dims, value->shape->rank, from)) return false;
-        for (uint32_t i = 0; i < from->rank; i++) p->v[dims->v[i]] = at.v[i];
-        return true;
-    case HLO_OP_REVERSE:
-        if (!dims || !are_dims(dims, dims->count, from)) return false;
-        for (uint32_t i = 0; i < dims->count; i++)
-            p->v[dims->v[i]] = from->dims[dims->v[i]] - 1 - at.v[dims->v[i]];
-        return true;
-    case HLO_OP_SLICE:
-        if (!slices || slices->count != 3 * from->rank) return false;
-        for (uint32_t i = 0; i < from->rank; i++)
-            p->v[i] = slices->v[3 * i] + at.v[i] * slices->v[3 * i + 2];
-        return true;
-    case HLO_OP_DYNAMIC_SLICE:
-        for (uint32_t i = 0; i < from->rank; i++) {
-            int64_t start;
-            if (!start_of(value, i, s, &start)) return false;
-            p->v[i] += start;
-        }
-        return true;
-    default: return false;
+/* Finds the position in the operand of a position in the result. `*out_inside` false: there is
+ * none. False: it is not known. */
+static bool find_place(const hlo_index_map *map, const place *at, search *s, place *out,
+                       bool *out_inside) {
+    const hlo_shape *from = map->from->shape;
+    hlo_index x;
+    *out_inside = true;
+    for (uint32_t d = 0; d < from->rank; d++) {
+        if (!hlo_index_along(map, d, &x) || !add_start(map, &x, s)) return false;
+        const int64_t index = x.of < 0 ? 0 : at->v[x.of], off = index - x.start;
+        out->v[d] = map->form == HLO_INDEX_PART ? x.start + x.stride * index : off / x.stride;
+        if (map->form != HLO_INDEX_PART)
+            *out_inside &= off >= 0 && off % x.stride == 0 && out->v[d] < from->dims[d];
     }
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------- elements */
 
-static bool padded_element(const hlo_instr *pad, const place *at, search *s, cell *out) {
-    const hlo_instr *from = hlo_instr_operand(pad, 0);
-    const hlo_ints *padding = hlo_instr_ints(pad, HLO_ATTR_PADDING);
-    place p;
-    if (pad->operand_count < 2 || !hlo_shape_is_array(from->shape) ||
-        from->shape->rank != pad->shape->rank || !padding ||
-        padding->count != 3 * from->shape->rank)
-        return false;
-    for (uint32_t i = 0; i < from->shape->rank; i++) {
-        int64_t each = padding->v[3 * i + 2] + 1, off = at->v[i] - padding->v[3 * i];
-        if (off < 0 || off % each || off / each >= from->shape->dims[i])
-            return element(hlo_instr_operand(pad, 1), 0, s, out);
-        p.v[i] = off / each;
-    }
-    return element(from, ravel(from->shape, &p), s, out);
-}
-
-static bool joined_element(const hlo_instr *join, place *p, search *s, cell *out) {
-    const hlo_ints *dims = hlo_instr_ints(join, HLO_ATTR_DIMENSIONS);
-    if (!are_dims(dims, 1, join->shape)) return false;
-    int64_t dim = dims->v[0];
-    for (uint32_t i = 0; i < join->operand_count; i++) {
-        const hlo_instr *part = hlo_instr_operand(join, i);
-        if (!hlo_shape_is_array(part->shape) || part->shape->rank != join->shape->rank)
-            return false;
-        if (p->v[dim] < part->shape->dims[dim]) return element(part, ravel(part->shape, p), s, out);
-        p->v[dim] -= part->shape->dims[dim];
-    }
+/* Finds an element of a value that moves elements. */
+static bool moved_element(const hlo_instr *value, int64_t at, search *s, cell *out) {
+    const hlo_shape *shape = value->shape;
+    hlo_index_map map;
+    place here, there;
+    bool inside;
+    if (!hlo_index_map_first(value, &map)) return false;
+    unravel(shape, at, &here);
+    do {
+        switch (map.form) {
+        case HLO_INDEX_ORDER: return element(map.from, at, s, out);
+        case HLO_INDEX_MEMORY:
+            if (!same_bits(map.from->shape->type, shape->type) ||
+                !across_bitcast(map.from->shape, shape, &at) || !element(map.from, at, s, out))
+                return false;
+            out->type = shape->type;
+            return true;
+        case HLO_INDEX_PART:
+        case HLO_INDEX_PLACED:
+        case HLO_INDEX_JOINED:
+            if (!find_place(&map, &here, s, &there, &inside)) return false;
+            if (inside) return element(map.from, ravel(map.from->shape, &there), s, out);
+        }
+    } while (hlo_index_map_next(&map));
     return false;
 }
 
@@ -262,29 +255,18 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
         shape->rank > HLO_LARGEST_RANK || at < 0 || at >= hlo_shape_count(shape))
         return false;
     const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
-    int64_t dim = hlo_instr_int(value, HLO_ATTR_IOTA_DIMENSION, -1);
-    place p;
-    unravel(shape, at, &p);
+    const int64_t dim = hlo_instr_int(value, HLO_ATTR_IOTA_DIMENSION, -1);
     switch (value->op) {
     case HLO_OP_CONSTANT: return literal_element(value->u.literal, at, out);
     case HLO_OP_IOTA:
-        return dim >= 0 && dim < shape->rank && cell_of(shape->type, (double)p.v[dim], out);
+        if (dim < 0 || dim >= shape->rank) return false;
+        for (uint32_t d = shape->rank; d-- > dim + 1;) at /= shape->dims[d];
+        return cell_of(shape->type, (double)(at % shape->dims[dim]), out);
     case HLO_OP_GET_TUPLE_ELEMENT:
         from = taken(value);
         return from && hlo_shape_compatible(from->shape, shape) && element(from, at, s, out);
-    case HLO_OP_CONCATENATE: return joined_element(value, &p, s, out);
-    case HLO_OP_PAD: return padded_element(value, &p, s, out);
     case HLO_OP_CONVERT: return element(from, at, s, out) && converted(shape->type, out);
-    case HLO_OP_BITCAST:
-        if (!same_bits(from->shape->type, shape->type) ||
-            !across_bitcast(from->shape, shape, &at) || !element(from, at, s, out))
-            return false;
-        out->type = shape->type;
-        return true;
-    case HLO_OP_COPY:
-    case HLO_OP_RESHAPE: return element(from, at, s, out);
-    default:
-        return from && moved_place(value, &p, s) && element(from, ravel(from->shape, &p), s, out);
+    default: return moved_element(value, at, s, out);
     }
 }
 

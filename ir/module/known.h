@@ -6,6 +6,13 @@
 
 /* True for a custom call that only marks its operand with a sharding. */
 bool hlo_instr_is_mark(const hlo_instr *instr);
+/* True for a barrier, a mark of a sharding, and the like: the result is operand 0's. */
+bool hlo_hands_on(const hlo_instr *value);
+/* Returns the instruction whose result `value` is, bit for bit, passed on only by barriers, marks
+ * of shardings, and tuples and reads of their elements; NULL: `value` is computed itself.
+ * `out_holder`, which may be NULL: the last barrier or mark that passes it on; NULL: only tuples
+ * do. */
+hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder);
 /* True if each element of the result is an element of operand 0, or of a pad's padding value, bit
  * for bit and of one type: opcodes that move elements, but no bitcast to another type; and marks.
  */

@@ -4,6 +4,7 @@
 
 #include "ir/eval/eval.h"
 #include "ir/float/float.h"
+#include "ir/module/known.h"
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/value.h"
 

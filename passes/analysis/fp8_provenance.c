@@ -229,8 +229,8 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
         case HLO_OP_SUBTRACT: *out_reason = HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED; return value;
         case HLO_OP_WHILE:
         case HLO_OP_CONDITIONAL:
-        case HLO_OP_CALL:
         case HLO_OP_PARAMETER: return value;
+        case HLO_OP_CALL: return NULL;
         default:
             for (uint32_t i = 0; i < value->operand_count; i++)
                 if (any(provenance, hlo_instr_operand(value, i))) {

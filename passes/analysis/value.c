@@ -20,36 +20,6 @@ bool hlo_repeats(const hlo_instr *value) {
     return !value->pin && hlo_instr_moves(value) && value->operand_count == 1;
 }
 
-bool hlo_hands_on(const hlo_instr *value) {
-    return value->op == HLO_OP_OPT_BARRIER || value->op == HLO_OP_DOMAIN ||
-           value->op == HLO_OP_ADD_DEPENDENCY ||
-           (hlo_instr_is_mark(value) &&
-            hlo_shape_compatible(value->shape, hlo_instr_operand(value, 0)->shape));
-}
-
-hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
-    enum { TUPLE_DEPTH = 8 };
-    int64_t path[TUPLE_DEPTH];
-    unsigned depth = 0;
-    const hlo_instr *holder = NULL;
-    hlo_instr *found = NULL;
-    for (const hlo_instr *at = value;;) {
-        uint32_t next = 0;
-        if (at->op == HLO_OP_GET_TUPLE_ELEMENT && depth < TUPLE_DEPTH)
-            path[depth++] = hlo_instr_int(at, HLO_ATTR_INDEX, 0);
-        else if (at->op == HLO_OP_TUPLE && depth)
-            next = (uint32_t)path[--depth];
-        else if (!hlo_hands_on(at))
-            return found;
-        else if (!holder)
-            holder = at;
-        hlo_instr *from = hlo_instr_operand(at, next);
-        if (!depth) found = from;
-        if (!depth && out_holder) *out_holder = holder;
-        at = from;
-    }
-}
-
 hlo_instr *hlo_splat_source(hlo_instr *value) {
     for (unsigned depth = 0; depth < HLO_CHAIN_LIMIT; depth++) {
         if (!hlo_shape_is_array(value->shape)) return NULL;

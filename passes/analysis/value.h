@@ -24,23 +24,11 @@ bool hlo_repeats(const hlo_instr *value);
  * NULL when `value` is no splat, or only through a pinned instruction. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
 
-/* True for a barrier, a mark of a sharding, and the like: the result is operand 0's. */
-bool hlo_hands_on(const hlo_instr *value);
-/* Returns the instruction whose result `value` is, bit for bit, only handed on by barriers, marks
- * of shardings, and tuples that are taken apart again; NULL: none. `out_holder`, which may be NULL:
- * the last barrier or mark that hands it on; NULL: tuples alone do. */
-hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder);
-
 /* True if both are one expression of one set of values. */
 bool hlo_same_expression(hlo_instr *x, hlo_instr *y);
 
 /* True for maximum(x, 0), in either order, and clamp(0, x, inf). `out_index`, which may be NULL:
  * the operand x. */
 bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index);
-
-/* Lower bound of the sign of all elements, for any inputs. NaN may be among them, and -0 where 0
- * may be. */
-typedef enum hlo_sign { HLO_SIGN_ANY, HLO_SIGN_ZERO, HLO_SIGN_PLUS } hlo_sign; /* >= 0, > 0 */
-hlo_sign hlo_sign_least(hlo_instr *value);
 
 #endif

@@ -1,6 +1,7 @@
 /* Granularity of values, and their compact forms. */
 #include "passes/builders/granularity.h"
 #include "ir/float/literal.h"
+#include "ir/module/index_map.h"
 #include "ir/module/known.h"
 
 #include <string.h>
@@ -9,10 +10,6 @@ enum { STEP_LIMIT = 256 };
 
 static int64_t parts(int64_t size, int64_t each) {
     return (size + each - 1) / each;
-}
-
-static bool is_whole(const hlo_shape *shape, uint32_t dim, int64_t granularity) {
-    return granularity >= shape->dims[dim];
 }
 
 void hlo_granularity_dims(const hlo_shape *shape, const hlo_granularity *granularity,
@@ -86,97 +83,51 @@ static void below_run(const hlo_shape *from, const hlo_shape *to, run *r,
     for (uint32_t i = r->from; !r->exact && i < r->from_end; i++) below->v[i] = from->dims[i];
 }
 
-/* True for a bitcast that is a reshape: of one type, row-major on both sides. */
-static bool is_reshape(const hlo_instr *instr) {
-    if (instr->op != HLO_OP_BITCAST) return instr->op == HLO_OP_RESHAPE;
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
-    return hlo_instr_moves(instr) && hlo_shape_is_row_major(instr->shape) &&
-           hlo_shape_is_row_major(from);
-}
-
-static bool below_reshape(const hlo_instr *link, const hlo_granularity *granularity,
+static void below_reshape(const hlo_instr *link, const hlo_granularity *granularity,
                           hlo_granularity *below) {
     const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
     run r = {0};
-    if (!is_reshape(link)) return false;
     while (next_run(from, link->shape, &r)) below_run(from, link->shape, &r, granularity, below);
-    return true;
 }
 
 /* ---------------------------------------------------------------------------------- other links */
 
-static bool below_slice(const hlo_instr *link, const hlo_granularity *granularity,
-                        hlo_granularity *below) {
-    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
-    const hlo_ints *slices = hlo_instr_ints(link, HLO_ATTR_SLICE);
-    for (uint32_t i = 0; i < from->rank; i++) {
-        bool whole = is_whole(link->shape, i, granularity->v[i]);
-        int64_t g = whole ? link->shape->dims[i] : granularity->v[i], start = slices->v[3 * i];
-        bool aligned = slices->v[3 * i + 2] == 1 && start % g == 0;
-        if (!aligned && !whole && g > 1) return false;
-        below->v[i] = aligned || g == 1 ? g : from->dims[i];
+/* Finds the granularity along a dimension of the operand, of `from` elements, that becomes `to`
+ * elements of granularity `g`. */
+static bool below_dim(const hlo_index *x, bool placed, int64_t from, int64_t to, int64_t g,
+                      int64_t *below) {
+    const bool whole = g >= to, first = !x->start && x->stride == 1;
+    if (placed) {
+        *below = whole && to > 1 ? from : g;
+        return *below && (whole || g == 1 || (first && from <= to));
     }
-    return true;
+    *below = g;
+    if (x->stride < 0) return whole || to % g == 0;
+    if (x->varies || x->at) { /* the start is not known */
+        *below = to == 1 ? 1 : whole ? from : g;
+        return g == 1 || whole || to == from;
+    }
+    if (first && from == to) return true;
+    const int64_t each = whole ? to : g;
+    const bool aligned = x->stride == 1 && x->start % each == 0;
+    *below = aligned || each == 1 ? each : from;
+    return aligned || whole || g == 1;
 }
 
-/* Finds the granularity below movement whose start index is unknown. */
-static bool below_sizes(const hlo_shape *from, uint32_t dim, int64_t size, int64_t g,
-                        int64_t *below) {
-    *below = size == 1 ? 1 : g >= size ? from->dims[dim] : g;
-    return g == 1 || g >= size || size == from->dims[dim];
-}
-
-static bool below_dynamic_slice(const hlo_instr *link, const hlo_granularity *granularity,
-                                hlo_granularity *below) {
-    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
-    for (uint32_t i = 0; i < from->rank; i++)
-        if (!below_sizes(from, i, link->shape->dims[i], granularity->v[i], &below->v[i]))
-            return false;
-    return true;
-}
-
-/* Dimensions of the result are batch dimensions of the indices, along which the granularity must
- * be 1, and `offset` dimensions, which are those of the operand that are not collapsed. */
-static bool below_gather(const hlo_instr *link, const hlo_granularity *granularity,
-                         hlo_granularity *below) {
-    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
-    const hlo_ints *offset = hlo_instr_ints(link, HLO_ATTR_OFFSET_DIMS);
-    const hlo_ints *gone = hlo_instr_ints(link, HLO_ATTR_COLLAPSED_SLICE_DIMS);
-    const hlo_ints *batch = hlo_instr_ints(link, HLO_ATTR_OPERAND_BATCHING_DIMS);
-    const hlo_ints *sizes = hlo_instr_ints(link, HLO_ATTR_SLICE_SIZES);
-    for (uint32_t i = 0; i < link->shape->rank; i++)
-        if (!hlo_ints_contain(offset, i) && granularity->v[i] > 1 && link->shape->dims[i] > 1)
-            return false;
-    for (uint32_t i = 0, at = 0; i < from->rank; i++) {
+static bool below_dims(const hlo_index_map *map, const hlo_granularity *granularity,
+                       hlo_granularity *below) {
+    const hlo_shape *from = map->from->shape, *to = map->instr->shape;
+    const hlo_ints *offset = hlo_instr_ints(map->instr, HLO_ATTR_OFFSET_DIMS);
+    hlo_index x;
+    for (uint32_t i = 0; i < from->rank; i++) {
         below->v[i] = 1;
-        if (hlo_ints_contain(gone, i) || hlo_ints_contain(batch, i)) continue;
-        if (!below_sizes(from, i, sizes->v[i], granularity->v[offset->v[at++]], &below->v[i]))
+        if (!hlo_index_along(map, i, &x)) return false;
+        for (uint32_t d = 0; x.varies && d < to->rank; d++)
+            if (!hlo_ints_contain(offset, d) && granularity->v[d] > 1 && to->dims[d] > 1)
+                return false;
+        if (x.of >= 0 && !below_dim(&x, map->form == HLO_INDEX_PLACED, from->dims[i],
+                                    to->dims[x.of], granularity->v[x.of], &below->v[i]))
             return false;
-    }
-    return true;
-}
-
-static bool below_reverse(const hlo_instr *link, const hlo_granularity *granularity,
-                          hlo_granularity *below) {
-    *below = *granularity;
-    const hlo_ints *dims = hlo_instr_ints(link, HLO_ATTR_DIMENSIONS);
-    for (uint32_t i = 0; i < dims->count; i++) {
-        int64_t size = link->shape->dims[dims->v[i]], g = granularity->v[dims->v[i]];
-        if (g < size && size % g) return false;
-    }
-    return true;
-}
-
-static bool below_pad(const hlo_instr *link, const hlo_granularity *granularity,
-                      hlo_granularity *below) {
-    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
-    const hlo_ints *padding = hlo_instr_ints(link, HLO_ATTR_PADDING);
-    for (uint32_t i = 0; i < from->rank; i++) {
-        bool whole = is_whole(link->shape, i, granularity->v[i]);
-        bool behind = !padding->v[3 * i] && !padding->v[3 * i + 2] && padding->v[3 * i + 1] >= 0;
-        if (!whole && granularity->v[i] > 1 && !behind) return false;
-        below->v[i] = whole && link->shape->dims[i] > 1 ? from->dims[i] : granularity->v[i];
-        if (!below->v[i]) return false;
     }
     return true;
 }
@@ -184,30 +135,24 @@ static bool below_pad(const hlo_instr *link, const hlo_granularity *granularity,
 static bool below_any(const hlo_instr *link, const hlo_granularity *granularity,
                       hlo_granularity *out_below) {
     const hlo_instr *operand = hlo_instr_operand(link, 0);
+    hlo_index_map map;
     if (!hlo_shape_is_array(operand->shape) || operand->shape->rank > HLO_RULE_ARGS ||
         hlo_shape_count(operand->shape) < 1)
         return false;
-    switch (link->op) {
-    case HLO_OP_BROADCAST:
-    case HLO_OP_TRANSPOSE: {
-        const hlo_ints *dims = hlo_instr_ints(link, HLO_ATTR_DIMENSIONS);
-        bool broadcast = link->op == HLO_OP_BROADCAST;
-        for (uint32_t i = 0; i < dims->count; i++)
-            out_below->v[broadcast ? i : dims->v[i]] = granularity->v[broadcast ? dims->v[i] : i];
-        return true;
+    *out_below = *granularity;
+    if (link->op == HLO_OP_CONVERT) return true;
+    if (hlo_instr_is_mark(link)) return hlo_instr_moves(link);
+    if (!hlo_index_map_first(link, &map) || map.from != operand) return false;
+    switch (map.form) {
+    case HLO_INDEX_JOINED: return false;
+    case HLO_INDEX_PART:
+    case HLO_INDEX_PLACED: return below_dims(&map, granularity, out_below);
+    case HLO_INDEX_ORDER:
+    case HLO_INDEX_MEMORY: break;
     }
-    case HLO_OP_CONVERT:
-    case HLO_OP_COPY: *out_below = *granularity; return true;
-    case HLO_OP_CUSTOM_CALL: *out_below = *granularity; return hlo_instr_moves(link);
-    case HLO_OP_RESHAPE:
-    case HLO_OP_BITCAST: return below_reshape(link, granularity, out_below);
-    case HLO_OP_SLICE: return below_slice(link, granularity, out_below);
-    case HLO_OP_DYNAMIC_SLICE: return below_dynamic_slice(link, granularity, out_below);
-    case HLO_OP_GATHER: return below_gather(link, granularity, out_below);
-    case HLO_OP_REVERSE: return below_reverse(link, granularity, out_below);
-    case HLO_OP_PAD: return below_pad(link, granularity, out_below);
-    default: return false;
-    }
+    if (!hlo_index_keeps_order(link) || !hlo_instr_moves(link)) return false;
+    below_reshape(link, granularity, out_below);
+    return true;
 }
 
 bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
@@ -320,7 +265,7 @@ static hlo_instr *carry_slice(hlo_rule_env *env, const hlo_instr *link,
     const hlo_ints *slices = hlo_instr_ints(link, HLO_ATTR_SLICE);
     int64_t list[3 * HLO_RULE_ARGS], extents[HLO_RULE_ARGS];
     hlo_granularity below;
-    below_slice(link, granularity, &below);
+    below_any(link, granularity, &below);
     hlo_granularity_dims(link->shape, granularity, extents);
     bool same = true;
     for (uint32_t i = 0; i < link->shape->rank; i++) {
@@ -341,7 +286,7 @@ static hlo_instr *carry_gather(hlo_rule_env *env, const hlo_instr *link,
     const hlo_ints *sizes = hlo_instr_ints(link, HLO_ATTR_SLICE_SIZES);
     int64_t list[HLO_RULE_ARGS];
     hlo_granularity below;
-    below_gather(link, granularity, &below);
+    below_any(link, granularity, &below);
     for (uint32_t i = 0; i < sizes->count; i++) list[i] = parts(sizes->v[i], below.v[i]);
     return carry_as(env, link, granularity, packed, HLO_ATTR_SLICE_SIZES, list, sizes->count);
 }

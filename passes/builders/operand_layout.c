@@ -1,6 +1,7 @@
 /* See operand_layout.h. */
 #include "passes/builders/operand_layout.h"
 
+#include "ir/eval/range.h"
 #include "ir/module/known.h"
 #include "passes/builders/move_chain.h"
 
@@ -139,14 +140,9 @@ hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side) {
         env->build, hlo_shape_array(env->context->module, type, side->shape->rank, dims), 1);
 }
 
-/* True if scales may be below 0, or are of a type that has such numbers and nothing is known. */
-static bool may_be_negative(hlo_instr *scales) {
-    return scales->shape->type != HLO_TYPE_F8E8M0FNU && hlo_sign_least(scales) == HLO_SIGN_ANY;
-}
-
 hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
                             const hlo_block_side *side) {
-    if (!values || !scales || !may_be_negative(scales)) return values;
+    if (!values || !scales || hlo_range_of(scales).low >= 0) return values;
     const hlo_granularity granularity = granularity_of(side);
     hlo_builder *b = env->build;
     hlo_instr *below = hlo_build_compare(b, scales, "LT", hlo_build_filled(b, scales->shape, 0));
@@ -161,7 +157,7 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
     uint32_t count = 0;
     if (!scales) return NULL;
     hlo_builder *b = env->build;
-    if (may_be_negative(scales)) scales = hlo_build_unary(b, HLO_OP_ABS, scales);
+    if (hlo_range_of(scales).low < 0) scales = hlo_build_unary(b, HLO_OP_ABS, scales);
     if (!scales) return NULL;
     for (; count < side->batch->count; count++) {
         order[count] = side->batch->v[count];

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/eval/range.h"
 #include "ir/module/known.h"
 #include "passes/analysis/value.h"
 #include "passes/builders/granularity.h"
@@ -185,10 +186,10 @@ static bool plan_parts(plan *p, step *s) {
 static bool keeps_signs(const step *s, bool infinity) {
     const hlo_op op = s->value->op;
     const bool divides = op == HLO_OP_DIVIDE, scales = divides || op == HLO_OP_MULTIPLY;
-    if (s->below && scales &&
-        hlo_sign_least(hlo_instr_operand(s->value, !s->below->index)) <
-            (infinity || divides ? HLO_SIGN_PLUS : HLO_SIGN_ZERO))
-        return false;
+    if (s->below && scales) {
+        const double low = hlo_range_of(hlo_instr_operand(s->value, !s->below->index)).low;
+        if (infinity || divides ? low <= 0 : low < 0) return false;
+    }
     for (const step *part = s->below; part; part = part->next)
         if (!keeps_signs(part, infinity)) return false;
     return true;

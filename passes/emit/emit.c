@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "ir/eval/range.h"
 #include "ir/float/float.h"
 #include "ir/intern.h"
 #include "ir/module/build.h"
@@ -85,7 +86,7 @@ static hlo_instr *every_scale(lowering *l, hlo_instr *scale, hlo_scale_mode mode
     int64_t steps = scale->shape->dims[scale->shape->rank - 1],
             rows = hlo_shape_count(scale->shape) / steps;
     if (hlo_scale_modes[mode].tiled) { /* order them by rows and steps, all matrices in one */
-        const bool any_sign = mode == HLO_SCALE_VEC16 && hlo_sign_least(scale) == HLO_SIGN_ANY;
+        const bool any_sign = mode == HLO_SCALE_VEC16 && !(hlo_range_of(scale).low >= 0);
         const int64_t tiles[] = {rows / 128, steps / 4, 32, 4, 4};
         scale = hlo_build_reshape(b, scale, 5, tiles);
         scale = hlo_build_transpose(b, scale, (const int64_t[]){0, 3, 2, 1, 4});

@@ -316,7 +316,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
         hlo_epilogue *epilogue = member;
         hlo_epilogue value = t->word ? hlo_epilogue_find(t->word) : HLO_EPILOGUE_COUNT;
         if (set->add && value != HLO_EPILOGUE_COUNT) value = hlo_epilogue_add(*epilogue, value);
-        if (value == HLO_EPILOGUE_COUNT) return hlo_rule_refuse(env, "epilogue-taken", source);
+        if (value == HLO_EPILOGUE_COUNT) return hlo_rule_refuse(env, "epilogue-taken", NULL);
         *epilogue = value;
         return true;
     }

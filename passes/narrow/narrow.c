@@ -1,5 +1,5 @@
 /* Converts values of few bits to fp8 before they are converted to a wide type: integers and floats
- * of fewer than 8 bits, and whole numbers up to 16 (whole_range.h), all of which f8e4m3fn
+ * of fewer than 8 bits, and whole numbers up to 16 (ir/eval/range.h), all of which f8e4m3fn
  * represents. Every rule then matches them as fp8 values: convert(s4) becomes convert(convert(s4):
  * f8e4m3fn). hlo_pass_restore_narrow() restores those that no call has fused. An operand of a dot
  * that has such a type itself is also converted, if the other one is such a value or comes from
@@ -10,15 +10,18 @@
  * Numerics: unchanged: both conversions are exact. Tests: testdata/passes/narrow/ */
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/module_facts.h"
-#include "passes/narrow/whole_range.h"
 #include "passes/passes.h"
 
+#include "ir/eval/range.h"
 #include "ir/module/build.h"
 #include "ir/module/known.h"
 
+/* The whole numbers up to which f8e4m3fn has all; the elements of a constant that are read. */
+enum { E4M3_WHOLE = 16, LITERAL_LIMIT = 1 << 22 };
+
 /* The ranges of a module's instructions as it was before the pass. */
 typedef struct facts {
-    hlo_whole_range *ranges;        /* by id */
+    hlo_range *ranges;              /* by id; all sources but constants set their bits */
     const unsigned char *fp8_reach; /* by id */
     uint32_t count;
 } facts;
@@ -26,8 +29,20 @@ typedef struct facts {
 /* True if f8e4m3fn holds every element, and not all are constants. */
 static bool fits(const facts *f, const hlo_instr *value) {
     if (hlo_type_fits_e4m3(value->shape->type)) return true;
-    return value->id < f->count && f->ranges[value->id].input &&
-           hlo_whole_range_fits_e4m3(&f->ranges[value->id]);
+    if (value->id >= f->count) return false;
+    const hlo_range *r = &f->ranges[value->id];
+    return r->sources && r->whole && r->low >= -E4M3_WHOLE && r->high <= E4M3_WHOLE;
+}
+
+static hlo_range read_range(void *ranges, const hlo_instr *value) {
+    return ((const hlo_range *)ranges)[value->id];
+}
+
+static hlo_range range_of(const facts *f, const hlo_instr *value) {
+    int64_t budget = LITERAL_LIMIT;
+    if (value->pin) return hlo_range_of_type(value->shape->type);
+    if (value->op == HLO_OP_CONSTANT) return hlo_range_of_constant(value, &budget);
+    return hlo_range_of_result(value, read_range, f->ranges);
 }
 
 static bool is_converted_fp8(const hlo_instr *value) {
@@ -130,7 +145,8 @@ static hlo_status each(hlo_pass_context *context, bool back) {
     f.ranges = hlo_arena_array(context->scratch, f.count, sizeof *f.ranges);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         if (hlo_facts_has(fused, comp->id)) continue;
-        hlo_whole_ranges_find(comp, f.ranges);
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            f.ranges[instr->id] = range_of(&f, instr);
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = hlo_instr_next(instr);
             if (back)

@@ -25,8 +25,12 @@ typedef struct linting {
     uint32_t searches;
 } linting;
 
+static const char *name_of(const linting *l, const hlo_instr *instr) {
+    return hlo_report_input_name(l->context->report, instr);
+}
+
 static bool is_fp8(const hlo_instr *instr) {
-    return hlo_type_is_fp8(instr->shape->type);
+    return hlo_type_is_fp8(instr->shape->type) && instr->shape->type != HLO_TYPE_F8E8M0FNU;
 }
 
 static bool is_wide(const hlo_instr *instr) {
@@ -89,15 +93,24 @@ typedef struct scaling {
     bool divides;
 } scaling;
 
+/* Replaces the factor 1/y by the divisor y, and the divisor 1/y by the factor y. */
+static void invert_reciprocal(scaling *s) {
+    double number;
+    while (s->factor->op == HLO_OP_DIVIDE &&
+           hlo_known_number(hlo_instr_operand(s->factor, 0), &number) && number == 1) {
+        s->factor = source_of(hlo_instr_operand(s->factor, 1));
+        s->divides = !s->divides;
+    }
+}
+
 /* Reads a product of x and a scalar, or a quotient of x by a scalar. */
 static bool read_scaling(const hlo_instr *instr, scaling *out) {
     if (instr->op != HLO_OP_MULTIPLY && instr->op != HLO_OP_DIVIDE) return false;
     const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
-    const hlo_instr *factor = splat_of(right);
-    *out = (scaling){left, factor, instr->op == HLO_OP_DIVIDE};
-    if (factor || out->divides) return factor != NULL;
-    *out = (scaling){right, splat_of(left), false};
-    return out->factor != NULL;
+    *out = (scaling){left, splat_of(right), instr->op == HLO_OP_DIVIDE};
+    if (!out->factor && !out->divides) *out = (scaling){right, splat_of(left), false};
+    if (out->factor) invert_reciprocal(out);
+    return out->factor;
 }
 
 static bool is_quantize(const hlo_instr *instr) {
@@ -139,6 +152,12 @@ static bool is_maximum(const hlo_instr *reduce) {
 static const hlo_instr *magnitude_of(const hlo_instr *value) {
     const hlo_instr *source = source_of(value);
     return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
+}
+
+/* True for the maximum of a vector of amaxes, as delayed scaling keeps them. */
+static bool is_of_history(const hlo_instr *amax) {
+    const hlo_instr *of = source_of(hlo_instr_operand(amax, 0));
+    return of->op != HLO_OP_ABS && of->shape->rank == 1;
 }
 
 /* Returns the only operand that is no known number; NULL: there are several, or none. */
@@ -198,11 +217,11 @@ static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
 
 static void check_amax_source(linting *l, const hlo_instr *quantized, const scaling *s) {
     const hlo_instr *amax = amax_of_scale(s->factor);
-    if (!amax) return;
+    if (!amax || is_of_history(amax)) return;
     const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
     if (are_apart(l, source_of(s->value), of))
         hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized, "%s is the amax of %s",
-                        amax->name, of->name);
+                        name_of(l, amax), name_of(l, of));
 }
 
 /* ---------------------------------------------------------------------------------- lost scales */
@@ -225,12 +244,13 @@ static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
  * but to quantize. */
 static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) {
     double number;
-    scaling s;
+    scaling s, by = {.factor = splat_of(scale)};
     if (scale->parent->root == scale) return false;
+    if (by.factor) invert_reciprocal(&by);
     for (const hlo_use *use = scale->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
         if (!l->needed[user->id]) continue;
-        if (read_scaling(user, &s) && splat_of(s.factor) == splat_of(scale) &&
+        if (read_scaling(user, &s) && s.factor == by.factor &&
             !hlo_known_number(s.value, &number) && hlo_shape_count(user->shape) != 1) {
             if (!is_rounded(l, user, SCALAR_STEPS)) return false;
             continue;
@@ -242,7 +262,8 @@ static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) 
     return true;
 }
 
-/* True if the value is scaled, or something other than movement and conversion uses it. */
+/* True if the value is scaled by more than an amax, or something other than movement and conversion
+ * uses it. A scale of an amax that multiplies the result of a dot is the other operand's. */
 static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -251,7 +272,10 @@ static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, 
             if (!depth || is_rescaled(l, user, false, depth - 1)) return true;
             continue;
         }
-        const bool passes = user->op == HLO_OP_CONVERT || hlo_instr_moves(user) ||
+        scaling s;
+        const bool of_other = !operand && read_scaling(user, &s) &&
+                              source_of(s.value) == source_of(value) && amax_of_scale(s.factor);
+        const bool passes = user->op == HLO_OP_CONVERT || hlo_instr_moves(user) || of_other ||
                             (!operand && (user->op == HLO_OP_TUPLE || user->op == HLO_OP_ADD));
         if (!passes || !depth || (operand && user->parent->root == user) ||
             is_rescaled(l, user, operand, depth - 1))
@@ -268,7 +292,8 @@ static void check_lost_scale(linting *l, const hlo_instr *quantized, const scali
     const hlo_instr *amax = amax_of_scale(s->factor);
     if (only_quantizes(l, amax ? amax : s->factor, SCALAR_STEPS) &&
         !is_rescaled(l, quantized, true, STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_UNUSED_SCALE, quantized, "%s", s->factor->name);
+        hlo_remark_lint(l->context, HLO_REASON_LINT_UNUSED_SCALE, quantized, "%s",
+                        name_of(l, s->factor));
 }
 
 /* ---------------------------------------------------------------------------------------- lints */
@@ -340,10 +365,11 @@ static void check_scale(linting *l, const hlo_instr *dequantized, const hlo_inst
     const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
     if (!undoes(value, &s))
         hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user,
-                        "%s scales the value that %s quantizes", s.factor->name, value->name);
+                        "%s scales the value that %s quantizes", name_of(l, s.factor),
+                        name_of(l, value));
     else if (*known && *known != s.factor)
         hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s here, %s elsewhere",
-                        s.factor->name, (*known)->name);
+                        name_of(l, s.factor), name_of(l, *known));
     else
         *known = s.factor;
 }
@@ -363,11 +389,11 @@ static void check_amax(linting *l, const hlo_instr *reduce) {
     bool clamped = read_clamp(of, &c);
     bool scaled = read_scaling(of, &s) && !hlo_known_number(s.factor, &number);
     if ((clamped || scaled) && is_rounded(l, of, CLAMP_STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is already %s", of->name,
-                        clamped ? "clamped" : "scaled");
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is already %s",
+                        name_of(l, of), clamped ? "clamped" : "scaled");
     if (is_dequantize(of) && is_quantize(source_of(hlo_instr_operand(of, 0))))
         hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_LATE, reduce, "%s is already quantized",
-                        of->name);
+                        name_of(l, of));
 }
 
 /* Returns the amax that may make the value 0; NULL if there is none or if a guard prevents it. */
@@ -408,7 +434,7 @@ static void check_division(linting *l, const hlo_instr *divide) {
     enum { STEPS = 8 };
     const hlo_instr *amax = amax_behind(hlo_instr_operand(divide, 1));
     if (amax && !is_selected(l, divide, STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, divide, "%s", amax->name);
+        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, divide, "%s", name_of(l, amax));
 }
 
 static void check_as_read(linting *l, const hlo_instr *instr) {

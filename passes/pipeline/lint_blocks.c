@@ -7,6 +7,7 @@
 #include "passes/analysis/dequantize.h"
 #include "passes/builders/granularity.h"
 #include "passes/pipeline/lint.h"
+#include "passes/verdict/report.h"
 
 /* An operand of a dot with the scales that multiply it. */
 typedef struct scaled {
@@ -155,15 +156,17 @@ static void check(hlo_pass_context *context, const hlo_instr *dot, const scaled 
                   least = hardware_block(s);
     if (block > 1 && block < size && (!least || block % least))
         hlo_remark_lint(context, HLO_REASON_LINT_BLOCK_SIZE, dot,
-                        "%s has one %s scale per %lld elements of %s", s->scale->name, type,
-                        (long long)block, hlo_types[s->value].name);
+                        "%s has one %s scale per %lld elements of %s",
+                        hlo_report_input_name(context->report, s->scale), type, (long long)block,
+                        hlo_types[s->value].name);
     for (uint32_t i = 0; block == 1 && size > 1 && i < shape->rank; i++)
         if (i != s->along && !s->is_batch[i] && s->runs[i] > 1 && s->runs[i] < shape->dims[i])
-            hlo_remark_lint(context, HLO_REASON_LINT_BLOCK_DIMENSION, dot,
-                            "%s has one %s scale per %lld elements along dimension %u of %s, but "
-                            "the matmul contracts dimension %lld",
-                            s->scale->name, type, (long long)s->runs[i], i, s->operand->name,
-                            (long long)s->along);
+            hlo_remark_lint(
+                context, HLO_REASON_LINT_BLOCK_DIMENSION, dot,
+                "%s has one %s scale per %lld elements along dimension %u of %s, but "
+                "the matmul contracts dimension %lld",
+                hlo_report_input_name(context->report, s->scale), type, (long long)s->runs[i], i,
+                hlo_report_input_name(context->report, s->operand), (long long)s->along);
 }
 
 void hlo_lint_blocks(hlo_pass_context *context, const hlo_instr *dot) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/async.h"
+#include "ir/eval/range.h"
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "matmul/product.h"
@@ -388,25 +389,26 @@ static bool read_fixed(const hlo_rule_env *env, const hlo_instr *factor, bool *o
     return numbers;
 }
 
-/* True if a factor or divisor commutes with the relu of `call`: its sign is `least` or greater. A
- * known factor must be positive and finite: relu(-inf) * 0 is 0, but relu(-inf * 0) is NaN;
- * relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
+/* True if a factor or divisor commutes with the relu of `call`: it is not negative, and, if it must
+ * be `positive`, not 0. A known factor must be positive and finite: relu(-inf) * 0 is 0, but
+ * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
 static bool commutes_with_relu(const hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
-                               hlo_sign least) {
+                               bool positive) {
     hlo_matmul m;
-    bool positive;
+    bool is_positive;
     if (!decode_product(call, &m)) return false;
     if (m.epilogue == HLO_EPILOGUE_DEFAULT) return true;
-    if (read_fixed(env, factor, &positive)) return positive;
-    return hlo_sign_least(factor) >= least;
+    if (read_fixed(env, factor, &is_positive)) return is_positive;
+    const double low = hlo_range_of(factor).low;
+    return positive ? low > 0 : low >= 0;
 }
 
 TEST(passes_relu) {
-    return commutes_with_relu(env, args->instr, args + 1, HLO_SIGN_ZERO);
+    return commutes_with_relu(env, args->instr, args + 1, false);
 }
 
 TEST(divides_relu) {
-    return commutes_with_relu(env, args->instr, args + 1, HLO_SIGN_PLUS);
+    return commutes_with_relu(env, args->instr, args + 1, true);
 }
 
 TEST(overwritable) {

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "ir/eval/range.h"
 #include "ir/module/known.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"
@@ -209,25 +210,35 @@ static const hlo_instr *step_across(calls *inside, const hlo_instr *value) {
 /* The instructions that a walk from a matmul to fp8 values has passed. */
 typedef struct passed {
     calls inside;
-    const hlo_instr *relu;    /* the relu nearest to the matmul */
-    const hlo_instr *array;   /* the factor nearest to the matmul with a number for each element */
-    bool scaled;              /* any factor */
-    hlo_sign factor, divisor; /* least signs of those below the relu */
+    const hlo_instr *relu;   /* the relu nearest to the matmul */
+    const hlo_instr *array;  /* the factor nearest to the matmul with a number for each element */
+    const hlo_instr *barred; /* the gate or update nearest to the matmul, which FP8 never passes */
+    const hlo_instr *join;   /* the join nearest to the matmul */
+    bool scaled;             /* any factor */
+    double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
+
+/* True if the module computes the factor from others: a gate or a mask, which is no scale. */
+static bool is_computed_here(const hlo_instr *factor) {
+    while (factor->op == HLO_OP_CONVERT || hlo_instr_moves(factor))
+        factor = hlo_instr_operand(factor, 0);
+    return factor->operand_count && !is_boundary(factor);
+}
 
 static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *factor) {
     p->scaled = true;
-    if (!p->array && !repeats_fewer(factor)) p->array = factor;
+    if (!repeats_fewer(factor)) {
+        if (!p->array) p->array = factor;
+        if (!p->barred && is_computed_here(factor)) p->barred = scaling;
+    }
     if (!p->relu) return;
-    const hlo_sign sign = hlo_sign_least((hlo_instr *)factor);
-    hlo_sign *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
-    if (sign < *least) *least = sign;
+    double *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
+    *least = fmin(*least, hlo_range_of(factor).low);
 }
 
 /* True if the factors' signs let fp8 values pass through relu: passes/builders/scaled_operand.c. */
 static bool passes_relu(const passed *p, hlo_type fp8) {
-    return p->divisor == HLO_SIGN_PLUS &&
-           p->factor >= (fp8 == HLO_TYPE_F8E5M2 ? HLO_SIGN_PLUS : HLO_SIGN_ZERO);
+    return p->divisor > 0 && (fp8 == HLO_TYPE_F8E5M2 ? p->factor > 0 : p->factor >= 0);
 }
 
 /* Returns the value that `value` moves, converts, scales or rectifies; NULL: it does something
@@ -242,12 +253,16 @@ static const hlo_instr *step_below(const hlo_fp8_operations *f, passed *p, const
     }
     from = scaled_operand(f, value, &factor);
     if (from) pass_factor(p, value, factor);
-    return from ? from : moved_operand(f, value);
+    if (from) return from;
+    from = moved_operand(f, value);
+    if (from && value->op == HLO_OP_DYNAMIC_UPDATE_SLICE && !p->barred) p->barred = value;
+    if (from && hlo_op_is(value->op, HLO_JOINS) && !p->join) p->join = value;
+    return from;
 }
 
 const hlo_instr *hlo_fp8_operation(const hlo_fp8_operations *f, const hlo_instr *value,
                                    hlo_fp8_obstacle *out_obstacle) {
-    passed p = {.factor = HLO_SIGN_PLUS, .divisor = HLO_SIGN_PLUS};
+    passed p = {.factor = (double)INFINITY, .divisor = (double)INFINITY};
     if (f->depends[value->id] != ON_FP8) return NULL;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
         const hlo_instr *from = step_across(&p.inside, value);
@@ -261,6 +276,12 @@ const hlo_instr *hlo_fp8_operation(const hlo_fp8_operations *f, const hlo_instr 
         value = from;
     }
     const bool signs = p.relu && !passes_relu(&p, value->shape->type);
-    *out_obstacle = signs ? HLO_OBSTACLE_RELU : HLO_OBSTACLE_FACTOR;
-    return signs ? p.relu : p.array;
+    const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
+    const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
+    *out_obstacle = updates    ? HLO_OBSTACLE_UPDATE
+                    : p.barred ? HLO_OBSTACLE_OPERATION
+                    : signs    ? HLO_OBSTACLE_RELU
+                    : p.array  ? HLO_OBSTACLE_FACTOR
+                               : HLO_OBSTACLE_JOIN;
+    return found;
 }

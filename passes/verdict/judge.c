@@ -11,6 +11,7 @@
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
+#include "passes/analysis/value.h"
 #include "passes/verdict/fp8_operation.h"
 
 struct hlo_judge_context {
@@ -118,8 +119,8 @@ static const hlo_instr *without_ones(const hlo_instr *value) {
     return value;
 }
 
-/* Returns the sum x + (q - x), where q comes from fp8, that `value` is but for movement and
- * conversion: a straight-through estimator. NULL: it is none. */
+/* Returns the sum x + (q - x) or q + (x - x), where q comes from fp8, that `value` is but for
+ * movement and conversion: a straight-through estimator. NULL: it is none. */
 static const hlo_instr *find_straight_through(const hlo_judge_context *j, const hlo_instr *value) {
     while (value->operand_count &&
            (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_MOVEMENT)))
@@ -127,8 +128,11 @@ static const hlo_instr *find_straight_through(const hlo_judge_context *j, const 
     for (uint32_t i = 0; value->op == HLO_OP_ADD && i < 2; i++) {
         const hlo_instr *x = hlo_instr_operand(value, i),
                         *change = without_ones(hlo_instr_operand(value, 1 - i));
-        if (change->op == HLO_OP_SUBTRACT && without_ones(hlo_instr_operand(change, 1)) == x &&
-            hlo_fp8_provenance_has(j->provenance, hlo_instr_operand(change, 0)))
+        if (change->op != HLO_OP_SUBTRACT) continue;
+        const hlo_instr *from = hlo_instr_operand(change, 0),
+                        *taken = without_ones(hlo_instr_operand(change, 1));
+        if (hlo_fp8_provenance_has(j->provenance, taken == x ? from : x) &&
+            (taken == x || taken == without_ones(from)))
             return value;
     }
     return NULL;
@@ -156,6 +160,13 @@ static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
     return j->provenance;
 }
 
+static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *operand,
+                                       hlo_fp8_obstacle *out_obstacle) {
+    if (!j->operations)
+        j->operations = hlo_fp8_operations_find(j->module, provenance_of(j), j->arena);
+    return hlo_fp8_operation(j->operations, operand, out_obstacle);
+}
+
 /* Judges the operation that is applied to a dequantized operand. No reason: there is none. */
 static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
     static const hlo_reason reasons[] = {
@@ -163,18 +174,82 @@ static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *opera
         [HLO_OBSTACLE_RELU] = HLO_REASON_RELU_SCALE_SIGN,
         [HLO_OBSTACLE_FACTOR] = HLO_REASON_SCALE_NOT_SCALAR,
         [HLO_OBSTACLE_ZERO_POINT] = HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED,
+        [HLO_OBSTACLE_UPDATE] = HLO_REASON_CHAIN_NOT_MOVABLE,
+        [HLO_OBSTACLE_JOIN] = HLO_REASON_COUNT,
     };
     hlo_fp8_obstacle obstacle;
-    if (!j->operations)
-        j->operations = hlo_fp8_operations_find(j->module, provenance_of(j), j->arena);
-    const hlo_instr *at = hlo_fp8_operation(j->operations, operand, &obstacle);
+    const hlo_instr *at = find_operation(j, operand, &obstacle);
     return at ? wide(reasons[obstacle], at) : wide(HLO_REASON_COUNT, NULL);
+}
+
+/* Judges a dot of dequantized operands that nothing else holds: by a join, or unrecognized. */
+static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instr *dot) {
+    for (uint32_t i = 0; i < 2; i++) {
+        hlo_fp8_obstacle obstacle;
+        const hlo_instr *at = find_operation(j, hlo_instr_operand(dot, i), &obstacle);
+        if (at) return wide(HLO_REASON_OPERATION_AFTER_DEQUANTIZE, at);
+    }
+    return wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
 }
 
 /* Judges the operations of both operands, the first operand's first. */
 static hlo_judgment judge_operations(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_judgment left = judge_operation(j, hlo_instr_operand(dot, 0));
     return left.reason != HLO_REASON_COUNT ? left : judge_operation(j, hlo_instr_operand(dot, 1));
+}
+
+/* Returns the value of a branch that a conditional's result, or `get`, an element of it, may be. */
+static const hlo_instr *branch_value(const hlo_instr *get, const hlo_computation *branch) {
+    const hlo_instr *root = branch->root;
+    if (get->op == HLO_OP_CONDITIONAL) return root;
+    if (root->op != HLO_OP_TUPLE) return NULL;
+    return hlo_instr_operand(root, (uint32_t)hlo_instr_int(get, HLO_ATTR_INDEX, 0));
+}
+
+typedef struct branches {
+    hlo_judge_context *judging;
+    const hlo_instr *result; /* of the conditional, or an element of it */
+    hlo_judgment found;
+} branches;
+
+static void judge_branch(void *user, hlo_computation *branch) {
+    branches *b = user;
+    const hlo_instr *value = branch_value(b->result, branch);
+    if (!value || b->found.reason != HLO_REASON_COUNT) return;
+    b->found = judge_operation(b->judging, value);
+    if (b->found.reason == HLO_REASON_COUNT &&
+        !hlo_fp8_provenance_has(b->judging->provenance, value))
+        b->found = wide(HLO_REASON_ONE_OPERAND_WIDE, value);
+}
+
+/* Judges an operand that a conditional makes, by the first branch that does not dequantize it. */
+static hlo_judgment judge_branches(hlo_judge_context *j, const hlo_instr *result) {
+    branches b = {j, result, wide(HLO_REASON_COUNT, NULL)};
+    const hlo_instr *conditional =
+        result->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(result, 0) : result;
+    if (conditional->op == HLO_OP_CONDITIONAL)
+        hlo_instr_visit_called(conditional, judge_branch, &b);
+    return b.found;
+}
+
+/* Returns the first operand with dynamic sizes; NULL: both are static. */
+static const hlo_instr *find_dynamic(const hlo_instr *dot) {
+    for (uint32_t i = 0; i < dot->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(dot, i);
+        if (operand->shape->dynamic || hlo_shape_count(operand->shape) < 0) return operand;
+    }
+    return NULL;
+}
+
+/* Returns the fusion of fp8 or dequantized values that `value` is but for movement and conversion;
+ * NULL: none. */
+static const hlo_instr *find_fusion(const hlo_judge_context *j, const hlo_instr *value) {
+    while (value->operand_count && (value->op == HLO_OP_CONVERT || hlo_hands_on(value) ||
+                                    hlo_op_is(value->op, HLO_MOVEMENT)))
+        value = hlo_instr_operand(value, 0);
+    for (uint32_t i = 0; value->op == HLO_OP_FUSION && i < value->operand_count; i++)
+        if (hlo_fp8_provenance_has(j->provenance, hlo_instr_operand(value, i))) return value;
+    return NULL;
 }
 
 /* Judges a dot whose operands may come from fp8 on paths that no rule follows. */
@@ -187,18 +262,29 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_judgment on_left = judge_operation(j, left), on_right = judge_operation(j, right);
     const bool l_computed = on_left.reason != HLO_REASON_COUNT,
                r_computed = on_right.reason != HLO_REASON_COUNT;
+    const hlo_instr *dynamic = find_dynamic(dot);
+    if (dynamic && (l || l_computed) && (r || r_computed))
+        return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
     if (l && r) {
         hlo_reason reason;
         if (l_computed || r_computed) return l_computed ? on_left : on_right;
         const hlo_instr *at =
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
-        return at ? wide(reason, at) : wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
+        if (!at) return judge_unrecognized(j, dot);
+        const hlo_judgment in_branch = judge_branches(j, at);
+        return in_branch.reason != HLO_REASON_COUNT ? in_branch : wide(reason, at);
     }
     const hlo_instr *through_l = l ? NULL : find_straight_through(j, left),
                     *through_r = r ? NULL : find_straight_through(j, right);
     if ((l || through_l) && (r || through_r))
         return wide(HLO_REASON_STRAIGHT_THROUGH, through_l ? through_l : through_r);
     if ((l || l_computed) && (r || r_computed)) return l_computed ? on_left : on_right;
+    const hlo_instr *fused_l = l || l_computed ? NULL : find_fusion(j, left),
+                    *fused_r = r || r_computed ? NULL : find_fusion(j, right);
+    if ((l || l_computed || fused_l) && (r || r_computed || fused_r))
+        return hlo_pin_is_scheduled(j->module)
+                   ? wide(HLO_REASON_SCHEDULED, NULL)
+                   : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
     const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
     if (!l && !r && !l_computed && !r_computed) return judge_unquantized(left, right);
     if (!narrow) return wide(HLO_REASON_ONE_OPERAND_WIDE, other);
@@ -210,15 +296,6 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
 static unsigned char fp8_of(hlo_judge_context *j, const hlo_instr *value) {
     if (!j->fp8) j->fp8 = hlo_facts_fp8_reach(j->module, j->arena);
     return j->fp8[value->id];
-}
-
-/* Returns the first operand with dynamic sizes; NULL: both are static. */
-static const hlo_instr *find_dynamic(const hlo_instr *dot) {
-    for (uint32_t i = 0; i < dot->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(dot, i);
-        if (operand->shape->dynamic || hlo_shape_count(operand->shape) < 0) return operand;
-    }
-    return NULL;
 }
 
 /* Returns why a dot that could be FP8 must stay as it is. That precedes the reason of a rule,
@@ -244,8 +321,7 @@ static hlo_judgment judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
         return wide(makers[maker_of(j, dot->parent)].reason, NULL);
     if (hlo_pin_is_scheduled(j->module)) return wide(HLO_REASON_SCHEDULED, NULL);
     const hlo_judgment operation = judge_operations(j, dot);
-    return operation.reason != HLO_REASON_COUNT ? operation
-                                                : wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
+    return operation.reason != HLO_REASON_COUNT ? operation : judge_unrecognized(j, dot);
 }
 
 /* Judges block-scaled notation that no rule has looked at. */

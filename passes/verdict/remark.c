@@ -113,7 +113,7 @@ void hlo_remark_reason(hlo_pass_context *context, const hlo_instr *matmul, hlo_r
     if (!found || found->judged == context->report->judging) return;
     found->judged = context->report->judging;
     found->reason = reason;
-    found->blocker = blocker ? hlo_arena_format(context->report->arena, "%s", blocker->name) : NULL;
+    found->blocker = blocker ? hlo_report_input_name(context->report, blocker) : NULL;
 }
 
 void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
@@ -168,6 +168,8 @@ void hlo_report_open(hlo_pass_context *context) {
     grow_ids(report, context->module->next_id);
     report->capacity = context->module->op_counts[HLO_OP_DOT] + 64;
     report->slots = hlo_arena_array(report->arena, report->capacity, sizeof *report->slots);
+    if (context->options->lint || hlo_product_most(context->module))
+        hlo_report_note_names(report, context->module);
     if (!hlo_product_most(context->module)) return;
     const bool *reached = hlo_facts_reached(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)

@@ -144,6 +144,7 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
                    sizeof *report->lints);
     lint *made = &report->lints[report->lint_count++];
     *made = (lint){hlo_report_describe(report, at), reason, at->offset};
+    made->verdict.instr = hlo_report_input_name(report, at);
     made->verdict.kind = HLO_VERDICT_LINT;
     made->verdict.reason = hlo_reason_name(reason);
     made->verdict.message = hlo_reason_text(reason);
@@ -237,10 +238,11 @@ static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
     verdict->fusion = judgment.fusion;
     if (judgment.kind == HLO_VERDICT_FP8)
         verdict->epilogue = *judgment.epilogue ? judgment.epilogue : verdict->operation;
-    else if (judgment.reason == now->reason)
+    else if (judgment.reason == now->reason && !judgment.blocker)
         set_reason(c, verdict, now->reason, now->blocker);
     else
-        set_reason(c, verdict, judgment.reason, judgment.blocker ? judgment.blocker->name : NULL);
+        set_reason(c, verdict, judgment.reason,
+                   judgment.blocker ? hlo_report_input_name(c->report, judgment.blocker) : NULL);
 }
 
 static const slot *current_slot(const hlo_report *report, const slot *s) {

@@ -29,6 +29,12 @@ typedef struct surroundings {
     const hlo_surroundings *side[2];
 } surroundings;
 
+/* An instruction of the input. Its copies have the same offset, and names of their own. */
+typedef struct input_name {
+    uint32_t offset;
+    const char *name;
+} input_name;
+
 typedef struct lint {
     hlo_verdict verdict;
     hlo_reason reason;
@@ -56,8 +62,10 @@ struct hlo_report {
     const char *module, *file;     /* name of the module and of its file; file may be NULL */
     slot *slots;
     uint32_t count, capacity;
-    uint32_t *slot_of;            /* by instruction id: its slot plus one; 0: none */
-    uint32_t ids;                 /* capacity of slot_of */
+    uint32_t *slot_of;       /* by instruction id: its slot plus one; 0: none */
+    uint32_t ids;            /* capacity of slot_of */
+    const input_name *names; /* of the instructions of the input, by offset */
+    uint32_t name_count;
     uint64_t judging;             /* calls of hlo_remark_begin(), plus one */
     const hlo_costs *input_costs; /* before the rewriter; NULL: it has not run */
     const char *const *kept; /* by slot: the reason why it stays wide; NULL: it may become FP8 */
@@ -76,6 +84,12 @@ struct hlo_report {
 
 /* Keeps the matmul of a slot wide in the next run, for a reason of static lifetime. */
 void hlo_report_keep(hlo_report *report, const slot *s, const char *reason);
+
+/* Keeps the names of all instructions of the input. */
+void hlo_report_note_names(hlo_report *report, const hlo_module *module);
+/* Returns the name, in the input, of an instruction: of a copy, that of its original, and of an
+ * instruction that a pass made, that of the one it replaces. */
+const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *instr);
 
 /* Describes a matmul for a verdict: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *matmul);

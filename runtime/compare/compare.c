@@ -117,17 +117,19 @@ void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
 }
 
 /* Of known and unknown elements, the kind nearer to its limit or further beyond counts. */
-void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d) {
+void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
+                             hlo_difference *d) {
     if (!same_kind(judge, other)) return;
     pair p = pair_of(judge, other);
     sums s = add_up(&p);
     d->rms = mean_root(s.squares[0], s.count[0]);
-    d->noise_limit = HLO_ERROR_NOISE;
+    d->noise_limit = drops ? HLO_ERROR_AMPLITUDE : HLO_ERROR_NOISE;
     for (int i = 0; i < 2; i++) {
         double rms = mean_root(s.squares[i], s.count[i]);
         if (judge->noise[i] < 0 || rms == 0) continue;
         double noise = rms / hypot(judge->noise[i], mean_root(s.rounding[i], s.count[i]));
-        double limit = HLO_ERROR_NOISE + HLO_ERROR_NOISE_FEW / sqrt(s.count[i]);
+        double limit =
+            drops ? HLO_ERROR_AMPLITUDE : HLO_ERROR_NOISE + HLO_ERROR_NOISE_FEW / sqrt(s.count[i]);
         if (noise / limit < d->noise / d->noise_limit) continue;
         d->noise = noise;
         d->noise_limit = limit;
@@ -152,7 +154,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
                             .judge = c.worst_a,
                             .other = c.worst_b,
                             .bound = c.worst_bound};
-    hlo_array_compare_noise(judge, other, out);
+    hlo_array_compare_noise(judge, other, false, out);
     return c.violations || out->noise > out->noise_limit ? HLO_MISMATCH : HLO_OK;
 }
 
@@ -162,6 +164,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
 typedef struct finding {
     hlo_type type;
     int64_t count, equal, within, steps, violations;
+    int64_t unjudged; /* different, but neither a bound nor noise rejects any value */
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
     int64_t worst;
@@ -179,15 +182,15 @@ static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type ty
 
 /* Compares both sides by a judge's bounds: `out` for each element, `scratch` as long. The noise,
  * relative to its limit, is the larger of both. */
-static void compare_sides(const hlo_array *judge, const hlo_array *const *sides, finding *f,
-                          float *out, float *scratch) {
+static void compare_sides(const hlo_array *judge, const hlo_array *const *sides, bool drops,
+                          finding *f, float *out, float *scratch) {
     f->noise_limit = HLO_ERROR_NOISE;
     for (int s = 0; s < 2; s++) {
         if (sides[s]->data == judge->data) continue;
         hlo_difference d = {0};
         excess_of(judge, sides[s], f->type, f->count, scratch);
         for (int64_t i = 0; i < f->count; i++) out[i] = fmaxf(out[i], scratch[i]);
-        hlo_array_compare_noise(judge, sides[s], &d);
+        hlo_array_compare_noise(judge, sides[s], drops, &d);
         if (d.noise / d.noise_limit < f->noise / f->noise_limit) continue;
         f->noise = d.noise;
         f->noise_limit = d.noise_limit;
@@ -213,16 +216,20 @@ static bool is_step(hlo_type type, const char *found, const char *expected) {
     return isfinite(x) && isfinite(y) && hlo_error_neighbor(type, y, x) == x;
 }
 
-static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess) {
+/* `unbounded`: the element's bound is infinite. `sampled`: noise judges such elements if finite. */
+static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess,
+                         bool unbounded, bool sampled) {
     const char *found = element_of(sides[0], f->type, i);
     const char *expected = element_of(sides[1], f->type, i);
     const double distance = hlo_error_distance(f->type, found, expected);
     const bool same = distance == 0, beyond = excess > 1;
-    const bool step = !same && !beyond && is_step(f->type, found, expected);
+    const bool unjudged = !same && !beyond && unbounded && !(sampled && isfinite(distance));
+    const bool step = !same && !beyond && !unjudged && is_step(f->type, found, expected);
     f->equal += same;
     f->violations += beyond && !same;
+    f->unjudged += unjudged;
     f->steps += step;
-    f->within += !same && !beyond && !step;
+    f->within += !same && !beyond && !unjudged && !step;
     note_errors(f, distance, modulus(f->type, expected));
     if (same) return;
     if (!beyond) f->largest = fmax(f->largest, (double)excess);
@@ -236,9 +243,9 @@ static bool differs(const finding *f) {
     return f->violations || f->noise > f->noise_limit;
 }
 
-/* Compares an output; `judge` NULL: both must be equal. */
-static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
-                                 finding *out) {
+/* Compares an output; `judge` NULL: both must be equal. `drops`: the judge drops roundings. */
+static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, bool drops,
+                                 size_t index, finding *out) {
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
     hlo_type type = hlo_type_find(sides[0]->type, strlen(sides[0]->type));
     *out = (finding){.type = type, .worst = -1};
@@ -248,8 +255,11 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     if (!excess) return HLO_OUT_OF_MEMORY;
     hlo_array equal = *sides[1];
     equal.bound = NULL;
-    compare_sides(judge ? &judge->items[index] : &equal, sides, out, excess, excess + capacity);
-    for (int64_t i = 0; i < out->count; i++) note_element(out, sides, i, excess[i]);
+    const hlo_array *by = judge ? &judge->items[index] : &equal;
+    compare_sides(by, sides, drops, out, excess, excess + capacity);
+    for (int64_t i = 0; i < out->count; i++)
+        note_element(out, sides, i, excess[i], by->bound && !(by->bound[i] < UNKNOWN),
+                     by->noise[1] >= 0);
     free(excess);
     return HLO_OK;
 }
@@ -264,7 +274,7 @@ static hlo_status judge_all(const hlo_comparison *c, const hlo_arrays *judge, ve
     for (size_t i = 0; i < c->expected->count; i++) {
         if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
         finding f;
-        hlo_status status = compare_output(c, judge, i, &f);
+        hlo_status status = compare_output(c, judge, false, i, &f);
         if (status != HLO_OK) return status;
         out->differ += differs(&f);
         out->violations += (double)f.violations;
@@ -279,7 +289,7 @@ static bool is_milder(const verdict *a, const verdict *b) {
     return a->noise < b->noise;
 }
 
-/* Returns the judge that omits roundings, to which outputs go that the others reject; or NULL. */
+/* Returns the judge that drops roundings, to which outputs go that the others reject; or NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
 }
@@ -328,6 +338,7 @@ static void print_counts(const hlo_array *array, size_t index, const finding *f,
     fprintf(out, ": %lld equal, %lld within bound, %lld one fp8 step, %lld violations",
             (long long)f->equal, (long long)f->within, (long long)f->steps,
             (long long)f->violations);
+    if (f->unjudged) fprintf(out, ", %lld not judged", (long long)f->unjudged);
     if (f->largest > 0) fprintf(out, ", largest %.2g of the bound", f->largest);
     if (f->noise > 0) fprintf(out, ", noise %.2g of %.2g", f->noise, f->noise_limit);
     fputc('\n', out);
@@ -359,13 +370,31 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
                                     NULL, out);
 }
 
-/* Compares a differing output with the judge that omits roundings. Its samples omit them, too, so
- * they contain at least the noise divided by the amplitude, which is the limit here. The larger
- * limit is for the comparison of a module with a rewritten one. */
-static hlo_status compare_dropped(const hlo_comparison *c, size_t index, finding *out) {
-    hlo_status status = compare_output(c, dropping_judge(c), index, out);
-    out->noise_limit -= HLO_ERROR_NOISE - HLO_ERROR_AMPLITUDE;
-    return status;
+/* A dropped rounding to bf16 of a term that is more than 2^-8 of its sum moves at least one element
+ * of the sum in this many. */
+enum { DROPPED_MOVES_ONE_IN = 1024 };
+
+/* Returns the judge that drops roundings, or NULL: fewer elements differ than a dropped rounding
+ * moves, of those that it may move, whose sigma is known and above 0. */
+static const hlo_arrays *judge_for_dropped(const hlo_comparison *c, size_t index,
+                                           const finding *f) {
+    const hlo_arrays *judge = dropping_judge(c);
+    const float *sigma = judge ? judge->items[index].bound : NULL;
+    int64_t movable = 0;
+    for (int64_t i = 0; sigma && i < f->count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
+    return f->count - f->equal < movable / DROPPED_MOVES_ONE_IN ? NULL : judge;
+}
+
+/* Notes an output of which no differing element was judged. */
+static void note_unjudged(const hlo_comparison *c, size_t index, const finding *f) {
+    if (!f->unjudged || f->equal + f->unjudged < f->count || !c->sink) return;
+    char message[160];
+    snprintf(
+        message, sizeof message,
+        "no element of output %zu was judged: %lld of %lld differ, and their bounds are infinite",
+        index, (long long)f->unjudged, (long long)f->count);
+    const hlo_diag diag = {.severity = HLO_NOTE, .message = message, .file = ""};
+    c->sink->emit(c->sink->user, &diag);
 }
 
 /* Number of differing outputs whose worst element is recomputed. */
@@ -384,11 +413,12 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
         return HLO_MISMATCH;
     }
     finding f;
-    hlo_status status = compare_output(c, judge, index, &f);
+    hlo_status status = compare_output(c, judge, false, index, &f);
     if (status != HLO_OK) return status;
-    if (differs(&f) && dropping_judge(c)) {
+    const hlo_arrays *dropping = differs(&f) ? judge_for_dropped(c, index, &f) : NULL;
+    if (dropping) {
         finding strict = f;
-        status = compare_dropped(c, index, &f);
+        status = compare_output(c, dropping, true, index, &f);
         if (status != HLO_OK) return status;
         if (!differs(&f)) {
             if (out) print_counts(found, index, &strict, out);
@@ -398,7 +428,8 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
             return HLO_OK;
         }
     }
-    if (out && (c->all || differs(&f))) print_counts(found, index, &f, out);
+    if (out && (c->all || f.unjudged || differs(&f))) print_counts(found, index, &f, out);
+    if (out && !differs(&f)) note_unjudged(c, index, &f);
     const hlo_arrays *inputs = differ < COMPUTED_AGAIN ? c->inputs : NULL;
     if (!differs(&f)) return HLO_OK;
     status = out ? print_worst(c, index, &f, inputs, out) : HLO_OK;

@@ -16,10 +16,10 @@ static hlo_status take(hlo_plan *plan, hlo_arrays *judge, const hlo_arrays *inpu
     return HLO_OK;
 }
 
-static bool explains(const hlo_arrays *judge, const hlo_arrays *side) {
+static bool explains(const hlo_arrays *judge, const hlo_arrays *side, bool drops) {
     for (size_t i = 0; side != judge && i < judge->count && i < side->count; i++) {
         hlo_difference d = {0};
-        hlo_array_compare_noise(&judge->items[i], &side->items[i], &d);
+        hlo_array_compare_noise(&judge->items[i], &side->items[i], drops, &d);
         if (d.noise > d.noise_limit) return false;
     }
     return true;
@@ -43,7 +43,9 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
     status = hlo_plan_new(module, &perturbed, sink, &plan);
     if (status != HLO_OK) return status;
     for (int i = 0; i < MOST && status == HLO_OK; i++) {
-        if (i >= FEWEST && explains(judge, own.found) && explains(judge, own.expected)) break;
+        if (i >= FEWEST && explains(judge, own.found, own.last_drops) &&
+            explains(judge, own.expected, own.last_drops))
+            break;
         status = take(plan, judge, inputs, sink);
     }
     hlo_plan_free(plan);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/eval/apply.h"
+#include "ir/module/index_map.h"
 #include "runtime/cpu/tile.h"
 #include "runtime/group/group.h"
 
@@ -38,17 +39,8 @@ static group_class class_of(const hlo_instr *instr) {
     }
 }
 
-/* True if a broadcast only adds dimensions of one: its elements are its operand's, in order. */
-static bool keeps_order(const hlo_instr *broadcast) {
-    const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
-    for (uint32_t k = 1; k < dims->count; k++)
-        if (dims->v[k] < dims->v[k - 1]) return false;
-    return hlo_shape_count(broadcast->shape) ==
-           hlo_shape_count(hlo_instr_operand(broadcast, 0)->shape);
-}
-
 static bool reads_memory(const hlo_instr *user, const hlo_instr *operand) {
-    if (user->op == HLO_OP_BROADCAST) return !keeps_order(user);
+    if (user->op == HLO_OP_BROADCAST) return !hlo_index_keeps_order(user);
     return hlo_op_is(user->op, HLO_ELEMENTWISE) && operand->shape->rank != user->shape->rank;
 }
 

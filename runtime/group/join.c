@@ -2,37 +2,33 @@
  * path leads from the group to it through an instruction outside. */
 #include <string.h>
 
+#include "ir/module/index_map.h"
 #include "runtime/group/search.h"
 
 /* --------------------------------------------------------------------------------- the relation */
 
-/* True if a broadcast whose result is full repeats rows: each element of its operand goes to all
- * elements of one row, in order. */
+/* True if a broadcast into the group's space repeats rows: it copies each element of its operand to
+ * all elements of one row, in order. */
 static bool repeats_rows(const group *to, const hlo_instr *broadcast) {
     const hlo_shape *out = broadcast->shape, *in = hlo_instr_operand(broadcast, 0)->shape;
-    const hlo_ints *dims = hlo_instr_ints(broadcast, HLO_ATTR_DIMENSIONS);
-    if (!to->reduce || hlo_shape_count(in) != to->kept) return false;
-    if (hlo_shape_same_dims(out, to->shape)) {
-        const hlo_ints *reduced = hlo_instr_ints(to->reduce, HLO_ATTR_DIMENSIONS);
-        uint32_t k = 0;
-        bool exact = in->rank + reduced->count == out->rank;
-        for (uint32_t d = 0; d < out->rank && exact; d++)
-            if (!hlo_ints_contain(reduced, d))
-                exact = k < in->rank && dims->v[k] == d && in->dims[k] == out->dims[d], k++;
-        if (exact) return true;
-    }
-    if (!to->trailing) return false;
-    int64_t rows = 1, last = -1;
+    bool mapped[HLO_LARGEST_RANK] = {false};
+    hlo_index_map map;
+    int64_t rows = 1, last = -1, dim;
+    if (!to->reduce || hlo_shape_count(in) != to->kept || !hlo_index_map_first(broadcast, &map))
+        return false;
     for (uint32_t k = 0; k < in->rank; k++) {
-        if (dims->v[k] <= last || (in->dims[k] != 1 && in->dims[k] != out->dims[dims->v[k]]))
-            return false;
-        last = dims->v[k];
+        if (!hlo_index_dim(&map, k, &dim) || (dim >= 0 && dim < last)) return false;
+        if (dim < 0) continue;
+        mapped[dim] = true;
+        last = dim;
     }
+    const hlo_ints *reduced = hlo_instr_ints(to->reduce, HLO_ATTR_DIMENSIONS);
+    bool same = hlo_shape_same_dims(out, to->shape);
+    for (uint32_t d = 0; d < out->rank && same; d++)
+        same = out->dims[d] == 1 || mapped[d] != hlo_ints_contain(reduced, d);
+    if (same || !to->trailing) return same;
     for (uint32_t d = 0; d < out->rank && rows < to->kept; d++) {
-        if (out->dims[d] == 1) continue;
-        bool mapped = false;
-        for (uint32_t k = 0; k < in->rank; k++) mapped |= dims->v[k] == d && in->dims[k] != 1;
-        if (!mapped) return false;
+        if (out->dims[d] != 1 && !mapped[d]) return false;
         rows *= out->dims[d];
     }
     return rows == to->kept;
@@ -43,24 +39,12 @@ static group_relation relation_of_operand(const group *to, const hlo_instr *inst
     if (relation == GROUP_APART) return GROUP_APART;
     if (group_is_elementwise(instr))
         return operand->shape->rank == instr->shape->rank ? relation : GROUP_APART;
-    switch (instr->op) {
-    case HLO_OP_COPY:
-    case HLO_OP_RESHAPE: return relation;
-    case HLO_OP_BITCAST:
-        return hlo_shape_is_row_major(instr->shape) && hlo_shape_is_row_major(operand->shape)
-                   ? relation
-                   : GROUP_APART;
-    case HLO_OP_BROADCAST:
-        if (hlo_shape_count(operand->shape) == hlo_shape_count(instr->shape)) {
-            const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
-            for (uint32_t k = 1; k < dims->count; k++)
-                if (dims->v[k] < dims->v[k - 1]) return GROUP_APART;
-            return relation;
-        }
-        return relation == GROUP_FULL && repeats_rows(to, instr) ? GROUP_ROW : GROUP_APART;
-    case HLO_OP_REDUCE: return relation == GROUP_ROW ? GROUP_FULL : GROUP_APART;
-    default: return GROUP_APART;
-    }
+    if (instr->op == HLO_OP_REDUCE) return relation == GROUP_ROW ? GROUP_FULL : GROUP_APART;
+    if (!hlo_op_is(instr->op, HLO_KEEPS_ORDER | HLO_REPEATS)) return GROUP_APART;
+    if (hlo_index_keeps_order(instr)) return relation;
+    const bool rows = relation == GROUP_FULL && hlo_op_is(instr->op, HLO_REPEATS) &&
+                      hlo_shape_count(operand->shape) != hlo_shape_count(instr->shape);
+    return rows && repeats_rows(to, instr) ? GROUP_ROW : GROUP_APART;
 }
 
 typedef struct trial {

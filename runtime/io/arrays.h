@@ -26,8 +26,11 @@ void hlo_print_number(hlo_type type, const void *element, FILE *out);
 /* compare.c: raises judge->noise to the noise of a perturbed execution's array. */
 void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample);
 /* compare.c: raises rms, noise and noise_limit to the difference of both arrays, in units of
- * judge->noise. Leaves them if types or dimensions differ. */
-void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, hlo_difference *d);
+ * judge->noise. Leaves them if types or dimensions differ. `drops`: the judge drops the roundings
+ * that the other may have dropped. Its samples drop them too and move each result by the amplitude,
+ * so the limit is the amplitude; the larger limit is for a module and a rewritten one. */
+void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
+                             hlo_difference *d);
 
 /* element_origin.c: prints a line, which begins with `name`, on the computation of element
  * `element` of output `output` of `module`: the instruction, and its operands' values there. Prints

@@ -4,6 +4,7 @@
 
 #include "ir/device_list.h"
 #include "ir/kernel/kernel.h"
+#include "ir/module/index_map.h"
 #include "ir/module/trip_count.h"
 #include "runtime/plan/build.h"
 
@@ -42,16 +43,16 @@ static bool is_annotation(const hlo_instr *call) {
  * place in memory. */
 static bool keeps_places(const hlo_instr *instr) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
-    const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
-    const bool adds = hlo_op_is(instr->op, HLO_REPEATS);
+    hlo_index_map map;
     hlo_dims own, its;
+    hlo_index x;
     if (from->type != to->type || hlo_shape_count(from) != hlo_shape_count(to)) return false;
     hlo_shape_strides(from, own.v);
     hlo_shape_strides(to, its.v);
-    for (uint32_t k = 0; k < dims->count; k++) {
-        const int64_t read = adds ? k : dims->v[k], made = adds ? dims->v[k] : k;
-        if (to->dims[made] != 1 && own.v[read] != its.v[made]) return false;
-    }
+    hlo_index_map_first(instr, &map);
+    for (uint32_t d = 0; d < from->rank; d++)
+        if (!hlo_index_along(&map, d, &x) || (to->dims[x.of] != 1 && own.v[d] != its.v[x.of]))
+            return false;
     return true;
 }
 

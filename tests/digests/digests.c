@@ -3,14 +3,17 @@
  * testdata/digests/: a change of one shows which modules' outputs a change of the code changes.
  *
  * usage: digests [--show=COLUMN] FILE...
+ *        digests --operations[=ROW]
  *
- * --show prints the text that a column is the digest of. Neither the wording of diagnostics nor the
- * lines of a file at which they point are part of it. */
+ * --show prints the text that a column is the digest of. --operations prints digests of the error
+ * bounds of each elementwise operation, or the text of one. Neither the wording of diagnostics nor
+ * the lines of a file at which they point are part of it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "hlo/dump.h"
+#include "bounds.h"
+#include "digest.h"
 #include "hlo/pass.h"
 #include "hlo/proto.h"
 #include "hlo/runtime.h"
@@ -20,9 +23,16 @@
 #include "ir/module/trip_count.h"
 #include "matmul/cost/run_count.h"
 #include "perturb.h"
+#include "variants.h"
 
 /* Modules that compute more elements are not run. */
-enum { MOST_ELEMENTS = 1 << 16, MOST_EXTRACTED = 4, MOST_SYNTAX = 10000 };
+enum {
+    MOST_ELEMENTS = 1 << 16,
+    MOST_EXTRACTED = 4,
+    MOST_SYNTAX = 10000,
+    MOST_VARIED = 100,
+    VARIANT_SHARE = 2
+};
 
 static void no_memory(void) {
     fputs("digests: no memory\n", stderr);
@@ -141,6 +151,12 @@ static void optimized(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     hlo_module_free(print_optimized(module, &options, out));
+}
+
+/* Prints what becomes of a share of the variants of the modules of passes. */
+static void variants(const hlo_module *module, FILE *out) {
+    if (strstr(module->file, "/passes/") && module->instr_count < MOST_VARIED)
+        variants_of_module(module, VARIANT_SHARE, optimized, out);
 }
 
 static void sm100(const hlo_module *module, FILE *out) {
@@ -292,6 +308,10 @@ static bool is_run(const hlo_module *module) {
     return elements < MOST_ELEMENTS;
 }
 
+static void bounds(const hlo_module *module, FILE *out) {
+    if (is_run(module)) bounds_of_module(module, out);
+}
+
 static void print_number(double value, FILE *out) {
     if (isnan(value))
         fputs(" nan", out);
@@ -346,19 +366,13 @@ static void runs(const hlo_module *module, FILE *out) {
 static const struct {
     const char *name;
     void (*print)(const hlo_module *module, FILE *out);
-} columns[] = {{"text", text},     {"proto", proto},     {"words", words},
-               {"bytes", bytes},   {"stats", stats},     {"optimized", optimized},
-               {"passes", passes}, {"sm100", sm100},     {"sm89", sm89},
-               {"merged", merged}, {"emitted", emitted}, {"extracted", extracted},
-               {"diff", diff},     {"plans", plans},     {"runs", runs}};
+} columns[] = {{"text", text},           {"proto", proto},   {"words", words},
+               {"bytes", bytes},         {"stats", stats},   {"optimized", optimized},
+               {"variants", variants},   {"passes", passes}, {"sm100", sm100},
+               {"sm89", sm89},           {"merged", merged}, {"emitted", emitted},
+               {"extracted", extracted}, {"diff", diff},     {"plans", plans},
+               {"runs", runs},           {"bounds", bounds}};
 enum { COLUMNS = sizeof columns / sizeof *columns };
-
-/* FNV-1a, of which three bytes tell two texts apart well enough. */
-static uint32_t digest_of(const char *text, size_t size) {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (size_t i = 0; i < size; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
-    return (uint32_t)(hash ^ hash >> 24 ^ hash >> 48) & 0xffffff;
-}
 
 static void print_file(const char *path, const char *shown) {
     char *buffers[COLUMNS] = {NULL};
@@ -395,6 +409,10 @@ static void print_file(const char *path, const char *shown) {
 
 int main(int argc, char **argv) {
     const char *shown = NULL;
+    if (argc > 1 && strncmp(argv[1], "--operations", 12) == 0) {
+        bounds_of_operations(argv[1][12] == '=' ? argv[1] + 13 : NULL, stdout);
+        return 0;
+    }
     if (argc > 1 && strncmp(argv[1], "--show=", 7) == 0) shown = argv[1] + 7;
     if (!shown) {
         fputs("file", stdout);

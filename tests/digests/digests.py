@@ -3,8 +3,8 @@
 
 usage: digests.py --program=BUILD/bin/digests [--update]
 
-A difference is a module whose outputs changed, or the place of a diagnostic about it. To see it, build the commit before in another
-folder and compare `digests --show=COLUMN FILE` of both. If the change is meant, --update writes the new digests.
+A difference is a module whose outputs changed, or the place of a diagnostic about it, or an operation whose error bounds did. To
+see it, build the commit before in another folder and compare `digests --show=COLUMN FILE`, or --operations=ROW, of both. If the change is meant, --update writes the new digests.
 """
 import argparse
 import pathlib
@@ -31,22 +31,25 @@ def main():
     if done.returncode:
         sys.exit(f"digests: status {done.returncode}: {done.stderr[-1000:]}")
     columns, *found = done.stdout.splitlines()
+    operations = subprocess.run([options.program, "--operations"], capture_output=True, text=True, check=True).stdout.splitlines()
     if options.update:
         for folder in {line.split("/")[1] for line in found}:
             lines = [line for line in found if line.startswith(f"testdata/{folder}/")]
             (DIGESTS / f"{folder}.txt").write_text("\n".join([columns, *lines]) + "\n")
+        (DIGESTS / "operations.txt").write_text("\n".join(["operation bounds", *operations]) + "\n")
         return 0
-    found, kept = rows(found), rows([line for path in DIGESTS.glob("*.txt") for line in path.read_text().splitlines()[1:]])
+    kept = rows([line for path in DIGESTS.glob("*.txt") for line in path.read_text().splitlines()[1:]])
+    found = rows(found + operations)
     changed = {name: kept[name] for name in sorted(kept) if found.get(name) != kept[name]}
     for name in list(changed)[:SHOWN]:
         pairs = list(zip(columns.split()[1:], kept[name], found.get(name, ())))
         which = [column for column, old, new in pairs if old != new] if len(found.get(name, ())) == len(kept[name]) else ["status"]
         print(f"{name}: {' '.join(which) if name in found else 'is missing'}")
     if changed:
-        print(f"{len(changed)} of {len(kept)} modules have other outputs: see digests.py --help")
+        print(f"{len(changed)} of {len(kept)} rows have other digests: see digests.py --help")
     new = len(found.keys() - kept.keys())
     if new:
-        print(f"{new} modules have no digests yet: --update adds them")
+        print(f"{new} rows have no digests yet: --update adds them")
     return bool(changed)
 
 

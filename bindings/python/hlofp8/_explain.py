@@ -153,6 +153,8 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
         assert isinstance(made, Explanation)
         return made
     if isinstance(what, HasCompilerIR) or not callable(what):
+        if args:
+            raise TypeError(f"arguments require a function, not {type(what).__name__}")
         return Explanation(rewrite(what, *args, **kwargs), what)
     from ._jax import explain_function
 

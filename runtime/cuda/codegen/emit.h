@@ -7,6 +7,7 @@
 #ifndef HLO_RUNTIME_CUDA_CODEGEN_EMIT_H
 #define HLO_RUNTIME_CUDA_CODEGEN_EMIT_H
 
+#include "ir/module/index_map.h"
 #include "runtime/cuda/codegen/kernel.h"
 
 typedef struct cuda_type {
@@ -213,10 +214,9 @@ void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t
 /* Returns the value at an index, or its form in memory (`cell`): a variable or a literal. */
 const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell);
 const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell);
-/* Writes the start of a dynamic slice, clamped, for each dimension: from operand `first` and those
- * behind it, or from a vector. */
-void emit_starts(emit *e, const hlo_instr *instr, uint32_t first, uint32_t rank,
-                 const int64_t *dims, const int64_t *sizes, const char **out_start);
+/* Writes the element that is a start at run time, clamped, for the result's elements at `index`. */
+const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
+                       const emit_index *index);
 /* Loads element `k` of the index vector at `place`, which has an index for every dimension of
  * `indices` but `vector`. */
 const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,

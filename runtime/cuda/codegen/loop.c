@@ -183,15 +183,16 @@ typedef struct stored {
 
 static void store_part(emit *e, const emit_index *index, const stored *s) {
     const hlo_instr *instr = e->job->group.results[0];
-    const char *at[HLO_EVAL_MAX_RANK], *start[HLO_EVAL_MAX_RANK];
-    if (!s->begin)
-        emit_starts(e, instr, 2, index->rank, instr->shape->dims, s->part->shape->dims, start);
-    for (uint32_t d = 0; d < index->rank; d++)
-        at[d] = s->begin                     ? emit_behind(e, index->at[d], s->begin[d])
-                : strcmp(start[d], "0") == 0 ? index->at[d]
-                : strcmp(index->at[d], "0") == 0
-                    ? start[d]
-                    : emit_offset(e, "%s + %s", start[d], index->at[d]);
+    const char *at[HLO_EVAL_MAX_RANK];
+    hlo_index_map map;
+    hlo_index x;
+    hlo_index_map_first(instr, &map);
+    for (uint32_t d = 0; d < index->rank; d++) {
+        at[d] = s->begin ? emit_behind(e, index->at[d], s->begin[d]) : index->at[d];
+        if (s->begin || !hlo_index_along(&map, d, &x) || !x.at) continue;
+        const char *start = emit_start(e, &map, &x, index);
+        at[d] = strcmp(at[d], "0") == 0 ? start : emit_offset(e, "%s + %s", start, at[d]);
+    }
     const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
     emit_store(e, 0, to, emit_pull(e, s->part, index, true));
 }

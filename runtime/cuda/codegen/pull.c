@@ -17,15 +17,6 @@ const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
 
 /* ------------------------------------------------------------------------------- index to index */
 
-static const emit_index *broadcast_index(emit *e, const hlo_instr *instr, const emit_index *index) {
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
-    const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
-    const char *at[HLO_EVAL_MAX_RANK];
-    for (uint32_t d = 0; d < from->rank; d++)
-        at[d] = from->dims[d] == 1 ? "0" : index->at[dims->v[d]];
-    return emit_index_new(e, from->rank, from->dims, at, NULL, NULL);
-}
-
 /* Returns the index of `from`, whose dimension order[d] is dimension d of the array of `index`. */
 static const emit_index *permuted(emit *e, const emit_index *index, const int64_t *order,
                                   const int64_t *dims) {
@@ -56,61 +47,6 @@ static const emit_index *bitcast_index(emit *e, const hlo_instr *instr, const em
     return permuted(e, emit_reshape(e, bytes, from->rank, dims), order, from->dims);
 }
 
-static const emit_index *slice_index(emit *e, const hlo_instr *instr, const emit_index *index) {
-    const hlo_ints *slices = hlo_instr_ints(instr, HLO_ATTR_SLICE);
-    const char *at[HLO_EVAL_MAX_RANK];
-    for (uint32_t d = 0; d < index->rank; d++) {
-        long long start = slices->v[3 * d], step = slices->v[3 * d + 2];
-        if (index->dims[d] == 1)
-            at[d] = hlo_arena_format(e->arena, "%lld", start);
-        else if (step != 1)
-            at[d] = emit_offset(e, "%lld + %s * %lld", start, index->at[d], step);
-        else
-            at[d] = emit_behind(e, index->at[d], start);
-    }
-    return emit_index_new(e, index->rank, hlo_instr_operand(instr, 0)->shape->dims, at, NULL, NULL);
-}
-
-static const emit_index *reverse_index(emit *e, const hlo_instr *instr, const emit_index *index) {
-    const hlo_ints *dims = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS);
-    const char *at[HLO_EVAL_MAX_RANK];
-    for (uint32_t d = 0; d < index->rank; d++)
-        at[d] = hlo_ints_contain(dims, d) && index->dims[d] > 1
-                    ? emit_offset(e, "%lld - %s", (long long)index->dims[d] - 1, index->at[d])
-                    : index->at[d];
-    return emit_index_new(e, index->rank, index->dims, at, NULL, NULL);
-}
-
-void emit_starts(emit *e, const hlo_instr *instr, uint32_t first, uint32_t rank,
-                 const int64_t *dims, const int64_t *sizes, const char **out_start) {
-    for (uint32_t d = 0; d < rank; d++) {
-        const hlo_instr *from = hlo_instr_operand(instr, first);
-        const char *at = hlo_arena_format(e->arena, "%u", d), *value;
-        if (from->shape->rank == 1)
-            value =
-                emit_pull(e, from, emit_index_new(e, 1, from->shape->dims, &at, NULL, NULL), false);
-        else
-            value = emit_pull_scalar(e, hlo_instr_operand(instr, first + d), false);
-        out_start[d] = dims[d] == sizes[d] ? "0"
-                                           : emit_offset(e, "(%s)place(%s, %lld)", e->offset, value,
-                                                         (long long)(dims[d] - sizes[d]));
-        emit_note_start(e, out_start[d]);
-    }
-}
-
-static const emit_index *dynamic_slice_index(emit *e, const hlo_instr *instr,
-                                             const emit_index *index) {
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
-    const char *start[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK];
-    emit_starts(e, instr, 1, from->rank, from->dims, instr->shape->dims, start);
-    for (uint32_t d = 0; d < from->rank; d++) {
-        at[d] = index->at[d];
-        if (strcmp(start[d], "0") != 0)
-            at[d] = index->dims[d] == 1 ? start[d] : emit_offset(e, "%s + %s", start[d], at[d]);
-    }
-    return emit_index_new(e, from->rank, from->dims, at, NULL, NULL);
-}
-
 const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
                                const char *const *place) {
     const char *at[HLO_EVAL_MAX_RANK];
@@ -121,54 +57,73 @@ const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector
                      false);
 }
 
-static const emit_index *gather_index(emit *e, const hlo_instr *instr, const emit_index *index) {
-    const hlo_instr *indices = hlo_instr_operand(instr, 1);
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
-    const hlo_ints *window = hlo_instr_ints(instr, HLO_ATTR_OFFSET_DIMS);
-    const hlo_ints *dropped = hlo_instr_ints(instr, HLO_ATTR_COLLAPSED_SLICE_DIMS);
-    const hlo_ints *batching = hlo_instr_ints(instr, HLO_ATTR_OPERAND_BATCHING_DIMS);
-    const hlo_ints *with = hlo_instr_ints(instr, HLO_ATTR_START_INDICES_BATCHING_DIMS);
-    const hlo_ints *map = hlo_instr_ints(instr, HLO_ATTR_START_INDEX_MAP);
-    const hlo_ints *sizes = hlo_instr_ints(instr, HLO_ATTR_SLICE_SIZES);
-    int64_t vector = hlo_instr_int(instr, HLO_ATTR_INDEX_VECTOR_DIM, 0);
-    const char *place[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK];
-    uint32_t places = 0, windows = 0;
-    for (uint32_t d = 0; d < index->rank; d++)
+const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
+                       const emit_index *index) {
+    const hlo_ints *window = hlo_instr_ints(map->instr, HLO_ATTR_OFFSET_DIMS);
+    const char *place[HLO_EVAL_MAX_RANK];
+    uint32_t places = 0;
+    for (uint32_t d = 0; x->varies && d < index->rank; d++)
         if (!hlo_ints_contain(window, d)) place[places++] = index->at[d];
-    for (uint32_t d = 0; d < from->rank; d++) {
-        at[d] = "0";
-        if (!hlo_ints_contain(dropped, d) && !hlo_ints_contain(batching, d))
-            at[d] = index->at[window->v[windows++]];
-    }
-    for (uint32_t i = 0; i < batching->count; i++)
-        at[batching->v[i]] = place[with->v[i] - (with->v[i] > vector)];
-    for (uint32_t k = 0; k < map->count; k++) {
-        int64_t d = map->v[k];
-        const char *value = emit_index_element(e, indices, vector, k, place);
-        const char *start = emit_offset(e, "(%s)place(%s, %lld)", e->offset, value,
-                                        (long long)(from->dims[d] - sizes->v[d]));
-        emit_note_start(e, start);
-        at[d] = strcmp(at[d], "0") == 0 ? start : emit_offset(e, "%s + %s", start, at[d]);
-    }
-    return emit_index_new(e, from->rank, from->dims, at, NULL, NULL);
+    const char *value = emit_index_element(
+        e, hlo_instr_operand(map->instr, x->at),
+        x->varies ? hlo_instr_int(map->instr, HLO_ATTR_INDEX_VECTOR_DIM, 0) : 0, x->element, place);
+    const char *start = emit_offset(e, "(%s)place(%s, %lld)", e->offset, value, (long long)x->last);
+    emit_note_start(e, start);
+    return start;
 }
 
-/* Returns the index of operand 0 for opcodes that only move its elements; NULL for others. */
-static const emit_index *moved(emit *e, const hlo_instr *instr, const emit_index *index) {
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
-    switch (instr->op) {
-    case HLO_OP_COPY: return index;
-    case HLO_OP_BROADCAST: return broadcast_index(e, instr, index);
-    case HLO_OP_RESHAPE: return emit_reshape(e, index, from->rank, from->dims);
-    case HLO_OP_BITCAST: return bitcast_index(e, instr, index);
-    case HLO_OP_TRANSPOSE:
-        return permuted(e, index, hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v, from->dims);
-    case HLO_OP_SLICE: return slice_index(e, instr, index);
-    case HLO_OP_REVERSE: return reverse_index(e, instr, index);
-    case HLO_OP_DYNAMIC_SLICE: return dynamic_slice_index(e, instr, index);
-    case HLO_OP_GATHER: return gather_index(e, instr, index);
-    default: return NULL;
+/* Returns the index along a dimension of an operand that the result, `count` of whose indices are
+ * `i`, is a part of. `start`: at run time; NULL: x->start. */
+static const char *part_index(emit *e, const hlo_index *x, const char *start, const char *i,
+                              int64_t count, int64_t size) {
+    if (start) return count == 1 ? start : emit_offset(e, "%s + %s", start, i);
+    if (size == 1) return "0";
+    if (count == 1) return hlo_arena_format(e->arena, "%lld", (long long)x->start);
+    if (x->stride == -1) return emit_offset(e, "%lld - %s", (long long)x->start, i);
+    if (x->stride == 1) return emit_behind(e, i, x->start);
+    return emit_offset(e, "%lld + %s * %lld", (long long)x->start, i, (long long)x->stride);
+}
+
+/* Returns the index along a dimension of an operand that is placed in the result. Adds to `*inside`
+ * (NULL: nothing) that it is one. */
+static const char *placed_index(emit *e, const hlo_index *x, const char *start, const char *i,
+                                int64_t size, const char **inside) {
+    const long long step = x->stride;
+    if (start)
+        i = emit_offset(e, "%s - %s", i, start);
+    else if (x->start)
+        i = emit_offset(e, "%s - %lld", i, (long long)x->start);
+    if (inside)
+        *inside = hlo_arena_format(e->arena, "%s && %s >= 0 && %s < %lld", *inside, i, i,
+                                   (long long)(size - 1) * step + 1);
+    if (inside && step > 1)
+        *inside = hlo_arena_format(e->arena, "%s && %s %% %lld == 0", *inside, i, step);
+    if (size == 1) return "0";
+    return step > 1 ? emit_offset(e, "%s / %lld", i, step) : i;
+}
+
+/* Returns the index of the operand of a map. Adds to `*inside` that it has the element. */
+DEEP static const emit_index *operand_index(emit *e, const hlo_index_map *map,
+                                            const emit_index *index, const char **inside) {
+    const hlo_shape *from = map->from->shape;
+    const char *at[HLO_EVAL_MAX_RANK];
+    int64_t strides[HLO_EVAL_MAX_RANK];
+    bool whole = index->linear && from->rank == index->rank;
+    for (uint32_t d = 0; d < from->rank; d++) {
+        hlo_index x;
+        hlo_index_along(map, d, &x);
+        const char *i = x.of < 0 ? "0" : index->at[x.of];
+        const int64_t size = from->dims[d], count = x.of < 0 ? 1 : index->dims[x.of];
+        const char *start = x.at ? emit_start(e, map, &x, index) : NULL;
+        const bool same = count == size && !start && !x.start && x.stride == 1;
+        whole &= same && x.of >= 0;
+        if (whole) strides[d] = index->linear_strides[x.of];
+        at[d] = same                            ? i
+                : map->form == HLO_INDEX_PART   ? part_index(e, &x, start, i, count, size)
+                : map->form == HLO_INDEX_JOINED ? placed_index(e, &x, start, i, size, NULL)
+                                                : placed_index(e, &x, start, i, size, inside);
     }
+    return emit_index_new(e, from->rank, from->dims, at, whole ? index->linear : NULL, strides);
 }
 
 /* ---------------------------------------------------------------------- one of several operands */
@@ -190,78 +145,34 @@ static void choose(emit *e, choice c, const hlo_instr *instr, const emit_index *
     emit_close(e);
 }
 
-static const emit_index *scalar_index(emit *e) {
-    return emit_index_new(e, 0, NULL, NULL, NULL, NULL);
+/* Pulls from the operand of two that has the element. */
+static const char *pull_placed(emit *e, hlo_index_map *map, const emit_index *index, bool cell) {
+    const char *inside = "true";
+    choice c;
+    const emit_index *at = operand_index(e, map, index, &inside);
+    c = begin_choice(e, map->instr->shape->type, cell);
+    emit_open(e, "if (%s) {", inside);
+    choose(e, c, map->from, at);
+    emit_open(e, "else {");
+    hlo_index_map_next(map);
+    choose(e, c, map->from, operand_index(e, map, index, &inside));
+    return c.name;
 }
 
-DEEP static const char *pull_concatenate(emit *e, const hlo_instr *instr, const emit_index *index,
-                                         bool cell) {
-    int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0], start = 0;
-    choice c = begin_choice(e, instr->shape->type, cell);
-    const char *at[HLO_EVAL_MAX_RANK];
-    memcpy(at, index->at, index->rank * sizeof *at);
+static const char *pull_joined(emit *e, hlo_index_map *map, const emit_index *index, bool cell) {
+    const int64_t dim = hlo_instr_ints(map->instr, HLO_ATTR_DIMENSIONS)->v[0];
+    choice c = begin_choice(e, map->instr->shape->type, cell);
     const char *head = "";
-    for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
-        int64_t end = start + operand->shape->dims[dim];
-        if (start == end) continue;
+    do {
+        const int64_t size = map->from->shape->dims[dim], end = map->joined + size;
+        if (!size) continue;
         if (end < index->dims[dim])
             emit_open(e, "%sif (%s < %lld) {", head, index->at[dim], (long long)end);
         else
             emit_open(e, "%s{", head);
         head = "else ";
-        at[dim] =
-            start ? emit_offset(e, "%s - %lld", index->at[dim], (long long)start) : index->at[dim];
-        if (operand->shape->dims[dim] == 1) at[dim] = "0";
-        choose(e, c, operand, emit_index_new(e, index->rank, operand->shape->dims, at, NULL, NULL));
-        start = end;
-    }
-    return c.name;
-}
-
-DEEP static const char *pull_pad(emit *e, const hlo_instr *instr, const emit_index *index,
-                                 bool cell) {
-    const hlo_instr *operand = hlo_instr_operand(instr, 0);
-    const hlo_ints *padding = hlo_instr_ints(instr, HLO_ATTR_PADDING);
-    const char *at[HLO_EVAL_MAX_RANK], *inside = "true";
-    for (uint32_t d = 0; d < index->rank; d++) {
-        long long below = padding->v[3 * d], step = padding->v[3 * d + 2] + 1;
-        long long size = operand->shape->dims[d];
-        at[d] = index->at[d];
-        if (index->dims[d] == size && below == 0 && step == 1) continue;
-        const char *shifted = below ? emit_offset(e, "%s - %lld", index->at[d], below) : at[d];
-        inside = hlo_arena_format(e->arena, "%s && %s >= 0 && %s < %lld", inside, shifted, shifted,
-                                  (size - 1) * step + 1);
-        if (step > 1)
-            inside = hlo_arena_format(e->arena, "%s && %s %% %lld == 0", inside, shifted, step);
-        at[d] = size == 1 ? "0" : step > 1 ? emit_offset(e, "%s / %lld", shifted, step) : shifted;
-    }
-    choice c = begin_choice(e, instr->shape->type, cell);
-    emit_open(e, "if (%s) {", inside);
-    choose(e, c, operand, emit_index_new(e, index->rank, operand->shape->dims, at, NULL, NULL));
-    emit_open(e, "else {");
-    choose(e, c, hlo_instr_operand(instr, 1), scalar_index(e));
-    return c.name;
-}
-
-DEEP static const char *pull_update(emit *e, const hlo_instr *instr, const emit_index *index,
-                                    bool cell) {
-    const hlo_instr *update = hlo_instr_operand(instr, 1);
-    const char *start[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK], *inside = "true";
-    emit_starts(e, instr, 2, index->rank, index->dims, update->shape->dims, start);
-    for (uint32_t d = 0; d < index->rank; d++) {
-        at[d] = index->at[d];
-        if (update->shape->dims[d] == index->dims[d]) continue;
-        at[d] = emit_offset(e, "%s - %s", index->at[d], start[d]);
-        inside = hlo_arena_format(e->arena, "%s && %s >= 0 && %s < %lld", inside, at[d], at[d],
-                                  (long long)update->shape->dims[d]);
-        if (update->shape->dims[d] == 1) at[d] = "0";
-    }
-    choice c = begin_choice(e, instr->shape->type, cell);
-    emit_open(e, "if (%s) {", inside);
-    choose(e, c, update, emit_index_new(e, index->rank, update->shape->dims, at, NULL, NULL));
-    emit_open(e, "else {");
-    choose(e, c, hlo_instr_operand(instr, 0), index);
+        choose(e, c, map->from, operand_index(e, map, index, NULL));
+    } while (hlo_index_map_next(map));
     return c.name;
 }
 
@@ -309,6 +220,10 @@ DEEP static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_in
         name =
             emit_value(e, "c", type, "bits_as<%s>(%s)", type, emit_pull(e, operand, index, true));
     return cell ? name : emit_decoded(e, shape->type, name);
+}
+
+static const emit_index *scalar_index(emit *e) {
+    return emit_index_new(e, 0, NULL, NULL, NULL, NULL);
 }
 
 static const char *pull_elementwise(emit *e, const hlo_instr *instr, const emit_index *index,
@@ -425,12 +340,11 @@ static bool is_sum_of_none(const hlo_instr *dot) {
 }
 
 const char *cuda_pull_refusal(const hlo_instr *instr) {
+    hlo_index_map map;
     if (!cuda_types[instr->shape->type].cell) return "has no CUDA kernel for its element type";
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return cuda_elementwise_refusal(instr);
     switch (instr->op) {
-    case HLO_OP_CONSTANT:
-    case HLO_OP_CONCATENATE:
-    case HLO_OP_DYNAMIC_UPDATE_SLICE: return NULL;
+    case HLO_OP_CONSTANT: return NULL;
     case HLO_OP_DOT: return is_sum_of_none(instr) ? NULL : "has no CUDA kernel";
     case HLO_OP_IOTA: return instr->shape->rank ? NULL : "must have at least one dimension";
     case HLO_OP_BITCAST:
@@ -442,8 +356,24 @@ const char *cuda_pull_refusal(const hlo_instr *instr) {
     case HLO_OP_REDUCE_WINDOW:
         if (instr->operand_count != 2) return "has no CUDA kernel for several operands";
         return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-    default: return hlo_op_is(instr->op, HLO_MOVEMENT) ? NULL : "has no CUDA kernel";
+    default: return hlo_index_map_first(instr, &map) ? NULL : "has no CUDA kernel";
     }
+}
+
+static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
+    hlo_index_map map;
+    if (!hlo_index_map_first(instr, &map)) return emit_refuse(e, "has no kernel");
+    const hlo_shape *from = map.from->shape;
+    switch (map.form) {
+    case HLO_INDEX_PLACED: return pull_placed(e, &map, index, cell);
+    case HLO_INDEX_JOINED: return pull_joined(e, &map, index, cell);
+    case HLO_INDEX_PART: index = operand_index(e, &map, index, NULL); break;
+    case HLO_INDEX_ORDER: index = emit_reshape(e, index, from->rank, from->dims); break;
+    case HLO_INDEX_MEMORY:
+        index = bitcast_index(e, instr, index);
+        if (from->type != instr->shape->type) return pull_bits(e, instr, index, cell);
+    }
+    return emit_pull(e, map.from, index, cell);
 }
 
 static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index *index,
@@ -456,18 +386,11 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
     case HLO_OP_DOT: return cell ? emit_cell(e, instr->shape->type, "0") : "0";
     case HLO_OP_IOTA: return pull_iota(e, instr, index, cell);
     case HLO_OP_MAP: return pull_map(e, instr, index, cell);
-    case HLO_OP_CONCATENATE: return pull_concatenate(e, instr, index, cell);
-    case HLO_OP_PAD: return pull_pad(e, instr, index, cell);
-    case HLO_OP_DYNAMIC_UPDATE_SLICE: return pull_update(e, instr, index, cell);
     case HLO_OP_BITCAST_CONVERT: return pull_bits(e, instr, index, cell);
     case HLO_OP_REDUCE: return pull_single(e, instr, index, cell);
     case HLO_OP_REDUCE_WINDOW: return pull_window(e, instr, index, cell);
-    default: break;
+    default: return pull_moved(e, instr, index, cell);
     }
-    const hlo_instr *operand = hlo_instr_operand(instr, 0);
-    if (instr->op == HLO_OP_BITCAST && operand->shape->type != instr->shape->type)
-        return pull_bits(e, instr, moved(e, instr, index), cell);
-    return emit_pull(e, operand, moved(e, instr, index), cell);
 }
 
 static const char *known_value(emit *e, const hlo_instr *instr, bool cell) {

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/error/range.h"
 #include "ir/eval/apply.h"
+#include "ir/eval/range.h"
 #include "ir/float/float.h"
 #include "ir/module/known.h"
 #include "runtime/cuda/codegen/emit.h"

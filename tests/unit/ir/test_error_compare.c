@@ -1,6 +1,8 @@
 /* Comparison under error bounds, and perturbed results. */
 #include "tests/unit/ir/error_setup.h"
 
+#include <stdlib.h>
+
 static void comparing_counts_every_case(void **state) {
     (void)state;
     static const int64_t dims[] = {6}, strides[] = {1};
@@ -158,6 +160,167 @@ static void steps_below_a_power_of_two_are_shorter(void **state) {
     hlo_module_free(s.module);
 }
 
+/* ----------------------------------------------------------------------------------- every pair */
+
+/* Two elements of a type, the sigma of the first, and how far a bound lets them be apart. */
+typedef struct pair {
+    hlo_type type;
+    double a, b, sigma, bound;
+} pair;
+
+/* The sorted finite numbers of a narrow type, without -0. */
+typedef struct numbers {
+    double v[65536];
+    int count;
+} numbers;
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void find_numbers(hlo_type type, numbers *out) {
+    out->count = 0;
+    for (uint32_t code = 0; code < 1U << hlo_types[type].bits; code++) {
+        const double value = hlo_float_decode(type, code);
+        if (isfinite(value) && !(value == 0 && code)) out->v[out->count++] = value;
+    }
+    qsort(out->v, (size_t)out->count, sizeof *out->v, by_value);
+}
+
+/* Returns the gap between a number and the one `side` places further; 0: there is none. */
+static double gap(const numbers *n, double value, int side) {
+    const double *at = bsearch(&value, n->v, (size_t)n->count, sizeof *n->v, by_value);
+    const long other = at - n->v + side;
+    return other < 0 || other >= n->count ? 0 : fabs(n->v[other] - value);
+}
+
+/* Returns the bound of an fp8 number: lambda sigmas from before it was rounded, and half a step for
+ * each rounding. A sigma that only a tie has is of a number that was known exactly. */
+static double fp8_bound(const numbers *n, double a, double b, double sigma) {
+    const double outwards = gap(n, a, a < 0 ? -1 : 1), inwards = gap(n, a, a < 0 ? 1 : -1);
+    const double step = outwards > 0 ? outwards : inwards, flip = step / HLO_ERROR_FLIP;
+    const double ties[] = {step / sqrt(2), (a == 0 ? step : inwards) / sqrt(2)};
+    const double halves = (gap(n, a, b > a ? 1 : -1) + gap(n, b, a > b ? 1 : -1)) / 2;
+    double before = sigma > flip ? sqrt(sigma * sigma - flip * flip) : 0;
+    for (int i = 0; i < 2; i++)
+        if (fabs(sigma / ties[i] - 1) < 0.5e-5) before = step / HLO_ERROR_FINE;
+    return sigma > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
+}
+
+/* What is to be counted of a pair, and its excess. */
+static hlo_error_comparison judged(const pair *p, bool neighbors, float *excess) {
+    hlo_error_comparison c = {.worst_index = -1};
+    const bool finite = isfinite(p->a) && isfinite(p->b);
+    const double distance = fabs(p->a - p->b);
+    const double ratio = finite && p->bound > 0 ? distance / p->bound : (double)INFINITY;
+    const bool turned = !finite && isnan(p->a) != isnan(p->b) && (isinf(p->a) || isinf(p->b));
+    *excess = 0;
+    if (p->a == p->b || (isnan(p->a) && isnan(p->b))) {
+        c.equal = 1;
+        return c;
+    }
+    if (finite && p->bound > 0) c.largest = ratio;
+    if (isnan(p->bound) || (isinf(p->bound) && !turned) || (finite && ratio <= 1 + 1e-6)) {
+        *(neighbors ? &c.steps : &c.within) = 1;
+        *excess = finite && isfinite(p->bound) ? (float)fmin(ratio, 1) : 0;
+        return c;
+    }
+    *excess = fmaxf((float)ratio, 1.0001f);
+    c.violations = 1;
+    c.nonfinite = !finite;
+    c.worst_index = 0;
+    c.worst_a = p->a, c.worst_b = p->b, c.worst_bound = p->bound;
+    return c;
+}
+
+static bool same_or_nan(double a, double b) {
+    return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-9 * fabs(a);
+}
+
+static void expect(const pair *p, bool neighbors) {
+    static const int64_t dims[] = {1};
+    char a[16], b[16];
+    float sigma = (float)p->sigma, excess, expected_excess;
+    hlo_number_store(p->type, a, p->a);
+    hlo_number_store(p->type, b, p->b);
+    const hlo_view va = {p->type, 1, dims, dims, a}, vb = {p->type, 1, dims, dims, b},
+                   vs = {HLO_TYPE_F32, 1, dims, dims, &sigma};
+    const hlo_error_comparison e = judged(p, neighbors, &expected_excess);
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
+    hlo_error_excess(&va, &vb, &vs, &excess);
+    if (c.equal != e.equal || c.within != e.within || c.steps != e.steps ||
+        c.violations != e.violations || c.nonfinite != e.nonfinite ||
+        c.worst_index != e.worst_index || !same_or_nan(c.largest, e.largest) ||
+        !same_or_nan(c.worst_a, e.worst_a) || !same_or_nan(c.worst_b, e.worst_b) ||
+        !same_or_nan(c.worst_bound, e.worst_bound) ||
+        !(excess == expected_excess || fabsf(excess - expected_excess) < 1e-6f * excess))
+        fail_msg("%s %g and %g, sigma %g: bound %g, not %g; excess %g, not %g",
+                 hlo_types[p->type].name, p->a, p->b, p->sigma, c.worst_bound, p->bound,
+                 (double)excess, (double)expected_excess);
+}
+
+static void every_pair_is_judged(void **state) {
+    (void)state;
+    static const double values[] = {0, 1, -1, 1.5, 300, -0x1p100, INFINITY, -INFINITY, NAN};
+    static const double sigmas[] = {0, 0.0625, 0.25, 1, 0x1p99, 0x1p121, INFINITY, NAN};
+    static const hlo_type types[] = {HLO_TYPE_F32, HLO_TYPE_F64, HLO_TYPE_BF16};
+    enum { VALUES = sizeof values / sizeof *values, SIGMAS = sizeof sigmas / sizeof *sigmas };
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (int i = 0; i < VALUES * VALUES * SIGMAS; i++) {
+            pair p = {types[t], values[i % VALUES], values[i / VALUES % VALUES],
+                      sigmas[i / VALUES / VALUES], 0};
+            const bool overflowed = !isfinite(p.a) && p.sigma > 0 && p.sigma < 0x1p120;
+            if (!overflowed) p.bound = HLO_ERROR_LAMBDA * p.sigma;
+            if (types[t] == HLO_TYPE_BF16 && !overflowed) { /* of 8 bits */
+                const double x = isfinite(p.a) && p.a != 0 ? ldexp(1, ilogb(p.a) - 7) : 0,
+                             y = isfinite(p.b) && p.b != 0 ? ldexp(1, ilogb(p.b) - 7) : 0;
+                if (p.sigma > 2 * (x + y)) p.bound += (x + y) / 2;
+            }
+            expect(&p, false);
+        }
+}
+
+static void every_pair_of_fp8_is_judged(void **state) {
+    (void)state;
+    static const hlo_type types[] = {HLO_TYPE_F8E4M3FN, HLO_TYPE_F8E5M2, HLO_TYPE_F8E4M3B11FNUZ,
+                                     HLO_TYPE_F8E5M2FNUZ};
+    static const double sigmas[] = {0, 0.1, 0.25, 0.3, 0.70710678118654757, 1, 3};
+    static numbers n;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        find_numbers(types[t], &n);
+        for (int i = 0; i < n.count; i++)
+            for (int j = 0; j < n.count; j += 1 + (j > i + 3 || j < i - 4) * 5) {
+                const double step = gap(&n, n.v[i], n.v[i] < 0 ? -1 : 1);
+                const double size = step > 0 ? step : gap(&n, n.v[i], n.v[i] < 0 ? 1 : -1);
+                const double sigma = (double)(float)(sigmas[(i + j) % 7] * size);
+                pair p = {types[t], n.v[i], n.v[j], sigma, 0};
+                p.bound = fp8_bound(&n, p.a, p.b, p.sigma);
+                expect(&p, abs(i - j) == 1);
+            }
+    }
+}
+
+/* The first of the worst elements is reported, wherever the elements are in memory. */
+static void the_worst_element_is_reported(void **state) {
+    (void)state;
+    static const int64_t dims[] = {2, 3}, rows[] = {3, 1}, columns[] = {1, 2};
+    float a[] = {0, 1, 2, 3, 4, 5}, s[] = {1, 1, 1, 1, 1, 1};
+    /* By rows: 9, 17, 2, 19, 20, 21: ratios 9/8, 16/8, 0, 16/8, 16/8, 16/8. */
+    float b[] = {9, 19, 17, 20, 2, 21}, excess[6];
+    const hlo_view va = {HLO_TYPE_F32, 2, dims, rows, a}, vb = {HLO_TYPE_F32, 2, dims, columns, b},
+                   vs = {HLO_TYPE_F32, 2, dims, rows, s};
+    hlo_error_comparison c;
+    hlo_error_compare(&va, &vb, &vs, &c);
+    assert_int_equal(c.equal, 1);
+    assert_int_equal(c.violations, 5);
+    assert_int_equal(c.worst_index, 1);
+    assert_true(c.worst_a == 1 && c.worst_b == 17 && c.worst_bound == 8 && c.largest == 2);
+    hlo_error_excess(&va, &vb, &vs, excess);
+    assert_true(excess[0] == 1.125f && excess[1] == 2 && excess[2] == 0 && excess[5] == 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comparing_counts_every_case),
@@ -166,6 +329,9 @@ int main(void) {
         cmocka_unit_test(perturbing_is_by_index),
         cmocka_unit_test(fp8_counts_from_before_its_rounding),
         cmocka_unit_test(steps_below_a_power_of_two_are_shorter),
+        cmocka_unit_test(every_pair_is_judged),
+        cmocka_unit_test(every_pair_of_fp8_is_judged),
+        cmocka_unit_test(the_worst_element_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

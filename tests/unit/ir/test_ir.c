@@ -11,7 +11,7 @@
 #include "ir/float/literal.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
-#include "ir/module/compact.h"
+#include "ir/module/clone.h"
 #include "ir/module/undo.h"
 #include "ir/text/plain.h"
 #include "ir/text/print.h"
