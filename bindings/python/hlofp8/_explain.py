@@ -154,7 +154,7 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
         return made
     if isinstance(what, HasCompilerIR) or not callable(what):
         if args:
-            raise TypeError(f"only a function has arguments, and {type(what).__name__} is none")
+            raise TypeError(f"arguments require a function, not {type(what).__name__}")
         return Explanation(rewrite(what, *args, **kwargs), what)
     from ._jax import explain_function
 

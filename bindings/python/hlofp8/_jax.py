@@ -438,7 +438,9 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     options, kwargs = options_in(what, kwargs, (*_OPTIONS, *_JIT_OPTIONS, "platform"))
     jitted = callable(getattr(what, "lower", None))
     if jitted and not callable(getattr(what, "trace", None)):
-        raise TypeError("a function of jax.pmap cannot be traced; pass what its lower(...) returned, or use jax.jit and jax.shard_map")
+        raise TypeError(
+            "functions of jax.pmap cannot be traced; pass the result of lower(...), or use jax.jit and jax.shard_map"
+        )
     own = {} if jitted else {name: options.pop(name) for name in _JIT_OPTIONS if name in options}
     made = jit(what, **own)
     if jitted:
