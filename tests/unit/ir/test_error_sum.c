@@ -134,7 +134,8 @@ static void errors_are_about_as_large_as_the_bound(void **state) {
         double ratio = sqrt(square / (double)(count * trials));
         /* Of a complex number, the sigma is of both parts, and one of them is looked at. */
         if (s.result.type == HLO_TYPE_C64) ratio *= sqrt(2);
-        if (!(ratio > 0.85 && ratio < 1.05)) fail_msg("%s: %g of the bound", modules[m].text, ratio);
+        if (!(ratio > 0.85 && ratio < 1.05))
+            fail_msg("%s: %g of the bound", modules[m].text, ratio);
         hlo_module_free(s.module);
     }
 }
