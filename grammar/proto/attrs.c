@@ -398,7 +398,8 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
 }
 
 /* Writes the defaults of missing attributes where a binary module needs their fields. */
-static void write_missing(hlo_proto *p, hlo_op op, ProtobufCMessage *message) {
+static void write_missing(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
+                          ProtobufCMessage *message) {
     if (op == HLO_OP_COUNT) return;
     Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
     if (hlo_op_allows(op, HLO_ATTR_FEATURE_GROUP_COUNT)) {
@@ -409,12 +410,13 @@ static void write_missing(hlo_proto *p, hlo_op op, ProtobufCMessage *message) {
         instr->window = (Xla__Window *)hlo_message_new(p->scratch, &xla__window__descriptor);
     if (op == HLO_OP_CUSTOM_CALL && !instr->custom_call_api_version)
         instr->custom_call_api_version = XLA__CUSTOM_CALL_API_VERSION__API_VERSION_ORIGINAL;
+    if (op == HLO_OP_TOPK && !hlo_attrs_find(attrs, count, HLO_ATTR_LARGEST)) instr->largest = 1;
     if (op == HLO_OP_COMPARE && !*instr->comparison_type)
         instr->comparison_type = (char *)(uintptr_t)hlo_compare_default_type(p->operand);
     if (hlo_op_allows(op, HLO_ATTR_LHS_CONTRACTING_DIMS)) {
-        size_t count;
+        size_t rows;
         ProtobufCMessage *at = message;
-        const hlo_proto_row *row = hlo_rows_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op, &count);
+        const hlo_proto_row *row = hlo_rows_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op, &rows);
         hlo_row_walk(p->scratch, hlo_row_fields_of(p, row, at->descriptor), &at);
     }
     if (hlo_op_allows(op, HLO_ATTR_REPLICA_GROUPS) && !instr->iota_collective_device_list &&
@@ -452,5 +454,5 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
         if (attr->id == HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS)
             ((Xla__HloInstructionProto *)message)->constrain_layout = 1;
     }
-    write_missing(p, op, message);
+    write_missing(p, attrs, count, op, message);
 }

@@ -180,6 +180,8 @@ void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op) {
         !hlo_text_given(text, frame, HLO_ATTR_REPLICA_GROUPS))
         push(text, read_notation(text, (hlo_span){0}, HLO_ATTR_REPLICA_GROUPS,
                                  hlo_intern_string(text->module, "{}")));
+    if (op == HLO_OP_TOPK && !hlo_text_given(text, frame, HLO_ATTR_LARGEST))
+        push(text, (hlo_attr){.id = HLO_ATTR_LARGEST, .u.i = 1});
     if (op == HLO_OP_OUTFEED && !hlo_text_given(text, frame, HLO_ATTR_OUTFEED_SHAPE))
         push(text, (hlo_attr){.id = HLO_ATTR_OUTFEED_SHAPE,
                               .u.shape = (hlo_frame_operands(text, frame)[0])->shape});

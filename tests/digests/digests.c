@@ -47,6 +47,8 @@ static hlo_module *copy_of(const hlo_module *module) {
 
 /* --------------------------------------------------------------------------------- what is read */
 
+static bool original_is_valid;
+
 /* True for a module whose text and message are changed, too. */
 static bool is_syntax(const hlo_module *module) {
     return module->source_size < MOST_SYNTAX &&
@@ -74,12 +76,18 @@ static void stats(const hlo_module *module, FILE *out) {
     hlo_module_print_stats(module, out);
 }
 
+/* Verifies a module and prints it; one whose original is not valid, in any case. */
+static void print_outcome(hlo_module *module, const hlo_diag_sink *sink, FILE *out) {
+    if (hlo_module_verify(module, NULL, sink) == HLO_OK || !original_is_valid)
+        hlo_module_print(module, NULL, out);
+    hlo_module_free(module);
+}
+
 static void outcome_of_text(const char *text, FILE *out) {
     const hlo_diag_sink sink = {print_diag, out};
     hlo_module *module;
-    if (hlo_module_parse(text, strlen(text), "text", &sink, &module) != HLO_OK) return;
-    if (hlo_module_verify(module, NULL, &sink) == HLO_OK) hlo_module_print(module, NULL, out);
-    hlo_module_free(module);
+    if (hlo_module_parse(text, strlen(text), "text", &sink, &module) == HLO_OK)
+        print_outcome(module, &sink, out);
 }
 
 /* Prints what becomes of the module's text with each word changed. */
@@ -90,9 +98,8 @@ static void words(const hlo_module *module, FILE *out) {
 static void outcome_of_bytes(const char *bytes, size_t size, FILE *out) {
     const hlo_diag_sink sink = {print_diag, out};
     hlo_module *module;
-    if (hlo_module_parse_proto(bytes, size, "bytes", &sink, &module) != HLO_OK) return;
-    if (hlo_module_verify(module, NULL, &sink) == HLO_OK) hlo_module_print(module, NULL, out);
-    hlo_module_free(module);
+    if (hlo_module_parse_proto(bytes, size, "bytes", &sink, &module) == HLO_OK)
+        print_outcome(module, &sink, out);
 }
 
 /* Prints what becomes of the module's message with each byte changed. */
@@ -366,44 +373,60 @@ static void runs(const hlo_module *module, FILE *out) {
 static const struct {
     const char *name;
     void (*print)(const hlo_module *module, FILE *out);
-} columns[] = {{"text", text},           {"proto", proto},   {"words", words},
-               {"bytes", bytes},         {"stats", stats},   {"optimized", optimized},
-               {"variants", variants},   {"passes", passes}, {"sm100", sm100},
-               {"sm89", sm89},           {"merged", merged}, {"emitted", emitted},
-               {"extracted", extracted}, {"diff", diff},     {"plans", plans},
-               {"runs", runs},           {"bounds", bounds}};
+    bool reads; /* also of a module that is not valid */
+} columns[] = {{"text", text, true},
+               {"proto", proto, true},
+               {"words", words, true},
+               {"bytes", bytes, true},
+               {"stats", stats, false},
+               {"optimized", optimized, false},
+               {"variants", variants, false},
+               {"passes", passes, false},
+               {"sm100", sm100, false},
+               {"sm89", sm89, false},
+               {"merged", merged, false},
+               {"emitted", emitted, false},
+               {"extracted", extracted, false},
+               {"diff", diff, false},
+               {"plans", plans, false},
+               {"runs", runs, false},
+               {"bounds", bounds, false}};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
+/* Prints a column of a file: its digest, or the text if it is shown. */
+static void print_column(int column, hlo_module **modules, size_t count, bool shown) {
+    char *buffer = NULL;
+    size_t size;
+    FILE *out = open_memstream(&buffer, &size);
+    if (!out) no_memory();
+    for (size_t m = 0; m < count; m++) columns[column].print(modules[m], out);
+    fclose(out);
+    if (shown)
+        fwrite(buffer, 1, size, stdout);
+    else
+        printf(" %06x", digest_of(buffer, size));
+    free(buffer);
+}
+
 static void print_file(const char *path, const char *shown) {
-    char *buffers[COLUMNS] = {NULL};
-    size_t sizes[COLUMNS], count = 0;
     hlo_module **modules;
     char *errors = NULL;
-    size_t error_size;
-    FILE *to = open_memstream(&errors, &error_size);
+    size_t size, count = 0;
+    FILE *to = open_memstream(&errors, &size);
     if (!to) no_memory();
     const hlo_diag_sink sink = {print_diag, to};
-    const hlo_status status = hlo_modules_parse_file(path, NULL, &sink, &modules, &count);
-    bool valid = status == HLO_OK;
+    bool valid = hlo_modules_parse_file(path, NULL, &sink, &modules, &count) == HLO_OK;
     for (size_t m = 0; m < count; m++)
         valid &= hlo_module_verify(modules[m], NULL, &sink) == HLO_OK;
     fclose(to);
-    if (!valid) printf("%s %06x", path, digest_of(errors, error_size));
-    free(errors);
-    if (valid && !shown) fputs(path, stdout);
-    for (int c = 0; valid && c < COLUMNS; c++) {
-        if (shown && strcmp(shown, columns[c].name) != 0) continue;
-        FILE *out = open_memstream(&buffers[c], &sizes[c]);
-        if (!out) no_memory();
-        for (size_t m = 0; m < count; m++) columns[c].print(modules[m], out);
-        fclose(out);
-        if (shown)
-            fwrite(buffers[c], 1, sizes[c], stdout);
-        else
-            printf(" %06x", digest_of(buffers[c], sizes[c]));
-        free(buffers[c]);
-    }
+    original_is_valid = valid;
+    if (!shown) printf("%s %06x", path, digest_of(errors, size));
+    if (shown && strcmp(shown, "errors") == 0) fputs(errors, stdout);
+    for (int c = 0; c < COLUMNS && count; c++)
+        if ((valid || columns[c].reads) && (!shown || strcmp(shown, columns[c].name) == 0))
+            print_column(c, modules, count, shown);
     putchar('\n');
+    free(errors);
     hlo_modules_free(modules, count);
 }
 
@@ -415,7 +438,7 @@ int main(int argc, char **argv) {
     }
     if (argc > 1 && strncmp(argv[1], "--show=", 7) == 0) shown = argv[1] + 7;
     if (!shown) {
-        fputs("file", stdout);
+        fputs("file errors", stdout);
         for (int c = 0; c < COLUMNS; c++) printf(" %s", columns[c].name);
         putchar('\n');
     }

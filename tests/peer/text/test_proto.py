@@ -53,7 +53,7 @@ READ = [TWO + ' ROOT c = f32[2]{0} add(a, b), sharding=' + text for text in (
     ' schedule=SCHEDULE_LATEST, padding_type=PADDING_SAME, operand_layout_constraints={f32[2]{0}}',
     A + ' ROOT c = f32[2]{0} custom-call(), custom_call_target="x\\n\\001", operand_layout_constraints={}',
     A + ' ROOT c = (f32[2]{0}, f32[2]{0}, u32[]) copy-start(a), cross_program_prefetch_index=0',
-    A + ' ROOT c = f32[2]{0} topk(a), k=1, largest=true', A + ' ROOT c = f32[2]{0} reshape(a), inferred_dimension=0',
+    *(A + f' ROOT c = f32[2]{{0}} topk(a), k=1{largest}' for largest in (', largest=true', ', largest=false', '')), A + ' ROOT c = f32[2]{0} reshape(a), inferred_dimension=0',
     ' a = f32[1,8,8,3] parameter(0)\n k = f32[3,3,3,16] parameter(1)\n ROOT c = f32[1,8,8,16] convolution(a, k),'
     ' window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1 lhs_dilate=2x1}, dim_labels=b01f_01io->b01f, convolution_kind=dgrad,'
     ' sparsity_config={lhs={sparsity=2x4 dimension=1 stride=1} rhs={sparsity=1x4 dimension=0 stride=2}}',
@@ -166,7 +166,7 @@ NO_BYTES = [
     (' ROOT c = f32[4,3]{1,0:D(D,C)} parameter(0)', "layout property 'D(D,C)' has no binary form"),
     (' ROOT c = (f32[9]) constant(({...}))', 'a constant tuple with an elided element has no binary form'),
     (TWO + " ROOT c = f32[2] add(a, b), sharding={mesh['a'=2], [{}], unreduced=max{'a'}}", 'has no binary form'),
-    (TWO + ' ROOT c = f32[2] reduce-precision(a), exponent_bits=5000000000, mantissa_bits=1', "does not fit in the field 'exponent_bits'"),
+    (TWO + ' ROOT c = f32[2] reduce-precision(a), exponent_bits=5000000000, mantissa_bits=1', "5000000000 is out of range for field 'exponent_bits'"),
 ]
 
 
