@@ -185,7 +185,7 @@ def test_refusals(args, plugin):
              (["--xla=xla_no_such_option=1", model], "cannot compile the module"),
              (["--compile-only", f"--topology={model}", model], "cannot read the target"),
              (["--devices=8", "--partitioned", args.models / "fsdp_matmul.spmd.hlo"], "the module has 4 partitions, but 8 devices are given"),
-             (["--optimize", model], "XLA takes no calls of cuBLASLt but its own")]
+             (["--optimize", model], "XLA supports only cuBLASLt calls that it makes itself")]
     wrong = 0
     for options, message in cases:
         got = execute(args, f"--backend=pjrt:{plugin}", *options)
