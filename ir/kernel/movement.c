@@ -51,7 +51,7 @@ static hlo_status run_part(hlo_call *call) {
     for (uint32_t d = 0; d < in->rank; d++) {
         hlo_index_along(&map, d, &x);
         start.v[d] = x.start + added_start(call, &x);
-        if (in->dims[d] != 1) strides.v[x.of] = x.stride * in->strides[d];
+        if (in->dims[d] != 1 && out->dims[x.of] != 1) strides.v[x.of] = x.stride * in->strides[d];
     }
     hlo_view part = {in->type, out->rank, out->dims, strides.v, in->data};
     if (hlo_view_count(&part)) part.data = hlo_view_element(in, start.v);

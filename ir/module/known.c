@@ -11,7 +11,7 @@
 #include "ir/module/index_map.h"
 #include "ir/module/known.h"
 
-enum { STEP_LIMIT = 512, COUNT_LIMIT = 1 << 12 };
+enum { STEP_LIMIT = 128, COUNT_LIMIT = 1 << 12 };
 
 /* An element in the bytes of a literal. */
 typedef struct cell {
