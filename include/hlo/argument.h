@@ -1,4 +1,5 @@
-/* Reading the arguments of options: lists of words separated by commas, and decimal numbers. */
+/* Parsing of option arguments: comma-separated lists and decimal numbers. All functions are inline,
+ * and do not depend on the library. */
 #ifndef HLO_ARGUMENT_H
 #define HLO_ARGUMENT_H
 
@@ -10,9 +11,12 @@
 extern "C" {
 #endif
 
-/* Takes one word off a list. Returns the word at *at, borrowed and not NUL-terminated, with its
- * length; moves *at past the word and its comma, or to NULL after the last word. NULL when *at is
- * NULL. A list that ends in a comma ends in an empty word; an empty list is one empty word. */
+/* Returns the next word of a comma-separated list, or NULL if *at is NULL. Call it repeatedly, with
+ * *at set to the list before the first call. It stores the length of the word in *out_length, and
+ * moves *at past the comma after the word, or sets it to NULL after the last word.
+ *
+ * The word is borrowed from the list and not NUL-terminated. The empty list contains one empty
+ * word, and a list that ends with a comma ends with an empty word. */
 static inline const char *hlo_next_word(const char **at, size_t *out_length) {
     const char *word = *at;
     if (!word) return NULL;
@@ -21,9 +25,10 @@ static inline const char *hlo_next_word(const char **at, size_t *out_length) {
     return word;
 }
 
-/* Reads decimal digits, optionally followed by a point and more digits; other forms that strtod()
- * accepts are not read. Returns the text after the number; NULL if `text` begins with no digit, and
- * *out is unchanged then. */
+/* Parses a non-negative decimal number: digits, optionally followed by a point and more digits.
+ * Signs, exponents and other forms that strtod() accepts are not supported. Stores the number in
+ * *out, and returns a pointer to the first character after it. If `text` does not begin with a
+ * digit, returns NULL and does not change *out. */
 static inline const char *hlo_read_decimal(const char *text, double *out) {
     static const char digits[] = "0123456789";
     const char *end = text + strspn(text, digits);

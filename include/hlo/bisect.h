@@ -1,4 +1,4 @@
-/* The distance by which each rewritten matmul moves the outputs of a module. */
+/* Measuring how much each rewritten matmul changes the outputs of a module. */
 #ifndef HLO_BISECT_H
 #define HLO_BISECT_H
 
@@ -10,41 +10,56 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* The distance of an execution from that of the original: of the output that is furthest, the norm
- * of the difference over that of the original (hlo_array_distance). */
+/* The change of the outputs of an execution relative to the original execution. */
 typedef struct hlo_moved {
-    double distance;
-    size_t output;
+    double distance; /* The relative change of the most affected output: the norm of the difference
+                        divided by the norm of the original output (hlo_array_distance()). */
+    size_t output;   /* The index of the most affected output. */
 } hlo_moved;
 
-/* A rewritten matmul. All pointers are borrowed from the hlo_bisection. */
+/* The effect of one rewritten matmul. All pointers are borrowed from the hlo_bisection. */
 typedef struct hlo_bisected {
-    const char *matmul;       /* its name in the module before */
-    const char *op_name;      /* NULL: it has none */
-    hlo_moved alone, without; /* with it alone rewritten, and with all but it */
+    const char *matmul;  /* The name of the matmul in the original module. */
+    const char *op_name; /* The op_name in its metadata, or NULL. */
+    hlo_moved alone;     /* The change if only this matmul is rewritten. */
+    hlo_moved without;   /* The change if all other matmuls are rewritten. */
 } hlo_bisected;
 
-/* The result of hlo_module_bisect(); owns everything in it. */
+/* The result of hlo_module_bisect(). */
 typedef struct hlo_bisection hlo_bisection;
 
-/* Executes `module`, which no pass has changed, on `inputs`: as it is, with all matmuls rewritten
- * that `pass` rewrites, with each of them alone, and with all but it. `pass` NULL: the defaults; so
- * `plan`, the options of the executions of rewritten modules. On HLO_OK the caller frees
- * *out_bisection with hlo_bisection_free(). Statuses as for hlo_module_optimize(), hlo_plan_new()
- * and hlo_plan_run(), whose errors are in `sink`. */
+/* Executes `module` on `inputs` in several forms: the original module, the module with all matmuls
+ * rewritten, and for each matmul that `pass` rewrites, the module with only this matmul rewritten
+ * and with all others rewritten. `module` must be the original module, and is not changed. `pass`
+ * are the options of the rewrite, and `plan` the options of the executions of rewritten modules.
+ * Both may be NULL, which selects the defaults.
+ *
+ * On success, the caller owns *out_bisection and must free it with hlo_bisection_free().
+ *
+ * Returns the same statuses as hlo_module_optimize(), hlo_plan_new() and hlo_plan_run(). Their
+ * errors are reported to `sink`. */
 hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *pass,
                              const hlo_plan_options *plan, const hlo_arrays *inputs,
                              const hlo_diag_sink *sink, hlo_bisection **out_bisection);
-void hlo_bisection_free(hlo_bisection *bisection); /* NULL is allowed */
-/* The number of rewritten matmuls, and the one at `index`, which must be below it: those that move
- * the outputs most alone come first. */
+
+/* Frees a bisection. `bisection` may be NULL. */
+void hlo_bisection_free(hlo_bisection *bisection);
+
+/* Returns the number of rewritten matmuls. */
 size_t hlo_bisection_count(const hlo_bisection *bisection);
+
+/* Returns the effect of a rewritten matmul, borrowed from the bisection. The matmul with the
+ * largest change `alone` is the first. `index` must be less than hlo_bisection_count(). */
 const hlo_bisected *hlo_bisection_at(const hlo_bisection *bisection, size_t index);
-/* The distance with all matmuls rewritten; and of the module as it is with its own results moved by
- * their rounding errors, which no rewrite is to blame for. */
+
+/* Returns the change if all matmuls are rewritten. */
 hlo_moved hlo_bisection_all(const hlo_bisection *bisection);
+
+/* Returns the change if no matmul is rewritten, and the results of the original module are changed
+ * at random by their rounding errors. Changes of this size are not caused by rewriting. */
 hlo_moved hlo_bisection_rounding(const hlo_bisection *bisection);
-/* Writes a table of all of these. Write errors show in `out` (ferror). */
+
+/* Writes a table of all changes to `out`. */
 void hlo_bisection_print(const hlo_bisection *bisection, FILE *out);
 
 #pragma GCC visibility pop

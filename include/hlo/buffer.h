@@ -1,21 +1,23 @@
-/* Arrays that stay on the device between runs, and runs that do not wait.
+/* Arrays that remain in device memory between runs, and asynchronous runs.
  *
  *     hlo_plan_new() with `resident` -> hlo_buffer_new() ... -> hlo_plan_run_async() ...
  *                                    -> hlo_buffer_read() -> hlo_buffer_free(), hlo_plan_free()
  *
- * A run takes a buffer for each input of the plan and makes one for each output, so that a program
- * that hands outputs on as inputs copies nothing. A donated input gives its memory away: the
- * buffer of the output takes it, in place where nothing reads the input afterwards, else a later
- * output of the plan does. Inputs are donated by the module's `input_output_alias`, or by
+ * A run reads one buffer for each input of the plan, and creates one buffer for each output. If a
+ * program uses outputs as inputs of the next run, nothing is copied.
+ *
+ * A donated input transfers its memory to an output. If the input is not read after the output is
+ * written, the output is computed in place; otherwise, a later output of the plan reuses the
+ * memory. Inputs are donated according to the `input_output_alias` of the module and
  * hlo_plan_options.donations.
  *
- * A buffer is of a device, not of the plan that made it: any plan for that device may read it, and
- * it may outlive the plan. One thread at a time works on a plan and on the buffers that it uses;
- * hlo_buffer_free(), and the deleters of tensors made here, may be called on any.
+ * A buffer belongs to a device, not to the plan for which it was created. It may be an input of any
+ * plan for this device, and may outlive the plan. Only one thread at a time may use a plan and the
+ * buffers of its runs. hlo_buffer_free() and the deleters of tensors may be called on any thread.
  *
- * With the backend "cuda" the device's primary context is current in the thread when a function
- * returns. With the backend "cpu" memory is the host's, and everything is done when a function
- * returns. */
+ * If the backend is "cuda", the primary context of the device is current in the calling thread
+ * after a function returns. If the backend is "cpu", buffers are in memory of the CPU, and all work
+ * is complete when a function returns. */
 #ifndef HLO_BUFFER_H
 #define HLO_BUFFER_H
 
@@ -26,34 +28,49 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* The numbers of inputs and outputs of a plan. */
+/* Returns the number of inputs of a plan. */
 size_t hlo_plan_input_count(const hlo_plan *plan);
+
+/* Returns the number of outputs of a plan. */
 size_t hlo_plan_output_count(const hlo_plan *plan);
-/* The input that is donated to output `output`, which is below the count: the one to replace by it
- * in the next run of a loop; SIZE_MAX: none is. */
+
+/* Returns the index of the input that is donated to an output, or SIZE_MAX if there is none. In a
+ * loop, the output replaces this input in the next run. `output` must be less than
+ * hlo_plan_output_count(). */
 size_t hlo_plan_donated_input(const hlo_plan *plan, size_t output);
 
 /* -------------------------------------------------------------------------------------- buffers */
 
-/* An array in memory of a device. */
+/* An array in the memory of a device. */
 typedef struct hlo_buffer hlo_buffer;
 
-/* Copies an array to a buffer for input `input` of a plan; `array` NULL: zeros. On HLO_OK the
- * caller frees *out_buffer with hlo_buffer_free(). HLO_INVALID_USAGE: the plan is not `resident`.
- * HLO_INVALID_INPUT, with an error in `sink`: there is no such input, its type or its dimensions
- * differ from the array's, or the device failed. HLO_OUT_OF_MEMORY: of the host or the device. */
+/* Creates a buffer for the input `input` of a plan, and copies `array` to it. If `array` is NULL,
+ * all elements are zero.
+ *
+ * On success, the caller owns *out_buffer and must free it with hlo_buffer_free().
+ *
+ * Returns HLO_INVALID_USAGE if the plan is not `resident`. Returns HLO_INVALID_INPUT, with an error
+ * in `sink`, if the input does not exist, if the type or the dimensions of `array` do not match it,
+ * or if the device fails. Returns HLO_OUT_OF_MEMORY if memory of the CPU or the device cannot be
+ * allocated. */
 hlo_status hlo_buffer_new(hlo_plan *plan, size_t input, const hlo_array *array,
                           const hlo_diag_sink *sink, hlo_buffer **out_buffer);
-/* Frees the buffer; its memory is free when the runs that use it are done, and when no tensor of
- * hlo_buffer_to_dlpack() is left. NULL is allowed. */
+
+/* Frees a buffer. Its memory is released after all runs that use it, and all tensors that share it
+ * (hlo_buffer_to_dlpack()), are finished. `buffer` may be NULL. */
 void hlo_buffer_free(hlo_buffer *buffer);
-/* Returns the type, the dimensions, the address on the device (`data`) and the bytes of a buffer.
- * Elements are in the order of the layout of the input or output that it was made for. Borrowed
- * until the buffer is freed; `data` is NULL once the buffer was donated. */
+
+/* Returns the type, the dimensions and the size of a buffer, and its address on the device as
+ * `data`. The elements are in the layout of the input or output for which the buffer was created.
+ * The array is borrowed from the buffer. `data` is NULL after the buffer was donated. */
 const hlo_array *hlo_buffer_array(const hlo_buffer *buffer);
-/* Waits for the runs that use the buffer, and copies it to the host, row-major. HLO_INVALID_USAGE,
- * with an error in `sink`: `size` is not that of the array, or the buffer was donated.
- * HLO_INVALID_INPUT: a run failed. HLO_OUT_OF_MEMORY. */
+
+/* Waits for the runs that use a buffer, and copies its elements in row-major order to `out_data`,
+ * which has `size` bytes.
+ *
+ * Returns HLO_INVALID_USAGE, with an error in `sink`, if `size` is not the size of the array, or if
+ * the buffer was donated. Returns HLO_INVALID_INPUT, with an error in `sink`, if a run failed, and
+ * HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out_data, size_t size,
                            const hlo_diag_sink *sink);
 
@@ -62,70 +79,100 @@ hlo_status hlo_buffer_read(const hlo_buffer *buffer, void *out_data, size_t size
 /* The completion of a run. */
 typedef struct hlo_event hlo_event;
 
-/* Queues a run of a `resident` plan. `inputs` has a buffer for each input. `stream` is a CUstream
- * of the device's primary context, behind whose work the run is done, also CU_STREAM_LEGACY and
- * CU_STREAM_PER_THREAD; NULL: the plan's own. On any stream a run waits for the runs before it that
- * use its buffers or its plan. It does not return before the run is done with the backend "cpu",
- * and where the host takes part in it: for `values`, `check_finite`, `profile`, `progress`, and
- * `host_fallback`, and at a loop or conditional whose course the device cannot follow by itself.
+/* Starts a run of a `resident` plan. `inputs` is an array of `input_count` buffers, one for each
+ * input.
  *
- * On HLO_OK the caller frees each of out_outputs, which has an entry for each output, with
- * hlo_buffer_free(), and *out_event, unless `out_event` is NULL, with hlo_event_free(). The buffers
- * of donated inputs are freed by the caller, too; nothing else may be done with them. On failure
- * there are no outputs, and no event.
+ * `stream` is a CUstream of the primary context of the device, CU_STREAM_LEGACY or
+ * CU_STREAM_PER_THREAD. The run is executed after the work that is already enqueued on the stream.
+ * If `stream` is NULL, the run uses the stream of the plan. On any stream, a run waits for earlier
+ * runs that use the same buffers or the same plan.
  *
- * HLO_INVALID_USAGE, with an error in `sink`, before anything is donated: the plan is not
- * `resident`; a buffer was donated before; it is to be donated, and is given twice, read-only, or
- * in the memory of another input or of a tensor that was made of it; the stream is of another
- * context. HLO_INVALID_INPUT, with an error in `sink`: before anything is donated: the number of
- * inputs, or the device, the type, the dimensions or the layout of one differ from the plan's;
- * behind that: the device failed, also in an earlier run. HLO_STOPPED: as for hlo_plan_run();
- * donated inputs are donated. HLO_OUT_OF_MEMORY. */
+ * The function returns after the run is complete if the backend is "cpu", or if the CPU takes part
+ * in the run: if `values`, `check_finite`, `profile` or `progress` is set, if an instruction runs
+ * on the CPU because of `host_fallback`, or if the device cannot execute the control flow of a loop
+ * or conditional.
+ *
+ * On success, `out_outputs`, an array with one element for each output, contains new buffers. The
+ * caller owns them and must free each of them with hlo_buffer_free(). The caller also owns
+ * *out_event and must free it with hlo_event_free(). `out_event` may be NULL, if the event is not
+ * needed. The buffers of donated inputs are still owned by the caller, who must free them, and may
+ * not use them in any other way. On failure, there are no outputs and no event.
+ *
+ * Returns HLO_INVALID_USAGE, with an error in `sink` and before any input is donated, if the plan
+ * is not `resident`; if an input was donated to an earlier run; if an input that would be donated
+ * is given twice, is read-only, or shares its memory with another input or with a tensor; or if the
+ * stream belongs to a different context.
+ *
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if the number of inputs, or the device, type,
+ * dimensions or layout of an input do not match the plan, in which case no input is donated; or if
+ * the device fails, or failed in an earlier run.
+ *
+ * Returns HLO_STOPPED like hlo_plan_run(), after inputs were donated, and HLO_OUT_OF_MEMORY if
+ * memory cannot be allocated. */
 hlo_status hlo_plan_run_async(hlo_plan *plan, hlo_buffer *const *inputs, size_t input_count,
                               void *stream, const hlo_diag_sink *sink, hlo_buffer **out_outputs,
                               hlo_event **out_event);
 
-/* Waits on the host. HLO_INVALID_INPUT, with an error in `sink`: the device failed. */
+/* Blocks the calling thread until the run is complete.
+ *
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if the device failed. */
 hlo_status hlo_event_wait(const hlo_event *event, const hlo_diag_sink *sink);
-/* True if the run is done, or has failed. */
+
+/* Returns whether the run is complete or has failed. */
 bool hlo_event_is_done(const hlo_event *event);
-/* Returns the CUevent, for streams of the caller to wait for; NULL: the run is done. Borrowed. */
+
+/* Returns a CUevent for which streams of the caller can wait, or NULL if the run is complete. It is
+ * borrowed from the event. */
 void *hlo_event_handle(const hlo_event *event);
-void hlo_event_free(hlo_event *event); /* NULL is allowed */
+
+/* Frees an event. `event` may be NULL. */
+void hlo_event_free(hlo_event *event);
 
 /* --------------------------------------------------------------------------------------- DLPack */
 
-/* As in dlpack.h, which is not needed here. Types of fewer than 8 bits take a byte for each
- * element: tensors of them need the flag of padded elements, which the older struct has not. */
+/* The structs of dlpack.h, which this header does not require. Elements of types of fewer than 8
+ * bits occupy one byte each. Tensors of these types must have the flag for padded elements, which
+ * DLManagedTensor does not support. */
 struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 
-/* Makes a tensor (DLPack 1.1) of the buffer's memory, which lives until the tensor's deleter is
- * called, and cannot be donated until then. Work behind `stream` sees the value (a CUstream, as for
- * hlo_plan_run_async(), which exists until the deleter is called); NULL: the function waits for it.
- * What is queued on `stream` when the deleter is called may go on with the memory; with NULL all
- * work on it is over then. The caller, or whom it is handed to, calls the deleter.
- * HLO_INVALID_USAGE, with an error in `sink`: the buffer was donated, or DLPack has no such type.
- * HLO_INVALID_INPUT: a run failed. HLO_OUT_OF_MEMORY. */
+/* Creates a tensor (DLPack 1.1) that shares the memory of a buffer. The memory remains valid until
+ * the deleter of the tensor is called, and cannot be donated until then. The caller owns the
+ * tensor, and must call its deleter or pass the tensor on.
+ *
+ * `stream` is a stream as in hlo_plan_run_async(), which must exist until the deleter is called.
+ * Work that is enqueued on it later sees the value of the buffer, and work that is enqueued on it
+ * when the deleter is called may still use the memory. If `stream` is NULL, the function waits
+ * until the value is computed, and all work on the tensor must be complete when the deleter is
+ * called.
+ *
+ * Returns HLO_INVALID_USAGE, with an error in `sink`, if the buffer was donated or DLPack does not
+ * support its element type. Returns HLO_INVALID_INPUT, with an error in `sink`, if a run failed,
+ * and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_buffer_to_dlpack(const hlo_buffer *buffer, void *stream, const hlo_diag_sink *sink,
                                 struct DLManagedTensorVersioned **out_tensor);
-/* Makes the struct of DLPack before 1.0, in the same way. It cannot say that memory is read-only.
- */
+
+/* Creates a tensor for DLPack before 1.0, like hlo_buffer_to_dlpack(). Such a tensor cannot be
+ * marked as read-only. */
 hlo_status hlo_buffer_to_dlpack_unversioned(const hlo_buffer *buffer, void *stream,
                                             const hlo_diag_sink *sink,
                                             struct DLManagedTensor **out_tensor);
-/* Makes a buffer for input `input` of a plan of a tensor's memory, without a copy. The caller has
- * seen to it that the value is there for the stream of the first run that reads it. On HLO_OK the
- * buffer owns the tensor, and calls its deleter; the caller frees the buffer with
- * hlo_buffer_free(). Otherwise the tensor is still the caller's. HLO_INVALID_USAGE: the plan is not
- * `resident`. HLO_INVALID_INPUT, with an error in `sink`: the tensor is of another major version,
- * on another device, of another type or other dimensions than the input, its strides are not those
- * of the input's layout, or its address is NULL or no multiple of 256 (cuda) or 64 (cpu).
- * HLO_OUT_OF_MEMORY. */
+
+/* Creates a buffer for the input `input` of a plan that shares the memory of a tensor. The caller
+ * must ensure that the value is available on the stream of the first run that reads it.
+ *
+ * On success, the buffer owns the tensor and calls its deleter, and the caller owns *out_buffer and
+ * must free it with hlo_buffer_free(). On failure, the caller still owns the tensor.
+ *
+ * Returns HLO_INVALID_USAGE if the plan is not `resident`. Returns HLO_INVALID_INPUT, with an error
+ * in `sink`, if the tensor has a different major version of DLPack, device, type, dimensions or
+ * strides than the input, or if its address is NULL or not aligned to 256 bytes (cuda) or 64 bytes
+ * (cpu). Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_buffer_from_dlpack(hlo_plan *plan, size_t input,
                                   struct DLManagedTensorVersioned *tensor,
                                   const hlo_diag_sink *sink, hlo_buffer **out_buffer);
-/* Takes the struct of DLPack before 1.0, in the same way. */
+
+/* Creates a buffer from a tensor for DLPack before 1.0, like hlo_buffer_from_dlpack(). */
 hlo_status hlo_buffer_from_dlpack_unversioned(hlo_plan *plan, size_t input,
                                               struct DLManagedTensor *tensor,
                                               const hlo_diag_sink *sink, hlo_buffer **out_buffer);

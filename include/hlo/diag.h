@@ -1,8 +1,9 @@
-/* Diagnostics: the place that each points at, and the sink that receives it.
+/* Diagnostics: errors, warnings and notes about a module, a file or an option.
  *
- * The library never prints. Every function that can find fault with its input takes a sink; the
- * sink's callback is called once for each diagnostic, in the order in which they are found, on the
- * thread that made the call. A NULL sink drops diagnostics. */
+ * The library does not print diagnostics. A function that reports diagnostics has a sink as an
+ * argument or as a field of its options. It calls the callback of the sink once for each
+ * diagnostic, on the thread of the caller, before it returns. Diagnostics arrive in the order in
+ * which they are found. */
 #ifndef HLO_DIAG_H
 #define HLO_DIAG_H
 
@@ -15,39 +16,42 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* The severity of a diagnostic. A note gives details about the error or warning before it. */
 typedef enum hlo_severity { HLO_NOTE, HLO_WARNING, HLO_ERROR } hlo_severity;
 
-/* One diagnostic. All pointers are borrowed and valid only during the callback. */
+/* A diagnostic. All pointers are borrowed, and valid only during the callback that receives it. */
 typedef struct hlo_diag {
     hlo_severity severity;
-    const char *message; /* one line, no trailing full stop or newline */
-    const char *file;    /* NULL when the diagnostic has no place in a file */
-    uint32_t line;       /* from 1; 0 when unknown */
-    uint32_t column;     /* in bytes, from 1; 0 when unknown */
-    const char *source;  /* the text of that line, not NUL-terminated; NULL when unknown */
-    size_t source_size;  /* bytes in `source`, without the line end */
-    size_t length;       /* bytes of `source`, from the column on, that the diagnostic is about */
+    const char *message; /* One line, without a full stop and a line end. */
+    const char *file;    /* The name of the file, or NULL if the diagnostic has no location. */
+    uint32_t line;       /* The line, counted from 1, or 0 if it is unknown. */
+    uint32_t column;     /* The column in bytes, counted from 1, or 0 if it is unknown. */
+    const char *source;  /* The text of the line, not NUL-terminated, or NULL if it is unknown. */
+    size_t source_size;  /* The size of `source` in bytes, without the line end. */
+    size_t length;       /* The number of bytes from `column` on that the diagnostic refers to. */
 } hlo_diag;
 
-/* A receiver of diagnostics, borrowed for the call that it is passed to. */
+/* A receiver of diagnostics. Functions borrow it for the duration of the call. */
 typedef struct hlo_diag_sink {
+    /* Receives a diagnostic. `user` is the field below. */
     void (*emit)(void *user, const hlo_diag *diag);
-    void *user; /* handed to `emit` as it is */
+    /* Passed to `emit` unchanged. */
+    void *user;
 } hlo_diag_sink;
 
-/* The default limit of errors reported for one module or one file of rules. */
+/* The default limit on the number of errors that are reported for a module or a rules file. */
 enum { HLO_MOST_ERRORS = 20 };
 
-/* Writes `diag` to `out` as `file:line:col: error: message`, then the source line clipped to
- * `width` columns around the caret (0: not clipped), and a line with the caret. Write errors show
- * in `out` (ferror). */
+/* Writes `diag` to `out`: a line `file:line:col: error: message`, then, if it is known, the source
+ * line, and a line with a caret below the column. The source line is clipped to `width` columns
+ * around the caret, or not clipped if `width` is 0. */
 void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width);
 
-/* Writes as fprintf() does, for a terminal or a log, but replaces each byte that is not part of a
- * visible character by `?`: control characters, line ends, characters that change the direction of
- * text, and invalid UTF-8. A line end at the end of `format` is kept. So names and metadata of a
- * module, file names and options cannot send control sequences to the terminal. Write errors show
- * in `out` (ferror). */
+/* Writes formatted text like fprintf(), with `?` in place of each byte that is not part of a
+ * visible character. These are control characters, line ends, characters that change the direction
+ * of text, and invalid UTF-8. A line end at the end of `format` is kept. Use it to write names,
+ * metadata, file names and options to a terminal or a log, so that they cannot contain control
+ * sequences. */
 void hlo_print_plain(FILE *out, const char *format, ...)
 #ifdef __GNUC__
     __attribute__((format(printf, 2, 3)))

@@ -1,18 +1,20 @@
-/* Changing a module: new instructions, parameters and computations; operands, attributes and roots
- * replaced; instructions removed.
+/* Changing a module: new instructions, parameters and computations, replacement of operands, uses,
+ * attributes and roots, and removal of instructions.
  *
- * Everything made belongs to the module. Every function checks its arguments, and the changed
- * instruction by the rules of HLO that concern it alone. Where it refuses, the module is as before,
- * and one error or more are in the sink:
- *   HLO_INVALID_USAGE  an instruction was removed, is of another computation or module, comes after
- *                      its user, or is still used; a name that does not exist; a struct_size
- *   HLO_INVALID_INPUT  an instruction that HLO does not allow: shapes that do not fit, an attribute
- *                      that is missing, unknown or cannot be read
- *   HLO_OUT_OF_MEMORY  without an error; the module may only be freed then, unless said otherwise
- * What concerns more than one instruction is for hlo_module_verify() (module.h), which is due after
- * the last change, and which hlo_module_optimize() and hlo_plan_new() do by themselves.
+ * The module owns all objects that are created here. Every function checks its arguments, and
+ * whether the new or changed instruction is valid HLO by itself. If a check fails, the function
+ * does not change the module, reports at least one error to `sink`, and returns
  *
- * May be NULL: `sink`, and `out_...`, for a caller that needs no handle. */
+ *   HLO_INVALID_USAGE  if an instruction was removed, belongs to a different computation or module,
+ *                      does not precede its users, or is still used; if a name does not exist; or
+ * if a struct_size is invalid HLO_INVALID_INPUT  if the instruction would not be valid HLO: shapes
+ * do not match, or an attribute is missing, unknown or cannot be parsed HLO_OUT_OF_MEMORY  if
+ * memory cannot be allocated. There is no error in `sink`, and the module may only be freed
+ *
+ * Properties that involve several instructions are not checked. Call hlo_module_verify() (module.h)
+ * after the last change to check them. hlo_module_optimize() and hlo_plan_new() do this themselves.
+ *
+ * `sink` may be NULL. An `out_` argument may be NULL if the caller does not need the object. */
 #ifndef HLO_EDIT_H
 #define HLO_EDIT_H
 
@@ -25,83 +27,101 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* A new instruction. Initialize with hlo_instruction_options_init(), then set fields. All pointers
- * are borrowed for the call. */
+/* The properties of a new instruction. Initialize them with hlo_instruction_options_init(), then
+ * set fields. All pointers are borrowed for the duration of the call. */
 typedef struct hlo_instruction_options {
-    size_t struct_size; /* see status.h */
-    const char *opcode; /* as in text, "dot"; must be set */
-    hlo_instruction *const *operands;
+    size_t struct_size;               /* See status.h. */
+    const char *opcode;               /* The opcode as in HLO text, such as "dot". Required. */
+    hlo_instruction *const *operands; /* An array of `operand_count` operands. */
     size_t operand_count;
-    const char *attributes; /* as in text, `lhs_contracting_dims={1}, rhs_contracting_dims={0}`.
-                               Computations that they name stand before this one in the module.
-                               NULL:  none */
-    const char *shape;      /* as in text, "f32[2,3]{1,0}"; NULL: inferred from operands and
-                               attributes, which is not possible for some opcodes (broadcast, reshape,
-                               custom-call, ...) */
-    const char *name; /* letters, digits, `_`, `.` and `-`, without `%`; made unique by a number.
-                         NULL: the opcode */
-    hlo_instruction *before; /* the instruction that the new one comes before; NULL: at the end */
-    const hlo_instruction *like; /* the instruction that it replaces: metadata and frontend
-                                    attributes are taken from it, and the sharding if dimensions are
-                                    equal, each unless `attributes` has its own; NULL: none */
+    /* Attributes as in HLO text, such as `lhs_contracting_dims={1}, rhs_contracting_dims={0}`, or
+     * NULL for none. The computations that they name must precede the computation of the new
+     * instruction in the module. */
+    const char *attributes;
+    /* The shape as in HLO text, such as "f32[2,3]{1,0}", or NULL to infer it from the operands and
+     * the attributes. Inference is not possible for some opcodes, such as broadcast, reshape and
+     * custom-call. */
+    const char *shape;
+    /* The name without `%`, which consists of letters, digits, `_`, `.` and `-`, or NULL to use the
+     * opcode. A number is appended if the name is already used. */
+    const char *name;
+    /* The instruction before which the new instruction is inserted, or NULL to append it to the
+     * computation. */
+    hlo_instruction *before;
+    /* The instruction that the new instruction will replace, or NULL. The new instruction gets its
+     * metadata and frontend attributes, and its sharding if the dimensions are equal, unless
+     * `attributes` contains these attributes. */
+    const hlo_instruction *like;
 } hlo_instruction_options;
 
-/* Sets every field to NULL or 0. */
+/* Sets `struct_size`, and all other fields to NULL or 0. */
 static inline void hlo_instruction_options_init(hlo_instruction_options *options) {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
 }
 
-/* Makes an instruction in a computation. Parameters and constants have functions of their own,
- * below; forms like negate-start(...) are read from text alone: an async-start is made with the
- * computation that it `calls`, which no other one does. The time that it takes does not depend on
- * the size of the module, but on the distance in the computation between operands and `before`. */
+/* Creates an instruction in `computation`.
+ *
+ * Parameters and constants must be created with the functions below. The notation
+ * `negate-start(...)` of asynchronous operations is only available in text; create an async-start
+ * with the computation that it calls, which no other instruction may call.
+ *
+ * The time is independent of the size of the module. It depends on the distance between the
+ * operands and `before` in the computation. */
 hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instruction_options *options,
                                const hlo_diag_sink *sink, hlo_instruction **out_instruction);
 
-/* Makes a constant array before `before` (NULL: at the end) of `rank` dimensions. `type` is as in
- * text, "f32"; `data` as hlo_instruction_constant() returns it, copied; NULL: zeros. */
+/* Creates a constant array in `computation` before the instruction `before`, or at the end if
+ * `before` is NULL. `type` is the element type as in HLO text, such as "f32". `dims` are the sizes
+ * of `rank` dimensions. `data` are the elements in the format of hlo_instruction_constant(); they
+ * are copied. If `data` is NULL, all elements are zero. */
 hlo_status hlo_instruction_new_constant(hlo_computation *computation, hlo_instruction *before,
                                         const char *type, size_t rank, const int64_t *dims,
                                         const void *data, const hlo_diag_sink *sink,
                                         hlo_instruction **out_instruction);
 
-/* Makes a parameter of a computation, behind its other ones in number. `shape` is as in text,
- * `name` as in hlo_instruction_options (NULL: "parameter"). The entry's layout gets it as well. Of
- * another computation, the instructions that call it need another operand, which
- * hlo_module_verify() demands. */
+/* Adds a parameter to `computation` after its other parameters. `shape` is the shape as in HLO
+ * text. `name` is a name as in hlo_instruction_options, or NULL for "parameter".
+ *
+ * If the computation is the entry, its layout is extended. Otherwise, the callers of the
+ * computation need an additional operand; until they have it, the module is invalid, which
+ * hlo_module_verify() reports. */
 hlo_status hlo_instruction_new_parameter(hlo_computation *computation, const char *shape,
                                          const char *name, const hlo_diag_sink *sink,
                                          hlo_instruction **out_instruction);
 
-/* Reads computations from a text, a module of its own, and adds them in front of the others, so
- * that all of these may call them. *out_computation is the one that `ENTRY` marks there; names are
- * made unique. The text has no tables of stack frames. */
+/* Adds the computations of a module that is given as `size` bytes of HLO text. They are inserted
+ * before all other computations of `module`, which may therefore call them. Their names are changed
+ * if they are already used. *out_computation is the entry computation of the text. The text must
+ * not contain tables of stack frames. */
 hlo_status hlo_computation_new_text(hlo_module *module, const char *text, size_t size,
                                     const hlo_diag_sink *sink, hlo_computation **out_computation);
 
-/* Replaces every use of `from` by `to`, and the root if it is `from`; uses by `to` itself stay.
- * Both are of one computation and have compatible shapes (hlo_shape_compatible()), and `to` comes
- * before the users of `from`. `from` stays where it is, without uses. */
+/* Replaces all uses of `from` by `to`, except uses in `to` itself. If `from` is the root of the
+ * computation, `to` becomes the root. Both must belong to the same computation and have compatible
+ * shapes (hlo_shape_compatible()), and `to` must precede all users of `from`. `from` remains in the
+ * computation without uses. */
 hlo_status hlo_instruction_replace(hlo_instruction *from, hlo_instruction *to,
                                    const hlo_diag_sink *sink);
 
-/* Replaces the operand at `index`. `operand` comes before the instruction. */
+/* Replaces the operand of `instruction` at `index`, which must be less than the number of operands.
+ * `operand` must precede `instruction`. */
 hlo_status hlo_instruction_set_operand(hlo_instruction *instruction, size_t index,
                                        hlo_instruction *operand, const hlo_diag_sink *sink);
 
-/* Sets or replaces an attribute; `value` as it stands in text behind the `=`; NULL: the attribute
- * is removed, if it is there. */
+/* Sets the attribute with the given name to `value`, which is the value as in HLO text, after the
+ * `=`. If `value` is NULL, the attribute is removed if it exists. */
 hlo_status hlo_instruction_set_attribute(hlo_instruction *instruction, const char *name,
                                          const char *value, const hlo_diag_sink *sink);
 
-/* Makes another instruction of the computation its root. The entry's layout gets its shape. */
+/* Makes `root`, an instruction of `computation`, the root of the computation. If the computation is
+ * the entry, its layout is updated. */
 hlo_status hlo_computation_replace_root(hlo_computation *computation, hlo_instruction *root,
                                         const hlo_diag_sink *sink);
 
-/* Removes an instruction that nothing uses, that is no root, no parameter and no control
- * predecessor. The handle stays good for hlo_instruction_computation(), which is NULL then, and for
- * being refused by the functions above. */
+/* Removes an instruction from its computation. The instruction must not be used, and must not be a
+ * root, a parameter or a control predecessor. Afterwards, hlo_instruction_computation() returns
+ * NULL for it, and the functions above reject it with HLO_INVALID_USAGE. */
 hlo_status hlo_instruction_remove(hlo_instruction *instruction, const hlo_diag_sink *sink);
 
 #pragma GCC visibility pop

@@ -1,13 +1,15 @@
-/* The functions that execute `hlofp8.matmul` calls inside XLA: `hlo-fp8-opt --emit=ffi` writes such
- * calls, and XLA hands each to the function that is registered for its target and platform.
+/* XLA FFI handlers that execute custom calls `hlofp8.matmul` within XLA. `hlo-fp8-opt --emit=ffi`
+ * writes such calls. XLA calls the handler that is registered for the target and the platform.
  *
- * They are in the shared library HLO_FFI_LIBRARY, which exports nothing else, and in the static
- * library. With JAX, before the call is compiled:
+ * The handlers are in the shared library HLO_FFI_LIBRARY, which exports nothing else, and in the
+ * static library. Register them with JAX before compiling a function that contains such calls:
+ *
  *     library = ctypes.CDLL("libhlofp8_ffi.so")
  *     jax.ffi.register_ffi_target("hlofp8.matmul",
  *                                 jax.ffi.pycapsule(library.hlofp8_ffi_matmul_cpu), platform="cpu")
- * From C: XLA_FFI_Handler_Register() of XLA's xla/ffi/api/c_api.h, as `execute` of the bundle. That
- * header also has the two types that are declared here. */
+ *
+ * In C, pass a handler as `execute` of the bundle to XLA_FFI_Handler_Register(), which is declared
+ * in XLA's xla/ffi/api/c_api.h. This header also defines the structs that are declared here. */
 #ifndef HLO_FFI_H
 #define HLO_FFI_H
 
@@ -15,29 +17,38 @@
 extern "C" {
 #endif
 
+/* The file name of the shared library with the handlers. */
 #define HLO_FFI_LIBRARY "libhlofp8_ffi.so"
+
+/* The target of the custom calls. */
 #define HLO_FFI_TARGET "hlofp8.matmul"
 
 struct XLA_FFI_CallFrame;
 struct XLA_FFI_Error;
 
-/* Both answer XLA when it asks for their properties (the metadata extension): the version of the
- * interface, and no traits; so XLA does not record calls in command buffers.
+/* Properties of both handlers:
  *
- * Both return NULL, or an error that XLA frees, whose message has the call and what is wrong with
- * it: INVALID_ARGUMENT, FAILED_PRECONDITION (no stream, no library, refused by cuBLASLt) or
- * RESOURCE_EXHAUSTED. Whatever a frame holds, as long as its sizes and pointers are true, nothing
- * else happens. (A frame without XLA's function that makes errors is not executed.)
+ * A handler returns NULL on success. Otherwise, it returns an error that XLA owns and frees. The
+ * message contains the call and the reason. The error code is INVALID_ARGUMENT if the call is
+ * invalid, FAILED_PRECONDITION if there is no stream, if a library is not available, or if cuBLASLt
+ * rejects the call, and RESOURCE_EXHAUSTED if memory cannot be allocated.
  *
- * Any number of calls may run at a time. */
+ * If XLA queries the metadata extension, a handler returns the API version and no traits.
+ * Therefore, XLA does not record the calls in command buffers.
+ *
+ * A handler checks all contents of a frame, except that sizes and pointers must be valid. If the
+ * frame does not provide XLA's function to create errors, the handler does nothing.
+ *
+ * A handler may be called by several threads at the same time. */
 
-/* Executes a call on the CPU, as the cpu backend of hlo-fp8-run does, to the bit; XLA's threads
- * share the work. The workspace is not written to. */
+/* Executes a call on the CPU. The results are bitwise identical to those of the cpu backend of
+ * hlo-fp8-run. The work is divided among XLA's threads. The workspace is not used. */
 struct XLA_FFI_Error *hlofp8_ffi_matmul_cpu(struct XLA_FFI_CallFrame *frame);
 
-/* Enqueues a call on XLA's CUDA stream, by cuBLASLt, which works in the memory of the call's
- * workspace result. What cuBLASLt would need copies for, such as an operand with another layout
- * than the architecture takes, is an error. Plans are kept for the life of the process. */
+/* Enqueues a call on XLA's CUDA stream. The call is executed by cuBLASLt, in the memory of its
+ * workspace result. A call for which cuBLASLt would need copies, for example because the
+ * architecture does not support the layout of an operand, is an error. Plans are cached until the
+ * process ends. */
 struct XLA_FFI_Error *hlofp8_ffi_matmul_cuda(struct XLA_FFI_CallFrame *frame);
 
 #ifdef __cplusplus

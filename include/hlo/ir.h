@@ -1,11 +1,13 @@
-/* Walking a module: computations, instructions, operands, users, shapes, attributes, constants.
- * edit.h changes what is found here; pass.h runs such code among the built-in passes.
+/* Inspection of a module: computations, instructions, operands, uses, shapes, attributes and
+ * constants. Use edit.h to change a module, and pass.h to run such code as a pass.
  *
- * The module owns everything that these functions return: computations, instructions, uses, shapes
- * and strings are borrowed. They are valid until the module is freed or hlo_module_optimize() runs
- * over it; an instruction, until it is removed. In a pass of one's own (pass.h) they are valid
- * until the callback returns. No argument is NULL. Nothing here fails, but
- * hlo_instruction_attribute(). */
+ * The module owns all objects and strings that these functions return. They are valid until the
+ * module is freed or hlo_module_optimize() is called for it. An instruction is also invalid after
+ * it was removed, except that hlo_instruction_computation() may be called for it. In a user pass
+ * (pass.h), they are valid until the callback returns.
+ *
+ * No argument may be NULL. An `index` or `number` must be less than the corresponding count. All
+ * functions except hlo_instruction_attribute() always succeed. */
 #ifndef HLO_IR_H
 #define HLO_IR_H
 
@@ -18,122 +20,195 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* A computation of a module. */
 typedef struct hlo_computation hlo_computation;
+/* An instruction of a computation. It also represents the value that it computes. */
 typedef struct hlo_instr hlo_instruction;
-/* One operand of one instruction, seen from the value that is the operand. */
+/* A use of a value: an operand of an instruction. */
 typedef struct hlo_use hlo_use;
+/* A shape: an array, a tuple, a token or an opaque value. */
 typedef struct hlo_shape hlo_shape;
 
 /* --------------------------------------------------------------------------------- computations */
 
-/* The computations of a module, callees before callers: the first one, and the one after; NULL
- * after the last. */
+/* Returns the first computation of a module. Computations are ordered such that callees precede
+ * their callers. */
 hlo_computation *hlo_module_first_computation(const hlo_module *module);
+
+/* Returns the computation that follows `computation` in the module, or NULL if it is the last. */
 hlo_computation *hlo_computation_next(const hlo_computation *computation);
-/* The computation that `ENTRY` marks. */
+
+/* Returns the entry computation of a module. */
 hlo_computation *hlo_module_entry(const hlo_module *module);
-/* The computation of that name, without `%`; NULL: there is none. Visits all computations. */
+
+/* Returns the computation with the given name, without `%`, or NULL if there is none. The time is
+ * linear in the number of computations. */
 hlo_computation *hlo_module_find_computation(const hlo_module *module, const char *name);
 
-const char *hlo_computation_name(const hlo_computation *computation); /* without `%` */
+/* Returns the name of a computation, without `%`. */
+const char *hlo_computation_name(const hlo_computation *computation);
+
+/* Returns the module that contains a computation. */
 hlo_module *hlo_computation_module(const hlo_computation *computation);
+
+/* Returns the root instruction of a computation, whose value is the result. */
 hlo_instruction *hlo_computation_root(const hlo_computation *computation);
+
+/* Returns the number of parameters of a computation. */
 size_t hlo_computation_parameter_count(const hlo_computation *computation);
-/* The parameter of that number, which must be below the count. */
+
+/* Returns the parameter with the given number. */
 hlo_instruction *hlo_computation_parameter(const hlo_computation *computation, size_t number);
 
-/* The instructions of a computation, operands before their users: the first and the last one, the
- * one after and the one before another; NULL behind either end. */
+/* Returns the first instruction of a computation. Instructions are ordered such that operands
+ * precede their users. */
 hlo_instruction *hlo_computation_first(const hlo_computation *computation);
+
+/* Returns the last instruction of a computation, which need not be the root. */
 hlo_instruction *hlo_computation_last(const hlo_computation *computation);
+
+/* Returns the instruction that follows `instruction` in its computation, or NULL if it is the
+ * last. */
 hlo_instruction *hlo_instruction_next(const hlo_instruction *instruction);
+
+/* Returns the instruction that precedes `instruction` in its computation, or NULL if it is the
+ * first. */
 hlo_instruction *hlo_instruction_previous(const hlo_instruction *instruction);
-/* The instruction of that name, without `%`; NULL: there is none. Visits all instructions. */
+
+/* Returns the instruction of a computation with the given name, without `%`, or NULL if there is
+ * none. The time is linear in the number of instructions. */
 hlo_instruction *hlo_computation_find(const hlo_computation *computation, const char *name);
 
 /* --------------------------------------------------------------------------------- instructions */
 
-const char *hlo_instruction_name(const hlo_instruction *instruction); /* without `%` */
-/* The opcode as it stands in text, "dot"; static storage. hlo_opcode_name() lists all: `index` must
- * be below the count. */
+/* Returns the name of an instruction, without `%`. */
+const char *hlo_instruction_name(const hlo_instruction *instruction);
+
+/* Returns the opcode of an instruction as in HLO text, such as "dot". The string is static. */
 const char *hlo_instruction_opcode(const hlo_instruction *instruction);
+
+/* Returns the number of opcodes that the library supports. */
 size_t hlo_opcode_count(void);
+
+/* Returns the name of an opcode. The string is static. */
 const char *hlo_opcode_name(size_t index);
+
+/* Returns the shape of the value of an instruction. */
 const hlo_shape *hlo_instruction_shape(const hlo_instruction *instruction);
-/* The computation that has the instruction; NULL: it was removed. */
+
+/* Returns the computation that contains an instruction, or NULL if the instruction was removed. */
 hlo_computation *hlo_instruction_computation(const hlo_instruction *instruction);
 
+/* Returns the number of operands of an instruction. */
 size_t hlo_instruction_operand_count(const hlo_instruction *instruction);
-/* The operand at `index`, which must be below the count. */
+
+/* Returns the operand at `index`. */
 hlo_instruction *hlo_instruction_operand(const hlo_instruction *instruction, size_t index);
 
-/* The uses of a value as an operand, in no fixed order: one for each operand that it is. A root has
- * no use for being one. An edit of an operand invalidates uses. NULL after the last. */
+/* Returns the first use of a value, or NULL if it is not used. A value has one use for each operand
+ * that it is, in no particular order. Being the root of a computation is not a use. Changes of
+ * operands invalidate uses. */
 const hlo_use *hlo_instruction_first_use(const hlo_instruction *instruction);
+
+/* Returns the next use of the same value, or NULL if there are no more. */
 const hlo_use *hlo_use_next(const hlo_use *use);
-hlo_instruction *hlo_use_instruction(const hlo_use *use); /* that has the operand */
-size_t hlo_use_index(const hlo_use *use);                 /* of the operand there */
+
+/* Returns the instruction whose operand the use is. */
+hlo_instruction *hlo_use_instruction(const hlo_use *use);
+
+/* Returns the index of the operand in the instruction. */
+size_t hlo_use_index(const hlo_use *use);
+
+/* Returns the number of uses of a value. */
 size_t hlo_instruction_use_count(const hlo_instruction *instruction);
 
-/* The computations that an instruction calls: to_apply, calls, body, condition and the like, in the
- * order of its attributes; `index` must be below the count. */
+/* Returns the number of computations that an instruction calls through attributes such as to_apply,
+ * calls, body and condition. */
 size_t hlo_instruction_called_count(const hlo_instruction *instruction);
+
+/* Returns a called computation. `index` counts in the order of the attributes. */
 hlo_computation *hlo_instruction_called(const hlo_instruction *instruction, size_t index);
 
-/* The number of a parameter; -1: the instruction is none. */
+/* Returns the number of a parameter, or -1 if the instruction is not a parameter. */
 int64_t hlo_instruction_parameter_number(const hlo_instruction *instruction);
-/* The elements of a constant array, dense and row-major whatever its layout, little-endian; pred
- * and integers of fewer than 8 bits take one byte each. NULL: the instruction is no constant, or a
- * tuple, or the text omits its values (`{...}`). */
+
+/* Returns the elements of a constant array and stores their size in bytes in *out_size. The
+ * elements are dense, little-endian and in row-major order, independent of the layout. Elements of
+ * type pred and of types of fewer than 8 bits occupy one byte each. Returns NULL if the instruction
+ * is not a constant, if it is a tuple, or if the module was parsed from text that omits its values
+ * (`{...}`). */
 const void *hlo_instruction_constant(const hlo_instruction *instruction, size_t *out_size);
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-/* The attributes of an instruction: their names as in text, in no fixed order; `index` must be
- * below the count. An attribute that equals its default is not there. */
+/* Returns the number of attributes of an instruction. Attributes with default values are not
+ * stored. */
 size_t hlo_instruction_attribute_count(const hlo_instruction *instruction);
+
+/* Returns the name of an attribute as in HLO text. Attributes are in no particular order. */
 const char *hlo_instruction_attribute_name(const hlo_instruction *instruction, size_t index);
-/* Prints the value of an attribute as it stands in text behind the `=`: `{1}`, `"add"`, `%add`,
- * `{op_name="jit(f)/dot"}`. *out_value is NULL if the instruction does not have it.
- * HLO_OUT_OF_MEMORY; the module may only be freed then. */
+
+/* Prints the value of the attribute with the given name as in HLO text, such as `{1}`, `"add"`,
+ * `%add` or `{op_name="jit(f)/dot"}`. *out_value is borrowed from the module, or NULL if the
+ * instruction does not have the attribute.
+ *
+ * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. Then, the module may only be freed. */
 hlo_status hlo_instruction_attribute(const hlo_instruction *instruction, const char *name,
                                      const char **out_value);
-/* The numbers of an attribute that is an integer, a boolean or a list of integers: dimensions={},
- * index, slice={} (start, limit and stride of each dimension), padding (low, high and interior).
- * NULL: the instruction does not have it, or it is another kind of attribute. */
+
+/* Returns the value of an attribute that is an integer, a boolean or a list of integers, and stores
+ * the number of integers in *out_count. A slice has a start, a limit and a stride for each
+ * dimension; a padding has a low, a high and an interior value for each dimension. Returns NULL if
+ * the instruction does not have the attribute, or if the attribute is of a different kind. */
 const int64_t *hlo_instruction_integers(const hlo_instruction *instruction, const char *name,
                                         size_t *out_count);
-/* The op_name of the metadata; NULL: there is none. */
+
+/* Returns the op_name in the metadata of an instruction, or NULL if there is none. */
 const char *hlo_instruction_op_name(const hlo_instruction *instruction);
-/* The source file of the compiled program, and *out_line there (0: not known): of the innermost
- * stack frame, else as the metadata has them. NULL: not known. */
+
+/* Returns the source file of the instruction in the compiled program, and stores the line in
+ * *out_line, or 0 if the line is unknown. They are those of the innermost stack frame, or of the
+ * metadata if there are no stack frames. Returns NULL if the file is unknown. */
 const char *hlo_instruction_source(const hlo_instruction *instruction, int64_t *out_line);
 
 /* --------------------------------------------------------------------------------------- shapes */
 
-/* The element type as it stands in text, "f8e4m3fn"; "tuple", "token" or "opaque". Static storage.
- */
+/* Returns the element type of an array as in HLO text, such as "f8e4m3fn". For other shapes,
+ * returns "tuple", "token" or "opaque". The string is static. */
 const char *hlo_shape_type(const hlo_shape *shape);
-/* The number of dimensions of an array; 0 for other shapes. */
+
+/* Returns the number of dimensions of an array, or 0 for other shapes. */
 size_t hlo_shape_rank(const hlo_shape *shape);
-/* The dimensions of an array, `rank` of them; -1: unbounded. */
+
+/* Returns the sizes of the dimensions of an array, one for each dimension. The size of an unbounded
+ * dimension is -1. */
 const int64_t *hlo_shape_dims(const hlo_shape *shape);
-/* The physical order of the dimensions, the fastest one first, `rank` of them; NULL: none given. */
+
+/* Returns the layout of an array: the dimensions from the most minor to the most major, or NULL if
+ * the shape has no layout. */
 const int64_t *hlo_shape_minor_to_major(const hlo_shape *shape);
-/* The elements of a tuple; 0 for other shapes. `index` must be below the count. */
+
+/* Returns the number of elements of a tuple, or 0 for other shapes. */
 size_t hlo_shape_element_count(const hlo_shape *shape);
+
+/* Returns the shape of an element of a tuple. */
 const hlo_shape *hlo_shape_element(const hlo_shape *shape, size_t index);
-/* Returns the number of elements of an array (1 for a scalar). Returns -1 for a tuple, if a
- * dimension is unbounded, and on overflow. */
+
+/* Returns the number of elements of an array, which is 1 for a scalar. Returns -1 for a tuple, if a
+ * dimension is unbounded, or if the number exceeds INT64_MAX. */
 int64_t hlo_shape_count(const hlo_shape *shape);
-/* Sums the bytes of the elements in memory, over the leaves of a tuple; -1 on overflow. */
+
+/* Returns the size in bytes of the elements in memory, for a tuple summed over all arrays in it, or
+ * -1 if the size exceeds INT64_MAX. */
 int64_t hlo_shape_bytes(const hlo_shape *shape);
-/* True if types and dimensions are equal (through tuples); layouts are ignored. The shapes may be
- * of two modules. */
+
+/* Returns whether two shapes have equal element types and dimensions, which for tuples applies to
+ * all elements. Layouts are ignored. The shapes may belong to different modules. */
 bool hlo_shape_compatible(const hlo_shape *a, const hlo_shape *b);
-/* Writes `f32[2,3]{1,0}` (`layout`: with the layout) to `out`, cut off at `size` bytes, always
- * NUL-terminated (0: `out` may be NULL). Returns the length of the whole text, as snprintf() does.
- */
+
+/* Writes a shape to `out` as in HLO text, such as `f32[2,3]{1,0}`, or `f32[2,3]` if `layout` is
+ * false. Like snprintf(), it writes at most `size` bytes including a terminating NUL, and returns
+ * the length of the complete text. `out` may be NULL if `size` is 0. */
 size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *out, size_t size);
 
 #pragma GCC visibility pop

@@ -1,8 +1,12 @@
-/* A module: HLO held in memory. Opaque; read it from text (text.h) or from protobuf (proto.h),
- * rewrite it (pass.h), run it (runtime.h).
+/* HLO modules.
  *
- * A module owns everything in it, the text it was read from included; one call frees it. Two
- * threads may work on two modules; one module belongs to one thread at a time. */
+ * An hlo_module is an opaque object that holds an HLO module in memory. Parse it from text (text.h)
+ * or from protobuf (proto.h), inspect and edit it (ir.h, edit.h), rewrite it (pass.h), and run it
+ * (runtime.h).
+ *
+ * A module owns its computations, instructions and strings, and a copy of the text from which it
+ * was parsed. hlo_module_free() frees all of them. Different threads may use different modules at
+ * the same time, but only one thread at a time may use a module. */
 #ifndef HLO_MODULE_H
 #define HLO_MODULE_H
 
@@ -19,55 +23,79 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* A module. */
 typedef struct hlo_module hlo_module;
 
-/* Frees the module; everything borrowed from it is invalid afterwards. NULL is allowed. */
+/* Frees `module` and everything that it owns. Pointers that were borrowed from the module become
+ * invalid. `module` may be NULL. */
 void hlo_module_free(hlo_module *module);
 
-/* The name after `HloModule`. Borrowed until the module is freed. */
+/* Returns the name of the module, which follows `HloModule` in text. The string is borrowed from
+ * the module. */
 const char *hlo_module_name(const hlo_module *module);
 
-/* Makes a deep copy that shares nothing with `module`. On HLO_OK the caller frees *out_clone with
- * hlo_module_free(). HLO_OUT_OF_MEMORY. */
+/* Creates a deep copy of `module` that shares nothing with it. On success, the caller owns
+ * *out_clone and must free it with hlo_module_free().
+ *
+ * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_module_clone(const hlo_module *module, hlo_module **out_clone);
 
+/* Options of hlo_module_verify(). */
 typedef struct hlo_verify_options {
-    size_t struct_size;  /* see status.h */
-    unsigned max_errors; /* errors reported; 0: HLO_MOST_ERRORS */
+    size_t struct_size;  /* See status.h. */
+    unsigned max_errors; /* The maximum number of errors to report, or 0 for HLO_MOST_ERRORS. */
 } hlo_verify_options;
 
-/* Sets every field to its default. */
+/* Sets `struct_size`, and all other fields to their default values. */
 static inline void hlo_verify_options_init(hlo_verify_options *options) {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
 }
 
-/* Checks every rule of HLO that the library knows: shapes against operands, attributes, called
- * computations, order; and invalid text that HLO's reader accepts, such as the layout {1,1}. Each
- * violation is one error in `sink`, with a note for each other place involved; after `max_errors`
- * errors, one note has the number of the others. `options` may be NULL. HLO_INVALID_INPUT if there
- * is any violation. HLO_INVALID_USAGE: options->struct_size. HLO_OUT_OF_MEMORY. */
+/* Checks whether `module` is valid HLO: the shapes of instructions and operands, attributes, called
+ * computations, and the order of instructions. It also rejects text that XLA's parser accepts, but
+ * that is not valid, such as the layout {1,1}.
+ *
+ * Each violation is reported to `sink` as one error, followed by a note for each other location
+ * that is involved. After `max_errors` errors, one note contains the number of errors that are not
+ * reported. `options` may be NULL, which selects the defaults.
+ *
+ * Returns HLO_INVALID_INPUT if the module is not valid, HLO_INVALID_USAGE if options->struct_size
+ * is invalid, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
                              const hlo_diag_sink *sink);
 
-/* Compares the computation of two modules. Names, ids, metadata, the operand order of commutative
- * operations and the order of instructions are ignored (the last counts in a scheduled module).
- * HLO_OK: the modules are equal, and nothing is written. HLO_MISMATCH: the differences are written
- * to `out`: the matmuls, FP8 calls and dots, paired by op_name and shape; the number of
- * instructions of each opcode; the first differing instruction of each computation, with its
- * position in both files, and its value if it is a constant. HLO_OUT_OF_MEMORY. Write errors show
- * in `out` (ferror). */
+/* Compares the computations of two modules. The comparison ignores names, ids, metadata, the order
+ * of the operands of commutative operations, and, unless a module is scheduled, the order of
+ * instructions.
+ *
+ * If the modules differ, the differences are written to `out`: the matmuls, which are FP8 calls and
+ * dots, matched by op_name and shape; the number of instructions of each opcode; and the first
+ * instruction that differs in each computation, with its position in both files and, for a
+ * constant, its value. If the modules are equal, nothing is written.
+ *
+ * Returns HLO_OK if the modules are equal, HLO_MISMATCH if they differ, and HLO_OUT_OF_MEMORY if
+ * memory cannot be allocated. */
 hlo_status hlo_module_diff(const hlo_module *a, const hlo_module *b, FILE *out);
-/* Compares the matmuls alone, and writes how many are as before, with the differences. HLO_OK: all
- * are as before. Statuses otherwise as for hlo_module_diff(). */
+
+/* Compares only the matmuls of two modules, and writes the differences and the number of unchanged
+ * matmuls to `out`.
+ *
+ * Returns HLO_OK if all matmuls are unchanged. Otherwise, returns the same statuses as
+ * hlo_module_diff(). */
 hlo_status hlo_module_diff_matmuls(const hlo_module *a, const hlo_module *b, FILE *out);
 
-/* Writes, as aligned text, the counts of opcodes, element types and bytes, each computation counted
- * once, and the FLOPs of one execution. FLOPs are counted as by XLA's cost analysis
- * (xla/service/hlo_cost_analysis.cc): one for each element of an elementwise operation,
- * transcendental ones apart; a called computation at each call, of branches the one with most
- * FLOPs, a loop's body by the `"known_trip_count"` of its backend config or the trip count that the
- * loop itself shows. HLO_OUT_OF_MEMORY. Write errors show in `out` (ferror). */
+/* Writes statistics of `module` to `out` as an aligned table: the sizes in bytes of parameters,
+ * constants and results, and the numbers of instructions by opcode and by element type, with each
+ * computation counted once; and the FLOPs of one execution.
+ *
+ * FLOPs are counted like in XLA's cost analysis (xla/service/hlo_cost_analysis.cc). An elementwise
+ * operation counts as one FLOP for each element; transcendental operations are counted separately.
+ * A called computation counts once for each call. A conditional counts as its most expensive
+ * branch. A loop body counts as often as `"known_trip_count"` in the backend config states, or as
+ * often as the trip count that is derived from the loop.
+ *
+ * Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out);
 
 #pragma GCC visibility pop

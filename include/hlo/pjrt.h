@@ -1,6 +1,8 @@
-/* Modules in somebody else's runtime: a PJRT plugin (XLA's, a shared library with the function
- * GetPjrtApi) compiles a module, and executes it on its devices, or compiles it for devices that
- * are not here.
+/* Running modules in other runtimes through PJRT plugins.
+ *
+ * A PJRT plugin is a shared library that exports GetPjrtApi, such as those of XLA. It compiles a
+ * module, and executes it on its devices. It can also compile a module for devices that are not
+ * available.
  *
  *     hlo_pjrt_new() -> hlo_pjrt_run() ... hlo_pjrt_optimized() -> hlo_pjrt_free()
  */
@@ -14,60 +16,84 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* The largest number of devices that a module is compiled for. */
+/* The maximum number of devices for which a module can be compiled. */
 enum { HLO_PJRT_MOST_DEVICES = 65536 };
 
-/* A module compiled by a plugin. */
+/* A module that was compiled by a plugin. */
 typedef struct hlo_pjrt hlo_pjrt;
 
-/* Options; initialize with hlo_pjrt_options_init(), then change fields. Strings are borrowed while
- * hlo_pjrt_new() runs. */
+/* Options of hlo_pjrt_new(). Initialize them with hlo_pjrt_options_init(), then set `plugin` and
+ * change other fields. Pointers are borrowed for the duration of the call. */
 typedef struct hlo_pjrt_options {
-    size_t struct_size; /* see status.h */
-    const char *plugin; /* path of the shared library; must be set. It stays loaded until the
-                           process ends */
-    const char *target; /* path of a GPU's description, XLA's GpuTargetConfigProto as protobuf's
-                           text: compile only, for devices that need not be here. Default NULL: for
-                           the plugin's own devices */
-    uint32_t devices;   /* partitions, a device each; the plugin partitions the module by its
-                           shardings. Default 1 */
-    bool partitioned;   /* with devices > 1: the module is partitioned already. Default false */
-    const char *const *settings; /* XLA's debug options, `KEY=VALUE` each. Default none */
+    size_t struct_size; /* See status.h. */
+    /* The path of the shared library. Required. It stays loaded until the process ends. */
+    const char *plugin;
+    /* The path of a description of a GPU, which is XLA's GpuTargetConfigProto in protobuf's text
+     * format. If it is set, the module is only compiled, for devices that need not be available.
+     * Default: NULL, which selects the devices of the plugin. */
+    const char *target;
+    /* The number of partitions, each of which uses one device. The plugin partitions the module
+     * according to its shardings. Default: 1. */
+    uint32_t devices;
+    /* If `devices` is greater than 1, the module is already partitioned. Default: false. */
+    bool partitioned;
+    /* An array of `setting_count` debug options of XLA, each in the form `KEY=VALUE`. Default:
+     * NULL. */
+    const char *const *settings;
     size_t setting_count;
 } hlo_pjrt_options;
 
-/* Sets the first `struct_size` bytes of *options to the defaults. */
+/* Sets the fields within the first `struct_size` bytes of *options to their default values. Use it
+ * if the size of the struct is known only at run time; otherwise, use hlo_pjrt_options_init(). */
 void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size);
-/* Sets every field to its default. */
+
+/* Sets `struct_size`, and all other fields to their default values. */
 static inline void hlo_pjrt_options_init(hlo_pjrt_options *options) {
     hlo_pjrt_options_init_sized(options, sizeof *options);
 }
 
-/* Compiles `module`, in which typed calls `hlofp8.matmul` are executed by the functions of ffi.h.
- * It must outlive *out_pjrt, unchanged; it is verified if it has not been. On
- * HLO_OK the caller frees *out_pjrt with hlo_pjrt_free(). HLO_INVALID_USAGE: options->struct_size,
- * no plugin is named, the number of devices is 0 or above HLO_PJRT_MOST_DEVICES, or a setting has
- * no `=`. HLO_INVALID_INPUT, with an error in `sink`: the module does not verify, the plugin cannot
- * be loaded or refuses the module, has fewer devices, or an input or output cannot be passed to it.
- * HLO_OUT_OF_MEMORY. */
+/* Compiles `module` with a plugin. Typed custom calls `hlofp8.matmul` in it are executed by the
+ * handlers of ffi.h. The module is verified first, unless it was verified before. It must outlive
+ * *out_pjrt, and must not be changed.
+ *
+ * On success, the caller owns *out_pjrt and must free it with hlo_pjrt_free().
+ *
+ * Returns HLO_INVALID_USAGE if options->struct_size is invalid, if options->plugin is NULL, if the
+ * number of devices is 0 or exceeds HLO_PJRT_MOST_DEVICES, or if a setting contains no `=`. Returns
+ * HLO_INVALID_INPUT, with an error in `sink`, if the module is not valid, if the plugin cannot be
+ * loaded, rejects the module or has too few devices, or if an input or output has a type that
+ * cannot be passed to it. Returns HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
                         const hlo_diag_sink *sink, hlo_pjrt **out_pjrt);
-void hlo_pjrt_free(hlo_pjrt *pjrt); /* NULL is allowed */
 
-/* Executes the module on `inputs`, which are not changed: whole arrays, of which each device gets
- * its part by the parameter's sharding; outputs are put together in the same way. Each device gets
- * all of the inputs of a partitioned module, and its outputs come device after device. On HLO_OK
- * the caller frees *out_outputs with hlo_arrays_free(). HLO_INVALID_INPUT, with an error in `sink`:
- * the inputs are not those of the module, or the plugin failed. HLO_INVALID_USAGE: the module was
- * compiled for a target. HLO_OUT_OF_MEMORY. */
+/* Frees a compiled module. `pjrt` may be NULL. */
+void hlo_pjrt_free(hlo_pjrt *pjrt);
+
+/* Executes the module on `inputs`, which are not changed, and waits until the execution is
+ * complete.
+ *
+ * If the plugin partitioned the module, inputs and outputs are complete arrays. Each device gets a
+ * part of an input according to the sharding of the parameter, and the parts of an output are
+ * combined in the same way. If the module was already partitioned, each device gets all inputs, and
+ * the outputs of all devices are returned in the order of the devices.
+ *
+ * On success, the caller owns *out_outputs and must free it with hlo_arrays_free().
+ *
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if the inputs do not match the parameters of
+ * the module, or if the plugin fails. Returns HLO_INVALID_USAGE if the module was compiled for
+ * hlo_pjrt_options.target, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
                         hlo_arrays **out_outputs);
-/* The seconds of the last execution, without copies of inputs and outputs; 0 before the first. */
+
+/* Returns the duration of the last execution in seconds, without copies of inputs and outputs, or 0
+ * if there was no execution. */
 double hlo_pjrt_seconds(const hlo_pjrt *pjrt);
 
-/* Reads the module that the plugin has made of it, after its own passes. On HLO_OK the caller frees
- * *out_module with hlo_module_free(). HLO_INVALID_INPUT, with an error in `sink`: the plugin does
- * not return one, or it cannot be read. HLO_OUT_OF_MEMORY. */
+/* Returns the module after the optimization passes of the plugin. On success, the caller owns
+ * *out_module and must free it with hlo_module_free().
+ *
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if the plugin does not provide the module, or
+ * if it cannot be parsed, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_pjrt_optimized(const hlo_pjrt *pjrt, const hlo_diag_sink *sink,
                               hlo_module **out_module);
 

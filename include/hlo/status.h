@@ -1,17 +1,30 @@
-/* The status that every fallible function of the library returns, and the rule of its options.
+/* Status codes, and the conventions that all functions of the library follow.
  *
- * The first five values are also the exit statuses of the two programs. Details of a failure never
- * travel in the status: they go to the diagnostics sink (diag.h) of the call that failed.
+ * Status: a function that can fail returns an hlo_status. A status has no details. They are
+ * reported as diagnostics (diag.h) to the sink that is passed to the function. The first five
+ * values are also the exit statuses of the programs.
  *
- * A struct of options begins with its own size in bytes, `struct_size`, which its _init function
- * sets to that of the program's header. Releases add fields at the end only: a program that was
- * compiled against an older header passes a smaller struct, and gets the defaults of the fields
- * that it does not know. A size that no release had is HLO_INVALID_USAGE, with an error in the
- * sink. (A sink that is itself in the options is told if `struct_size` covers it.)
+ * Options: an options struct begins with `struct_size`, its own size in bytes, which its _init
+ * function sets. New versions of the library only append fields. A program that was compiled
+ * against an older header passes a smaller struct, and the fields that are missing have their
+ * default values. A function returns HLO_INVALID_USAGE, with an error in the sink, if `struct_size`
+ * is not the size of any released version. If the sink itself is a field of the options, it
+ * receives the error only if `struct_size` covers that field.
  *
- * A pointer is not NULL unless the comment of its function says that it may be. Everywhere may be
- * NULL: a sink, and an array of no elements. A function that fails stores NULL where it would have
- * stored a new object. */
+ * NULL: a pointer argument must not be NULL unless its function documents otherwise. Two kinds of
+ * arguments may always be NULL: a sink, which discards diagnostics, and an array without elements.
+ *
+ * Ownership: arguments are borrowed for the duration of the call, and the library copies what it
+ * keeps, unless a function documents otherwise. An object that a function stores in an `out_`
+ * argument is owned by the caller, who must free it with the function that its documentation names.
+ * If the function fails, it stores NULL. Objects that are returned by pointer are borrowed from the
+ * object that they are queried from.
+ *
+ * Output: a function that writes to a FILE reports a write error through ferror() of the FILE. It
+ * returns HLO_INVALID_INPUT for it only if its documentation says so.
+ *
+ * Threads: different threads may use different objects at the same time. Only one thread at a time
+ * may use an object, or objects that are borrowed from it. */
 #ifndef HLO_STATUS_H
 #define HLO_STATUS_H
 
@@ -20,28 +33,31 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* The status of a call. */
 typedef enum hlo_status {
+    /* The call succeeded. */
     HLO_OK = 0,
-    /* The input or the environment is at fault: a module that does not parse or verify, a file that
-     * cannot be read or written, an opcode that a backend does not run. */
+    /* The input or the environment is invalid. For example, a module cannot be parsed or verified,
+     * a file cannot be read or written, or a backend does not support an opcode. */
     HLO_INVALID_INPUT = 1,
-    /* The caller is at fault: an option or an argument outside its documented range. */
+    /* An argument or an option is outside of its documented range. */
     HLO_INVALID_USAGE = 2,
-    /* Everything ran, and a comparison or a gate did not hold. */
+    /* The call succeeded, but a comparison found differences or a gate is not satisfied. */
     HLO_MISMATCH = 3,
-    /* A bug of the library: the output of a pass failed to verify. */
+    /* The output of a pass failed verification. This is a bug of the library. */
     HLO_INTERNAL = 4,
-    /* Memory ran out, or the result would pass a limit that the call documents. */
+    /* Memory could not be allocated, or the result would exceed a documented limit. */
     HLO_OUT_OF_MEMORY = 5,
-    /* A callback of the caller stopped the run: hlo_plan_options.progress. */
+    /* A callback stopped the run. See hlo_plan_options.progress. */
     HLO_STOPPED = 6
 } hlo_status;
 
-/* A short English phrase for `status`, e.g. "invalid input". Static storage; never NULL. */
+/* Returns a short English name of `status`, such as "invalid input". The string is static. The
+ * result is never NULL, also for values that are not an hlo_status. */
 const char *hlo_status_name(hlo_status status);
 
-/* Returns the exit status of a program that ends with `status`: 1 for HLO_OUT_OF_MEMORY and
- * HLO_STOPPED. */
+/* Returns the exit status with which a program should report `status`. It equals `status`, except
+ * for HLO_OUT_OF_MEMORY and HLO_STOPPED, for which it is 1. */
 int hlo_status_exit(hlo_status status);
 
 #pragma GCC visibility pop

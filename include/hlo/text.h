@@ -1,4 +1,4 @@
-/* HLO text: reading a module and printing it. */
+/* Parsing and printing of HLO text. */
 #ifndef HLO_TEXT_H
 #define HLO_TEXT_H
 
@@ -12,88 +12,118 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Reads one module from `size` bytes at `text`, which are copied. `name` is the file name that
- * diagnostics show. Syntax errors go to `sink`, several in one run where the parser can recover.
- * The module is not verified; see hlo_module_verify(). On HLO_OK the caller frees *out_module with
- * hlo_module_free(); on any other status it is NULL. HLO_INVALID_INPUT: the text is no HLO module.
- * HLO_OUT_OF_MEMORY. */
+/* Parses one module from `size` bytes at `text`, which need not be NUL-terminated. The module keeps
+ * a copy of the text. `name` is the file name in diagnostics. Syntax errors are reported to `sink`;
+ * where possible, the parser continues after an error, so a call can report several errors. The
+ * module is not verified. Use hlo_module_verify() for that.
+ *
+ * On success, the caller owns *out_module and must free it with hlo_module_free(). Otherwise,
+ * *out_module is NULL.
+ *
+ * Returns HLO_INVALID_INPUT if the text is not an HLO module, and HLO_OUT_OF_MEMORY if memory
+ * cannot be allocated. */
 hlo_status hlo_module_parse(const char *text, size_t size, const char *name,
                             const hlo_diag_sink *sink, hlo_module **out_module);
 
-/* Reads the file at `path` ("-": standard input), which may be gz-compressed, and parses it with
- * hlo_module_parse(), or, when its bytes are no text, with hlo_module_parse_proto() (proto.h).
- * Ownership and statuses are those of hlo_module_parse(). A file that cannot be read is
- * HLO_INVALID_INPUT, with one error without a line. */
+/* Parses one module from the file at `path`, or from standard input if `path` is "-". The file may
+ * be compressed with gzip. Its content is parsed with hlo_module_parse(), or with
+ * hlo_module_parse_proto() (proto.h) if it is not text.
+ *
+ * Ownership and statuses are those of hlo_module_parse(). If the file cannot be read, the function
+ * reports one error without a line and returns HLO_INVALID_INPUT. */
 hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
                                  hlo_module **out_module);
 
+/* Options of hlo_modules_parse_file(). */
 typedef struct hlo_parse_options {
-    size_t struct_size;  /* see status.h */
-    unsigned max_errors; /* reading stops after this many errors; 0: HLO_MOST_ERRORS */
+    size_t struct_size;  /* See status.h. */
+    unsigned max_errors; /* The number of errors after which parsing stops, or 0 for
+                            HLO_MOST_ERRORS. */
 } hlo_parse_options;
 
-/* Sets every field to its default. */
+/* Sets `struct_size`, and all other fields to their default values. */
 static inline void hlo_parse_options_init(hlo_parse_options *options) {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
 }
 
-/* Reads every module of the file at `path`, which may be gz-compressed: a line that begins with
- * `// -----` separates two modules; parts of nothing but comments are skipped. Diagnostics count
- * lines from the beginning of the file. `options` may be NULL. On HLO_OK there is at least one
- * module, and the caller frees them with hlo_modules_free(); on any other status *out_modules is
- * NULL and *out_count 0. Statuses are those of hlo_module_parse_file(); HLO_INVALID_USAGE:
- * options->struct_size. */
+/* Parses all modules of the file at `path`, like hlo_module_parse_file(). A line that begins with
+ * `// -----` separates two modules. Parts that contain only comments are skipped. The line numbers
+ * in diagnostics are counted from the beginning of the file. `options` may be NULL, which selects
+ * the defaults.
+ *
+ * On success, *out_modules is an array of *out_count modules, of which there is at least one. The
+ * caller owns the array and the modules, and must free them with hlo_modules_free(). Otherwise,
+ * *out_modules is NULL and *out_count is 0.
+ *
+ * Returns HLO_INVALID_USAGE if options->struct_size is invalid. Otherwise, returns the same
+ * statuses as hlo_module_parse_file(). */
 hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *options,
                                   const hlo_diag_sink *sink, hlo_module ***out_modules,
                                   size_t *out_count);
-/* Frees `count` modules and the array that holds them. NULL is allowed. */
+
+/* Frees `count` modules and the array that holds them. `modules` may be NULL. */
 void hlo_modules_free(hlo_module **modules, size_t count);
 
-/* The parts of a module that a print shows. The forms are those of XLA's HloPrintOptions
- * (xla/hlo/ir/hlo_print_options.h) of like name. */
+/* Options of hlo_module_print() and hlo_module_to_text(). They select the parts of a module that
+ * are printed. Initialize them with hlo_print_options_init(), then change fields. The forms
+ * correspond to those of XLA's HloPrintOptions (xla/hlo/ir/hlo_print_options.h) with similar names.
+ */
 typedef struct hlo_print_options {
-    size_t struct_size;        /* see status.h */
-    const hlo_diag_sink *sink; /* is told why a module is not printed; NULL: nobody is */
-    bool percent;              /* % in front of names */
-    bool signature;            /* of each computation: parameters and result */
-    bool operand_shapes;       /* in front of each operand */
-    bool operand_index;        /* number every fifth operand in a comment */
-    bool metadata;             /* of instructions, and the header's tables */
-    bool control_predecessors; /* control-predecessors={...} */
-    bool backend_config;       /* backend_config=... */
-    bool large_constants;      /* values of more than ten elements; else {...} */
-    bool canonical;            /* tmp_N as names of instructions; called computations in place of
-                                  their names */
+    size_t struct_size; /* See status.h. */
+    const hlo_diag_sink
+        *sink;           /* Receives the error if the module cannot be printed. May be NULL. */
+    bool percent;        /* Prints % before names. */
+    bool signature;      /* Prints the parameters and the result of each computation. */
+    bool operand_shapes; /* Prints the shape of each operand. */
+    bool operand_index;  /* Prints a comment with its number before every fifth operand. */
+    bool metadata;       /* Prints the metadata of instructions, and the tables of the header
+                            that metadata refers to. */
+    bool control_predecessors; /* Prints control-predecessors={...}. */
+    bool backend_config;       /* Prints backend_config=... */
+    bool large_constants;      /* Prints the values of constants with more than ten elements instead
+                                  of {...}. */
+    bool canonical;            /* Prints tmp_N in place of the names of instructions, and the bodies
+                                  of called computations in place of their names. */
 } hlo_print_options;
 
+/* Predefined print options. */
 typedef enum hlo_print_form {
-    HLO_PRINT_LONG, /* everything: XLA's default, with large constants */
-    HLO_PRINT_SHORT,
-    HLO_PRINT_CANONICAL,
-    HLO_PRINT_NO_METADATA,
-    HLO_PRINT_NO_LARGE_CONSTANTS
+    HLO_PRINT_LONG,              /* Everything: XLA's default form, with large constants. */
+    HLO_PRINT_SHORT,             /* Without signatures, metadata and control predecessors. */
+    HLO_PRINT_CANONICAL,         /* Equal computations have equal texts. */
+    HLO_PRINT_NO_METADATA,       /* The long form without metadata. */
+    HLO_PRINT_NO_LARGE_CONSTANTS /* The long form without the values of large constants. */
 } hlo_print_form;
 
-/* Sets the first `struct_size` bytes of *options to the values of the form. */
+/* Sets the fields within the first `struct_size` bytes of *options to the values of `form`. Use it
+ * if the size of the struct is known only at run time; otherwise, use hlo_print_options_init(). */
 void hlo_print_options_init_sized(hlo_print_options *options, size_t struct_size,
                                   hlo_print_form form);
-/* Sets every field to its value in the form. */
+
+/* Sets `struct_size`, and all other fields to the values of `form`. */
 static inline void hlo_print_options_init(hlo_print_options *options, hlo_print_form form) {
     hlo_print_options_init_sized(options, sizeof *options, form);
 }
 
-/* Prints the module to `out`. `options` NULL: in XLA's long form, which hlo_module_parse() and XLA
- * read back as an equal module. Forms that omit parts are for people, and read back as another
- * module or not at all. HLO_INVALID_INPUT: `out` cannot be written to (disk full); or a canonical
- * print, which repeats a body at each call, would nest more than 1000 bodies or hold more than 2^22
- * instructions, of which the sink is told. HLO_INVALID_USAGE: options->struct_size.
- * HLO_OUT_OF_MEMORY. */
+/* Writes `module` to `out` as HLO text. `options` may be NULL, which selects HLO_PRINT_LONG.
+ *
+ * hlo_module_parse() and XLA parse the long form as an equal module. Forms that omit parts are for
+ * readers. They are parsed as a different module, or cannot be parsed.
+ *
+ * Returns HLO_INVALID_INPUT if `out` cannot be written to, for example because the disk is full. A
+ * canonical print repeats the body of a computation at each call. If it would nest more than 1000
+ * bodies or contain more than 2^22 instructions, the function reports an error to options->sink and
+ * returns HLO_INVALID_INPUT. Returns HLO_INVALID_USAGE if options->struct_size is invalid, and
+ * HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_module_print(const hlo_module *module, const hlo_print_options *options, FILE *out);
 
-/* Prints the module, as hlo_module_print() does, to a string of *out_size bytes and a NUL. On
- * HLO_OK the caller frees *out_text with free(). On HLO_INVALID_INPUT, a canonical print that is
- * too large, and HLO_OUT_OF_MEMORY *out_text is NULL. */
+/* Prints `module` to a string, like hlo_module_print(). On success, *out_text is a NUL-terminated
+ * string and *out_size is its size in bytes without the NUL. The caller owns the string and must
+ * free it with free(). Otherwise, *out_text is NULL.
+ *
+ * Returns HLO_INVALID_INPUT if a canonical print would be too large. Otherwise, returns the same
+ * statuses as hlo_module_print(). */
 hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options *options,
                               char **out_text, size_t *out_size);
 

@@ -362,7 +362,7 @@ const char *cuda_pull_refusal(const hlo_instr *instr) {
 
 static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
     hlo_index_map map;
-    if (!hlo_index_map_first(instr, &map)) return emit_refuse(e, "has no kernel");
+    if (!hlo_index_map_first(instr, &map)) return emit_refuse(e, "has no CUDA kernel");
     const hlo_shape *from = map.from->shape;
     switch (map.form) {
     case HLO_INDEX_PLACED: return pull_placed(e, &map, index, cell);
