@@ -76,7 +76,7 @@ static hlo_status collect(const hlo_report *const *reports, size_t count, keys *
     return HLO_OK;
 }
 
-/* Returns the reason of a wide matmul with the key `wanted`; NULL if there is none. */
+/* Returns the reason of a wide matmul with the key `wanted`, or NULL if no matmul has it. */
 static const char *find_reason(const hlo_report *const *reports, size_t count, const key *wanted) {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < reports[i]->verdict_count; j++) {

@@ -35,8 +35,8 @@ enum { WRITER_NAME = 256 };
 /* Formats the name of a matmul in the input and, if it differs, the name of its FP8 call in the
  * output, "dot.5 -> cublas-gemm.6"; of a lint, the name of its instruction. Returns `out`. */
 const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]);
-/* Returns the name of the FP8 call; NULL: it is the matmul's name in the input, or there is none.
- */
+/* Returns the name of the FP8 call, or NULL if it equals the name of the matmul in the input, or if
+ * the matmul is not an FP8 call. */
 const char *writer_output_name(const hlo_verdict *v);
 /* Adds up the verdicts of `count` reports. */
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
@@ -69,7 +69,7 @@ void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool col
  * as Latin-1. */
 struct json_t *writer_string(const char *text);
 /* Prints text escaped for XML and HTML, within quotes or without; nothing for NULL. Control
- * characters become spaces. A byte that is no part of UTF-8 is read as Latin-1. */
+ * characters become spaces. A byte that is not part of valid UTF-8 is read as Latin-1. */
 void writer_markup(FILE *out, const char *text);
 /* Prints the first `size` bytes of a text, escaped as by writer_markup(). */
 void writer_markup_part(FILE *out, const char *text, size_t size);

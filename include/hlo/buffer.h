@@ -34,7 +34,7 @@ size_t hlo_plan_input_count(const hlo_plan *plan);
 /* Returns the number of outputs of a plan. */
 size_t hlo_plan_output_count(const hlo_plan *plan);
 
-/* Returns the index of the input that is donated to an output, or SIZE_MAX if there is none. In a
+/* Returns the index of the input that is donated to an output, or SIZE_MAX if no input is. In a
  * loop, the output replaces this input in the next run. `output` must be less than
  * hlo_plan_output_count(). */
 size_t hlo_plan_donated_input(const hlo_plan *plan, size_t output);

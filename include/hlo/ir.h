@@ -41,8 +41,8 @@ hlo_computation *hlo_computation_next(const hlo_computation *computation);
 /* Returns the entry computation of a module. */
 hlo_computation *hlo_module_entry(const hlo_module *module);
 
-/* Returns the computation with the given name, without `%`, or NULL if there is none. The time is
- * linear in the number of computations. */
+/* Returns the computation with the given name, without `%`, or NULL if it does not exist. The time
+ * is linear in the number of computations. */
 hlo_computation *hlo_module_find_computation(const hlo_module *module, const char *name);
 
 /* Returns the name of a computation, without `%`. */
@@ -75,8 +75,8 @@ hlo_instruction *hlo_instruction_next(const hlo_instruction *instruction);
  * first. */
 hlo_instruction *hlo_instruction_previous(const hlo_instruction *instruction);
 
-/* Returns the instruction of a computation with the given name, without `%`, or NULL if there is
- * none. The time is linear in the number of instructions. */
+/* Returns the instruction of a computation with the given name, without `%`, or NULL if it does not
+ * exist. The time is linear in the number of instructions. */
 hlo_instruction *hlo_computation_find(const hlo_computation *computation, const char *name);
 
 /* --------------------------------------------------------------------------------- instructions */
@@ -163,7 +163,7 @@ hlo_status hlo_instruction_attribute(const hlo_instruction *instruction, const c
 const int64_t *hlo_instruction_integers(const hlo_instruction *instruction, const char *name,
                                         size_t *out_count);
 
-/* Returns the op_name in the metadata of an instruction, or NULL if there is none. */
+/* Returns the op_name in the metadata of an instruction, or NULL if it has no op_name. */
 const char *hlo_instruction_op_name(const hlo_instruction *instruction);
 
 /* Returns the source file of the instruction in the compiled program, and stores the line in

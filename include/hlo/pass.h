@@ -197,7 +197,7 @@ typedef struct hlo_verdict {
      * custom call, such as "__cublas$lt$matmul". */
     const char *operation;
     /* The kind of the fusion that contains the matmul in the output, such as "a Triton fusion".
-     * NULL if there is none. */
+     * NULL if it is not in a fusion. */
     const char *fusion;
     /* The epilogue of the FP8 call, such as "RELU", followed by " +matrix" if it adds a matrix C,
      * by a word such as " +row-scales" or " +block-scales" if the scales are not scalars, and by "
@@ -213,7 +213,7 @@ typedef struct hlo_verdict {
     const char *hint;
     /* The name of the instruction that prevents the conversion. NULL if it is unknown. */
     const char *blocker;
-    /* The op_name in the metadata. NULL if there is none. */
+    /* The op_name in the metadata. NULL if it has no op_name. */
     const char *op_name;
     /* The source file in the compiled program (hlo_pass_options.framework_files). NULL if it is
      * unknown. */

@@ -172,7 +172,7 @@ def words():
 
 
 # The files whose text is plain English, as patterns of fnmatch: extend the list with each folder that becomes so.
-PLAIN = "*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "passes/reason/*"
+PLAIN = "*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "passes/reason/*", "include/*", "tools/*.c", "tools/*.h", "tools/*.def"
 ODD = re.compile(r"\b(is none|(?<![Tt]here )is no (?!longer\b)|(?<!-)(?i:behind(?!-)|beside|told|lent|mend(s|ed|ing)?)|tells of|of one's own|has not (?!been\b|yet\b)|in vain|as it is|so no longer)\b")
 BRITISH = re.compile(r"\b\w*(?:(?:quant|optim|normal|serial|initial|recogn|organ|minim|maxim|general|special|synchron|summar|util|material|parallel|canonical|token|emphas|author|"
                      r"custom|stabil|vector|linear|random|real|item|memo|equal)is(?:e|ed|er|es|ing|ations?)\b|(?:col|neighb|behavi|fav|lab|hon)our|analys(?:e|ed|ing)\b|"
