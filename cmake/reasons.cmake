@@ -4,7 +4,7 @@ set(index "# Reasons\n\nWhy a matmul is not FP8, or not the cheapest FP8. Each p
 string(REPLACE " " ";" NAMES "${NAMES}")
 foreach(name ${NAMES})
   execute_process(COMMAND ${OPT} --explain=${name} OUTPUT_VARIABLE page COMMAND_ERROR_IS_FATAL ANY)
-  string(REGEX MATCH "\nThe reason: ([^\n]*)" line "${page}")
+  string(REGEX MATCH "\nMeaning: ([^\n]*)" line "${page}")
   string(APPEND index "- [${name}](${name}.md): ${CMAKE_MATCH_1}\n")
   file(WRITE ${OUT}/${name}.md "${page}")
 endforeach()

@@ -58,7 +58,7 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
         }
     if (!found && !lints) return HLO_OK;
     char more[64] = "";
-    if (lints) snprintf(more, sizeof more, " and %zu lints found", lints);
+    if (lints) snprintf(more, sizeof more, " and %zu lint%s found", lints, lints == 1 ? "" : "s");
     snprintf(why, size, "%zu of %zu matmuls not fully converted%s; first reason: %s", found,
              s->total, more, first);
     return HLO_MISMATCH;

@@ -287,7 +287,9 @@ static void finish(const hlo_error_row *r, hlo_error_analysis *a, double ulps, i
     double result[HLO_CHUNK], sigma[HLO_CHUNK];
     hlo_lane lane = hlo_lane_of(r->result);
     bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
-    double spread = (r->spread.high - r->spread.low) / 2;
+    /* A range may have infinity alone. */
+    const bool one = r->spread.high == r->spread.low;
+    double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
     double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
     add_own(a, own, ulps <= 1 && r->result != HLO_TYPE_F64, spread, count, sigma);
     if (real) {

@@ -26,4 +26,10 @@ bool hlo_dynamic_any(const hlo_module *module);
  * may only be freed. */
 hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink);
 
+/* Replaces batch-norm-training, -inference and -grad of static shapes by plain operations. */
+void hlo_batch_norm_expand(hlo_module *module);
+
+/* Returns true if the module has such an operation. */
+bool hlo_batch_norm_any(const hlo_module *module);
+
 #endif

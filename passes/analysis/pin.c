@@ -135,10 +135,11 @@ static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
 
 const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
     unsigned steps = STEP_LIMIT;
-    const hlo_instr *found = dot->pin ? dot : NULL;
+    /* An operand is in the other memory space if the dot crosses spaces. */
+    const hlo_instr *found = dot->pin && dot->pin != HLO_PIN_SPACE ? dot : NULL;
     for (uint32_t i = 0; i < dot->operand_count && !found; i++)
         found = pinned_below(hlo_instr_operand(dot, i), &steps);
-    return found;
+    return found || !dot->pin ? found : dot;
 }
 
 /* True for the names that Shardy gives the computations of its manual regions. */

@@ -2,7 +2,8 @@
  *
  *   match.c    patterns against instructions, with backtracking; guards and their reasons
  *   rewrite.c  a rewrite: places, templates, calls, and the actions of a rule
- *   phase.c    the rules of a phase, to their fixpoint */
+ *   phase.c    the rules of a phase, to their fixpoint
+ *   worklist.c the instructions that are still to be visited */
 #ifndef HLO_PASSES_ENGINE_ENGINE_H
 #define HLO_PASSES_ENGINE_ENGINE_H
 
@@ -123,7 +124,7 @@ bool hlo_rule_rewrite(hlo_rule_env *env);
 /* Sets env->reason by name, unless it is set. Returns false. */
 bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blocker);
 
-/* phase.c: returns true if `a` comes before `b` in their computation. */
+/* worklist.c: returns true if `a` comes before `b` in their computation. */
 bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b);
 /* Returns true if rules of the phase set reasons: a firing then clears earlier ones. */
 bool hlo_engine_judges(const hlo_engine *engine);

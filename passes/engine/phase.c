@@ -10,104 +10,14 @@
 
 #include "ir/module/undo.h"
 #include "ir/text/diag.h"
-#include "passes/analysis/instr_order.h"
 #include "passes/analysis/module_facts.h"
-#include "passes/engine/engine.h"
+#include "passes/engine/worklist.h"
 
 enum {
     BATCH = 1024, /* instructions visited at a time: as many as caches hold */
-    FIRINGS_PER_INSTR = 16,
     FIRINGS_AT_LEAST = 256,
-    SWEEP_LIMIT = 64,
-    USERS_ABOVE = 2
+    SWEEP_LIMIT = 64
 };
-
-typedef struct hlo_rule_candidate {
-    const hlo_rules *rules;
-    const hlo_rule *rule;
-    bool holds; /* barriers or marks may hold a result apart from the operations that the rule fuses
-                   with it */
-    struct hlo_rule_candidate *next;
-} hlo_rule_candidate;
-
-typedef struct hlo_worklist {
-    hlo_instr **items;
-    uint32_t count, capacity;
-} hlo_worklist;
-
-struct hlo_engine {
-    hlo_pass_context *context;
-    const char *phase;
-    hlo_rule_candidate *by_op[HLO_OP_COUNT];
-    uint32_t sweep;
-    const bool *fused; /* by computation id: its instructions are not rewritten; computations made
-                          by rules are not in it */
-    uint32_t fused_count;
-    bool judges; /* some rule of the phase sets reasons */
-    /* The part that the sweep has not reached: from `rest` on, then the computations from `later`
-     * on. */
-    hlo_instr *rest;
-    hlo_computation *later;
-    hlo_worklist batch;     /* to be visited next */
-    hlo_worklist follow_up; /* to be visited before the rest of the batch */
-    uint64_t fired, fuel;
-    const hlo_rule *last; /* last rule that fired; the last rule from a file, if one fired */
-    bool given;           /* `last` is from a file */
-    hlo_status status;    /* other than HLO_OK: the phase ends */
-};
-
-/* ------------------------------------------------------------------------------------- worklist */
-
-/* Appends `instr` to the list `to`. */
-static void add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr) {
-    hlo_arena_grow(e->context->scratch, &to->items, to->count, &to->capacity, sizeof *to->items);
-    instr->queued = true;
-    to->items[to->count++] = instr;
-}
-
-bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *b) {
-    hlo_pass_context *context = engine->context;
-    if (!context->order) context->order = hlo_order_new(context->module, context->lasting);
-    return hlo_order_before(context->order, a, b);
-}
-
-void hlo_engine_move(hlo_engine *engine, hlo_instr *instr, hlo_instr *before) {
-    if (engine->rest == instr) engine->rest = instr->next;
-    hlo_instr_move(instr, before);
-    if (engine->context->order) hlo_order_moved(engine->context->order, instr);
-}
-
-/* Queues an instruction before the rest of the batch, if some rule has its opcode and it is not
- * queued. */
-static void push_one(hlo_engine *e, hlo_instr *instr) {
-    if (!instr->queued && e->by_op[instr->op]) add(e, &e->follow_up, instr);
-}
-
-static void push_users(hlo_engine *e, hlo_instr *instr, unsigned above) {
-    push_one(e, instr);
-    if (!above || instr->use_count > FIRINGS_PER_INSTR) return;
-    for (hlo_use *use = instr->uses; use; use = use->next) push_users(e, use->user, above - 1);
-}
-
-void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
-    push_users(engine, instr, USERS_ABOVE);
-}
-
-void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr) {
-    if (!instr->parent || instr->use_count || instr->parent->root == instr ||
-        instr->op == HLO_OP_PARAMETER || instr->pin)
-        return;
-    hlo_instr *operands[HLO_RULE_ARGS];
-    uint32_t count = instr->operand_count < HLO_RULE_ARGS ? instr->operand_count : HLO_RULE_ARGS;
-    for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(instr, i);
-    if (engine->rest == instr) engine->rest = instr->next;
-    hlo_instr_remove(instr);
-    for (uint32_t i = 0; i < count; i++) hlo_engine_remove_dead(engine, operands[i]);
-}
-
-bool hlo_engine_judges(const hlo_engine *engine) {
-    return engine->judges;
-}
 
 /* ---------------------------------------------------------------------------------------- entry */
 
@@ -177,23 +87,21 @@ static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *r
     return root->parent && hlo_rule_match(env);
 }
 
-/* Finds a match of each rule of the program before any rule of the phase fires, also of rules of
- * other phases: a rule of this one may fire first. */
+/* Finds a match of each rule of the program before any rule of the phase fires. Rules of other
+ * phases count, too: a rule of this phase may fire before them. */
 static void note_matches(hlo_engine *e, hlo_rule_env *env) {
     const hlo_rules *rules = e->context->rules;
-    for (uint32_t i = 0; rules && i < rules->rule_count; i++) e->context->uses[i].match = NULL;
-    if (!rules) return;
-    for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
-        if (is_fused(e, comp)) continue;
-        for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
-            if (!i->use_count && !hlo_instr_user_count(i)) continue;
-            for (uint32_t r = 0; r < rules->rule_count; r++) {
-                hlo_rule_use *use = &e->context->uses[r];
-                if (use->fired || use->match || !matches(env, rules, &rules->rules[r], i)) continue;
-                use->match = i;
-                use->by = NULL;
-            }
+    for (uint32_t r = 0; rules && r < rules->rule_count; r++) {
+        hlo_rule_use *use = &e->context->uses[r];
+        use->match = NULL;
+        for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
+            if (is_fused(e, comp)) continue;
+            for (hlo_instr *i = comp->first; i && !use->fired && !use->match; i = hlo_instr_next(i))
+                if ((i->use_count || hlo_instr_user_count(i)) &&
+                    matches(env, rules, &rules->rules[r], i))
+                    use->match = i;
         }
+        if (use->match) use->by = NULL;
     }
 }
 
@@ -223,8 +131,8 @@ void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
 
 /* -------------------------------------------------------------------------------------- firings */
 
-/* Sets the reason of the subject, about the rule's root unless the reason is about another
- * instruction; the first one of a sweep is kept. */
+/* Sets the reason of the subject; the first one of a sweep is kept. A reason that names no other
+ * instruction names the rule's root. */
 static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                        const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;
@@ -336,7 +244,7 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     for (const hlo_rule_candidate *c = e->by_op[instr->op];
          c && instr->parent && e->status == HLO_OK; c = c->next)
         if (try_rule(e, env, c, instr)) {
-            if (instr->parent) push_one(e, instr);
+            if (instr->parent) hlo_engine_push_one(e, instr);
             return;
         }
 }
@@ -375,7 +283,7 @@ static bool take_batch(hlo_engine *e) {
             e->rest = hlo_instr_next(instr);
             __builtin_prefetch(instr->operands);
             __builtin_prefetch(instr->attrs);
-            if (e->by_op[instr->op]) add(e, &e->batch, instr);
+            if (e->by_op[instr->op]) hlo_worklist_add(e, &e->batch, instr);
         } else {
             hlo_computation *comp = e->later;
             if (!comp) break;
@@ -458,7 +366,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     if (!any_may_match(e)) return HLO_OK;
     e->fused = hlo_facts_fused(context->module, context->scratch);
     e->fused_count = context->module->next_computation_id;
-    e->fuel = FIRINGS_AT_LEAST + FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
+    e->fuel =
+        FIRINGS_AT_LEAST + HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
     note_matches(e, env);
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;

@@ -8,7 +8,7 @@
 #include "hlo/text.h"
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
-#include "ir/module/compact.h"
+#include "ir/module/clone.h"
 #include "ir/module/undo.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"

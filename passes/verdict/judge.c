@@ -11,6 +11,7 @@
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
+#include "passes/analysis/value.h"
 #include "passes/verdict/fp8_operation.h"
 
 struct hlo_judge_context {
@@ -231,6 +232,26 @@ static hlo_judgment judge_branches(hlo_judge_context *j, const hlo_instr *result
     return b.found;
 }
 
+/* Returns the first operand with dynamic sizes; NULL: both are static. */
+static const hlo_instr *find_dynamic(const hlo_instr *dot) {
+    for (uint32_t i = 0; i < dot->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(dot, i);
+        if (operand->shape->dynamic || hlo_shape_count(operand->shape) < 0) return operand;
+    }
+    return NULL;
+}
+
+/* Returns the fusion of fp8 or dequantized values that `value` is but for movement and conversion;
+ * NULL: none. */
+static const hlo_instr *find_fusion(const hlo_judge_context *j, const hlo_instr *value) {
+    while (value->operand_count && (value->op == HLO_OP_CONVERT || hlo_hands_on(value) ||
+                                    hlo_op_is(value->op, HLO_MOVEMENT)))
+        value = hlo_instr_operand(value, 0);
+    for (uint32_t i = 0; value->op == HLO_OP_FUSION && i < value->operand_count; i++)
+        if (hlo_fp8_provenance_has(j->provenance, hlo_instr_operand(value, i))) return value;
+    return NULL;
+}
+
 /* Judges a dot whose operands may come from fp8 on paths that no rule follows. */
 static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
@@ -241,6 +262,9 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_judgment on_left = judge_operation(j, left), on_right = judge_operation(j, right);
     const bool l_computed = on_left.reason != HLO_REASON_COUNT,
                r_computed = on_right.reason != HLO_REASON_COUNT;
+    const hlo_instr *dynamic = find_dynamic(dot);
+    if (dynamic && (l || l_computed) && (r || r_computed))
+        return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
     if (l && r) {
         hlo_reason reason;
         if (l_computed || r_computed) return l_computed ? on_left : on_right;
@@ -255,6 +279,12 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
     if ((l || through_l) && (r || through_r))
         return wide(HLO_REASON_STRAIGHT_THROUGH, through_l ? through_l : through_r);
     if ((l || l_computed) && (r || r_computed)) return l_computed ? on_left : on_right;
+    const hlo_instr *fused_l = l || l_computed ? NULL : find_fusion(j, left),
+                    *fused_r = r || r_computed ? NULL : find_fusion(j, right);
+    if ((l || l_computed || fused_l) && (r || r_computed || fused_r))
+        return hlo_pin_is_scheduled(j->module)
+                   ? wide(HLO_REASON_SCHEDULED, NULL)
+                   : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
     const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
     if (!l && !r && !l_computed && !r_computed) return judge_unquantized(left, right);
     if (!narrow) return wide(HLO_REASON_ONE_OPERAND_WIDE, other);
@@ -266,15 +296,6 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
 static unsigned char fp8_of(hlo_judge_context *j, const hlo_instr *value) {
     if (!j->fp8) j->fp8 = hlo_facts_fp8_reach(j->module, j->arena);
     return j->fp8[value->id];
-}
-
-/* Returns the first operand with dynamic sizes; NULL: both are static. */
-static const hlo_instr *find_dynamic(const hlo_instr *dot) {
-    for (uint32_t i = 0; i < dot->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(dot, i);
-        if (operand->shape->dynamic || hlo_shape_count(operand->shape) < 0) return operand;
-    }
-    return NULL;
 }
 
 /* Returns why a dot that could be FP8 must stay as it is. That precedes the reason of a rule,

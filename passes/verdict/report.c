@@ -238,7 +238,7 @@ static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
     verdict->fusion = judgment.fusion;
     if (judgment.kind == HLO_VERDICT_FP8)
         verdict->epilogue = *judgment.epilogue ? judgment.epilogue : verdict->operation;
-    else if (judgment.reason == now->reason)
+    else if (judgment.reason == now->reason && !judgment.blocker)
         set_reason(c, verdict, now->reason, now->blocker);
     else
         set_reason(c, verdict, judgment.reason,

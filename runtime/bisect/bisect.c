@@ -198,13 +198,14 @@ static void print_line(const char *name, const hlo_moved *alone, const hlo_moved
 
 void hlo_bisection_print(const hlo_bisection *b, FILE *out) {
     HLO_IN_C_LOCALE;
-    fprintf(out,
-            "bisect: %zu rewritten matmuls; change of the output that changes most, as norm of the "
-            "difference over norm of the output\n%12s %7s %12s %7s  matmul\n",
-            b->count, "alone", "output", "all others", "output");
+    fprintf(
+        out,
+        "bisect: %zu rewritten matmuls; relative change of the most affected output (norm of the "
+        "difference / norm of the output)\n%12s %7s %12s %7s  matmul\n",
+        b->count, "alone", "output", "all others", "output");
     for (size_t i = 0; i < b->count; i++)
         print_line(b->rows[i].matmul, &b->rows[i].alone, &b->rows[i].without, b->rows[i].op_name,
                    out);
     print_line("all matmuls", &b->all, NULL, NULL, out);
-    print_line("none (other rounding)", &b->rounding, NULL, NULL, out);
+    print_line("none (different rounding)", &b->rounding, NULL, NULL, out);
 }

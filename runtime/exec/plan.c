@@ -229,18 +229,19 @@ static bool inlines(const hlo_plan *plan) {
            !o->perturbed && !o->values && !o->check_finite && !plan->seat.world;
 }
 
-/* Plans a copy of the module without block-scaled notation, scans, dynamic shapes and calls, if it
- * has any. */
+/* Plans a copy of the module without block-scaled notation, scans, batch normalization, dynamic
+ * shapes and calls, if it has any. */
 static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
     const bool blocks = hlo_block_any(plan->module), calls = inlines(plan);
     if (!blocks && !calls && !hlo_dynamic_any(plan->module) &&
-        !plan->module->op_counts[HLO_OP_SCAN])
+        !plan->module->op_counts[HLO_OP_SCAN] && !hlo_batch_norm_any(plan->module))
         return HLO_OK;
     hlo_status status = blocks ? hlo_matmul_verify(plan->module, 0, sink) : HLO_OK;
     if (status == HLO_OK) status = hlo_module_clone(plan->module, &plan->expanded);
     if (status != HLO_OK) return status;
     hlo_arena_set_recover(plan->expanded->arena, recover);
     status = hlo_scan_expand(plan->expanded, sink);
+    if (status == HLO_OK) hlo_batch_norm_expand(plan->expanded);
     if (status == HLO_OK) status = hlo_dynamic_expand(plan->expanded, sink);
     if (status == HLO_OK) hlo_block_expand(plan->expanded);
     if (status == HLO_OK && calls) plan_inline_calls(plan->expanded, plan->arena);

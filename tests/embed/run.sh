@@ -98,7 +98,7 @@ fi
 for program in explain rules quantize run train compile; do # wrong usage, and a file that is not there
     if "$work/examples/$program" 2>/dev/null || "$work/examples/$program" a b c d 2>/dev/null; then exit 1; fi
 done
-"$work/examples/explain" "$work/none.hlo" 2>&1 | grep "none.hlo: error: cannot read the file"
+"$work/examples/explain" "$work/none.hlo" 2>&1 | grep "none.hlo: error: cannot read file"
 
 export PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name hlofp8.pc)")"
 eval "set -- \"\$@\" \"\$here/embed.c\" $(pkg-config --cflags --libs hlofp8)" # spaces in paths are escaped

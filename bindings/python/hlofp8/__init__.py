@@ -1,10 +1,10 @@
-"""FP8 matmuls for XLA: rewrites HLO modules, and JAX functions, so that their quantized matmuls run in FP8.
+"""FP8 matmuls for XLA: rewrites HLO modules and JAX functions so that their quantized matmuls run in FP8.
 
     >>> import hlofp8
-    >>> step = hlofp8.jit(step)        # as jax.jit, with FP8 matmuls
+    >>> step = hlofp8.jit(step)        # like jax.jit, with FP8 matmuls
     >>> print(hlofp8.explain(step, params, batch))
 
-Without JAX: ``rewrite``, ``run`` and ``compare`` take HLO text and HloModuleProto bytes.
+``rewrite``, ``run`` and ``compare`` do not need JAX: they accept HLO text and serialized HloModuleProtos.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -52,11 +52,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The names that need JAX, which is imported with the first of them."""
+    """Imports JAX on first access to a name that requires it."""
     if name not in ("Jitted", "export", "jit"):
         raise AttributeError(f"module 'hlofp8' has no attribute {name!r}")
     try:
         from . import _jax
     except ModuleNotFoundError as error:
-        raise ImportError(f"hlofp8.{name} needs jax: {error}") from error
+        raise ImportError(f"hlofp8.{name} requires jax: {error}") from error
     return getattr(_jax, name)

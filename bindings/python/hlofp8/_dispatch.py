@@ -1,4 +1,4 @@
-"""Dispatching calls as ``jax.jit`` does, and the parts of JAX that this needs and that are not public."""
+"""Dispatches calls like ``jax.jit``, and looks up the private parts of JAX that this requires."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _rules: Any = jax.interpreters
 
 
 class Unsupported(Exception):
-    """This version of JAX lacks a private part that a way of rewriting needs; the text names it."""
+    """This version of JAX lacks a private part that a method of rewriting requires. The message names the part."""
 
 
 def part(path: str) -> Any:
-    """A part of jax or jaxlib that is not public."""
+    """Returns a private part of jax or jaxlib, given as ``module:name``."""
     module, name = path.split(":")
     try:
         return functools.reduce(getattr, name.split("."), importlib.import_module(module))
@@ -40,23 +40,23 @@ try:
 except Unsupported:
 
     def _trace_state_clean() -> bool:
-        """False within a transformation; here it is not known, and arguments tell."""
+        """Would return False within a transformation. This JAX does not report it, so callers check the arguments."""
         return True
 
 
 try:
     InvalidValue: Any = part("jax._src.api_util:InternalFloatingPointError")
 except Unsupported:
-    InvalidValue = ()  # under jax_debug_nans it raises what it likes
+    InvalidValue = ()  # the exception type under jax_debug_nans is unknown
 
 
 def under_transformation(leaves: list[Any]) -> bool:
-    """True if a call with these arguments is traced instead of executed."""
+    """Returns True if a call with these arguments is traced instead of executed."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) or not _trace_state_clean()
 
 
 class _Inside(threading.local):
-    """True while a thread traces or lowers a function that will be rewritten as a whole."""
+    """Nesting depth, per thread, of tracing or lowering a function that will be rewritten as a whole."""
 
     depth = 0
 
@@ -66,7 +66,7 @@ _inside = _Inside()
 
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
-    """Traces and lowers a function that will be rewritten as a whole."""
+    """Context in which a function is traced and lowered that will be rewritten as a whole."""
     _inside.depth += 1
     try:
         yield
@@ -75,22 +75,22 @@ def tracing() -> Iterator[None]:
 
 
 def give_up(name: str, fallback: str, reason: str) -> None:
-    """Raises Error about a function that cannot be rewritten, or warns and lets it run as with ``jax.jit``."""
+    """Raises Error for a function that cannot be rewritten, or warns that it runs as with ``jax.jit``."""
     if fallback == "error":
         raise Error(f"{name} cannot be rewritten: {reason}", "invalid usage")
-    warn(f"{name} runs as jax.jit would run it: {reason}")
+    warn(f"{name} is not rewritten and runs as with jax.jit: {reason}")
 
 
-# An identity on each result of a function that is traced within another. What only traces it (jax.eval_shape,
-# jax.make_jaxpr) and what is rewritten as a whole ignores it; whatever else lowers or evaluates it executes the
-# function without the rewrite, and reports that.
+# An identity applied to each result of a function that is traced within another. Tracing alone (jax.eval_shape,
+# jax.make_jaxpr) and rewriting as a whole ignore it. Any other lowering or evaluation executes the function without
+# the rewrite, and reports that.
 _result: Any = jax.extend.core.Primitive("hlofp8_result")
 
 
 def _reached(name: str, fallback: str) -> None:
     if not _inside.depth:
-        around = "a transformation such as jax.grad, jax.vmap or jax.jit is around it"
-        give_up(name, fallback, f"{around}; make hlofp8.jit the outermost")
+        around = "it is called inside a transformation such as jax.grad, jax.vmap or jax.jit"
+        give_up(name, fallback, f"{around}; apply hlofp8.jit outermost")
 
 
 def _evaluate(value: Any, **names: str) -> Any:
@@ -111,7 +111,7 @@ _rules.mlir.register_lowering(_result, _lower)
 
 
 def mark_results(results: Any, name: str, fallback: str) -> Any:
-    """The results of a function that is traced within another, marked so that executing them wide is reported."""
+    """Marks the results of a function that is traced within another, so that executing it wide is reported."""
     return jax.tree.map(lambda leaf: _result.bind(leaf, name=name, fallback=fallback), results)
 
 
@@ -120,7 +120,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def statics(function: Callable[..., Any], nums: Any, names: Any) -> tuple[frozenset[int], frozenset[str]]:
-    """Positions and names of static arguments: as jax.jit does, one is inferred from the other by the signature."""
+    """Returns positions and names of static arguments. Like jax.jit, infers one from the other by the signature."""
     if nums is None and names is None:
         return frozenset(), frozenset()
     try:
@@ -137,11 +137,11 @@ def statics(function: Callable[..., Any], nums: Any, names: Any) -> tuple[frozen
 
 @functools.cache
 def _parts() -> tuple[Any, Any, Any]:
-    """JAX's dispatcher, written in C++; what makes a cache for it; what describes an executable to it."""
+    """Returns a maker of JAX's C++ dispatchers, the function that describes executables to them, and the caller."""
     make, describe = part("jax._src.lib:_jax.pjit"), part("jax._src.pjit:_get_fastpath_data")
     names = ("executable", "out_tree", "args_flat", "out_flat", "effects", "consts_for_constvars", "pgle_profiler")
     if tuple(inspect.signature(describe).parameters) != (*names, "const_args"):
-        raise Unsupported(f"jax {jax.__version__} describes executables differently")
+        raise Unsupported(f"jax {jax.__version__} has an unsupported signature of _get_fastpath_data")
     keys = part("jax._src.interpreters.pxla:JitGlobalCppCacheKeys")
     registry = part("jax._src.tree_util:dispatch_registry")
     shard, cache = part("jax._src.interpreters.pxla:cc_shard_arg"), part("jax._src.lib:_jax.PjitFunctionCache")
@@ -159,10 +159,10 @@ def dispatcher(
     nums: tuple[int, ...],
     names: tuple[str, ...],
 ) -> Callable[..., Any]:
-    """A function that calls ``miss`` for new arguments, and repeats what ``execute`` described for others.
+    """Returns a function that calls ``miss`` for new arguments, and otherwise repeats what ``execute`` described.
 
-    It is that of ``jax.jit``: it finds executables by the tree, types, weak types, shardings, layouts and devices of
-    the arguments, by static arguments and by JAX's configuration, and falls back to ``miss`` for tracers.
+    It is the dispatcher of ``jax.jit``: it selects executables by the tree, types, weak types, shardings, layouts and
+    devices of the arguments, by static arguments and by JAX's configuration, and calls ``miss`` for tracers.
     ``nums`` and ``names`` are the static arguments.
     """
     try:
@@ -176,7 +176,7 @@ def dispatcher(
 
 
 def execute(compiled: Any, jaxpr: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """The result of a call, and what the dispatcher needs to repeat it; None if it cannot."""
+    """Returns the result of a call, and the data with which the dispatcher can repeat it, or None if it cannot."""
     try:
         _, describe, call = _parts()
         params, executable = compiled._params, compiled._executable

@@ -1,4 +1,4 @@
-"""The verdicts on the matmuls of a function, each with its line of the source."""
+"""The verdicts on the matmuls of a function, each with its source line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _code(verdict: Verdict) -> str:
 
 
 def place(verdict: Verdict) -> str:
-    """The source line of a verdict, else its op_name."""
+    """Returns the source line of a verdict, or its op_name if the line is unknown."""
     return f"{verdict.source_file}:{verdict.source_line}" if verdict.source_file else verdict.op_name or ""
 
 
@@ -28,7 +28,7 @@ def _state(verdict: Verdict) -> str:
     return " ".join(filter(None, (verdict.epilogue, verdict.reason, at)))
 
 
-# Parts of an op_name that JAX puts there for itself, not for a layer.
+# Parts of an op_name that JAX adds for its own constructs, not for layers.
 _CONTROL = re.compile(
     r"p?jit\(.*|while|body|cond|scan|branch_\d+_fun|closed_call|checkpoint|remat\d*|rematted_computation|shard_map|"
     r"custom_[jv][jv]p_call.*|"
@@ -36,7 +36,7 @@ _CONTROL = re.compile(
 
 
 def layer_of(op_name: str | None) -> str:
-    """The layer in an op_name: "Net/Dense_0" of "jit(step)/transpose(jvp(Net))/Dense_0/dot_general"."""
+    """Returns the layer in an op_name: "Net/Dense_0" for "jit(step)/transpose(jvp(Net))/Dense_0/dot_general"."""
     layers: list[str] = []
     for part in (op_name or "").split("/")[:-1]:
         name = "" if _CONTROL.fullmatch(part) else re.sub(r"^(?:\w+\()+|\)+$", "", part)
@@ -46,20 +46,20 @@ def layer_of(op_name: str | None) -> str:
 
 
 class Explanation:
-    """The verdicts on the matmuls of a module: a sequence of Verdict, and a table for people."""
+    """The verdicts on the matmuls of a module: a sequence of Verdict, which prints as a table."""
 
     def __init__(self, rewritten: Rewritten, module: ModuleLike | None = None):
-        self.rewritten = rewritten  #: the module after the passes
-        self.module = module  #: the module before them, as it was given or lowered
+        self.rewritten = rewritten  #: the module after rewriting
+        self.module = module  #: the module before rewriting, as given or lowered
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """One for each instruction that multiplies matrices, in the order of the module."""
+        """One verdict for each matmul, in the order of the module."""
         return self.rewritten.verdicts
 
     @property
     def lints(self) -> tuple[Verdict, ...]:
-        """Likely mistakes with scales; of a module, with ``lint=True``."""
+        """Likely mistakes with scales. For a module, requires ``lint=True``."""
         return self.rewritten.lints
 
     @property
@@ -78,7 +78,7 @@ class Explanation:
 
     @property
     def summary(self) -> str:
-        """``2 of 3 matmuls in FP8 (97 % of FLOPs)``."""
+        """A line such as ``2 of 3 matmuls in FP8 (97 % of FLOPs)``."""
         line = f"{self.fp8} of {len(self)} matmuls in FP8"
         total = sum(v.flops for v in self)
         line += f" ({sum(v.flops for v in self if v.is_fp8) / total:.0%} of FLOPs)" if total else ""
@@ -115,7 +115,7 @@ class Explanation:
         return f"<hlofp8.Explanation: {self.summary}>"
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame with a row for each verdict, its layer, and its line of the source as ``code``."""
+        """Returns a pandas.DataFrame with a row per verdict, including its layer and, as ``code``, its source line."""
         import pandas as pd
 
         added = [{"is_fp8": v.is_fp8, "layer": layer_of(v.op_name), "code": _code(v)} for v in self]
@@ -125,7 +125,7 @@ class Explanation:
 def options_in(
     function: Callable[..., Any], kwargs: dict[str, Any], names: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The keyword arguments that are options, and those of the function, which keeps its own parameters."""
+    """Splits keyword arguments into options and arguments of the function, whose parameters take precedence."""
     try:
         own = set(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -135,15 +135,15 @@ def options_in(
 
 
 def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
-    """Reports what becomes of each matmul of a function for these arguments, or of a module, without running anything.
+    """Reports the verdict on each matmul of a function for these arguments, or of a module, without running anything.
 
     Args:
-      what: a function, also of ``jax.jit`` or ``hlofp8.jit``; what ``jax.jit(f).trace(...)`` or
-        ``jax.jit(f).lower(...)`` returned; or a module as for ``rewrite``.
+      what: a function, possibly wrapped by ``jax.jit`` or ``hlofp8.jit``; a result of ``jax.jit(f).trace(...)`` or
+        ``jax.jit(f).lower(...)``; or a module as for ``rewrite``.
       *args: arguments of the function: arrays or ShapeDtypeStructs.
-      **kwargs: without a function, options of ``rewrite``. With one, its keyword arguments, options of ``hlofp8.jit``,
-        among them those of ``jax.jit``, and ``platform``: "cpu" or "cuda", the platform to lower for. An option whose
-        name is a parameter of the function is passed to the function.
+      **kwargs: for a module, options of ``rewrite``. For a function, its keyword arguments, options of ``hlofp8.jit``,
+        including those of ``jax.jit``, and ``platform``: "cpu" or "cuda", the platform to lower for. An option that
+        has the name of a parameter of the function is passed to the function.
 
     Raises:
       TypeError: ``what`` is neither a function nor a module.
@@ -154,7 +154,7 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
         return made
     if isinstance(what, HasCompilerIR) or not callable(what):
         if args:
-            raise TypeError(f"only a function has arguments, and {type(what).__name__} is none")
+            raise TypeError(f"arguments require a function, not {type(what).__name__}")
         return Explanation(rewrite(what, *args, **kwargs), what)
     from ._jax import explain_function
 
@@ -162,16 +162,19 @@ def explain(what: Any, *args: Any, **kwargs: Any) -> Explanation:
 
 
 def assert_fp8(what: Any, *args: Any, at_least: int | str = "all", allow_empty: bool = False, **kwargs: Any) -> Explanation:
-    """Raises AssertionError, with the table of verdicts, unless so many matmuls are FP8 and no scale is wrong.
+    """Raises AssertionError, with the table of verdicts, unless enough matmuls are FP8 and no scale is wrong.
 
     Args:
       what, *args, **kwargs: as for ``explain``.
       at_least: a number, a percentage such as "90%", or "all".
-      allow_empty: accept a function without matmuls, which fails otherwise, whatever ``at_least`` is.
+      allow_empty: accept a function without matmuls. Otherwise it fails for every ``at_least``.
 
     Returns:
-      The Explanation. A function with the lint lint-other-amax, lint-other-scale or lint-unused-scale fails; a module
-      is checked for these with ``lint=True``.
+      The Explanation.
+
+    Raises:
+      AssertionError: fewer matmuls are FP8, or there is a lint-other-amax, lint-other-scale or lint-unused-scale
+        verdict. Modules are checked for these lints only with ``lint=True``.
     """
     __tracebackhide__ = True
     if at_least is None:
@@ -190,14 +193,14 @@ _observers: list[Callable[[Rewritten, Any], None]] = []
 
 
 def observed(rewritten: Rewritten, key: Any) -> None:
-    """Tells those who watch that a function was lowered or compiled with this module; the same ``key``: the same one."""
+    """Notifies observers that a function was lowered or compiled with this module. Equal keys are the same function."""
     for observer in _observers:
         observer(rewritten, key)
 
 
 @contextmanager
 def watching() -> Iterator[list[Rewritten]]:
-    """A list to which each function is added once that is lowered or compiled rewritten meanwhile."""
+    """Yields a list that receives, once each, the functions that are lowered or compiled rewritten in the context."""
     seen: list[Rewritten] = []
     keys: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""The verdicts as data for Google's Model Explorer: a graph for each computation, and colors on its matmuls."""
+"""The verdicts as data for Google's Model Explorer: a graph per computation, with colored matmuls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _packages() -> tuple[Any, Any]:
     try:
         from model_explorer import graph_builder, node_data_builder
     except ModuleNotFoundError as error:
-        raise ImportError(f"hlofp8.model_explorer needs the package ai-edge-model-explorer: {error}") from error
+        raise ImportError(f"hlofp8.model_explorer requires the package ai-edge-model-explorer: {error}") from error
     return graph_builder, node_data_builder
 
 
@@ -28,14 +28,14 @@ def _label(verdict: Verdict) -> str:
 
 
 def _worst(verdicts: tuple[Verdict, ...]) -> dict[str, Verdict]:
-    """The verdicts by the instruction of the input; of the copies of one that was inlined, the worst."""
+    """Returns the verdicts by instruction of the input. For several copies of an inlined instruction, the worst one."""
     order = list(COLORS)
     ordered = sorted(verdicts, key=lambda verdict: order.index(verdict.kind))
     return {verdict.input_instr or verdict.instr: verdict for verdict in ordered}
 
 
 def _facts(instruction: Instruction, verdict: Verdict | None) -> dict[str, str]:
-    """What the side panel shows of a node."""
+    """Returns the contents of the side panel for a node."""
     source = f"{instruction.source_file}:{instruction.source_line}" if instruction.source_file else ""
     facts = {"name": instruction.name, "shape": instruction.shape, "attributes": instruction.attributes}
     facts |= {"op_name": instruction.op_name, "source": source, "root": "yes" if instruction.is_root else ""}
@@ -70,17 +70,17 @@ class ModelExplorer:
     def __init__(self, explanation: Explanation, name: str, computations: list[Computation]):
         build, _ = _packages()
         self.explanation = explanation  #: the verdicts
-        self.name = name  #: of the module
+        self.name = name  #: the name of the module
         self._verdicts = _worst(explanation.verdicts)
         self._computations = computations
-        #: A ``graph_builder.Graph`` for each computation, the entry first; its id is the computation's name.
+        #: A ``graph_builder.Graph`` for each computation, the entry first. Its id is the name of the computation.
         self.graphs = [
             build.Graph(id=each.name, nodes=[_node(i, self._verdicts.get(i.name)) for i in each.instructions])
             for each in computations
         ]
 
     def _overlay(self, name: str, values: dict[str, Any], **options: Any) -> Any:
-        """The values of one node data set, by the names of instructions, as a ``ModelNodeData``."""
+        """Returns the values of one node data set, by instruction name, as a ``ModelNodeData``."""
         _, build = _packages()
         data = {}
         for each in self._computations:
@@ -92,7 +92,7 @@ class ModelExplorer:
 
     @property
     def node_data(self) -> dict[str, Any]:
-        """A ``node_data_builder.ModelNodeData`` by name: each matmul's verdict, and its microseconds by a roofline."""
+        """A ``node_data_builder.ModelNodeData`` by name: the verdict on each matmul, and its roofline time in µs."""
         _, build = _packages()
         verdicts = {name: (_label(verdict), COLORS[verdict.kind]) for name, verdict in self._verdicts.items()}
         times = {name: (verdict.seconds * 1e6,) for name, verdict in self._verdicts.items() if verdict.seconds}
@@ -103,7 +103,7 @@ class ModelExplorer:
         }
 
     def config(self) -> Any:
-        """What ``model_explorer.visualize_from_config`` takes."""
+        """Returns the argument of ``model_explorer.visualize_from_config``."""
         import model_explorer
 
         made = model_explorer.config()
@@ -114,7 +114,7 @@ class ModelExplorer:
         return made
 
     def show(self, **options: Any) -> None:
-        """Starts Model Explorer's server; the options are those of ``model_explorer.visualize_from_config``."""
+        """Starts the server of Model Explorer with options of ``model_explorer.visualize_from_config``."""
         import model_explorer
 
         model_explorer.visualize_from_config(self.config(), **options)
@@ -124,13 +124,13 @@ class ModelExplorer:
 
 
 def model_explorer(what: Any, *args: Any, **kwargs: Any) -> ModelExplorer:
-    """A module or a function for Google's Model Explorer, with the verdict on each of its matmuls.
+    """Prepares a module or a function for Google's Model Explorer, with the verdict on each of its matmuls.
 
     Args:
       what, *args, **kwargs: as for ``explain``.
 
     Returns:
-      A ModelExplorer with ``graphs`` and ``node_data``; its ``show()`` opens them.
+      A ModelExplorer with ``graphs`` and ``node_data``. Call ``show()`` to display them.
     """
     _packages()
     found = explain(what, *args, **kwargs)

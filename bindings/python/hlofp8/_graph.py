@@ -16,20 +16,20 @@ class Instruction:
 
     name: str
     opcode: str
-    target: str  #: of a custom call; else ""
+    target: str  #: the target of a custom call; otherwise ""
     shape: str  #: as in HLO text, with the layout
-    attributes: str  #: as in HLO text, by name, without metadata
-    operands: tuple[str, ...]  #: their names, in this computation
-    called: tuple[str, ...]  #: the names of the computations that it calls
+    attributes: str  #: as in HLO text, sorted by name, without metadata
+    operands: tuple[str, ...]  #: the names of the operands
+    called: tuple[str, ...]  #: the names of the called computations
     is_root: bool
-    op_name: str  #: "" when there is none
-    source_file: str  #: of its innermost frame; "" when it is not known
-    source_line: int  #: 0 when it is not known
+    op_name: str  #: "" if the metadata has none
+    source_file: str  #: the file of the innermost stack frame; "" if unknown
+    source_line: int  #: 0 if unknown
 
 
 @dataclass(frozen=True)
 class Computation:
-    """A computation, operands before their users."""
+    """A computation. Its instructions are in topological order."""
 
     name: str
     instructions: tuple[Instruction, ...]
@@ -53,7 +53,7 @@ def _attribute(instruction: Any, name: Any) -> str:
 
 
 def _attributes(instruction: Any) -> dict[str, str]:
-    """The attributes of an instruction, by name."""
+    """Returns the attributes of an instruction, by name."""
     count = lib.hlo_instruction_attribute_count(instruction)
     names = [lib.hlo_instruction_attribute_name(instruction, i) for i in range(count)]
     return {_text(name): _attribute(instruction, name) for name in names}
@@ -92,12 +92,12 @@ def _computation(at: Any) -> Computation:
 
 
 def computations(module: Any) -> list[Computation]:
-    """The computations of an ``hlo_module *``: the entry first, the others callees before callers."""
+    """Returns the computations of an ``hlo_module *``: the entry first, then the others, callees before callers."""
     entry = lib.hlo_module_entry(module)
     every = list(_list(lib.hlo_module_first_computation(module), lib.hlo_computation_next))
     return [_computation(at) for at in [entry, *(each for each in every if each != entry)]]
 
 
 def module_name(module: Any) -> str:
-    """The name of an ``hlo_module *``."""
+    """Returns the name of an ``hlo_module *``."""
     return _text(lib.hlo_module_name(module))

@@ -1,7 +1,7 @@
-"""JAX functions whose quantized matmuls run in FP8: the module is taken out of what jax lowered and put back rewritten.
+"""JAX functions whose quantized matmuls run in FP8: the module of a lowered function is replaced by a rewritten one.
 
-The first way replaces the module within ``Lowered``, whose attributes are private to JAX: where they are not as
-expected, the second way does it, by ``jax.export``.
+The first method replaces the module within ``Lowered``, whose attributes are private to JAX. If they are not as
+expected, the second method uses ``jax.export``.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ._dispatch import dispatcher, execute, give_up, mark_results, statics, unde
 from ._dispatch import part as _part
 from ._dispatch import tracing as _tracing
 from ._explain import Explanation, observed, options_in, place
-from ._library import HERE, Error, sink, warn
+from ._library import HERE, Error, invalid_value, sink, warn
 from ._module import HasCompilerIR, Rewritten, lowered_proto, nearest_target, pass_options, rewrite
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What hlo_to_stablehlo() does not bring back: attributes of main's arguments and results.
+# Attributes of arguments and results of main that hlo_to_stablehlo() does not restore.
 _KEPT_ATTRIBUTES = ("jax.buffer_donor", "mhlo.layout_mode", "mhlo.memory_kind")
 _GSPMD = "mhlo.sharding"
 
 
 @functools.cache
 def _register_calls() -> None:
-    """Hands XLA the functions that execute the typed calls of emit="ffi" (include/hlo/ffi.h)."""
+    """Registers with XLA the functions that execute the typed calls of emit="ffi" (include/hlo/ffi.h)."""
     library = ctypes.CDLL(str(HERE / "libhlofp8_ffi.so"))
     register, capsule = _part("jax:ffi.register_ffi_target"), _part("jax:ffi.pycapsule")
     for platform in ("cpu", "CUDA"):
@@ -45,16 +45,16 @@ def _register_calls() -> None:
         try:
             register("hlofp8.matmul", capsule(function), platform=platform)
         except RuntimeError as error:
-            raise Error(f'jaxlib does not take the functions of emit="ffi": {error}', "invalid usage") from None
+            raise Error(f'jaxlib cannot register the functions of emit="ffi": {error}', "invalid usage") from None
 
 
 def default_emit(platforms: Sequence[str]) -> str:
-    """The form for platforms: for XLA's GPU compiler the one that it makes FP8 calls of, else plain HLO."""
+    """Returns the default form for platforms: the one that XLA's GPU compiler turns into FP8 calls, or plain HLO."""
     return "qdq" if {"cuda", "gpu"} & set(platforms) else "dq"
 
 
 def _main(module: Any) -> Any:
-    """The function that a StableHLO module begins with."""
+    """Returns the main function of a StableHLO module."""
     ir = _part("jaxlib.mlir:ir")
     for operation in module.body.operations:
         attributes = operation.attributes
@@ -64,7 +64,7 @@ def _main(module: Any) -> Any:
 
 
 def _attributes(function: Any, which: str, count: int) -> list[dict[str, Any]]:
-    """The attributes of a function's arguments or results, by name."""
+    """Returns the attributes of arguments or results of a function, by name."""
     ir = _part("jaxlib.mlir:ir")
     if which not in function.attributes:
         return [{} for _ in range(count)]
@@ -72,7 +72,7 @@ def _attributes(function: Any, which: str, count: int) -> list[dict[str, Any]]:
 
 
 def _settle_attributes(old: Any, new: Any) -> None:
-    """Gives main's arguments and results what the way through HLO has lost."""
+    """Restores attributes of arguments and results of main that the conversion through HLO lost."""
     ir = _part("jaxlib.mlir:ir")
     for which, count in (("arg_attrs", len(old.type.inputs)), ("res_attrs", len(old.type.results))):
         merged = []
@@ -83,7 +83,7 @@ def _settle_attributes(old: Any, new: Any) -> None:
 
 
 def _leave_to_shardy(module: Any) -> None:
-    """Takes GSPMD's shardings from a module that has Shardy's in its frontend attributes: XLA reads one of both."""
+    """Removes GSPMD shardings if the frontend attributes have Shardy shardings: XLA reads only one of both."""
     ir = _part("jaxlib.mlir:ir")
     attributes = module.operation.attributes
     if "mhlo.frontend_attributes" not in attributes:
@@ -94,7 +94,7 @@ def _leave_to_shardy(module: Any) -> None:
     def take(operation: Any) -> Any:
         if _GSPMD in operation.attributes:
             del operation.attributes[_GSPMD]
-        for which in ("arg_attrs", "res_attrs"):  # of a function
+        for which in ("arg_attrs", "res_attrs"):  # attributes of a function
             if which in operation.attributes:
                 every = _attributes(operation, which, 0)
                 kept = [ir.DictAttr.get({k: v for k, v in one.items() if k != _GSPMD}) for one in every]
@@ -105,7 +105,7 @@ def _leave_to_shardy(module: Any) -> None:
 
 
 def _drop_copies(module: Any) -> None:
-    """Takes out copies: they change layouts, which StableHLO does not have, and it cannot export them."""
+    """Removes copies. They change layouts, which StableHLO does not have, and cannot be exported."""
     ir = _part("jaxlib.mlir:ir")
     copies: list[Any] = []
 
@@ -121,13 +121,13 @@ def _drop_copies(module: Any) -> None:
 
 
 def _replaced(old: Any, proto: bytes) -> Any:
-    """The StableHLO module of an HloModuleProto, in the context and with the signature of the old one."""
+    """Returns an HloModuleProto as a StableHLO module, in the context and with the signature of the old module."""
     ir, convert = _part("jaxlib.mlir:ir"), _part("jaxlib._jax:mlir.hlo_to_stablehlo")
     with old.context:
         new = ir.Module.parse(convert(proto))
         before, after = _main(old), _main(new)
         if before.attributes["function_type"] != after.attributes["function_type"]:
-            raise _Unsupported("its arguments and results do not come back from HLO as they were")
+            raise _Unsupported("the conversion through HLO changes its arguments or results")
         _leave_to_shardy(new)
         _settle_attributes(before, after)
         _drop_copies(new)
@@ -135,11 +135,11 @@ def _replaced(old: Any, proto: bytes) -> Any:
 
 
 def _swap(lowered: Any, proto: bytes) -> Any:
-    """A copy of ``Lowered`` with another module."""
+    """Returns a copy of a ``Lowered`` with a different module."""
     computation: Any = getattr(lowered, "_lowering", None)
     old = getattr(computation, "_hlo", None)
     if not isinstance(old, _part("jaxlib.mlir:ir.Module")) or not hasattr(computation, "_executable"):
-        raise _Unsupported(f"jax {jax.__version__} keeps its modules elsewhere")
+        raise _Unsupported(f"jax {jax.__version__} does not store the module where it is expected")
     swapped = copy.copy(computation)
     swapped._hlo, swapped._executable = _replaced(old, proto), None
     result = copy.copy(lowered)
@@ -152,14 +152,14 @@ def _platforms(lowered: Any) -> Sequence[str]:
 
 
 def _capability(lowered: Any) -> str | None:
-    """The compute capability of the first device that it was lowered for; None where it has none."""
+    """Returns the compute capability of the first device of a lowered function, or None if the device has none."""
     devices = getattr(getattr(lowered, "_lowering", None), "_device_list", None) or jax.devices()
     found = getattr(devices[0], "compute_capability", None)
     return found if isinstance(found, str) else None
 
 
 def _key(lowered: Any, traced: Any) -> Any:
-    """What JAX keeps of a function that it has lowered for some types: the same for lower() and for a call."""
+    """Returns an object that identifies a lowered function: the same for lower() and for a call."""
     return getattr(lowered, "_lowering", traced.jaxpr)
 
 
@@ -169,13 +169,13 @@ def _rewrite(lowered: HasCompilerIR, name: str, options: dict[str, Any], platfor
     if capability:
         options = {"target": nearest_target(capability), **options}
     elif options["emit"] == "ffi" and tuple(platforms) == ("cpu",):
-        # The function for CPUs reads operands in any layout, as sm_100 does: sm_90 would have one transposed first.
+        # The handler for CPUs reads operands in any layout, like sm_100. sm_90 would add a transpose.
         options = {"target": "sm_100", **options}
     return rewrite(lowered_proto(lowered), name=f"<{name}>", **options)
 
 
 class Jitted(Generic[P, R]):
-    """What ``hlofp8.jit`` returns: a function as of ``jax.jit``, compiled with FP8 matmuls."""
+    """The result of ``hlofp8.jit``: a function like those of ``jax.jit``, compiled with FP8 matmuls."""
 
     def __init__(self, function: Callable[P, R], fallback: str, options: dict[str, Any], jit_options: dict[str, Any]):
         self._function, self._fallback, self._options = function, fallback, options
@@ -183,7 +183,7 @@ class Jitted(Generic[P, R]):
         self._nums, self._names = statics(
             function, jit_options.get("static_argnums"), jit_options.get("static_argnames")
         )
-        # By what JAX lowered, as long as JAX keeps that: what lives on is dropped with jax.clear_caches().
+        # Keyed by lowered functions, which JAX keeps alive until jax.clear_caches().
         self._compiled: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
         self._dispatch = dispatcher(
             self._name, function, self._miss, tuple(sorted(self._nums)), tuple(sorted(self._names))
@@ -194,7 +194,7 @@ class Jitted(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __deepcopy__(self, _memo: Any) -> Jitted[P, R]:
-        return self  # as a function, and as what jax.jit returns
+        return self  # like functions, and like results of jax.jit
 
     def __repr__(self) -> str:
         return f"<hlofp8.jit of {self._name}>"
@@ -204,7 +204,7 @@ class Jitted(Generic[P, R]):
         return getattr(self._function, "__name__", repr(self._function))
 
     def _dynamic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments that are not static."""
+        """Returns the arguments that are not static."""
         static = {n % len(args) if n < 0 and args else n for n in self._nums}
         return (
             [arg for i, arg in enumerate(args) if i not in static],
@@ -220,11 +220,11 @@ class Jitted(Generic[P, R]):
         except _InvalidValue as error:  # jax_debug_nans or jax_debug_infs is set
             what = f"invalid value ({error.ty}) in the result of {self._name}"
         with contextlib.suppress(RuntimeError):  # an argument was donated
-            self._jit(*args, **kwargs)  # raises FloatingPointError, where it can tell which operation it was
-        raise FloatingPointError(f"{what}, rewritten")
+            self._jit(*args, **kwargs)  # raises FloatingPointError that names the operation, if possible
+        raise FloatingPointError(f"{what}, which was rewritten")
 
     def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
-        """The result for arguments that the dispatcher has not seen, what it needs to see to them, and False."""
+        """Handles arguments that are new to the dispatcher: returns the result, data to repeat the call, and False."""
         positional, named = self._dynamic(args, kwargs)
         if under_transformation(jax.tree.leaves((positional, named))):
             return mark_results(self._jit(*args, **kwargs), self._name, self._fallback), None, False
@@ -238,7 +238,7 @@ class Jitted(Generic[P, R]):
         return *execute(compiled, traced.jaxpr, positional, named), False
 
     def _compile(self, lowered: Any, key: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
-        """The compiled function of the arguments that are not static."""
+        """Returns the compiled function of the arguments that are not static."""
         try:
             swapped, rewritten = self._swapped(lowered)
             try:
@@ -246,7 +246,7 @@ class Jitted(Generic[P, R]):
             except RuntimeError as error:
                 if self._fallback == "error" or swapped is lowered:
                     raise
-                self._give_up(f"XLA does not compile it rewritten: {error}")
+                self._give_up(f"XLA cannot compile the rewritten module: {error}")
                 return cast(Callable[..., Any], lowered.compile())
             observed(rewritten, key)
             return cast(Callable[..., Any], compiled)
@@ -262,11 +262,11 @@ class Jitted(Generic[P, R]):
                 observed(rewritten, key)
             return jax.jit(exported.call)
         except (_Unsupported, Error, NotImplementedError, ValueError) as error:
-            self._give_up(f"{reason}, and jax.export says: {error}")
+            self._give_up(f"{reason}, and jax.export fails: {error}")
         return cast(Callable[..., Any], lowered.compile())
 
     def _swapped(self, lowered: Any) -> tuple[Any, Rewritten]:
-        """What was lowered, with the rewritten module if that has FP8 matmuls, and the verdicts."""
+        """Returns a lowered function, with the rewritten module if it has FP8 matmuls, and the verdicts."""
         rewritten = _rewrite(lowered, self._name, self._options, _platforms(lowered))
         for lint in rewritten.wrong_scales:
             warn(f"{self._name}: {place(lint) or lint.name}: {lint.reason}: {lint.message}; {lint.hint}")
@@ -275,12 +275,12 @@ class Jitted(Generic[P, R]):
         return _swap(lowered, rewritten.proto) if rewritten.fp8 else lowered, rewritten
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Traced:
-        """What ``jax.jit(f).trace(...)`` returns; its ``lower()`` rewrites the module."""
+        """Like ``jax.jit(f).trace(...)``; ``lower()`` of the result rewrites the module."""
         with _tracing():
             return _Traced(self, self._jit.trace(*args, **kwargs))
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Lowered:
-        """What ``jax.jit(f).lower(...)`` returns, with the rewritten module; arguments may be ShapeDtypeStructs."""
+        """Like ``jax.jit(f).lower(...)``, with the rewritten module. Arguments may be ShapeDtypeStructs."""
         return cast(jax.stages.Lowered, self.trace(*args, **kwargs).lower())
 
     def _lower(self, traced: Any, **options: Any) -> jax.stages.Lowered:
@@ -295,33 +295,33 @@ class Jitted(Generic[P, R]):
         return cast(jax.stages.Lowered, lowered)
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """The verdict on each matmul of the function for these arguments; nothing is compiled or run.
+        """Returns the verdict on each matmul of the function for these arguments, without compiling or running it.
 
-        Keyword arguments may also be options of ``rewrite`` that ``hlofp8.jit`` has, in place of those that it was
-        given, and ``platform``, as for ``hlofp8.explain``.
+        Keyword arguments may also be ``platform``, as for ``hlofp8.explain``, and options of ``rewrite`` that
+        ``hlofp8.jit`` accepts, which replace those given to it.
         """
         chosen, kwargs = options_in(self._function, kwargs, ("platform", *_OPTIONS, *_JIT_OPTIONS))
         for name in set(chosen) & set(_JIT_OPTIONS):
-            raise TypeError(f"{self._name} is jitted already; pass {name} where it is jitted")
+            raise TypeError(f"{self._name} is already jitted; pass {name} to hlofp8.jit instead")
         platform = chosen.pop("platform", None)
         with _tracing():
             traced = self._jit.trace(*args, **kwargs)
         return _explain_traced(traced, platform, self._name, {**self._options, **_checked(chosen)})
 
     def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """As ``jax.jit(f).eval_shape``."""
+        """Like ``jax.jit(f).eval_shape``."""
         with _tracing():
             return self._jit.eval_shape(*args, **kwargs)
 
     def clear_cache(self) -> None:
-        """Forgets what was compiled."""
+        """Discards all compiled functions."""
         self._compiled.clear()
         getattr(self._dispatch, "_clear_cache", bool)()
         self._jit.clear_cache()
 
 
 class _Traced(jax.stages.Traced):
-    """What ``jax.jit(f).trace(...)`` returns, but for ``lower``."""
+    """Like the result of ``jax.jit(f).trace(...)``, except for ``lower``."""
 
     def __init__(self, owner: Jitted[Any, Any], traced: Any):
         self._owner, self._traced = owner, traced
@@ -338,9 +338,9 @@ class _Traced(jax.stages.Traced):
 
 def _explain_traced(traced: Any, platform: Any, name: str, options: dict[str, Any]) -> Explanation:
     if platform is not None and not isinstance(platform, str):
-        raise TypeError(f"platform is {platform!r}, and has to be text")
+        raise TypeError(f"platform must be a str, not {platform!r}")
     if platform not in (None, "cpu", "cuda"):
-        raise Error(f"no such platform: {platform!r}; there are cpu, cuda", "invalid usage")
+        raise invalid_value("platform", platform, "one of cpu, cuda")
     with _tracing():
         lowered = traced.lower(lowering_platforms=(platform,)) if platform else traced.lower()
     return Explanation(_rewrite(lowered, name, options, _platforms(lowered)), lowered)
@@ -371,24 +371,25 @@ def jit(
     fallback: str = "error",
     **jit_options: Any,
 ) -> Any:
-    """As ``jax.jit``, with the quantized matmuls of the function in FP8.
+    """Like ``jax.jit``, with the quantized matmuls of the function in FP8.
 
-    Put it outermost, around ``jax.grad``, ``jax.vmap``, ``jax.shard_map`` and the like: what is traced inside it is
-    rewritten as one module. The result of a call is that of ``jax.jit`` up to the roundings that FP8 matmuls leave out
-    (docs/numerics.md). Compiled functions are kept by types, shardings and static arguments, as by ``jax.jit``.
+    Apply it outermost, around ``jax.grad``, ``jax.vmap``, ``jax.shard_map`` and other transformations: everything
+    traced inside it is rewritten as one module. Results equal those of ``jax.jit`` except for roundings that FP8
+    matmuls omit (docs/numerics.md). Like ``jax.jit``, it caches compiled functions by types, shardings and static
+    arguments.
 
     Args:
-      function: the function; without one, a decorator is returned.
-      emit: "qdq", which XLA's GPU compiler makes FP8 calls of, the default there; "dq", for any platform, the default
-        elsewhere; "ffi", calls of this package's own handlers.
+      function: the function. If it is omitted, a decorator is returned.
+      emit: the output form of FP8 matmuls: "qdq", which XLA's GPU compiler turns into FP8 calls (the default on
+        GPUs); "dq", for any platform (the default on other platforms); or "ffi", calls of handlers of this package.
       target, cuda, min_gain, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
         ``rewrite``.
-      fallback: "error" raises Error where the function cannot be rewritten, "warn" runs it as jax.jit would and says
-        why in a RewriteWarning.
-      **jit_options: of ``jax.jit``: static_argnums, donate_argnums, in_shardings, ...
+      fallback: "error" raises Error if the function cannot be rewritten; "warn" issues a RewriteWarning with the
+        reason and runs the function as with jax.jit.
+      **jit_options: options of ``jax.jit``, such as static_argnums, donate_argnums or in_shardings.
     """
     if fallback not in ("error", "warn"):
-        raise Error(f"no such fallback: {fallback!r}; there are error, warn", "invalid usage")
+        raise invalid_value("fallback", fallback, "one of error, warn")
     options: dict[str, Any] = {
         "emit": emit,
         "target": target,
@@ -405,11 +406,11 @@ def jit(
     if function is None:
         return lambda f: jit(f, fallback=fallback, **options, **jit_options)
     if not callable(function):
-        raise TypeError(f"hlofp8.jit takes a function, not {type(function).__name__}")
+        raise TypeError(f"function must be callable, not {type(function).__name__}")
     return Jitted(function, fallback, options, jit_options)
 
 
-# The options of a rewrite that jit() has, and those of jax.jit.
+# The options of rewrite() that jit() accepts, and those of jax.jit.
 _OPTIONS = tuple(
     name for name, p in inspect.signature(jit).parameters.items() if p.kind is p.KEYWORD_ONLY and name != "fallback"
 )
@@ -417,27 +418,29 @@ _JIT_OPTIONS = tuple(name for name, p in inspect.signature(jax.jit).parameters.i
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a rewrite that were given; Error, or TypeError, if one is invalid."""
+    """Returns the rewrite options that are not None. Raises Error or TypeError if one is invalid."""
     options = {key: value for key, value in options.items() if value is not None}
     if options.get("emit", "dq") not in ("qdq", "dq", "ffi"):
-        raise Error(f"jax cannot run emit={options['emit']!r}; there are qdq, dq, ffi", "invalid usage")
+        raise invalid_value("emit", options["emit"], "one of qdq, dq, ffi, which jax can run")
     with sink() as told, pass_options(told, **options):
         pass
     return options
 
 
 def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
-    """As ``hlofp8.explain``, of a function or of what ``jax.jit(f).trace(...)`` returned."""
+    """Like ``hlofp8.explain``, for a function or a result of ``jax.jit(f).trace(...)``."""
     if isinstance(what, jax.stages.Traced):
         own, traced = ({}, what) if not isinstance(what, _Traced) else (what._owner._options, what._traced)
         platform, name = kwargs.pop("platform", None), getattr(what, "fun_name", "traced")
         return _explain_traced(traced, platform, name, {**own, **_checked(kwargs)})
     if isinstance(what, jax.stages.Compiled):
-        raise TypeError("a compiled function has XLA's own matmuls; pass what jax.jit(f).lower(...) returned")
+        raise TypeError("XLA already rewrote the matmuls of a compiled function; pass jax.jit(f).lower(...)")
     options, kwargs = options_in(what, kwargs, (*_OPTIONS, *_JIT_OPTIONS, "platform"))
     jitted = callable(getattr(what, "lower", None))
     if jitted and not callable(getattr(what, "trace", None)):
-        raise TypeError("a function of jax.pmap cannot be traced; pass what its lower(...) returned, or use jax.jit and jax.shard_map")
+        raise TypeError(
+            "functions of jax.pmap cannot be traced; pass the result of lower(...), or use jax.jit and jax.shard_map"
+        )
     own = {} if jitted else {name: options.pop(name) for name in _JIT_OPTIONS if name in options}
     made = jit(what, **own)
     if jitted:
@@ -446,7 +449,7 @@ def explain_function(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 class _Exportable:
-    """The module of ``jax.export.Exported``, as rewrite() reads it."""
+    """The module of a ``jax.export.Exported``, in a form that rewrite() accepts."""
 
     def __init__(self, exported: Any):
         make_context, ir = _part("jax._src.interpreters.mlir:make_ir_context"), _part("jaxlib.mlir:ir")
@@ -467,7 +470,7 @@ def _export(
     checks: Sequence[Any],
     seen: list[Rewritten],
 ) -> Callable[..., Any]:
-    """A function that exports with the rewritten module, whose verdicts it appends to ``seen``."""
+    """Returns a function that exports the rewritten module, and appends its verdicts to ``seen``."""
     import jax.export
 
     def exporting(*args: Any, **kwargs: Any) -> Any:
@@ -475,7 +478,7 @@ def _export(
         with _tracing():
             exported = jax.export.export(function, platforms=platforms, disabled_checks=checks)(*args, **kwargs)
         if not all(isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
-            raise _Unsupported("it has symbolic shapes, and HLO has none")
+            raise _Unsupported("it has symbolic shapes, which HLO does not support")
         module = _Exportable(exported)
         rewritten = _rewrite(module, name, options, exported.platforms)
         seen.append(rewritten)
@@ -501,12 +504,12 @@ def export(
     disabled_checks: Sequence[Any] = (),
     **options: Any,
 ) -> Callable[..., Any]:
-    """As ``jax.export.export``: a function of arguments or ShapeDtypeStructs, which returns ``jax.export.Exported``.
+    """Like ``jax.export.export``: returns a function of arguments or ShapeDtypeStructs that returns an ``Exported``.
 
     Args:
-      function: as for ``jit``; also what ``jit`` or ``jax.jit`` returned.
+      function: as for ``jit``, or a result of ``jit`` or ``jax.jit``.
       platforms, disabled_checks: as for ``jax.export.export``.
-      **options: emit, target, ... of ``jit``, and those of ``jax.jit``.
+      **options: options of ``jit`` and of ``jax.jit``.
     """
     if isinstance(function, Jitted):
         made = function
@@ -521,6 +524,6 @@ def export(
         try:
             return exporting(*args, **kwargs)
         except _Unsupported as error:
-            raise Error(f"{made._name} cannot be exported rewritten: {error}", "invalid usage") from None
+            raise Error(f"{made._name} cannot be rewritten for export: {error}", "invalid usage") from None
 
     return call

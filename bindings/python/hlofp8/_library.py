@@ -1,4 +1,4 @@
-"""The shared library: its declarations, read from its own headers, and what its calls report."""
+"""The shared library: its declarations, read from its headers, and its diagnostics."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import Any
 from cffi import FFI
 
 HERE = pathlib.Path(__file__).parent
-# Headers in the order in which they include each other.
+# The headers, included ones first.
 _HEADERS = ("status", "diag", "module", "ir", "text", "proto", "pass", "runtime", "bisect")
 
 
 def _declarations(name: str) -> str:
-    """The declarations of a public header, without comments and preprocessor lines."""
+    """Returns the declarations of a public header, without comments and preprocessor lines."""
     text = (HERE / "include" / "hlo" / f"{name}.h").read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"^#ifdef __(cplusplus|GNUC__)\n.*?^#endif\n", "", text, flags=re.S | re.M)
@@ -41,21 +41,21 @@ _libc: Any = ffi.dlopen(None)
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message of the library about a place in a module."""
+    """A message of the library about a location in a module."""
 
     severity: str  #: "error", "warning" or "note"
     message: str
     file: str | None
-    line: int  #: from 1; 0 when unknown
-    column: int  #: in bytes, from 1; 0 when unknown
-    text: str  #: ``file:line:col: error: message``, the source line, and a caret below it
+    line: int  #: counts from 1; 0 if unknown
+    column: int  #: in bytes, counts from 1; 0 if unknown
+    text: str  #: ``file:line:col: error: message``, the source line, and a caret below the column
 
     def __str__(self) -> str:
         return self.text
 
 
 class Error(Exception):
-    """What the library or the package refuses, and why. ``str()`` shows every place with a caret."""
+    """An error reported by the library or this package. ``str()`` shows each location in a module with a caret."""
 
     def __init__(self, message: str, status: str = "invalid input", diagnostics: tuple[Diagnostic, ...] = ()):
         super().__init__(message)
@@ -64,32 +64,37 @@ class Error(Exception):
 
 
 class RewriteWarning(UserWarning):
-    """A warning of the library, or of a function that runs without the rewrite."""
+    """A warning of the library, or a notice that a function runs without being rewritten."""
 
 
 def string(pointer: Any) -> str | None:
-    """The text at a ``const char *``; None for NULL."""
+    """Returns the text at a ``const char *``, or None for NULL."""
     return ffi.string(pointer).decode("utf-8", "backslashreplace") if pointer else None
 
 
 def enumerator(kind: str, word: str) -> int:
-    """The value of the enumerator of ``kind`` whose name ends in ``word``: "qdq" is HLO_EMIT_QDQ."""
+    """Returns the enumerator of ``kind`` whose name ends in ``word``: HLO_EMIT_QDQ for "qdq"."""
     text_of(kind.split("_")[1], word)
     names = {name.split("_", 2)[2].lower(): value for value, name in sorted(ffi.typeof(kind).elements.items())}
     if word not in names:
-        raise Error(f"no such {kind.split('_')[1]}: {word!r}; there are {', '.join(names)}", "invalid usage")
+        raise invalid_value(kind.split("_")[1], word, f"one of {', '.join(names)}")
     return int(names[word])
 
 
+def invalid_value(name: str, value: Any, expected: str) -> Error:
+    """Returns the error for an argument ``name`` that has an invalid value."""
+    return Error(f"invalid value {value!r} for {name}: expected {expected}", "invalid usage")
+
+
 def text_of(name: str, value: Any) -> str:
-    """The argument ``name``, which must be text."""
+    """Checks that the argument ``name`` is a str, and returns it."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
     return value
 
 
 def integer_of(name: str, value: Any, most: int = 2**31 - 1) -> int:
-    """The argument ``name``, which must be an integer from 0 to ``most``."""
+    """Checks that the argument ``name`` is an integer from 0 to ``most``, and returns it."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an int, not {type(value).__name__}")
     number = operator.index(value)
@@ -99,7 +104,7 @@ def integer_of(name: str, value: Any, most: int = 2**31 - 1) -> int:
 
 
 def written(write: Callable[[Any], int]) -> tuple[int, bytes]:
-    """The status of a function that writes to a ``FILE *``, and what it wrote."""
+    """Calls a function that writes to a ``FILE *``. Returns its status and the bytes written."""
     text, size = ffi.new("char **"), ffi.new("size_t *")
     file = _libc.open_memstream(text, size)
     if not file:
@@ -116,12 +121,12 @@ def written(write: Callable[[Any], int]) -> tuple[int, bytes]:
 
 
 def free(pointer: Any) -> None:
-    """Frees memory that the library left to its caller."""
+    """Frees memory that the library allocated for its caller."""
     _libc.free(pointer)
 
 
 def warn(message: str) -> None:
-    """Warns at the line outside this package, and outside JAX, that led here."""
+    """Issues a RewriteWarning for the innermost caller outside this package and outside JAX."""
     frame, level, jax = sys._getframe(1), 2, sys.modules.get("jax")
     inside = (str(HERE), contextlib.__file__, *(getattr(jax, "__path__", None) or ()))
     while frame.f_back and frame.f_code.co_filename.startswith(inside):
@@ -133,12 +138,12 @@ _stopped = threading.local()
 
 
 def stop(_kind: Any, error: BaseException, _traceback: Any) -> None:
-    """Keeps what a callback raised until its caller's status is checked, on the same thread."""
+    """Keeps an exception of a callback until the status of its caller is checked, on the same thread."""
     _stopped.error = error
 
 
 class Sink:
-    """Collects the diagnostics of calls, and raises what they fail with."""
+    """Collects the diagnostics of calls into the library, and raises their errors."""
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
@@ -174,7 +179,7 @@ class Sink:
 
 @contextlib.contextmanager
 def sink() -> Iterator[Sink]:
-    """A sink for a few calls, whose warnings become RewriteWarning when all have succeeded."""
+    """Yields a sink for some calls. If all of them succeed, their warnings are issued as RewriteWarnings."""
     made = Sink()
     yield made
     for diagnostic in made.diagnostics:
@@ -183,5 +188,5 @@ def sink() -> Iterator[Sink]:
 
 
 def get_include() -> str:
-    """The folder of the C headers that belong to the library of this package."""
+    """Returns the folder of the C headers of the library in this package."""
     return os.fspath(HERE / "include")

@@ -1,4 +1,4 @@
-"""Looking inside a run: where its time goes, which matmul moves its outputs, one matmul by itself."""
+"""Inspecting a run: profiles, the effect of each rewritten matmul on the outputs, and extraction of one matmul."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ._run import inputs_of, plan_options, ran
 
 @dataclass(frozen=True)
 class Profile:
-    """The time of a module's instructions."""
+    """The run time of the instructions of a module."""
 
-    text: str  #: two tables: by instruction and by op_name, in descending order of time
-    trace: dict[str, Any]  #: every step, in the Trace Event Format: ``json.dump`` it for ui.perfetto.dev
-    seconds: float  #: of the last run, without copies of inputs and outputs
+    text: str  #: two tables, by instruction and by op_name, longest time first
+    trace: dict[str, Any]  #: all steps in the Trace Event Format; ``json.dump`` it to a file for ui.perfetto.dev
+    seconds: float  #: the duration of the last run, without copies of inputs and outputs
 
     def __str__(self) -> str:
         return self.text
@@ -34,17 +34,17 @@ def profile(
     backend: str = "cpu",
     accumulate: str = "f32",
 ) -> Profile:
-    """Where the time of a run goes (docs/inside.md).
+    """Measures the time of each instruction in a run (docs/inside.md).
 
     Args:
       module, args, seed, draw, backend, accumulate: as for ``run``.
-      runs: the times are the mean of so many runs.
+      runs: the number of runs; times are the mean over them.
 
     Raises:
       Error: as for ``run``.
     """
     if integer_of("runs", runs) < 1:
-        raise ValueError(f"runs is {runs}, and has to be 1 or more")
+        raise ValueError(f"runs is {runs}, but must be 1 or more")
     how = plan_options(backend=backend, accumulate=accumulate, profile=True)
     with sink() as told:
         made = read(module, None, told)
@@ -61,30 +61,30 @@ def profile(
 
 @dataclass(frozen=True)
 class Moved:
-    """How far an execution is from the original: the norm of the difference over the original's."""
+    """The relative change of an output: the norm of the difference divided by the norm of the original output."""
 
     distance: float
-    output: int  #: the one that is furthest
+    output: int  #: the index of the most affected output
 
 
 @dataclass(frozen=True)
 class Bisected:
-    """A rewritten matmul."""
+    """The effect of a rewritten matmul on the outputs."""
 
-    matmul: str  #: its name in the module before
+    matmul: str  #: the name of the matmul in the original module
     op_name: str | None
-    alone: Moved  #: with it alone rewritten
-    without: Moved  #: with all but it rewritten
+    alone: Moved  #: if only this matmul is rewritten
+    without: Moved  #: if all other matmuls are rewritten
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """How far each rewritten matmul moves the outputs; a sequence of them, the largest alone first."""
+    """The effect of each rewritten matmul on the outputs: a sequence of Bisected, the largest ``alone`` first."""
 
     matmuls: tuple[Bisected, ...]
-    all: Moved  #: with all of them rewritten
-    rounding: Moved  #: of the module as it is, with its results moved by their rounding errors
-    text: str  #: a table of these
+    all: Moved  #: if all matmuls are rewritten
+    rounding: Moved  #: if none is rewritten, but results are changed by their rounding errors
+    text: str  #: the same as a table
 
     def __len__(self) -> int:
         return len(self.matmuls)
@@ -113,14 +113,15 @@ def bisect(
     accumulate: str = "f32",
     **options: Any,
 ) -> Bisection:
-    """Which rewritten matmul moves the outputs farthest (docs/inside.md).
+    """Measures how much each rewritten matmul changes the outputs (docs/inside.md).
 
-    Executes the module as it is, with all matmuls rewritten, with each of them alone, and with all but it.
+    Executes the original module, the module with all matmuls rewritten, and for each matmul the module with only this
+    matmul rewritten and with all others rewritten.
 
     Args:
-      module: not rewritten yet; otherwise as for ``run``.
-      args, seed, draw, backend, accumulate: as for ``run``; backend and accumulate are those of rewritten modules.
-      options: those of ``rewrite``.
+      module: a module that is not rewritten yet; otherwise as for ``run``.
+      args, seed, draw, backend, accumulate: as for ``run``. backend and accumulate apply to the rewritten modules.
+      **options: options of ``rewrite``.
 
     Raises:
       Error: as for ``rewrite`` and ``run``.
@@ -145,18 +146,18 @@ def bisect(
 
 
 def extract(module: ModuleLike, matmul: str, **options: Any) -> str:
-    """One matmul with what quantizes its operands and its epilogue, as the text of a module that runs by itself.
+    """Returns the text of a module that consists of one matmul, its epilogue, and the quantization of its operands.
 
-    Its parameters have the names of the instructions whose values they take, so that ``values`` makes its arguments:
-    ``[values[name] for name in ...]`` (docs/inside.md).
+    Each parameter has the name of the instruction whose value it replaces, so its arguments can be obtained from
+    ``values``: ``[values[name] for name in ...]`` (docs/inside.md).
 
     Args:
       module: as for ``rewrite``.
-      matmul: the name of the matmul in the module, or of the FP8 call that ``rewrite`` makes of it.
-      **options: of ``rewrite``, if ``matmul`` is the name of a call that it makes with them.
+      matmul: the name of the matmul in the module, or of the FP8 call that ``rewrite`` replaces it with.
+      **options: options of ``rewrite``, if ``matmul`` names a call in its output.
 
     Raises:
-      Error: there is no such matmul.
+      Error: the module has no matmul of that name.
     """
     name = encoded(text_of("matmul", matmul))
     with sink() as told, pass_options(told, **options) as passes:

@@ -1,4 +1,4 @@
-"""Modules: reading them, rewriting them, and the verdict on each of their matmuls."""
+"""Reading and rewriting modules, and the verdict on each of their matmuls."""
 
 from __future__ import annotations
 
@@ -10,58 +10,58 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, Protocol, Union, runtime_checkable
 
-from ._library import Error, Sink, enumerator, ffi, free, lib, sink, string, written
+from ._library import Error, Sink, enumerator, ffi, free, invalid_value, lib, sink, string, written
 
 
 @runtime_checkable
 class HasCompilerIR(Protocol):
-    """What jax calls ``Lowered``."""
+    """An object like ``jax.stages.Lowered``."""
 
     def compiler_ir(self, dialect: str | None = None) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one matmul. ``reason`` is an id that does not change from version to version."""
+    """The result of rewriting one matmul. ``reason`` is a stable identifier that does not change between versions."""
 
-    kind: str  #: "fp8", "missed" (FP8, but a cheaper form was missed), "wide", or "lint"
-    instr: str  #: the name of the FP8 call in the output; of a wide matmul, input_instr
-    input_instr: str | None  #: the name of the matmul in the input; None of a lint
-    shape: str  #: of the result, "bf16[32,64]"
-    input_shape: str | None
-    operands: str | None  #: their shapes
+    kind: str  #: "fp8", "missed" (FP8, but not fully converted), "wide", or "lint"
+    instr: str  #: the name of the FP8 call in the output; for a wide matmul, the same as input_instr
+    input_instr: str | None  #: the name of the matmul in the input; None for a lint
+    shape: str  #: the shape of the result, for example "bf16[32,64]"
+    input_shape: str | None  #: the shape of the result in the input
+    operands: str | None  #: the shapes of the operands
     operation: str | None  #: "dot", "ragged-dot", "convolution", or the target of a call
-    fusion: str | None  #: the fusion that has it at the end
-    epilogue: str | None  #: of the call: "RELU", "BIAS +amax +fp8-output"; "" when wide
-    reason: str | None  #: "not-quantized", say; None when nothing was missed
-    message: str | None  #: the reason as a sentence
-    hint: str | None  #: the smallest edit that mends it
-    blocker: str | None  #: the instruction that blocked it
-    op_name: str | None  #: from its metadata, "jit(f)/dot_general"
-    source_file: str | None  #: of the program that was compiled
-    source_line: int  #: 0 when unknown
-    file: str | None  #: of the HLO text, and the place there
+    fusion: str | None  #: the fusion that contains the matmul in the output
+    epilogue: str | None  #: the epilogue of the call, for example "BIAS +amax +fp8-output"; "" if wide
+    reason: str | None  #: for example "not-quantized"; None if nothing was missed
+    message: str | None  #: the description of the reason
+    hint: str | None  #: the smallest change that fixes it
+    blocker: str | None  #: the instruction that prevents the conversion
+    op_name: str | None  #: from the metadata, for example "jit(f)/dot_general"
+    source_file: str | None  #: the source file of the compiled program
+    source_line: int  #: 0 if unknown
+    file: str | None  #: the file of the HLO text, followed by the position in it
     line: int
     column: int
-    runs: float  #: in one execution of the module
-    flops: float  #: of one execution of the module; 0: not known
-    input_bytes: float
-    bytes: float
-    input_seconds: float  #: by a roofline for the target, before; 0: not known
-    seconds: float  #: and after
-    fp8_seconds: float  #: wide: the time it would take in FP8, quantizing included
-    groups: int  #: of a ragged-dot, as it was in the input; 0: it was none
-    scale_modes: str | None  #: of both operands of a call, cuBLASLt's names, if they are not scalars: "VEC32_UE8M0 VEC32_UE8M0"
-    block_size: int  #: elements along the contracting dimension that share a scale of a call; 0: all of them
+    runs: float  #: how often the matmul runs in one execution of the module
+    flops: float  #: floating-point operations in one execution of the module; 0 if unknown
+    input_bytes: float  #: bytes read and written in one execution of the module, before rewriting
+    bytes: float  #: the same after rewriting
+    input_seconds: float  #: roofline time on the target before rewriting; 0 if unknown
+    seconds: float  #: the same after rewriting
+    fp8_seconds: float  #: for a wide matmul, the roofline time in FP8, including quantization
+    groups: int  #: the number of groups of a ragged-dot in the input; otherwise 0
+    scale_modes: str | None  #: cuBLASLt scale modes of both operands, if not scalar: "VEC32_UE8M0 VEC32_UE8M0"
+    block_size: int  #: elements along the contracting dimension that share a scale; 0 if all of them do
 
     @property
     def name(self) -> str:
-        """The name in the input and, if it differs, in the output: ``dot.5 -> cublas-gemm.6``."""
+        """The name in the input and, if different, in the output: ``dot.5 -> cublas-gemm.6``."""
         return self.instr if self.input_instr in (None, self.instr) else f"{self.input_instr} -> {self.instr}"
 
     @property
     def is_fp8(self) -> bool:
-        """True if the matmul is FP8, with or without something missed."""
+        """True if the matmul is FP8, fully converted or not."""
         return self.kind in ("fp8", "missed")
 
 
@@ -80,15 +80,15 @@ _WRONG_SCALES = ("lint-other-amax", "lint-other-scale", "lint-unused-scale")
 
 
 class Rewritten:
-    """A module after the passes, and its verdicts. Frees the module when it is collected."""
+    """A rewritten module and its verdicts. The module is freed when this object is garbage-collected."""
 
     def __init__(self, module: Any, report: Any):
         self._module, self._report = module, report
         count = lib.hlo_report_count(report)
-        #: A Verdict for each instruction of the input that multiplies matrices, in text order.
+        #: A Verdict for each matmul of the input, in text order.
         self.verdicts = tuple(_verdict(lib.hlo_report_verdict(report, i)) for i in range(count))
         lints = lib.hlo_report_lint_count(report)
-        #: Likely faults of scales, with ``lint=True``.
+        #: Likely mistakes with scales. Requires ``lint=True``.
         self.lints = tuple(_verdict(lib.hlo_report_lint(report, i)) for i in range(lints))
 
     @property
@@ -123,7 +123,7 @@ class Rewritten:
         return data
 
     def remarks(self, format: str = "text", which: str = "all") -> str:
-        """The verdicts as one document, as ``hlo-fp8-opt --remarks-format=FORMAT --remarks=WHICH`` writes it."""
+        """Returns the verdicts as printed by ``hlo-fp8-opt --remarks-format=FORMAT --remarks=WHICH``."""
         what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
         reports = ffi.new("hlo_report *[]", [self._report])
         with sink() as told:
@@ -134,10 +134,12 @@ class Rewritten:
     def gate(
         self, at_least: int | str | None = None, no_reason: str | None = None, allow_empty: bool = False
     ) -> str | None:
-        """The requirement that does not hold, as a line; None when all hold.
+        """Returns a line that describes the first requirement that is not met, or None if all are met.
 
-        ``at_least`` is a number, a percentage ("90%") or "all"; ``no_reason`` has ids of reasons that no verdict
-        may have, separated by commas, "" for any. A module without matmuls fails both unless ``allow_empty``.
+        Args:
+          at_least: the required number of FP8 matmuls: a number, a percentage ("90%"), or "all".
+          no_reason: reasons, separated by commas, that no verdict may have; "" stands for every reason.
+          allow_empty: accept a module without matmuls, which otherwise fails both requirements.
         """
         if not isinstance(allow_empty, bool):
             raise TypeError(f"allow_empty must be a bool, not {type(allow_empty).__name__}")
@@ -153,7 +155,7 @@ class Rewritten:
 
     @property
     def wrong_scales(self) -> tuple[Verdict, ...]:
-        """The lints about scales that make the results wrong, with ``lint=True``."""
+        """The lints about scales that make results wrong. Requires ``lint=True``."""
         return tuple(lint for lint in self.lints if lint.reason in _WRONG_SCALES)
 
     def __repr__(self) -> str:
@@ -161,24 +163,24 @@ class Rewritten:
 
 
 ModuleLike = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", HasCompilerIR, Rewritten]
-#: The types of what is read as a module; others are arrays, where there may be either.
+#: The types that are read as a module; where arrays are also accepted, all other types are arrays.
 MODULE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, HasCompilerIR, Rewritten)
 
 
 def encoded(text: str | bytes | os.PathLike[str]) -> Any:
     given = text if isinstance(text, bytes) else os.fsencode(text)
     if b"\0" in given:
-        raise Error(f"there is a NUL in {text!r}", "invalid usage")
+        raise Error(f"{text!r} contains a NUL character", "invalid usage")
     return ffi.new("char[]", given)
 
 
 def _is_path(text: str) -> bool:
-    """True for the name of a file, also of a missing one: HLO text has spaces."""
+    """Returns True for a file name, even if the file does not exist: HLO text always contains spaces."""
     return os.path.isfile(text) or bool(re.fullmatch(r"[^\s{]+", text.strip()))
 
 
 def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
-    """The ``hlo_module *`` of what a caller calls a module, verified, and freed when it is collected."""
+    """Reads and verifies a module. Returns an ``hlo_module *`` that is freed when it is garbage-collected."""
     made = ffi.new("hlo_module **")
     if isinstance(module, Rewritten):
         told.check(lib.hlo_module_clone(module._module, made))
@@ -193,8 +195,8 @@ def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
         elif isinstance(module, HasCompilerIR):
             data = lowered_proto(module)
         else:
-            kinds = "HLO text, the bytes of an HloModuleProto, a path, or what jax lowered"
-            raise TypeError(f"a module is {kinds}, not {type(module).__name__}")
+            kinds = "HLO text, a serialized HloModuleProto, a path, or a lowered jax function"
+            raise TypeError(f"module must be {kinds}, not {type(module).__name__}")
         if name is not None and not isinstance(name, (str, bytes, os.PathLike)):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         shown = encoded(name or "<module>")
@@ -208,23 +210,23 @@ def read(module: ModuleLike, name: str | None, told: Sink) -> Any:
 
 
 def lowered_proto(lowered: HasCompilerIR) -> bytes:
-    """The HloModuleProto of what jax lowered, source lines included."""
+    """Returns the serialized HloModuleProto of a lowered jax function, including source lines."""
     computation = lowered.compiler_ir("hlo")
     if not hasattr(computation, "as_serialized_hlo_module_proto"):
-        raise Error("this lowering has no HLO: it gives no HloModuleProto", "invalid usage")
+        raise Error("the lowered function does not provide an HloModuleProto", "invalid usage")
     return bytes(computation.as_serialized_hlo_module_proto())
 
 
 def target_number(target: str | int) -> int:
-    """90 of 90, "sm_90", "sm_90a" or the compute capability "9.0"."""
+    """Returns 90 for 90, "sm_90", "sm_90a" or the compute capability "9.0"."""
     found = re.fullmatch(r"(?:sm_)?(\d{1,6})a?|(\d{1,5})\.(\d)", str(target))
     if not found:
-        raise Error(f"no such target: {target!r}; write sm_90, or 9.0", "invalid usage")
+        raise invalid_value("target", target, "an architecture such as sm_90 or 9.0")
     return int(found[1] or found[2] + found[3])
 
 
 def _option(key: str, value: Any) -> dict[str, Any]:
-    """The fields of ``hlo_pass_options`` that a keyword argument of rewrite() stands for."""
+    """Returns the fields of ``hlo_pass_options`` that a keyword argument of rewrite() sets."""
     if key == "emit":
         return {"emit": enumerator("hlo_emit_form", value)}
     if key == "ragged":
@@ -234,34 +236,34 @@ def _option(key: str, value: Any) -> dict[str, Any]:
     if key == "cuda":
         version = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", value) if isinstance(value, str) else None
         if not version:
-            raise Error(f"no such CUDA version: {value!r}; write '12.8'", "invalid usage")
+            raise invalid_value("cuda", value, "a version such as '12.8'")
         return {"cuda_major": int(version[1]), "cuda_minor": int(version[2])}
     if key == "scale_operands":
         if value not in ("all", "used"):
-            raise Error(f"no such scale operands: {value!r}; there are all, used", "invalid usage")
+            raise invalid_value("scale_operands", value, "one of all, used")
         return {"scales_used": value == "used"}
     if key == "wide" and not isinstance(value, str):
         if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-            raise TypeError(f"wide is {value!r}, and has to be text or a sequence of it")
+            raise TypeError(f"wide must be a str or a sequence of str, not {value!r}")
         value = ",".join(value)
     if key in ("passes", "framework_files", "rules", "wide"):
         if not isinstance(value, (str, os.PathLike) if key == "rules" else str):
-            raise TypeError(f"{key} is {value!r}, and has to be text")
+            raise TypeError(f"{key} must be a str, not {value!r}")
         return {key: encoded(value)}
     if key == "min_gain":
         if not isinstance(value, Real):
-            raise TypeError(f"{key} is {value!r}, and has to be a number")
+            raise TypeError(f"{key} must be a number, not {value!r}")
         return {key: float(value)}
     if key not in ("allow_bias_rounding", "merge_dots", "lint"):
         raise TypeError(f"rewrite() has no option {key!r}")
     if value not in (True, False):
-        raise TypeError(f"{key} is {value!r}, and has to be True or False")
+        raise TypeError(f"{key} must be a bool, not {value!r}")
     return {key: bool(value)}
 
 
 @contextmanager
 def pass_options(told: Sink, **options: Any) -> Iterator[Any]:
-    """The ``hlo_pass_options *`` of keyword arguments of rewrite(), checked; None leaves the default."""
+    """Yields checked ``hlo_pass_options *`` for keyword arguments of rewrite(). None selects the default."""
     made = ffi.new("hlo_pass_options *")
     lib.hlo_pass_options_init_sized(made, ffi.sizeof(made[0]))
     made.sink = told.pointer
@@ -274,7 +276,7 @@ def pass_options(told: Sink, **options: Any) -> Iterator[Any]:
 
 
 def nearest_target(capability: str) -> int:
-    """The target of a GPU of that compute capability: sm_90 of "9.0", and the one before it of one that is none."""
+    """Returns the target for a compute capability (90 for "9.0"), or the nearest lower target that is supported."""
     own = target_number(capability)
     for number in range(own, 0, -1):
         try:
@@ -306,26 +308,26 @@ def rewrite(
     """Rewrites the matmuls of a module to FP8.
 
     Args:
-      module: HLO text, the bytes of an HloModuleProto, a path, also as a string, or what ``jax.jit(f).lower(...)``
-        returned.
-      emit: what an FP8 matmul is in the result: "cublas", "ffi", "qdq" or "dq" (docs/emit.md).
-      target: of the GPU, "sm_90" or "9.0".
-      cuda: the version of the toolkit whose cuBLASLt runs it.
-      passes: names separated by commas; "" for none, which reads, verifies and prints.
-      scale_operands: "all", or "used" for XLA of 2026.
-      min_gain: leaves wide what FP8 does not speed up by that factor.
-      wide: matmuls that stay wide: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
+      module: HLO text, a serialized HloModuleProto, a path (a string is accepted), or the result of
+        ``jax.jit(f).lower(...)``.
+      emit: the output form of FP8 matmuls: "cublas", "ffi", "qdq" or "dq" (docs/emit.md).
+      target: the target GPU architecture, such as "sm_90" or "9.0".
+      cuda: the version of the target CUDA toolkit, which provides cuBLASLt.
+      passes: names of passes, separated by commas; "" runs none.
+      scale_operands: the scale operands of an FP8 call: "all", or only those "used" by the call, for XLA of 2026.
+      min_gain: convert a matmul only if the roofline model predicts at least this speedup.
+      wide: matmuls that are not converted: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
         op_names, "model.py:12", or globs of these.
-      rules: a file of further rules (docs/rules.md).
-      allow_bias_rounding: an f32 bias may be rounded to bf16.
-      merge_dots: makes one matmul of several that share an operand and a scale.
-      ragged: what becomes of ragged-dots of fp8 values: "auto", "dense" or "keep".
-      framework_files: globs of source files that a verdict's place is not in.
-      lint: looks for likely mistakes with scales, too.
-      name: the file name that messages show.
+      rules: a file of additional rewrite rules (docs/rules.md).
+      allow_bias_rounding: allow rounding an f32 bias to bf16.
+      merge_dots: merge matmuls that share an operand and its scale into one.
+      ragged: the lowering of ragged-dots on FP8 operands: "auto", "dense" or "keep".
+      framework_files: globs of source files that are skipped when a verdict is attributed to a source line.
+      lint: also report likely mistakes with scales.
+      name: the file name in messages.
 
     Raises:
-      Error: the module is not valid, or an option has no such value; its text shows the place.
+      Error: the module or the value of an option is invalid.
     """
     report = ffi.new("hlo_report **")
     with (

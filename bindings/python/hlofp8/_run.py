@@ -1,4 +1,4 @@
-"""Running modules on numpy arrays, and comparing what they compute."""
+"""Running modules on numpy arrays, and comparing their outputs."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ._library import Error, Sink, enumerator, ffi, integer_of, lib, sink, stop, string, text_of, written
+from ._library import Error, Sink, enumerator, ffi, integer_of, invalid_value, lib, sink, stop, string, text_of, written
 from ._module import MODULE_TYPES, ModuleLike, encoded, read
 
 _CUDA = ffi.new("char[]", b"cuda")
-#: Python handles signals while this runs: what a handler raises stops the run, and Sink.check() raises it again.
+#: Lets Python handle signals during a run. An exception of a handler stops the run, and Sink.check() raises it again.
 _GO_ON = ffi.callback("bool(void *, const hlo_progress *)", lambda _user, _progress: True, error=False, onerror=stop)
 _CLASSES = {"int": "s", "uint": "u", "float": "f", "complex": "c", "bfloat": "bf"}
 
 
 def type_name(dtype: np.dtype[Any]) -> str:
-    """The element type of HLO text that a numpy type is: "f8e4m3fn" of float8_e4m3fn."""
+    """Returns the HLO element type of a numpy type: "f8e4m3fn" for float8_e4m3fn."""
     if dtype.name == "bool":
         return "pred"
     found = re.fullmatch(r"([a-z]+)(\d+)(?:_(\w+))?", dtype.name)
     if not found or found[1] not in _CLASSES:
-        raise TypeError(f"HLO has no element type {dtype.name}")
+        raise TypeError(f"HLO has no element type for dtype {dtype.name}")
     return _CLASSES[found[1]] + found[2] + (found[3] or "")
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The numpy type, ml_dtypes' included, of an element type of HLO text."""
+    """Returns the numpy type of an HLO element type, including the types of ml_dtypes."""
     if name == "pred":
         return np.dtype(bool)
     found = re.fullmatch(r"([a-z]+)(\d+)(\w*)", name)
@@ -42,19 +42,19 @@ def dtype_of(name: str) -> np.dtype[Any]:
     try:
         return np.dtype(getattr(ml_dtypes, word, word))
     except TypeError:
-        raise Error(f"numpy and ml_dtypes have no type for {name}") from None
+        raise Error(f"numpy and ml_dtypes have no dtype for {name}") from None
 
 
-#: Nested tuples, lists and dicts of arguments.
+#: The limit on nesting of tuples, lists and dicts of arguments.
 _MOST_NESTED = 100
 
 
 def _leaves(value: Any, depth: int = 0) -> list[np.ndarray[Any, Any]]:
-    """The arrays of nested tuples, lists and dicts, these by sorted keys but for an OrderedDict, as jax orders them."""
+    """Returns the arrays of nested tuples, lists and dicts in jax's order: by sorted key, except for an OrderedDict."""
     if value is None:
         return []
     if depth > _MOST_NESTED:
-        raise ValueError(f"the arguments are nested more than {_MOST_NESTED} deep")
+        raise ValueError(f"the arguments are nested more than {_MOST_NESTED} levels deep")
     if isinstance(value, dict):
         keys = value if isinstance(value, OrderedDict) else sorted(value)
         return [leaf for key in keys for leaf in _leaves(value[key], depth + 1)]
@@ -91,14 +91,14 @@ def _drawn(module: Any, seed: int, kind: str, told: Sink) -> Any:
 
 
 def inputs_of(module: Any, args: Any, seed: int, kind: str, told: Sink) -> Any:
-    """The inputs of a run: ``args``, or drawn ones."""
+    """Returns the inputs of a run: ``args``, or random ones."""
     return _drawn(module, seed, kind, told) if args is None else _arrays(args, told)
 
 
 def plan_options(*, backend: str = "cpu", accumulate: str = "f32", **fields: Any) -> Any:
-    """An ``hlo_plan_options *``. The caller keeps what ``fields`` point to."""
+    """Returns ``hlo_plan_options *``. The caller must keep alive the objects that ``fields`` point to."""
     if text_of("backend", backend) not in ("cpu", "cuda"):
-        raise Error(f"no such backend: {backend!r}; there are cpu, cuda", "invalid usage")
+        raise invalid_value("backend", backend, "one of cpu, cuda")
     made = ffi.new("hlo_plan_options *")
     lib.hlo_plan_options_init_sized(made, ffi.sizeof(made[0]))
     if backend != "cpu":
@@ -112,7 +112,7 @@ def plan_options(*, backend: str = "cpu", accumulate: str = "f32", **fields: Any
 
 @contextmanager
 def ran(module: Any, inputs: Any, how: Any, told: Sink) -> Iterator[tuple[Any, Any]]:
-    """A plan, and the outputs of its first run."""
+    """Yields a plan and the outputs of its first run."""
     plan, outputs = ffi.new("hlo_plan **"), ffi.new("hlo_arrays **")
     told.check(lib.hlo_plan_new(module, how, told.pointer, plan))
     try:
@@ -132,12 +132,13 @@ def _all(arrays: Any) -> list[Any]:
 
 
 def draw(module: ModuleLike, seed: int = 0, kind: str = "normal") -> list[np.ndarray[Any, Any]]:
-    """Random inputs of a module, the same for the same seed.
+    """Returns random inputs for a module. The same seed gives the same inputs.
 
     Args:
       module: as for ``rewrite``.
       seed: as for ``numpy.random.default_rng``.
-      kind: "normal": standard normal, scales positive; "realistic": as of a model in use (docs/inside.md).
+      kind: "normal" for standard normal values and positive scales, or "realistic" for values as in a trained model
+        (docs/inside.md).
     """
     with sink() as told:
         arrays = _drawn(read(module, None, told), seed, kind, told)
@@ -154,22 +155,23 @@ def run(
     accumulate: str = "f32",
     check_nan: bool = False,
 ) -> list[np.ndarray[Any, Any]]:
-    """Executes the entry computation of a module, FP8 calls included.
+    """Executes the entry computation of a module, including FP8 calls.
 
     Args:
-      module: as for ``rewrite``; also what ``rewrite`` returned.
-      args: the leaves of the entry's parameters in order, nested as you like; None draws them from ``seed``.
-      seed, draw: of drawn inputs: as ``draw(module, seed, draw)``.
-      backend: "cpu", or "cuda" for the first device of this machine.
-      accumulate: how FP8 calls sum on the CPU: in "f32", or as the tensor cores of "hopper" (docs/numerics.md).
-      check_nan: looks for the first instruction that makes a NaN, and for the first that makes an infinity.
+      module: as for ``rewrite``, or the result of ``rewrite``.
+      args: the leaves of the parameters of the entry computation, in order, with any nesting; None draws random ones.
+      seed, draw: for random inputs, as in ``draw(module, seed, draw)``.
+      backend: "cpu", or "cuda" for the first GPU of this machine.
+      accumulate: the accumulation of FP8 calls on the CPU: "f32", or "hopper" for that of its tensor cores
+        (docs/numerics.md).
+      check_nan: look for the first instruction that produces a NaN, and the first that produces an infinity.
 
     Returns:
-      The leaves of the result, as numpy arrays; element types that numpy lacks are those of ml_dtypes.
+      The leaves of the result as numpy arrays. Element types that numpy lacks are types of ml_dtypes.
 
     Raises:
-      Error: the arguments are not what the module has, or an instruction cannot be run; with ``check_nan``, what
-        makes a NaN or an infinity, with its place in the text, the element and the operands there.
+      Error: the arguments do not match the parameters, or an instruction cannot be run; with ``check_nan``, an
+        instruction produces a NaN or an infinity. The message names the instruction, the element and its operands.
     """
     if not isinstance(check_nan, bool):
         raise TypeError(f"check_nan must be a bool, not {type(check_nan).__name__}")
@@ -193,21 +195,21 @@ def values(
     backend: str = "cpu",
     accumulate: str = "f32",
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """The values of instructions in a run of the module: of one in a loop, that of the last time.
+    """Returns the values of instructions in a run of the module. In a loop, the value of the last iteration.
 
     Args:
       module, args, seed, draw, backend, accumulate: as for ``run``.
-      names: of instructions, or globs such as ``"dot*"``.
+      names: names of instructions, or globs such as ``"dot*"``.
 
     Returns:
-      The arrays by the instructions' names, as they were first computed; ``NAME{0}`` is an element of a tuple.
-      An instruction in a branch that was not taken is missing, with a RewriteWarning.
+      The arrays by instruction name, in the order of computation. ``NAME{0}`` is an element of a tuple.
+      Instructions in branches that did not run are missing, with a RewriteWarning.
 
     Raises:
-      Error: no instruction that runs has one of the names.
+      Error: a name matches no instruction that can run.
     """
     if not isinstance(names, (str, list, tuple)):
-        raise TypeError(f"names must be a str or a sequence of them, not {type(names).__name__}")
+        raise TypeError(f"names must be a str or a sequence of str, not {type(names).__name__}")
     several = [names] if isinstance(names, str) else [text_of("a name", name) for name in names]
     words = encoded(",".join(several))
     how = plan_options(backend=backend, accumulate=accumulate, values=words)
@@ -219,10 +221,10 @@ def values(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether two executions agree within the bound that is derived from the data."""
+    """The result of comparing two executions. True if they agree within a bound that is derived from the data."""
 
     equal: bool
-    text: str  #: what differs, and a line that begins with ``compare:``
+    text: str  #: the differences, and a line that begins with ``compare:``
 
     def __bool__(self) -> bool:
         return self.equal
@@ -232,7 +234,7 @@ class Comparison:
 
 
 class _Comparison:
-    """One comparison in the making: the modules, their inputs, and the judges, which have bounds."""
+    """A comparison in progress: the modules, their inputs, and the executions that provide bounds."""
 
     def __init__(self, inputs: Any, told: Sink):
         self.told, self.judges = told, []  # type: ignore[var-annotated]
@@ -241,7 +243,7 @@ class _Comparison:
         self.data.judges = self.table
 
     def judge(self, module: Any, dropped: bool = True) -> None:
-        """Executes a module with bounds, and samples its noise by a few more runs."""
+        """Executes a module with bounds, and samples its rounding noise in additional runs."""
         how = plan_options(bounds=True, roundings_may_be_dropped=dropped)
         arrays = _execute(module, self.data.inputs, how, self.told)
         self.judges.append(arrays)
@@ -265,19 +267,19 @@ class _Comparison:
 def compare(
     before: ModuleLike, after: Any, args: Any = None, *, seed: int = 0, draw: str = "normal"
 ) -> Comparison:
-    """Compares what two modules compute, or one module and arrays that something else computed of it.
+    """Compares the outputs of two modules, or of a module and given arrays.
 
-    Each element may be as far off as rounding may have taken it, which is derived from the data
+    The bound on the difference of each element is the largest possible rounding error, derived from the data
     (docs/numerics.md).
 
     Args:
-      before: the module that gives the bounds.
-      after: a module with the same inputs, such as what ``rewrite`` returned, or the outputs as arrays.
-      args: the inputs; None draws them from ``seed``.
+      before: the module that provides the bounds.
+      after: a module with the same inputs, such as the result of ``rewrite``, or outputs as arrays.
+      args: the inputs; None draws random ones.
       seed, draw: as for ``run``.
 
     Returns:
-      A Comparison, which is true when all outputs agree.
+      A Comparison, which is true if all outputs agree.
     """
     with sink() as told:
         first = read(before, None, told)

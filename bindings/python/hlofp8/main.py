@@ -1,6 +1,6 @@
-"""The extension for Google's Model Explorer, which looks for this module: ``model-explorer --extensions=hlofp8``.
+"""The extension of Google's Model Explorer, which imports this module: ``model-explorer --extensions=hlofp8``.
 
-It opens files of HLO text and binary modules, and offers the verdicts on matmuls as node data.
+It opens HLO text files and binary HloModuleProtos, and provides the verdicts on matmuls as node data.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ def _open(path: str) -> _explorer.ModelExplorer:
 
 
 class HloAdapter(Adapter):  # type: ignore[misc]
-    """Opens HLO text, ``*.hlo`` and ``*.txt`` of a dump, and binary modules, ``*.pb``."""
+    """Opens HLO text (``*.hlo``, ``*.txt`` of a dump) and binary HloModuleProtos (``*.pb``)."""
 
     metadata = AdapterMetadata(
         id=_ID,
         name="HLO with FP8 verdicts",
-        description="XLA's HLO; matmuls have the color of what hlo-fp8 makes of them",
+        description="XLA HLO; the color of a matmul shows the verdict of hlo-fp8",
         fileExts=["hlo", "txt", "pb"],
     )
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
-        """The graphs of a file."""
+        """Returns the graphs of a file."""
         return {"graphs": _open(model_path).graphs}
 
 
 class Fp8Verdicts(NodeDataProvider):  # type: ignore[misc]
-    """The verdicts on the matmuls of a file that HloAdapter has opened."""
+    """Provides the verdicts on the matmuls of a file that HloAdapter opened."""
 
     metadata = NodeDataProviderMetadata(
         id=f"{_ID}_verdicts",
         name="FP8 verdicts",
-        description="which matmuls run in FP8, why others do not, and the time of each by a roofline",
+        description="which matmuls run in FP8, why the others do not, and the roofline time of each",
         icon="bolt",
         filter=NodeDataProviderFilter(adapterIds=[_ID]),
     )
 
     def get_config_editors(self, provider_id: str) -> GetConfigEditorsResult:
-        """No configuration is asked for."""
+        """Returns no editors: there is nothing to configure."""
         return GetConfigEditorsResult(configEditors=[])
 
     def run(
         self, provider_id: str, model_path: str, graph_id: str, config_values: dict[str, Any], graph: Any
     ) -> NodeDataProviderResult:
-        """The node data of one graph."""
+        """Returns the node data of one graph."""
         data = (each.graphsData.get(graph_id) for each in _open(model_path).node_data.values())
         return NodeDataProviderResult(result=[each for each in data if each is not None])

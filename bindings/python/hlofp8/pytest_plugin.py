@@ -1,4 +1,4 @@
-"""For pytest: the fixture ``assert_fp8``, and the marker ``fp8``, which counts FP8 matmuls of what a test compiles."""
+"""pytest plugin: the fixture ``assert_fp8``, and the marker ``fp8``, which requires a test to compile FP8 matmuls."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the marker known."""
+    """Registers the marker."""
     config.addinivalue_line(
-        "markers", "fp8(at_least=1): fails unless hlofp8.jit made so many FP8 matmuls of what the test has compiled"
+        "markers",
+        "fp8(at_least=1): fail unless the functions that hlofp8.jit compiles in the test have this many FP8 matmuls",
     )
 
 
@@ -24,9 +25,9 @@ def assert_fp8() -> Callable[..., Any]:
 
 
 def fp8(at_least: int = 1) -> int:
-    """The number that a marker asks for; TypeError: it has other arguments."""
+    """Returns the argument of a marker. Raises TypeError if the arguments are invalid."""
     if isinstance(at_least, bool) or not isinstance(at_least, int) or at_least < 1:
-        raise TypeError(f"fp8() takes a number of matmuls from 1, not {at_least!r}")
+        raise TypeError(f"at_least must be an int of 1 or more, not {at_least!r}")
     return at_least
 
 
@@ -49,5 +50,5 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     found = sum(rewritten.fp8 for rewritten in seen)
     if outcome.excinfo is None and found < wanted:
         tables = "\n".join(str(Explanation(rewritten)) for rewritten in seen)
-        message = f"{found} FP8 matmuls were compiled, {wanted} were expected\n{tables}"
+        message = f"expected at least {wanted} FP8 matmuls, found {found}\n{tables}"
         outcome.force_exception(pytest.fail.Exception(message, pytrace=False))

@@ -42,14 +42,14 @@ def values(args):
     import hlofp8
     for call, words in ((lambda: hlofp8.run(MODULE, seed=-1), 'seed is -1'), (lambda: hlofp8.draw(MODULE, 2**64), 'seed is'),
                         (lambda: hlofp8.compare(MODULE, MODULE, seed=-1), 'seed is -1'), (lambda: hlofp8.profile(MODULE, runs=0), 'runs is 0'),
-                        (lambda: hlofp8.run(MODULE, deep(100000)), 'nested more than 100 deep'),
-                        (lambda: hlofp8.run(MODULE, deep(102)), 'nested more than 100 deep')):
+                        (lambda: hlofp8.run(MODULE, deep(100000)), 'nested more than 100 levels deep'),
+                        (lambda: hlofp8.run(MODULE, deep(102)), 'nested more than 100 levels deep')):
         wrong(call, ValueError, words)
-    _cases.refused('0 inputs given', hlofp8.run, MODULE, deep(100))
+    _cases.refused('0 inputs are given', hlofp8.run, MODULE, deep(100))
     assert len(hlofp8.draw(MODULE, 2**64 - 1)) == 1
     for call in (lambda: hlofp8.values(MODULE, 'a\0b'), lambda: hlofp8.extract(MODULE, 'a\0b'), lambda: hlofp8.rewrite(MODULE, name='a\0b'),
                  lambda: hlofp8.rewrite(MODULE).gate('all\0')):
-        _cases.refused('there is a NUL', call)
+        _cases.refused('contains a NUL character', call)
 
 
 if __name__ == '__main__':

@@ -11,7 +11,8 @@
 #include "ir/float/literal.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
-#include "ir/module/compact.h"
+#include "ir/module/build.h"
+#include "ir/module/clone.h"
 #include "ir/module/undo.h"
 #include "ir/text/plain.h"
 #include "ir/text/print.h"
@@ -223,6 +224,67 @@ static void what_was_made_is_unmade(void **state) {
     hlo_module_free(m);
 }
 
+static bool admits_none(hlo_builder *b, const hlo_shape *shape, uint32_t count,
+                        hlo_instr *const *operands) {
+    (void)b, (void)shape, (void)count, (void)operands;
+    return false;
+}
+
+static void test_builder(void **state) {
+    (void)state;
+    jmp_buf recover;
+    if (setjmp(recover)) fail();
+    hlo_module *m = hlo_module_new(&recover);
+    hlo_computation *c = hlo_computation_new(m, "main");
+    const int64_t dims[] = {1, 3}, turned[] = {3, 1}, order[] = {1, 0}, wide[] = {2, 3},
+                  last[] = {1};
+    const hlo_shape *shape = hlo_shape_array(m, HLO_TYPE_F32, 2, dims);
+    hlo_instr *x = hlo_instr_new(c, NULL, HLO_OP_PARAMETER, shape, 0, NULL, "x");
+    hlo_instr_set_parameter(x, 0);
+    hlo_instr *end = hlo_instr_new(c, NULL, HLO_OP_NEGATE, shape, 1, &x, NULL);
+    end->offset = 7;
+    hlo_builder b = {.at = end};
+    /* A result that equals the operand is the operand. */
+    assert_ptr_equal(hlo_build_convert(&b, x, HLO_TYPE_F32), x);
+    assert_ptr_equal(hlo_build_reshape(&b, x, 2, dims), x);
+    assert_ptr_equal(hlo_build_prefix(&b, x, shape), x);
+    assert_ptr_equal(end->prev, x);
+    /* Dimensions of one element move by a reshape. */
+    hlo_instr *moved = hlo_build_transpose(&b, x, order);
+    assert_int_equal(moved->op, HLO_OP_RESHAPE);
+    assert_int_equal(moved->offset, 7);
+    assert_ptr_equal(moved->next, end);
+    hlo_instr *line = hlo_build_reshape(&b, moved, 1, turned);
+    assert_int_equal(hlo_build_broadcast(&b, line, 2, wide, 1, last)->op, HLO_OP_BROADCAST);
+    assert_int_equal(hlo_build_broadcast(&b, line, 2, dims, 1, last)->op, HLO_OP_RESHAPE);
+    /* A scalar is converted, then repeated. */
+    hlo_instr *two = hlo_build_number(&b, HLO_TYPE_BF16, 2);
+    hlo_instr *splat = hlo_build_splat(&b, two, shape);
+    assert_int_equal(splat->op, HLO_OP_BROADCAST);
+    assert_int_equal(hlo_instr_operand(splat, 0)->op, HLO_OP_CONVERT);
+    assert_null(hlo_build_splat(&b, x, shape)); /* x does not repeat one element */
+    /* A reduction with the same operation uses the same computation. */
+    hlo_computation *kept = NULL;
+    const int64_t along[] = {0, 1};
+    const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
+    hlo_build_reduce(&b, HLO_OP_ADD, x, 0, scalar, 2, along, &kept);
+    const hlo_computation *first = kept;
+    assert_ptr_equal(m->first, first); /* before its caller */
+    hlo_build_reduce(&b, HLO_OP_ADD, x, 0, scalar, 2, along, &kept);
+    assert_ptr_equal(kept, first);
+    hlo_build_reduce(&b, HLO_OP_MAXIMUM, x, 0, scalar, 2, along, &kept);
+    assert_ptr_not_equal(kept, first);
+    /* NULL passes through. */
+    assert_null(hlo_build_binary(&b, HLO_OP_ADD, x, NULL));
+    assert_null(hlo_build_reshape(&b, hlo_build_unary(&b, HLO_OP_ABS, NULL), 1, turned));
+    b.admits = admits_none;
+    const uint32_t made = m->next_id;
+    assert_null(hlo_build_filled(&b, shape, 1));
+    assert_null(hlo_build_reduce(&b, HLO_OP_ADD, x, 0, scalar, 2, along, &kept));
+    assert_int_equal(m->next_id, made);
+    hlo_module_free(m);
+}
+
 static void what_is_said_is_inherited(void **state) {
     (void)state;
     jmp_buf recover;
@@ -286,6 +348,7 @@ static void plain_bytes_are_told_many_at_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_builder),
         cmocka_unit_test(what_was_made_is_unmade),
         cmocka_unit_test(what_is_said_is_inherited),
         cmocka_unit_test(attributes_are_equal_by_value),

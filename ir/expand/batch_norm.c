@@ -1,0 +1,166 @@
+/* Batch normalization as reductions and elementwise operations, in the order of XLA's
+ * batchnorm_expander.cc: the variance is E[x^2] - E[x]^2. Error bounds thus cover its cancellation.
+ */
+#include "ir/expand/expansion.h"
+
+/* The operation at x->build->at. Arrays are computed in `type`. */
+typedef struct norm {
+    expansion *x;
+    hlo_type type;
+    const hlo_shape *whole, *vector; /* shapes of `type`: the data's, and one number per feature */
+    int64_t feature, count;          /* the feature's dimension; elements per feature */
+    hlo_computation **add;           /* the reducer, once it is made */
+} norm;
+
+static bool computes(hlo_type type) {
+    return type == HLO_TYPE_F64 || type == HLO_TYPE_F32 || type == HLO_TYPE_F16;
+}
+
+/* XLA computes bf16 in f32. */
+static hlo_type type_of(hlo_type data, hlo_type vector) {
+    if (data == vector && computes(data)) return data;
+    return data == HLO_TYPE_F64 || vector == HLO_TYPE_F64 ? HLO_TYPE_F64 : HLO_TYPE_F32;
+}
+
+static norm norm_of(expansion *x, hlo_computation **add) {
+    const hlo_shape *data = hlo_instr_operand(x->build->at, 0)->shape;
+    const hlo_shape *scale = hlo_instr_operand(x->build->at, 1)->shape;
+    norm n = {.x = x, .type = type_of(data->type, scale->type), .count = 1, .add = add};
+    n.feature = hlo_instr_int(x->build->at, HLO_ATTR_FEATURE_INDEX, 0);
+    n.whole = hlo_shape_retype(x->module, data, n.type);
+    n.vector = hlo_shape_retype(x->module, scale, n.type);
+    for (uint32_t d = 0; d < data->rank; d++)
+        if (d != n.feature) n.count *= data->dims[d];
+    return n;
+}
+
+static hlo_instr *operand(const norm *n, uint32_t index) {
+    return hlo_build_convert(n->x->build, hlo_instr_operand(n->x->build->at, index), n->type);
+}
+
+static hlo_instr *number(const norm *n, double value, const hlo_shape *like) {
+    return hlo_build_filled(n->x->build, like, value);
+}
+
+static hlo_instr *broadcast(const norm *n, hlo_instr *vector) {
+    return hlo_build_broadcast_like(n->x->build, vector, n->whole, 1, &n->feature);
+}
+
+/* Sums over all dimensions but the feature's. */
+static hlo_instr *sum(const norm *n, hlo_instr *whole) {
+    int64_t others[HLO_LARGEST_RANK];
+    uint32_t count = 0;
+    for (int64_t d = 0; d < n->whole->rank; d++)
+        if (d != n->feature) others[count++] = d;
+    return hlo_build_reduce(n->x->build, HLO_OP_ADD, whole, 0, n->vector, count, others, n->add);
+}
+
+static hlo_instr *mean_of(const norm *n, hlo_instr *whole) {
+    hlo_instr *divisor = number(n, (double)n->count, n->vector);
+    return hlo_build_binary(n->x->build, HLO_OP_DIVIDE, sum(n, whole), divisor);
+}
+
+static hlo_instr *above_zero(const norm *n, hlo_instr *variance) {
+    /* f32, as in XLA. */
+    const double epsilon = (double)(float)hlo_instr_attr(n->x->build->at, HLO_ATTR_EPSILON)->u.f;
+    return hlo_build_binary(n->x->build, HLO_OP_ADD, variance, number(n, epsilon, n->vector));
+}
+
+static hlo_instr *inverse_of(const norm *n, hlo_instr *variance) {
+    return hlo_build_unary(n->x->build, HLO_OP_RSQRT, above_zero(n, variance));
+}
+
+static hlo_instr *times(const norm *n, hlo_instr *a, hlo_instr *b) {
+    return hlo_build_binary(n->x->build, HLO_OP_MULTIPLY, a, b);
+}
+
+static hlo_instr *minus(const norm *n, hlo_instr *a, hlo_instr *b) {
+    return hlo_build_binary(n->x->build, HLO_OP_SUBTRACT, a, b);
+}
+
+/* Makes (data - mean) / sqrt(variance + epsilon) * scale + offset. */
+static hlo_instr *normalized(const norm *n, hlo_instr *mean, hlo_instr *variance) {
+    hlo_instr *apart = minus(n, operand(n, 0), broadcast(n, mean));
+    hlo_instr *unit = times(n, apart, broadcast(n, inverse_of(n, variance)));
+    hlo_instr *scaled = times(n, unit, broadcast(n, operand(n, 1)));
+    return hlo_build_binary(n->x->build, HLO_OP_ADD, scaled, broadcast(n, operand(n, 2)));
+}
+
+static void finish(const norm *n, hlo_instr **results, uint32_t count) {
+    const hlo_shape *shape = n->x->build->at->shape;
+    const bool many = shape->type == HLO_TYPE_TUPLE;
+    for (uint32_t i = 0; i < count; i++)
+        results[i] = hlo_build_convert(n->x->build, results[i],
+                                       many ? shape->elements[i]->type : shape->type);
+    expand_replace(n->x, many ? HLO_OP_TUPLE : HLO_OP_COPY, shape, count, results);
+}
+
+static void expand_training(const norm *n) {
+    hlo_instr *data = operand(n, 0), *mean = mean_of(n, data);
+    hlo_instr *squares = mean_of(n, times(n, data, data));
+    hlo_instr *variance = minus(n, squares, times(n, mean, mean));
+    hlo_instr *results[] = {normalized(n, mean, variance), mean, variance};
+    finish(n, results, 3);
+}
+
+static void expand_inference(const norm *n) {
+    hlo_instr *result = normalized(n, operand(n, 3), operand(n, 4));
+    finish(n, &result, 1);
+}
+
+/* Makes the gradients of data, scale and offset from the gradient of the result. */
+static void expand_grad(const norm *n) {
+    hlo_instr *gradient = operand(n, 4), *variance = operand(n, 3);
+    hlo_instr *apart = minus(n, operand(n, 0), broadcast(n, operand(n, 2)));
+    hlo_instr *inverse = inverse_of(n, variance);
+    hlo_instr *offsets = sum(n, gradient), *products = sum(n, times(n, gradient, apart));
+    hlo_instr *part = times(n, broadcast(n, products), apart);
+    part =
+        hlo_build_binary(n->x->build, HLO_OP_DIVIDE, part, broadcast(n, above_zero(n, variance)));
+    hlo_instr *data = times(n, gradient, number(n, (double)n->count, n->whole));
+    data = minus(n, minus(n, data, broadcast(n, offsets)), part);
+    hlo_instr *factor = times(n, operand(n, 1), inverse);
+    hlo_instr *divisor = number(n, (double)n->count, n->vector);
+    factor = hlo_build_binary(n->x->build, HLO_OP_DIVIDE, factor, divisor);
+    hlo_instr *results[] = {times(n, data, broadcast(n, factor)), times(n, products, inverse),
+                            offsets};
+    finish(n, results, 3);
+}
+
+static bool is_dynamic(const hlo_shape *shape) {
+    for (uint32_t d = 0; d < shape->rank; d++)
+        if (dynamic_declares(shape, d)) return true;
+    return false;
+}
+
+static void expand_one(expansion *x) {
+    const hlo_op op = x->build->at->op;
+    hlo_computation *add = NULL;
+    const norm n = norm_of(x, &add);
+    if (op == HLO_OP_BATCH_NORM_TRAINING) expand_training(&n);
+    if (op == HLO_OP_BATCH_NORM_INFERENCE) expand_inference(&n);
+    if (op == HLO_OP_BATCH_NORM_GRAD) expand_grad(&n);
+}
+
+static bool is_batch_norm(hlo_op op) {
+    return op == HLO_OP_BATCH_NORM_TRAINING || op == HLO_OP_BATCH_NORM_INFERENCE ||
+           op == HLO_OP_BATCH_NORM_GRAD;
+}
+
+bool hlo_batch_norm_any(const hlo_module *module) {
+    return module->op_counts[HLO_OP_BATCH_NORM_TRAINING] ||
+           module->op_counts[HLO_OP_BATCH_NORM_INFERENCE] ||
+           module->op_counts[HLO_OP_BATCH_NORM_GRAD];
+}
+
+void hlo_batch_norm_expand(hlo_module *module) {
+    expansion x = {.module = module};
+    if (!hlo_batch_norm_any(module)) return;
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
+            next = instr->next;
+            x.build->at = instr;
+            if (is_batch_norm(instr->op) && !is_dynamic(hlo_instr_operand(instr, 0)->shape))
+                expand_one(&x);
+        }
+}
