@@ -294,7 +294,7 @@ static hlo_range masked(hlo_range x, hlo_range y) {
 /* Computes x >> y, for one y of all elements. */
 static hlo_range shifted(hlo_type type, bool logical, hlo_range x, hlo_range y) {
     hlo_range r = hlo_range_hull(x, y);
-    const int bits = hlo_types[type].bits, by = (int)y.low;
+    const int bits = hlo_types[type].bits, by = y.low >= 0 && y.low < bits ? (int)y.low : 0;
     const bool is_signed = hlo_types[type].class == HLO_CLASS_SIGNED;
     if (logical && x.low < 0) x.low = 0, x.high = ldexp(1, bits) - 1;
     r.low = floor(ldexp(x.low, -by));

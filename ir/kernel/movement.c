@@ -47,14 +47,15 @@ static hlo_status run_part(hlo_call *call) {
     hlo_dims start, strides = {0};
     hlo_index_map map;
     hlo_index x;
+    if (!hlo_view_count(out)) return HLO_OK; /* whose strides may overflow */
     hlo_index_map_first(call->instr, &map);
     for (uint32_t d = 0; d < in->rank; d++) {
         hlo_index_along(&map, d, &x);
         start.v[d] = x.start + added_start(call, &x);
-        if (in->dims[d] != 1) strides.v[x.of] = x.stride * in->strides[d];
+        if (in->dims[d] != 1 && out->dims[x.of] != 1) strides.v[x.of] = x.stride * in->strides[d];
     }
     hlo_view part = {in->type, out->rank, out->dims, strides.v, in->data};
-    if (hlo_view_count(&part)) part.data = hlo_view_element(in, start.v);
+    part.data = hlo_view_element(in, start.v);
     hlo_view_copy(call->env, &part, out);
     return HLO_OK;
 }

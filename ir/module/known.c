@@ -11,7 +11,7 @@
 #include "ir/module/index_map.h"
 #include "ir/module/known.h"
 
-enum { STEP_LIMIT = 1024, COUNT_LIMIT = 1 << 12 };
+enum { STEP_LIMIT = 128, COUNT_LIMIT = 1 << 12 };
 
 /* An element in the bytes of a literal. */
 typedef struct cell {
@@ -154,8 +154,9 @@ static int64_t ravel(const hlo_shape *shape, const place *p) {
 }
 
 /* Finds the element of `from` at the memory position of an element of `to`. False: the layouts are
- * not simple. */
-static bool across_bitcast(const hlo_shape *from, const hlo_shape *to, int64_t *at) {
+ * not simple. Not inlined, as find_source(). */
+__attribute__((noinline)) static bool across_bitcast(const hlo_shape *from, const hlo_shape *to,
+                                                     int64_t *at) {
     int64_t strides[HLO_LARGEST_RANK], offset = 0;
     const hlo_shape *both[] = {from, to};
     if (!hlo_shape_is_array(from) || from->dynamic || from->rank > HLO_LARGEST_RANK ||
@@ -205,14 +206,24 @@ static bool find_place(const hlo_index_map *map, const place *at, search *s, pla
 
 /* ------------------------------------------------------------------------------------- elements */
 
+/* Finds the element of the operand that element `at` of the result comes from, as find_place()
+ * does. Not inlined: moved_element() recurses, and its frame must be small. */
+__attribute__((noinline)) static bool find_source(const hlo_index_map *map, int64_t at, search *s,
+                                                  int64_t *out_at, bool *out_inside) {
+    place here, there;
+    unravel(map->instr->shape, at, &here);
+    if (!find_place(map, &here, s, &there, out_inside)) return false;
+    if (*out_inside) *out_at = ravel(map->from->shape, &there);
+    return true;
+}
+
 /* Finds an element of a value that moves elements. */
 static bool moved_element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     const hlo_shape *shape = value->shape;
     hlo_index_map map;
-    place here, there;
+    int64_t source;
     bool inside;
     if (!hlo_index_map_first(value, &map)) return false;
-    unravel(shape, at, &here);
     do {
         switch (map.form) {
         case HLO_INDEX_ORDER: return element(map.from, at, s, out);
@@ -225,8 +236,8 @@ static bool moved_element(const hlo_instr *value, int64_t at, search *s, cell *o
         case HLO_INDEX_PART:
         case HLO_INDEX_PLACED:
         case HLO_INDEX_JOINED:
-            if (!find_place(&map, &here, s, &there, &inside)) return false;
-            if (inside) return element(map.from, ravel(map.from->shape, &there), s, out);
+            if (!find_source(&map, at, s, &source, &inside)) return false;
+            if (inside) return element(map.from, source, s, out);
         }
     } while (hlo_index_map_next(&map));
     return false;

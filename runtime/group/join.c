@@ -9,7 +9,7 @@
 
 /* True if a broadcast into the group's space repeats rows: it copies each element of its operand to
  * all elements of one row, in order. */
-static bool repeats_rows(const group *to, const hlo_instr *broadcast) {
+__attribute__((noinline)) static bool repeats_rows(const group *to, const hlo_instr *broadcast) {
     const hlo_shape *out = broadcast->shape, *in = hlo_instr_operand(broadcast, 0)->shape;
     bool mapped[HLO_LARGEST_RANK] = {false};
     hlo_index_map map;

@@ -46,7 +46,8 @@ static void replace(const perturbed *p, size_t at, size_t length, const char *by
 static void change_number(const perturbed *p, size_t at, size_t length) {
     char text[32];
     const long long number = strtoll(p->text + at, NULL, 10);
-    const long long others[] = {number + 1, number - 1, -1, 0, INT64_MAX};
+    const long long others[] = {number == INT64_MAX ? INT64_MIN : number + 1,
+                                number == INT64_MIN ? INT64_MAX : number - 1, -1, 0, INT64_MAX};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         bool again = others[i] == number;
         for (size_t j = 0; j < i; j++) again |= others[j] == others[i];

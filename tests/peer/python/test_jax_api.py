@@ -348,8 +348,8 @@ def explains_by_options(args):
     for how, options, said in ((f.mm, {'platform': 3}, 'platform must be a str, not 3'),
                                (jax.jit(f.mm), {'static_argnums': 1}, 'already jitted; pass static_argnums to hlofp8.jit'),
                                (hlofp8.jit(f.mm), {'donate_argnums': 1}, 'already jitted; pass donate_argnums to hlofp8.jit'),
-                               (jax.pmap(f.mm), {}, 'a function of jax.pmap cannot be traced; pass what its lower(...) returned'),
-                               (3, {}, 'only a function has arguments'),
+                               (jax.pmap(f.mm), {}, 'functions of jax.pmap cannot be traced; pass the result of lower(...)'),
+                               (3, {}, 'arguments require a function, not int'),
                                (jax.jit(f.mm).lower(f.X, f.W).compile(), {}, 'pass jax.jit(f).lower(...)')):
         try:
             hlofp8.explain(how, f.X, f.W, **options)

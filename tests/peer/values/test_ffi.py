@@ -212,7 +212,7 @@ def direct():
                 problems.append('a call among others differs')
                 break
     for wrong, why in ((lambda: called('RELUU')(a, b, one), "did you mean 'RELU'?"),
-                       (lambda: called(beta=1.0)(a, b, one), 'c does not have the result'),
+                       (lambda: called(beta=1.0)(a, b, one), 'c and the result have different dimensions'),
                        (lambda: called()(a, b[:, :16], one), 'the contracting dimensions of the operands have different sizes'),
                        (lambda: called()(a, b.astype(jnp.float32), one), 'a or b is not fp8')):
         try:

@@ -178,14 +178,14 @@ def test_refusals(args, plugin):
     nested.write_text("HloModule m\nENTRY e {\n  ROOT p = ((f32[2])) parameter(0)\n}\n")
     beside = args.work / "beside.hlo"
     beside.write_text("HloModule m\nENTRY e {\n  p = (f32[2]) parameter(0)\n  ROOT q = f32[2] parameter(1)\n}\n")
-    cases = [([nested], "a tuple in a tuple is not passed"),
-             ([beside], "a tuple beside other parameters is not passed"),
+    cases = [([nested], "a nested tuple parameter is not supported"),
+             ([beside], "a tuple parameter next to other parameters is not supported"),
              (["--devices=4", uneven], "does not divide this array evenly"),
-             (["--devices=4", other], "over another number of devices"),
+             (["--devices=4", other], "the sharding has a different number of devices"),
              (["--xla=xla_no_such_option=1", model], "cannot compile the module"),
              (["--compile-only", f"--topology={model}", model], "cannot read the target"),
-             (["--devices=8", "--partitioned", args.models / "fsdp_matmul.spmd.hlo"], "is for 4 partitions, not for 8"),
-             (["--optimize", model], "XLA takes no calls of cuBLASLt but its own")]
+             (["--devices=8", "--partitioned", args.models / "fsdp_matmul.spmd.hlo"], "the module has 4 partitions, but 8 devices are given"),
+             (["--optimize", model], "XLA supports only cuBLASLt calls that it makes itself")]
     wrong = 0
     for options, message in cases:
         got = execute(args, f"--backend=pjrt:{plugin}", *options)
