@@ -1,6 +1,7 @@
 /* Prints, for each HLO file, a digest of everything that the library makes of its modules: a word
- * per column, in the order of the table of columns. The digests of testdata are kept in
- * testdata/digests/: a change of one shows which modules' outputs a change of the code changes.
+ * per column, in the order of the table of columns; and for each file of rules one. The digests of
+ * testdata are kept in testdata/digests/: a change of one shows which modules' outputs a change of
+ * the code changes.
  *
  * usage: digests [--show=COLUMN] FILE...
  *        digests --operations[=ROW]
@@ -368,6 +369,48 @@ static void runs(const hlo_module *module, FILE *out) {
     hlo_module_free(copy);
 }
 
+/* ---------------------------------------------------------------------------------------- rules */
+
+static const hlo_module *rewritten; /* what rules are applied to */
+
+static void outcome_of_rules(const char *text, FILE *out) {
+    hlo_pass_options options;
+    hlo_pass_options_init(&options);
+    options.passes = "algebra,move-dequantize,fp8-matmul,fp8-rows,fp8-epilogue";
+    options.rules = "rules";
+    options.rules_text = text;
+    hlo_module_free(print_optimized(rewritten, &options, out));
+}
+
+/* Prints the digest of what becomes of a file of rules, NAME.rules, with each word changed, on the
+ * module of rules-NAME.hlo. */
+static void print_rules(const char *path, bool shown) {
+    char text[8192], name[512];
+    char *buffer = NULL;
+    size_t size;
+    hlo_module *module;
+    const char *base = strrchr(path, '/') + 1;
+    FILE *in = fopen(path, "r"), *out = open_memstream(&buffer, &size);
+    if (!in || !out) no_memory();
+    text[fread(text, 1, sizeof text - 1, in)] = '\0';
+    fclose(in);
+    snprintf(name, sizeof name, "%.*srules-%.*s.hlo", (int)(base - path), path,
+             (int)strcspn(base, "."), base);
+    if (hlo_module_parse_file(name, NULL, &module) != HLO_OK ||
+        hlo_module_verify(module, NULL, NULL) != HLO_OK)
+        exit(2);
+    rewritten = module;
+    outcome_of_rules(text, out);
+    perturb_words(text, outcome_of_rules, out);
+    fclose(out);
+    if (shown)
+        fwrite(buffer, 1, size, stdout);
+    else
+        printf("%s %06x\n", path, digest_of(buffer, size));
+    hlo_module_free(module);
+    free(buffer);
+}
+
 /* ------------------------------------------------------------------------------------ the table */
 
 static const struct {
@@ -442,6 +485,12 @@ int main(int argc, char **argv) {
         for (int c = 0; c < COLUMNS; c++) printf(" %s", columns[c].name);
         putchar('\n');
     }
-    for (int i = shown ? 2 : 1; i < argc; i++) print_file(argv[i], shown);
+    for (int i = shown ? 2 : 1; i < argc; i++) {
+        const char *end = strrchr(argv[i], '.');
+        if (end && strcmp(end, ".rules") == 0)
+            print_rules(argv[i], shown);
+        else
+            print_file(argv[i], shown);
+    }
     return 0;
 }

@@ -27,6 +27,8 @@ def main():
     options = options.parse_args()
     names = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "testdata").rglob("*.hlo"))
     names = [name for name in names if not name.endswith((".xla.hlo", ".spmd.hlo"))]
+    rules = sorted((ROOT / "testdata" / "tool").glob("*.rules"))
+    names += [str(path.relative_to(ROOT)) for path in rules if path.with_name(f"rules-{path.stem}.hlo").exists()]
     done = subprocess.run([options.program, *names], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"digests: status {done.returncode}: {done.stderr[-1000:]}")

@@ -91,7 +91,7 @@ void perturb_words(const char *text, void (*outcome)(const char *text, FILE *out
     for (size_t at = 0, length; text[at]; at += length) {
         const bool negative = text[at] == '-' && isdigit((unsigned char)text[at + 1]);
         length = 1;
-        if (!strncmp(text + at, "//", 2)) {
+        if (!strncmp(text + at, "//", 2) || text[at] == '#') {
             length = strcspn(text + at, "\n");
         } else if (text[at] == '"') {
             length = 1 + strcspn(text + at + 1, "\"\n");

@@ -81,6 +81,41 @@ static void perturbing_moves_by_sigma(void **state) {
     assert_in_range(changed, COUNT / 100, COUNT / 3);
 }
 
+/* Both parts of a complex number move, each by itself; f64 as well, and an unknown sigma little. */
+static void perturbing_moves_every_type(void **state) {
+    (void)state;
+    enum { COUNT = 2048 };
+    static float sigma[COUNT];
+    static double wide[COUNT];
+    static float parts[2 * COUNT];
+    const int64_t dims[] = {COUNT}, strides[] = {1};
+    const hlo_view real = {HLO_TYPE_F64, 1, dims, strides, wide},
+                   complex = {HLO_TYPE_C64, 1, dims, strides, parts};
+    for (int i = 0; i < COUNT; i++) {
+        sigma[i] = i % 2 ? INFINITY : 0.125f;
+        wide[i] = 4;
+        parts[2 * i] = 4, parts[2 * i + 1] = -8;
+    }
+    hlo_error_perturb(&real, sigma, 2, 7);
+    hlo_error_perturb(&complex, sigma, 2, 7);
+    double squares[3][2] = {{0}}, product = 0;
+    for (int i = 0; i < COUNT; i++) {
+        const double x = (double)parts[2 * i] - 4, y = (double)parts[2 * i + 1] + 8;
+        squares[0][i % 2] += pow(wide[i] - 4, 2) / (COUNT / 2);
+        squares[1][i % 2] += x * x / (COUNT / 2);
+        squares[2][i % 2] += y * y / (COUNT / 2);
+        if (i % 2 == 0) product += x * y / (COUNT / 2);
+    }
+    for (int which = 0; which < 3; which++)
+        for (int unknown = 0; unknown < 2; unknown++) {
+            const double size = which == 2 ? 8 : 4;
+            const double expected = unknown ? 2 * size * 0x1p-20 : 0.25;
+            const double ratio = sqrt(squares[which][unknown]) / expected;
+            if (!(ratio > 0.9 && ratio < 1.1)) fail_msg("%d, %d: %g", which, unknown, ratio);
+        }
+    assert_true(fabs(product) < 0.1 * 0.0625); /* not the same number for both parts */
+}
+
 /* An element moves by its index, wherever it is in memory; what is not finite keeps its bits. */
 static void perturbing_is_by_index(void **state) {
     (void)state;
@@ -326,6 +361,7 @@ int main(void) {
         cmocka_unit_test(comparing_counts_every_case),
         cmocka_unit_test(an_infinity_is_no_nan),
         cmocka_unit_test(perturbing_moves_by_sigma),
+        cmocka_unit_test(perturbing_moves_every_type),
         cmocka_unit_test(perturbing_is_by_index),
         cmocka_unit_test(fp8_counts_from_before_its_rounding),
         cmocka_unit_test(steps_below_a_power_of_two_are_shorter),

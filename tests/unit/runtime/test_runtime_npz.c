@@ -80,6 +80,12 @@ static void written_is_read(void **state) {
         assert_int_equal(a->size, b->size);
         assert_memory_equal(a->data, b->data, a->size);
     }
+    hlo_arrays *outputs;
+    assert_int_equal(hlo_arrays_read(path, m, HLO_OUTPUTS, NULL, &outputs), HLO_OK);
+    assert_int_equal(hlo_arrays_count(outputs), EVERY);
+    hlo_arrays_free(outputs);
+    assert_int_equal(hlo_arrays_read_each(path, m, HLO_OUTPUTS, 2, NULL, &outputs),
+                     HLO_INVALID_INPUT);
     unlink(path);
     free(path);
     hlo_arrays_free(back);
