@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the arguments of options: lists of words separated by commas, and decimal numbers. */
 #ifndef HLO_ARGUMENT_H
 #define HLO_ARGUMENT_H

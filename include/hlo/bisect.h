@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The distance by which each rewritten matmul moves the outputs of a module. */
 #ifndef HLO_BISECT_H
 #define HLO_BISECT_H

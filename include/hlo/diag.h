@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Diagnostics: the place that each points at, and the sink that receives it.
  *
  * The library never prints. Every function that can find fault with its input takes a sink; the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions that execute `hlofp8.matmul` calls inside XLA: `hlo-fp8-opt --emit=ffi` writes such
  * calls, and XLA hands each to the function that is registered for its target and platform.
  *

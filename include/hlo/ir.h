@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walking a module: computations, instructions, operands, users, shapes, attributes, constants.
  * edit.h changes what is found here; pass.h runs such code among the built-in passes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A module: HLO held in memory. Opaque; read it from text (text.h) or from protobuf (proto.h),
  * rewrite it (pass.h), run it (runtime.h).
  *

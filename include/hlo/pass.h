@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rewriting a module, and the verdict on each of its matmuls. */
 #ifndef HLO_PASS_H
 #define HLO_PASS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules in somebody else's runtime: a PJRT plugin (XLA's, a shared library with the function
  * GetPjrtApi) compiles a module, and executes it on its devices, or compiles it for devices that
  * are not here.

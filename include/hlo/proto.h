@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Binary modules: XLA's messages HloModuleProto and HloProto (xla/service/hlo.proto; `*.hlo.pb`
  * files, which --xla_dump_hlo_as_proto writes), read, written, and printed in protobuf's text
  * format.

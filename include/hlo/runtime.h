@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running a module: arrays, .npz files, inputs from a seed, plans, comparison.
  *
  * A plan is made once for a verified module and a backend, and run any number of times:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The status that every fallible function of the library returns, and the rule of its options.
  *
  * The first five values are also the exit statuses of the two programs. Details of a failure never

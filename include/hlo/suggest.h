@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "Did you mean": the known word that is closest to an unknown one. */
 #ifndef HLO_SUGGEST_H
 #define HLO_SUGGEST_H

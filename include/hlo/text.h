@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HLO text: reading a module and printing it. */
 #ifndef HLO_TEXT_H
 #define HLO_TEXT_H
