@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* New instructions, constants, parameters, computations. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Uses, operands, attributes and roots replaced; instructions removed. */
 #include <stdlib.h>
 #include <string.h>

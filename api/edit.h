@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The frame of an edit. */
 #ifndef HLO_API_EDIT_H
 #define HLO_API_EDIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An instruction from the text of its parts: see README.md. */
 #include <ctype.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Embeds text files in the library.
 #
 # hlo_embed(OUT NAME HEADER [PREFIX PREFIX] [JOIN] FILES FILE...)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Installs the programs with their manual pages and completions, the static and the shared library with headers, CMake and pkg-config files,
 # the library that XLA loads, and the documentation.
 # The component `python` is the Python package, for the wheel of pyproject.toml; only --component installs it.

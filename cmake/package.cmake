@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The Debian package of `tools/dev package`. It contains what install.cmake installs. Linking the static library needs the development packages
 # of its dependencies, so they are dependencies of the package.
 set(CPACK_GENERATOR DEB)

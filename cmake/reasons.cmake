@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DOPT=PROGRAM -DOUT=FOLDER -DNAMES="NAME NAME ..." -P reasons.cmake
 # Writes FOLDER/NAME.md, what `hlo-fp8-opt --explain=NAME` prints, for each reason, and FOLDER/README.md, which lists them.
 set(index "# Reasons\n\nWhy a matmul is not FP8, or not the cheapest FP8. Each page has the smallest fix, with a module before and after it.\n\n")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The rooms of the library. A room is a folder that is compiled separately, with the folders that it may include.
 #
 # hlo_room(FOLDER [SEES FOLDER...] [SOURCES FILE...] [LINK TARGET...])

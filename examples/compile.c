@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compile PLUGIN TARGET FILE: rewrites an HLO module to a form that XLA accepts, compiles it with
  * XLA in a PJRT plugin, for a GPU that need not be present, and prints XLA's module. TARGET is a
  * GpuTargetConfigProto in protobuf's text format. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quantize MODULE DOT: a custom pass. Lists the dots of the entry computation on standard error,
  * quantizes the operands of the one named DOT to fp8, with scales from their largest magnitudes,
  * and runs the built-in passes, which convert it to an FP8 call. Prints the module.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules RULES FILE: rewrites an HLO module with custom rules in addition to the built-in ones,
  * reports the custom rules that did not fire, and prints the module. */
 #include <stdio.h>

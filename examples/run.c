@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run FILE OUT.npz: executes an HLO module before and after the rewrite on the same inputs,
  * compares the two, and writes the outputs of the second. Exits with status 3 if they differ by
  * more than rounding. */

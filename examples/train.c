@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* train FILE [BACKEND]: a training loop whose weights stay on the device (cpu by default, or cuda).
  * FILE is one step. Its last output is the loss; its `input_output_alias` names the inputs that the
  * other outputs replace. Exits with status 3 if the loss does not decrease. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Binary modules, as the library's users read and write them: modules within their attributes are
  * HLO text, or binary again. */
 #include "grammar/proto/convert.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of HLO text and binary modules: gz-compressed, or with several modules. */
 #include <stdlib.h>
 #include <string.h>

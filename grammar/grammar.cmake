@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # HLO text, and rewrite rules: two lexers, two parsers. Binary modules: one schema.
 
 # hlo_protobuf(VARIABLE FILE): the C sources, in VARIABLE, of the schema FILE.proto.

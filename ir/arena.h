@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Region allocation: everything that belongs to a module dies with it, in one call.
  *
  * An arena never returns NULL. When memory runs out, or more than `limit` bytes were asked for, it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous operations that wrap a single instruction. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous operations that wrap one instruction. */
 #ifndef HLO_IR_ASYNC_H
 #define HLO_IR_ASYNC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of attributes; attribute values as memory, and when two are equal. */
 #include <string.h>
 

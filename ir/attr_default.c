@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes that say no more than their absence would. */
 #include <string.h>
 

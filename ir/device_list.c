@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of devices, read from the values that tell of them. */
 #include "ir/device_list.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that name devices; entries of values that are kept as text. */
 #ifndef HLO_IR_DEVICE_LIST_H
 #define HLO_IR_DEVICE_LIST_H

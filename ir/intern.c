@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Interned strings and the names in use: one entry holds both. */
 #define XXH_INLINE_ALL
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Interned strings and unique names; the string and shape tables of a module. */
 #ifndef HLO_IR_INTERN_H
 #define HLO_IR_INTERN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The intermediate representation: shapes, literals, attributes, instructions, computations,
  * modules. This header is the inside of the library; programs use include/hlo/.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Linking an instruction, a computation or a use into its list, for module.c and undo.c. The object
  * must not be in a list. */
 #ifndef HLO_IR_LINK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules, computations and instructions: creation, use lists, attributes, copies. */
 #include "ir/ir.h"
 

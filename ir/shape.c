@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes: interned arrays and tuples, and questions about them. */
 #define XXH_INLINE_ALL
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The place in the compiled program that an instruction comes from. */
 #include "ir/ir.h"
 

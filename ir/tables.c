@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of type.def, attr.def and op.def as data, and look-up by name. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Element types, opcodes and attributes: the tables of ir/table/ as enumerators and data. */
 #ifndef HLO_IR_TABLES_H
 #define HLO_IR_TABLES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lowers block-scaled notation to plain HLO. */
 #include "ir/float/float.h"
 #include "ir/module/build.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Block-scaled notation, read and checked. */
 #include "matmul/block_scaled.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Block-scaled notation: products of narrow values that have a scale for each block of adjacent
  * elements, and the conversions from and to such values. XLA makes something else of them all: its
  * own expansion is their meaning here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matmul calls, read into struct hlo_matmul. */
 #include "matmul/call.h"
 

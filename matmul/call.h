@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fused FP8 matmul: what a `__cublas$lt$matmul$f8` custom call means, in one struct. A typed
  * `hlofp8.matmul` call means the same: it has the same operands and results, and the config as
  * typed attributes, so that XLA hands it to a function that is registered under that name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backend_config of a matmul call, JSON or the attributes of a typed call, as a plain struct that
  * owns nothing. Both have the keys of table/config.def. */
 #ifndef HLO_MATMUL_CONFIG_H

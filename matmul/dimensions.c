@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dimension numbers of a matmul, checked. */
 #include "matmul/call.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matmul calls, made of struct hlo_matmul. */
 #include <stddef.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jansson, with failed allocations detected.
  *
  * When an allocation fails, jansson drops a part of a string or an item of a list and continues, or

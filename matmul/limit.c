@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of types.def and limit.def, evaluated on a matmul. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See mlir.h. The notation is in MLIR's language reference: "Dictionary Attribute" and the
  * attributes that it refers to. */
 #include "matmul/mlir.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The attribute dictionary of a typed custom call, in MLIR's notation: `{beta = 0.0 : f64}`. */
 #ifndef HLO_MATMUL_MLIR_H
 #define HLO_MATMUL_MLIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Instructions that multiply matrices, and their FLOPs. */
 #include "matmul/product.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Instructions that multiply matrices, whether they can become FP8 calls or not: dots of each kind,
  * convolutions, and calls of libraries (product.def). */
 #ifndef HLO_MATMUL_PRODUCT_H

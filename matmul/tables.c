@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables activation.def, epilogue.def, scale.def and target.def; names of calls. */
 #include <string.h>
 

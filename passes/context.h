@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Context of a pass: the module, the target, options, and the report that takes its verdicts. */
 #ifndef HLO_PASSES_CONTEXT_H
 #define HLO_PASSES_CONTEXT_H

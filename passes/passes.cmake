@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Passes: the rules that rulec compiles into const tables, and the pages about reasons.
 set(hlo_rules_dir ${CMAKE_SOURCE_DIR}/passes/rules)
 file(GLOB hlo_rule_files CONFIGURE_DEPENDS ${hlo_rules_dir}/*.rules)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The passes that are C functions; pass.def names them. */
 #ifndef HLO_PASSES_PASSES_H
 #define HLO_PASSES_PASSES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate that compares a run with the remarks of an earlier run. */
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of an --xla_dump_to folder, by their names. */
 #include <dirent.h>
 #include <errno.h>

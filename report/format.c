@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts printed in one of the formats: the table of the formats. */
 #include "report/format.h"
 

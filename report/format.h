@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Report writers: state and functions shared by all formats. Each format is a function in its own
  * file; format.c has the table of formats. */
 #ifndef HLO_REPORT_FORMAT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gates on the number of FP8 matmuls and on reasons. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the stage from which a matmul can no longer run in FP8, by comparing the verdicts of all
  * stages. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Histories as text and as JSON (docs/history.schema.json). */
 #include <jansson.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts as one self-contained HTML page. Its script only sorts and filters. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts for machines: JSON (docs/remarks.schema.json) and SARIF 2.1.0. */
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts as JUnit XML. */
 #include "report/format.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Escaping of text in XML and HTML. */
 #include <string.h>
 

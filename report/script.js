@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 (()=>{
   const tools=document.getElementById('tools'),box=document.getElementById('matmuls'),
     rows=[...box.children],count=document.getElementById('shown');

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts as text: a table with one line per verdict, and a summary. */
 #include <inttypes.h>
 #include <stdarg.h>

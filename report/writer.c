@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by report formats: selection of verdicts, and totals. */
 #include "report/format.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A device that runs plans, as a table of functions; none is optional.
  *
  * The plan (plan.h) decides order and memory; a backend runs one job at a time on

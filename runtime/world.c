@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Simulated devices: their threads, and where they meet. */
 #include "runtime/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Simulated devices that run one module: a thread each. They meet at collectives. */
 #ifndef HLO_RUNTIME_WORLD_H
 #define HLO_RUNTIME_WORLD_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Functions between a dequantization and a dot: FP8 passes through them, or the reason names them.
 
 usage: between.py --bin DIR [--seed N] [--count N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the code blocks of the top folder's and docs/'s pages. Every block has a runner, or a reason why not.
 
 usage: blocks.py --bin DIR

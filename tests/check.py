@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds and runs only what depends on the files that changed, on the dev build.
 
 usage: tools/dev check [PATH...]

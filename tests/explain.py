@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The pages about reasons: for each id, `before` gives that reason for its matmul, or that lint, `after` none.
 
 usage: explain.py hlo-fp8-opt

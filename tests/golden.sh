@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Compares standard input with a file; writes the file instead where HLO_UPDATE_GOLDENS is set.
 # usage: golden.sh FILE
 if [ -n "${HLO_UPDATE_GOLDENS-}" ]; then

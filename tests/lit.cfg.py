@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How lit runs the golden tests of testdata/: see tests/README.md.
 import os
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Nest every construct of HLO text and of a message. Each command must run, or print an error with a place.
 The programs get stacks of 128 KiB, the main thread as well as others; a signal is a failure.
 

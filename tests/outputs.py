@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """An output that fails is an error with status 1 and one message, and leaves no other output.
 
 usage: outputs.py --bin BIN --models MODELS --dump FOLDER --options OPTIONS_DEF --plugin PLUGIN --work WORK

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the suite cost, by part: usage: parts.py JUNIT.xml
 
 Prints the seconds of all tests of a kind, in each build, and the ten longest tests. The tests run side by side, so the sums

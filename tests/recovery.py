@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """One mistake is one error: each bracket, comma, quote, `=` and `->` of two modules is left out in turn, and each word of a
 definition; a second mistake, in the last line but one, is told as well, and nothing else.
 

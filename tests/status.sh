@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # status.sh N COMMAND...: runs the command, and succeeds when its exit status is exactly N.
 want=$1
 shift

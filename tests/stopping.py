@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A program that a signal ends leaves no temporary file, and ends by that signal: each signal whose default is to end a process. An
 ignored signal stays ignored.
 

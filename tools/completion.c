@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* completion SHELL PROGRAM: prints the bash, zsh or fish completion of hlo-fp8-opt or hlo-fp8-run,
  * generated from options.def. Runs during the build. */
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Drawing with Graphviz, if it is installed. */
 #ifndef HLO_TOOLS_GRAPHVIZ_H
 #define HLO_TOOLS_GRAPHVIZ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Large pages for a program's memory. */
 #ifndef HLO_TOOLS_HEAP_H
 #define HLO_TOOLS_HEAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo-fp8-opt: parses HLO modules, rewrites their matmuls to fused FP8 calls, and prints them. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo-fp8-run: executes the entry computation of an HLO module, and compares its outputs. */
 #include <limits.h>
 #include <stdlib.h>

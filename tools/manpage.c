@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* manpage PROGRAM: prints the manual page of hlo-fp8-opt or hlo-fp8-run, generated from options.def
  * and program.def. Runs during the build. */
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of both programs, as options.def defines it. */
 #ifndef HLO_TOOLS_OPTIONS_H
 #define HLO_TOOLS_OPTIONS_H

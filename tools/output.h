@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Atomic output files: a file appears complete or not at all, also if a signal that can be caught
  * terminates the program. */
 #ifndef HLO_TOOLS_OUTPUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rulec OUT.c FILE...: compiles `.rules` files to hlo_rules_builtin[], the tables of the library.
  * The build runs it, so it must not need compiled rules itself. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The notations that are lists in an order of their own: aliases, donors, frontend attributes. */
 #include <string.h>
 

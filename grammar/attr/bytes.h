@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that grow, and text in quotes and braces. */
 #ifndef HLO_GRAMMAR_ATTR_BYTES_H
 #define HLO_GRAMMAR_ATTR_BYTES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that name devices: iotas, tilings and meshes, read, in canonical form. */
 #ifndef HLO_GRAMMAR_ATTR_DEVICES_H
 #define HLO_GRAMMAR_ATTR_DEVICES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Notations with a part for each dimension: dim_labels, and the words of a window. */
 #include "grammar/attr/notation.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replica groups, and pairs of devices. */
 #include "grammar/attr/devices.h"
 #include "ir/text/print_devices.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Notations that are lists of numbers or words. */
 #include "grammar/attr/notation.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices by the axes of a mesh. */
 #include "grammar/attr/devices.h"
 

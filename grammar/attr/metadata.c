@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Origins of values: metadata, and the arrays of an original module. */
 #include "grammar/attr/notation.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dispatch from an attribute to the reader of its notation, by notation.def. */
 #include "grammar/attr/notation.h"
 #include "ir/intern.h"

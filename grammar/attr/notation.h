@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of attributes that have a notation of their own: shardings, device groups, aliases, ... A
  * reader parses one, refuses malformed text, and either writes the canonical form that XLA prints,
  * which the IR keeps, or fills a struct that is printed in canonical form. notation.def says which

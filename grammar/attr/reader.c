@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading values that have a notation of their own: errors, tokens, lists. */
 #include "grammar/attr/notation.h"
 

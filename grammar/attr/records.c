@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Notations that are records of `name=value`: statistics, accuracy, sparsity, configs. */
 #include "grammar/attr/notation.h"
 

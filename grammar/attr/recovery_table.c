@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The header's origin_recovery_table, which holds modules: each is read, and printed indented. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices by their numbers: iotas, and tilings over them, in their one canonical form. */
 #include "grammar/attr/devices.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of messages, found and changed by their descriptors. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Protobuf messages of any type, by their descriptors. */
 #ifndef HLO_GRAMMAR_MESSAGE_MESSAGE_H
 #define HLO_GRAMMAR_MESSAGE_MESSAGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages in protobuf's text format, over their descriptors. */
 #include <inttypes.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that bytes are a message, before protobuf-c reads them: it neither bounds how deeply
  * messages nest nor says where it stopped. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes between the IR and messages, by the rows of proto.def. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Context of a conversion: its errors, and the instructions and computations that ids stand for. */
 #include "grammar/proto/proto.h"
 #include "ir/text/diag.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Binary modules to the IR and back: the entries of this folder. */
 #ifndef HLO_GRAMMAR_PROTO_CONVERT_H
 #define HLO_GRAMMAR_PROTO_CONVERT_H

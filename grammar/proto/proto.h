@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion between binary modules and the IR.
  *
  * hlo.proto has the messages, proto.def says which field holds which attribute, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules within the header's origin_recovery_table: as messages in a binary module, as quoted text
  * in HLO text. */
 #include <stdlib.h>

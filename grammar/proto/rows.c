@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of proto.def, and the fields that they name: looked up by name once in a conversion. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns of messages as HLO text, taken apart. */
 #include <stdlib.h>
 #include <string.h>

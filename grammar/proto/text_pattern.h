@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns of messages as HLO text (text_pattern.def): shared by printing and reading. */
 #ifndef HLO_GRAMMAR_PROTO_TEXT_PATTERN_H
 #define HLO_GRAMMAR_PROTO_TEXT_PATTERN_H

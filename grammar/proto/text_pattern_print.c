@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages as HLO text, by their patterns. */
 #include "grammar/proto/text_pattern.h"
 

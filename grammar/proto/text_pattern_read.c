@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HLO text as messages, by their patterns. */
 #include "grammar/proto/text_pattern.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unknown fields of messages nested in the message of a module, a computation or an instruction:
  * taken out with their places when it is read, and put back into the messages that then stand at
  * these places when it is written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes, constants, windows and dimension labels between the IR and messages. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between the rule grammar and its checks: the tree that the parser makes, one rule at a time. */
 #ifndef HLO_GRAMMAR_RULES_AST_H
 #define HLO_GRAMMAR_RULES_AST_H

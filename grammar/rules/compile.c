@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Statements of a `.rules` file to checked tables. */
 #include "grammar/rules/compile.h"
 

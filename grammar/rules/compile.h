@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the tree of a `.rules` file to tables: the steps, and their shared state. */
 #ifndef HLO_GRAMMAR_RULES_COMPILE_H
 #define HLO_GRAMMAR_RULES_COMPILE_H

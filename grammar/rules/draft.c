@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables being made of a file, and look-up of the words in it. */
 #include "grammar/rules/compile.h"
 #include "ir/intern.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The entry: rules from the text of a file. */
 #include "grammar/rules/compile.h"
 #include "ir/text/diag.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rewrite rules as data: the flat tables that a `.rules` file becomes.
  *
  * rulec writes these very structs as const C; hlo_rules_parse() makes them at run time. A rule set

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar of `.rules` files; docs/rules.md explains it. */
 %define api.pure full
 %define api.prefix {rules_yy}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Terms: patterns, replacements and arguments, with definitions expanded. */
 #include "grammar/rules/compile.h"
 

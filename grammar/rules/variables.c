@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Variables: the slots of a rule, and which of them every alternative binds. */
 #include "grammar/rules/compile.h"
 #include "ir/intern.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constants. One loop over the text reads arrays of any rank. */
 #include <math.h>
 #include <stdlib.h>

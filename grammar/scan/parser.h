@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state that the scanner, the parser and the actions share, and the readers of tokens.
  *
  * hlo.l splits HLO text into tokens, hlo.y parses them, and the actions (grammar/text/actions.h)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes and their layouts. A shape with its layout is one token, so that a cache by its text can
  * return it. */
 #include <string.h>

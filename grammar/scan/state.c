@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stacks and the errors of the parser. */
 #include <stdio.h>
 #include <string.h>

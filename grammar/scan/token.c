@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* White space and comments; names of attributes; strings, raw text and integer lists. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The actions of hlo.y, which build the IR in the order of the text, and the checks that they call.
  */
 #ifndef HLO_GRAMMAR_TEXT_ACTIONS_H

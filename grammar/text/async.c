@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `negate-start(...)` and other asynchronous operations that wrap one instruction, written as its
  * opcode with a suffix, and the computation that they call. */
 #include <string.h>

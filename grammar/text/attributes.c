@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of any owner: whether it may have them, the checks of their values, their form in XLA:
  * notations read, defaults dropped, implied attributes added; attributes remembered by their text.
  */

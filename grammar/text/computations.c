@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Computations: bodies, parameters and results; recovery from errors in them. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar of HLO text. The actions (actions.h) build the IR in the order of the text.
  *
  * One token of lookahead is enough, because the scanner distinguishes a definition from an operand by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Instructions: their operands, the checks against ir/table/op.def, and the IR. */
 #include <string.h>
 

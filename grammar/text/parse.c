@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The entry point: parses a text to a module. */
 #include "grammar/text/parse.h"
 

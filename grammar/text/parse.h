@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The entry of this folder: a module from a text. */
 #ifndef HLO_GRAMMAR_TEXT_PARSE_H
 #define HLO_GRAMMAR_TEXT_PARSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Instructions that XLA's parser accepts although they break the rules of their opcode: other
  * numbers of operands, and shapes that hlo_infer() rejects. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requirements of XLA's parser on instructions beyond the presence of operands and attributes. */
 #include "grammar/text/actions.h"
 #include "ir/text/print.h"

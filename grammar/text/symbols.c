@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names: keywords, which are rejected; names bound to instructions and computations, hidden and
  * looked up; names made unique. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parsing of option arguments: comma-separated lists and decimal numbers. All functions are inline,
  * and do not depend on the library. */
 #ifndef HLO_ARGUMENT_H

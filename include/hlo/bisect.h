@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measuring how much each rewritten matmul changes the outputs of a module. */
 #ifndef HLO_BISECT_H
 #define HLO_BISECT_H

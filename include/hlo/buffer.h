@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays that remain in device memory between runs, and asynchronous runs.
  *
  *     hlo_plan_new() with `resident` -> hlo_buffer_new() ... -> hlo_plan_run_async() ...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Diagnostics: errors, warnings and notes about a module, a file or an option.
  *
  * The library does not print diagnostics. A function that reports diagnostics has a sink as an

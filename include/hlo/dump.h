@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Folders that XLA writes with --xla_dump_to: the compilation stages of each module, and the stage
  * at which a matmul lost its FP8 form. */
 #ifndef HLO_DUMP_H

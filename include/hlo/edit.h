@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Changing a module: new instructions, parameters and computations, replacement of operands, uses,
  * attributes and roots, and removal of instructions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* XLA FFI handlers that execute custom calls `hlofp8.matmul` within XLA. `hlo-fp8-opt --emit=ffi`
  * writes such calls. XLA calls the handler that is registered for the target and the platform.
  *

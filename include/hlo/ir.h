@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inspection of a module: computations, instructions, operands, uses, shapes, attributes and
  * constants. Use edit.h to change a module, and pass.h to run such code as a pass.
  *

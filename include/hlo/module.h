@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HLO modules.
  *
  * An hlo_module is an opaque object that holds an HLO module in memory. Parse it from text (text.h)

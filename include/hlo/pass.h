@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rewriting the matmuls of a module to FP8, and the verdict on each matmul.
  *
  *     hlo_pass_options_init() -> hlo_module_optimize() -> hlo_report_verdict() ...

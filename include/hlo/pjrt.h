@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running modules in other runtimes through PJRT plugins.
  *
  * A PJRT plugin is a shared library that exports GetPjrtApi, such as those of XLA. It compiles a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HLO modules as protobuf messages: HloModuleProto and HloProto of XLA (xla/service/hlo.proto). XLA
  * writes them to `*.hlo.pb` files with --xla_dump_hlo_as_proto.
  *

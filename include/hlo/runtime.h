@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running modules: arrays, .npz files, random inputs, plans, and comparison of outputs.
  *
  * A plan is created once for a verified module and a backend, and can be run many times:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Status codes, and the conventions that all functions of the library follow.
  *
  * Status: a function that can fail returns an hlo_status. A status has no details. They are

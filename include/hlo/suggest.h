@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Suggestions for misspelled words ("did you mean"). */
 #ifndef HLO_SUGGEST_H
 #define HLO_SUGGEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parsing and printing of HLO text. */
 #ifndef HLO_TEXT_H
 #define HLO_TEXT_H

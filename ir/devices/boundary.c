@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The boundary between values of one device and values of all, in modules that are not partitioned.
  */
 #include "ir/devices/boundary.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The boundary of manual regions (jax's shard_map): outside a value exists once for all devices,
  * inside each device has a part. */
 #ifndef HLO_IR_DEVICES_BOUNDARY_H

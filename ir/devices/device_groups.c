@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices in groups.
  *
  * Most notations name an array of devices, and some of its dimensions: the devices of a group have

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of devices that a collective connects, or that have equal parts by a sharding. */
 #ifndef HLO_IR_DEVICES_DEVICE_GROUPS_H
 #define HLO_IR_DEVICES_DEVICE_GROUPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sigmas of any operation from its kernel, run on moved operands; sigmas of movement. Helpers
  * for whole arrays. The method is in docs/numerics.md. */
 #include <math.h>

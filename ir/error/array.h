@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error bounds of whole arrays: kernels run again on other operands. */
 #ifndef HLO_IR_ERROR_ARRAY_H
 #define HLO_IR_ERROR_ARRAY_H

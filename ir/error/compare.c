@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Comparing two arrays under a bound. */
 #include <math.h>
 #include <string.h>

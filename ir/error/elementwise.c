@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sigmas of elementwise operations. The method is in docs/numerics.md. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From an instruction to the rule for its sigmas. */
 #include "ir/error/error.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The error bound of a module: running error analysis of two legitimate executions.
  *
  * Two executions are legitimate when both follow HLO, and differ only in what HLO leaves open: the

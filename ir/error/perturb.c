@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Perturbation of results at random, within the rounding freedom of their operations. The method is
  * in docs/numerics.md. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Repeated terms of a sum, whose errors are fully correlated. The method is in docs/numerics.md. */
 #include <math.h>
 #include <string.h>

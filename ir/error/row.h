@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error bounds of rows of elements, for elementwise operations and conversions. */
 #ifndef HLO_IR_ERROR_ROW_H
 #define HLO_IR_ERROR_ROW_H

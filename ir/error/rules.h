@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of error bounds: calls, rules and their helpers. */
 #ifndef HLO_IR_ERROR_RULES_H
 #define HLO_IR_ERROR_RULES_H

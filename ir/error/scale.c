@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Factors that other executions may apply elsewhere; elementwise operations on complex numbers. */
 #include <math.h>
 

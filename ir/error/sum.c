@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sigmas of reduce, scatter and fft: sums, extremes, logical sums. The method is in
  * docs/numerics.md. */
 #include <math.h>

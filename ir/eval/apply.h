@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From an instruction to its kernel, and computations on scalars as kernels apply them. */
 #ifndef HLO_IR_EVAL_APPLY_H
 #define HLO_IR_EVAL_APPLY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The elementwise operations: for each, its loop on every lane that it has a meaning for, and how
  * far two good implementations may differ.
  *

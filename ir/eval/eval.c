@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From an instruction to its kernel, by op.def. */
 #include "ir/eval/eval.h"
 #include "ir/eval/apply.h"

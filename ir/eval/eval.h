@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The value of every instruction, computed on the CPU: one kernel per opcode over strided arrays.
  *
  * Constant folding and the CPU backend both use this; it knows neither files nor plans. Tuples are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Range analysis. computed() is the only list of operations on ranges. */
 #include "ir/eval/range.h"
 

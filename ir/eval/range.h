@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Range analysis: bounds on the elements of a value, from the instructions that compute it.
  *
  * Invariant: the bounds hold for every execution that follows HLO, whatever its inputs and however

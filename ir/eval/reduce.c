@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opcodes that apply a computation to many elements: reduce, reduce-window. */
 #include <string.h>
 

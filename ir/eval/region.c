@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Computations on scalars, run for a chunk of elements at a time.
  *
  * Every value of the region has a slot: a chunk of its elements, or one constant element that is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* select-and-scatter: the gradient of a reduce-window that picks one element of each window. */
 #include "ir/eval/apply.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of sort and topk, and of the custom call for the latter. */
 #include <string.h>
 

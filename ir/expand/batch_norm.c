@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalization as reductions and elementwise operations, in the order of XLA's
  * batchnorm_expander.cc: the variance is E[x^2] - E[x]^2. Error bounds thus cover its cancellation.
  */

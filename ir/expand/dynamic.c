@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dynamic shapes from computation to computation: sizes beside values, and across calls. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Instructions replaced by plainer ones, in a copy of the module that a plan is made for. */
 #ifndef HLO_IR_EXPAND_EXPAND_H
 #define HLO_IR_EXPAND_EXPAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals: dynamic sizes of values, rules that compute them, and construction of instructions. */
 #ifndef HLO_IR_EXPAND_EXPANSION_H
 #define HLO_IR_EXPAND_EXPANSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The instructions that dynamic shapes are expanded to. */
 #include "ir/expand/expansion.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reshapes of dynamic dimensions.
  *
  * The dimensions of operand and result fall into groups, as small as possible, of equal products of

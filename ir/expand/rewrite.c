@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Concatenations, reversals and sorts of dynamic dimensions, in which padding would come before
  * real elements. */
 #include "ir/expand/expansion.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sizes of results, opcode by opcode. What has no rule here is refused. */
 #include "ir/expand/expansion.h"
 #include "ir/module/index_map.h"

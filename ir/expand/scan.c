@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scans as loops: a slice of each input in each turn, and the results' slices put together. */
 #include "ir/expand/expansion.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes and bounds of values; refusals. */
 #include <string.h>
 

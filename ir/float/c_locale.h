@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers are read and printed as in the C locale, whatever locale the program has set: with
  * another one strtod() stops at the point of `0.5`, and printf() writes a comma. */
 #ifndef HLO_IR_FLOAT_C_LOCALE_H

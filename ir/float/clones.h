@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Marks for compilers, which make vectors of the loops so marked. A cloned function is compiled for
  * several processors of one family; the best is chosen when the program is loaded. Every clone
  * computes the same bits: nothing is contracted or reassociated. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rounding an f32 to a float of few bits. The text is C, and C++ for CUDA: generated kernels
  * contain it (runtime/cuda/codegen/element.cuh). */
 #ifndef HLO_IR_FLOAT_ENCODE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exp of rows of f32 in vectors, by the algorithm of glibc's expf, which rounds each step: the same
  * bits. */
 #include <math.h>

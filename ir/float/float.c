@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions between double and every float format, driven by float.def. */
 #include "ir/float/float.h"
 

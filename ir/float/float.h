@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every float narrower than 64 bits: bits to value and back, exactly, rounding to nearest even.
  *
  * float.def holds the parameters of each format; nothing else in the library knows them. */

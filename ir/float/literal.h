@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constant values. */
 #ifndef HLO_IR_FLOAT_LITERAL_H
 #define HLO_IR_FLOAT_LITERAL_H

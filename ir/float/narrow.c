@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of narrow floats to f32 and back, one loop per row of float.def. The loops have no branches,
  * so that compilers make vectors of them. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of starts, dones and tokens. */
 #include "ir/async.h"
 #include "ir/infer/rules.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of what devices do together, and what their groups must be. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of tuples, calls, loops and branches, dimension sizes and random numbers. */
 #include "ir/infer/rules.h"
 

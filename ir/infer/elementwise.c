@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of elementwise operations. */
 #include "ir/infer/rules.h"
 

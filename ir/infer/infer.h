@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape of an instruction, from its operands and attributes. */
 #ifndef HLO_IR_INFER_INFER_H
 #define HLO_IR_INFER_INFER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of linear algebra, FFT and batch norm. */
 #include <string.h>
 

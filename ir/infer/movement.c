@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of opcodes that move elements. */
 #include <string.h>
 

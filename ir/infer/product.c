@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of matrix products. */
 #include <inttypes.h>
 #include <stdio.h>

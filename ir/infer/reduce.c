@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of reductions, sorts and scans. */
 #include <string.h>
 

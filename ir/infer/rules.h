@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of shape inference: the view of a rule, and the helpers of rules (support.c). Each name
  * in op.def's `infer` column is a rule. */
 #ifndef HLO_IR_INFER_RULES_H

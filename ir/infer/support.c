@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes, checks and messages for shape rules. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of opcodes with a window: convolution, reduce-window, select-and-scatter. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random bits from a counter and a key: rng-bit-generator. Bits and states are those of XLA's
  * compilers, whose default is Philox. Source of both generators: Salmon et al., Parallel Random
  * Numbers: As Easy as 1, 2, 3 (SC 2011). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The call of a kernel: its views, and the reason for a refusal. */
 #include "ir/kernel/kernel.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* convert, stochastic-convert, bitcast-convert, iota. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* convolution: a product of matrices for each group. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dot: both operands as matrices of one lane type, a matrix product per batch. */
 #include <string.h>
 

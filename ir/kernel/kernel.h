@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of the evaluator: what op.def's `eval` column names, and what kernels are made of.
  *
  * Lanes: arithmetic is not written per element type but per lane, the few C types in which elements

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion between elements in memory and lanes. */
 #include <complex.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Factors of matrices and transforms: cholesky, triangular-solve, fft. Computed in f64 or in
  * complex numbers of two f64, and rounded once. */
 #include <complex.h>

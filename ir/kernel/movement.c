@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opcodes that move elements by an index map: each makes views and copies. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices, summed in f32 or f64.
  *
  * Blocks of both operands are converted to the type of the sums and laid out as the inner loop

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ragged-dot: a dot for each group, of as many rows or terms as the group has. */
 #include "ir/kernel/ragged.h"
 

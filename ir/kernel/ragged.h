@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ragged-dot as dots of its parts: one for each group, and for each index of the dimensions of
  * the group sizes before the last one. A part is empty where its group is. */
 #ifndef HLO_IR_KERNEL_RAGGED_H

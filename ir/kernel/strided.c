@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loops over several strided arrays, and views of views. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays in memory as kernels get them, and what the host lends to kernels. */
 #ifndef HLO_IR_KERNEL_VIEW_H
 #define HLO_IR_KERNEL_VIEW_H

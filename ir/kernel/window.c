@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows: their words, and the elements that they read. */
 #include <stdlib.h>
 

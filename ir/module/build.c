@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See build.h. */
 #include "ir/module/build.h"
 

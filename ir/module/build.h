@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes instructions, each before one place in a computation.
  *
  * A function that takes operands returns NULL if one of them is NULL, or if hlo_builder.admits

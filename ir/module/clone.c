@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See clone.h. A deep copy of a module has no pointer into the original. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of instructions: to another module, and to contiguous memory of their own. */
 #ifndef HLO_IR_MODULE_CLONE_H
 #define HLO_IR_MODULE_CLONE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #define XXH_INLINE_ALL
 #include "ir/module/diff.h"
 #include "ir/intern.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The difference of the computations of two modules. Names, ids and metadata are ignored, and so is
  * the order of instructions unless the module is scheduled. Two instructions are equal when opcode,
  * shape with its layout, attributes, literal, operands (of commutative opcodes in any order) and

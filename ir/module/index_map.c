@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Index maps of the opcodes that move elements. */
 #include "ir/module/index_map.h"
 

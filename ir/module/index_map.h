@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Index maps: which element of an operand each element of a result is. The table of opcodes in
  * index_map.c is the only list of them: an opcode that op.def says moves elements and that has no
  * row there does not compile. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements known without running anything: constants and iotas, followed through movement and
  * conversion.
  *

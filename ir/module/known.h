@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements known without running anything. */
 #ifndef HLO_IR_MODULE_KNOWN_H
 #define HLO_IR_MODULE_KNOWN_H

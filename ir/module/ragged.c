@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dimensions of a ragged-dot, from its attributes. */
 #include "ir/module/ragged.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dimensions of a ragged-dot. */
 #ifndef HLO_IR_MODULE_RAGGED_H
 #define HLO_IR_MODULE_RAGGED_H

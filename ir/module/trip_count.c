@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trip counts of while loops that count in one element of their state, from a constant, by a
  * constant, to a constant. */
 #include <limits.h>

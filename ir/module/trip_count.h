@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The trip count of while loops. */
 #ifndef HLO_IR_MODULE_TRIP_COUNT_H
 #define HLO_IR_MODULE_TRIP_COUNT_H

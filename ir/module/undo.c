@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See undo.h. */
 #include "ir/module/undo.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Undoing changes of a module: new objects by a journal, all changes by a snapshot. */
 #ifndef HLO_IR_MODULE_UNDO_H
 #define HLO_IR_MODULE_UNDO_H

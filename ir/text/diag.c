@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Diagnostics: from a byte offset to line, column, source line and caret. */
 #include "hlo/diag.h"
 

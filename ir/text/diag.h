@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Diagnostics about places of a module's source. */
 #ifndef HLO_IR_TEXT_DIAG_H
 #define HLO_IR_TEXT_DIAG_H

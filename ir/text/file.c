@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See file.h. */
 #include "ir/text/file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that are read as a whole.
  *
  * A path names a regular file. A directory, a device, a socket or a FIFO in the file system is

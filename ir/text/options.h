@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Option structs, which begin with the size that the caller's header declares. */
 #ifndef HLO_IR_TEXT_OPTIONS_H
 #define HLO_IR_TEXT_OPTIONS_H

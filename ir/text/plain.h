@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that need no escape in a quoted text. */
 #ifndef HLO_IR_TEXT_PLAIN_H
 #define HLO_IR_TEXT_PLAIN_H

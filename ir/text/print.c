@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HLO text out of a module: instructions, computations, the header. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of a module as text. */
 #ifndef HLO_IR_TEXT_PRINT_H
 #define HLO_IR_TEXT_PRINT_H

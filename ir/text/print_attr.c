@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes as text. */
 #include "ir/text/print_devices.h"
 

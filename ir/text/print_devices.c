@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that are read into structs as text, in XLA's form. */
 #include "ir/text/print_devices.h"
 

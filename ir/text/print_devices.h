@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that are read into structs, as text; ir/device_list.h has the structs. */
 #ifndef HLO_IR_TEXT_PRINT_DEVICES_H
 #define HLO_IR_TEXT_PRINT_DEVICES_H

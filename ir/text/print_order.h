@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The order in which XLA prints the instructions of a computation inline. */
 #ifndef HLO_IR_TEXT_PRINT_ORDER_H
 #define HLO_IR_TEXT_PRINT_ORDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The buffer that text is written to. */
 #include "ir/text/printer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The buffer that text is printed to, and the printers of values and attributes. */
 #ifndef HLO_IR_TEXT_PRINTER_H
 #define HLO_IR_TEXT_PRINTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "did you mean": the known word that is closest to an unknown one. */
 #include <stdbool.h>
 #include <stdio.h>

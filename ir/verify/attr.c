@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier: attributes that refer to operands, results and devices of an instruction. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors and notes of the verifier. */
 #include "ir/verify/context.h"
 #include "ir/text/diag.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the verifier. verify.c checks single instructions and computations, module.c checks
  * calls and channels between them and the module header. */
 #ifndef HLO_IR_VERIFY_CONTEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier: calls and channels between computations, names, and the module header. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Faults of a shape: its size and its layout. XLA's parser makes the same checks, but only for
  * shapes within tuples. */
 #include <stdlib.h>

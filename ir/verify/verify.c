@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier: instructions and computations, beyond the shape rules of ir/infer. */
 #include "ir/verify/verify.h"
 #include "ir/float/c_locale.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier, for the inside of the library. */
 #ifndef HLO_IR_VERIFY_VERIFY_H
 #define HLO_IR_VERIFY_VERIFY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Costs: every kernel is found once, and recorded for the matmuls whose operands or results it
  * computes. */
 #include "matmul/cost/cost.h"

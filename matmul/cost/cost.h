@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cost of matmuls on a GPU: bytes moved and a roofline time, by counting.
  *
  * Chains of elementwise and movement instructions are taken to be fused: each value that another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FLOPs as XLA's cost analysis counts them: an elementwise operation is one for each element, one
  * of the transcendental opcodes one of another kind; what a computation does counts as often as it
  * is run, a loop's body as often as is known. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The FLOPs of a module, counted as by XLA's cost analysis (xla/service/hlo_cost_analysis.cc). */
 #ifndef HLO_MATMUL_COST_FLOPS_H
 #define HLO_MATMUL_COST_FLOPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_module_diff(), hlo_module_diff_matmuls(): the difference of two modules, matmuls first. */
 #include <stdlib.h>
 #include <string.h>

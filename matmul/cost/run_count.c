@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "matmul/cost/run_count.h"
 
 #include <math.h>

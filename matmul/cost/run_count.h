@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The number of runs of each computation. */
 #ifndef HLO_MATMUL_COST_RUN_COUNT_H
 #define HLO_MATMUL_COST_RUN_COUNT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counts of instructions and bytes in a module, each computation once, and the FLOPs of one
  * execution. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dequantized values. */
 #include "passes/analysis/dequantize.h"
 

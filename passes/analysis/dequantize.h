@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dequantized values: fp8 values converted to a wide type, and then multiplied with or divided by a
  * scale. Each reader leaves `*out` alone, or undefined, where it returns false. Pinned instructions
  * are never part of a dequantization. */

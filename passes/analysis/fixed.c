@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that no input reaches, by the evaluator. Opcodes that it does not run, parameters and
  * random numbers among them, count as inputs. */
 #include "passes/analysis/fixed.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that no input reaches: they are equal in every run. */
 #ifndef HLO_PASSES_ANALYSIS_FIXED_H
 #define HLO_PASSES_ANALYSIS_FIXED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Provenance of wide values: the fp8 values that they come from. */
 #include "passes/analysis/fp8_provenance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Provenance of values from fp8 on paths that no rule follows: reasons for wide matmuls. */
 #ifndef HLO_PASSES_ANALYSIS_FP8_PROVENANCE_H
 #define HLO_PASSES_ANALYSIS_FP8_PROVENANCE_H

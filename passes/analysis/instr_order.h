@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Order of the instructions of a computation, in O(1): by sort keys, with gaps for the keys of new
  * instructions. Keys stay valid from pass to pass. */
 #ifndef HLO_PASSES_ANALYSIS_INSTR_ORDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/analysis/module_facts.h"
 
 #include "passes/analysis/dequantize.h"

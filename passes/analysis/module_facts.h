@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Facts of a whole module, found in one linear walk, or without one if the counts of opcodes and
  * attributes rule them out. They are tables by instruction id, valid until the module changes, in
  * the arena given. */

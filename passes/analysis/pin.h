@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pinned instructions, which every pass leaves as and where they are.
  *
  * A pinned instruction is not replaced, removed, moved, merged, copied beside itself or put into

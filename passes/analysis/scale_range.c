@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Magnitudes of scaled operands and of scales. */
 #include "passes/analysis/scale_range.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constants among the scales of a matmul: checks that every value computed with them is a number.
  *
  * Invariant: a factor of a scale that no input reaches has the magnitude that it has in every run,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links of chains, and values that repeat one element. */
 #include "passes/analysis/value.h"
 

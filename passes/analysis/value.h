@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Facts of one value: movement, splats, signs. */
 #ifndef HLO_PASSES_ANALYSIS_VALUE_H
 #define HLO_PASSES_ANALYSIS_VALUE_H

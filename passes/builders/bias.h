@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Biases: vectors that are added to each row of a matmul's result, in any notation of the sum. */
 #ifndef HLO_PASSES_BUILDERS_BIAS_H
 #define HLO_PASSES_BUILDERS_BIAS_H

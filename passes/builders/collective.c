@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scales through collectives, and quantizing before them. */
 #include "passes/builders/collective.h"
 

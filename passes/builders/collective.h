@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of fp8 values: their scales, and quantizing before a collective. */
 #ifndef HLO_PASSES_BUILDERS_COLLECTIVE_H
 #define HLO_PASSES_BUILDERS_COLLECTIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Granularity of values, and their compact forms. */
 #include "passes/builders/granularity.h"
 #include "ir/float/literal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Granularity of a value: per dimension, the length of aligned runs of equal elements. Along the
  * contracting dimension, a scale per row has the granularity of the whole dimension, and a scale
  * per block of 128 has 128. The compact form of a value has one element of each run. */

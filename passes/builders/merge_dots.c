@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dots that share an operand. */
 #include "passes/builders/merge_dots.h"
 

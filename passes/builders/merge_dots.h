@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dots that share an operand, merged: their other operands are concatenated in fp8, and each result
  * is a slice of the merged one. */
 #ifndef HLO_PASSES_BUILDERS_MERGE_DOTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links and trees of movement. */
 #include "passes/builders/move_chain.h"
 

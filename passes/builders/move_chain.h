@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Movement of fp8 values instead of dequantized ones. Movement is a chain of links, each an
  * instruction that only moves elements, or a tree of them, where a concatenate or a select has
  * several branches. */

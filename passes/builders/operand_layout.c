@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See operand_layout.h. */
 #include "passes/builders/operand_layout.h"
 

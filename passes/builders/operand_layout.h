@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layouts of the operands of a fused call: cuBLASLt requires batch dimensions first, the
  * contracting dimension last. `b`: the second operand, else the first. */
 #ifndef HLO_PASSES_BUILDERS_OPERAND_LAYOUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operands that are fp8 values times scales. */
 #include "passes/builders/scaled_operand.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operands of a matmul that are fp8 values times scales, in any order of movement and scaling. The
  * factors (one for an operand, for each row of A or column of B, or for blocks of these:
  * matmul/table/scale.def) are separated, and the fp8 value is moved instead of the wide one. */

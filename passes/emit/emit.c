@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See emit.h. docs/emit.md has the forms that XLA's rewriter makes calls of. */
 #include "passes/emit/emit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The last step of a run: FP8 calls in the form that --emit names. */
 #ifndef HLO_PASSES_EMIT_EMIT_H
 #define HLO_PASSES_EMIT_EMIT_H

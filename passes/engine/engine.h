@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rule engine: interprets the tables of grammar/rules/rules.h on a module.
  *
  *   match.c    patterns against instructions, with backtracking; guards and their reasons

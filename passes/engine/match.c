@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns matched against instructions, with backtracking.
  *
  * The goals still to be matched are a list on the C stack; every choice (operand order,

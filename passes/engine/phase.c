@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of a phase, to their fixpoint.
  *
  * A sweep visits every instruction once, and again each instruction that a firing made or changed:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rewrite: planned, checked, and then committed. Until it is committed, nothing has changed:
  * moves are only noted, and new instructions have no users but each other. If a check fails, they
  * are removed again.

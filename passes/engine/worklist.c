@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See worklist.h. */
 #include "passes/engine/worklist.h"
 

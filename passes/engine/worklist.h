@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The worklist of a phase: the instructions that are to be visited. */
 #ifndef HLO_PASSES_ENGINE_WORKLIST_H
 #define HLO_PASSES_ENGINE_WORKLIST_H

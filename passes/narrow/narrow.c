@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Converts values of few bits to fp8 before they are converted to a wide type: integers and floats
  * of fewer than 8 bits, and whole numbers up to 16 (ir/eval/range.h), all of which f8e4m3fn
  * represents. Every rule then matches them as fp8 values: convert(s4) becomes convert(convert(s4):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One matmul of a module, with what quantizes its operands and with its epilogue, as a module. */
 #include <setjmp.h>
 #include <string.h>

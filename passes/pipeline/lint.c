@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lints: likely mistakes with the scales of a program, independent of its verdicts.
  *
  * All lints but one analyze a copy of the module as it was read, with calls inlined and equal

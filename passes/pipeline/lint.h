@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lints: likely mistakes with the scales of a program. They are rows of
  * passes/reason/reason.def, named lint-*. */
 #ifndef HLO_PASSES_PIPELINE_LINT_H

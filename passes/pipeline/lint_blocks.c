@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lints of scales per block: the number of elements that share a scale, and the dimension along
  * which they lie.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pass manager: parses the list of passes, runs them, verifies, dumps and times. */
 #include <stdlib.h>
 #include <string.h>

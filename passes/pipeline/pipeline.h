@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The runner of passes, for the other files of this folder. */
 #ifndef HLO_PASSES_PIPELINE_PIPELINE_H
 #define HLO_PASSES_PIPELINE_PIPELINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* User-defined passes. */
 #include "passes/pipeline/user_pass.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Passes that a program brings along. */
 #ifndef HLO_PASSES_PIPELINE_USER_PASS_H
 #define HLO_PASSES_PIPELINE_USER_PASS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of reason.def, by index and by name. */
 #include "passes/reason/reason.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reasons for verdicts: why a dot is not FP8, or not the cheapest FP8. */
 #ifndef HLO_PASSES_REASON_REASON_H
 #define HLO_PASSES_REASON_REASON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prototypes of the functions of builder.def, and of the facts that they share. */
 #ifndef HLO_PASSES_RULES_FUNCTIONS_H
 #define HLO_PASSES_RULES_FUNCTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in rules with the table of their functions, and rules of a file, read at run time by
  * the grammar that rulec uses when the library is built. */
 #include "passes/rules/library.h"

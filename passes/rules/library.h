@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of the library, and rules from files. */
 #ifndef HLO_PASSES_RULES_LIBRARY_H
 #define HLO_PASSES_RULES_LIBRARY_H

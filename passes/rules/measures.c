@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measures of builder.def. */
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Builders for ragged-dots of fp8 values times factors: a ragged-dot of the fp8 values, or a dense
  * dot whose operands are 0 outside their group; the factors then multiply the result. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of builder.def, and the facts that builders and measures use as well. */
 #include <math.h>
 #include <string.h>

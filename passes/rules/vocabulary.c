@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See vocabulary.h. The rule compiler links these words without the functions that they name. */
 #include "passes/rules/vocabulary.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The words of the rule language that the passes define: builder.def, reason.def, field.def. */
 #ifndef HLO_PASSES_RULES_VOCABULARY_H
 #define HLO_PASSES_RULES_VOCABULARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices of a module, and the groups that its collectives connect. */
 #include "passes/sharding/devices.h"
 

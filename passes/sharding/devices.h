@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The devices that run a module, and the values that are replicated among them.
  *
  *   devices.c      numbers of devices, and the groups of a collective

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depths of values in manual regions, and the operands that enter and leave regions.
  *
  * A depth is derived from the operands: an instruction that enters a region is one deeper than

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Manual regions: code for each device (jax's shard_map), in a module that the partitioner has
  * not processed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replication: values that are equal on all devices of a group.
  *
  * Given a partition of the devices into groups, the analysis decides whether a value is equal

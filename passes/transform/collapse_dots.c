@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and
  * one free dimension on each side. Several dimensions of a kind become one by a reshape of the
  * operand, after a transpose where they are not adjacent; a vector becomes a matrix with one row. A

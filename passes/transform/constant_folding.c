@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Computes instructions that depend on constants alone.
  *
  * Needs: operands before users.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces convolutions of fp8 values that are matmuls by dots. Along each dimension the window
  * reads one element, or has one position, or its positions do not overlap. Each element of the
  * input is then read once at most: a slice and a reshape divide the dimension into positions and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Merges instructions that compute the same value: same opcode, operands, shape with its layout,
  * and attributes other than metadata. The first one stays.
  *

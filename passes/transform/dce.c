@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Removes dead instructions, and computations that nothing calls.
  *
  * Needs: operands before users, callees before callers.

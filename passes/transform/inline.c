@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces each call by the instructions of the computation that it calls, and the calls among them
  * likewise. Calls in a computation that only inlined calls name stay: the computation is dead.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sinks dequantizations into the loops and branches of their matmuls: the tuple that enters them
  * carries the fp8 value, and its scale as one more element. This includes values that a loop
  * recomputes in each iteration, moves between devices, or stacks in an array.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces dots of fp8 values whose scales change along the contracting dimension, block by block,
  * by a batch of dots, one for each block, whose results are added in f32. Block-scaled notation is
  * replaced likewise. Within a block there is one scale for each row, which multiplies the result of

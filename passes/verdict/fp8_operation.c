@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations between a dequantization and a matmul. */
 #include "passes/verdict/fp8_operation.h"
 

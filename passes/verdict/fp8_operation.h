@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations between a dequantization and a matmul that FP8 does not pass. */
 #ifndef HLO_PASSES_VERDICT_FP8_OPERATION_H
 #define HLO_PASSES_VERDICT_FP8_OPERATION_H

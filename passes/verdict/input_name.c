@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names that the instructions of the input had, by their offset in the source. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reasons that no pass gives, from a matmul's kind, its computation and the sources of its
  * operands. */
 #include "passes/verdict/judge.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts on matmuls that no pass has turned into a call. */
 #ifndef HLO_PASSES_VERDICT_JUDGE_H
 #define HLO_PASSES_VERDICT_JUDGE_H

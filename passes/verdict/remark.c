@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slots: the instruction that stands for each matmul of the original module, and its facts. */
 #include "passes/verdict/remark.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts while passes run: what each matmul became, and why not FP8.
  *
  * Everything that multiplies matrices (matmul/product.h), in a computation that the entry reaches,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts, made from the slots after the last pass. */
 #include <fnmatch.h>
 #include <stdarg.h>

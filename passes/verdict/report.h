@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a report: slots while passes run (remark.c), verdicts afterwards (report.c). */
 #ifndef HLO_PASSES_VERDICT_REPORT_H
 #define HLO_PASSES_VERDICT_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Surroundings of a matmul: a few instructions before and behind it, for a picture. */
 #ifndef HLO_PASSES_VERDICT_SURROUNDINGS_H
 #define HLO_PASSES_VERDICT_SURROUNDINGS_H

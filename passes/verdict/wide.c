@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The words of hlo_pass_options.wide: instruction names, op_names, source lines, and globs. */
 #include <fnmatch.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules with each rewritten matmul alone, and with all but it, beside the module as it is. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Comparison of outputs, element by element. */
 #include <math.h>
 #include <stdlib.h>

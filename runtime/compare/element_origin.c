@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The computation of one element of an output: its instruction and the values of its operands, from
  * an execution of the module up to that instruction. */
 #include <setjmp.h>

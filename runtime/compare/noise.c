@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Noise: the difference of legitimate executions, measured by perturbed ones. */
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of products as the tensor cores of Hopper make them of fp8 values: docs/numerics.md. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Activations of epilogues on the CPU: in f32, and the error bounds of that. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives between simulated devices (runtime/world.h). */
 #ifndef HLO_RUNTIME_CPU_COLLECTIVE_H
 #define HLO_RUNTIME_CPU_COLLECTIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU backend: memory is the host's, opcodes run in ir/eval. */
 #include "runtime/cpu/cpu.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exchange of arrays between the members of a group. */
 #include <string.h>
 

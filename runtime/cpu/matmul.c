@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLASLt matmul calls on the CPU: D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) +
  * beta * c_scale * C + bias), accumulated and scaled in f32 (matmul/call.h). */
 #include <math.h>

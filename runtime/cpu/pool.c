@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pool of threads that share one loop at a time. Loops follow one another within microseconds,
  * and to wake a thread takes as long: threads sleep only when there was nothing to do for a while.
  */

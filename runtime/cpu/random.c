@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers that every run draws again: element i of the n-th execution of an `rng` in a run
  * is made of Philox-4x32 of the counter (i, device * 2^32 + n), whose key is the FNV-1a hash of the
  * instruction's name. So rewriting a module does not change what it draws. */

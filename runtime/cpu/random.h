@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers that XLA draws from a hidden state: rng, rng-get-and-update-state. */
 #ifndef HLO_RUNTIME_CPU_RANDOM_H
 #define HLO_RUNTIME_CPU_RANDOM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scales of matmul operands per row and per block. Those that vary along the contracting dimension
  * multiply the product of each stretch of it before the stretches are summed, all in f32. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs programs of tiles. */
 #include "runtime/cpu/tile.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of elementwise instructions, computed tile by tile: the values between them stay in the
  * cache. Each value is rounded to its type as if it had been written to memory. */
 #ifndef HLO_RUNTIME_CPU_TILE_H

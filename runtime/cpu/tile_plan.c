@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which instructions are computed in tiles, and their programs. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA backend's table: each job goes to the part that runs it. */
 #include "runtime/cuda/driver/cuda.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs of --fallback=cpu: an instruction that no other part runs is run by the cpu backend on
  * copies of its operands. */
 #include "ir/kernel/kernel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backends of this build. */
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/driver/cuda.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays in memory of a device. */
 #include "runtime/exec/buffer.h"
 

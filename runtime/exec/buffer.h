@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of hlo_buffer. */
 #ifndef HLO_RUNTIME_EXEC_BUFFER_H
 #define HLO_RUNTIME_EXEC_BUFFER_H

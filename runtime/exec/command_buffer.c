@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded runs. All addresses are known once a plan has its memory, so that a run is recorded once
  * and replayed: straight-line steps are a graph of the backend (a CUDA graph). A loop that is not
  * unrolled and a conditional are branches of it, where the backend has them. Otherwise they, and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans as callers have them: one device, or several that are simulated side by side. */
 #include <limits.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers as tensors of DLPack, and tensors as buffers. */
 #include "runtime/exec/dlpack.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The structs of dlpack.h 1.1, under their own names: its header is not needed. */
 #ifndef HLO_RUNTIME_EXEC_DLPACK_H
 #define HLO_RUNTIME_EXEC_DLPACK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Execution of a plan's steps. */
 #include <math.h>
 #include <string.h>

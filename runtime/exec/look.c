@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of a run: kept, and checked for NaNs and infinities. */
 #include <math.h>
 #include <stdlib.h>

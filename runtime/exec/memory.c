@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a device that outlives a run. */
 #include "runtime/exec/memory.h"
 

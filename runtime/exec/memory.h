@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a device that outlives a run: devices shared by plans and buffers, events, ranges. */
 #ifndef HLO_RUNTIME_EXEC_MEMORY_H
 #define HLO_RUNTIME_EXEC_MEMORY_H

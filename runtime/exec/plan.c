@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans: making, running, printing, freeing. */
 #include "ir/expand/expand.h"
 #include "ir/float/c_locale.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times of the steps of runs: as tables, and as a trace. */
 #include <stdlib.h>
 #include <string.h>

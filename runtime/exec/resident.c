@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs of resident plans: on buffers, which a run takes and makes. */
 #include <setjmp.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Visiting the steps of a plan, to bind, execute or record them: execute.c and command_buffer.c. */
 #ifndef HLO_RUNTIME_EXEC_RUN_H
 #define HLO_RUNTIME_EXEC_RUN_H

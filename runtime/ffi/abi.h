@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* XLA's C interface to functions that execute typed custom calls, which it calls FFI: numbers and
  * the layout of structs, as far as they are used here. Source: xla/ffi/api/c_api.h in jaxlib's
  * include folder, version 0.3; tests/unit/runtime/test_runtime_ffi_abi.c holds this file against

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See attribute.h. */
 #include "runtime/ffi/attribute.h"
 

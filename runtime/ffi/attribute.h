@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of a call as text. */
 #ifndef HLO_RUNTIME_FFI_ATTRIBUTE_H
 #define HLO_RUNTIME_FFI_ATTRIBUTE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See call.h. */
 #include "runtime/ffi/call.h"
 

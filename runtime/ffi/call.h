@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A call from the frame to its result, or to an error of XLA's. */
 #ifndef HLO_RUNTIME_FFI_CALL_H
 #define HLO_RUNTIME_FFI_CALL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls on the CPU: jobs of the cpu backend, on XLA's threads. */
 #include "runtime/cpu/cpu.h"
 

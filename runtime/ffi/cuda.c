@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls on a CUDA device: cuBLASLt's problems, on XLA's stream and in XLA's memory.
  *
  * XLA has one function for all calls of a process and keeps nothing between them, so plans are kept

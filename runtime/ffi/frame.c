@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Call frames of XLA: checks, and the instruction that a frame stands for. */
 #include "runtime/ffi/frame.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Call frames, which XLA hands over with calls: checked, as text, and as an instruction. */
 #ifndef HLO_RUNTIME_FFI_FRAME_H
 #define HLO_RUNTIME_FFI_FRAME_H

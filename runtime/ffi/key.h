@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A call as bytes that are equal for calls which one plan serves. */
 #ifndef HLO_RUNTIME_FFI_KEY_H
 #define HLO_RUNTIME_FFI_KEY_H

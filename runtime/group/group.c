@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups the instructions that run together in one job.
  *
  * An instruction is inlined when one job reads its value, or when it costs next to nothing: it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which instructions of a computation run together as one job: the same search for every backend,
  * by the backend's rules. */
 #ifndef HLO_RUNTIME_GROUP_GROUP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which instruction can join which group: how its elements lie in the group's space, and whether a
  * path leads from the group to it through an instruction outside. */
 #include <string.h>

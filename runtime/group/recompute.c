@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that are computed again in each group that reads them, where that moves fewer bytes than
  * writing them once: the exponentials of a softmax from its rows, a normalized array from the
  * narrow one that it was made of.

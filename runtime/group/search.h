@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a search for groups. */
 #ifndef HLO_RUNTIME_GROUP_SEARCH_H
 #define HLO_RUNTIME_GROUP_SEARCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays in row-major order, as programs pass them in and receive them. */
 #include "runtime/io/arrays.h"
 

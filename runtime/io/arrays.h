@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of hlo_arrays, and the leaves of a module's signature. */
 #ifndef HLO_RUNTIME_IO_ARRAYS_H
 #define HLO_RUNTIME_IO_ARRAYS_H

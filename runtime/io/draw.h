@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers that are drawn for an input. */
 #ifndef HLO_RUNTIME_IO_DRAW_H
 #define HLO_RUNTIME_IO_DRAW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays in .npz files: a zip archive of .npy files, as numpy.savez writes and numpy.load reads
  * them. Source: the .npy format, versions 1.0 to 3.0, of numpy.lib.format. */
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The generator behind numpy.random.default_rng(seed), bit for bit. */
 #ifndef HLO_RUNTIME_IO_RANDOM_H
 #define HLO_RUNTIME_IO_RANDOM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs from a seed. */
 #include <ctype.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs from a seed that are like those of a model in use: weights as layers initialize them,
  * scales that fit what they quantize, data around 0 of size 1. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The part of the PJRT C API (major version 0) that this folder calls, declared anew.
  *
  * A structure of arguments begins with its size and a list of extensions. A plugin reads the

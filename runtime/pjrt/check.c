@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules that no plugin takes. */
 #include "runtime/pjrt/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules that no plugin takes: they are refused before one sees them. */
 #ifndef HLO_RUNTIME_PJRT_CHECK_H
 #define HLO_RUNTIME_PJRT_CHECK_H

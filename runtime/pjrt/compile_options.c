@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CompileOptionsProto, written through protobuf-c. */
 #include "runtime/pjrt/compile_options.h"
 

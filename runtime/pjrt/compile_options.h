@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The message with which a plugin is told how to compile a module. */
 #ifndef HLO_RUNTIME_PJRT_COMPILE_OPTIONS_H
 #define HLO_RUNTIME_PJRT_COMPILE_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules compiled and executed by a plugin. */
 #include "hlo/pjrt.h"
 

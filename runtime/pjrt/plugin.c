@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loading a plugin and calling it. */
 #include "runtime/pjrt/plugin.h"
 

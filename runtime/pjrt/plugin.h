@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A PJRT plugin: loading it, calling its functions, its errors as diagnostics. */
 #ifndef HLO_RUNTIME_PJRT_PLUGIN_H
 #define HLO_RUNTIME_PJRT_PLUGIN_H

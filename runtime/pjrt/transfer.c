@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of arrays, to devices and back. */
 #include "runtime/pjrt/transfer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays to and from the devices of a plugin's client. */
 #ifndef HLO_RUNTIME_PJRT_TRANSFER_H
 #define HLO_RUNTIME_PJRT_TRANSFER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Offset of each buffer of a computation in its frame: dead memory is reused. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values, slots and refusals, for the makers of steps. */
 #include "runtime/plan/build.h"
 #include "ir/text/diag.h"

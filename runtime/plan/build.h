@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building one computation: the state shared by steps.c, calls.c, jobs.c and schedule.c. */
 #ifndef HLO_RUNTIME_PLAN_BUILD_H
 #define HLO_RUNTIME_PLAN_BUILD_H

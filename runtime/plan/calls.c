@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps that run other computations: call, fusion, while, conditional. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Donated inputs: which output gets the memory of which, and whether in place. */
 #include <stdlib.h>
 

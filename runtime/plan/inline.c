@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls replaced by the instructions that they call, in a copy of the module that only the plan
  * sees: groups reach across what was a call, and its values share memory with the caller's. */
 #include "runtime/plan/plan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The steps that a backend runs: from instructions to jobs. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The instructions whose values a run keeps or checks, and the steps that look at them. */
 #include <fnmatch.h>
 #include <stdlib.h>

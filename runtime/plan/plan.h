@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a plan: its steps, in order, and their memory.
  *
  * Tuples do not exist here: every instruction's value is a list of leaves, each a slot. A slot is

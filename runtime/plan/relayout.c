@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements copied from one order in memory to another. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The units of a computation that run, and their order. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a computation to steps and slots, and the slots' live ranges. */
 #include <math.h>
 #include <string.h>

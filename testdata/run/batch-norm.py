@@ -31,3 +31,4 @@ np.savez(f'{work}/in.npz', *inputs)
 np.savez(f'{work}/out.npz', *outputs)
 outputs[3][5, 1, 7] *= 1.01
 np.savez(f'{work}/off.npz', *outputs)
+# SPDX-License-Identifier: Apache-2.0

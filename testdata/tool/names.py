@@ -14,3 +14,4 @@ for dot in json.load(sys.stdin)['dots']:
     operations[dot['operation'], dot['verdict'] != 'wide'] += 1
 for (operation, fp8), count in sorted(operations.items()):
     print(operation, 'FP8' if fp8 else 'wide', count)
+# SPDX-License-Identifier: Apache-2.0

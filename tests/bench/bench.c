@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench FILE N: the best of N times, in seconds, that the library takes to parse, verify, print and
  * optimize the module in FILE. One line each: name, seconds. A last line: `memory`, and the bytes
  * that the process has more while it holds the module, its text included: what the reading took and

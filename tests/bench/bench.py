@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Times the library on modules, and jaxlib on the same modules in the same run.
 
 usage: bench.py --bin DIR [--repeat N] MODEL...

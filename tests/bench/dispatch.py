@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The time of a call of hlofp8.jit once all is compiled, next to a call of jax.jit, on the CPU.
 
 usage: dispatch.py [--rounds N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Whether the cost of optimizing is linear: modules of N equal layers, and the time per instruction of each.
 
 usage: layers.py --bin DIR [--layers N,N,..] [--repeat N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The time of a run on the CPU once all is compiled, and XLA's of the same module on the same inputs.
 
 usage: steady.py --bin DIR [--rounds N] [--runs N] [MODEL...]

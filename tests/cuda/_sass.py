@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generated kernels as NVRTC compiles them, read beside their source: how wide each load and store is.
 
 What is expected of a kernel is derived from its text. A thread loads and stores packs of elements, of 16 bytes or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libcublasLt, stood in for: objects, attributes of the sizes that the library has, four algorithms
  * of different speed, the logger.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLASLt, stood in for: a matmul is computed from its descriptors alone, as the cuBLAS manual
  * says. Nothing here knows how runtime/cuda makes a call. */
 #ifndef HLO_TESTS_CUDA_CUBLASLT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cublasLtMatmul() on host memory, from descriptors alone. Matrices are column-major: element (i,j)
  * is at i + j * ld. op(A) is M x K, op(B) is K x N:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that cuBLASLt refuses, by the cuBLAS manual and the texts in the library. */
 #include "cublaslt.h"
 

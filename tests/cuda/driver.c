@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libcuda, stood in for: devices, memory, events. Streams are in streams.c, kernels in kernels.c.
  */
 #include <stdint.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The declarations of runtime/cuda/driver agree with NVIDIA's headers, where there are any.
 
 usage: headers.py --compiler CXX [--include DIR[:DIR...]]...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libcuda, stood in for: modules, and kernels run by the host, thread after thread. */
 #include <dlfcn.h>
 #include <elf.h>

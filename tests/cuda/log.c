@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log of the stand-in's calls, and calls that are made to fail. */
 #include <pthread.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libnvrtc, stood in for: the host's C++ compiler makes a shared object, which kernels.c runs. */
 #include <ctype.h>
 #include <stdlib.h>

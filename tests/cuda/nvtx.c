@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A profiler, stood in for: ranges of NVTX are lines of the log. */
 #include <stdint.h>
 

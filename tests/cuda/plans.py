@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The cuda backend has a plan for every module of testdata/models: as it is, after --optimize, and as XLA compiled it.
 
 usage: plans.py --bin DIR --models DIR [--update]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Times of steps on the stand-in (tests/cuda/README.md), whose clock stands still but for the device's work.
 
 usage: profile.py --bin DIR --work DIR --standin FILE

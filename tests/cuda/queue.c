@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libcuda, stood in for: with HLO_STANDIN_LATE what is queued on a stream is done when something
  * waits for it and no sooner, so that what is read, written or freed without waiting shows. */
 #include <stdint.h>

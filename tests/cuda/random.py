@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Random modules (tests/random) on the cuda backend agree with the cpu backend, as they are and after --optimize.
 
 usage: random.py --bin DIR --work DIR --standin FILE [--accumulate=f32|hopper] [--first SEED] [--count N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a plan for a device asks of CUDA's libraries, on the stand-in (tests/cuda/README.md).
 
 usage: runs.py --bin DIR --work DIR --standin FILE [--few]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // What generated kernels need to be C++ of the host's: the words of CUDA C, and what device.cuh
 // has, without the hardware's instructions. kernels.c runs them, thread after thread.
 #include <cfenv>

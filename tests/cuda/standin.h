@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stand-in for CUDA's libraries on a machine without a GPU: one shared library with the functions
  * of all three (runtime/cuda/driver/cublaslt.def). Memory is the host's, streams do things at once,
  * what is captured is kept and done when the graph is launched, in any order that its edges allow,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libcuda, stood in for: streams, and graphs whose nodes run in any order that their edges allow.
  */
 #include <stddef.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the scaled models move through memory, and in how many launches: at most what LIMITS has, and XLA's kernels.
 
 usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error bounds of every instruction of a module, for operands whose bounds are given. */
 #ifndef HLO_TESTS_DIGESTS_BOUNDS_H
 #define HLO_TESTS_DIGESTS_BOUNDS_H

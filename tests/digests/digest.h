@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The digest of a text. */
 #ifndef HLO_TESTS_DIGESTS_DIGEST_H
 #define HLO_TESTS_DIGESTS_DIGEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints, for each HLO file, a digest of everything that the library makes of its modules: a word
  * per column, in the order of the table of columns; and for each file of rules one. The digests of
  * testdata are kept in testdata/digests/: a change of one shows which modules' outputs a change of

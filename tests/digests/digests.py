@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the digests of every module of testdata with those in testdata/digests/.
 
 usage: digests.py --program=BUILD/bin/digests [--update]

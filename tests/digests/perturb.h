@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts and messages with one mistake, and what becomes of each. */
 #ifndef HLO_TESTS_DIGESTS_PERTURB_H
 #define HLO_TESTS_DIGESTS_PERTURB_H

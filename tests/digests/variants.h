@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules that differ from one in a single point. */
 #ifndef HLO_TESTS_DIGESTS_VARIANTS_H
 #define HLO_TESTS_DIGESTS_VARIANTS_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the commands of docs/ci.md: each line of a block of YAML that calls hlo-fp8-opt, with the programs of a build. With the module as
 it is each command succeeds and the files that are uploaded have contents. Then the module under test is broken on purpose, and each
 gate must end with status 3, whatever ran before it in its block.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a module from memory, rewrites it, says what became of each matmul, prints the result, and
  * runs the module as it was and as it is on the same inputs. It stands on nothing but the installed
  * library; docs/embedding.md walks through it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // What the public headers declare links from C++ (that each compiles as C++, run.sh sees to).
 #include <hlo/bisect.h>
 #include <hlo/buffer.h>

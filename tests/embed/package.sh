@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # package.sh BUILD WORK CC: makes the Debian package of a build, unpacks it, and builds and runs the examples against
 # what is in it.
 set -eu

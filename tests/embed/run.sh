@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # HLO_PYTHON=... run.sh BUILD WORK CC CXX [FLAGS...]: installs the build into WORK/prefix, moves it, and uses it from there as a stranger
 # would: through CMake's find_package, and through pkg-config.
 set -eu

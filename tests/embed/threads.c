@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* usage: threads THREADS ROUNDS MODEL... Each thread does everything that the library does with
  * each model, at the same time as the others, with options, rules and a pass that all share; what
  * comes out is what came out with one thread. Built with -fsanitize=thread it reports races. */

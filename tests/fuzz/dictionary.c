@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the words of every table as a dictionary for libFuzzer: one quoted word a line. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes that are a module, verified or not: it is printed in every form, counted and compared
  * with itself, and the passes refuse it or leave a valid module. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a binary module: refused, or read, and then written as bytes that read back and are
  * written the same. */
 #include <stdint.h>

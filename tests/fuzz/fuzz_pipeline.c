@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes that are a valid module: the whole pipeline leaves a valid module, which prints as text
  * that reads back. The number of bytes chooses the target and the form of the scale operands. */
 #include <stdint.h>

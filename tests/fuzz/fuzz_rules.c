@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes: the grammar of rewrite rules refuses them, or reads tables whose indices stay inside
  * them; and then a run with these rules, on their own examples and on one of ours, leaves a valid
  * module, or says what is wrong with the rules. */

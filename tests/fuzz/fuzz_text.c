@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes: the parser refuses them, or reads a module that prints as text which reads back and
  * prints the same. */
 #include <stdint.h>

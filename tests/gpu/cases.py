@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What speeds.py measures: HLO modules as text, as jax would lower them, and the FLOPs of their matmuls."""
 import dataclasses
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stages smoke and correct: (name, function) pairs; stages.py has what a function returns."""
 import argparse
 import importlib.util

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs one stage of what there is to see on a machine with a GPU, within its minutes:
 #   lease.sh smoke|correct|matmul|models|profile [OPTIONS]
 # Results are kept after every case; called again, it goes on where it stopped. stages.py says what each stage does,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machine that a stage runs on: its device, its tools, and how programs are run there."""
 import fcntl
 import importlib.metadata

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Seconds that others take for what speeds.py measures; each in a process of its own.
 
 usage: peers.py torch M N K [--no-fast] [--repeat N]

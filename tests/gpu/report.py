@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the measurements of a device into docs/evidence.md, between its two marks.
 
 usage: report.py RESULTS [--docs FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stages matmul, models and profile: (name, function) pairs; stages.py has what a function returns."""
 import csv
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one stage on a machine with a GPU: lease.sh calls it.
 
 usage: stages.py STAGE --bin DIR [--out DIR] [--from DIR] [--work DIR] [--minutes N] [--only TEXT] [--repeat N]

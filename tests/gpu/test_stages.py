@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The stages that a machine with a GPU runs, on the stand-in.
 
 usage: test_stages.py --bin DIR --work DIR --standin FILE

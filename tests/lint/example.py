@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that the example in docs/concepts.md is what hlo-fp8-opt prints.
 
 usage: example.py --bin DIR [--write]

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks of the tree itself, each a ctest test lint/NAME.
 
-usage: lint.py NAME [--check] [--root=DIR]
+usage: lint.py NAME [--check|--write] [--root=DIR]
 
 Prints `file:line: what is wrong` for each finding; exit status 1 if there are any.
 The NAMEs are the functions of the table at the end; each says what it refuses.
-`format` without --check rewrites the files instead.
+`format` without --check, and `spdx` with --write, change the files instead.
 """
 import fnmatch
 import os
@@ -189,6 +190,26 @@ def language():
                 found = pattern.search(line)
                 if found:
                     yield name, number, f"says {found[0]!r}"
+
+
+LICENSE = "SPDX-License-Identifier: Apache-2.0"
+NOTICE = {**dict.fromkeys((".c", ".h", ".cc", ".cuh", ".def", ".y", ".l", ".css", ".js"), f"/* {LICENSE} */\n"), **dict.fromkeys((".proto", ".test"), f"// {LICENSE}\n"),
+          **dict.fromkeys((".py", ".sh", ".cmake", ".rules", ".toml", "CMakeLists.txt", "tools/dev", ".ci/run"), f"# {LICENSE}\n")}
+
+
+def spdx():
+    """Source files without their SPDX line: the first, after #!, or the last in testdata, whose tests count lines. --write adds it."""
+    for name in sources(*NOTICE):
+        notice = next(line for suffix, line in NOTICE.items() if name.endswith(suffix))
+        text = read(name)
+        shebang = re.match(r"(#!.*\n)?", text)[0]
+        golden = name.startswith("testdata/")
+        if text.endswith("\n" + notice) if golden else text.startswith(shebang + notice):
+            continue
+        if "--write" in sys.argv:
+            (ROOT / name).write_text(text + notice if golden else shebang + notice + text[len(shebang):], encoding="utf-8")
+        else:
+            yield name, 1, "no SPDX line: lint.py spdx --write adds it"
 
 
 def products():
@@ -378,7 +399,7 @@ def format():
 
 
 CHECKS = {check.__name__: check for check in
-          (directives, size, functions, headings, guards, comments, words, language, products, readme, tables, silence, questions, examples, blocks, coverage, format)}
+          (directives, size, functions, headings, guards, comments, words, language, spdx, products, readme, tables, silence, questions, examples, blocks, coverage, format)}
 
 
 def main():

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The rooms of the library against their map, the hlo_room() lines of CMakeLists.txt.
 
 usage: rooms.py BUILD [--root=DIR]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that lint.py and rooms.py find their faults: a tree with one fault per check, and a tree with none."""
 import os
 import pathlib
@@ -33,6 +34,8 @@ FAULTS = [
     ("words", "ir/x.c", "/* TO" + "DO */\n", "TODO"),
     ("words", "ir/x.c", '"/ho' + 'me/me/x"\n', "home"),
     ("size", "README.md", "x\n" * 131, "131 lines"),
+    ("spdx", "ir/x.c", "int x;\n", "no SPDX line"),
+    ("spdx", "testdata/x.test", "// SPDX-License-Identifier: Apache-2.0\n// RUN: x\n", "no SPDX line"),
     ("language", "ir/README.md", "Told so.\n", "Told"),
     ("products", "ir/x.tab.c", "int x;\n", "product"),
     ("products", "ir/x.c", "int x;", "newline"),
@@ -118,7 +121,7 @@ def main():
             print(f"rooms: {said or 'no fault'}: {result.stdout}{result.stderr}")
     checks = dict.fromkeys(fault[0] for fault in FAULTS)
     with tempfile.TemporaryDirectory() as root:
-        pathlib.Path(root, "x.c").write_text("int x;\n")
+        pathlib.Path(root, "x.c").write_text("/* SPDX-License-Identifier: Apache-2.0 */\nint x;\n")
         pathlib.Path(root, "y.md").write_text("# Y\nIt is no longer so and has not been, for there is no `behind-barrier`: [y](#y), [y](y.md#y), analyses.\n")
         for check in checks:
             result = lint(check, root)

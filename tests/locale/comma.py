@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A program that sets a locale with a decimal comma reads and prints the same numbers.
 
 usage: comma.py --bin BIN --testdata TESTDATA --preload SET_LOCALE --work WORK

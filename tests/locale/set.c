@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded: sets the locale of the environment in a program that sets none, as a program that uses
  * the library may. */
 #include <locale.h>

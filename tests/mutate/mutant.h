@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A mutated source includes this: HLO_MUTANT(n) is true where the environment has HLO_MUTANT=n.
  * With HLO_MUTANT_LOG=FILE the number of each mutant that a process reaches is appended to FILE at
  * once, so that it is there even if the process aborts. Only the system call is used: a test may

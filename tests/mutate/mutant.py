@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A mutant: a mistake at a place of a file. How it stands in the build of all mutants, and how it looks alone."""
 import difflib
 

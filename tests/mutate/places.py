@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a mistake can be put into C code, and which: drawn with libclang, for mutate.py.
 
 A mutant replaces the bytes [start, end) of a file, an rvalue expression or a jump in a function body, by a mutated form.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tests of a build, one by one, each in a process group of its own: golden tests by file, all else by ctest name."""
 import fcntl
 import hashlib

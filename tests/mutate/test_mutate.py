@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """mutate.py on a tree made here: mutants that tests find and mutants that they do not are told apart.
 
 usage: test_mutate.py --work DIR

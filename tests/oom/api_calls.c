@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* usage: api_calls [--long] FOLDER PLUGIN. Calls every function of the library that needs memory,
  * once for each of its allocations, with that one failing, and with it and all behind it failing:
  * it returns HLO_OUT_OF_MEMORY, or does without, and nothing is left when all is freed. Runs with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded: the Nth allocation of the program fails, or all from the Nth on.
  *
  * FAIL_AT      N, from 1; 0: none fails

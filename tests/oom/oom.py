@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Memory runs out at every allocation of every command: it ends with 1 and "out of memory", without a crash, a leak or a file half
 written; or, where it can do without, it ends as ever.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A PJRT plugin of two devices, for api_calls.c and lit: it compiles a module whose result is its
  * first parameter, and executes it by copying. Its own allocations do not fail (failing.c).
  *

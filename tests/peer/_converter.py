@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our reader and printers in one process: converter.c says how it is spoken to."""
 import subprocess
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """jaxlib's reader and printer of HLO text in processes of their own, since it aborts on some inputs."""
 import json
 import subprocess

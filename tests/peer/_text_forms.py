@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every form in which the value of an attribute may be written.
 
 forms() yields (name, text) of modules whose long print is jaxlib's, to the byte.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modules of HLO text, made from tables: at least one for each opcode, element type, attribute and construct.
 
 good() yields (name, text) of modules that XLA reads; every text is made the same way each time.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the modules of _text_modules.py must cover: every row of the tables of HLO text, and every construct.
 
 missing() names the rows that no module has, so that a row which is added to a table needs a module.

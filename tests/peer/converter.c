@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and prints modules for peer tests, one after the other in one process: a process each takes
  * longer than all that it does.
  *

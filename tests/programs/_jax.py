@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs of JAX: functions, lowered for a GPU without one."""
 import jax
 import jax.numpy as jnp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs of the files that have been imported, by name."""
 
 PROGRAMS = {}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AQT: dot_general, einsum and layers with its configurations for FP8."""
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What XLA's GPU compiler makes of each program: writes testdata/programs/summary.json.
 
   count.py [NAME...]     those alone; the rest of the file stays

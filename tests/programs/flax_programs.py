@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flax: the layers that run in FP8, one for each form of scaling, and training steps with optax."""
 import jax
 import jax.numpy as jnp

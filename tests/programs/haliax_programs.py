@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Haliax: a linear layer and a stack of them with its FP8 products; a layer of experts."""
 import equinox as eqx
 import haliax as hax

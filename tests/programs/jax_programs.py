@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JAX: block-scaled products and ragged ones; attention."""
 import jax
 import jax.numpy as jnp

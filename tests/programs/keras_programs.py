@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keras: layers quantized to float8, its own scheme of delayed scaling."""
 import os
 

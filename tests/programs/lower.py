@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Lowers the programs of some libraries, and writes each as testdata/programs/NAME.hlo.
 
   lower.py [--out DIR] [--only NAME] LIBRARY...    LIBRARY: jax flax keras qwix aqt haliax te moe, or torch

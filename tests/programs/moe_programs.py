@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mixtures of experts by ragged products: JAX, Qwix, AQT."""
 import functools
 

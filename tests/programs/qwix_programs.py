@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Qwix: training with quantized layers, quantized weights and activations, tiles."""
 import jax
 import jax.numpy as jnp

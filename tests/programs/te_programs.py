@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transformer Engine's layers for JAX, in the form that they have without its CUDA kernels."""
 import importlib.util
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch, as torch-xla traces it: weights [n, k], fake quantization, PT2E's operators, torchao's layers, an export."""
 import dataclasses
 import itertools

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clauses [--count=N] [--jobs=N] [--rule=NAME]
  *
  * What each part of the built-in rules is for: it is left out, and what the rules then make of the

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Groups of instructions in random graphs of elementwise operations, reductions, broadcasts, transposes and reshapes.
 
 usage: groups.py --bin DIR --work DIR --standin FILE [--long]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random [--first=SEED] [--count=N] [--jobs=N] [--print=SEED [--inputs=FILE.npz]]
  *
  * Draws modules, rewrites each in two ways, and compares what they compute on the CPU. Prints how

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FP8 matmuls for XLA: rewrites HLO modules and JAX functions so that their quantized matmuls run in FP8.
 
     >>> import hlofp8

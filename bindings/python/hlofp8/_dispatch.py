@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dispatches calls like ``jax.jit``, and looks up the private parts of JAX that this requires."""
 
 from __future__ import annotations

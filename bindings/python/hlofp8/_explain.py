@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verdicts on the matmuls of a function, each with its source line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verdicts as data for Google's Model Explorer: a graph per computation, with colored matmuls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modules as graphs: computations and their instructions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JAX functions whose quantized matmuls run in FP8: the module of a lowered function is replaced by a rewritten one.
 
 The first method replaces the module within ``Lowered``, whose attributes are private to JAX. If they are not as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shared library: its declarations, read from its headers, and its diagnostics."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inspecting a run: profiles, the effect of each rewritten matmul on the outputs, and extraction of one matmul."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading and rewriting modules, and the verdict on each of their matmuls."""
 
 from __future__ import annotations

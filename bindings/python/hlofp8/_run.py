@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running modules on numpy arrays, and comparing their outputs."""
 
 from __future__ import annotations

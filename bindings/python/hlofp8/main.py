@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The extension of Google's Model Explorer, which imports this module: ``model-explorer --extensions=hlofp8``.
 
 It opens HLO text files and binary HloModuleProtos, and provides the verdicts on matmuls as node data.

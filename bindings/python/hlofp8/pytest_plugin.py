@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pytest plugin: the fixture ``assert_fp8``, and the marker ``fp8``, which requires a test to compile FP8 matmuls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that reduce columns, several of which a thread has. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that reduce: accumulators of threads, and combining them. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions by hardware instructions for generated kernels: from_<type>() and to_<type>() as
  * element.cuh has them for other types. Before sm_89 there are none of 8 bits. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Element types in generated kernels, in C++ that is CUDA's as well as any other: from_<type>()
  * brings an element from memory to the type that it is computed in, to_<type>() brings it back, and
  * convert_<type>() is HLO's convert to it. They compute what ir/eval computes. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loops over a thread's elements: what is loaded, and what is computed, in front of them. */
 #include <string.h>
 

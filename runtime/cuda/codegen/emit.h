@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of the code generator: the text of one kernel as it is written.
  *
  * A kernel runs through an index space. The value of an instruction at an index is pulled: its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Generated kernels: every job without a matmul.
  *
  * A group of instructions (runtime/group/) becomes code (cuda_code_new): CUDA C whose text depends

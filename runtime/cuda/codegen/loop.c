@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels in which every thread computes a few contiguous elements of the results: "loop";
  * "update", a dynamic-update-slice in place; and "part", one operand of a concatenate that has
  * many. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays in memory: loads and stores, of one element or of packs. */
 #include <ctype.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opcodes in generated kernels: op_<opcode>() computes what ir/eval computes, on the types of
  * element.cuh. */
 

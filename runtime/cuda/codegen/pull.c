@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pulling: from an instruction at an index to its operands at theirs. */
 #include <string.h>
 

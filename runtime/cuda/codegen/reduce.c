@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that reduce: "row" where the reduced elements are contiguous in memory, "column" where
  * they are not.
  *

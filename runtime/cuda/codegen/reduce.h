@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that reduce: the state that reduce.c, columns.c and combine.c share. */
 #ifndef HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H
 #define HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H

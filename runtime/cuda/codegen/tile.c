@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A thread's elements as a rectangle: "tile". Rows are read and written in memory order, and
  * transposed values are collected until a column is complete. Eight threads along a row and four
  * along a column fill memory transactions in both orders, without shared memory. */

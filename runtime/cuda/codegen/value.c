@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The value of an instruction at an index: elementwise opcodes, literals, rounding, regions. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Timing cuBLASLt's algorithms. */
 #include "runtime/cuda/cublaslt/autotune.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fastest of cuBLASLt's algorithms for a call, found by timing them on the device.
  *
  * The operands' memory is filled with numbers for the time of the search and gets its contents

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tuned choices, in memory and in a file. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a problem to cuBLASLt's objects: descriptors, algorithms, launches. */
 #include <stdlib.h>
 #include <string.h>

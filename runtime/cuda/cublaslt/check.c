@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of preflight.def, evaluated on a problem. */
 #include "runtime/cuda/cublaslt/matmul.h"
 

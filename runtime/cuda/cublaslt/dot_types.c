@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The types in which cuBLASLt computes a dot whose own it has no product of. */
 #include "ir/float/float.h"
 #include "runtime/cuda/cublaslt/matmul.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matmuls as jobs of the CUDA backend: copies of operands in layouts that cuBLASLt does not take,
  * the call, copies of results in layouts that it does not write. */
 #include "ir/kernel/kernel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products by cuBLASLt: from an instruction to a problem, which is plain data, and from a
  * problem to a call that can be launched. cuda_matmul_part (cuda.h) is made of these.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From an instruction to a cuBLASLt problem: operands swapped, dimensions joined, descriptors. */
 #include <limits.h>
 #include <string.h>

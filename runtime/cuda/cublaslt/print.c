@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A problem as text. */
 #include "runtime/cuda/cublaslt/matmul.h"
 

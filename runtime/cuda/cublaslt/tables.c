@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attribute.def, word.def and part.def as data. */
 #include "runtime/cuda/cublaslt/matmul.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Branches and loops of graphs: conditional nodes, where the driver has them. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Capturing in CUDA graphs. The calls of a run are captured from one stream; before each, the nodes
  * that it depends on are set to those whose memory it needs (order.h), so that others run beside
  * it. What is captured without a word about its memory depends on everything before, and everything

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA backend: its device, and the parts that run jobs on it.
  *
  * A job is a matmul (matmul.h), a generated kernel (kernel.h), or under --fallback=cpu an opcode

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The device: opening it, memory, time. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recording a run in CUDA graphs: whole, as straight-line code, or with branches (branch.c). */
 #include "runtime/cuda/driver/graph.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recording in CUDA graphs: structs of cuda.h (CUDA 12.4 to 13.0), and captures. */
 #ifndef HLO_RUNTIME_CUDA_DRIVER_GRAPH_H
 #define HLO_RUNTIME_CUDA_DRIVER_GRAPH_H

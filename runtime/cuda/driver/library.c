@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening CUDA's libraries. */
 #include "runtime/cuda/driver/library.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA's libraries, opened at run time: no header and no library of CUDA is needed to build. */
 #ifndef HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 #define HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes of a graph wait for which. Nodes are added in the order of a correct run. Of every
  * byte the node is known that wrote it last, and by lane the last one that read it since: as the
  * nodes of a lane wait for each other, that is all that a node may have to wait for. */

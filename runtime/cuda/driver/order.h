@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The order that nodes of a graph need among each other, by the memory that they read and write. */
 #ifndef HLO_RUNTIME_CUDA_DRIVER_ORDER_H
 #define HLO_RUNTIME_CUDA_DRIVER_ORDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges of NVTX, which a profiler shows: the library that it names in NVTX_INJECTION64_PATH is
  * asked for its functions, as by the headers of NVTX 3. Without a profiler there are none. */
 #include <dlfcn.h>

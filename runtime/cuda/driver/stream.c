@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of the caller, and events. */
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"

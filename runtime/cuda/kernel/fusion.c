@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules by which instructions run together in one kernel. */
 #include "ir/float/literal.h"
 #include "runtime/cuda/codegen/emit.h"

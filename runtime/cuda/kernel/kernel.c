@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Generated kernels as jobs. */
 #include "runtime/cuda/codegen/kernel.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that pack elements of 4 bits two to a byte: "pack". A thread has a few elements that
  * follow one another in the packed order, loads them as one where they lie so, and stores their
  * bytes as one. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel of jobs that pack elements of 4 bits two to a byte. */
 #ifndef HLO_RUNTIME_CUDA_KERNEL_PACK_H
 #define HLO_RUNTIME_CUDA_KERNEL_PACK_H

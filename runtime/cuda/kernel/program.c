@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a job to its code, and from codes to a program. */
 #include <stdlib.h>
 #include <string.h>

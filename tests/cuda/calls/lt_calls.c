@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every matmul of a module as a cuBLASLt problem, printed; then made to a call
  * of the library (the stand-in's, which computes it from the descriptors alone), on operands drawn
  * at random, and compared with the CPU backend, which knows no descriptors.

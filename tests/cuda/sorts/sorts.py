@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Sorts and scatters on the cuda backend give the cpu backend's bytes, whatever is equal, out of range or NaN.
 
 usage: sorts.py --bin DIR --work DIR --standin FILE [--first SEED] [--count N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python package as a build has it, and the loop over the cases of a script."""
 import os
 import subprocess

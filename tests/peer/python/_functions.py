@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JAX functions with quantized matmuls, their arguments, and what hlofp8.jit is to make of them."""
 import dataclasses
 import functools

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Arguments of a wrong type or value are a TypeError or a ValueError that names the argument."""
 import sys
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the Python code of README.md and docs/, each page as one program in a folder with testdata, and checks its output."""
 import contextlib
 import importlib.util

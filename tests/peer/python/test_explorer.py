@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What Google's Model Explorer gets of a module: the graphs are the module's, the colors those of its verdicts; its own
 extension manager finds the extension, and its server hands out what the browser asks for."""
 import collections

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """hlofp8.jit computes what jax.jit computes, for each function of _functions.py, and makes FP8 matmuls of it.
 
 On small integers and powers of two the results are equal, bit for bit; on normal numbers they are within the bound that

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What hlofp8 has for JAX beside a call's result: lowering, exporting, explaining, counting, and what it says where it cannot."""
 import contextlib
 import copy

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """XLA's GPU compiler, no pass disabled, makes as many FP8 calls of each function of _functions.py as hlofp8.jit has made
 FP8 matmuls: compiled for an H100 by JAX, with no GPU, on one device and on eight. What it makes with jax.jit is printed."""
 import os

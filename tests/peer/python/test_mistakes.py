@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Deliberate mistakes with quantization: hlofp8.explain names each one, and reports nothing about the fixed function."""
 import os
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The Python package without JAX: what it makes of modules is what the programs make of them."""
 import collections
 import inspect

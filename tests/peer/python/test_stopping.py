@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """SIGINT ends a run of hlofp8 with KeyboardInterrupt, and leaves no file behind."""
 import os
 import signal

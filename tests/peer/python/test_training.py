@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Training on scikit-learn's digits, fifty steps with hlofp8.jit beside fifty with jax.jit: the loss falls alike; and without XLA, the step
 as lowered and as rewritten executed by hlofp8.run."""
 import functools

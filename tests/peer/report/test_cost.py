@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The FLOPs that --stats counts are those of XLA's cost analysis: of every elementwise opcode, of what applies a computation,
 and of the models, loops aside (XLA runs their bodies once)."""
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The remarks of all models, in the formats for machines, as their own readers see them.
 
 JSON against docs/remarks.schema.json; SARIF against a model that was generated from the published schema (pydantic-sarif);

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The HTML page about all models: every tag closed, every id unique, every link to something on the page, nothing from elsewhere,
 a part for each matmul, where Graphviz is installed two drawings in each of the first, and where Node.js is, its script sorts and filters."""
 import html.parser

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fields that no schema knows, put into every message of a binary module, and found again."""
 import re
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong HLO text: each row a text with a `!` in front of the byte at which the first error is.
 
 jaxlib refuses every one of them, or aborts.

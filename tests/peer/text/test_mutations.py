@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Texts with a word too few, too many or another: hlo-fp8-opt reads what jaxlib reads, and as the same module.
 
 A word of a module of _text_modules.py or _text_forms.py is left out, doubled, exchanged with another or replaced, or an

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every word of the tables, and jaxlib's keywords, as a name in every place that takes one: we refuse what jaxlib refuses,
 and read the others."""
 import pathlib

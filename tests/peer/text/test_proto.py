@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Binary modules: what we read and write is what XLA's own reader and writer make of the same module.
 
 Every module of --models, and one small module per construct: jaxlib's bytes of it, read by us and printed as text,

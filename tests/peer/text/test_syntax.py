@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """All of HLO's syntax, by the tables of _text_modules.py.
 
 Of every module there that is right: jaxlib reads our print as the same module, and our print of our print is that print.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What we read and print is what XLA's own reader and printer make of the same text.
 
 Every module of --models, in the forms that XLA can print it (names with and without %, operands with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Convolutions drawn at random: any order of dimensions, strides, padding on either side or none of what is there,
 holes in the input and in the window, reversed windows, groups of features or of batches, every real type. Elements are
 small whole numbers, so that every sum is exact.

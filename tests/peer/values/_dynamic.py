@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of dynamic shapes: an array gets a size, an operation runs on it, and the real elements of its result are
 shown beside zeros, with their number.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of each opcode at random: shapes, layouts, types, attributes; a maker adds one to a module.
 
 Operands are small whole numbers where the result is then exact, and lie in the domain of the function where it is

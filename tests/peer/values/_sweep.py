@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every elementwise operation on every element type and, where there are few, on every code or pair of codes.
 
 What moves, compares, rounds to whole numbers or looks at bits must be XLA's, the sign of every zero and NaN

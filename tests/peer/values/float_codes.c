@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions of the library for a peer test: elements on standard input, elements on standard
  * output, raw.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Block-scaled products and conversions are numpy's in f64, bit for bit, and so are the calls that they become.
 
 Elements and scales are few small numbers, so that every sum is exact, whatever its order, and is rounded once to

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Collectives over simulated devices are XLA's: `hlo-fp8-run --devices=8` beside 8 devices of XLA's CPU backend.
 
 A module has every collective several times, with random groups in every notation and every meaning of their

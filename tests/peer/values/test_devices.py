@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Collectives before and after they are moved onto fp8 values, run by jaxlib on several CPU devices.
 
 Every device has inputs of its own, except for parameters whose sharding hands the same to several. What is sent

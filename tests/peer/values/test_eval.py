@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Single operations on the CPU backend are XLA's.
 
 Each case is a small module that both run on the same inputs: every conversion, every elementwise operation

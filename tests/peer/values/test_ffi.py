@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Typed calls of `--emit=ffi` executed by libhlofp8_ffi.so inside JAX, on the CPU.
 
 Each kind of call that the models and goldens have, alone, and calls in every layout: XLA's result is that of hlo-fp8-run,

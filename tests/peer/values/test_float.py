@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Conversions between f32, f64 and every narrow float are ml_dtypes', bit for bit.
 
 Every code of every type is decoded. For encoding, the inputs are: every bf16 and every f16 value, every

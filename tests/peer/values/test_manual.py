@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Drawn modules with manual regions, before and after scales are moved past what is sent, on 4 real CPU devices.
 
 jax lowers each program: shard_map, in one another, over all axes of a mesh or some; with a scale that all devices

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every opcode on the CPU backend is XLA's: of each some cases, or all 20 with --long, of random shapes, layouts,
 types and attributes (_each.py); and whole-array operations more thoroughly: random bits, factors of matrices,
 transforms, batch normalization, windows that select, stochastic rounding. An opcode that has neither cases nor a

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """ragged-dot on the CPU backend, or with --cuda on that one, is what its definition says, bit for bit on whole numbers.
 
 XLA's CPU does not run the opcode, so the reference is written here: a mask that says which group each index of

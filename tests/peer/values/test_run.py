@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """hlo-fp8-run computes what real XLA computes on the CPU.
 
 - Inputs drawn from a seed are numpy's, bit for bit; .npz files go both ways.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """hlo-fp8-run --compare tells wrong programs from right ones, on real models.
 
 - Every model with all its outputs 5% too large: each float output is refused, but those that are 0 and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a program that XLA's GPU compiler made will hand to cuBLASLt.
 
 XLA serializes a compiled program as a protobuf that holds its buffers and its steps ("thunks"). A

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Run the real XLA GPU compiler on an HLO text module, with no GPU: the peer to compare a rewrite with.
 
   _xla_gpu.py FILE.hlo [--target=sm_80|sm_90|sm_100] [--cuda=12.8] [--keep DIR]

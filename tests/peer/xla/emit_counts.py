@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What stock XLA makes of the forms of output, module for module: testdata's models, programs and pass tests.
 
 Prints a row for each module that has FP8 calls: ours that are not dead, XLA's of it with --emit=qdq, those that XLA

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What hlo-fp8-opt makes of each module of the corpus, against what XLA's GPU compiler makes of it.
 
 Prints a table of all modules: dots, FP8 calls, calls that have each epilogue, an amax, an fp8 result. XLA's

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Folders that XLA's GPU compiler has dumped, every pass of it: where the history says that FP8 is lost, it is.
 
 As a user runs XLA, Triton takes each dot before the FP8 rewriter does: seed_scaled's with what dequantizes its operands, seed_matmul's

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Stock XLA takes what `hlo-fp8-opt --emit=` makes, no pass disabled, no flag set.
 
 --emit=ffi: its GPU compiler keeps every call, and then asks for the function that is to be called.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """XLA's GPU compiler takes our output: `hlo-fp8-opt --scale-operands=used` of every model is compiled
 by it, keeps every FP8 call, and the calls mean what they should.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Modules in XLA's own runtime, from C: `hlo-fp8-run --backend=pjrt:PLUGIN`.
 
 - Every model that the cpu backend executes agrees with it on a plugin for the CPU, with `--optimize --emit=dq`,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Programs of public libraries (testdata/programs): as many FP8 calls as expected, and the values that they had.
 
 Each has as many FP8 calls, epilogues, amaxes and fp8 results as XLA makes of it, or as fp8_counts.py says and why; and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that a rewrite of a module is right: it verifies, and computes the module's values. */
 #ifndef HLO_TESTS_RANDOM_CHECK_CHECK_H
 #define HLO_TESTS_RANDOM_CHECK_CHECK_H

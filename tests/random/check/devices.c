@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See devices.h. */
 #include "tests/random/check/devices.h"
 

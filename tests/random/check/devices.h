@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules of several devices as modules of one: each device has its own copy of every instruction,
  * and collectives are computed from the copies. */
 #ifndef HLO_TESTS_RANDOM_CHECK_DEVICES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constraints that a rewrite has to keep: see check.h. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives among four devices. */
 #include "tests/random/module/gen.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random choices that depend on a seed alone. */
 #ifndef HLO_TESTS_RANDOM_MODULE_DRAW_H
 #define HLO_TESTS_RANDOM_MODULE_DRAW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See edit.h. */
 #include "tests/random/module/edit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules that are nearly one that a rule is for: the rules' examples and the golden tests, edited
  * at random. A new rule is tried so without anything written here. */
 #ifndef HLO_TESTS_RANDOM_MODULE_EDIT_H

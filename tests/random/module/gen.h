@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules with dots of fp8 values, drawn from a seed.
  *
  *   gen.c          the text of a module: names, shapes, layouts, parameters, results, wrapping

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matmuls in loops and branches, with operands that are dequantized before them. */
 #include <stdlib.h>
 

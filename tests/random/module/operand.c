@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operands of dots. Values are drawn from the dot upwards: a shape, then the instruction that makes
  * it, then its operands. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See places.h. */
 #include "tests/random/module/places.h"
 #include "ir/intern.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constraints on where and when instructions run: control dependencies, schedules, memory spaces,
  * effects, threads. */
 #ifndef HLO_TESTS_RANDOM_MODULE_PLACES_H

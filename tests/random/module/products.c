@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of other kinds, beside dots: ragged and block-scaled ones, and those that no rule
  * rewrites: narrow ones, convolutions, calls of libraries, fusions. */
 #include <inttypes.h>

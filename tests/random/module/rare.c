@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forms that the other draws seldom have, in a module beside them. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Manual regions, one over 'y' in one over 'x', and what is handed into them; the rest of the
  * module is written for each of four devices. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Users of a product: bias, activation, scale, clamp, amax. */
 #include <math.h>
 #include <string.h>

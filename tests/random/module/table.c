@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers that stand in a table, at some place of it, and are moved about with it. */
 #include <math.h>
 #include <stdlib.h>

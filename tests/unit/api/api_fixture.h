@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A module, its instructions, and the last error about it, for test_api_*.c. */
 #ifndef HLO_TESTS_UNIT_API_API_FIXTURE_H
 #define HLO_TESTS_UNIT_API_API_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file of rules: one that takes out a double negation. */
 #ifndef HLO_TESTS_UNIT_API_RULES_H
 #define HLO_TESTS_UNIT_API_RULES_H

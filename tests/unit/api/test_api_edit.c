@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Editing a module through the public API; what is no module any more is refused. */
 #include "unit/api/api_fixture.h"
 

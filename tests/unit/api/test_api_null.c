@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NULL where the public headers allow it: a sink that nobody reads, options that are left out,
  * results that nobody wants. Each exported function has a row. */
 #include <glob.h>

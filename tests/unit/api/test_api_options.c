@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Structs of options: sizes of older releases are taken, others are refused with an error. */
 #include <setjmp.h>
 #include <stdarg.h>

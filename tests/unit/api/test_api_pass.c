@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Passes of one's own among the built-in ones. */
 #include "unit/api/api_fixture.h"
 

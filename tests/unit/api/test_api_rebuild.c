@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every instruction of every module of testdata is made once more of its own parts. */
 #include "unit/api/api_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walking a module through the public API. */
 #include "unit/api/api_fixture.h"
 

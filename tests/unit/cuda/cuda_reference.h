@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random arrays, and the CPU's value of every instruction, for the tests of generated kernels. */
 #ifndef HLO_TESTS_UNIT_CUDA_CUDA_REFERENCE_H
 #define HLO_TESTS_UNIT_CUDA_CUDA_REFERENCE_H

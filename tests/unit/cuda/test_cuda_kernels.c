@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Generated kernels, run by the stand-in of tests/cuda (the host's C++ compiler, thread after
  * thread) and compared with ir/eval: every group of every computation of the models, as they are
  * and after optimization, on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The real libcublasLt, where there is one (it needs no GPU for this): attributes have the sizes
  * that attribute.def says, what a call sets can be read back, and its numbers are those of NVIDIA's
  * headers, where there are any. */

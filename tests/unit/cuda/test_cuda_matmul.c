@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Preflight: every row of preflight.def is told by its name, before any library is asked. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Generated kernels, compiled by the real NVRTC: those of every model, as it is and after
  * optimization, for one architecture, and of some for the others; with --long of all for all. Equal
  * kernels are compiled once. Where there is no NVRTC the test says so and is skipped. Kept cubins

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The order that a graph's nodes need, against all pairs of nodes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Binary modules with faults, and fields that the library does not use. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading text from C: what is in the module, and what the sink is told. */
 #include <setjmp.h>
 #include <stdarg.h>

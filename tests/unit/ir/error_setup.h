@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fixture for tests of error bounds: one instruction with operands and sigmas that a test sets. */
 #ifndef HLO_TESTS_UNIT_IR_ERROR_SETUP_H
 #define HLO_TESTS_UNIT_IR_ERROR_SETUP_H

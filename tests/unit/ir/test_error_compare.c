@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Comparison under error bounds, and perturbed results. */
 #include "tests/unit/ir/error_setup.h"
 

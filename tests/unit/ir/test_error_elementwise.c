@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error bounds of elementwise operations: zero, a step of the type, infinities and NaNs. */
 #include "tests/unit/ir/error_setup.h"
 

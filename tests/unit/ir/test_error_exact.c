@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error bounds that are known to the last digit: of transforms, windows, complex numbers and f64.
  */
 #include "tests/unit/ir/error_setup.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error bounds of sums: dots and reduces against random errors, shared errors, repeated terms. */
 #include "tests/unit/ir/error_setup.h"
 

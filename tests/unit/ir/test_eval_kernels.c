@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels, by modules whose result is known: what only a few inputs show, such as division by
  * zero, indices out of bounds, NaN. What many inputs show, the peer tests compare with XLA. */
 #include <math.h>

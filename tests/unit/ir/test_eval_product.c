@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices: of numbers whose sums are exact, the sums; of others, the same bits however
  * a product is divided among threads. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges of values, and the types that f8e4m3fn holds. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of narrow floats by their loops, against the conversions of one element: every code, and
  * f32 of every exponent, doubles beside them; elements that are contiguous, apart, and repeated.
  * Rows of exp, against the C library. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The IR by itself: names, shapes, use lists, bytes of quoted texts. */
 #include <setjmp.h>
 #include <stdarg.h>

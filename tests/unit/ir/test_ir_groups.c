@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of devices: how many, of how many, and which. */
 #include <setjmp.h>
 #include <stdarg.h>

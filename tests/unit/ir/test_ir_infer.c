@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shape inference on instructions built here: result, layout, and the sentence when there is none.
  */
 #include <setjmp.h>

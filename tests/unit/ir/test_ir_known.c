@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of a value's elements is what the CPU backend computes, element by element. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shape inference rejects a module for each operand of each `||` and `&&` of its checks, and for
  * the first and the last element that a loop looks at. A row is a valid module, or an edit of the
  * last valid one that breaches one condition. */

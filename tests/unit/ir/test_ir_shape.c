@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes and literals at their edges: empty, huge, narrow, scalar. */
 #include <setjmp.h>
 #include <stdarg.h>

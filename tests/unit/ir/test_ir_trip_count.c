@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trip counts that a loop shows by itself, against the loop carried out: every way to count, to
  * compare and to end, for counters of several types. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier on what text cannot say, but a pass could make. */
 #include <setjmp.h>
 #include <stdarg.h>

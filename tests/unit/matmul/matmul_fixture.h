@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of matmul calls share: a module with the operands that a call may take. */
 #ifndef HLO_TESTS_UNIT_MATMUL_MATMUL_FIXTURE_H
 #define HLO_TESTS_UNIT_MATMUL_MATMUL_FIXTURE_H

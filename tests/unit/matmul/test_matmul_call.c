@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FP8 matmul calls: struct to instruction and back, in both operand forms; refused calls. */
 #include "ir/text/print.h"
 #include "tests/unit/matmul/matmul_fixture.h"

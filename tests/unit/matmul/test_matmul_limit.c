@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of the target: the matmuls that can be calls, and the layouts of their operands. */
 #include "tests/unit/matmul/matmul_fixture.h"
 

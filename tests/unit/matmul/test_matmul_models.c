@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every matmul call that XLA made of the models is read, and an FP8 one comes back in both forms.
  */
 #include <glob.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hlo_module_optimize(): its defaults, what it refuses, and what it leaves alone. */
 #include <dirent.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts: slots follow what passes do, and every matmul has a reason. */
 #include <setjmp.h>
 #include <stdarg.h>

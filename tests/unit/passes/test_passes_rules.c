@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rewrite rules: each on its own example, and the engine on the models. */
 #include <glob.h>
 #include <setjmp.h>

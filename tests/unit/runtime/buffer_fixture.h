@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resident plans on the CPU and on a CUDA device that is stood in for; on the real one with
  * HLO_TEST_DEVICE in the environment. */
 #ifndef HLO_TESTS_UNIT_RUNTIME_BUFFER_FIXTURE_H

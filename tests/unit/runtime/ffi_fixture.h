@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Call frames as XLA makes them, by hand, and an XLA that notes errors. */
 #ifndef HLO_TESTS_UNIT_RUNTIME_FFI_FIXTURE_H
 #define HLO_TESTS_UNIT_RUNTIME_FFI_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The activations of epilogues: values, and bounds of their rounding errors that hold and are near
  * to the errors that occur. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resident plans: donation, streams, events, threads. */
 #include <pthread.h>
 

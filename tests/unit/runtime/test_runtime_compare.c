@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Distances and comparisons of arrays, against sums that are written out here. */
 #include <float.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors of DLPack made of buffers, and buffers of tensors. */
 #include <pthread.h>
 #include <sched.h>

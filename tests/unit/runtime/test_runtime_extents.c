@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pads, slices and windows whose numbers are near the limits of int64: each module is refused or
  * runs. Overflows are reports of the sanitized build. */
 #include <setjmp.h>

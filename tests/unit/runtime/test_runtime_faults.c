@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resident plans on a device whose driver fails. */
 #include "runtime/cuda/driver/library.h"
 #include "tests/unit/runtime/buffer_fixture.h"

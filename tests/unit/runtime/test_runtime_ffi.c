@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Typed calls as XLA makes them, on the CPU: properties, results, threads, and every field of a
  * frame with other values. */
 #include <pthread.h>

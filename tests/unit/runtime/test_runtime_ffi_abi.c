@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/ffi/abi.h against XLA's own header, where jaxlib has one: members' places and sizes, and
  * numbers. All of it is checked when this is compiled. */
 #include <stdio.h>

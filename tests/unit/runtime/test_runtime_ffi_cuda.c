@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Typed calls as XLA makes them, on a CUDA device that is stood in for: plans, what a call asks of
  * the libraries, results, errors. */
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays: the .npz that is written is read back, and what a file may hold instead is told. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans for a device that is not there, and for the cpu. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups that the cpu backend computes in tiles give the bits that their instructions give one by
  * one, as they run in a plan with bounds. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Indices of a ragged-dot's operands. */
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/ragged/ragged.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of a ragged-dot of FP8 values on the tensor cores (mma.sync, from sm_89 on). Tiles of both
  * operands are in shared memory with the terms contiguous, as the instruction takes them; what it
  * sums, with fewer bits than f32 on some devices, is added in f32 tile by tile. */

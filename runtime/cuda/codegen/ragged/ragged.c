@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for ragged-dots. A block has a tile of the result, and reads of the group sizes where
  * groups begin and end: it sums for the groups that its rows are in, or over the terms that its
  * group has, and nothing else. The grid depends on shapes alone, so that a graph can hold it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for ragged-dots: the state that the files of this room share. */
 #ifndef HLO_RUNTIME_CUDA_CODEGEN_RAGGED_RAGGED_H
 #define HLO_RUNTIME_CUDA_CODEGEN_RAGGED_RAGGED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels whose results go to positions computed at run time: "scatter". The operands are copied to
  * the results, then the updates of each element are applied in their order, so that the bits are
  * those of one thread that applies them all.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that sort: tiles in shared memory, then runs merged in pairs, a launch for each doubling.
  * Rows that fit into a tile are sorted by one launch. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sorting records stably, in generated kernels. A thread has V records one behind the other; a block
  * sorts a tile of as many as all its threads have, or several rows of SPAN places each, and merges two
  * sorted runs a tile of the merged one at a time. `less(y, x)` is asked only where y came behind x. Of an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels for sorts and scatters: the launches around the functions of sort.cuh. */
 #ifndef HLO_RUNTIME_CUDA_CODEGEN_SORT_SORT_H
 #define HLO_RUNTIME_CUDA_CODEGEN_SORT_SORT_H
