@@ -78,25 +78,50 @@ void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_
     hlo_arena_release(cpu->scratch, mark);
 }
 
-/* True if the value is one of fp8 type, moved, joined with others, converted and scaled. */
-static bool is_dequantized(const hlo_instr *value, int depth) {
+/* True if a rewrite can find an fp8 value, converted and scaled, in the value: such operations, and
+ * those that rewrites move across a scale, lead to a value of at most 8 bits, as fp8 has all values
+ * of the narrower types; or the value enters a computation, or leaves a loop or a branch, where
+ * rewrites keep fp8 values, too. */
+static bool may_be_dequantized(const hlo_instr *value, int depth) {
     if (!hlo_shape_is_array(value->shape) || depth == 0) return false;
-    if (hlo_type_is_fp8(value->shape->type)) return true;
-    const bool scales = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
-    if (!scales && value->op != HLO_OP_CONVERT && value->op != HLO_OP_CALL &&
-        !hlo_op_is(value->op, HLO_MOVEMENT | HLO_JOINS))
+    if (hlo_types[value->shape->type].bytes == 1) return true;
+    switch (value->op) {
+    case HLO_OP_PARAMETER: return value->parent != value->parent->module->entry;
+    case HLO_OP_WHILE:
+    case HLO_OP_CONDITIONAL: return true;
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *tuple = hlo_instr_operand(value, 0);
+        if (tuple->op != HLO_OP_TUPLE) return tuple->op != HLO_OP_CUSTOM_CALL;
+        const int64_t index = hlo_instr_int(value, HLO_ATTR_INDEX, 0);
+        return may_be_dequantized(hlo_instr_operand(tuple, (uint32_t)index), depth - 1);
+    }
+    case HLO_OP_ABS:
+    case HLO_OP_CALL:
+    case HLO_OP_CLAMP:
+    case HLO_OP_CONVERT:
+    case HLO_OP_DIVIDE:
+    case HLO_OP_FUSION:
+    case HLO_OP_MAXIMUM:
+    case HLO_OP_MINIMUM:
+    case HLO_OP_MULTIPLY:
+    case HLO_OP_NEGATE: break;
+    case HLO_OP_CUSTOM_CALL: /* of one operand: a mark, as of a sharding */
+        if (value->operand_count == 1) break;
         return false;
+    default:
+        if (!hlo_op_is(value->op, HLO_MOVEMENT | HLO_JOINS)) return false;
+    }
     for (uint32_t i = 0; i < value->operand_count; i++)
-        if (is_dequantized(hlo_instr_operand(value, i), depth - 1)) return true;
+        if (may_be_dequantized(hlo_instr_operand(value, i), depth - 1)) return true;
     return false;
 }
 
-/* Of a dot with both operands dequantized an FP8 call may be made, which sums fast unless an
- * operand asks for more precision. */
-static hlo_error_sums sums_of_dot(const hlo_instr *dot) {
+/* Of a product whose operands can both be dequantized an FP8 call may be made, which sums fast
+ * unless an operand asks for more precision. */
+static hlo_error_sums sums_of_product(const hlo_instr *dot) {
     enum { DEEPEST = 12 };
     for (uint32_t i = 0; i < 2; i++)
-        if (!is_dequantized(hlo_instr_operand(dot, i), DEEPEST)) return HLO_ERROR_SUMS_F32;
+        if (!may_be_dequantized(hlo_instr_operand(dot, i), DEEPEST)) return HLO_ERROR_SUMS_F32;
     hlo_matmul m;
     hlo_matmul_from_dot(dot, &m);
     return hlo_matmul_accumulates_fast(&m) ? HLO_ERROR_SUMS_FAST : HLO_ERROR_SUMS_PROMOTED;
@@ -107,8 +132,9 @@ hlo_error_options cpu_error_options(const hlo_job *job) {
     hlo_matmul m;
     const char *why;
     if (job->accumulate != HLO_ACCUMULATE_HOPPER || !job->instr) return options;
-    if (job->instr->op == HLO_OP_DOT) {
-        options.sums = sums_of_dot(job->instr);
+    if (job->instr->op == HLO_OP_DOT || job->instr->op == HLO_OP_CONVOLUTION ||
+        job->instr->op == HLO_OP_RAGGED_DOT) {
+        options.sums = sums_of_product(job->instr);
     } else if (hlo_matmul_is_call(job->instr) &&
                hlo_matmul_decode(job->instr, &m, &why) == HLO_OK) {
         options.sums =

@@ -142,11 +142,13 @@ hlo_arrays *draw_inputs(const hlo_module *module, uint64_t seed) {
     return inputs;
 }
 
-static hlo_arrays *execute(const hlo_module *module, const hlo_arrays *inputs, bool judge) {
+static hlo_arrays *execute(const hlo_module *module, const hlo_arrays *inputs, bool judge,
+                           hlo_accumulate accumulate) {
     hlo_plan_options options;
     hlo_plan_options_init(&options);
     options.bounds = options.roundings_may_be_dropped = judge;
     options.overwrites_inputs = !judge;
+    options.accumulate = accumulate;
     hlo_plan *plan;
     hlo_arrays *outputs = NULL;
     if (hlo_plan_new(module, &options, NULL, &plan) != HLO_OK) return NULL;
@@ -173,11 +175,11 @@ static hlo_status compare(const hlo_arrays *expected, const hlo_arrays *found, b
 /* Compares two modules on inputs, which it frees. `both`: either may be the one that rounds more.
  */
 static outcome check_on(const hlo_module *before, const hlo_module *after, hlo_arrays *inputs,
-                        bool both, char *why) {
-    hlo_arrays *expected = inputs ? execute(before, inputs, true) : NULL;
+                        bool both, hlo_accumulate accumulate, char *why) {
+    hlo_arrays *expected = inputs ? execute(before, inputs, true, accumulate) : NULL;
     outcome result = OUTCOME_NO_CASE;
     if (expected) {
-        hlo_arrays *found = execute(after, inputs, both);
+        hlo_arrays *found = execute(after, inputs, both, accumulate);
         result = OUTCOME_SAME;
         snprintf(why, WHY_SIZE, "the rewritten module does not run");
         if (!found || compare(expected, found, both, why) != HLO_OK) result = OUTCOME_DIFFERENT;
@@ -205,15 +207,17 @@ static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
     return inputs;
 }
 
-/* Compares on inputs drawn from the seed; on coarse ones, if asked. `both` as above. A module of
- * several devices is compared as one of one device. */
+/* Compares on inputs drawn from the seed; on coarse ones, if asked. `both` as above. FP8 calls of a
+ * quarter of the seeds sum as tensor cores do. A module of several devices is compared as one of one
+ * device. */
 static outcome compare_on(const hlo_module *before, const hlo_module *after, uint64_t seed,
                           bool coarse, bool both, char *why) {
     hlo_module *all_before = on_one_device(before);
     hlo_module *all_after = all_before ? on_one_device(after) : NULL;
     if (all_after) before = all_before, after = all_after;
     hlo_arrays *inputs = coarse ? draw_coarse(before, seed) : draw_inputs(before, seed);
-    outcome result = check_on(before, after, inputs, both, why);
+    const hlo_accumulate accumulate = seed % 4 == 3 ? HLO_ACCUMULATE_HOPPER : HLO_ACCUMULATE_F32;
+    outcome result = check_on(before, after, inputs, both, accumulate, why);
     hlo_module_free(all_before);
     hlo_module_free(all_after);
     return result;
