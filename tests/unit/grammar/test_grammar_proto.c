@@ -26,6 +26,11 @@ static void put_varint(bytes *to, uint64_t value) {
     to->v[to->size++] = (uint8_t)value;
 }
 
+/* Puts the bytes 1, 2, 3 ... */
+static void put_fixed(bytes *to, uint8_t count) {
+    for (uint8_t i = 1; i <= count; i++) to->v[to->size++] = i;
+}
+
 static void put_number(bytes *to, unsigned field, int64_t value) {
     put_varint(to, field << 3);
     put_varint(to, (uint64_t)value);
@@ -331,6 +336,13 @@ static void unknown_fields(void **state) {
     hlo_module *made;
     instr = instr_of("a", "parameter", 1, &shape);
     put_text(&instr, 1000, "of the instruction");
+    put_number(&instr, 1003, 300);
+    put_number(&instr, 1004, -1);
+    put_varint(&instr, 1005 << 3 | 5);
+    put_fixed(&instr, 4);
+    put_varint(&instr, 1006 << 3 | 1);
+    put_fixed(&instr, 8);
+    put_text(&instr, 1007, "");
     put_text(&more, 1001, "of the computation");
     put_text(&module, NAME, "m");
     put_number(&module, ENTRY, 7);
@@ -342,6 +354,11 @@ static void unknown_fields(void **state) {
     char *pb = print(made, HLO_PROTO_BINARY, &size), *text = print(made, HLO_PROTO_TEXT, &size);
     hlo_module_free(made);
     assert_non_null(strstr(text, "1000: \"of the instruction\""));
+    assert_non_null(strstr(text, "    1003: 300\n"
+                                 "    1004: 18446744073709551615\n"
+                                 "    1005: 0x04030201\n"
+                                 "    1006: 0x0807060504030201\n"
+                                 "    1007: \"\"\n"));
     assert_non_null(strstr(text, "1001: \"of the computation\""));
     assert_non_null(strstr(text, "1002: \"of the module\""));
     assert_non_null(strstr(text, "device_type: \"device_type is known but nobody\\'s\""));
