@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Prints every array of .npz files: its name, its type, its dimensions and its elements, of floats
 six digits.
 
@@ -18,3 +17,4 @@ for path in sys.argv[1:]:
             print(name, kind, *(f"{x:.6g}" for x in numpy.round(array, 9).ravel().tolist()))
         else:
             print(name, kind, *array.ravel().tolist())
+# SPDX-License-Identifier: Apache-2.0
