@@ -5,21 +5,21 @@
  *
  *   D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) + beta * c_scale * C + bias)
  *
- * accumulated and scaled in f32; amax = max |epilogue(..)|, before d_scale. Which dimensions of A
- * and B are batch and contracting is said by their dimension numbers; D is [batch.., m.., n..], as
- * a dot's result is. The bias is along n. docs/numerics.md says what is rounded where. Source of
- * the formula: the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
+ * accumulated and scaled in f32; amax = max |epilogue(..)|, before d_scale. Dimension numbers
+ * define the batch and contracting dimensions of A and B. D is [batch.., m.., n..], like a dot's
+ * result. The bias is along n. docs/numerics.md says what is rounded where. Source of the formula:
+ * the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
  *
- * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then every
- * product of an element of A and one of B is multiplied with the two scales that these elements
- * have, and the formula's a_scale and b_scale stand within the sum. Of VEC16 scales the magnitudes
+ * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then each
+ * product of an element of A and an element of B is multiplied by the scales of these elements, and
+ * a_scale and b_scale of the formula are applied within the sum. Of VEC16 scales the magnitudes
  * count: cuBLASLt ignores their signs.
  *
  * XLA's `__cublas$lt$matmul` and `__cublas$gemm` on wider types have the same config and no scales;
- * they are read into the same struct, with `wide` set. Only FP8 calls are made.
+ * they are read into the same struct, with `wide` set. Only FP8 calls are emitted.
  *
- * This folder alone knows operand order, result tuple and backend_config; everybody else reads and
- * writes the struct. */
+ * Operand order, result tuple and backend_config are private to this folder. All other code uses
+ * the struct. */
 #ifndef HLO_MATMUL_CALL_H
 #define HLO_MATMUL_CALL_H
 

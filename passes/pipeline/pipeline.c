@@ -91,7 +91,7 @@ typedef struct run {
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
     bool reports;                 /* a report is requested, or required by min_gain or wide */
-    uint64_t committed;           /* changes by COMMITS passes */
+    uint64_t committed;           /* number of changes by COMMITS passes */
     uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
 } run;
 
@@ -280,7 +280,7 @@ static void make_uses(hlo_pass_context *context) {
     context->uses = hlo_arena_zero(context->lasting, count * sizeof *context->uses);
 }
 
-/* Restores the input, with a report that lists the matmuls that are to stay wide. */
+/* Restores the input, with a report that lists the matmuls that must stay wide. */
 static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     hlo_report *old = context->report;
@@ -296,7 +296,7 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Rewrites calls to the form of options->emit; without passes, the default form leaves calls
+/* Converts calls to the form options->emit. Without passes, the default form leaves calls
  * unchanged. */
 static hlo_status emit(run *r) {
     const hlo_pass_options *options = r->context.options;
@@ -308,10 +308,10 @@ static hlo_status emit(run *r) {
     return status;
 }
 
-/* Runs all passes until every fused matmul gains enough and none is in options->wide. A gain and
- * the name of an FP8 call are only known at the end, and a result of one matmul (FP8, say) may be
- * part of another's gain: so all passes run again without the matmuls that must stay wide. Names of
- * calls are looked up once, as the next run may give them to other calls. */
+/* Runs all passes until every fused matmul gains enough and none is in options->wide. Gains and
+ * names of FP8 calls are only known at the end, and a result of one matmul (FP8, say) may be part
+ * of another's gain, so all passes run again without the matmuls that must stay wide. Names of
+ * calls are looked up once, because the next run may assign them to other calls. */
 static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
@@ -337,8 +337,8 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     return status;
 }
 
-/* Runs the passes, with a jump back when memory runs out. It is a function of its own: `r` must not
- * be a local variable of the function that calls setjmp(). */
+/* Runs the passes, with a jump back if memory runs out. This is a separate function because `r`
+ * must not be a local variable of the function that calls setjmp(). */
 static hlo_status run_caught(run *r) {
     hlo_pass_context *context = &r->context;
     jmp_buf recover;
@@ -486,7 +486,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
     jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
     status = run_caught(&r);
     hlo_arena_set_recover(module->arena, outer);
-    hlo_journal_close(module); /* a firing may have been interrupted by lack of memory */
+    hlo_journal_close(module); /* running out of memory may have interrupted an application */
     hlo_arena_free(r.context.scratch);
     hlo_arena_free(r.context.lasting);
     hlo_module_free(r.linted);

@@ -20,7 +20,8 @@ typedef struct convolution {
     hlo_builder build[1];
     hlo_instr *instr, *input, *kernel;
     uint32_t rank;
-    int64_t groups; /* of the input's dimension `grouped`, and of the kernel's output features */
+    int64_t groups; /* groups of the input's dimension `grouped`, and of the kernel's output
+                     * features */
     int64_t grouped;
     int64_t named[3 * HLO_EVAL_MAX_RANK]; /* see hlo_dim_labels_read() */
     hlo_window windows[HLO_EVAL_MAX_RANK];
@@ -83,7 +84,7 @@ static void add_groups(const convolution *c, side *s) {
 }
 
 /* Divides each spatial dimension of the input into positions and elements of the window. Free
- * dimensions go to `result`, and their numbers to `at`, by dimension of the input; -1: left out. */
+ * dimensions go to `result`, and their numbers to `at`, by dimension of the input; -1: omitted. */
 static side input_side(convolution *c, int64_t *at, side *result) {
     const hlo_shape *input = c->input->shape;
     int64_t window[HLO_EVAL_MAX_RANK] = {0}, of_window[HLO_EVAL_MAX_RANK] = {0};
@@ -191,7 +192,8 @@ static void replace(hlo_pass_context *context, convolution *c) {
     context->changes++;
 }
 
-/* True if `value` comes from fp8; `reach` is of the `count` instructions that were there before. */
+/* True if `value` comes from fp8; `reach` covers the `count` instructions that existed before the
+ * pass. */
 static bool comes_from_fp8(const unsigned char *reach, uint32_t count, const hlo_instr *value) {
     return value->id < count ? reach[value->id] & HLO_FROM_FP8
                              : hlo_type_is_fp8(value->shape->type);
