@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option structs, which begin with the size that the caller's header declares. */
+/* Option structs, whose first member is the struct size in the caller's header. */
 #ifndef HLO_IR_TEXT_OPTIONS_H
 #define HLO_IR_TEXT_OPTIONS_H
 
@@ -44,8 +44,8 @@ static inline hlo_status hlo_options_take(const char *type, void *out, size_t si
     return HLO_OK;
 }
 
-/* Returns the sink of options that have it as their second member; NULL if it is not set or the
- * struct is too small. */
+/* Returns the sink of options whose second member is a sink; NULL if it is not set or the struct is
+ * too small. */
 static inline const hlo_diag_sink *hlo_options_sink(const void *options) {
     hlo_options_head known = {.sink = NULL};
     if (options) memcpy(&known.struct_size, options, sizeof known.struct_size);
