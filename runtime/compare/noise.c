@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Noise: the difference of legitimate executions, measured by perturbed ones. */
+/* Noise: the difference of legitimate executions, measured by perturbed executions. */
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"
 #include "runtime/io/arrays.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in memory of a device. */
+/* Arrays in device memory. */
 #include "runtime/exec/buffer.h"
 
 #include <stdarg.h>

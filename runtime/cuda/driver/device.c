@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device: opening it, memory, time. */
+/* The device: opening, memory, time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
 
-enum { FIRST_DRIVER = 11080 }; /* whose cuBLASLt has FP8 */
+enum { FIRST_DRIVER = 11080 }; /* the first whose cuBLASLt has FP8 */
 
 /* -------------------------------------------------------------------------------------- keeping */
 
@@ -56,7 +56,7 @@ static void note(cuda_device *device, int result) {
 
 /* -------------------------------------------------------------------------------------- opening */
 
-/* Returns the architecture, or the closest older one that is known; 0 if there is none. */
+/* Returns the architecture, or the closest older one that is known, or 0. */
 static int nearest_target(int sm) {
     while (sm > 0 && !hlo_target_find(sm)) sm--;
     return sm > 0 ? sm : 0;
@@ -128,7 +128,7 @@ static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink)
                            lib->cublasLtGetStatusName(result));
 }
 
-/* Makes the event of a mark, unless there is one. */
+/* Creates the event of a mark, unless it exists. */
 static int make_mark(cuda_device *d, uint32_t index) {
     if (index >= d->mark_capacity) {
         const uint32_t capacity = index < 8 ? 16 : 2 * index;
@@ -289,8 +289,8 @@ const void *cuda_import(void *device, const void *bytes, size_t size) {
     return memory;
 }
 
-/* Returns when the host's memory may be reused: where the device reads pageable memory itself, the
- * copy is under way when the driver's function returns. */
+/* Returns when the host's memory may be reused: if the device itself reads pageable memory, the
+ * copy is still in progress when the driver's function returns. */
 void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
     cuda_device *d = device;
     note(d, d->lib->cuCtxSetCurrent(d->context));
