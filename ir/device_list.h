@@ -25,7 +25,8 @@ const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *n
 typedef struct hlo_device_array {
     const hlo_ints *dims;   /* its size along each dimension */
     const hlo_ints *listed; /* the device ids, or NULL */
-    const hlo_ints *iota; /* `<=[4,2]T(1,0)`: 0, 1, ... at the positions of an array of these sizes; */
+    const hlo_ints
+        *iota; /* `<=[4,2]T(1,0)`: 0, 1, ... at the positions of an array of these sizes; */
     const hlo_ints *order; /* transposed by this permutation, or NULL */
 } hlo_device_array;        /* neither listed nor an iota: 0, 1, ... */
 

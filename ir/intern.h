@@ -28,7 +28,7 @@ typedef struct hlo_string_cache {
     const void *config;     /* the backend_config that matmul/ has parsed from the string */
     hlo_attr read;          /* the attribute that the string was last parsed as; all zero: none */
     uint32_t suffix;        /* the last N tried for `name.N` */
-    uint8_t op, attr;       /* opcode and attribute with that name, plus one; 0: not looked up yet */
+    uint8_t op, attr; /* opcode and attribute with that name, plus one; 0: not looked up yet */
 } hlo_string_cache;
 /* Returns the cache of a string, created on first use; valid until the module is freed. */
 hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned);

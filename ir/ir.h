@@ -324,8 +324,9 @@ struct hlo_module {
     hlo_tables tables;
     uint32_t next_id; /* above every instruction's id */
     uint32_t next_computation_id;
-    const char *file;   /* name of the file that the module was read from, or "" */
-    const char *source; /* text that the module was parsed from; NULL if it was not parsed from text */
+    const char *file; /* name of the file that the module was read from, or "" */
+    const char
+        *source; /* text that the module was parsed from; NULL if it was not parsed from text */
     size_t source_size;
     uint32_t source_line;         /* line of the file at which `source` begins */
     hlo_deferred_error *deferred; /* newest first */

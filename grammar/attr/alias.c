@@ -119,7 +119,8 @@ bool hlo_notation_entries(hlo_notation *f) {
     }
     if (!hlo_notation_expect_end(f, "}")) return false;
     list = (entry *)hlo_notation_sort((hlo_notation_link *)list, entry_order);
-    const char *last = NULL; /* among entries with one name, only the first counts: it was read last */
+    const char *last =
+        NULL; /* among entries with one name, only the first counts: it was read last */
     for (const entry *e = list; e; e = e->next) {
         if (last && strcmp(last, e->name) == 0) continue;
         last = e->name;

@@ -8,8 +8,8 @@
 
 /* A partition of the devices into groups, allocated in the given arena. */
 typedef struct hlo_device_groups {
-    uint32_t count; /* number of listed devices; each other device is a separate group; 0: all
-                     * devices are one group */
+    uint32_t count;     /* number of listed devices; each other device is a separate group; 0: all
+                         * devices are one group */
     const uint32_t *of; /* by device: the representative of its group */
 } hlo_device_groups;
 
@@ -53,9 +53,10 @@ const hlo_device_groups *hlo_device_groups_of_axes(hlo_arena *arena, hlo_module 
 
 /* The tiles of a sharded array. */
 typedef struct hlo_tiling {
-    int64_t devices;       /* number of devices that have a tile; 0: each device has the whole array */
+    int64_t devices; /* number of devices that have a tile; 0: each device has the whole array */
     const int64_t *counts; /* number of tiles along each dimension of the array */
-    const int64_t *places; /* position of each device's tile along each dimension, device by device */
+    const int64_t
+        *places; /* position of each device's tile along each dimension, device by device */
 } hlo_tiling;
 
 /* Finds the tile of each device, in the arena, from the sharding of an array of `rank`

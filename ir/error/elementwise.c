@@ -226,8 +226,8 @@ static bool shows_sign(const hlo_error_row *r, uint32_t operand) {
            (op == HLO_OP_POWER && operand == 0);
 }
 
-/* Adds the change of a zero's sign, as a zero that is scaled elsewhere may have the other one: an
- * infinity that depends on it may change its sign, and results of that may be NaN. */
+/* Adds the change of a zero's sign, because a zero that is scaled elsewhere may have the other
+ * sign. An infinity that depends on it may change its sign, and results of that may be NaN. */
 static void add_zeros(const hlo_error_row *r, hlo_error_analysis *a, uint32_t o, int64_t count) {
     hlo_chunk other;
     const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};

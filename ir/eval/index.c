@@ -29,7 +29,7 @@ typedef struct places {
     int64_t index_dim[HLO_EVAL_MAX_RANK];  /* dimension of the indices for each of `dims` */
     hlo_dims window; /* sizes of the window's dimensions in the narrow array */
     hlo_dims wide_strides, narrow_strides; /* strides of these dimensions */
-    int64_t sizes[HLO_EVAL_MAX_RANK];      /* size of a window, in every dimension of the wide array */
+    int64_t sizes[HLO_EVAL_MAX_RANK]; /* size of a window, in every dimension of the wide array */
 } places;
 
 /* Fills `p`. `sizes` NULL: windows have the sizes of the updates. */

@@ -89,7 +89,7 @@ const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT};
 
 /* ---------------------------------------------------------------------------------------- top k */
 
-/* Maps a float to an integer in the total order: -NaN, the numbers, -0 before 0, NaN. */
+/* Maps a float to an integer in the total order: -NaN, the numbers with -0 before 0, NaN. */
 static int64_t float_key(double value) {
     int64_t bits;
     memcpy(&bits, &value, sizeof bits);

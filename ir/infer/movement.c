@@ -286,7 +286,7 @@ typedef struct windows {
     const hlo_ints *batch;         /* of the operand */
     const hlo_ints *indices_batch; /* of the indices */
     const hlo_ints *map;           /* of the operand, per entry of an index vector */
-    int64_t vector_dim;            /* of the indices; equal to their rank: implicit, vectors of one */
+    int64_t vector_dim; /* of the indices; equal to their rank: implicit, vectors of one */
 } windows;
 
 static bool sorted(const hlo_ints *list) {

@@ -18,12 +18,13 @@
 #include "ir/kernel/kernel.h"
 
 enum {
-    DEPTH = 256,      /* terms per block */
-    PITCH = 256 + 16, /* elements from one row of a to the next: rows begin in different cache sets */
-    ROWS = 2048,      /* maximum rows of a per block */
-    COLUMNS = 2048,   /* columns of b */
-    TURNED = 8,       /* rows and columns transposed at once */
-    TILES = 8         /* tiles per task, along each side */
+    DEPTH = 256, /* terms per block */
+    PITCH =
+        256 + 16,   /* elements from one row of a to the next: rows begin in different cache sets */
+    ROWS = 2048,    /* maximum rows of a per block */
+    COLUMNS = 2048, /* columns of b */
+    TURNED = 8,     /* rows and columns transposed at once */
+    TILES = 8       /* tiles per task, along each side */
 };
 
 /* The inner loop for one type and one processor level. */
@@ -65,7 +66,8 @@ typedef struct kernel {
             *out = add ? *out + sum[i][j] : sum[i][j];                                             \
         }                                                                                          \
     }                                                                                              \
-    /* Repeated three times: rows of the upper half are interleaved with those of the lower half. */               \
+    /* Repeated three times: rows of the upper half are interleaved with those of the lower half.  \
+     */                                                                                            \
     attribute static void turn_##name(const void *in, int64_t in_row, void *out,                   \
                                       int64_t out_row) {                                           \
         name##_row from[TURNED], to[TURNED];                                                       \

@@ -16,9 +16,8 @@
  */
 typedef struct hlo_builder hlo_builder;
 struct hlo_builder {
-    hlo_instr *at; /* new instructions are inserted before it */
-    const hlo_instr
-        *like; /* source of metadata and source offset; NULL: `at` */
+    hlo_instr *at;         /* new instructions are inserted before it */
+    const hlo_instr *like; /* source of metadata and source offset; NULL: `at` */
     /* Returns true if the instruction may be created; NULL: all may. */
     bool (*admits)(hlo_builder *b, const hlo_shape *shape, uint32_t count,
                    hlo_instr *const *operands);

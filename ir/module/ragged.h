@@ -19,8 +19,8 @@ typedef struct hlo_ragged {
     int64_t dim;     /* of the left operand: the dimension that the groups divide */
     int64_t partner; /* of the right operand: FREE: the group dimension; otherwise the one paired
                       * with `dim` */
-    int64_t place; /* of the result: FREE, BATCH: the position of `dim`; CONTRACTING: the group
-                    * dimension */
+    int64_t place;   /* of the result: FREE, BATCH: the position of `dim`; CONTRACTING: the group
+                      * dimension */
     int64_t extent, groups; /* sizes of `dim`, and of the last dimension of the group sizes */
     uint32_t prefix_count;  /* number of dimensions of the group sizes before the last one; these
                              * are */

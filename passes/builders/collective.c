@@ -11,7 +11,7 @@
 enum { LEAST_VALUES = 8 };
 
 typedef struct path {
-    const hlo_instr *links[HLO_CHAIN_LIMIT];          /* from the collective's operand to the scale */
+    const hlo_instr *links[HLO_CHAIN_LIMIT]; /* from the collective's operand to the scale */
     hlo_granularity granularity[HLO_CHAIN_LIMIT + 1]; /* of each link, and of the scale */
     uint32_t length;
 } path;

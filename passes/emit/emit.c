@@ -16,8 +16,9 @@
 
 typedef struct emitter {
     hlo_pass_context *context;
-    uint32_t first_id;                        /* id of the first new instruction */
-    hlo_computation *maximum[HLO_TYPE_COUNT]; /* computations of the reductions, created on demand */
+    uint32_t first_id; /* id of the first new instruction */
+    hlo_computation
+        *maximum[HLO_TYPE_COUNT]; /* computations of the reductions, created on demand */
 } emitter;
 
 /* Rewrites a call to a form. Returns the number of changes, or -1 if the call is pinned. */
@@ -152,7 +153,8 @@ static hlo_instr *times_rows(lowering *l, hlo_instr *x, bool b) {
 static hlo_instr *product(lowering *l) {
     const hlo_matmul *m = &l->m;
     const hlo_shape *shape = hlo_shape_retype(l->module, m->d, l->type);
-    if (m->alpha == 0) /* the call does not read A and B: an infinity in them does not produce NaN */
+    if (m->alpha ==
+        0) /* the call does not read A and B: an infinity in them does not produce NaN */
         return hlo_build_filled(l->build, shape, 0);
     hlo_instr *operands[] = {operand(l, false), operand(l, true)};
     const hlo_dot_lists dims = {{m->a_batch, m->b_batch}, {m->a_contracting, m->b_contracting}};

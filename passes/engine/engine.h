@@ -142,11 +142,12 @@ void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr);
 
 /* The effects of a user-defined rule; in context->uses. */
 typedef struct hlo_rule_use {
-    uint64_t fired;   /* number of applications that were not undone */
-    bool undone;      /* applications of the rule, or of `by`, were undone with the whole sequence */
+    uint64_t fired; /* number of applications that were not undone */
+    bool undone;    /* applications of the rule, or of `by`, were undone with the whole sequence */
     hlo_instr *match; /* an instruction that the rule matched at the start of the phase, or NULL */
-    const char *by;   /* the rule that was applied first, so that `match` no longer matches, or NULL */
-    const char *at;   /* name of `match` */
+    const char
+        *by; /* the rule that was applied first, so that `match` no longer matches, or NULL */
+    const char *at; /* name of `match` */
 } hlo_rule_use;
 /* Subtracts the applications since `before`, a copy of context->uses. */
 void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before);

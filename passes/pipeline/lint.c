@@ -173,8 +173,8 @@ static const hlo_instr *only_operand(const hlo_instr *value) {
     return only;
 }
 
-/* Returns the maximum reduce that a scale is computed from, with only constants besides; NULL if
- * there is no such reduce, or several. */
+/* Returns the maximum reduce that a scale is computed from, together with constants only. Returns
+ * NULL if there is not exactly one. */
 static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
     for (int step = 0; scale && step < SCALAR_STEPS; step++) {
         scale = source_of(scale);

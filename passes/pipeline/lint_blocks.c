@@ -59,8 +59,8 @@ static int factor_of(const hlo_instr *value) {
     return -1;
 }
 
-/* Finds the product of an operand with its scales; `*granularity` becomes that of the product.
- * NULL: there is none. */
+/* Finds the product of an operand with its scales, or returns NULL; `*granularity` becomes that of
+ * the product. */
 static hlo_instr *find_product(hlo_instr *operand, hlo_granularity *granularity) {
     while (operand && factor_of(operand) < 0) {
         hlo_granularity below = *granularity;

@@ -68,8 +68,8 @@ static const hlo_shape *shaped(const convolution *c, hlo_type type, uint32_t ran
     return hlo_shape_array(c->instr->parent->module, type, rank, dims);
 }
 
-/* The dimensions of an operand of the dot: those of one element that a convolution has and a dot
- * need not have are left out. */
+/* The dimensions of an operand of the dot. Size-1 dimensions that a convolution has and a dot does
+ * not need are omitted. */
 typedef struct side {
     hlo_instr *operand;
     uint32_t rank, count;

@@ -41,7 +41,7 @@ typedef struct candidate {
 typedef struct region {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance; /* for instructions with ids below `known` */
-    hlo_instr *const *callers; /* by computation: its only caller, or NULL */
+    hlo_instr *const *callers;            /* by computation: its only caller, or NULL */
     uint32_t known;
     hlo_instr *user;  /* the loop, or the conditional */
     uint32_t operand; /* index of the tuple among the operands of `user` */

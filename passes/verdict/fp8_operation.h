@@ -14,11 +14,11 @@ hlo_fp8_operations *hlo_fp8_operations_find(const hlo_module *module,
 
 /* Kinds of operations through which FP8 does not pass. */
 typedef enum hlo_fp8_obstacle {
-    HLO_OBSTACLE_OPERATION,  /* it computes something else from dequantized values */
-    HLO_OBSTACLE_RELU,       /* it is a relu, and a scale below it is not known to be positive */
-    HLO_OBSTACLE_FACTOR,     /* it is a factor with a value for each element */
-    HLO_OBSTACLE_UPDATE,     /* it updates a slice of dequantized values */
-    HLO_OBSTACLE_JOIN,       /* it selects or concatenates them; FP8 passes through supported forms */
+    HLO_OBSTACLE_OPERATION, /* it computes something else from dequantized values */
+    HLO_OBSTACLE_RELU,      /* it is a relu, and a scale below it is not known to be positive */
+    HLO_OBSTACLE_FACTOR,    /* it is a factor with a value for each element */
+    HLO_OBSTACLE_UPDATE,    /* it updates a slice of dequantized values */
+    HLO_OBSTACLE_JOIN, /* it selects or concatenates them; FP8 passes through supported forms */
     HLO_OBSTACLE_ZERO_POINT, /* it shifts fp8 values before they are scaled */
 } hlo_fp8_obstacle;
 

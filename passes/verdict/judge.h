@@ -12,7 +12,7 @@ typedef struct hlo_judgment {
     hlo_reason reason;        /* HLO_REASON_COUNT: it is FP8 */
     const hlo_instr *blocker; /* the blocker that the pass set with its reason, or NULL */
     const char *epilogue;     /* of an FP8 matmul: its epilogue, if not in a call. Static */
-    const char *fusion; /* the fusion that contains it, "a Triton fusion", or NULL. Static */
+    const char *fusion;       /* the fusion that contains it, "a Triton fusion", or NULL. Static */
 } hlo_judgment;
 
 /* Creates the context for a module that no longer changes. It computes facts on demand, in `arena`.

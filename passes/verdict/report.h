@@ -68,7 +68,7 @@ struct hlo_report {
     uint32_t name_count;
     uint64_t judging;             /* number of calls of hlo_remark_begin(), plus one */
     const hlo_costs *input_costs; /* before the rewriter; NULL: it did not run */
-    const char *const *kept; /* by slot: the reason why it must stay wide, or NULL */
+    const char *const *kept;      /* by slot: the reason why it must stay wide, or NULL */
     uint32_t kept_count;
     const char **keep;        /* of a closed report, by slot: `kept` for the next run */
     bool any_new;             /* `keep` has a matmul that is not in `kept` */

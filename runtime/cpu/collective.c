@@ -22,7 +22,7 @@ static bool is_permute(const hlo_instr *instr) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* replicas; each partition has separate groups */
+/* The meaning of the numbers in groups. */
 typedef enum group_mode {
     REPLICAS,   /* replicas; each partition has separate groups */
     PARTITIONS, /* partitions; each replica has separate groups */

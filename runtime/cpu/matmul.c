@@ -82,7 +82,8 @@ typedef struct epilogue {
     float limit; /* largest finite value of D's type; infinity: D does not saturate */
     const cpu_activation *activation;
     bool amax_wanted;
-    atomic_uint amax; /* bits of a nonnegative float: they compare like integers, and NaN is largest */
+    atomic_uint
+        amax; /* bits of a nonnegative float: they compare like integers, and NaN is largest */
 } epilogue;
 
 static void raise_amax(epilogue *e, float value) {

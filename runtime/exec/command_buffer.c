@@ -20,7 +20,8 @@ typedef struct node {
     const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: address of the predicate or index */
     plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each, for the state in either of
                                                * its slots */
-    plan_command_buffer *back; /* NODE_WHILE: copies the state from the spare slots to its own slots */
+    plan_command_buffer
+        *back; /* NODE_WHILE: copies the state from the spare slots to its own slots */
     plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count */
 } node;
 

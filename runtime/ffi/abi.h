@@ -19,7 +19,7 @@ enum { FFI_MAJOR = 0, FFI_MINOR = 3 };
 
 typedef struct XLA_FFI_CallFrame ffi_frame;
 typedef struct XLA_FFI_Error ffi_error; /* defined by XLA */
-typedef struct ffi_context ffi_context; /* likewise */
+typedef struct ffi_context ffi_context; /* defined by XLA */
 
 typedef struct ffi_extension {
     size_t size;

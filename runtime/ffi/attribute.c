@@ -48,7 +48,7 @@ static const char *format_float(double value, hlo_arena *arena, ffi_reader reade
     return hlo_arena_format(arena, "0x%016" PRIX64 " : f64", bits);
 }
 
-/* The integer types, by their numbers and C's types. */
+/* The integer types: XLA's number and the C type. */
 #define INTEGERS(ROW)                                                                              \
     ROW(FFI_TYPE_S8, int8_t)                                                                       \
     ROW(FFI_TYPE_S16, int16_t)                                                                     \

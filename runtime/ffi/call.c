@@ -64,8 +64,10 @@ static const char *text_of(const run *r) {
 }
 
 static ffi_error *report(const run *r, hlo_status status) {
-    enum { MOST = 3000 }; /* maximum length of the call's text, so that the reason is never
-                           * truncated */
+    enum {
+        MOST = 3000
+    }; /* maximum length of the call's text, so that the reason is never
+        * truncated */
     char message[MOST + 1100];
     const bool starved = status == HLO_OUT_OF_MEMORY;
     const char *text = text_of(r);

@@ -7,9 +7,9 @@
 #include "runtime/backend.h"
 
 enum {
-    GROUP_SPAN = 2048,     /* maximum distance between the first and the last instruction of a group */
-    GROUP_RESULTS = 12,    /* maximum results of a group */
-    GROUP_INPUTS = 44,     /* maximum inputs of a group */
+    GROUP_SPAN = 2048,  /* maximum distance between the first and the last instruction of a group */
+    GROUP_RESULTS = 12, /* maximum results of a group */
+    GROUP_INPUTS = 44,  /* maximum inputs of a group */
     GROUP_MEMBERS = 400,   /* maximum members of a group */
     GROUP_COPIES = 4,      /* maximum number of times that an instruction is written in one job */
     GROUP_SMALL = 1 << 10, /* elements up to which groups are joined to reduce their number */

@@ -77,20 +77,21 @@ typedef struct plan_step {
     struct plan_comp **called; /* STEP_CALL: one; STEP_WHILE: condition, body; STEP_CONDITIONAL: the
                                   branches */
     uint32_t called_count;
-    uint32_t *spare;              /* STEP_WHILE: a second slot per result, for the next iteration;
-                                   * PLAN_NONE: the body writes the next state in place */
-    uint32_t predicate;           /* STEP_WHILE: slot of the predicate */
-    uint64_t trip_count;          /* STEP_WHILE: trip count, or HLO_TRIP_COUNT_UNKNOWN */
-    bool unrolls;                 /* STEP_WHILE: each iteration is recorded */
-    uint32_t *branch_operands;    /* STEP_CONDITIONAL: first operand of each branch */
-    plan_place *arguments, *lent; /* memory of a callee's arguments and results, filled for each run */
-    const hlo_shape **shapes;     /* STEP_LOOK: shapes of `operands`: the leaves of the value, then
-                                   * those of the instruction's operands */
-    uint32_t own;                 /* STEP_LOOK: number of leaves of the value */
-    bool keeps, checks;           /* STEP_LOOK: the value is saved; it is checked for NaNs */
-    uint64_t runs;                /* with options.profile: runs of a job or copy; for a loop or
-                                   * conditional, decisions of the host */
-    double seconds;               /* total time of these */
+    uint32_t *spare;           /* STEP_WHILE: a second slot per result, for the next iteration;
+                                * PLAN_NONE: the body writes the next state in place */
+    uint32_t predicate;        /* STEP_WHILE: slot of the predicate */
+    uint64_t trip_count;       /* STEP_WHILE: trip count, or HLO_TRIP_COUNT_UNKNOWN */
+    bool unrolls;              /* STEP_WHILE: each iteration is recorded */
+    uint32_t *branch_operands; /* STEP_CONDITIONAL: first operand of each branch */
+    plan_place *arguments,
+        *lent;                /* memory of a callee's arguments and results, filled for each run */
+    const hlo_shape **shapes; /* STEP_LOOK: shapes of `operands`: the leaves of the value, then
+                               * those of the instruction's operands */
+    uint32_t own;             /* STEP_LOOK: number of leaves of the value */
+    bool keeps, checks;       /* STEP_LOOK: the value is saved; it is checked for NaNs */
+    uint64_t runs;            /* with options.profile: runs of a job or copy; for a loop or
+                               * conditional, decisions of the host */
+    double seconds;           /* total time of these */
 } plan_step;
 
 typedef struct plan_comp {

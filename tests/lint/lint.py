@@ -173,22 +173,35 @@ def words():
 
 
 # The files whose text is plain English, as patterns of fnmatch: extend the list with each folder that becomes so.
-PLAIN = "*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "passes/reason/*", "include/*", "tools/*.c", "tools/*.h", "tools/*.def"
+PLAIN = ("*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "include/*", "tools/*", "ir/*", "passes/*", "matmul/*", "report/*", "runtime/*", "bindings/*", "grammar/*")
+PROSE = {**dict.fromkeys((".c", ".h", ".cc", ".cuh", ".def", ".y", ".l"), re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)),
+         ".py": re.compile(r"""\"{3}.*?\"{3}|'{3}.*?'{3}|\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)}
 ODD = re.compile(r"\b(is none|(?<![Tt]here )is no (?!longer\b)|(?<!-)(?i:behind(?!-)|beside|told|lent|mend(s|ed|ing)?)|tells of|of one's own|has not (?!been\b|yet\b)|in vain|as it is|so no longer)\b")
 BRITISH = re.compile(r"\b\w*(?:(?:quant|optim|normal|serial|initial|recogn|organ|minim|maxim|general|special|synchron|summar|util|material|parallel|canonical|token|emphas|author|"
                      r"custom|stabil|vector|linear|random|real|item|memo|equal)is(?:e|ed|er|es|ing|ations?)\b|(?:col|neighb|behavi|fav|lab|hon)our|analys(?:e|ed|ing)\b|"
                      r"artefact|licence|defence|judgement|(?:modell|labell|signall|cancell|travell)(?:ed|ing)\b|fulfil\b|whilst|amongst|centre|fibre|\bgrey\b|catalogue)\w*", re.I)
 
 
+def prose(name):
+    """The lines of a file; those of a program without its code, so that only comments and strings are left."""
+    text, found = read(name), PROSE.get(pathlib.PurePath(name).suffix)
+    if found:
+        end, kept = 0, []
+        for m in found.finditer(text):
+            kept += re.sub(r"[^\n]", " ", text[end : m.start()]), m[0]
+            end = m.end()
+        text = "".join(kept)
+    return enumerate(text.split("\n"), 1)
+
+
 def language():
-    """Phrases that are not plain English, and British spelling, in the files of PLAIN."""
+    """Phrases that are not plain English in comments, strings and pages, and British spelling anywhere, in the files of PLAIN."""
     for name in FILES:
         if name.startswith((*MODELS, "tests/lint/")) or not any(fnmatch.fnmatch(name, p) for p in PLAIN):
             continue
-        for number, line in lines(name):
-            for pattern in (ODD, BRITISH):
-                found = pattern.search(line)
-                if found:
+        for text, pattern in (prose(name), ODD), (lines(name), BRITISH):
+            for number, line in text:
+                if found := pattern.search(line):
                     yield name, number, f"says {found[0]!r}"
 
 

@@ -130,8 +130,8 @@ static void take(reduction *s, uint32_t phase, other from, bool combines) {
     reduce_close_columns(s);
 }
 
-/* Combines what the warps of a row have, in order, through shared memory: `lanes` of each have been
- * combined to that of the first. */
+/* Combines the accumulators of a row's warps, in order, through shared memory: the first of `lanes`
+ * in each warp already has the combined accumulators of its warp. */
 static void gather_warps(reduction *s, uint32_t phase, int lanes) {
     emit *e = s->e;
     for (uint32_t i = 0; i < s->count; i++) {

@@ -208,8 +208,8 @@ static void store_results(emit *e, const emit_index *index) {
     }
 }
 
-/* Returns the space of the value that the first result only reorders, in that value's order in
- * memory. */
+/* Returns the space of the value that the first result only reorders, in that value's memory
+ * order. */
 static emit_space source_space(const emit *e) {
     const hlo_group *group = &e->job->group;
     if (group->instr_count == 0) return emit_space_of(&e->job->operands[0]);

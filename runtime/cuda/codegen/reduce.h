@@ -23,7 +23,7 @@ typedef struct reduction {
     cuda_code *code;
     reducing *reduces;
     uint32_t count, phases;
-    uint32_t *levels;       /* by member: length of the longest chain of reduces that it depends on */
+    uint32_t *levels; /* by member: length of the longest chain of reduces that it depends on */
     const hlo_shape *shape; /* of the space */
     bool row;
     uint32_t kept_order[HLO_EVAL_MAX_RANK], kept_count, order[HLO_EVAL_MAX_RANK], order_count;

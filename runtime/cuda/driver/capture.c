@@ -21,9 +21,10 @@ typedef struct handles {
 struct cuda_capture {
     cuda_capture *outer; /* of the enclosing graph */
     void *outer_stream;
-    uint32_t depth;    /* 0: `outer` is NULL */
-    cuda_order *order; /* NULL: each call depends on the previous one; the members below are unused */
-    node *nodes;       /* by number in `order` */
+    uint32_t depth; /* 0: `outer` is NULL */
+    cuda_order
+        *order;  /* NULL: each call depends on the previous one; the members below are unused */
+    node *nodes; /* by number in `order` */
     uint32_t count, capacity;
     handles all;
     handles set; /* dependencies of the next call, if it does not declare its memory */

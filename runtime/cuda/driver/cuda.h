@@ -20,15 +20,16 @@ enum { CUDA_PROCESSORS = 132 }; /* of an H100 SXM */
 
 /* A device, or the description of one. */
 typedef struct cuda_device {
-    const cuda_library *lib; /* NULL: plans are only printed; nothing is allocated, compiled or run */
-    int sm;                  /* compute capability * 10 */
-    int processors;          /* number of multiprocessors; without a device CUDA_PROCESSORS */
-    int target;              /* row of target.def used for it: the nearest one below */
-    int cublaslt;            /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
-    char name[128];          /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
-    size_t l2_size;          /* bytes; 0 without a device */
-    void *context;           /* CUcontext, current in the thread that runs the plan */
-    void *stream;            /* CUstream of all work: own_stream, or the caller's during a run on it */
+    const cuda_library
+        *lib;       /* NULL: plans are only printed; nothing is allocated, compiled or run */
+    int sm;         /* compute capability * 10 */
+    int processors; /* number of multiprocessors; without a device CUDA_PROCESSORS */
+    int target;     /* row of target.def used for it: the nearest one below */
+    int cublaslt;   /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
+    char name[128]; /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
+    size_t l2_size; /* bytes; 0 without a device */
+    void *context;  /* CUcontext, current in the thread that runs the plan */
+    void *stream;   /* CUstream of all work: own_stream, or the caller's during a run on it */
     void *own_stream;
     void *lt;              /* cublasLtHandle */
     cuda_program *program; /* the kernels of all jobs: prepare() adds to it, and it is compiled

@@ -42,10 +42,11 @@ typedef struct scattering {
     const char *key;                    /* type of a record: position << shift | update */
     int shift;
     uint32_t minor; /* dimension of the updates in which threads have several elements */
-    const char *base[HLO_EVAL_MAX_RANK]; /* base of a thread's elements, by dimension of the updates */
-    bool cells;                          /* the combiner takes cells, not values */
-    const char **sum;                    /* the results' elements, in the form that the combiner
-                                          * takes */
+    const char
+        *base[HLO_EVAL_MAX_RANK]; /* base of a thread's elements, by dimension of the updates */
+    bool cells;                   /* the combiner takes cells, not values */
+    const char **sum;             /* the results' elements, in the form that the combiner
+                                   * takes */
 } scattering;
 
 /* True if windows have several positions along a dimension of the result. */

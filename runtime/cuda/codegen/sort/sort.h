@@ -9,9 +9,9 @@ typedef struct sorting sorting;
 struct sorting {
     emit *e;
     cuda_code *code;
-    int64_t rows, count;     /* of records in a row, which is sorted by itself */
-    const char *record;      /* declaration of that type, or NULL */
-    const char *declaration; /* of that type; NULL: it needs none */
+    int64_t rows, count;     /* rows, each sorted separately, and records per row */
+    const char *record;      /* type of a record */
+    const char *declaration; /* declaration of that type, or NULL */
     size_t bytes;            /* bytes per record */
     bool across;             /* neighbors in memory belong to different rows */
     void *user;
