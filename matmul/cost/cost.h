@@ -29,8 +29,8 @@ typedef struct hlo_costs hlo_costs;
 /* Records the costs of the products (matmul/product.h) of a module. `needed`: by instruction id,
  * true for instructions that run. Linear in the size of the module. The result is in `arena`,
  * working memory in `scratch`, which may be the same arena. */
-hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
-                            const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch);
+hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const hlo_target *target,
+                            hlo_arena *arena, hlo_arena *scratch);
 
 /* Returns the cost of the matmul of that id: the matmul, the kernels that make its operands
  * (divided evenly among the matmuls that read them), and those kernels that read its results which
@@ -46,6 +46,6 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
  * `blocks` FP8 matmuls of parts of its contracting dimension, `transposed` elements of whose
  * operands are transposed first, and whose f32 results a kernel adds. 0: not known. */
 double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
-                               const hlo_target_info *target);
+                               const hlo_target *target);
 
 #endif
