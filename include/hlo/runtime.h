@@ -467,7 +467,8 @@ static inline void hlo_comparison_init(hlo_comparison *comparison) {
  * Bounds assume that errors are independent, and are therefore large for long chains of operations.
  * Samples do not have this limitation.
  *
- * Returns the same statuses as hlo_plan_new() and hlo_plan_run(). */
+ * Returns HLO_INVALID_USAGE if `comparison` is invalid (hlo_arrays_compare_by()). Otherwise, returns
+ * the same statuses as hlo_plan_new() and hlo_plan_run(). */
 hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
                              const hlo_module *module, const hlo_plan_options *options,
                              const hlo_arrays *inputs, const hlo_diag_sink *sink);
@@ -479,8 +480,8 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
  * NULL; then, nothing is written.
  *
  * Returns HLO_MISMATCH if an output differs, or if the executions have different numbers of
- * outputs, types or dimensions. Returns HLO_INVALID_USAGE if comparison->struct_size is invalid,
- * and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * outputs, types or dimensions. Returns HLO_INVALID_USAGE if comparison->struct_size is invalid or
+ * `found` or `expected` is NULL, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out);
 
 /* Compares `other` with `judge`, which is also the only judge, like hlo_arrays_compare_by(). */
