@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of types.def and limit.def, evaluated on a matmul. */
+/* Evaluates the rows of types.def and limit.def on a matmul. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 typedef struct side {
     bool fp8, e5m2;
-    uint32_t contracting, free; /* dimensions of that kind */
+    uint32_t contracting, free; /* number of dimensions of that kind */
 } side;
 
 typedef struct facts {
@@ -17,15 +17,16 @@ typedef struct facts {
     const hlo_epilogue_info *epilogue;
     side a, b;
     bool empty, huge, d_fp8, types_known, algorithm_fp8;
-    bool batch_minor, d_n_minor;     /* the former of D or C */
-    bool scale_arrays, scale_blocks; /* not both scales are scalars; one is per block */
-    bool tiled;                      /* one is VEC32 or VEC16 */
+    bool batch_minor, d_n_minor;     /* batch_minor: in D or C */
+    bool scale_arrays, scale_blocks; /* scale_arrays: not both scales are scalars; scale_blocks: one
+                                      * is per block */
+    bool tiled;                      /* a scale mode is VEC32 or VEC16 */
     int64_t batch;
     bool scales_used; /* the call is for XLA of 2026 */
 } facts;
 
-/* Returns the minor-most dimension; batch dimensions of one element do not count, m and n, which
- * are padded, do. -1: there is none. */
+/* Returns the minor-most dimension, or -1. Batch dimensions of size 1 are skipped; m and n are not,
+ * because they are padded. */
 static int64_t minor_dimension(const hlo_shape *shape, uint32_t batch) {
     bool ordered = shape->layout && hlo_shape_is_ordered(shape);
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -98,7 +99,7 @@ static double padded(int64_t size, int64_t to) {
     return (double)((size - 1) / to + 1) * (double)to;
 }
 
-/* True if an array has 2^62 bytes or more once it is padded, or nearly so. A shape has fewer than
+/* True if an array has 2^62 bytes or more after padding, or nearly so. A shape has fewer than
  * 2^63. */
 static bool is_huge(const hlo_matmul *m, hlo_matmul_sizes size) {
     const int64_t each = hlo_matmul_alignment(m, false);

@@ -76,7 +76,7 @@ static int64_t parts(int64_t size, int64_t each) {
     return (size + each - 1) / each;
 }
 
-/* Scales of whole blocks have rows of a multiple of 4 elements, scales of single rows are
+/* Rows of per-block scales are padded to a multiple of 4 elements; per-row scales are
  * contiguous. */
 uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t batch, int64_t size, int64_t k,
                         int64_t out_dims[3]) {
@@ -109,7 +109,7 @@ int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ro
     row /= info->across;
     if (rank == 1) return row;
     at /= info->along;
-    if (info->tiled) { /* within a tile the 32nd row comes next to the first */
+    if (info->tiled) { /* within a tile, row 32 is next to row 0 */
         int64_t tile = row / TILE_ROWS * (dims[1] / TILE_STEPS) + at / TILE_STEPS;
         int64_t line = row % TILE_ROWS % 32 * 4 + row % TILE_ROWS / 32;
         return tile * TILE_ROWS * TILE_STEPS + line * TILE_STEPS + at % TILE_STEPS;

@@ -60,7 +60,7 @@ typedef struct writer_ranked {
     size_t place;
 } writer_ranked;
 
-/* Compares two ranked verdicts for qsort(): the longest time comes first. */
+/* Compares two ranked verdicts for qsort(): longest time first. */
 int writer_by_time(const void *a, const void *b);
 
 /* Prints the sentence and the hint of each reason that is set. */

@@ -467,8 +467,8 @@ static inline void hlo_comparison_init(hlo_comparison *comparison) {
  * Bounds assume that errors are independent, and are therefore large for long chains of operations.
  * Samples do not have this limitation.
  *
- * Returns HLO_INVALID_USAGE if `comparison` is invalid (hlo_arrays_compare_by()). Otherwise, returns
- * the same statuses as hlo_plan_new() and hlo_plan_run(). */
+ * Returns HLO_INVALID_USAGE if `comparison` is invalid (hlo_arrays_compare_by()). Otherwise,
+ * returns the same statuses as hlo_plan_new() and hlo_plan_run(). */
 hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
                              const hlo_module *module, const hlo_plan_options *options,
                              const hlo_arrays *inputs, const hlo_diag_sink *sink);

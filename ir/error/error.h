@@ -117,8 +117,10 @@ double hlo_error_rounded(hlo_type type, double value, double sigma, double limit
  * sigma[i] * g, where g has mean 0 and variance 1 and depends on `stream` and i alone, and rounds
  * to the type again. `sigma` is dense and row-major, from hlo_error_sigmas() on exact operands; an
  * infinite sigma, as of complex products, counts as 2^-20 of the value. Elements that are not
- * finite or of integer type stay. */
-void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, uint64_t stream);
+ * finite or of integer type stay. `by_value`: g depends on the value of a real element in place of
+ * i, as equal elements have equal errors. */
+void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, uint64_t stream,
+                       bool by_value);
 
 /* The result of comparing two arrays. Every element is in one of the first four counts. */
 typedef struct hlo_error_comparison {
