@@ -302,12 +302,13 @@ def tables():
             row = re.match(r"HLO_ACTIVATION\((\w+),", line)
             if row and f"epilogue += {row[1]};" not in rules:
                 yield name, number, f"no rule adds {row[1]} to a call"
-    pages = {name: read(name) if name in FILES else "" for name in ("tools/options.def", "docs/cost.md")}
+    pages = {name: read(name) if name in FILES else "" for name in ("tools/options.def", "docs/cost.md", "docs/diagnostics.md")}
     examples = "".join(re.findall(r"^```.*?^```", read("docs/cli.md"), re.M | re.S)) if "docs/cli.md" in FILES else ""
     programs = "".join(read(name) for name in FILES if name.startswith("tools/") and name.endswith(".c"))
     goldens = "".join(read(name) for name in FILES if name.startswith("testdata/") and not name.startswith(MODELS))
     for name, pattern, lacks in (
-            ("target.def", r'HLO_TARGET\((\d+),', lambda row: [f"{n} does not have sm_{row[1]}" for n, text in pages.items() if not re.search(rf"\bsm_{row[1]}\b", text)]),
+            ("target.def", r'HLO_TARGET\((\d+),', lambda row: [] if re.search(rf"\bsm_{row[1]}\b", pages["docs/cost.md"]) else [f"docs/cost.md does not have sm_{row[1]}"]),
+            ("format.def", r"HLO_REMARKS_FORMAT\(\w+, (\w+)\)", lambda row: [] if f"| `{row[1]}` |" in pages["docs/diagnostics.md"] else [f"docs/diagnostics.md does not have {row[1]}"]),
             ("reason.def", r'HLO_REASON\(\w+, "([\w-]+)"', lambda row: [] if f"passes/reason/pages/{row[1]}.md" in FILES else [f"there is no page passes/reason/pages/{row[1]}.md"]),
             ("pass.def", r'PASS\("([\w-]+)", FUNCTION', lambda row: [] if re.search(rf"\b{row[1]}\b", goldens) else [f"no test in testdata runs {row[1]}"]),
             ("options.def", r"OPTION\((\w+),", lambda row: [] if f"OPTION_{row[1]}" in programs else [f"no program reads OPTION_{row[1]}"]),
