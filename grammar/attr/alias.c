@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notations that are lists in an order of their own: aliases, donors, frontend attributes. */
+/* Notations that are lists with a specific order: aliases, donors, frontend attributes. */
 #include <string.h>
 
 #include "grammar/attr/notation.h"
@@ -63,7 +63,7 @@ static bool keep(hlo_notation *f, const alias *list, size_t count) {
     return hlo_notation_made(f, f->value.id, &made->parsed, size);
 }
 
-/* Reads `{ ... }`, sorted where XLA sorts. */
+/* Reads `{ ... }`, sorted if XLA sorts it. */
 bool hlo_notation_aliases(hlo_notation *f) {
     const bool sorted = f->value.id != HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING;
     alias *list = NULL, **end = &list;
@@ -72,7 +72,7 @@ bool hlo_notation_aliases(hlo_notation *f) {
     while (!hlo_notation_next(f, '}')) {
         alias *item = hlo_arena_zero(f->scratch, sizeof *item);
         if (!read_alias(f, item)) return false;
-        if (sorted) { /* of equal entries the last comes first */
+        if (sorted) { /* among equal entries, the last comes first */
             item->next = list;
             list = item;
         } else {
@@ -119,7 +119,8 @@ bool hlo_notation_entries(hlo_notation *f) {
     }
     if (!hlo_notation_expect_end(f, "}")) return false;
     list = (entry *)hlo_notation_sort((hlo_notation_link *)list, entry_order);
-    const char *last = NULL; /* of entries with one name only the first counts: it was read last */
+    const char *last =
+        NULL; /* among entries with one name, only the first counts: it was read last */
     for (const entry *e = list; e; e = e->next) {
         if (last && strcmp(last, e->name) == 0) continue;
         last = e->name;

@@ -7,7 +7,7 @@
 #include "hlo/suggest.h"
 #include "ir/intern.h"
 
-/* Reads the name of an axis, which is interned. */
+/* Reads and interns the name of an axis. */
 static bool axis_name(hlo_notation *f, const char **out) {
     const char *name;
     size_t size;
@@ -16,14 +16,14 @@ static bool axis_name(hlo_notation *f, const char **out) {
     return true;
 }
 
-/* True for 0, 1, 2, ..., the ids of a mesh that lists none. */
+/* True for 0, 1, 2, ..., the ids of a mesh without a list. */
 static bool is_in_order(const hlo_notation_ints *ids) {
     for (size_t i = 0; i < ids->count; i++)
         if (ids->v[i] != (int64_t)i) return false;
     return true;
 }
 
-/* Reads `, device_ids=(1,0)`, or a comma alone. */
+/* Reads `, device_ids=(1,0)`, or only a comma. */
 static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
     if (!hlo_notation_take(f, ",") || !hlo_notation_take_name(f, "device_ids")) return true;
     if (!hlo_notation_expect(f, "(")) return false;
@@ -46,7 +46,7 @@ static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
     return true;
 }
 
-/* Reads `['a'=2,'b'=4]`, behind `mesh`, and the ids. */
+/* Reads `['a'=2,'b'=4]` after `mesh`, and the ids. */
 bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
     enum { MOST_AXES = 256 };
     const char *names[MOST_AXES];
@@ -67,7 +67,7 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
                                          "the mesh repeats axis '%s'", *name);
         hlo_notation_add(f, &sizes, size);
     }
-    /* Allocate an array for a mesh without axes, too: names NULL stands for no mesh. */
+    /* Allocate an array for a mesh without axes, too: names NULL means no mesh. */
     out->names = hlo_arena_array(f->module->arena, sizes.count + 1, sizeof *names);
     memcpy(out->names, names, sizes.count * sizeof *names);
     out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &sizes)};
@@ -81,8 +81,8 @@ static bool unknown_axis(hlo_notation *f, const hlo_mesh *m, const char *at, con
                              hlo_suggest_meant(&s));
 }
 
-/* Reads `'a'` or `'a':(2)2` and adds it to *refs, none of which it may overlap. `last`: the axis in
- * front of it in its list; NULL: it is the first. */
+/* Reads `'a'` or `'a':(2)2` and adds it to *refs, which must not overlap it. `last`: the axis
+ * before it in its list, or NULL. */
 static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
                       const hlo_axis *last) {
     const char *name;
