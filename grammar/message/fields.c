@@ -104,6 +104,12 @@ void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,
     return memset(*(char **)(void *)place + (*count)++ * size, 0, size);
 }
 
+void *hlo_message_add(hlo_arena *arena, ProtobufCMessage *message, const char *name) {
+    const ProtobufCFieldDescriptor *field = hlo_field_find(message->descriptor, name, strlen(name));
+    return *(void **)hlo_field_add(arena, message, field) =
+               hlo_message_new(arena, field->descriptor);
+}
+
 void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
     if (is_oneof(field) && oneof_case(message, field) != field->id) return;
     bool many = field->label == PROTOBUF_C_LABEL_REPEATED;

@@ -35,6 +35,8 @@ void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *
 int64_t hlo_field_load(const ProtobufCFieldDescriptor *field, const void *place);
 /* Stores a number, truth value or enumeration; false when the value does not fit. */
 bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t value);
+/* Makes a message in the field of that name, or one more in a repeated field. */
+void *hlo_message_add(hlo_arena *arena, ProtobufCMessage *message, const char *name);
 /* Finds the field at the end of `path` (names with dots between them), and its *message. Missing
  * messages on the way are made when `arena` is given; else the result is NULL. */
 const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessage **message,

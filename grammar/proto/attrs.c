@@ -8,8 +8,6 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
-enum { MOST_ROWS = 8 };
-
 /* -------------------------------------------------------------------------------------- reading */
 
 static const hlo_ints *read_ints(hlo_proto *p, const ProtobufCMessage *message,
@@ -150,10 +148,13 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
         if (count) out->u.instrs = hlo_proto_instrs(p, count, place);
         return count;
     case HLO_KIND_GROUPS:
+        hlo_groups_from_proto(p, (const Xla__HloInstructionProto *)message, out);
+        return true;
     case HLO_KIND_SHARDING:
+        return hlo_sharding_from_proto(p, (const Xla__HloInstructionProto *)message, out);
     case HLO_KIND_ALIASES:
-    case HLO_KIND_RAW:
-    case HLO_KIND_WORD: out->u.str = NULL; return false;
+        if (count) hlo_aliases_from_proto(p, message, field, out);
+        return count;
     case HLO_KIND_ATTRS:
         if (!count) return false;
         if (out->id == HLO_ATTR_WINDOW) {
@@ -161,24 +162,18 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
             return out->id == HLO_ATTR_WINDOW;
         }
         return (out->u.attrs = read_metadata(p, *(ProtobufCMessage **)place)) != NULL;
-    case HLO_KIND_SIZES:
-    case HLO_KIND_LAYOUT:
-    case HLO_KIND_BYTES: return false;
+    default: return false;
     }
-    return false;
 }
 
-static bool read_text(hlo_proto *p, const ProtobufCMessage *message, const hlo_proto_row *row,
-                      size_t count, hlo_attr *out) {
-    const char *patterns[MOST_ROWS];
+static bool read_text(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_row *row, bool given,
+                      hlo_attr *out) {
     hlo_bytes text = {.arena = p->scratch};
-    size_t fit = 0;
-    for (size_t i = 0; i < count && i < MOST_ROWS; i++)
-        if (hlo_row_may_fit(hlo_row_fields_of(p, &row[i], message->descriptor), message))
-            patterns[fit++] = row[i].path;
-    if (!fit) return false;
+    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
+    const ProtobufCFieldDescriptor *field = hlo_row_walk(NULL, fields, &message);
+    if (!field || !(given || hlo_field_count(message, field))) return false;
     hlo_bytes_put(&text, "", 0);
-    if (!hlo_text_pattern_print(p, &text, message, patterns, fit)) return false;
+    hlo_text_pattern_print(p, &text, message, row->pattern);
     out->u.str = hlo_intern(p->module, text.v, text.size);
     const hlo_attr_kind kind = hlo_attrs_info[out->id].kind;
     if (kind == HLO_KIND_WORD || kind == HLO_KIND_RAW) return true;
@@ -240,8 +235,8 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
             if (there) attr->u.str = hlo_labels_from_proto(p, instr->convolution_dimension_numbers);
         } else if (*id == HLO_ATTR_SLICE_SIZE_LISTS) {
             there = read_size_lists(p, (Xla__HloInstructionProto *)message, attr);
-        } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
-            there = read_text(p, message, row, count, attr);
+        } else if (row->pattern) {
+            there = read_text(p, message, row, given, attr);
         } else {
             there = read_typed(p, message, row, given, attr);
         }
@@ -256,8 +251,7 @@ void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids
         const hlo_proto_row *row = hlo_rows_of(p, (hlo_attr_id)*id, op, &count);
         for (size_t i = 0; i < count; i++) {
             const hlo_row_fields *fields = hlo_row_fields_of(p, &row[i], message->descriptor);
-            for (unsigned f = 0; f < fields->named_count; f++)
-                hlo_field_clear(message, fields->named[f]);
+            if (fields->depth) hlo_field_clear(message, fields->path[0]);
         }
     }
 }
@@ -388,13 +382,13 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
         }
         break;
     case HLO_KIND_GROUPS:
+        hlo_groups_to_proto(p, attr, (Xla__HloInstructionProto *)message);
+        break;
     case HLO_KIND_SHARDING:
-    case HLO_KIND_ALIASES:
-    case HLO_KIND_RAW:
-    case HLO_KIND_WORD:
-    case HLO_KIND_SIZES:
-    case HLO_KIND_LAYOUT:
-    case HLO_KIND_BYTES: break;
+        hlo_sharding_to_proto(p, attr, (Xla__HloInstructionProto *)message);
+        break;
+    case HLO_KIND_ALIASES: hlo_aliases_to_proto(p, attr->u.aliases, message, field); break;
+    default: break;
     }
 }
 
@@ -443,12 +437,12 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
             instr->convolution_dimension_numbers = hlo_labels_to_proto(p, attr->u.str);
         } else if (attr->id == HLO_ATTR_SLICE_SIZE_LISTS) {
             write_size_lists(p, attr->u.str, message);
-        } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
-            const char *patterns[MOST_ROWS], *text = hlo_attr_text(attr);
-            for (size_t k = 0; k < found && k < MOST_ROWS; k++) patterns[k] = row[k].path;
-            if (!hlo_text_pattern_read(p, text, message, patterns, found))
+        } else if (row->pattern) {
+            ProtobufCMessage *at = message;
+            hlo_row_walk(p->scratch, hlo_row_fields_of(p, row, at->descriptor), &at);
+            if (!hlo_text_pattern_read(p, attr->u.str, at, row->pattern))
                 hlo_proto_fail(p, "%s=%.60s has no binary form", hlo_attrs_info[attr->id].name,
-                               text);
+                               attr->u.str);
         } else {
             write_typed(p, attr, row, message);
         }

@@ -6,8 +6,10 @@
 
 static const hlo_proto_row rows[] = {
 #define ALWAYS HLO_PROTO_ALWAYS
-#define HLO_PROTO(attr, op, missing, path) {HLO_ATTR_##attr, HLO_OP_##op, missing, path},
+#define HLO_PROTO(attr, op, missing, path) {HLO_ATTR_##attr, HLO_OP_##op, missing, path, NULL},
+#define HLO_PROTO_TEXT(attr, op, path, text) {HLO_ATTR_##attr, HLO_OP_##op, 0, path, text},
 #include "grammar/proto/proto.def"
+#undef HLO_PROTO_TEXT
 #undef HLO_PROTO
 #undef ALWAYS
 };
@@ -38,47 +40,21 @@ const hlo_proto_row *hlo_rows_of(hlo_proto *p, hlo_attr_id attr, hlo_op op, size
     return &rows[first];
 }
 
-static const char name_letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
-
-/* Finds the fields that the dotted names at `path` lead through, from `type` inwards. */
-static void find_path(hlo_row_fields *fields, const ProtobufCMessageDescriptor *type,
-                      const char *path) {
-    while (type && fields->depth < HLO_LONGEST_PATH) {
-        const size_t size = strspn(path, name_letters);
-        const ProtobufCFieldDescriptor *field = hlo_field_find(type, path, size);
-        if (!field) break;
-        fields->path[fields->depth++] = field;
-        if (path[size] != '.') return;
-        type = field->type == PROTOBUF_C_TYPE_MESSAGE ? field->descriptor : NULL;
-        path += size + 1;
-    }
-    fields->depth = 0;
-}
-
-/* Finds the fields of the message itself that a row names. */
-static void find_named(hlo_row_fields *fields, const ProtobufCMessageDescriptor *type,
-                       const char *path) {
-    while (*path && fields->named_count < HLO_MOST_NAMED) {
-        if (fields->pattern) path += strcspn(path, "$?@");
-        if (!*path) return;
-        path += strspn(path, "$?@^*#");
-        const ProtobufCFieldDescriptor *field =
-            hlo_field_find(type, path, strspn(path, name_letters));
-        if (field) fields->named[fields->named_count++] = field;
-        if (!fields->pattern) return;
-    }
-}
-
 const hlo_row_fields *hlo_row_fields_of(hlo_proto *p, const hlo_proto_row *row,
                                         const ProtobufCMessageDescriptor *type) {
     hlo_row_fields *fields = &rows_in(p)->fields[row - rows];
     if (fields->of == type) return fields;
-    *fields = (hlo_row_fields){.of = type, .pattern = strpbrk(row->path, "$?") != NULL};
-    if (!fields->pattern)
-        find_path(fields, type, row->path);
-    else if (*row->path == '?' && row->path[strcspn(row->path, ";=")] == ';')
-        find_path(fields, type, row->path + 1);
-    find_named(fields, type, row->path);
+    *fields = (hlo_row_fields){.of = type};
+    for (const char *path = row->path; type && fields->depth < HLO_LONGEST_PATH;) {
+        const size_t size = strcspn(path, ".");
+        const ProtobufCFieldDescriptor *field = hlo_field_find(type, path, size);
+        if (!field) break;
+        fields->path[fields->depth++] = field;
+        if (!path[size]) return fields;
+        type = field->type == PROTOBUF_C_TYPE_MESSAGE ? field->descriptor : NULL;
+        path += size + 1;
+    }
+    fields->depth = 0;
     return fields;
 }
 
@@ -92,10 +68,4 @@ const ProtobufCFieldDescriptor *hlo_row_walk(hlo_arena *arena, const hlo_row_fie
         *message = *next;
     }
     return NULL;
-}
-
-bool hlo_row_may_fit(const hlo_row_fields *fields, const ProtobufCMessage *message) {
-    ProtobufCMessage *at = (ProtobufCMessage *)(uintptr_t)message;
-    const ProtobufCFieldDescriptor *field = hlo_row_walk(NULL, fields, &at);
-    return !fields->depth || (field && hlo_field_count(at, field));
 }

@@ -33,12 +33,12 @@ static void open_tuple(hlo_proto *p) {
 /* --------------------------------------------------------------------------------------- shapes */
 
 /* The text of a layout around E(n) and S(n). */
-static const char *const properties[] = {
+static const char properties[] =
     "@tiles`T$tiles||`@tail_padding_alignment_in_elements`L($tail_padding_alignment_in_elements)`"
     "@index_primitive_type`#($index_primitive_type)`"
     "@pointer_primitive_type`*($pointer_primitive_type)`"
     "@split_configs`SC$split_configs||`"
-    "@dynamic_shape_metadata_prefix_bytes`M($dynamic_shape_metadata_prefix_bytes)`"};
+    "@dynamic_shape_metadata_prefix_bytes`M($dynamic_shape_metadata_prefix_bytes)`";
 
 static void read_order(hlo_proto *p, const Xla__LayoutProto *from, uint32_t rank, int64_t *order) {
     bool seen[HLO_LARGEST_RANK] = {false};
@@ -66,7 +66,7 @@ static void read_layout(hlo_proto *p, const Xla__LayoutProto *from, hlo_layout *
     rest.element_size_in_bits = rest.memory_space = 0;
     if (hlo_message_is_new(&rest.base)) return;
     hlo_bytes text = {.arena = p->scratch};
-    hlo_text_pattern_print(p, &text, &rest.base, properties, 1);
+    hlo_text_pattern_print(p, &text, &rest.base, properties);
     if (text.size) out->rest = hlo_intern(p->module, text.v, text.size);
 }
 
@@ -121,7 +121,7 @@ static Xla__LayoutProto *write_layout(hlo_proto *p, const hlo_shape *shape) {
     Xla__LayoutProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
     xla__layout_proto__init(to);
     const hlo_layout *layout = shape->layout;
-    if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &to->base, properties, 1))
+    if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &to->base, properties))
         hlo_proto_fail(p, "layout property '%.40s' has no binary form", layout->rest);
     if (!to->tail_padding_alignment_in_elements) to->tail_padding_alignment_in_elements = 1;
     if (!layout) return to;
