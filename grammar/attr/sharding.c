@@ -259,8 +259,9 @@ bool hlo_notation_domain(hlo_notation *f) {
     for (size_t n = 0; n < 2; n++)
         if (!sides[n]) return hlo_notation_fail(f, f->from, 1, "the domain lacks '%s='", names[n]);
     if (!kind) return hlo_notation_fail(f, f->from, 1, "the domain lacks 'kind='");
-    return hlo_sharding_keep(f, HLO_ATTR_DOMAIN,
-                (hlo_sharding){.kind = HLO_SHARDING_DOMAIN,
-                               .v = hlo_arena_copy(f->module->arena, sides, sizeof sides),
-                               .count = 2});
+    return hlo_sharding_keep(
+        f, HLO_ATTR_DOMAIN,
+        (hlo_sharding){.kind = HLO_SHARDING_DOMAIN,
+                       .v = hlo_arena_copy(f->module->arena, sides, sizeof sides),
+                       .count = 2});
 }

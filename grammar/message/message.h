@@ -12,7 +12,7 @@
 /* ------------------------------------------------------- fields by their descriptors (fields.c) */
 
 /* Makes an empty message. */
-ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
+void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
 /* True if the message equals a new one, bit for bit: no field is set. */
 bool hlo_message_is_new(const ProtobufCMessage *message);
 /* Finds a field by its name of `size` bytes; NULL when there is none. */
@@ -36,11 +36,7 @@ int64_t hlo_field_load(const ProtobufCFieldDescriptor *field, const void *place)
 /* Stores a number, truth value or enumeration; false when the value does not fit. */
 bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t value);
 /* Makes a message in the field of that name, or one more in a repeated field. */
-void *hlo_message_add(hlo_arena *arena, ProtobufCMessage *message, const char *name);
-/* Finds the field at the end of `path` (names with dots between them), and its *message. Missing
- * messages on the way are made when `arena` is given; else the result is NULL. */
-const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessage **message,
-                                               const char *path);
+void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
 
 /* ------------------------------------------------------------------------------- bytes (wire.c) */
 

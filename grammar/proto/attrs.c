@@ -8,6 +8,96 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
+/* --------------------------------------------------------------------------- rows of proto.def */
+
+/* The field of an attribute: a row of proto.def. */
+typedef struct proto_row {
+    uint8_t attr; /* hlo_attr_id */
+    uint8_t op;   /* hlo_op; HLO_OP_COUNT: any */
+    int8_t missing;
+    const char *path, *pattern;
+} proto_row;
+enum { HLO_PROTO_ALWAYS = -1, LONGEST_PATH = 4 };
+
+/* The fields of a row in a message of one type, which are looked up by name once in a conversion.
+ */
+typedef struct row_fields {
+    const ProtobufCMessageDescriptor *of;
+    uint8_t depth; /* 0: the message does not have the fields */
+    const ProtobufCFieldDescriptor *path[LONGEST_PATH];
+} row_fields;
+
+static const proto_row rows[] = {
+#define ALWAYS HLO_PROTO_ALWAYS
+#define HLO_PROTO(attr, op, missing, path) {HLO_ATTR_##attr, HLO_OP_##op, missing, path, NULL},
+#define HLO_PROTO_TEXT(attr, op, missing, path, text)                                              \
+    {HLO_ATTR_##attr, HLO_OP_##op, missing, path, text},
+#include "grammar/proto/proto.def"
+#undef HLO_PROTO_TEXT
+#undef HLO_PROTO
+#undef ALWAYS
+};
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+struct hlo_rows {
+    uint16_t first[HLO_ATTR_COUNT]; /* the attribute's first row; ROWS: none */
+    row_fields fields[ROWS];
+};
+
+static struct hlo_rows *rows_in(hlo_proto *p) {
+    if (p->rows) return p->rows;
+    struct hlo_rows *all = hlo_arena_zero(p->scratch, sizeof *all);
+    for (size_t id = 0; id < HLO_ATTR_COUNT; id++) all->first[id] = ROWS;
+    for (size_t i = ROWS; i-- > 0;) all->first[rows[i].attr] = (uint16_t)i;
+    return p->rows = all;
+}
+
+/* Finds the rows of an attribute on an opcode: *out_count adjacent ones. */
+static const proto_row *rows_of(hlo_proto *p, hlo_attr_id attr, hlo_op op, size_t *out_count) {
+    size_t first = rows_in(p)->first[attr];
+    while (first < ROWS && rows[first].attr == attr && rows[first].op != op &&
+           rows[first].op != HLO_OP_COUNT)
+        first++;
+    size_t last = first;
+    while (last < ROWS && rows[last].attr == attr && rows[last].op == rows[first].op) last++;
+    *out_count = last - first;
+    return &rows[first];
+}
+
+static const row_fields *fields_of(hlo_proto *p, const proto_row *row,
+                                   const ProtobufCMessageDescriptor *type) {
+    row_fields *fields = &rows_in(p)->fields[row - rows];
+    if (fields->of == type) return fields;
+    *fields = (row_fields){.of = type};
+    for (const char *path = row->path; type && fields->depth < LONGEST_PATH;) {
+        const size_t size = strcspn(path, ".");
+        const ProtobufCFieldDescriptor *field = hlo_field_find(type, path, size);
+        if (!field) break;
+        fields->path[fields->depth++] = field;
+        if (!path[size]) return fields;
+        type = field->type == PROTOBUF_C_TYPE_MESSAGE ? field->descriptor : NULL;
+        path += size + 1;
+    }
+    fields->depth = 0;
+    return fields;
+}
+
+/* Finds the field of a row, and its *message. Missing messages on the way are made when `arena` is
+ * given; else the result is NULL. */
+static const ProtobufCFieldDescriptor *find_field(hlo_proto *p, const proto_row *row,
+                                                  hlo_arena *arena, ProtobufCMessage **message) {
+    const row_fields *fields = fields_of(p, row, (*message)->descriptor);
+    for (unsigned i = 0; i < fields->depth; i++) {
+        if (i + 1u == fields->depth) return fields->path[i];
+        ProtobufCMessage **next = hlo_field_at(*message, fields->path[i]);
+        if (!*next && arena) *next = hlo_message_new(arena, fields->path[i]->descriptor);
+        if (!*next) return NULL;
+        *message = *next;
+    }
+    return NULL;
+}
+
 /* -------------------------------------------------------------------------------------- reading */
 
 static const hlo_ints *read_ints(hlo_proto *p, const ProtobufCMessage *message,
@@ -89,10 +179,9 @@ static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
 
 /* Reads one attribute by its row; false when there is none. `given`: the attribute is present, even
  * if its field is empty. */
-static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_row *row,
-                       bool given, hlo_attr *out) {
-    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
-    const ProtobufCFieldDescriptor *field = hlo_row_walk(NULL, fields, &message);
+static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const proto_row *row, bool given,
+                       hlo_attr *out) {
+    const ProtobufCFieldDescriptor *field = find_field(p, row, NULL, &message);
     if (!field && !given) return false;
     size_t count = field ? hlo_field_count(message, field) : 0;
     void *place = field && (count || field->label != PROTOBUF_C_LABEL_REPEATED)
@@ -166,11 +255,10 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
     }
 }
 
-static bool read_text(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_row *row, bool given,
+static bool read_text(hlo_proto *p, ProtobufCMessage *message, const proto_row *row, bool given,
                       hlo_attr *out) {
     hlo_bytes text = {.arena = p->scratch};
-    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
-    const ProtobufCFieldDescriptor *field = hlo_row_walk(NULL, fields, &message);
+    const ProtobufCFieldDescriptor *field = find_field(p, row, NULL, &message);
     if (!field || !(given || hlo_field_count(message, field))) return false;
     hlo_bytes_put(&text, "", 0);
     hlo_text_pattern_print(p, &text, message, row->pattern);
@@ -223,7 +311,7 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
         size_t count;
         hlo_attr *attr = &out[found];
-        const hlo_proto_row *row = hlo_rows_of(p, (hlo_attr_id)*id, op, &count);
+        const proto_row *row = rows_of(p, (hlo_attr_id)*id, op, &count);
         if (!count || is_other(p, (hlo_attr_id)*id, op)) continue;
         *attr = (hlo_attr){.id = (hlo_attr_id)*id};
         bool given = required || row->missing == HLO_PROTO_ALWAYS, there;
@@ -248,9 +336,9 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
 void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op) {
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
         size_t count;
-        const hlo_proto_row *row = hlo_rows_of(p, (hlo_attr_id)*id, op, &count);
+        const proto_row *row = rows_of(p, (hlo_attr_id)*id, op, &count);
         for (size_t i = 0; i < count; i++) {
-            const hlo_row_fields *fields = hlo_row_fields_of(p, &row[i], message->descriptor);
+            const row_fields *fields = fields_of(p, &row[i], message->descriptor);
             if (fields->depth) hlo_field_clear(message, fields->path[0]);
         }
     }
@@ -325,10 +413,9 @@ static void write_config(hlo_proto *p, const ProtobufCFieldDescriptor *field, vo
     write_string(p, field, place, plain ? plain : text, size);
 }
 
-static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row *row,
+static void write_typed(hlo_proto *p, const hlo_attr *attr, const proto_row *row,
                         ProtobufCMessage *message) {
-    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
-    const ProtobufCFieldDescriptor *field = hlo_row_walk(p->scratch, fields, &message);
+    const ProtobufCFieldDescriptor *field = find_field(p, row, p->scratch, &message);
     hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
     bool list = field->label == PROTOBUF_C_LABEL_REPEATED;
     void *place = list || kind == HLO_KIND_INT ? NULL : hlo_field_add(p->scratch, message, field);
@@ -381,9 +468,7 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
             *(ProtobufCMessage **)place = nested;
         }
         break;
-    case HLO_KIND_GROUPS:
-        hlo_groups_to_proto(p, attr, (Xla__HloInstructionProto *)message);
-        break;
+    case HLO_KIND_GROUPS: hlo_groups_to_proto(p, attr, (Xla__HloInstructionProto *)message); break;
     case HLO_KIND_SHARDING:
         hlo_sharding_to_proto(p, attr, (Xla__HloInstructionProto *)message);
         break;
@@ -402,23 +487,21 @@ static void write_missing(hlo_proto *p, const hlo_attr *attrs, uint32_t count, h
         if (!instr->batch_group_count) instr->batch_group_count = 1;
     }
     if (op == HLO_OP_CONVOLUTION && !instr->window)
-        instr->window = (Xla__Window *)hlo_message_new(p->scratch, &xla__window__descriptor);
+        instr->window = hlo_message_new(p->scratch, &xla__window__descriptor);
     if (op == HLO_OP_CUSTOM_CALL && !instr->custom_call_api_version)
         instr->custom_call_api_version = XLA__CUSTOM_CALL_API_VERSION__API_VERSION_ORIGINAL;
     if (op == HLO_OP_TOPK && !hlo_attrs_find(attrs, count, HLO_ATTR_LARGEST)) instr->largest = 1;
     if (op == HLO_OP_COMPARE && !*instr->comparison_type)
         instr->comparison_type = (char *)(uintptr_t)hlo_compare_default_type(p->operand);
     if (hlo_op_allows(op, HLO_ATTR_LHS_CONTRACTING_DIMS)) {
-        size_t rows;
+        size_t count_of_rows;
         ProtobufCMessage *at = message;
-        const hlo_proto_row *row = hlo_rows_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op, &rows);
-        hlo_row_walk(p->scratch, hlo_row_fields_of(p, row, at->descriptor), &at);
+        const proto_row *row = rows_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op, &count_of_rows);
+        find_field(p, row, p->scratch, &at);
     }
     if (hlo_op_allows(op, HLO_ATTR_REPLICA_GROUPS) && !instr->iota_collective_device_list &&
-        !instr->mesh_axes_replica_group_list && !instr->collective_device_list) {
-        ProtobufCMessage *at = message;
-        hlo_field_walk(p->scratch, &at, "collective_device_list.replica_groups");
-    }
+        !instr->mesh_axes_replica_group_list && !instr->collective_device_list)
+        hlo_message_add(p->scratch, message, "collective_device_list");
 }
 
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
@@ -426,7 +509,7 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
     for (uint32_t i = 0; i < count; i++) {
         size_t found;
         const hlo_attr *attr = &attrs[i];
-        const hlo_proto_row *row = hlo_rows_of(p, attr->id, op, &found);
+        const proto_row *row = rows_of(p, attr->id, op, &found);
         if (hlo_attrs_info[attr->id].kind == HLO_KIND_BYTES) continue;
         if (!found) {
             hlo_diag_emit(p->module, p->sink, HLO_WARNING, p->offset, 1,
@@ -439,7 +522,7 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
             write_size_lists(p, attr->u.str, message);
         } else if (row->pattern) {
             ProtobufCMessage *at = message;
-            hlo_row_walk(p->scratch, hlo_row_fields_of(p, row, at->descriptor), &at);
+            find_field(p, row, p->scratch, &at);
             if (!hlo_text_pattern_read(p, attr->u.str, at, row->pattern))
                 hlo_proto_fail(p, "%s=%.60s has no binary form", hlo_attrs_info[attr->id].name,
                                attr->u.str);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes that the IR holds in structs: device groups, shardings and aliases. The functions that
- * check and normalize values read from HLO text (grammar/attr/devices.h) do so for messages, too. */
+ * check and normalize values read from HLO text (grammar/attr/devices.h) do so for messages, too.
+ */
 #include "grammar/attr/devices.h"
 
 #include <string.h>
 
 #include "grammar/proto/proto.h"
 #include "ir/intern.h"
+
+/* The fields of hlo_sharding_sets. */
+static const char *const sets[] = {"replicated_axes", "unreduced_axes", "manual_axes"};
 
 /* -------------------------------------------------------------------------------------- reading */
 
@@ -31,14 +35,17 @@ static bool fail(hlo_notation *f, const char *why) {
     return hlo_notation_fail(f, f->at, 0, "%s", why);
 }
 
+static const ProtobufCFieldDescriptor *field_of(const void *message, const char *name) {
+    return hlo_field_find(((const ProtobufCMessage *)message)->descriptor, name, strlen(name));
+}
+
 /* Copies the numbers of a field. */
 static hlo_notation_ints list_of(hlo_notation *f, const void *message, const char *name) {
-    const ProtobufCMessage *of = message;
-    const ProtobufCFieldDescriptor *field = hlo_field_find(of->descriptor, name, strlen(name));
-    hlo_notation_ints list = {.count = hlo_field_count(of, field)};
+    const ProtobufCFieldDescriptor *field = field_of(message, name);
+    hlo_notation_ints list = {.count = hlo_field_count(message, field)};
     list.v = hlo_arena_array(f->scratch, list.count, sizeof *list.v);
     for (size_t i = 0; i < list.count; i++)
-        list.v[i] = hlo_field_load(field, hlo_field_element(of, field, i));
+        list.v[i] = hlo_field_load(field, hlo_field_element(message, field, i));
     return list;
 }
 
@@ -68,9 +75,12 @@ static bool read_mesh(hlo_notation *f, const Xla__MeshProto *from, hlo_mesh *out
     return !ids.count || hlo_mesh_list(f, f->at, &ids, out);
 }
 
-static bool read_axes(hlo_notation *f, const hlo_mesh *m, Xla__AxisRefProto *const *from,
-                      size_t count, bool open, bool sorted, hlo_axis_ref **refs,
-                      const hlo_axes **out) {
+/* `open` and `sorted`: as for hlo_mesh_read_axes(). */
+static bool read_axes(hlo_notation *f, const hlo_mesh *m, const void *message, const char *name,
+                      bool open, bool sorted, hlo_axis_ref **refs, const hlo_axes **out) {
+    const ProtobufCFieldDescriptor *field = field_of(message, name);
+    Xla__AxisRefProto *const *from = hlo_field_element(message, field, 0);
+    const size_t count = hlo_field_count(message, field);
     for (size_t i = 0; i < count; i++) {
         hlo_axis a = {.axis = from[i]->mesh_axis_index};
         const Xla__AxisRefProto__SubAxis *part = from[i]->sub_axis_info;
@@ -87,27 +97,33 @@ static bool read_axes(hlo_notation *f, const hlo_mesh *m, Xla__AxisRefProto *con
 
 static bool read_groups(hlo_notation *f, const Xla__HloInstructionProto *from) {
     hlo_groups groups = {0};
+    hlo_axis_ref *refs = NULL;
+    const bool pairs = f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS;
     const Xla__IotaReplicaGroupListProto *iota = from->iota_collective_device_list;
     const Xla__MeshAxesReplicaGroupListProto *mesh = from->mesh_axes_replica_group_list;
-    if (iota) {
+    const Xla__CollectiveDeviceListProto *list = from->collective_device_list;
+    Xla__ReplicaGroup *const *each = list ? list->replica_groups : from->replica_groups;
+    const size_t count = pairs  ? from->n_source_target_pairs
+                         : list ? list->n_replica_groups
+                                : from->n_replica_groups;
+    if (iota && !pairs) {
         int64_t dims[] = {iota->num_replica_groups, iota->num_devices_per_group};
         hlo_tiling t = {.dims = {dims, 2}};
         if (!read_iota(f, iota, "iota_reshape_dims", "iota_transpose_perm", &t.iota)) return false;
         groups.mesh.devices = hlo_tiling_keep(f, &t);
-    } else if (mesh) {
-        hlo_axis_ref *refs = NULL;
+    } else if (mesh && !pairs) {
         if (!read_mesh(f, mesh->mesh, &groups.mesh) ||
-            !read_axes(f, &groups.mesh, mesh->axes, mesh->n_axes, false, false, &refs,
-                       &groups.axes))
+            !read_axes(f, &groups.mesh, mesh, "axes", false, false, &refs, &groups.axes))
             return false;
     } else {
-        const Xla__CollectiveDeviceListProto *list = from->collective_device_list;
-        Xla__ReplicaGroup *const *each = list ? list->replica_groups : from->replica_groups;
         hlo_notation_ints all = {0}, sizes = {0};
-        for (size_t i = 0; i < (list ? list->n_replica_groups : from->n_replica_groups); i++) {
-            hlo_notation_add(f, &sizes, (int64_t)each[i]->n_replica_ids);
-            for (size_t k = 0; k < each[i]->n_replica_ids; k++)
-                hlo_notation_add(f, &all, each[i]->replica_ids[k]);
+        for (size_t i = 0; i < count; i++) {
+            const Xla__SourceTarget *pair = pairs ? from->source_target_pairs[i] : NULL;
+            const int64_t two[] = {pair ? pair->source : 0, pair ? pair->target : 0};
+            const int64_t size = pair ? 2 : (int64_t)each[i]->n_replica_ids;
+            hlo_notation_add(f, &sizes, size);
+            for (int64_t k = 0; k < size; k++)
+                hlo_notation_add(f, &all, pair ? two[k] : each[i]->replica_ids[k]);
         }
         groups.sizes = hlo_notation_keep(f, &sizes);
         groups.mesh.devices.listed = hlo_notation_keep(f, &all);
@@ -115,22 +131,9 @@ static bool read_groups(hlo_notation *f, const Xla__HloInstructionProto *from) {
     return hlo_groups_keep(f, f->at, groups);
 }
 
-static bool read_pairs(hlo_notation *f, const Xla__HloInstructionProto *from) {
-    hlo_notation_ints all = {0}, sizes = {0};
-    for (size_t i = 0; i < from->n_source_target_pairs; i++) {
-        hlo_notation_add(f, &sizes, 2);
-        hlo_notation_add(f, &all, from->source_target_pairs[i]->source);
-        hlo_notation_add(f, &all, from->source_target_pairs[i]->target);
-    }
-    return hlo_groups_keep(f, f->at,
-                           (hlo_groups){.sizes = hlo_notation_keep(f, &sizes),
-                                        .mesh.devices.listed = hlo_notation_keep(f, &all)});
-}
-
 void hlo_groups_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out) {
     hlo_notation f = begin(p, out->id);
-    const bool pairs = out->id == HLO_ATTR_SOURCE_TARGET_PAIRS;
-    finish(p, &f, pairs ? read_pairs(&f, from) : read_groups(&f, from), out);
+    finish(p, &f, read_groups(&f, from), out);
 }
 
 static bool read_named(hlo_notation *f, const Xla__NamedShardingProto *from, hlo_sharding *s) {
@@ -147,27 +150,21 @@ static bool read_named(hlo_notation *f, const Xla__NamedShardingProto *from, hlo
     if (!read_mesh(f, mesh, &s->mesh)) return false;
     for (uint32_t i = 0; i < s->count; i++) {
         const Xla__NamedShardingProto__DimensionSharding *dim = from->dim_shardings[i];
-        if (!read_axes(f, &s->mesh, dim->axes, dim->n_axes, !dim->is_closed, false, &refs,
-                       &s->dims[i]))
+        if (!read_axes(f, &s->mesh, dim, "axes", !dim->is_closed, false, &refs, &s->dims[i]))
             return false;
     }
-    /* In the order of hlo_sharding_sets. */
-    const size_t counts[] = {from->n_replicated_axes, from->n_unreduced_axes, from->n_manual_axes};
-    Xla__AxisRefProto *const *sets[] = {from->replicated_axes, from->unreduced_axes,
-                                        from->manual_axes};
-    for (size_t n = 0; n < HLO_SHARDING_SETS; n++)
-        if (counts[n] &&
-            !read_axes(f, &s->mesh, sets[n], counts[n], false, true, &refs, &s->sets[n]))
-            return false;
+    for (size_t n = 0; n < HLO_SHARDING_SETS; n++) {
+        if (!read_axes(f, &s->mesh, from, sets[n], false, true, &refs, &s->sets[n])) return false;
+        if (!s->sets[n]->count) s->sets[n] = NULL;
+    }
     if (!s->count) hlo_sharding_drop_sets(s);
     return true;
 }
 
 /* The kinds of shardings, by the number of OpSharding.Type. */
-static const hlo_sharding_kind kinds[] = {HLO_SHARDING_REPLICATED, HLO_SHARDING_MAXIMAL,
-                                          HLO_SHARDING_TUPLE,      HLO_SHARDING_TILED,
-                                          HLO_SHARDING_MANUAL,     HLO_SHARDING_UNKNOWN,
-                                          HLO_SHARDING_UNREDUCED};
+static const hlo_sharding_kind kinds[] = {
+    HLO_SHARDING_REPLICATED, HLO_SHARDING_MAXIMAL, HLO_SHARDING_TUPLE,    HLO_SHARDING_TILED,
+    HLO_SHARDING_MANUAL,     HLO_SHARDING_UNKNOWN, HLO_SHARDING_UNREDUCED};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static bool kind_of(hlo_notation *f, int64_t type, hlo_sharding_kind last, hlo_sharding_kind *out) {
@@ -274,10 +271,9 @@ void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
         item->is.number = hlo_field_load(at, hlo_field_at(from, at));
         item->part = list_of(&f, from, at[1].name);
         if (out->id == HLO_ATTR_INPUT_OUTPUT_ALIAS)
-            item->is.mode = hlo_field_load(at + 2, hlo_field_at(from, at + 2)) ==
-                                    XLA__KIND__MUST_ALIAS
-                                ? "must"
-                                : "may";
+            item->is.mode =
+                hlo_field_load(at + 2, hlo_field_at(from, at + 2)) == XLA__KIND__MUST_ALIAS ? "must"
+                                                                                            : "may";
         item->link.next = (hlo_notation_link *)list;
         list = item;
     }
@@ -342,8 +338,7 @@ void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstruction
                 continue;
             }
             if (!to->collective_device_list) add_message(p, to, "collective_device_list");
-            Xla__ReplicaGroup *group =
-                add_message(p, to->collective_device_list, "replica_groups");
+            Xla__ReplicaGroup *group = add_message(p, to->collective_device_list, "replica_groups");
             group->n_replica_ids = (size_t)g->sizes->v[i];
             group->replica_ids = (int64_t *)(uintptr_t)device;
         }
@@ -362,7 +357,6 @@ void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstruction
 }
 
 static void write_named(hlo_proto *p, const hlo_sharding *s, Xla__NamedShardingProto *to) {
-    static const char *const sets[] = {"replicated_axes", "unreduced_axes", "manual_axes"};
     if (s->kind == HLO_SHARDING_MAXIMAL_MESH) {
         Xla__MeshProto *mesh = add_message(p, to, "mesh");
         mesh->n_device_ids = 1;

@@ -19,17 +19,17 @@ typedef struct hlo_proto {
     const hlo_module_io *io;
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
-    jmp_buf *failed;            /* the target of hlo_proto_fail() */
-    size_t offset;              /* in the module's source */
-    const char *kind, *name;    /* of the object being converted, for errors; NULL: the module */
-    const hlo_shape *operand;   /* shape of the instruction's first operand; NULL */
+    jmp_buf *failed;          /* the target of hlo_proto_fail() */
+    size_t offset;            /* in the module's source */
+    const char *kind, *name;  /* of the object being converted, for errors; NULL: the module */
+    const hlo_shape *operand; /* shape of the instruction's first operand; NULL */
     const Xla__HloModuleProto *payloads; /* reading: the module that holds the payloads */
     const struct hlo_ids *ids;           /* reading: the IR by the ids of the message */
     int64_t *computations, *instrs;      /* writing: ids in the message, by the ids of the IR */
     unsigned tuples;                     /* writing: tuples open around a shape or a constant */
     bool unknown;                        /* reading: the bytes have fields that hlo.proto has not */
     void *owned;                         /* from malloc, freed at the end of the conversion; NULL */
-    struct hlo_rows *rows;               /* proto.def with its fields found (rows.c) */
+    struct hlo_rows *rows;               /* proto.def with its fields found (attrs.c) */
 } hlo_proto;
 
 /* ---------------------------------------------------------------------- errors, ids (context.c) */
@@ -117,34 +117,7 @@ void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
 void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMessage *message,
                           const ProtobufCFieldDescriptor *field);
 
-/* ----------------------------------------------------------------- attributes (rows.c, attrs.c) */
-
-/* The field of an attribute: a row of proto.def. */
-typedef struct hlo_proto_row {
-    uint8_t attr; /* hlo_attr_id */
-    uint8_t op;   /* hlo_op; HLO_OP_COUNT: any */
-    int8_t missing;
-    const char *path, *pattern;
-} hlo_proto_row;
-enum { HLO_PROTO_ALWAYS = -1 };
-
-/* Finds the rows of an attribute on an opcode: *out_count adjacent ones (rows.c). */
-const hlo_proto_row *hlo_rows_of(hlo_proto *p, hlo_attr_id attr, hlo_op op, size_t *out_count);
-
-enum { HLO_LONGEST_PATH = 4 };
-
-/* The fields of a row in a message of one type. */
-typedef struct hlo_row_fields {
-    const ProtobufCMessageDescriptor *of;
-    uint8_t depth; /* 0: the message does not have the fields */
-    const ProtobufCFieldDescriptor *path[HLO_LONGEST_PATH];
-} hlo_row_fields;
-/* Finds the fields of a row: valid until the row is looked up for another type (rows.c). */
-const hlo_row_fields *hlo_row_fields_of(hlo_proto *p, const hlo_proto_row *row,
-                                        const ProtobufCMessageDescriptor *type);
-/* Walks the row's path as hlo_field_walk() does (rows.c). */
-const ProtobufCFieldDescriptor *hlo_row_walk(hlo_arena *arena, const hlo_row_fields *fields,
-                                             ProtobufCMessage **message);
+/* ------------------------------------------------------------------------- attributes (attrs.c) */
 
 /* Writes attributes to `message`; `op` HLO_OP_COUNT: of no instruction. */
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,

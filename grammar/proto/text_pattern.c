@@ -97,8 +97,7 @@ static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elem
         put(w, "()", 2);
         return;
     }
-    if (!count || level > DEEPEST)
-        hlo_proto_fail(w->p, "the origin does not form a tuple");
+    if (!count || level > DEEPEST) hlo_proto_fail(w->p, "the origin does not form a tuple");
     if (count == 1 && elements[0]->n_shape_index <= level) {
         if (elements[0]->original_array)
             print_message(w, &elements[0]->original_array->base);
@@ -232,7 +231,8 @@ void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage
 
 /* -------------------------------------------------------------------------------------- reading */
 
-/* A text that is being read; the errors of its tokens are not reported, but other patterns tried. */
+/* A text that is being read; the errors of its tokens are not reported, but other patterns tried.
+ */
 typedef struct scanner {
     hlo_notation f;
     hlo_proto *p;
@@ -390,12 +390,11 @@ static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, 
         const char *from = r->f.at;
         if (of.kind == '$' && !read_field(r, &of, message)) return false;
         /* The part of a text that is there exactly when a field is. */
-        if (of.kind == '@' && (!read_pattern(r, message, of.body, of.body + of.body_size) ||
-                               (of.field->label == PROTOBUF_C_LABEL_REPEATED &&
-                                !hlo_field_count(message, of.field))))
+        if (of.kind == '@' &&
+            (!read_pattern(r, message, of.body, of.body + of.body_size) ||
+             (of.field->label == PROTOBUF_C_LABEL_REPEATED && !hlo_field_count(message, of.field))))
             r->f.at = from;
-        if (of.kind == '!')
-            hlo_field_store(of.field, hlo_field_at(message, of.field), of.number);
+        if (of.kind == '!') hlo_field_store(of.field, hlo_field_at(message, of.field), of.number);
         if (!of.kind && of.c != ' ' && !hlo_notation_take(&r->f, (const char[]){of.c, '\0'}))
             return false;
     }

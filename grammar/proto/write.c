@@ -48,8 +48,7 @@ static Xla__HloInstructionProto *write_instr(hlo_proto *p, const hlo_instr *inst
 }
 
 static Xla__ProgramShapeProto *new_program_shape(hlo_proto *p, size_t count) {
-    Xla__ProgramShapeProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__program_shape_proto__init(to);
+    Xla__ProgramShapeProto *to = hlo_message_new(p->scratch, &xla__program_shape_proto__descriptor);
     to->n_parameters = to->n_parameter_names = count;
     to->parameters = hlo_arena_array(p->scratch, count, sizeof(void *));
     to->parameter_names = hlo_arena_array(p->scratch, count, sizeof(void *));
@@ -91,62 +90,47 @@ static char **strings_of(hlo_proto *p, const char *const *from, uint32_t count) 
     return to;
 }
 
-static Xla__StackFrameIndexProto *write_tables(hlo_proto *p, const hlo_tables *from) {
-    Xla__StackFrameIndexProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__stack_frame_index_proto__init(to);
+static void write_tables(hlo_proto *p, const hlo_tables *from, Xla__HloModuleProto *module) {
+    Xla__StackFrameIndexProto *to = hlo_message_add(p->scratch, module, "stack_frame_index");
     to->n_file_names = from->file_count;
     to->file_names = strings_of(p, from->files, from->file_count);
     to->n_function_names = from->function_count;
     to->function_names = strings_of(p, from->functions, from->function_count);
-    to->n_file_locations = from->location_count;
-    to->file_locations = hlo_arena_array(p->scratch, from->location_count, sizeof(void *));
     for (uint32_t i = 0; i < from->location_count; i++) {
         const hlo_file_location *l = &from->locations[i];
-        Xla__StackFrameIndexProto__FileLocation *row = hlo_arena_alloc(p->scratch, sizeof *row);
-        xla__stack_frame_index_proto__file_location__init(row);
+        Xla__StackFrameIndexProto__FileLocation *row =
+            hlo_message_add(p->scratch, to, "file_locations");
         row->file_name_id = (int32_t)l->file_name;
         row->function_name_id = (int32_t)l->function_name;
         row->line = (int32_t)l->line;
         row->end_line = (int32_t)l->end_line;
         row->column = (int32_t)l->column;
         row->end_column = (int32_t)l->end_column;
-        to->file_locations[i] = row;
     }
-    to->n_stack_frames = from->frame_count;
-    to->stack_frames = hlo_arena_array(p->scratch, from->frame_count, sizeof(void *));
     for (uint32_t i = 0; i < from->frame_count; i++) {
-        Xla__StackFrameIndexProto__StackFrame *row = hlo_arena_alloc(p->scratch, sizeof *row);
-        xla__stack_frame_index_proto__stack_frame__init(row);
+        Xla__StackFrameIndexProto__StackFrame *row =
+            hlo_message_add(p->scratch, to, "stack_frames");
         row->file_location_id = (int32_t)from->frames[i].file_location;
         row->parent_frame_id = (int32_t)(from->frames[i].parent - 1);
-        to->stack_frames[i] = row;
     }
-    return to;
 }
 
 /* Writes the instructions of every computation but those of fusions, in order. */
-static Xla__HloScheduleProto *write_schedule(hlo_proto *p, const Xla__HloModuleProto *module) {
-    Xla__HloScheduleProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__hlo_schedule_proto__init(to);
-    to->sequences = hlo_arena_array(p->scratch, module->n_computations, sizeof(void *));
+static void write_schedule(hlo_proto *p, Xla__HloModuleProto *module) {
+    Xla__HloScheduleProto *to = hlo_message_add(p->scratch, module, "schedule");
     for (size_t i = 0; i < module->n_computations; i++) {
         const Xla__HloComputationProto *comp = module->computations[i];
         if (comp->is_fusion_computation) continue;
-        Xla__HloScheduleProto__SequencesEntry *each = hlo_arena_alloc(p->scratch, sizeof *each);
+        Xla__HloScheduleProto__SequencesEntry *each = hlo_message_add(p->scratch, to, "sequences");
         Xla__HloScheduleProto__InstructionSequence *order =
-            hlo_arena_alloc(p->scratch, sizeof *order);
-        xla__hlo_schedule_proto__sequences_entry__init(each);
-        xla__hlo_schedule_proto__instruction_sequence__init(order);
+            hlo_message_add(p->scratch, each, "value");
         each->key = comp->id;
-        each->value = order;
         order->n_instruction_ids = comp->n_instructions;
         order->instruction_ids =
             hlo_arena_array(p->scratch, comp->n_instructions, sizeof *order->instruction_ids);
         for (size_t k = 0; k < comp->n_instructions; k++)
             order->instruction_ids[k] = comp->instructions[k]->id;
-        to->sequences[to->n_sequences++] = each;
     }
-    return to;
 }
 
 /* Writes the entry's layout; `layout` NULL: its own shapes. */
@@ -170,8 +154,10 @@ static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleP
     const hlo_shapes *layout = NULL;
     for (uint32_t i = 0; i < module->attr_count; i++) {
         const hlo_attr *attr = &module->attrs[i];
-        if (attr->id == HLO_ATTR_IS_SCHEDULED)
-            to->schedule = attr->u.i ? write_schedule(p, to) : NULL;
+        if (attr->id == HLO_ATTR_IS_SCHEDULED && attr->u.i)
+            write_schedule(p, to);
+        else if (attr->id == HLO_ATTR_IS_SCHEDULED)
+            continue;
         else if (attr->id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
             layout = attr->u.shapes;
         else
@@ -201,7 +187,7 @@ static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module)
     to->entry_computation_id = p->computations[module->entry->id];
     const hlo_tables *t = &module->tables;
     if (t->file_count || t->function_count || t->location_count || t->frame_count)
-        to->stack_frame_index = write_tables(p, t);
+        write_tables(p, t, to);
     write_header(p, module, to);
     return to;
 }
