@@ -156,24 +156,12 @@ static const char *read_config(hlo_proto *p, const void *place) {
     return hlo_intern(p->module, quoted.v, quoted.size);
 }
 
-static const uint8_t metadata_ids[] = {HLO_ATTR_OP_TYPE,
-                                       HLO_ATTR_OP_NAME,
-                                       HLO_ATTR_SOURCE_FILE,
-                                       HLO_ATTR_SOURCE_LINE,
-                                       HLO_ATTR_SOURCE_END_LINE,
-                                       HLO_ATTR_SOURCE_COLUMN,
-                                       HLO_ATTR_SOURCE_END_COLUMN,
-                                       HLO_ATTR_PROFILE_TYPE,
-                                       HLO_ATTR_DEDUPLICATED_NAME,
-                                       HLO_ATTR_SCHEDULING_NAME,
-                                       HLO_ATTR_METADATA_PAYLOAD,
-                                       HLO_ATTR_STACK_FRAME_ID,
-                                       HLO_ATTR_COUNT};
-
 static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
-    hlo_attrs *attrs =
-        hlo_arena_alloc(p->module->arena, sizeof *attrs + sizeof metadata_ids * sizeof *attrs->v);
-    attrs->count = hlo_attrs_from_proto(p, message, metadata_ids, HLO_OP_COUNT, false, attrs->v);
+    enum { FIRST = HLO_ATTR_OP_TYPE, FIELDS = HLO_ATTR_STACK_FRAME_ID - FIRST + 1 };
+    uint8_t ids[FIELDS + 1] = {[FIELDS] = HLO_ATTR_COUNT};
+    for (int i = 0; i < FIELDS; i++) ids[i] = (uint8_t)(FIRST + i);
+    hlo_attrs *attrs = hlo_arena_alloc(p->module->arena, sizeof *attrs + FIELDS * sizeof *attrs->v);
+    attrs->count = hlo_attrs_from_proto(p, message, ids, HLO_OP_COUNT, false, attrs->v);
     return attrs->count ? attrs : NULL;
 }
 
@@ -357,8 +345,8 @@ bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_
 
 /* -------------------------------------------------------------------------------------- writing */
 
-ProtobufCMessage *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
-                                        const hlo_attr *attrs, uint32_t count) {
+void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
+                            const hlo_attr *attrs, uint32_t count) {
     ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
     for (uint32_t i = 0; i < count; i++) {
         if (attrs[i].id != HLO_ATTR_UNMAPPED) continue;

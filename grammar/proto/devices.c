@@ -236,21 +236,18 @@ static bool read_sharding(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *
 
 bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out) {
     hlo_notation f = begin(p, out->id);
-    bool made;
-    if (out->id == HLO_ATTR_DOMAIN) {
-        if (!from->domain_entry_sharding) return false;
+    const bool domain = out->id == HLO_ATTR_DOMAIN;
+    /* The text of a domain names the sides the other way round. */
+    const Xla__OpSharding *exit = from->domain_entry_sharding;
+    if (!(domain ? exit : from->sharding)) return false;
+    bool made = read_sharding(p, &f, domain ? from->domain_exit_sharding : from->sharding);
+    if (domain && made) {
+        const hlo_sharding *entry = f.value.u.sharding;
         hlo_sharding s = {.kind = HLO_SHARDING_DOMAIN, .count = 2};
-        /* The text of a domain names the sides the other way round. */
-        const Xla__OpSharding *sides[] = {from->domain_exit_sharding, from->domain_entry_sharding};
-        s.v = hlo_arena_array(f.module->arena, s.count, sizeof *s.v);
-        for (uint32_t i = made = true; i <= s.count && made; i++) {
-            made = read_sharding(p, &f, sides[i - 1]);
-            s.v[i - 1] = f.value.u.sharding;
-        }
+        made = read_sharding(p, &f, exit);
+        s.v = hlo_arena_copy(f.module->arena, (const hlo_sharding *[]){entry, f.value.u.sharding},
+                             2 * sizeof *s.v);
         made = made && hlo_sharding_keep(&f, HLO_ATTR_DOMAIN, s);
-    } else {
-        if (!from->sharding) return false;
-        made = read_sharding(p, &f, from->sharding);
     }
     finish(p, &f, made, out);
     return true;

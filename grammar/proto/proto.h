@@ -131,8 +131,8 @@ void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids
 /* Reads the fields that no attribute has taken as HLO_ATTR_UNMAPPED; false when there are none. */
 bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out);
 /* Makes a message with the fields of HLO_ATTR_UNMAPPED. */
-ProtobufCMessage *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
-                                        const hlo_attr *attrs, uint32_t count);
+void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
+                            const hlo_attr *attrs, uint32_t count);
 
 /* ----------------------------------------- unknown fields of nested messages (unknown_fields.c) */
 
@@ -143,12 +143,5 @@ bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_
 /* Puts the unknown fields of nested messages back into `message`, which is otherwise whole. */
 void hlo_unknown_fields_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
                                  ProtobufCMessage *message);
-
-/* ------------------------------------------ modules of origin_recovery_table (recovery_table.c) */
-
-/* Prints a module as quoted HLO text. */
-void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto *from);
-/* Reads a module from HLO text; NULL when it is malformed. */
-Xla__HloModuleProto *hlo_recovery_read(hlo_proto *p, const char *text);
 
 #endif

@@ -6,8 +6,12 @@
 
 #include "grammar/attr/notation.h"
 #include "grammar/proto/proto.h"
+#include "hlo/proto.h"
+#include "hlo/text.h"
 
-enum { DEEPEST = 100 }; /* tuples of an origin */
+/* Nesting of the tuples of an origin, and of recovery tables: each escapes the quotes of the next.
+ */
+enum { DEEPEST = 100, DEEPEST_MODULE = 4 };
 
 static const struct notation {
     const ProtobufCMessageDescriptor *message;
@@ -24,7 +28,7 @@ enum { NOTATIONS = sizeof notations / sizeof *notations };
 /* One piece of a pattern: a literal character, or a field. */
 typedef struct piece {
     char kind;  /* `$`, `@`, `?`, `!`, `~`; 0: `c` itself; -1: the end */
-    char style; /* of a `$`: `^`, `*`, `#`, or 0 */
+    char style; /* of a `$`: `^`, `*`, `&`, `#`, or 0 */
     char c;
     const ProtobufCFieldDescriptor *field;
     const char *body; /* of a `@`: its X; of a `$`: the separator */
@@ -53,7 +57,7 @@ static const char *next_piece(const ProtobufCMessageDescriptor *type, const char
         out->c = *at;
         return at + 1;
     }
-    if (out->kind == '$' && strchr("^*#", *at)) out->style = *at++;
+    if (out->kind == '$' && strchr("^*&#", *at)) out->style = *at++;
     const size_t size = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_");
     out->field = hlo_field_find(type, at, size);
     at += size;
@@ -78,16 +82,6 @@ static void put(printer *w, const char *bytes, size_t size) {
     if (w->space && size && *bytes != '}') hlo_bytes_put(w->out, " ", 1);
     w->space = w->space && !size;
     hlo_bytes_put(w->out, bytes, size);
-}
-
-static void print_entry(printer *w, const Xla__FrontendAttributes__MapEntry *entry) {
-    put(w, entry->key, strlen(entry->key));
-    put(w, "=", 1);
-    size_t size = strlen(entry->value);
-    if (hlo_is_braced(entry->value, size))
-        put(w, entry->value, size);
-    else
-        hlo_bytes_quote(w->out, entry->value, size);
 }
 
 /* Prints the values of a nested tuple, each with its path: `({"a" {0}}, ({}, {"b"}))`. */
@@ -118,23 +112,37 @@ static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elem
     put(w, ")", 1);
 }
 
-/* Prints entries `{"a"} : {"b"}, "module"`, one a line. */
-static void print_recovery(printer *w, const Xla__OriginalValueRecoveryTableProto *table) {
-    static const Xla__OriginalArrayProto none = XLA__ORIGINAL_ARRAY_PROTO__INIT;
-    put(w, "{", 1);
-    for (size_t i = 0; i < table->n_entries; i++) {
-        const Xla__OriginalValueRecoveryTableProto__Entry *entry = table->entries[i];
-        const Xla__OriginalArrayProto *from = entry->old_original_array,
-                                      *to = entry->new_original_array;
-        put(w, "\n  ", 3);
-        print_message(w, from ? &from->base : &none.base);
-        put(w, " : ", 3);
-        print_message(w, to ? &to->base : &none.base);
-        if (!entry->recovery_module) continue;
-        put(w, ",\n  ", 4);
-        hlo_recovery_print(w->p, w->out, entry->recovery_module);
+static unsigned depth_of(const Xla__HloModuleProto *module) {
+    const Xla__OriginalValueRecoveryTableProto *table = module->original_value_recovery_table;
+    unsigned deepest = 0;
+    for (size_t i = 0; table && i < table->n_entries; i++) {
+        const Xla__HloModuleProto *inner = table->entries[i]->recovery_module;
+        const unsigned depth = inner ? 1 + depth_of(inner) : 0;
+        if (depth > deepest) deepest = depth;
     }
-    put(w, "\n}", 2);
+    return deepest;
+}
+
+/* Prints a module of origin_recovery_table as quoted text. */
+static void print_module(printer *w, const Xla__HloModuleProto *from) {
+    hlo_proto *p = w->p;
+    if (depth_of(from) > DEEPEST_MODULE)
+        hlo_proto_fail(p, "recovery modules are nested too deeply");
+    const size_t size = protobuf_c_message_get_packed_size(&from->base);
+    uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
+    protobuf_c_message_pack(&from->base, bytes);
+    hlo_module *module;
+    hlo_status status = p->io->parse_proto(bytes, size, p->module->file, p->sink, &module);
+    if (status != HLO_OK) hlo_proto_fail(p, "failed to read a recovery module");
+    size_t length;
+    char *text;
+    status = hlo_module_to_text(module, NULL, &text, &length);
+    hlo_module_free(module);
+    if (status != HLO_OK) hlo_proto_fail(p, "failed to print a recovery module");
+    p->owned = text;
+    hlo_notation_put_module(w->out, text);
+    p->owned = NULL;
+    free(text);
 }
 
 static void print_word(printer *w, const piece *of, int64_t number) {
@@ -155,10 +163,15 @@ static void print_word(printer *w, const piece *of, int64_t number) {
 static void print_value(printer *w, const piece *of, const void *place) {
     put(w, "", 0);
     switch (of->field->type) {
-    case PROTOBUF_C_TYPE_MESSAGE: print_message(w, *(ProtobufCMessage *const *)place); break;
+    case PROTOBUF_C_TYPE_MESSAGE:
+        if (*(ProtobufCMessage *const *)place)
+            print_message(w, *(ProtobufCMessage *const *)place);
+        else
+            put(w, "{}", 2);
+        break;
     case PROTOBUF_C_TYPE_STRING: {
         const char *text = *(const char *const *)place;
-        if (of->style)
+        if (of->style == '*' || (of->style == '&' && hlo_is_braced(text, strlen(text))))
             put(w, text, strlen(text));
         else
             hlo_bytes_quote(w->out, text, strlen(text));
@@ -188,7 +201,6 @@ static bool print_pattern(printer *w, const ProtobufCMessage *message, const cha
         if (of.kind == '!' &&
             hlo_field_load(of.field, hlo_field_at(message, of.field)) != of.number)
             return false;
-        if (of.kind == '$' && !count && of.field->type == PROTOBUF_C_TYPE_MESSAGE) continue;
         for (size_t i = 0; of.kind == '$' && i < (many ? count : 1); i++) {
             if (i) put(w, of.body, of.body_size);
             print_value(w, &of, hlo_field_element(message, of.field, i));
@@ -201,8 +213,8 @@ static bool print_pattern(printer *w, const ProtobufCMessage *message, const cha
 }
 
 static void print_message(printer *w, const ProtobufCMessage *message) {
-    if (message->descriptor == &xla__frontend_attributes__map_entry__descriptor) {
-        print_entry(w, (const Xla__FrontendAttributes__MapEntry *)message);
+    if (message->descriptor == &xla__hlo_module_proto__descriptor) {
+        print_module(w, (const Xla__HloModuleProto *)message);
     } else if (message->descriptor == &xla__original_value_proto__descriptor) {
         const Xla__OriginalValueProto *origin = (const Xla__OriginalValueProto *)message;
         put(w, "{", 1);
@@ -211,8 +223,6 @@ static void print_message(printer *w, const ProtobufCMessage *message) {
         else
             print_origin(w, origin->elements, origin->n_elements, 0);
         put(w, "}", 1);
-    } else if (message->descriptor == &xla__original_value_recovery_table_proto__descriptor) {
-        print_recovery(w, (const Xla__OriginalValueRecoveryTableProto *)message);
     } else {
         for (size_t i = 0; i < NOTATIONS; i++) {
             const char *pattern = notations[i].pattern;
@@ -240,11 +250,12 @@ typedef struct scanner {
 
 static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescriptor *type);
 
-static bool read_string(scanner *r, bool plain, const char **out) {
+static bool read_string(scanner *r, char style, const char **out) {
     size_t size;
-    if (!plain) return hlo_notation_string(&r->f, out, &size);
+    const bool braced = style == '&' && hlo_notation_next(&r->f, '{');
+    if (style != '*' && !braced) return hlo_notation_string(&r->f, out, &size);
     hlo_notation_skip(&r->f);
-    size = strcspn(r->f.at, "=,{}[]() \t\r\n");
+    size = braced ? hlo_braced_size(r->f.at, strlen(r->f.at)) : strcspn(r->f.at, "=,{}[]() \t\r\n");
     *out = hlo_arena_format(r->p->scratch, "%.*s", (int)size, r->f.at);
     r->f.at += size;
     return size > 0;
@@ -269,22 +280,6 @@ static bool read_word(scanner *r, const piece *of, void *place) {
         return hlo_field_store(of->field, place, words->values[i].value);
     }
     return false;
-}
-
-static bool read_entry(scanner *r, Xla__FrontendAttributes__MapEntry *entry) {
-    const char *key, *value;
-    if (!read_string(r, true, &key) || !hlo_notation_take(&r->f, "=")) return false;
-    if (hlo_notation_next(&r->f, '{')) {
-        const size_t size = hlo_braced_size(r->f.at, strlen(r->f.at));
-        if (!size) return false;
-        value = hlo_arena_format(r->p->scratch, "%.*s", (int)size, r->f.at);
-        r->f.at += size;
-    } else if (!read_string(r, false, &value)) {
-        return false;
-    }
-    entry->key = (char *)(uintptr_t)key;
-    entry->value = (char *)(uintptr_t)value;
-    return true;
 }
 
 /* Reads a leaf, or a tuple of leaves, at `path`. */
@@ -317,23 +312,32 @@ static bool read_original_value(scanner *r, Xla__OriginalValueProto *origin) {
            hlo_notation_take(&r->f, "}");
 }
 
-static bool read_recovery(scanner *r, Xla__OriginalValueRecoveryTableProto *table) {
-    const ProtobufCMessageDescriptor *array = &xla__original_array_proto__descriptor;
-    if (!hlo_notation_take(&r->f, "{")) return false;
-    while (!hlo_notation_take(&r->f, "}")) {
-        const char *text;
-        Xla__OriginalValueRecoveryTableProto__Entry *entry =
-            hlo_message_add(r->p->scratch, &table->base, "entries");
-        entry->old_original_array = (Xla__OriginalArrayProto *)read_message(r, array);
-        if (!entry->old_original_array || !hlo_notation_take(&r->f, ":")) return false;
-        entry->new_original_array = (Xla__OriginalArrayProto *)read_message(r, array);
-        if (!entry->new_original_array) return false;
-        if (!hlo_notation_take(&r->f, ",")) continue;
-        if (!read_string(r, false, &text)) return false;
-        entry->recovery_module = hlo_recovery_read(r->p, text);
-        if (!entry->recovery_module) return false;
-    }
-    return true;
+/* Reads a module of origin_recovery_table from quoted text; NULL when it is malformed. */
+static ProtobufCMessage *read_module(scanner *r) {
+    hlo_proto *p = r->p;
+    const char *text;
+    if (!read_string(r, 0, &text)) return NULL;
+    hlo_module *module;
+    hlo_status status = p->io->parse_text(text, strlen(text), p->module->file, NULL, &module);
+    if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(p->scratch);
+    if (status != HLO_OK) return NULL;
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&bytes, &size);
+    status = HLO_OUT_OF_MEMORY;
+    if (out) status = p->io->print_proto(module, HLO_PROTO_BINARY, p->sink, out);
+    if (out && (fclose(out) != 0 || !bytes)) status = HLO_OUT_OF_MEMORY;
+    hlo_module_free(module);
+    p->owned = bytes;
+    if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(p->scratch);
+    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
+    ProtobufCMessage *message =
+        status == HLO_OK ? protobuf_c_message_unpack(&xla__hlo_module_proto__descriptor, &allocator,
+                                                     size, (const uint8_t *)bytes)
+                         : NULL;
+    p->owned = NULL;
+    free(bytes);
+    return message;
 }
 
 /* A value in the memory of one element. */
@@ -351,7 +355,7 @@ static bool read_value(scanner *r, const piece *of, any_value *out, size_t *out_
     switch (of->field->type) {
     case PROTOBUF_C_TYPE_MESSAGE:
         return (out->message = read_message(r, of->field->descriptor)) != NULL;
-    case PROTOBUF_C_TYPE_STRING: return read_string(r, of->style == '*', &out->str);
+    case PROTOBUF_C_TYPE_STRING: return read_string(r, of->style, &out->str);
     case PROTOBUF_C_TYPE_DOUBLE: return hlo_notation_number(&r->f, &out->f);
     case PROTOBUF_C_TYPE_INT64: return read_int(r, &out->i);
     default:
@@ -395,7 +399,8 @@ static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, 
              (of.field->label == PROTOBUF_C_LABEL_REPEATED && !hlo_field_count(message, of.field))))
             r->f.at = from;
         if (of.kind == '!') hlo_field_store(of.field, hlo_field_at(message, of.field), of.number);
-        if (!of.kind && of.c != ' ' && !hlo_notation_take(&r->f, (const char[]){of.c, '\0'}))
+        if (!of.kind && !strchr(" \n", of.c) &&
+            !hlo_notation_take(&r->f, (const char[]){of.c, '\0'}))
             return false;
     }
     return true;
@@ -404,12 +409,9 @@ static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, 
 static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescriptor *type) {
     const char *from = r->f.at;
     ProtobufCMessage *message = hlo_message_new(r->p->scratch, type);
-    if (type == &xla__frontend_attributes__map_entry__descriptor)
-        return read_entry(r, (Xla__FrontendAttributes__MapEntry *)message) ? message : NULL;
+    if (type == &xla__hlo_module_proto__descriptor) return read_module(r);
     if (type == &xla__original_value_proto__descriptor)
         return read_original_value(r, (Xla__OriginalValueProto *)message) ? message : NULL;
-    if (type == &xla__original_value_recovery_table_proto__descriptor)
-        return read_recovery(r, (Xla__OriginalValueRecoveryTableProto *)message) ? message : NULL;
     for (size_t i = 0; i < NOTATIONS; i++) {
         const char *pattern = notations[i].pattern;
         if (notations[i].message != type) continue;

@@ -30,8 +30,8 @@ static Xla__HloInstructionProto *write_instr(hlo_proto *p, const hlo_instr *inst
     p->name = instr->name;
     p->offset = instr->offset;
     p->operand = instr->operand_count ? hlo_instr_operand(instr, 0)->shape : NULL;
-    Xla__HloInstructionProto *to = (Xla__HloInstructionProto *)hlo_unmapped_to_proto(
-        p, &xla__hlo_instruction_proto__descriptor, instr->attrs, instr->attr_count);
+    Xla__HloInstructionProto *to = hlo_unmapped_to_proto(p, &xla__hlo_instruction_proto__descriptor,
+                                                         instr->attrs, instr->attr_count);
     to->name = string_of(instr->name);
     to->opcode = string_of(hlo_ops[instr->op].name);
     to->shape = hlo_shape_to_proto(p, instr->shape);
@@ -67,8 +67,8 @@ static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation
 
 static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_computation *comp,
                                                    bool fused) {
-    Xla__HloComputationProto *to = (Xla__HloComputationProto *)hlo_unmapped_to_proto(
-        p, &xla__hlo_computation_proto__descriptor, comp->attrs, comp->attr_count);
+    Xla__HloComputationProto *to = hlo_unmapped_to_proto(p, &xla__hlo_computation_proto__descriptor,
+                                                         comp->attrs, comp->attr_count);
     to->name = string_of(comp->name);
     to->id = p->computations[comp->id];
     to->root_id = p->instrs[comp->root->id];
@@ -169,8 +169,8 @@ static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleP
 }
 
 static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module) {
-    Xla__HloModuleProto *to = (Xla__HloModuleProto *)hlo_unmapped_to_proto(
-        p, &xla__hlo_module_proto__descriptor, module->attrs, module->attr_count);
+    Xla__HloModuleProto *to = hlo_unmapped_to_proto(p, &xla__hlo_module_proto__descriptor,
+                                                    module->attrs, module->attr_count);
     bool *fused = hlo_arena_zero(p->scratch, module->next_computation_id);
     size_t count = 0;
     number(p, module);

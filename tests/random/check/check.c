@@ -208,8 +208,8 @@ static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
 }
 
 /* Compares on inputs drawn from the seed; on coarse ones, if asked. `both` as above. FP8 calls of a
- * quarter of the seeds sum as tensor cores do. A module of several devices is compared as one of
- * one device. */
+ * quarter of the seeds sum as tensor cores do. A module of several devices is compared as one of one
+ * device. */
 static outcome compare_on(const hlo_module *before, const hlo_module *after, uint64_t seed,
                           bool coarse, bool both, char *why) {
     hlo_module *all_before = on_one_device(before);
