@@ -16,13 +16,6 @@ static bool axis_name(hlo_notation *f, const char **out) {
     return true;
 }
 
-/* True for 0, 1, 2, ..., the ids of a mesh that lists none. */
-static bool is_in_order(const hlo_notation_ints *ids) {
-    for (size_t i = 0; i < ids->count; i++)
-        if (ids->v[i] != (int64_t)i) return false;
-    return true;
-}
-
 bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *ids, hlo_mesh *m) {
     int64_t all = 1;
     for (uint32_t i = 0; i < m->devices.dims->count; i++)
@@ -30,7 +23,9 @@ bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *i
     if (all != (int64_t)ids->count)
         return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are listed",
                                  (long long)all, ids->count);
-    if (!is_in_order(ids)) m->devices.listed = hlo_notation_keep(f, ids);
+    /* A mesh that lists no ids has 0, 1, 2, ... */
+    for (size_t i = 0; i < ids->count && !m->devices.listed; i++)
+        if (ids->v[i] != (int64_t)i) m->devices.listed = hlo_notation_keep(f, ids);
     return true;
 }
 
@@ -87,13 +82,6 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
     return hlo_notation_expect(f, "]") && read_device_ids(f, out);
 }
 
-static bool unknown_axis(hlo_notation *f, const hlo_mesh *m, const char *at, const char *name) {
-    hlo_suggestion s = hlo_suggest(name);
-    for (uint32_t i = 0; i < m->devices.dims->count; i++) hlo_suggest_offer(&s, m->names[i]);
-    return hlo_notation_fail(f, at, (size_t)(f->at - at), "the mesh has no axis '%s'%s", name,
-                             hlo_suggest_meant(&s));
-}
-
 bool hlo_mesh_use(hlo_notation *f, const char *from, const hlo_mesh *m, hlo_axis a, bool part,
                   const hlo_axis *last, bool sorted, hlo_axis_ref **refs) {
     const int64_t whole = m->devices.dims->v[a.axis];
@@ -145,7 +133,13 @@ bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
         const char *from = f->at;
         if (!axis_name(f, &name)) return false;
         while (a.axis < m->devices.dims->count && name != m->names[a.axis]) a.axis++;
-        if (a.axis == m->devices.dims->count) return unknown_axis(f, m, from, name);
+        if (a.axis == m->devices.dims->count) {
+            hlo_suggestion s = hlo_suggest(name);
+            for (a.axis = 0; a.axis < m->devices.dims->count; a.axis++)
+                hlo_suggest_offer(&s, m->names[a.axis]);
+            return hlo_notation_fail(f, from, (size_t)(f->at - from), "the mesh has no axis '%s'%s",
+                                     name, hlo_suggest_meant(&s));
+        }
         const bool part = hlo_notation_take(f, ":");
         if (part && (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &a.before) ||
                      !hlo_notation_expect(f, ")") || !hlo_notation_int(f, &a.size)))

@@ -155,8 +155,16 @@ static bool read_part(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
     return hlo_sharding_read_metadata(f, false, s);
 }
 
-static bool check_tiles(hlo_notation *f, hlo_sharding_parts *p) {
+bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
     hlo_tiling *t = &p->tiles;
+    const bool tiled = s->kind == HLO_SHARDING_TILED;
+    if (s->kind == HLO_SHARDING_MAXIMAL && p->devices != 1)
+        return hlo_notation_fail(
+            f, p->from, 1, "a maximal sharding requires exactly one device, found %zu", p->devices);
+    if (!tiled && s->kind != HLO_SHARDING_MAXIMAL && (p->devices || t->dims.count))
+        return hlo_notation_fail(f, p->from, 1, "a %s sharding must not have devices",
+                                 hlo_sharding_words[s->kind]);
+    if (!tiled) return true;
     if (!t->dims.count)
         return hlo_notation_fail(f, p->from, 1, "expected a sharding keyword or 'devices='");
     if (!t->iota.rank && t->devices.count < 2)
@@ -164,34 +172,15 @@ static bool check_tiles(hlo_notation *f, hlo_sharding_parts *p) {
     if (p->last_kinds && p->last_replicated)
         return hlo_notation_fail(
             f, p->from, 1, "last_tile_dims and last_tile_dim_replicate are mutually exclusive");
-    if (p->last_replicated) {
-        t->kinds[0] = HLO_SHARDING_REPLICATED;
-        t->kind_count = 1;
-    }
+    if (p->last_replicated) t->kinds[t->kind_count++] = HLO_SHARDING_REPLICATED;
     if (t->kind_count > t->dims.count)
         return hlo_notation_fail(f, p->from, 1,
                                  "last_tile_dims has %zu dimensions, but there are only %zu",
                                  t->kind_count, t->dims.count);
-    return true;
-}
-
-bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
-    if (s->kind == HLO_SHARDING_TILED) {
-        hlo_tiling *t = &p->tiles;
-        if (!check_tiles(f, p)) return false;
-        if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalize(f, t);
-        if (s->kind != HLO_SHARDING_TILED) return true;
-        s->mesh.devices = hlo_tiling_keep(f, t);
-        if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);
-    } else if (s->kind == HLO_SHARDING_MAXIMAL) {
-        if (p->devices != 1)
-            return hlo_notation_fail(f, p->from, 1,
-                                     "a maximal sharding requires exactly one device, found %zu",
-                                     p->devices);
-    } else if (p->devices || p->tiles.dims.count) {
-        return hlo_notation_fail(f, p->from, 1, "a %s sharding must not have devices",
-                                 hlo_sharding_words[s->kind]);
-    }
+    if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalize(f, t);
+    if (s->kind != HLO_SHARDING_TILED) return true;
+    s->mesh.devices = hlo_tiling_keep(f, t);
+    if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);
     return true;
 }
 

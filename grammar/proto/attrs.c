@@ -19,8 +19,7 @@ typedef struct proto_row {
 } proto_row;
 enum { HLO_PROTO_ALWAYS = -1, LONGEST_PATH = 4 };
 
-/* The fields of a row in a message of one type, which are looked up by name once in a conversion.
- */
+/* The fields of a row in a message of one type: looked up by name once in a conversion. */
 typedef struct row_fields {
     const ProtobufCMessageDescriptor *of;
     uint8_t depth; /* 0: the message does not have the fields */
@@ -36,9 +35,9 @@ static const proto_row rows[] = {
 #undef HLO_PROTO_TEXT
 #undef HLO_PROTO
 #undef ALWAYS
-};
+    {.attr = HLO_ATTR_COUNT}};
 
-enum { ROWS = sizeof rows / sizeof *rows };
+enum { ROWS = sizeof rows / sizeof *rows - 1 };
 
 struct hlo_rows {
     uint16_t first[HLO_ATTR_COUNT]; /* the attribute's first row; ROWS: none */
@@ -53,16 +52,11 @@ static struct hlo_rows *rows_in(hlo_proto *p) {
     return p->rows = all;
 }
 
-/* Finds the rows of an attribute on an opcode: *out_count adjacent ones. */
-static const proto_row *rows_of(hlo_proto *p, hlo_attr_id attr, hlo_op op, size_t *out_count) {
-    size_t first = rows_in(p)->first[attr];
-    while (first < ROWS && rows[first].attr == attr && rows[first].op != op &&
-           rows[first].op != HLO_OP_COUNT)
-        first++;
-    size_t last = first;
-    while (last < ROWS && rows[last].attr == attr && rows[last].op == rows[first].op) last++;
-    *out_count = last - first;
-    return &rows[first];
+/* Finds the first row of an attribute on an opcode; NULL when there is none. */
+static const proto_row *row_of(hlo_proto *p, hlo_attr_id attr, hlo_op op) {
+    const proto_row *row = &rows[rows_in(p)->first[attr]];
+    while (row->attr == attr && row->op != op && row->op != HLO_OP_COUNT) row++;
+    return row->attr == attr ? row : NULL;
 }
 
 static const row_fields *fields_of(hlo_proto *p, const proto_row *row,
@@ -297,10 +291,9 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
                               hlo_op op, bool required, hlo_attr *out) {
     uint32_t found = 0;
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
-        size_t count;
         hlo_attr *attr = &out[found];
-        const proto_row *row = rows_of(p, (hlo_attr_id)*id, op, &count);
-        if (!count || is_other(p, (hlo_attr_id)*id, op)) continue;
+        const proto_row *row = row_of(p, (hlo_attr_id)*id, op);
+        if (!row || is_other(p, (hlo_attr_id)*id, op)) continue;
         *attr = (hlo_attr){.id = (hlo_attr_id)*id};
         bool given = required || row->missing == HLO_PROTO_ALWAYS, there;
         if (*id == HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS)
@@ -323,10 +316,9 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
 
 void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op) {
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
-        size_t count;
-        const proto_row *row = rows_of(p, (hlo_attr_id)*id, op, &count);
-        for (size_t i = 0; i < count; i++) {
-            const row_fields *fields = fields_of(p, &row[i], message->descriptor);
+        const proto_row *first = row_of(p, (hlo_attr_id)*id, op), *row = first;
+        for (; row && row->attr == first->attr && row->op == first->op; row++) {
+            const row_fields *fields = fields_of(p, row, message->descriptor);
             if (fields->depth) hlo_field_clear(message, fields->path[0]);
         }
     }
@@ -482,10 +474,8 @@ static void write_missing(hlo_proto *p, const hlo_attr *attrs, uint32_t count, h
     if (op == HLO_OP_COMPARE && !*instr->comparison_type)
         instr->comparison_type = (char *)(uintptr_t)hlo_compare_default_type(p->operand);
     if (hlo_op_allows(op, HLO_ATTR_LHS_CONTRACTING_DIMS)) {
-        size_t count_of_rows;
         ProtobufCMessage *at = message;
-        const proto_row *row = rows_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op, &count_of_rows);
-        find_field(p, row, p->scratch, &at);
+        find_field(p, row_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op), p->scratch, &at);
     }
     if (hlo_op_allows(op, HLO_ATTR_REPLICA_GROUPS) && !instr->iota_collective_device_list &&
         !instr->mesh_axes_replica_group_list && !instr->collective_device_list)
@@ -495,11 +485,10 @@ static void write_missing(hlo_proto *p, const hlo_attr *attrs, uint32_t count, h
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
                         ProtobufCMessage *message) {
     for (uint32_t i = 0; i < count; i++) {
-        size_t found;
         const hlo_attr *attr = &attrs[i];
-        const proto_row *row = rows_of(p, attr->id, op, &found);
+        const proto_row *row = row_of(p, attr->id, op);
         if (hlo_attrs_info[attr->id].kind == HLO_KIND_BYTES) continue;
-        if (!found) {
+        if (!row) {
             hlo_diag_emit(p->module, p->sink, HLO_WARNING, p->offset, 1,
                           "attribute '%s' has no binary form and is omitted",
                           hlo_attrs_info[attr->id].name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes that the IR holds in structs: device groups, shardings and aliases. The functions that
- * check and normalize values read from HLO text (grammar/attr/devices.h) do so for messages, too.
- */
+ * check and normalize values of HLO text (grammar/attr/devices.h) do so for messages, too. */
 #include "grammar/attr/devices.h"
 
 #include <string.h>
@@ -221,35 +220,38 @@ static bool read_one(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *from)
            hlo_sharding_keep(f, HLO_ATTR_SHARDING, s);
 }
 
+static bool read_sharding(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *from);
+
+/* Reads a tuple, of which no element is a tuple, or a domain. */
+static bool read_several(hlo_proto *p, hlo_notation *f, hlo_sharding_kind kind, size_t count,
+                         Xla__OpSharding *const *from) {
+    const bool domain = kind == HLO_SHARDING_DOMAIN;
+    hlo_sharding s = {.kind = kind, .count = (uint32_t)count};
+    s.v = hlo_arena_array(f->module->arena, count, sizeof *s.v);
+    for (size_t i = 0; i < count; i++) {
+        if (!(domain ? read_sharding(p, f, from[i]) : read_one(p, f, from[i]))) return false;
+        s.v[i] = f->value.u.sharding;
+    }
+    return hlo_sharding_keep(f, domain ? HLO_ATTR_DOMAIN : HLO_ATTR_SHARDING, s);
+}
+
 static bool read_sharding(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *from) {
     if (!from) return fail(f, "a side of the domain is missing");
     if (from->named_sharding || from->type != XLA__OP_SHARDING__TYPE__TUPLE)
         return read_one(p, f, from);
-    hlo_sharding s = {.kind = HLO_SHARDING_TUPLE, .count = (uint32_t)from->n_tuple_shardings};
-    s.v = hlo_arena_array(f->module->arena, s.count, sizeof *s.v);
-    for (uint32_t i = 0; i < s.count; i++) {
-        if (!read_one(p, f, from->tuple_shardings[i])) return false;
-        s.v[i] = f->value.u.sharding;
-    }
-    return hlo_sharding_keep(f, HLO_ATTR_SHARDING, s);
+    return read_several(p, f, HLO_SHARDING_TUPLE, from->n_tuple_shardings, from->tuple_shardings);
 }
 
 bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out) {
     hlo_notation f = begin(p, out->id);
     const bool domain = out->id == HLO_ATTR_DOMAIN;
     /* The text of a domain names the sides the other way round. */
-    const Xla__OpSharding *exit = from->domain_entry_sharding;
-    if (!(domain ? exit : from->sharding)) return false;
-    bool made = read_sharding(p, &f, domain ? from->domain_exit_sharding : from->sharding);
-    if (domain && made) {
-        const hlo_sharding *entry = f.value.u.sharding;
-        hlo_sharding s = {.kind = HLO_SHARDING_DOMAIN, .count = 2};
-        made = read_sharding(p, &f, exit);
-        s.v = hlo_arena_copy(f.module->arena, (const hlo_sharding *[]){entry, f.value.u.sharding},
-                             2 * sizeof *s.v);
-        made = made && hlo_sharding_keep(&f, HLO_ATTR_DOMAIN, s);
-    }
-    finish(p, &f, made, out);
+    Xla__OpSharding *const sides[] = {from->domain_exit_sharding, from->domain_entry_sharding};
+    if (!(domain ? sides[1] : from->sharding)) return false;
+    finish(p, &f,
+           domain ? read_several(p, &f, HLO_SHARDING_DOMAIN, 2, sides)
+                  : read_sharding(p, &f, from->sharding),
+           out);
     return true;
 }
 
@@ -267,10 +269,10 @@ void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
         if (out->id != HLO_ATTR_BUFFER_DONOR) item->output = list_of(&f, from, at++->name);
         item->is.number = hlo_field_load(at, hlo_field_at(from, at));
         item->part = list_of(&f, from, at[1].name);
-        if (out->id == HLO_ATTR_INPUT_OUTPUT_ALIAS)
-            item->is.mode =
-                hlo_field_load(at + 2, hlo_field_at(from, at + 2)) == XLA__KIND__MUST_ALIAS ? "must"
-                                                                                            : "may";
+        if (out->id == HLO_ATTR_INPUT_OUTPUT_ALIAS) {
+            const int64_t kind = hlo_field_load(at + 2, hlo_field_at(from, at + 2));
+            item->is.mode = kind == XLA__KIND__MUST_ALIAS ? "must" : "may";
+        }
         item->link.next = (hlo_notation_link *)list;
         list = item;
     }
@@ -321,6 +323,10 @@ static int32_t *order_of(hlo_proto *p, const hlo_device_array *d) {
         order[i] = d->order ? (int32_t)d->order->v[i] : (int32_t)i;
     return order;
 }
+#define SET_IOTA(p, message, d)                                                                    \
+    (SET_INTS(message, iota_reshape_dims, (d)->iota),                                              \
+     (message)->n_iota_transpose_perm = (d)->iota->count,                                          \
+     (message)->iota_transpose_perm = order_of(p, d))
 
 void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to) {
     const hlo_groups *g = attr->u.groups;
@@ -347,9 +353,7 @@ void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstruction
         Xla__IotaReplicaGroupListProto *list = add_message(p, to, "iota_collective_device_list");
         list->num_replica_groups = d->dims->v[0];
         list->num_devices_per_group = d->dims->v[1];
-        SET_INTS(list, iota_reshape_dims, d->iota);
-        list->n_iota_transpose_perm = d->iota->count;
-        list->iota_transpose_perm = order_of(p, d);
+        SET_IOTA(p, list, d);
     }
 }
 
@@ -390,11 +394,7 @@ static void write_numbered(hlo_proto *p, const hlo_sharding *s, Xla__OpSharding 
     }
     if (d->dims) SET_INTS(to, tile_assignment_dimensions, d->dims);
     if (d->listed) SET_INTS(to, tile_assignment_devices, d->listed);
-    if (d->iota) {
-        SET_INTS(to, iota_reshape_dims, d->iota);
-        to->n_iota_transpose_perm = d->iota->count;
-        to->iota_transpose_perm = order_of(p, d);
-    }
+    if (d->iota) SET_IOTA(p, to, d);
     const uint32_t count = s->kinds ? s->kinds->count : 0;
     to->replicate_on_last_tile_dim = count == 1 && s->kinds->v[0] == HLO_SHARDING_REPLICATED;
     if (!to->replicate_on_last_tile_dim) to->n_last_tile_dims = count;
@@ -423,12 +423,11 @@ static void write_sharding(hlo_proto *p, const hlo_sharding *s, Xla__OpSharding 
 }
 
 void hlo_sharding_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to) {
-    if (attr->id == HLO_ATTR_SHARDING) {
-        write_sharding(p, attr->u.sharding, add_message(p, to, "sharding"));
-        return;
-    }
-    write_sharding(p, attr->u.sharding->v[0], add_message(p, to, "domain_exit_sharding"));
-    write_sharding(p, attr->u.sharding->v[1], add_message(p, to, "domain_entry_sharding"));
+    const hlo_sharding *s = attr->u.sharding;
+    const bool domain = attr->id == HLO_ATTR_DOMAIN;
+    write_sharding(p, domain ? s->v[0] : s,
+                   add_message(p, to, domain ? "domain_exit_sharding" : "sharding"));
+    if (domain) write_sharding(p, s->v[1], add_message(p, to, "domain_entry_sharding"));
 }
 
 static void write_ints(hlo_proto *p, const hlo_ints *ints, ProtobufCMessage *to,
@@ -448,7 +447,7 @@ void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMes
         write_ints(p, a->part, to, at + 1);
         if (a->mode)
             hlo_field_store(at + 2, hlo_field_at(to, at + 2),
-                            *a->mode == 'm' && a->mode[1] == 'u' ? XLA__KIND__MUST_ALIAS
-                                                                 : XLA__KIND__MAY_ALIAS);
+                            strcmp(a->mode, "must") == 0 ? XLA__KIND__MUST_ALIAS
+                                                         : XLA__KIND__MAY_ALIAS);
     }
 }

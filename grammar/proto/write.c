@@ -47,21 +47,22 @@ static Xla__HloInstructionProto *write_instr(hlo_proto *p, const hlo_instr *inst
     return to;
 }
 
-static Xla__ProgramShapeProto *new_program_shape(hlo_proto *p, size_t count) {
+/* Writes shapes of parameters and result; `layout` NULL: those of the computation. `named`: with
+ * the names of the parameters. */
+static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation *comp,
+                                             const hlo_shapes *layout, bool named) {
+    const uint32_t count = layout ? layout->count - 1 : comp->parameter_count;
     Xla__ProgramShapeProto *to = hlo_message_new(p->scratch, &xla__program_shape_proto__descriptor);
     to->n_parameters = to->n_parameter_names = count;
     to->parameters = hlo_arena_array(p->scratch, count, sizeof(void *));
     to->parameter_names = hlo_arena_array(p->scratch, count, sizeof(void *));
-    return to;
-}
-
-static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation *comp) {
-    Xla__ProgramShapeProto *to = new_program_shape(p, comp->parameter_count);
-    for (uint32_t i = 0; i < comp->parameter_count; i++) {
-        to->parameters[i] = hlo_shape_to_proto(p, comp->parameters[i]->shape);
-        to->parameter_names[i] = string_of(comp->parameters[i]->name);
+    for (uint32_t i = 0; i < count; i++) {
+        to->parameters[i] =
+            hlo_shape_to_proto(p, layout ? layout->v[i] : comp->parameters[i]->shape);
+        to->parameter_names[i] =
+            named ? string_of(comp->parameters[i]->name) : hlo_arena_format(p->scratch, "p%u", i);
     }
-    to->result = hlo_shape_to_proto(p, comp->root->shape);
+    to->result = hlo_shape_to_proto(p, layout ? layout->v[count] : comp->root->shape);
     return to;
 }
 
@@ -73,7 +74,7 @@ static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_compu
     to->id = p->computations[comp->id];
     to->root_id = p->instrs[comp->root->id];
     to->is_fusion_computation = fused;
-    to->program_shape = program_shape(p, comp);
+    to->program_shape = program_shape(p, comp, NULL, true);
     to->instructions = hlo_arena_array(p->scratch, comp->instr_count, sizeof(void *));
     for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
         to->instructions[to->n_instructions++] = write_instr(p, instr);
@@ -133,20 +134,6 @@ static void write_schedule(hlo_proto *p, Xla__HloModuleProto *module) {
     }
 }
 
-/* Writes the entry's layout; `layout` NULL: its own shapes. */
-static Xla__ProgramShapeProto *entry_layout(hlo_proto *p, const hlo_computation *entry,
-                                            const hlo_shapes *layout) {
-    uint32_t count = layout ? layout->count - 1 : entry->parameter_count;
-    Xla__ProgramShapeProto *to = new_program_shape(p, count);
-    for (uint32_t i = 0; i < count; i++) {
-        to->parameters[i] =
-            hlo_shape_to_proto(p, layout ? layout->v[i] : entry->parameters[i]->shape);
-        to->parameter_names[i] = hlo_arena_format(p->scratch, "p%u", i);
-    }
-    to->result = hlo_shape_to_proto(p, layout ? layout->v[count] : entry->root->shape);
-    return to;
-}
-
 /* Writes the header: schedule, layout, and the attributes that have fields of their own. */
 static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleProto *to) {
     hlo_attr others[HLO_ATTR_COUNT];
@@ -163,7 +150,7 @@ static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleP
         else
             others[count++] = *attr;
     }
-    to->host_program_shape = entry_layout(p, module->entry, layout);
+    to->host_program_shape = program_shape(p, module->entry, layout, false);
     hlo_attrs_to_proto(p, others, count, HLO_OP_COUNT, &to->base);
     hlo_unknown_fields_to_proto(p, others, count, &to->base);
 }
