@@ -13,7 +13,7 @@ typedef struct hlo_iota {
     size_t rank;
 } hlo_iota;
 
-/* Makes an iota in canonical form of dimensions and a permutation; the latter may be empty. */
+/* Makes an iota in canonical form; of rank 1, the permutation may be empty. */
 bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
                    hlo_notation_ints *perm, hlo_iota *out);
 /* Reads `[2,2]T(1,0)` or `[4]`. */

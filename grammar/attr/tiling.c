@@ -46,8 +46,7 @@ static void normalize_iota(hlo_iota *a) {
 
 bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
                    hlo_notation_ints *perm, hlo_iota *out) {
-    for (size_t i = 0, whole = perm->count; i < dims->count && !whole; i++)
-        hlo_notation_add(f, perm, (int64_t)i);
+    if (dims->count == 1 && !perm->count) hlo_notation_add(f, perm, 0);
     if (!dims->count || perm->count != dims->count || !is_permutation(f, perm->v, perm->count))
         return hlo_notation_fail(f, from, (size_t)(f->at - from),
                                  "expected a permutation of %zu dimensions", dims->count);

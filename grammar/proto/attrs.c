@@ -8,7 +8,7 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
-/* --------------------------------------------------------------------------- rows of proto.def */
+/* ---------------------------------------------------------------------------- rows of proto.def */
 
 /* The field of an attribute: a row of proto.def. */
 typedef struct proto_row {

@@ -71,7 +71,7 @@ hlo_instr *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what);
 /* Finds control predecessors. */
 const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *numbers);
 
-/* ------------------------------------------------------ messages as HLO text (text_pattern.c) */
+/* -------------------------------------------------------- messages as HLO text (text_pattern.c) */
 
 /* Prints the fields of `message` by a pattern. */
 void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *message,
@@ -100,7 +100,7 @@ const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionN
 /* Writes dim_labels=. */
 Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *labels);
 
-/* ------------------------------------------- device groups, shardings, aliases (devices.c) */
+/* ------------------------------------------------ device groups, shardings, aliases (devices.c) */
 
 /* Reads REPLICA_GROUPS or SOURCE_TARGET_PAIRS. */
 void hlo_groups_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
