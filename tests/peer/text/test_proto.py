@@ -149,6 +149,7 @@ ENTRY e {
  k = f32[3,3,4,6] parameter(1)
  b = b(f32[2]) parameter(2)
  t = (f32[2], s32[]) constant(({1,2}, 3))
+ d = f32[1,8,8,4] domain(a), domain={kind="sharding", entry={replicated}, exit={manual}}
  ROOT c = f32[1,6,6,6] convolution(a, k), window={size=3x3}, dim_labels=b01f_01io->b01f
 }
 """
@@ -161,7 +162,13 @@ WRONG_BYTES = [
     ('input_feature_dimension: 3', 'input_feature_dimension: 77', "a convolution has invalid dimension number 77"),
     (r'(?=input_spatial_dimensions: 1)', 'input_spatial_dimensions: 1 ' * 12, 'a convolution'),
     (r'(opcode: "parameter"\s)', r'\1 metadata { metadata_payload { id: 7 } } ', 'payload 7 does not exist'),
-]
+    (r'domain_exit_sharding \{[^}]*\}', '', 'a side of the domain is missing'),
+] + [(r'(opcode: "convolution"\s)', r'\1 sharding { %s } ' % sharding, said) for sharding, said in (
+    ('type: MAXIMAL tile_assignment_devices: [0, 1]', 'a maximal sharding requires exactly one device, found 2'),
+    ('type: TUPLE tuple_shardings { type: TUPLE }', 'sharding type 2 is invalid here'),
+    ('type: OTHER tile_assignment_dimensions: 4 iota_reshape_dims: [2, 2]', 'expected a permutation of 2 dimensions'),
+    ('named_sharding { }', 'the mesh is missing'),
+    ('named_sharding { mesh { device_ids: [0, 1] } }', 'a maximal sharding has exactly one device'))]
 # What text has, and no bytes.
 NO_BYTES = [
     (' ROOT c = f32[4,3]{1,0:D(D,C)} parameter(0)', "layout property 'D(D,C)' has no binary form"),
