@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binary modules, as the library's users read and write them: modules within their attributes are
- * HLO text, or binary again. */
+/* Public functions for binary modules. Modules within attributes are HLO text or binary. */
 #include "grammar/proto/convert.h"
 #include "hlo/text.h"
 #include "ir/float/c_locale.h"

@@ -19,8 +19,7 @@ static bool is_packed(const hlo_content *c) {
 }
 
 /* Inflates the members of a gz file until `to` is full or the file ends. Returns NULL, or the
- * fault.
- */
+ * error. */
 static const char *inflate_some(z_stream *z, char *to, size_t capacity, size_t *out_made) {
     z->next_out = (Bytef *)to;
     z->avail_out = (uInt)capacity;
@@ -58,7 +57,7 @@ static const char *count_rest(z_stream *z, size_t most, size_t *out_count) {
     return !why && *out_count > most ? "the uncompressed size exceeds 2 GB" : why;
 }
 
-/* Inflates a file; a large one is counted first, so that its memory is allocated exactly. */
+/* Inflates a file. Counts the bytes of a large file first, to allocate exactly. */
 static const char *inflate_all(z_stream *z, hlo_content *out) {
     for (;;) {
         if (out->size >= COUNTED) {
@@ -89,7 +88,7 @@ static const char *unpack(hlo_content *c) {
     return why;
 }
 
-/* Reads the file at `path`; the caller frees the text whatever the status. */
+/* Reads the file at `path`. The caller always frees the text. */
 static hlo_status load(const char *path, const hlo_diag_sink *sink, hlo_content *out) {
     const hlo_status status = hlo_file_read(path, sink, out);
     const char *why = status == HLO_OK && is_packed(out) ? unpack(out) : NULL;
@@ -123,7 +122,7 @@ hlo_status hlo_module_parse_file(const char *path, const hlo_diag_sink *sink,
 
 /* ------------------------------------------------------------------------------ several modules */
 
-/* Finds the line that ends the part at `from`; `end`: there is none. */
+/* Finds the line that ends the part at `from`; `end` if there is no such line. */
 static const char *part_end(const char *from, const char *end) {
     static const char split[] = "// -----";
     while (from < end) {
@@ -135,7 +134,7 @@ static const char *part_end(const char *from, const char *end) {
     return end;
 }
 
-/* True if there is more than white space and comments of a line. */
+/* True if the bytes contain more than white space and line comments. */
 static bool says_something(const char *from, const char *end) {
     while (from < end) {
         if (end - from > 1 && from[0] == '/' && from[1] == '/') {
@@ -171,8 +170,8 @@ static uint32_t count_lines(const char *from, const char *end) {
     return lines;
 }
 
-/* Parses every part, including those behind a wrong one. The module takes the content of a
- * text of a single part. */
+/* Parses every part, also after errors. The module takes the content of a text with a single
+ * part. */
 static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_errors,
                               const hlo_diag_sink *sink, module_list *list) {
     const char *from = text->bytes, *end = from + text->size;
@@ -207,8 +206,7 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     hlo_content text = {.bytes = NULL};
     module_list list = {.modules = NULL};
     hlo_parse_options own = {.max_errors = 0};
-    hlo_status status =
-        hlo_options_take("hlo_parse_options", &own, sizeof own, sizeof own, options, sink);
+    hlo_status status = hlo_options_take("hlo_parse_options", &own, sizeof own, options, sink);
     if (status == HLO_OK) status = load(path, sink, &text);
     bool binary = status == HLO_OK && hlo_proto_recognize(text.bytes, text.size);
     if (binary && !grow(&list)) status = HLO_OUT_OF_MEMORY;

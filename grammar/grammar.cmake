@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # HLO text, and rewrite rules: two lexers, two parsers. Binary modules: one schema.
 
-# hlo_protobuf(VARIABLE FILE): the C sources, in VARIABLE, of the schema FILE.proto.
+# hlo_protobuf(VARIABLE FILE): sets VARIABLE to the C sources of the schema FILE.proto.
 function(hlo_protobuf variable file)
   get_filename_component(folder ${file} DIRECTORY)
   set(to ${CMAKE_BINARY_DIR}/generated/${file}.pb-c)

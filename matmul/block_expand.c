@@ -30,7 +30,8 @@ static hlo_instr *repeat(hlo_builder *b, hlo_instr *x, const int64_t *ratio) {
     return hlo_build_reshape(b, x, rank, dims);
 }
 
-/* Makes values times scales, both in `type`, each scale for a part of every dimension. */
+/* Multiplies values by scales, both converted to `type`. Each scale covers a part of every
+ * dimension. */
 static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, const int64_t *ratio,
                              hlo_type type) {
     hlo_instr *scales = repeat(b, hlo_build_convert(b, scale, type), ratio);
@@ -77,7 +78,7 @@ static hlo_type scaled_type(const hlo_instr *x, const hlo_instr *scale) {
     return bits > other_bits ? type : other;
 }
 
-/* Returns the type that holds both. */
+/* Returns the wider of two types, which holds every value of both. */
 static hlo_type wider(hlo_type x, hlo_type y) {
     if (x == y) return x;
     if (hlo_types[x].bits == hlo_types[y].bits) return HLO_TYPE_F32;
@@ -127,8 +128,8 @@ static hlo_instr *expand_dequantize(hlo_builder *b) {
     return dequantize(b, x, scale, ratio, b->at->shape->type);
 }
 
-/* Quantizes blocks as XLA does: the scale is the amax over the power of two of the largest value.
- */
+/* Quantizes blocks as XLA does: the scale is the amax divided by the power of two of the largest
+ * value. */
 static hlo_instr *expand_quantize(hlo_builder *b, hlo_computation **maximum) {
     hlo_instr *x = hlo_instr_operand(b->at, 0);
     const hlo_shape *values = b->at->shape->elements[0], *scales = b->at->shape->elements[1];
@@ -152,7 +153,8 @@ static hlo_instr *expand_quantize(hlo_builder *b, hlo_computation **maximum) {
     return hlo_build(b, HLO_OP_TUPLE, b->at->shape, 2, results);
 }
 
-/* Makes the plain form of `instr`. NULL: `instr` is not block-scaled notation, or is invalid. */
+/* Builds the plain HLO of `instr`. Returns NULL if `instr` is not block-scaled notation or is
+ * invalid. */
 static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
     hlo_builder b = {.at = instr};
     if (hlo_block_fault(instr)) return NULL;

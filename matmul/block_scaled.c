@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Block-scaled notation, read and checked. */
+/* Reads and checks block-scaled notation. */
 #include "matmul/block_scaled.h"
 
 #include <string.h>
@@ -56,7 +56,7 @@ static bool is_float_array(const hlo_shape *shape) {
            hlo_shape_count(shape) > 0;
 }
 
-/* True for the types of values that calls with tiled scales multiply. */
+/* True for the types that calls with tiled scales multiply. */
 static bool is_narrow(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2 || type == HLO_TYPE_F4E2M1FN;
 }
@@ -255,8 +255,8 @@ hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b) {
     return scale && hlo_known_number(scale, &number) && number == 1 ? NULL : scale;
 }
 
-/* Returns the reason why an operand does not have scales of this mode; NULL if it has, or if its
- * scales are 1. */
+/* Returns the reason why an operand does not have scales of this mode. NULL: it has such scales, or
+ * its scales are 1. */
 static const char *side_misfit(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
     const hlo_instr *scale = hlo_block_scale(dot, b);

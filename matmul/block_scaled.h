@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Block-scaled notation: products of narrow values that have a scale for each block of adjacent
- * elements, and the conversions from and to such values. XLA makes something else of them all: its
- * own expansion is their meaning here.
+ * elements, and the conversions from and to such values. XLA replaces all of them; here they mean
+ * what XLA's own expansion computes.
  *
  *   scaled-dot                 HLO's opcode: a, b, a_scale, b_scale
  *   __op$block_scaled_dot      a, b, a_scale[, b_scale[, global_scale]]
  *   __cudnn$blockScaledDot     the same, with both scales in cuDNN's order of memory
- *   __cublas$lt$matmul$mx      for AMD's GPUs: a, b, a_scale, b_scale, with a config as other
- * matmuls
+ *   __cublas$lt$matmul$mx      for AMD's GPUs: a, b, a_scale, b_scale, with the config of other
+ *   matmuls
  *   __op$quantize              x to (values, scales)
  *   __op$dequantize            values, scales to x
  *
@@ -27,53 +27,52 @@ typedef enum hlo_block_kind {
     HLO_BLOCK_DEQUANTIZE
 } hlo_block_kind;
 
-/* Returns the kind of an instruction, from its opcode and the call's target; of a target that other
- * matmuls have too, also from its config. */
+/* Returns the kind of an instruction, from its opcode and call target. If other matmuls share the
+ * target, also from its config. */
 hlo_block_kind hlo_block_kind_of(const hlo_instr *instr);
 
-/* A product in this notation. Lists are in the module's arena. */
+/* A product in block-scaled notation. Lists are in the module's arena. */
 typedef struct hlo_block_dot {
     hlo_instr *a, *b;
     hlo_instr *a_scale, *b_scale; /* NULL: the operand is not scaled */
     hlo_instr *global_scale;      /* multiplies the result; NULL: none */
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
-    int64_t block;      /* elements along the contracting dimension that share a scale; 0: a scale's
-                           sizes divide the operand's, in each dimension */
+    int64_t block;      /* number of elements along the contracting dimension that share a scale; 0:
+                         * a scale's sizes divide the operand's in each dimension */
     bool tiled;         /* scales lie in tiles (hlo_scale_index()) */
-    bool rows_padded;   /* scales may have more rows than the operand: a call */
+    bool rows_padded;   /* custom calls: scales may have more rows than the operand */
     const hlo_shape *d; /* shape of the product */
 } hlo_block_dot;
 
-/* Reads a product. Returns NULL, or the fault (static). */
+/* Reads a product. Returns NULL, or the error (static). */
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot);
 
-/* Returns the values of an operand as they are stored: what it is converted from, if that is
- * narrow. */
+/* Returns the stored values of an operand: the input of its conversion if that input is narrow. */
 hlo_instr *hlo_block_values(hlo_instr *operand);
-/* Returns the scale of operand a, or `b`; NULL: absent, or 1. */
+/* Returns the scale of operand a or, with `b`, of operand b. NULL: the scale is absent or 1. */
 hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b);
 
-/* Returns the tiled mode whose element types and blocks the product has, or blocks of several of
- * them, with one free dimension, and a result that it need not round scales for. An operand without
- * scales has scales of 1; f4e2m1fn values with f8e8m0fnu scales are f8e4m3fn values too.
- * HLO_SCALE_MODE_COUNT: none; `*why` is the name of the reason. */
+/* Returns the tiled mode that fits the product's element types and block size (or a multiple of
+ * it). The product must have one free dimension and a result type that represents its scales
+ * exactly. An operand without scales has scales of 1; f4e2m1fn values with f8e8m0fnu scales are
+ * f8e4m3fn values too. HLO_SCALE_MODE_COUNT: no mode fits; `*why` is the name of the reason. */
 hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why);
 
-/* Returns why an instruction of any kind of the notation cannot be read (static); NULL: it can, or
- * it is none. */
+/* Returns the reason why an instruction of block-scaled notation cannot be read (static). NULL: it
+ * can be read, or it is not block-scaled notation. */
 const char *hlo_block_fault(const hlo_instr *instr);
-/* Returns hlo_block_fault() of a call whose arrays have fixed sizes and elements: others, and the
- * opcode, may be as they are without being wrong. */
+/* Returns hlo_block_fault() of a custom call whose arrays have fixed sizes and elements. NULL for
+ * other calls and for the opcode, which may be valid although they cannot be read. */
 const char *hlo_block_wrong(const hlo_instr *instr);
 
-/* True if the module has any instruction of the notation. */
+/* True if the module contains block-scaled notation. */
 bool hlo_block_any(const hlo_module *module);
 
-/* Makes the plain HLO of a product, in front of it, and returns the last instruction, of the
+/* Builds the plain HLO of a product before it. Returns the last instruction, which has the
  * product's shape: a dot, or a convert or multiply of one. NULL: the product cannot be read. */
 hlo_instr *hlo_block_expand_dot(hlo_instr *product);
 
-/* Replaces every instruction of the notation that can be read by the plain HLO that it means. */
+/* Replaces all readable block-scaled notation by the equivalent plain HLO. */
 void hlo_block_expand(hlo_module *module);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matmul calls, read into struct hlo_matmul. */
+/* Reads matmul calls into struct hlo_matmul. */
 #include "matmul/call.h"
 
 #include <stddef.h>
@@ -43,8 +43,8 @@ int hlo_matmul_amax_index(const hlo_matmul *matmul) {
 
 /* ----------------------------------------------------------------------------------- dimensions */
 
-/* Returns the product of the listed dimensions; after `--no-verify` a number need be no dimension.
- */
+/* Returns the product of the listed dimensions. After `--no-verify`, a number may be out of
+ * range. */
 static int64_t product(const hlo_shape *shape, const hlo_ints *dims) {
     int64_t size = 1;
     for (uint32_t i = 0; i < dims->count; i++)
@@ -87,8 +87,8 @@ static bool is_one(const hlo_instr *instr) {
     return hlo_known_number_pinned(instr, &number) && number == 1;
 }
 
-/* Takes the next operand as a scale; false: there is none, or a scalar mode has no scalar. The
- * dimensions of other modes are checked once the sizes are known. */
+/* Takes the next operand as a scale. Returns false if there is no operand, or not a scalar in
+ * scalar mode. The dimensions of other modes are checked when the sizes are known. */
 static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
                        hlo_instr **out_scale) {
     if (*at >= call->operand_count) return false;
@@ -205,7 +205,7 @@ static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
 
 typedef struct known_config {
     bool typed;
-    const char *wrong; /* the fault, or NULL */
+    const char *wrong; /* the error, or NULL */
     hlo_matmul matmul; /* the members that the config sets */
     const hlo_config_layouts *operand_layouts, *result_layouts;
 } known_config;
@@ -256,7 +256,7 @@ static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul
 #define KEEP_FLAG KEEP_NUMBER
 #define KEEP_MODE KEEP_NUMBER
 #define KEEP_DIMS(member) m->member = hlo_ints_new(module, config->member.count, config->member.v);
-#define KEEP_WORDS(member) /* as a dot has it; NULL: the default */                                \
+#define KEEP_WORDS(member) /* as in the text of a dot; NULL: the default */                        \
     if (strcmp(config->member[0], "default") || strcmp(config->member[1], "default"))              \
         m->member =                                                                                \
             hlo_arena_format(module->arena, "{%s,%s}", config->member[0], config->member[1]);

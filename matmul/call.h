@@ -5,21 +5,21 @@
  *
  *   D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) + beta * c_scale * C + bias)
  *
- * accumulated and scaled in f32; amax = max |epilogue(..)|, before d_scale. Which dimensions of A
- * and B are batch and contracting is said by their dimension numbers; D is [batch.., m.., n..], as
- * a dot's result is. The bias is along n. docs/numerics.md says what is rounded where. Source of
- * the formula: the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
+ * accumulated and scaled in f32; amax = max |epilogue(..)|, before d_scale. Dimension numbers
+ * define the batch and contracting dimensions of A and B. D is [batch.., m.., n..], like a dot's
+ * result. The bias is along n. docs/numerics.md says what is rounded where. Source of the formula:
+ * the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
  *
- * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then every
- * product of an element of A and one of B is multiplied with the two scales that these elements
- * have, and the formula's a_scale and b_scale stand within the sum. Of VEC16 scales the magnitudes
+ * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then each
+ * product of an element of A and an element of B is multiplied by the scales of these elements, and
+ * a_scale and b_scale of the formula are applied within the sum. Of VEC16 scales the magnitudes
  * count: cuBLASLt ignores their signs.
  *
  * XLA's `__cublas$lt$matmul` and `__cublas$gemm` on wider types have the same config and no scales;
- * they are read into the same struct, with `wide` set. Only FP8 calls are made.
+ * they are read into the same struct, with `wide` set. Only FP8 calls are emitted.
  *
- * This folder alone knows operand order, result tuple and backend_config; everybody else reads and
- * writes the struct. */
+ * Operand order, result tuple and backend_config are private to this folder. All other code uses
+ * the struct. */
 #ifndef HLO_MATMUL_CALL_H
 #define HLO_MATMUL_CALL_H
 
@@ -50,8 +50,8 @@ typedef enum hlo_epilogue {
  * second. */
 typedef enum hlo_scale_form {
     HLO_SCALES_ALL, /* a, b, [c], a_scale, b_scale, c_scale, d_scale, [bias] */
-    /* a, b, [c], a_scale, b_scale, [bias], [d_scale if D is fp8]; XLA omits d_scale where it,
-     * a_scale and b_scale are 1: that form is read, and not made */
+    /* a, b, [c], a_scale, b_scale, [bias], [d_scale if D is fp8]. XLA omits d_scale if a_scale,
+     * b_scale and d_scale are 1; that form is read, but not emitted */
     HLO_SCALES_USED
 } hlo_scale_form;
 
@@ -65,66 +65,66 @@ typedef enum hlo_scale_mode {
 /* A row of scale.def. */
 typedef struct hlo_scale_info {
     const char *name;
-    int value;             /* cuBLASLt's */
+    int value;             /* value of cuBLASLt's enumerator */
     int64_t across, along; /* elements that share a scale; 0: all */
-    hlo_type type;         /* of a scale */
-    bool tiled;            /* scales lie in tiles of 128 rows by 4 */
+    hlo_type type;         /* element type of a scale */
+    bool tiled;            /* scales are stored in tiles of 128 rows by 4 */
 } hlo_scale_info;
 extern const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT];
 
-/* Finds a scale mode by name; HLO_SCALE_MODE_COUNT: there is none. */
+/* Finds a scale mode by name; HLO_SCALE_MODE_COUNT: not found. */
 hlo_scale_mode hlo_scale_mode_find(const char *name);
 
-/* Computes the dimensions of the scales, row-major, of an operand with `size` rows (of B:
- * columns) and `k` elements in each, in each matrix of a batch. Returns the rank. SCALAR: [].
- * OUTER_VEC: [size]. VEC128: [k/128, size]. BLK128: [size/128, k/128 up to a multiple of 4]; scales
- * after k/128 are not read. Tiled: [size up to a multiple of 128, k/along up to a multiple of 4],
- * in the order that hlo_scale_index() tells, and with `batch` before them if that is not 1.
- * Quotients are rounded up. */
+/* Computes the dimensions of the scales, row-major, of an operand with `size` rows (of B: columns)
+ * and `k` elements in each, in each matrix of a batch. Returns the rank. SCALAR: []. OUTER_VEC:
+ * [size]. VEC128: [k/128, size]. BLK128: [size/128, k/128 up to a multiple of 4]; scales after
+ * k/128 are not read. Tiled: [size up to a multiple of 128, k/along up to a multiple of 4], in the
+ * order of hlo_scale_index(), preceded by `batch` if that is not 1. Quotients are rounded up. */
 uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t batch, int64_t size, int64_t k,
                         int64_t out_dims[3]);
-/* Returns the index, among these scales, of the scale of element `at` of row `row`, which counts
- * through all matrices. */
+/* Returns the index of the scale of element `at` of row `row`. Rows are counted across all
+ * matrices. */
 int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at);
 
-/* The target of the rewritten module. */
-typedef struct hlo_target {
-    int sm;   /* compute capability * 10, a row of target.def */
-    int cuda; /* major * 100 + minor, e.g. 1208 */
-    hlo_scale_form scales;
-} hlo_target;
-
-/* A GPU architecture: a row of target.def, which names the sources. */
 /* True for the fp8 types that a fused call multiplies. */
 static inline bool hlo_type_is_fp8_operand(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
-typedef struct hlo_target_info {
-    int sm;
-    bool fp8;                    /* its cuBLASLt runs FP8 matmuls */
+/* A target GPU architecture: a row of target.def, which names the sources. */
+typedef struct hlo_target {
+    int sm;                      /* compute capability * 10 */
+    bool fp8;                    /* cuBLASLt supports FP8 matmuls on it */
     bool tn_only;                /* both operands must have their contracting dimension minor */
     bool scale_arrays;           /* scales may be OUTER_VEC, VEC128 or BLK128 */
     bool block_scales;           /* scales may be VEC32 or VEC16 */
     int64_t workspace;           /* bytes of a call's workspace */
-    const char *gpu;             /* the GPU that has these peaks */
-    int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: none, or not published */
+    const char *gpu;             /* the GPU with these peaks */
+    int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: not supported, or not published */
     int memory_gbs;              /* peak, 10^9 bytes/s */
-} hlo_target_info;
+} hlo_target;
 
-/* Returns the row of an architecture, static; NULL: target.def has none. */
-const hlo_target_info *hlo_target_find(int sm);
+/* Returns the target `sm` (static); NULL: target.def does not have it. */
+const hlo_target *hlo_target_find(int sm);
+/* Returns the target `sm` or the closest older one; NULL: target.def has no such row. */
+const hlo_target *hlo_target_nearest(int sm);
+/* Returns the oldest target with FP8. */
+const hlo_target *hlo_target_first_fp8(void);
+/* True if `cuda` can be a CUDA version in the encoding of CUDA_VERSION in cuda.h: major * 1000 +
+ * minor * 10. Every `int cuda` has this encoding. */
+bool hlo_cuda_is_version(int cuda);
 
-/* The parts of a call. NULL pointers are absent operands: a scale of 1 (an operand that is a
- * constant 1 is read as absent), no C, no bias. All lists are in the module's arena. */
+/* The parts of a call. NULL pointers are absent operands: a scale of 1 (a constant 1 is read as
+ * absent), no C, no bias. All lists are in the module's arena. */
 typedef struct hlo_matmul {
     bool wide; /* a call on wider types: no scales, any float operands */
     hlo_instr *a, *b;
     hlo_instr *c;                                     /* beta != 0 */
-    hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[], except as a_mode and b_mode say */
-    hlo_scale_mode a_mode, b_mode; /* if not SCALAR, a_scale or b_scale is present, in the mode's
-                                      dimensions */
-    hlo_instr *bias;               /* [n]; the epilogue says whether there is one */
+    hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[], unless a_mode or b_mode is not
+                                                       * SCALAR */
+    hlo_scale_mode a_mode, b_mode; /* if not SCALAR, a_scale or b_scale is present, with the mode's
+                                    * dimensions */
+    hlo_instr *bias;               /* [n]; present if the epilogue has a bias */
     double alpha, beta;
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
     const char *precision; /* operand_precision's text, `{highest,default}`; NULL: default */
@@ -137,7 +137,7 @@ typedef struct hlo_matmul {
 } hlo_matmul;
 
 /* Alignment in elements: cuBLASLt requires n and k of an FP8 matmul to be multiples (16 bytes); XLA
- * also pads m. hlo_matmul_alignment() says where it is more. */
+ * also pads m. hlo_matmul_alignment() returns larger alignments. */
 enum { HLO_MATMUL_ALIGNMENT = 16 };
 
 /* The matmul's extents, each the product of the dimensions of its kind. */
@@ -147,9 +147,9 @@ typedef struct hlo_matmul_sizes {
 
 hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul);
 
-/* True if an FP8 call asks for fast accumulation. As in XLA it does, unless an operand asks for
- * more precision, the algorithm says otherwise, or scales are per block, which multiply promoted
- * sums (PyTorch refuses it there). */
+/* True if an FP8 call requests fast accumulation. As in XLA it does, unless an operand requests
+ * higher precision, the algorithm excludes it, or scales are per block, which multiply promoted
+ * sums (PyTorch rejects it there). */
 bool hlo_matmul_accumulates_fast(const hlo_matmul *matmul);
 
 /* Returns the index of a result in the call's tuple; -1: the call has no such result. D is always
@@ -157,9 +157,10 @@ bool hlo_matmul_accumulates_fast(const hlo_matmul *matmul);
 int hlo_matmul_aux_index(const hlo_matmul *matmul);
 int hlo_matmul_amax_index(const hlo_matmul *matmul);
 
-/* Returns the epilogue that does `what` after `epilogue`; HLO_EPILOGUE_COUNT: no row does both. */
+/* Returns the epilogue that applies `what` after `epilogue`; HLO_EPILOGUE_COUNT: epilogue.def does
+ * not have it. */
 hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what);
-/* Finds an epilogue by name; HLO_EPILOGUE_COUNT: there is none. */
+/* Finds an epilogue by name; HLO_EPILOGUE_COUNT: not found. */
 hlo_epilogue hlo_epilogue_find(const char *name);
 const char *hlo_epilogue_name(hlo_epilogue epilogue);
 /* A row of epilogue.def. */
@@ -172,39 +173,40 @@ extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 
 /* The targets of FP8 matmul calls. */
 extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[], hlo_matmul_mx_target[];
-/* True if `instr` is an FP8 matmul call, of any of these targets (of the last one only with tiled
- * scales: XLA's own, for AMD's GPUs, has none); true if it is XLA's call on wider types. */
+/* True if `instr` is an FP8 matmul call with one of these targets, or XLA's call on wider types.
+ * The last target requires tiled scales, because XLA also uses it, for AMD's GPUs, without them. */
 bool hlo_matmul_is_call(const hlo_instr *instr);
 bool hlo_matmul_is_wide_call(const hlo_instr *instr);
 
-/* Reads either kind of call, an FP8 one in either operand form: which form it is follows from the
- * operand count. Operands, results and config are checked against each other.
- * HLO_INVALID_INPUT, with the fault in `why` (static). */
+/* Reads either kind of call. The operand count determines the operand form of an FP8 call. Checks
+ * operands, results and config against each other. HLO_INVALID_INPUT: the error is in `why`
+ * (static). */
 hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why);
 
-/* Reads only the members that hlo_matmul_aux_index() and hlo_matmul_amax_index() use. False: config
- * or results of the call are wrong. */
+/* Reads only the members that hlo_matmul_aux_index() and hlo_matmul_amax_index() use. Returns false
+ * if the call's config or results are invalid. */
 bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 
 /* True if the scales are tiled. */
 bool hlo_matmul_is_tiled(const hlo_matmul *matmul);
 
-/* Returns what m and n have to be multiples of, or with `contracting` k. With tiled scales a row is
- * 16 bytes of the narrowest type and a whole block of the widest; each matrix of a batch has whole
- * tiles of scales, so that those of the next one follow without a gap. */
+/* Returns the alignment of m and n or, with `contracting`, of k. With tiled scales, a row is a
+ * multiple of 16 bytes of the narrowest type and a multiple of the largest block. Each matrix of
+ * a batch has complete tiles of scales, so that its scales and those of the next matrix are
+ * adjacent. */
 int64_t hlo_matmul_alignment(const hlo_matmul *matmul, bool contracting);
 
-/* Returns the part that another part of the matmul requires and that is absent; NULL: none. Only a
- * complete matmul may be checked and encoded. */
+/* Returns the name of an absent part that another part requires; NULL: the matmul is complete. Only
+ * a complete matmul may be checked and encoded. */
 const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
 
-/* Returns why the dimension numbers do not fit a, b and D (static); NULL: they do. */
+/* Returns the reason why the dimension numbers do not fit a, b and D (static); NULL: they fit. */
 const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul);
 
-/* Checks that every call of either kind, and block-scaled notation (block_scaled.h), in the module
- * can be read. HLO_INVALID_INPUT: one error in `sink` for each that cannot, at most `max_errors`
- * (0: HLO_MOST_ERRORS) and a note with the number of others. hlo_module_verify() does not check
- * custom calls. */
+/* Checks that all matmul calls and all block-scaled notation (block_scaled.h) in the module can be
+ * read. HLO_INVALID_INPUT: one error in `sink` for each that cannot, at most `max_errors` (0:
+ * HLO_MOST_ERRORS) and a note with the number of others. hlo_module_verify() does not check custom
+ * calls. */
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink);
 
@@ -212,9 +214,10 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 
 /* Returns the first row of limit.def that the matmul violates on the target, by its name in
- * passes/reason/reason.def (e.g. "type-combination"); NULL: it can be a call. For a wide matmul
- * only the element types are checked. */
-const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target);
+ * passes/reason/reason.def (e.g. "type-combination"); NULL: the matmul can become a call. For a
+ * wide matmul, only the element types are checked. */
+const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target, int cuda,
+                             hlo_scale_form scales);
 
 /* Element types that cuBLASLt multiplies without scales: a row of the second part of types.def. */
 typedef struct hlo_wide_types {
@@ -224,32 +227,34 @@ typedef struct hlo_wide_types {
 /* Returns row `index`, static; NULL after the last row. */
 const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
-/* True if operand a, or `b`, has the layout of calls: row-major with the contracting dimension
- * last, if the target requires that dimension to be contiguous; otherwise any layout without a
- * contiguous batch dimension. One batch dimension may have any place (it is a stride), several are
- * row-major and first, in their order. (cuBLASLt also takes a column-major operand whose
- * contracting dimension comes first: the same memory. One form lets transposes cancel.) */
+/* True if operand a or, with `b`, operand b has the layout that calls require: row-major with the
+ * contracting dimension last, if the target requires that dimension to be contiguous; otherwise any
+ * layout without a contiguous batch dimension. A single batch dimension may be at any position (it
+ * is a stride); several are first, row-major and in order. (cuBLASLt also takes a column-major
+ * operand whose contracting dimension is first, which is the same memory. With one form, transposes
+ * cancel.) */
 bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b);
 
-/* Maps dimensions of `transpose`, which may be a copy, to dimensions of its operand. Owned by the
- * module. */
+/* Maps dimensions of `transpose`, which may be a copy, to dimensions of its operand. The module
+ * owns the result. */
 const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_ints *dims);
 
-/* Makes the FP8 call before `before` (NULL: at the end). Absent scales become one shared f32[]
- * constant(1), first in the computation, where the form wants them. `like` gives metadata and
- * offset. The matmul must pass hlo_matmul_check(). The result is a tuple; hlo_matmul_result() takes
- * it apart. */
+/* Builds the FP8 call before `before` (NULL: at the end). Where the form requires a scale that is
+ * absent, the call uses a shared f32[] constant(1), first in the computation. `like` provides
+ * metadata and source offset. The matmul must pass hlo_matmul_check(). The result is a tuple; see
+ * hlo_matmul_result(). */
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
-                             hlo_computation *comp, hlo_instr *before, const hlo_instr *like);
+                             hlo_scale_form scales, hlo_computation *comp, hlo_instr *before,
+                             const hlo_instr *like);
 
-/* Makes a typed `hlofp8.matmul` call of an FP8 call, or, with `typed` false, the reverse, with the
- * scale operands of `form`; with all, if C or a wide D has a scale. The instruction and its results
- * stay. The call must be one that hlo_matmul_decode() reads. Returns whether it was not so before;
- * a call that is not typed keeps its form. One with tiled scales has no typed form. */
+/* Converts an FP8 call to a typed `hlofp8.matmul` call. If `typed` is false, converts back to the
+ * scale operands of `form`, or to HLO_SCALES_ALL if C or a wide D has a scale. The instruction and
+ * its results are kept. hlo_matmul_decode() must accept the call. Returns true if the call changed;
+ * an untyped call keeps its form. A call with tiled scales has no typed form. */
 bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form);
 
-/* Returns the get-tuple-element of result `index` of a call: an existing one, or a new one right
- * after the call. */
+/* Returns the get-tuple-element of result `index` of a call, inserting one after the call if
+ * needed. */
 hlo_instr *hlo_matmul_result(hlo_instr *call, int index);
 
 #endif

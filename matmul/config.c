@@ -31,7 +31,8 @@ static bool read_integer(const json_t *json, int64_t *out_value) {
     return true;
 }
 
-/* Words for numbers that JSON lacks, as in protobuf's JSON, which XLA writes and reads. */
+/* Words for numbers that JSON cannot express, as XLA reads and writes them (protobuf's JSON
+ * format). */
 static const struct {
     const char *word;
     double value;
@@ -50,8 +51,8 @@ static bool read_text_number(const char *text, double *out_value) {
            strspn(text, "+-.0123456789Ee") == strlen(text);
 }
 
-/* The functions read_KIND() read the value of a key; `json` is NULL if it is absent. They return
- * NULL, or the fault, a static string. */
+/* Each function read_KIND() reads the value of a key; `json` is NULL if the key is absent. It
+ * returns NULL, or the error (a static string). */
 
 /* Reads a number, which may be quoted, as in protobuf. */
 static const char *read_NUMBER(const json_t *json, double *out_value) {
@@ -147,7 +148,7 @@ static const char *read_MODE(const json_t *json, hlo_scale_mode *out_mode) {
     return *out_mode == HLO_SCALE_MODE_COUNT ? "unknown scale mode" : NULL;
 }
 
-/* Returns the fault of an unknown epilogue, with the closest known one. */
+/* Returns the error about an unknown epilogue, with the closest known one. */
 static const char *no_epilogue(const char *word) {
     static const struct {
         const char *name, *why;
@@ -298,8 +299,7 @@ static const char *format_word(hlo_arena *arena, const char *word) {
     return hlo_arena_format(arena, "\"%s\"", word);
 }
 
-/* Adds a key to JSON, in its group, which is opened and closed as they come; NULL: it is left out.
- */
+/* Adds a key to JSON in its group, and opens or closes groups as needed; NULL: omits the key. */
 static void put_json(hlo_arena *arena, const char **text, group *open, group in, const char *key,
                      const char *value) {
     if (!value) return;

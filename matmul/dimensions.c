@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dimension numbers of a matmul, checked. */
+/* Checks the dimension numbers of a matmul. */
 #include "matmul/call.h"
 
 /* True if the numbers are different dimensions of `shape`. */
@@ -23,7 +23,7 @@ static bool sizes_agree(const hlo_shape *a, const hlo_ints *a_dims, const hlo_sh
     return true;
 }
 
-/* True if D has, from `*at` on, the dimensions of `shape` that are in no list. */
+/* True if the dimensions of D from `*at` on are the dimensions of `shape` that are in no list. */
 static bool free_dims_stand(const hlo_shape *shape, const hlo_ints *batch,
                             const hlo_ints *contracting, const hlo_shape *d, uint32_t *at) {
     for (uint32_t i = 0; i < shape->rank; i++) {

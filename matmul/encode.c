@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matmul calls, made of struct hlo_matmul. */
+/* Builds matmul calls from struct hlo_matmul. */
 #include <stddef.h>
 #include <string.h>
 
@@ -37,19 +37,19 @@ static uint32_t put_operands(const hlo_matmul *m, hlo_scale_form form, hlo_compu
     return count;
 }
 
-/* The input of a config's text. Its bytes are compared, so it has no padding. */
+/* The input of a config's text. Compared bytewise, so it has no padding. */
 typedef struct config_key {
-    char tag[8]; /* no config begins so */
+    char tag[8]; /* distinct from the start of any config */
     double alpha, beta;
     int64_t a_stride, b_stride;
     const char *precision, *algorithm;
     uint32_t epilogue, amax, a_mode, b_mode, form;
-    uint32_t counts[4], count; /* of dimension numbers, by list and in all */
+    uint32_t counts[4], count; /* number of dimension numbers, by list and in total */
     int64_t dims[2 * HLO_CONFIG_DIMS];
 } config_key;
 
-/* Returns the config, interned. A module has few different ones, and writing one takes longer than
- * the rest of a call, so each is kept with the members that it was made from. */
+/* Returns the interned config. A module has few different configs, and formatting a config takes
+ * longer than the rest of a call, so each is cached by its input. */
 static const char *config_of(hlo_module *module, const hlo_matmul *m, hlo_scale_form form) {
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_ints *lists[] = {m->a_contracting, m->b_contracting, m->a_batch, m->b_batch};
@@ -80,11 +80,12 @@ static const char *config_of(hlo_module *module, const hlo_matmul *m, hlo_scale_
 }
 
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
-                             hlo_computation *comp, hlo_instr *before, const hlo_instr *like) {
+                             hlo_scale_form scales, hlo_computation *comp, hlo_instr *before,
+                             const hlo_instr *like) {
     hlo_module *module = comp->module;
     hlo_instr *operands[8];
-    const bool tiled = hlo_matmul_is_tiled(matmul); /* tiled scales have one form alone */
-    const hlo_scale_form form = tiled ? HLO_SCALES_USED : target->scales;
+    const bool tiled = hlo_matmul_is_tiled(matmul); /* tiled scales have only one form */
+    const hlo_scale_form form = tiled ? HLO_SCALES_USED : scales;
     uint32_t operand_count = put_operands(matmul, form, comp, operands);
 
     const hlo_shape *results[4];
@@ -92,8 +93,7 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
     results[result_count++] = matmul->d;
     if (hlo_epilogues[matmul->epilogue].aux) results[result_count++] = matmul->aux;
     if (matmul->amax) results[result_count++] = hlo_shape_array(module, HLO_TYPE_F32, 0, NULL);
-    int64_t workspace = hlo_target_find(target->sm)->workspace;
-    results[result_count++] = hlo_shape_array(module, HLO_TYPE_S8, 1, &workspace);
+    results[result_count++] = hlo_shape_array(module, HLO_TYPE_S8, 1, &target->workspace);
 
     hlo_instr *call = hlo_instr_new(comp, before, HLO_OP_CUSTOM_CALL,
                                     hlo_shape_tuple(module, result_count, results), operand_count,
@@ -138,7 +138,7 @@ bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form) {
         (!typed || scales == wanted))
         return false;
     hlo_module *module = call->parent->module;
-    if (scales != wanted) { /* a scale of 1 remains the operand that it is */
+    if (scales != wanted) { /* a constant scale of 1 remains an operand */
         hlo_matmul full = m;
         hlo_instr *operands[8];
         const uint32_t at = 2u + (m.c != NULL);

@@ -14,7 +14,7 @@ bool hlo_json_starved(void) {
     return errno == ENOMEM;
 }
 
-/* Nested values of a text: jansson reads them recursively, and accepts 2048. */
+/* Maximum nesting of values: jansson reads them recursively, and accepts 2048. */
 enum { MOST_NESTED = 100 };
 
 typedef struct reader {
@@ -40,8 +40,8 @@ static bool is_too_deep(const char *text, size_t size) {
     return depth > MOST_NESTED;
 }
 
-/* Hands out one byte at a time, so that what has become of the last one is known; nothing behind
- * one that there was no memory for. */
+/* Passes one byte at a time to jansson, so that a failed allocation is attributed to its byte.
+ * Passes no bytes after a failed allocation. */
 static size_t next_byte(void *to, size_t capacity, void *user) {
     reader *r = user;
     r->starved |= hlo_json_starved();
@@ -50,7 +50,8 @@ static size_t next_byte(void *to, size_t capacity, void *user) {
     return 1;
 }
 
-/* Counts the bytes from one quote to the next where these are farthest apart: no token has more. */
+/* Returns the largest distance between two consecutive quotes, an upper bound on the length of a
+ * token. */
 static size_t longest_token(const char *text, size_t size) {
     size_t longest = 0, from = 0;
     for (size_t i = 0; i < size; i++) {
@@ -67,17 +68,17 @@ static size_t skip_space(const char *text, size_t size, size_t at) {
     return at;
 }
 
-/* A text as it is read: with an item more. NULL: out of memory. */
+/* A text to read, with an additional first item. NULL: out of memory. */
 typedef struct filled {
-    char *text, *key; /* NULL: none is added */
+    char *text, *key; /* NULL: no item is added */
     size_t size, at, added;
 } filled;
 
-/* jansson collects a token in a buffer of 16 bytes, which it doubles. Without memory for that it
- * drops a byte: next_byte() notices, but not where that byte ends the token, which jansson then
- * looks for behind the buffer, or aborts. So the first item of an object or array is a string of
- * spaces, which no token is longer than, and whose end is no place where the buffer grows. Of any
- * other text, which jansson refuses at its first token, a few bytes will do. */
+/* jansson collects a token in a buffer of 16 bytes, which it doubles. If that allocation fails, it
+ * drops a byte. next_byte() detects this except where that byte ends the token: then jansson reads
+ * past the buffer, or aborts. Therefore the first item of an object or array is a string of spaces
+ * that is at least as long as any token, and that does not end where the buffer grows. Any other
+ * text needs only a few bytes, because jansson rejects its first token. */
 static filled fill(const char *text, size_t size) {
     enum { BUFFER = 16, FEW = 8 };
     filled f = {.size = size, .at = skip_space(text, size, 0)};

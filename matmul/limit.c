@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of types.def and limit.def, evaluated on a matmul. */
+/* Evaluates the rows of types.def and limit.def on a matmul. */
 #include <math.h>
 #include <string.h>
 
@@ -7,25 +7,26 @@
 
 typedef struct side {
     bool fp8, e5m2;
-    uint32_t contracting, free; /* dimensions of that kind */
+    uint32_t contracting, free; /* number of dimensions of that kind */
 } side;
 
 typedef struct facts {
     const hlo_matmul *m;
-    const hlo_target_info *target;
+    const hlo_target *target;
     int cuda;
     const hlo_epilogue_info *epilogue;
     side a, b;
     bool empty, huge, d_fp8, types_known, algorithm_fp8;
-    bool batch_minor, d_n_minor;     /* the former of D or C */
-    bool scale_arrays, scale_blocks; /* not both scales are scalars; one is per block */
-    bool tiled;                      /* one is VEC32 or VEC16 */
+    bool batch_minor, d_n_minor;     /* batch_minor: in D or C */
+    bool scale_arrays, scale_blocks; /* scale_arrays: not both scales are scalars; scale_blocks: one
+                                      * is per block */
+    bool tiled;                      /* a scale mode is VEC32 or VEC16 */
     int64_t batch;
     bool scales_used; /* the call is for XLA of 2026 */
 } facts;
 
-/* Returns the minor-most dimension; batch dimensions of one element do not count, m and n, which
- * are padded, do. -1: there is none. */
+/* Returns the minor-most dimension, or -1. Batch dimensions of size 1 are skipped; m and n are not,
+ * because they are padded. */
 static int64_t minor_dimension(const hlo_shape *shape, uint32_t batch) {
     bool ordered = shape->layout && hlo_shape_is_ordered(shape);
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -98,7 +99,7 @@ static double padded(int64_t size, int64_t to) {
     return (double)((size - 1) / to + 1) * (double)to;
 }
 
-/* True if an array has 2^62 bytes or more once it is padded, or nearly so. A shape has fewer than
+/* True if an array has 2^62 bytes or more after padding, or nearly so. A shape has fewer than
  * 2^63. */
 static bool is_huge(const hlo_matmul *m, hlo_matmul_sizes size) {
     const int64_t each = hlo_matmul_alignment(m, false);
@@ -112,13 +113,14 @@ static bool is_batch(const hlo_matmul *m, int64_t result_dim) {
     return result_dim >= 0 && result_dim < (int64_t)m->a_batch->count;
 }
 
-static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
+static facts find_facts(const hlo_matmul *m, const hlo_target *target, int cuda,
+                        hlo_scale_form scales) {
     facts f = {
         .m = m,
-        .target = hlo_target_find(target->sm),
-        .cuda = target->cuda,
+        .target = target,
+        .cuda = cuda,
         .epilogue = &hlo_epilogues[m->epilogue],
-        .scales_used = target->scales == HLO_SCALES_USED,
+        .scales_used = scales == HLO_SCALES_USED,
         .a = side_facts(m->a->shape, m->a_batch, m->a_contracting, m->a_mode),
         .b = side_facts(m->b->shape, m->b_batch, m->b_contracting, m->b_mode),
         .d_fp8 = hlo_type_is_fp8(m->d->type),
@@ -139,9 +141,10 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
     return f;
 }
 
-const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target) {
+const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target, int cuda,
+                             hlo_scale_form scales) {
     if (matmul->wide) return wide_types_known(matmul) ? NULL : "type-combination";
-    const facts found = find_facts(matmul, target), *f = &found;
+    const facts found = find_facts(matmul, target, cuda, scales), *f = &found;
 #define HLO_LIMIT(name, test)                                                                      \
     if (test) return name;
 #include "matmul/table/limit.def"
@@ -170,7 +173,7 @@ bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bo
     const hlo_ints *batch = b ? matmul->b_batch : matmul->a_batch;
     const hlo_ints *contracting = b ? matmul->b_contracting : matmul->a_contracting;
     if (batch->count > 1 && !lies_plainly(shape, batch)) return false;
-    if (hlo_target_find(target->sm)->tn_only || hlo_matmul_is_tiled(matmul))
+    if (target->tn_only || hlo_matmul_is_tiled(matmul))
         return hlo_shape_is_row_major(shape) && hlo_ints_contain(contracting, shape->rank - 1);
     int64_t minor = shape->layout ? shape->layout->minor_to_major[0] : shape->rank - 1;
     return !hlo_ints_contain(batch, minor);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See mlir.h. The notation is in MLIR's language reference: "Dictionary Attribute" and the
+/* See mlir.h. Source of the notation: MLIR's language reference: "Dictionary Attribute" and the
  * attributes that it refers to. */
 #include "matmul/mlir.h"
 
@@ -13,7 +13,8 @@ static const char *skip_space(const char *at) {
     return at;
 }
 
-/* Moves *at past white space and `word`. False, and *at stays: another token follows. */
+/* Moves *at past white space and `word`. Returns false, with *at unchanged, if another token
+ * follows. */
 static bool take(const char **at, const char *word) {
     const char *from = skip_space(*at);
     if (strncmp(from, word, strlen(word)) != 0) return false;
@@ -34,9 +35,9 @@ static int digit_of(char c) {
     return c && found ? (int)(found - digits) : -1;
 }
 
-/* Reads the text between quotes. `\` comes before a character that means itself or its C escape, or
- * before two hexadecimal digits other than 00, as no text here has a NUL. The caller frees it;
- * NULL: it is not such text, or memory ran out. */
+/* Reads the text between quotes. `\` precedes a character that means itself or its C escape, or two
+ * hexadecimal digits other than 00, because texts contain no NUL. The caller frees the result.
+ * NULL: the text is invalid, or memory ran out. */
 static char *read_quoted(const char **at) {
     static const char escapes[] = "\"\"\\\\n\nt\t";
     char *text = malloc(strlen(*at) + 1), *to = text;
@@ -65,7 +66,7 @@ static char *read_quoted(const char **at) {
     return NULL;
 }
 
-/* Skips the type after a number, `: f64`; false: a `:` without a type. */
+/* Skips the type after a number, `: f64`; false if a `:` has no type after it. */
 static bool take_type(const char **at) {
     if (!take(at, ":")) return true;
     *at = skip_space(*at);
@@ -74,7 +75,7 @@ static bool take_type(const char **at) {
     return length > 0;
 }
 
-/* Reads `0x` and 16 digits, the bits of a double, in front of `: f64`. */
+/* Reads `0x` and 16 digits, the bits of a double, before `: f64`. */
 static json_t *read_bits(const char **at) {
     char *end;
     uint64_t bits = strtoull(*at, &end, 16);
@@ -88,8 +89,8 @@ static json_t *read_bits(const char **at) {
     return json_real(value);
 }
 
-/* Reads an integer of at most 18 digits, which fits in 64 bits: errno is not free to tell, as
- * hlo_json_starved() uses it. */
+/* Reads an integer of at most 18 digits, which fits in 64 bits. errno cannot detect overflow,
+ * because hlo_json_starved() uses it. */
 static json_t *read_integer(const char **at) {
     const char *digits = *at + (**at == '-');
     char *end;
@@ -151,7 +152,7 @@ static json_t *read_value(const char **at) {
     return string;
 }
 
-/* Reads a key, a name or a quoted string, which the caller frees. */
+/* Reads a key, a name or a quoted string. The caller frees it. */
 static char *read_key(const char **at) {
     *at = skip_space(*at);
     if (**at == '"') return read_quoted(at);
@@ -164,7 +165,7 @@ static char *read_key(const char **at) {
 static const char no_dictionary[] =
     "backend_config is not a dictionary of strings, flags, numbers and arrays of integers";
 
-/* Reads `key = value`; returns NULL, or the fault. */
+/* Reads `key = value`. Returns NULL, or the error. */
 static const char *read_entry(const char **at, json_t *into) {
     char *key = read_key(at);
     const char *fault = NULL;
@@ -178,7 +179,7 @@ static const char *read_entry(const char **at, json_t *into) {
     if (fault)
         json_decref(value);
     else if (json_object_set_new(into, key, value) != 0)
-        fault = no_dictionary; /* no memory, or invalid UTF-8 */
+        fault = no_dictionary; /* out of memory, or invalid UTF-8 */
     free(key);
     return fault;
 }

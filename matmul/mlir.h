@@ -5,12 +5,13 @@
 
 #include "matmul/json.h"
 
-/* Reads a dictionary of strings, flags, numbers and arrays of integers, as a JSON object of the
- * same keys, which the caller releases with json_decref(). Returns NULL, or the fault (static);
- * *out is NULL then, and also if memory ran out, with *out_starved true. */
+/* Reads a dictionary of strings, flags, numbers and arrays of integers as a JSON object with the
+ * same keys, which the caller releases with json_decref(). Returns NULL, or the error (static).
+ * *out is NULL after an error and if memory ran out, with *out_starved true. */
 const char *hlo_mlir_read(const char *text, json_t **out, bool *out_starved);
 
-/* Numbers as MLIR writes them, `1.000000e+00 : f64`, so that they are read as the same double. */
+/* Formats a number as MLIR does, `1.000000e+00 : f64`, so that reading it returns the same
+ * double. */
 char *hlo_mlir_number(hlo_arena *arena, double value);
 
 #endif

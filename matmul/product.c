@@ -11,25 +11,27 @@
 
 typedef enum counting {
     MATMUL,  /* 2*batch*m*n*k of an hlo_matmul */
-    FREE,    /* each element of A meets each of B's free dimensions, groups aside */
-    COLUMNS, /* each element of A meets each column of the result */
-    /* 2*m*n*k of three matrices without batches, however they lie: k, m and n each divide two */
+    FREE,    /* each element of A is multiplied with each of B's free dimensions, without group
+              * dimensions */
+    COLUMNS, /* each element of A is multiplied with each column of the result */
+    /* 2*m*n*k of three matrices without batches, in any layout: k, m and n each divide two of
+     * them */
     MATRICES,
     /* 2 for each element of a forward convolution's result and each kernel element that contributes
      * to it */
     FORWARD,
     BACKWARD_INPUT,
     BACKWARD_FILTER,
-    KERNEL_COLUMNS, /* as FREE, with the kernel's last dimension as output features */
-    ATTENTION,      /* cuDNN's attention, by its config */
+    KERNEL_COLUMNS, /* as FREE; the kernel's last dimension is the output features */
+    ATTENTION,      /* cuDNN's attention, from its config */
     ATTENTION_BACKWARD,
-    TE_ATTENTION, /* TransformerEngine's attention, by its attributes */
+    TE_ATTENTION, /* TransformerEngine's attention, from its attributes */
     TE_ATTENTION_BACKWARD,
     UNKNOWN
 } counting;
 
 typedef struct product_row {
-    const char *target; /* NULL: an opcode */
+    const char *target; /* NULL for an opcode */
     hlo_product_kind kind;
     uint32_t b;
     counting flops;
@@ -75,7 +77,7 @@ static bool is_called(const char *name, const char *target) {
     return strcmp(name, target) == 0;
 }
 
-/* Returns the row of an instruction; NULL: it does not multiply matrices. */
+/* Returns the row of an instruction; NULL if it does not multiply matrices. */
 static const product_row *find_row(const hlo_instr *instr) {
     if (instr->op != HLO_OP_CUSTOM_CALL)
         return op_rows[instr->op].kind ? &op_rows[instr->op] : NULL;
@@ -116,7 +118,7 @@ bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul) {
     if ((kind != HLO_BLOCK_SCALED_DOT && kind != HLO_BLOCK_OP_DOT) ||
         hlo_block_dot_read(instr, &dot))
         return false;
-    hlo_matmul_from_dot(instr, out_matmul); /* a call has no such attributes */
+    hlo_matmul_from_dot(instr, out_matmul); /* a call does not have these attributes */
     out_matmul->a_batch = dot.a_batch;
     out_matmul->b_batch = dot.b_batch;
     out_matmul->a_contracting = dot.a_contracting;
@@ -126,8 +128,8 @@ bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul) {
 
 hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion) {
     json_t *json = hlo_json_config(fusion);
-    const json_t *config = json_object_get(json, "fusion_backend_config"); /* of a GPU */
-    if (!config) config = json_object_get(json, "fusion_config");          /* of a CPU */
+    const json_t *config = json_object_get(json, "fusion_backend_config"); /* GPU */
+    if (!config) config = json_object_get(json, "fusion_config");          /* CPU */
     const char *name = json_string_value(json_object_get(config, "kind"));
     hlo_fusion_maker maker = HLO_FUSION_XLA;
     for (size_t i = 0; name && i < sizeof fusion_rows / sizeof *fusion_rows; i++)
@@ -167,7 +169,7 @@ static double count_free(const hlo_instr *instr, const hlo_product *p) {
     return 2 * elements(p->a->shape) * free;
 }
 
-/* Counts a convolution; `out` and `kernel`: of the forward convolution. */
+/* Counts a convolution. `out` and `kernel` are those of the forward convolution. */
 static double count_window(const hlo_instr *instr, const hlo_shape *out, const hlo_shape *kernel) {
     const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
     const char *kernel_labels = labels ? strchr(labels, '_') : NULL;
@@ -179,7 +181,8 @@ static double count_window(const hlo_instr *instr, const hlo_shape *out, const h
 }
 
 /* Counts attention. Forward: scores from queries and keys, the result from scores and values;
- * backward: the scores again, and the gradients of queries, keys, values and scores. */
+ * backward: additionally, the scores again, and the gradients of queries, keys, values and
+ * scores. */
 static double attention(double scores, double query_dim, double value_dim, bool backward) {
     return 2 * scores * (backward ? 3 * query_dim + 2 * value_dim : query_dim + value_dim);
 }
@@ -190,8 +193,8 @@ static double json_number(const json_t *json) {
     return number > 0 ? number : 0;
 }
 
-/* Counts cuDNN's attention: the config has the dimensions of the scores; head dimensions are the
- * operands' last. */
+/* Counts cuDNN's attention. The config has the dimensions of the scores; the head dimension of an
+ * operand is its last dimension. */
 static double count_cudnn_attention(const hlo_instr *instr, bool backward) {
     json_t *json = instr->operand_count > 2 ? hlo_json_config(instr) : NULL;
     const json_t *dims =

@@ -76,7 +76,7 @@ static int64_t parts(int64_t size, int64_t each) {
     return (size + each - 1) / each;
 }
 
-/* Scales of whole blocks have rows of a multiple of 4 elements, scales of single rows are
+/* Rows of per-block scales are padded to a multiple of 4 elements; per-row scales are
  * contiguous. */
 uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t batch, int64_t size, int64_t k,
                         int64_t out_dims[3]) {
@@ -109,7 +109,7 @@ int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ro
     row /= info->across;
     if (rank == 1) return row;
     at /= info->along;
-    if (info->tiled) { /* within a tile the 32nd row comes next to the first */
+    if (info->tiled) { /* within a tile, row 32 is next to row 0 */
         int64_t tile = row / TILE_ROWS * (dims[1] / TILE_STEPS) + at / TILE_STEPS;
         int64_t line = row % TILE_ROWS % 32 * 4 + row % TILE_ROWS / 32;
         return tile * TILE_ROWS * TILE_STEPS + line * TILE_STEPS + at % TILE_STEPS;
@@ -117,7 +117,7 @@ int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ro
     return info->across > 1 ? row * dims[1] + at : at * dims[1] + row;
 }
 
-static const hlo_target_info targets[] = {
+static const hlo_target targets[] = {
 #define HLO_TARGET(sm, fp8, tn_only, scale_arrays, block_scales, workspace, gpu, fp8_tflops,       \
                    bf16_tflops, memory_gbs)                                                        \
     {sm,        fp8, tn_only,    scale_arrays, block_scales,                                       \
@@ -126,8 +126,26 @@ static const hlo_target_info targets[] = {
 #undef HLO_TARGET
 };
 
-const hlo_target_info *hlo_target_find(int sm) {
+const hlo_target *hlo_target_find(int sm) {
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         if (targets[i].sm == sm) return &targets[i];
     return NULL;
+}
+
+const hlo_target *hlo_target_nearest(int sm) {
+    const hlo_target *found = NULL;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i].sm <= sm && (!found || found->sm < targets[i].sm)) found = &targets[i];
+    return found;
+}
+
+const hlo_target *hlo_target_first_fp8(void) {
+    const hlo_target *found = NULL;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i].fp8 && (!found || targets[i].sm < found->sm)) found = &targets[i];
+    return found;
+}
+
+bool hlo_cuda_is_version(int cuda) {
+    return cuda >= 1000 && cuda < 1000000 && cuda % 10 == 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notations that are lists in an order of their own: aliases, donors, frontend attributes. */
+/* Notations that are lists with a specific order: aliases, donors, frontend attributes. */
 #include <string.h>
 
 #include "grammar/attr/devices.h"
@@ -62,7 +62,7 @@ bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count) {
     return hlo_notation_made(f, f->value.id, &made->parsed, size);
 }
 
-/* Reads `{ ... }`, sorted where XLA sorts. */
+/* Reads `{ ... }`, sorted if XLA sorts it. */
 bool hlo_notation_aliases(hlo_notation *f) {
     hlo_alias_item *list = NULL;
     size_t count = 0;
@@ -111,7 +111,8 @@ bool hlo_notation_entries(hlo_notation *f) {
     }
     if (!hlo_notation_expect_end(f, "}")) return false;
     list = (entry *)hlo_notation_sort((hlo_notation_link *)list, entry_order);
-    const char *last = NULL; /* of entries with one name only the first counts: it was read last */
+    const char *last =
+        NULL; /* among entries with one name, only the first counts: it was read last */
     for (const entry *e = list; e; e = e->next) {
         if (last && strcmp(last, e->name) == 0) continue;
         last = e->name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that grow, and text in quotes and braces. */
+/* Growing byte arrays, and text in quotes and braces. */
 #include "grammar/attr/bytes.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static int hex_digit(char c) {
                                   : -1;
 }
 
-/* Decodes the escape behind a backslash and returns the place behind it. */
+/* Decodes the escape after a backslash and returns the position after it. */
 static const char *unescape(const char *from, const char *end, char *out) {
     static const char letters[] = "abfnrtv", values[] = "\a\b\f\n\r\t\v";
     const char *letter = *from ? strchr(letters, *from) : NULL;
@@ -89,8 +89,8 @@ static const char *unescape(const char *from, const char *end, char *out) {
     return from;
 }
 
-/* Finds the quote that ends the string whose opening quote is at `from`; NULL: there is none before
- * `end`. */
+/* Finds the quote that ends the string whose opening quote is at `from`; NULL if the string does
+ * not end before `end`. */
 static const char *quote_end(const char *from, const char *end) {
     for (const char *at = from + 1; at < end; at++) {
         if (*at == *from) return at;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Reads a part of dim_labels: two letters and the digits from 0 on, each once, and `?` for
- * dimensions without a name. */
+/* Reads a part of dim_labels: two letters and the digits from 0, each once, and `?` for unnamed
+ * dimensions. */
 static bool label_part(hlo_notation *f, const char *letters, const char *what,
                        size_t *out_spatial) {
     const char *from = f->at;
@@ -64,8 +64,8 @@ bool hlo_notation_labels(hlo_notation *f) {
     return true;
 }
 
-/* Reads the parts of a word of a window, with `x` between: a number or, of a pad, a pair with `_`
- * between. Only 1 is a reversal. */
+/* Reads the parts of a window attribute, separated by `x`: a number or, for a pad, a pair joined by
+ * `_`. A reversal is 1. */
 bool hlo_notation_sizes(hlo_notation *f) {
     const bool pair = f->value.id == HLO_ATTR_PAD, reversal = f->value.id == HLO_ATTR_RHS_REVERSAL;
     hlo_notation_ints all = {0};

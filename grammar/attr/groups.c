@@ -46,7 +46,7 @@ static bool read_lists(hlo_notation *f) {
                                         .mesh.devices.listed = hlo_notation_keep(f, &all)});
 }
 
-/* Reads `['a'=2,'b'=2] {'a'}` behind `mesh`. */
+/* Reads `['a'=2,'b'=2] {'a'}` after `mesh`. */
 static bool read_axes(hlo_notation *f) {
     hlo_groups groups = {0};
     hlo_axis_ref *refs = NULL;

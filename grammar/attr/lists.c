@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Reads `{{0,1},{2}}`; writes nothing for no list. */
+/* Reads `{{0,1},{2}}`. Writes nothing for an empty list. */
 bool hlo_notation_size_lists(hlo_notation *f) {
     if (!hlo_notation_expect(f, "{")) return false;
     if (hlo_notation_take(f, "}")) return true;
@@ -17,7 +17,7 @@ bool hlo_notation_size_lists(hlo_notation *f) {
     return hlo_notation_expect_end(f, "}");
 }
 
-/* Reads `{true,false}`; *out_any: an element is true. */
+/* Reads `{true,false}`. *out_any: an element is true. */
 static bool bools(hlo_notation *f, bool *out_any) {
     *out_any = false;
     if (!hlo_notation_expect(f, "{")) return false;
@@ -38,7 +38,7 @@ bool hlo_notation_replication(hlo_notation *f) {
     return bools(f, &any);
 }
 
-/* Reads a list, or a word in place of a list of one; writes nothing for `{}` and `{false}`. */
+/* Reads a list, or a word instead of a list of one. Writes nothing for `{}` and `{false}`. */
 bool hlo_notation_propagation(hlo_notation *f) {
     bool value;
     if (hlo_notation_next(f, '{')) {
@@ -53,7 +53,7 @@ bool hlo_notation_propagation(hlo_notation *f) {
     return true;
 }
 
-/* Reads `{high,default}`, in either case; writes nothing if all words are the default. */
+/* Reads `{high,default}`, in either case. Writes nothing if all words are the default. */
 bool hlo_notation_precision(hlo_notation *f) {
     static const char *const words[][2] = {
         {"default", "DEFAULT"}, {"high", "HIGH"}, {"highest", "HIGHEST"}};

@@ -7,7 +7,7 @@
 #include "hlo/suggest.h"
 #include "ir/intern.h"
 
-/* Reads the name of an axis, which is interned. */
+/* Reads and interns the name of an axis. */
 static bool axis_name(hlo_notation *f, const char **out) {
     const char *name;
     size_t size;
@@ -29,7 +29,7 @@ bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *i
     return true;
 }
 
-/* Reads `, device_ids=(1,0)`, or a comma alone. */
+/* Reads `, device_ids=(1,0)`, or only a comma. */
 static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
     if (!hlo_notation_take(f, ",") || !hlo_notation_take_name(f, "device_ids")) return true;
     if (!hlo_notation_expect(f, "(")) return false;
@@ -58,14 +58,14 @@ bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const ch
 }
 
 void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out) {
-    /* Allocate an array for a mesh without axes, too: names NULL stands for no mesh. */
+    /* Allocate an array for a mesh without axes, too: names NULL means no mesh. */
     const size_t count = axes->sizes.count;
     out->names = hlo_arena_array(f->module->arena, count + 1, sizeof *out->names);
     memcpy(out->names, axes->names, count * sizeof *out->names);
     out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &axes->sizes)};
 }
 
-/* Reads `['a'=2,'b'=4]`, behind `mesh`, and the ids. */
+/* Reads `['a'=2,'b'=4]` after `mesh`, and the ids. */
 bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
     hlo_mesh_axes axes = {.sizes.count = 0};
     if (!hlo_notation_expect(f, "[")) return false;

@@ -73,7 +73,7 @@ enum {
     FIELDS = LAST_FIELD - FIRST_FIELD + 1
 };
 
-/* Reads the value of one field as text; empty: the default. */
+/* Reads the value of one field as text. Empty: the default. */
 static bool metadata_value(hlo_notation *f, hlo_attr_id id, const char **out) {
     hlo_bytes outer = f->out;
     f->out = (hlo_bytes){.arena = f->scratch};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dispatch from an attribute to the reader of its notation, by notation.def. */
+/* Dispatches an attribute to the reader of its notation (notation.def). */
 #include "grammar/attr/notation.h"
 #include "ir/intern.h"
 

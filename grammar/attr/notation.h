@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of attributes that have a notation of their own: shardings, device groups, aliases, ... A
- * reader parses one, refuses malformed text, and either writes the canonical form that XLA prints,
- * which the IR keeps, or fills a struct that is printed in canonical form. notation.def says which
- * attribute has which reader. */
+/* Attribute values with specific notations: shardings, device groups, aliases, ... A reader parses
+ * one notation and rejects malformed text. It either writes the canonical form that XLA prints,
+ * which the IR stores, or fills a struct that is printed in canonical form. notation.def lists the
+ * reader of each attribute. */
 #ifndef HLO_GRAMMAR_ATTR_NOTATION_H
 #define HLO_GRAMMAR_ATTR_NOTATION_H
 
 #include "grammar/attr/bytes.h"
 #include "ir/ir.h"
 
-/* Parses HLO text, as hlo_module_parse() does: handed in, for modules within attributes. */
+/* Parses HLO text like hlo_module_parse(). Passed in, for modules within attributes. */
 typedef hlo_status hlo_module_parser(const char *text, size_t size, const char *name,
                                      const hlo_diag_sink *sink, hlo_module **out_module);
 
-/* The state of reading a value. */
+/* The state while a value is read. */
 typedef struct hlo_notation {
     hlo_module *module;
     hlo_arena *scratch;
@@ -21,14 +21,14 @@ typedef struct hlo_notation {
     const char *from, *at, *end; /* the text; the scan position */
     hlo_bytes out;               /* the canonical form; empty: the default */
     hlo_attr value;              /* the value read, if its kind is not FORM */
-    const char *why;             /* the first error; NULL: none */
-    size_t fault, fault_length;  /* its place, from `from` on */
+    const char *why;             /* the first error, or NULL */
+    size_t fault, fault_length;  /* its position, relative to `from` */
 } hlo_notation;
 
-/* Reads interned text as the attribute `id`, which has a row in notation.def: a FORM is the
- * canonical form, interned, and empty when it is the default. The module caches the attribute by
- * the text. NULL when the text is malformed; then `out_form` has `why`, in `scratch`, and the
- * place. */
+/* Reads interned text as the attribute `id`, which has a row in notation.def. A FORM is the
+ * interned canonical form, empty for the default. The module caches the attribute by the text.
+ * Returns NULL if the text is malformed; then `out_form` has `why`, in `scratch`, and the
+ * position. */
 const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                                 const char *interned, hlo_module_parser *parse_module,
                                 hlo_notation *out_form);
@@ -38,27 +38,27 @@ const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char
 
 /* ---------------------------------------------------------------------------- tokens (reader.c) */
 
-/* Returns true if the name of a module, or another name without `%`, cannot be the word. */
+/* True if the word is reserved: a module, or another name without `%`, cannot have it. */
 bool hlo_notation_is_keyword(const char *name);
 
-/* Skips space and comments; every reader of a token does so first. */
+/* Skips white space and comments. Every token reader calls it first. */
 void hlo_notation_skip(hlo_notation *f);
 /* True if the next byte is `c`. */
 bool hlo_notation_next(hlo_notation *f, char c);
 /* True for the bytes of a name. */
 bool hlo_notation_in_name(char c);
-/* Takes a punctuation mark, if it is next. */
+/* Takes a punctuation mark if it is next. */
 bool hlo_notation_take(hlo_notation *f, const char *mark);
 /* Takes a punctuation mark, or reports an error. */
 bool hlo_notation_expect(hlo_notation *f, const char *mark);
-/* True if item number `count` of a list begins here: behind a `,`, or, if it is the first, where
- * the list is not closed. */
+/* True if item number `count` of a list begins here: after a `,` or, for the first item, if the
+ * list is not closed. */
 bool hlo_notation_item(hlo_notation *f, char close, size_t count);
 /* Takes `close`, or reports that it or a `,` is missing. */
 bool hlo_notation_expect_end(hlo_notation *f, const char *close);
-/* Takes a whole word, if it is next. */
+/* Takes a whole word if it is next. */
 bool hlo_notation_take_word(hlo_notation *f, const char *word);
-/* Takes `name=`, if it is next. */
+/* Takes `name=` if it is next. */
 bool hlo_notation_take_name(hlo_notation *f, const char *name);
 /* Takes `name=`, or reports an error. */
 bool hlo_notation_expect_name(hlo_notation *f, const char *name);
@@ -80,21 +80,21 @@ typedef struct hlo_notation_ints {
 } hlo_notation_ints;
 /* Copies the list to the module. */
 const hlo_ints *hlo_notation_keep(hlo_notation *f, const hlo_notation_ints *list);
-/* Takes at least `least` integers and `close` behind them, or reports an error. */
+/* Takes at least `least` integers and the `close` after them, or reports an error. */
 bool hlo_notation_int_list(hlo_notation *f, const char *close, size_t least,
                            hlo_notation_ints *out);
-/* Takes integers as hlo_notation_int_list() does, and adds them to a list. */
+/* Takes integers like hlo_notation_int_list(), and adds them to a list. */
 bool hlo_notation_more_ints(hlo_notation *f, const char *close, size_t least,
                             hlo_notation_ints *out);
-/* Returns the list with room for an item more: its items are `size` bytes, and were added one by
+/* Returns the list with space for one more item of `size` bytes. Items must have been added one by
  * one. */
 void *hlo_notation_grow(hlo_notation *f, void *list, size_t count, size_t size);
 /* Adds one number to a list. */
 void hlo_notation_add(hlo_notation *f, hlo_notation_ints *list, int64_t value);
-/* Compares lists lexicographically, as XLA's maps do: negative when `a` comes first. */
+/* Compares lists lexicographically, as XLA's maps do. Negative: `a` comes first. */
 int hlo_notation_compare_ints(const hlo_notation_ints *a, const hlo_notation_ints *b);
 
-/* The first member of items that are sorted. */
+/* The first member of sortable items. */
 typedef struct hlo_notation_link {
     struct hlo_notation_link *next;
 } hlo_notation_link;
@@ -102,20 +102,20 @@ typedef int hlo_notation_order(const hlo_notation_link *a, const hlo_notation_li
 /* Sorts a list; the sort is stable. */
 hlo_notation_link *hlo_notation_sort(hlo_notation_link *list, hlo_notation_order *order);
 
-/* Sets the value of attribute `id` to a struct of `size` bytes, which has its text. A module keeps
- * equal structs once. */
+/* Sets the value of attribute `id` to a struct of `size` bytes, which contains its text. A module
+ * stores equal structs once. */
 bool hlo_notation_made(hlo_notation *f, hlo_attr_id id, const hlo_parsed *value, size_t size);
 
 /* Writes text to the value. */
 void hlo_notation_put(hlo_notation *f, const char *text);
 /* Writes an integer. */
 void hlo_notation_put_int(hlo_notation *f, int64_t value);
-/* Writes a number with as many digits as XLA prints, and more where the value needs them. */
+/* Writes a number with the digits that XLA prints, or more if the value needs them. */
 void hlo_notation_put_double(hlo_notation *f, double value);
 /* Writes `before`, then the list in braces. */
 void hlo_notation_put_index(hlo_notation *f, const char *before, const hlo_notation_ints *list);
 
-/* Reports an error at `at`, unless there is one already; returns false. */
+/* Reports an error at `at` unless one was reported before. Returns false. */
 bool hlo_notation_fail(hlo_notation *f, const char *at, size_t length, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Reports `expected WANTED, found ...` at the next token; suggests a word quoted in `wanted`. */
@@ -126,13 +126,13 @@ bool hlo_notation_unknown(hlo_notation *f, const char *wanted, const char *words
 
 /* ------------------------------------------------------------------------------------ notations */
 
-/* Reads an attribute's value, of one notation; false after an error. */
+/* Reads an attribute value in one notation. Returns false after an error. */
 typedef bool hlo_notation_reader(hlo_notation *f);
 #define HLO_NOTATION(attr, reader) hlo_notation_reader hlo_notation_##reader;
 #include "grammar/attr/notation.def"
 #undef HLO_NOTATION
 
-/* `"name" {0,1}}`, behind a brace: the origin of one array; `name` NULL: none. */
+/* `"name" {0,1}}`, after a brace: the origin of one array; `name` may be NULL. */
 typedef struct hlo_notation_array {
     const char *name;
     size_t size;
@@ -142,8 +142,8 @@ typedef struct hlo_notation_array {
 bool hlo_notation_origin_array(hlo_notation *f, hlo_notation_array *out);
 /* Writes the origin of one array (metadata.c). */
 void hlo_notation_put_array(hlo_notation *f, const hlo_notation_array *array);
-/* Reads `{op_name="a" ...}` or a list of metadata in braces, and writes a single one as itself or,
- * with `list`, as a list (metadata.c). */
+/* Reads `{op_name="a" ...}` or a list of metadata in braces. Writes a single one as is or, with
+ * `list`, as a list (metadata.c). */
 bool hlo_notation_metadata(hlo_notation *f, bool list);
 /* Writes the text of a module as origin_recovery_table shows it (recovery_table.c). */
 void hlo_notation_put_module(hlo_bytes *out, const char *text);

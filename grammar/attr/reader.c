@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading values that have a notation of their own: errors, tokens, lists. */
+/* Functions that read notations: errors, tokens, lists. */
 #include "grammar/attr/notation.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ bool hlo_notation_in_name(char c) {
            c == '-' || c == '.';
 }
 
-/* Returns the bytes of the name that follows; 0: no name does. */
+/* Returns the length of the name that follows, or 0. */
 static size_t name_size(hlo_notation *f) {
     size_t size = 0;
     hlo_notation_skip(f);
@@ -141,7 +141,7 @@ const char *hlo_notation_name(hlo_notation *f) {
     return name;
 }
 
-/* Returns the bytes of the number that follows: digits and, with `point`, a fraction and an
+/* Returns the length of the number that follows: digits and, with `point`, a fraction and an
  * exponent. */
 static size_t number_size(hlo_notation *f, bool point) {
     hlo_notation_skip(f);
@@ -271,7 +271,6 @@ void hlo_notation_put_index(hlo_notation *f, const char *before, const hlo_notat
     hlo_notation_put(f, "}");
 }
 
-/* Writes as many digits as XLA prints, or more if the value needs them. */
 void hlo_notation_put_double(hlo_notation *f, double value) {
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
@@ -281,7 +280,7 @@ void hlo_notation_put_double(hlo_notation *f, double value) {
     hlo_notation_put(f, text);
 }
 
-/* Takes the first `count` items off *rest, and puts them in order; equal ones stay as they are. */
+/* Takes the first `count` items off *rest and sorts them; equal items keep their order. */
 static hlo_notation_link *sort_first(hlo_notation_link **rest, size_t count,
                                      hlo_notation_order *order) {
     hlo_notation_link *sorted, **end = &sorted;

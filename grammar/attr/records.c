@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Reads statistics; writes nothing if they have the index alone. */
+/* Reads statistics. Writes nothing if they have only the index. */
 bool hlo_notation_statistics(hlo_notation *f) {
     int64_t index;
     bool any = false;
@@ -117,7 +117,7 @@ bool hlo_notation_sparsity(hlo_notation *f) {
     return true;
 }
 
-/* Reads a config; a string that holds a braced text becomes that text. */
+/* Reads a config. A string that contains a braced text becomes that text. */
 bool hlo_notation_config(hlo_notation *f) {
     const char *text = f->from;
     size_t size = (size_t)(f->end - f->from);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header's origin_recovery_table, which holds modules: each is read, and printed indented. */
+/* The header's origin_recovery_table, which contains modules: each is parsed, and printed
+ * indented. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@ static void keep_first(void *user, const hlo_diag *diag) {
     snprintf(first->message, sizeof first->message, "%s", diag->message);
 }
 
-/* Writes the module's text, and frees it in any case. */
+/* Writes the module's text, and always frees it. */
 static bool put_and_free(hlo_bytes *out, char *text) {
     jmp_buf recover;
     jmp_buf *before = hlo_arena_set_recover(out->arena, &recover);
@@ -45,7 +46,7 @@ static bool put_and_free(hlo_bytes *out, char *text) {
     return put;
 }
 
-/* Reads a string that holds a module. */
+/* Reads a string that contains a module. */
 static bool read_module(hlo_notation *f, hlo_bytes *out) {
     if (!hlo_notation_next(f, '"') && !hlo_notation_next(f, '\''))
         return hlo_notation_unexpected(f, "a string");
@@ -67,7 +68,7 @@ static bool read_module(hlo_notation *f, hlo_bytes *out) {
 typedef struct entry {
     struct entry *next;
     hlo_notation_array from, to;
-    hlo_bytes module; /* empty: none */
+    hlo_bytes module; /* may be empty */
 } entry;
 
 static int entry_order(const hlo_notation_link *a, const hlo_notation_link *b) {

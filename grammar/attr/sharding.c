@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shardings, and the domains between two. */
+/* Shardings, and the domains between two shardings. */
 #include <string.h>
 
 #include "grammar/attr/devices.h"
@@ -29,7 +29,7 @@ static bool names_all(const hlo_mesh *m, const hlo_axes *axes) {
     return axes->count && axes->count == m->devices.dims->count;
 }
 
-/* Reads the `max` of `max{'a'}`, of partial results to combine. Newer than jaxlib 0.10. */
+/* Reads the `max` of `max{'a'}`, for partial results to combine. Newer than jaxlib 0.10. */
 static void read_reduction(hlo_notation *f, hlo_sharding *s) {
     static const char *const words[] = {"max", "min", "sum"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -37,7 +37,7 @@ static void read_reduction(hlo_notation *f, hlo_sharding *s) {
             s->reduction = words[i];
 }
 
-/* Reads sets of axes, each at most once, and metadata. `axes`: sets may stand here. */
+/* Reads sets of axes, each at most once, and metadata. `axes`: sets may occur here. */
 static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool axes) {
     bool given[HLO_SHARDING_SETS + 1] = {false};
     while (hlo_notation_take(f, ",")) {
@@ -86,7 +86,7 @@ static bool read_dims(hlo_notation *f, hlo_sharding *s, hlo_axis_ref **refs) {
     return hlo_notation_expect(f, "]");
 }
 
-/* Reads the dimensions and sets of a sharding behind `mesh`. */
+/* Reads the dimensions and sets of a sharding after `mesh`. */
 static bool read_named(hlo_notation *f, hlo_sharding *s) {
     hlo_axis_ref *refs = NULL;
     s->kind = HLO_SHARDING_NAMED;
@@ -110,7 +110,7 @@ static bool read_named(hlo_notation *f, hlo_sharding *s) {
     return true;
 }
 
-/* Reads the device of a sharding behind `maximal_mesh`. */
+/* Reads the device of a sharding after `maximal_mesh`. */
 static bool read_maximal_mesh(hlo_notation *f, hlo_sharding *s) {
     s->kind = HLO_SHARDING_MAXIMAL_MESH;
     return hlo_notation_expect(f, "[") && hlo_notation_expect_name(f, "device_id") &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices by their numbers: iotas, and tilings over them, in their one canonical form. */
+/* Devices by number: iotas, and tilings over them, in canonical form. */
 #include "grammar/attr/devices.h"
 
 #include <stdlib.h>
@@ -80,10 +80,10 @@ static int64_t product(const int64_t *v, size_t count) {
     return all;
 }
 
-/* A piece of one dimension of an iota, on its way to a place in another order. */
+/* A piece of one dimension of an iota, while it is reordered. */
 typedef struct factor {
     int64_t dim, part, size; /* part: index among the pieces of one dimension, outermost first */
-    size_t tile;             /* the dimension of the tiling that it is part of */
+    size_t tile;             /* the dimension of the tiling that contains it */
 } factor;
 
 static int by_source(const void *a, const void *b) {
@@ -92,8 +92,8 @@ static int by_source(const void *a, const void *b) {
                             : (x->part > y->part) - (x->part < y->part);
 }
 
-/* Cuts the iota so that each dimension of the tiling consists of whole pieces; 0 when
- * its dimensions do not divide into such pieces. */
+/* Splits the iota so that each dimension of the tiling consists of whole pieces. Returns 0 if its
+ * dimensions do not divide into such pieces. */
 static size_t cut(const hlo_iota *a, const int64_t *tiles, size_t rank, factor *out,
                   size_t capacity) {
     size_t count = 0, tile = 0;
@@ -113,7 +113,7 @@ static size_t cut(const hlo_iota *a, const int64_t *tiles, size_t rank, factor *
     return count;
 }
 
-/* Joins the pieces, in their order, to an iota. */
+/* Merges the pieces, in order, into an iota. */
 static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
     hlo_iota a = {.rank = count ? count : 1};
     factor *sorted = hlo_arena_array(f->scratch, a.rank, sizeof *sorted);
@@ -164,8 +164,8 @@ static void transpose_list(hlo_notation *f, hlo_tiling *t, const size_t *order) 
     t->devices = places;
 }
 
-/* Puts the dimensions in `order`, and sorts by their numbers the devices along the last `sort`
- * dimensions, which only replicate. */
+/* Puts the dimensions in `order`, and sorts the devices along the last `sort` dimensions, which
+ * only replicate, by number. */
 static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t sort) {
     size_t rank = t->dims.count;
     int64_t all = product(t->dims.v, rank), last = product(t->dims.v, 0);
@@ -223,7 +223,7 @@ hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t) {
         found[count] = kind;
         sizes[count++] = size;
     }
-    if (!data && !count) return HLO_SHARDING_TILED; /* `devices=[]` would not be read again */
+    if (!data && !count) return HLO_SHARDING_TILED; /* the parser rejects `devices=[]` */
     bool sort = count && found[count - 1] == HLO_SHARDING_REPLICATED;
     reorder(f, t, order, sort ? replicated : 0);
     memcpy(t->kinds, found, count * sizeof *found);
@@ -265,7 +265,6 @@ bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {
     return hlo_notation_expect(f, "}");
 }
 
-/* True if the number of devices named equals the number of places. */
 bool hlo_tiling_is_whole(const hlo_tiling *t) {
     int64_t all = product(t->dims.v, t->dims.count);
     int64_t named = t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of messages, found and changed by their descriptors. */
+/* Finds and changes fields of messages by their descriptors. */
 #include <string.h>
 
 #include "grammar/message/message.h"

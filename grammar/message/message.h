@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf messages of any type, by their descriptors. */
+/* Protobuf messages of any type, by descriptor. */
 #ifndef HLO_GRAMMAR_MESSAGE_MESSAGE_H
 #define HLO_GRAMMAR_MESSAGE_MESSAGE_H
 
@@ -13,29 +13,29 @@
 
 /* Makes an empty message. */
 void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
-/* True if the message equals a new one, bit for bit: no field is set. */
+/* True if the message equals a new one bit for bit: no field is set. */
 bool hlo_message_is_new(const ProtobufCMessage *message);
-/* Finds a field by its name of `size` bytes; NULL when there is none. */
+/* Finds a field by its name of `size` bytes; NULL if not found. */
 const ProtobufCFieldDescriptor *hlo_field_find(const ProtobufCMessageDescriptor *type,
                                                const char *name, size_t size);
-/* Returns the place of a field. */
+/* Returns the address of a field. */
 void *hlo_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-/* Returns the number of elements of a repeated field; of any other, 1 if it is neither zero nor
- * empty. */
+/* Returns the number of elements of a repeated field; for any other field, 1 if it is neither zero
+ * nor empty. */
 size_t hlo_field_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-/* Returns the place of the value to set, or of one more element. */
+/* Returns the address of the value to set, or of a new element. */
 void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,
                     const ProtobufCFieldDescriptor *field);
-/* Returns the place of element `index`, or of the value. */
+/* Returns the address of element `index`, or of the value. */
 void *hlo_field_element(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
                         size_t index);
 /* Empties a field. */
 void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field);
-/* Loads a number, truth value or enumeration. */
+/* Loads an integer, bool or enum. */
 int64_t hlo_field_load(const ProtobufCFieldDescriptor *field, const void *place);
-/* Stores a number, truth value or enumeration; false when the value does not fit. */
+/* Stores an integer, bool or enum. Returns false if the value does not fit. */
 bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t value);
-/* Makes a message in the field of that name, or one more in a repeated field. */
+/* Makes a message in the field `name`; in a repeated field, a new element. */
 void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
 
 /* ------------------------------------------------------------------------------- bytes (wire.c) */
@@ -45,17 +45,17 @@ enum { HLO_WIRE_DEEPEST = 100 };
 #define HLO_WIRE_TOO_DEEP "nested too deeply: the limit for messages is %d levels"
 
 /* True if `size` bytes are a message of `type`: complete, with the right wire types, not nested too
- * deeply; else *out_offset is the place of the error. *out_unknown: the message, or a message in
- * it, has fields that its type has not. */
+ * deeply; otherwise *out_offset is the position of the error. *out_unknown: the message, or a
+ * nested message, has fields that its type does not have. */
 bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t size,
                     size_t *out_offset, bool *out_unknown);
-/* Returns an allocator for protobuf-c that takes memory from the arena, and never frees. */
+/* Returns an allocator for protobuf-c that allocates from the arena and never frees. */
 ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena);
 
 /* ------------------------------------------------------------- protobuf's text format (pbtxt.c) */
 
-/* Prints a line for each field, in the order of their numbers, without fields that have their
- * default; unknown fields are shown by their number. False when writing fails. */
+/* Prints a line for each field, ordered by number. Omits fields with default values; shows unknown
+ * fields by number. Returns false if writing fails. */
 bool hlo_pbtxt_print(hlo_arena *scratch, const ProtobufCMessage *message, FILE *out);
 
 #endif

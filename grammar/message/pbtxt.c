@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages in protobuf's text format, over their descriptors. */
+/* Messages in protobuf's text format, by descriptor. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that bytes are a message, before protobuf-c reads them: it neither bounds how deeply
- * messages nest nor says where it stopped. */
+/* Checks that bytes are a message before protobuf-c reads them: protobuf-c neither bounds nesting
+ * nor reports the position of an error. */
 #include <string.h>
 
 #include "grammar/message/message.h"
@@ -45,7 +45,7 @@ static int wire_type(const ProtobufCFieldDescriptor *field) {
 
 static bool check(const ProtobufCMessageDescriptor *type, wire *w, unsigned depth);
 
-/* Checks the contents of a field that has a length. */
+/* Checks the contents of a length-delimited field. */
 static bool check_inside(const ProtobufCFieldDescriptor *field, wire *w, uint64_t size,
                          unsigned depth) {
     const uint8_t *end = w->end;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the rule grammar and its checks: the tree that the parser makes, one rule at a time. */
+/* The syntax tree between the rule grammar and its checks. The parser builds it one rule at a
+ * time. */
 #ifndef HLO_GRAMMAR_RULES_AST_H
 #define HLO_GRAMMAR_RULES_AST_H
 
@@ -14,7 +15,7 @@
 #define YYLTYPE RULES_YYLTYPE
 
 typedef struct span {
-    size_t first, last; /* bytes of the source */
+    size_t first, last; /* range of bytes in the source */
 } span;
 
 typedef enum node_kind {
@@ -31,7 +32,7 @@ typedef enum node_kind {
     NODE_NUMBER,
     NODE_WORD,
     NODE_NONE,
-    NODE_REST /* `...`: there may be more operands here */
+    NODE_REST /* `...`: more operands are allowed here */
 } node_kind;
 
 typedef struct ints {
@@ -41,7 +42,7 @@ typedef struct ints {
 
 typedef struct attr_node {
     struct attr_node *next, *last;
-    span name; /* empty: `from %x` */
+    span name; /* empty for `from %x` */
     hlo_rule_attr_kind kind;
     span word; /* word or variable */
     double number;
@@ -49,7 +50,8 @@ typedef struct attr_node {
 } attr_node;
 
 typedef struct node {
-    struct node *next, *last; /* the next argument; of the first, the last one */
+    struct node *next,
+        *last; /* the next argument; `last`, of the first argument, is the last one */
     node_kind kind;
     span where, name, field, bind, shape;
     bool like;
@@ -87,7 +89,7 @@ typedef struct root_node {
 } root_node;
 
 typedef struct let_node {
-    struct let_node *next; /* the definition before it */
+    struct let_node *next; /* the previous definition */
     span name;
     node *params;
     node *body;
@@ -99,21 +101,21 @@ typedef struct rules_parser {
     const hlo_diag_sink *sink;
     hlo_error_budget faults;
     size_t position; /* of the scanner */
-    size_t example;  /* where the example being scanned starts */
-    size_t counted;  /* as far as line ends are counted, */
-    uint32_t lines;  /* and how many there are */
+    size_t example;  /* start of the example that is scanned */
+    size_t counted;  /* end of the range in which line ends are counted, */
+    uint32_t lines;  /* and their number */
     struct rules_draft *draft;
     let_node *lets;
 } rules_parser;
 
-/* Reports an error at `where`, while the error budget lasts. */
+/* Reports an error at `where`, within the error limit. */
 void rules_fault(rules_parser *p, span where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Makes a zeroed object in the owner's arena. */
+/* Returns a zeroed object in the owner's arena. */
 void *rules_new(rules_parser *p, size_t size);
-/* Makes a node for the bytes from `first` up to `last`. */
+/* Creates a node for the bytes from `first` up to `last`. */
 node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last);
-/* Adds a definition, and checks that its name is free. */
+/* Adds a definition, and checks that its name is not used. */
 void rules_let(rules_parser *p, span name, node *params, node *body);
 /* Begins a phase with its measure. */
 void rules_phase(rules_parser *p, span name, span measure);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements of a `.rules` file to checked tables. */
+/* Compiles statements of a `.rules` file to checked tables. */
 #include "grammar/rules/compile.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ static void lower_sets(rules_parser *p, const set_node *list, hlo_rule_action *a
         *(hlo_rule_set *)rules_push(p, &p->draft->sets, sizeof sets[0]) = sets[i];
 }
 
-/* Compiles an action; `root`: the slot that a bare term replaces. */
+/* Compiles an action. `root`: the slot that a bare term replaces. */
 static void lower_action(rules_parser *p, const action_node *a, int16_t root,
                          hlo_rule_action *out) {
     *out = (hlo_rule_action){.kind = (uint8_t)a->kind, .slot = -1, .operand = -1};

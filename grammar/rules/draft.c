@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables being made of a file, and look-up of the words in it. */
+/* The tables of the file that is compiled, and lookup of its words. */
 #include "grammar/rules/compile.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entry: rules from the text of a file. */
+/* Entry point: parses the text of a file to rules. */
 #include "grammar/rules/compile.h"
 #include "ir/text/diag.h"
-/* In this order: the scanner's header uses the parser's types. */
+/* Keep this order: the scanner's header uses the parser's types. */
 /* clang-format off */
 #include "rules.tab.h"
 #include "rules.lex.h"
 /* clang-format on */
 
-/* Real files of rules are far smaller; steps that are quadratic in the size stay fast below it. */
+/* Real rule files are far smaller. Steps that are quadratic in the size are fast below this
+ * limit. */
 enum { LARGEST_FILE = 1 << 20 };
 
 hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,

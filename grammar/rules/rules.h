@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rewrite rules as data: the flat tables that a `.rules` file becomes.
+/* Rewrite rules as data: the flat tables that a `.rules` file compiles to.
  *
- * rulec writes these very structs as const C; hlo_rules_parse() makes them at run time. A rule set
- * is a few arrays that refer to each other by index, the same in both cases. `let` definitions
- * are gone by then: each use is a copy of its body with variables of its own, in which an argument
- * that is a pattern is one term, wherever its parameter stands.
+ * rulec writes these structs as const C; hlo_rules_parse() builds them at run time. A rule set is a
+ * few arrays that refer to each other by index, the same in both cases. `let` definitions are
+ * expanded: each use is a copy of the body with its own variables. An argument that is a pattern is
+ * one term at all uses of its parameter.
  * docs/rules.md describes the notation. */
 #ifndef HLO_GRAMMAR_RULES_RULES_H
 #define HLO_GRAMMAR_RULES_RULES_H
 
 #include "ir/ir.h"
 
-/* Limits: HLO_RULE_ARGS arguments or attributes of a term, sets of an action, roots or actions of a
- * rule; HLO_RULE_SLOTS variables of a rule. */
+/* Limits. HLO_RULE_ARGS: arguments or attributes of a term, sets of an action, roots or actions of
+ * a rule. HLO_RULE_SLOTS: variables of a rule. */
 enum { HLO_RULE_ARGS = 16, HLO_RULE_SLOTS = 128 };
 
-/* A pattern, an argument or a template. Which members count depends on the kind. */
+/* A pattern, an argument or a template. The kind determines which members are valid. */
 typedef enum hlo_term_kind {
     HLO_TERM_ANY,      /* `_` */
     HLO_TERM_VAR,      /* `%x` */
     HLO_TERM_RESULT,   /* `%mm.out`: result `code` (hlo_rule_result) of the call `slot` */
     HLO_TERM_OP,       /* `name(args) {attributes}`: an instruction, opcode `code` */
     HLO_TERM_CONSTANT, /* `constant(0)`: every element is `number` */
-    HLO_TERM_CHAIN,    /* `chain(p)`: p under any number of movement opcodes, the most first */
-    HLO_TERM_CHAIN1,   /* `chain+(p)`: p under one movement opcode or more, the most first */
-    HLO_TERM_SPLAT,    /* `splat(p)`: an array of one repeated element, which is p */
+    HLO_TERM_CHAIN,    /* `chain(p)`: p under any number of movement opcodes, longest match first */
+    HLO_TERM_CHAIN1,   /* `chain+(p)`: p under one or more movement opcodes, longest match first */
+    HLO_TERM_SPLAT,    /* `splat(p)`: an array whose elements all equal p */
     HLO_TERM_ALT,      /* `a | b` */
-    HLO_TERM_DEFINE,   /* `p with %x = t`: args are p, t; t is made when %x is used */
-    HLO_TERM_FUNCTION, /* `name(args)`: a row of builder.def, `code` */
+    HLO_TERM_DEFINE,   /* `p with %x = t`: args are p, t; t is built when %x is used */
+    HLO_TERM_FUNCTION, /* `name(args)`: row `code` of builder.def */
     HLO_TERM_NUMBER,
     HLO_TERM_WORD,
     HLO_TERM_NONE /* `none`: an absent operand */
@@ -35,7 +35,7 @@ typedef enum hlo_term_kind {
 
 typedef enum hlo_rule_result { HLO_RESULT_OUT, HLO_RESULT_AUX, HLO_RESULT_AMAX } hlo_rule_result;
 
-/* A term's demand on the shape of its value or, on the right-hand side, its choice. */
+/* The shape that a term requires or, on the right-hand side, gets. */
 typedef enum hlo_rule_shape {
     HLO_SHAPE_FREE,
     HLO_SHAPE_TYPE, /* `: f32`: element type `shape_code` */
@@ -46,12 +46,12 @@ typedef enum hlo_rule_shape {
 typedef struct hlo_rule_term {
     uint8_t kind;       /* hlo_term_kind */
     uint8_t shape_kind; /* hlo_rule_shape */
-    bool rest;          /* OP, patterns: there may be more operands than arguments */
-    bool anywhere;      /* OP, patterns: the one argument may be any operand */
-    int16_t slot; /* patterns: bound to the value, -1: nothing is. VAR, RESULT: the variable */
+    bool rest;          /* OP, patterns: more operands than arguments are allowed */
+    bool anywhere;      /* OP, patterns: the only argument may match any operand */
+    int16_t slot;       /* patterns: the slot to bind, or -1. VAR, RESULT: the variable */
     uint16_t code;
     uint16_t shape_code;
-    uint32_t arg_count, first_arg;   /* in hlo_rules.args, which are indices of terms */
+    uint32_t arg_count, first_arg;   /* in hlo_rules.args, which are term indices */
     uint32_t attr_count, first_attr; /* in hlo_rules.attrs */
     double number;
     const char *word;
@@ -81,7 +81,7 @@ typedef struct hlo_rule_guard {
     bool negate;
     uint16_t function;
     uint16_t reason; /* in passes/reason/reason.def; HLO_RULE_NO_REASON: only a condition */
-    int16_t at;      /* slot, or -1 */
+    int16_t at;      /* a slot, or -1 */
     uint32_t arg_count, first_arg;
 } hlo_rule_guard;
 
@@ -111,27 +111,27 @@ typedef struct hlo_rule_set {
 
 typedef struct hlo_rule_root {
     uint32_t term;
-    bool optional; /* `also?`: found among the users of bound values */
+    bool optional; /* `also?`: matched among the users of bound values */
 } hlo_rule_root;
 
 typedef struct hlo_rule {
     const char *name;
     const char *phase;
-    const char *measure; /* a row of builder.def; every firing lowers it */
+    const char *measure; /* a row of builder.def, which decreases with each application */
     uint16_t measure_code;
     uint16_t slot_count;
-    int16_t subject;       /* the matmul whose verdict this rule is about; -1: none */
+    int16_t subject;       /* the matmul whose verdict this rule affects, or -1 */
     int16_t root;          /* the slot of the first root */
-    uint32_t line, offset; /* of its name in the file */
+    uint32_t line, offset; /* position of its name in the file */
     uint32_t root_count, first_root;
     uint32_t guard_count, first_guard;
     uint32_t action_count, first_action;
     const char *const *slots; /* names, for diagnostics */
-    const char *example;      /* HLO on which it fires; NULL only for `remark` rules */
+    const char *example;      /* HLO that the rule rewrites; NULL only for `remark` rules */
 } hlo_rule;
 
-/* The tables of a file of rules, by the name of a row: each has a pointer NAMEs and a
- * NAME_count in struct hlo_rules. */
+/* The tables of a rules file, by row name: each has a pointer NAMEs and a NAME_count in struct
+ * hlo_rules. */
 #define HLO_RULE_TABLES(TABLE)                                                                     \
     TABLE(term)                                                                                    \
     TABLE(arg)                                                                                     \
@@ -158,7 +158,7 @@ typedef struct hlo_rules {
     const hlo_rule *rules;
 } hlo_rules;
 
-/* The words that rules may use and the passes define. Codes are positions in these lists. */
+/* The words that rules may use, defined by the passes. Codes are indices into these lists. */
 typedef enum hlo_function_kind {
     HLO_FUNCTION_TEST,
     HLO_FUNCTION_MAKE,
@@ -168,12 +168,12 @@ typedef enum hlo_function_kind {
 typedef struct hlo_rule_function {
     const char *name;
     uint8_t kind;       /* hlo_function_kind */
-    const char *params; /* a letter each: V value, A array, D dot, C chain, W word, N number, S 0 or
-                           1, small where there may be none; a `*` behind the last: any number of it
-                         */
+    const char *params; /* one letter per parameter: V value, A array, D dot, C chain, W word, N
+                         * number, S 0 or 1; lower case: may be absent; a final `*`: any number of
+                         * the last */
 } hlo_rule_function;
 
-/* Returns the letter of argument `index`; 0: the function takes fewer. */
+/* Returns the letter of argument `index`; 0 if the function takes fewer arguments. */
 char hlo_rule_letter(const hlo_rule_function *function, uint32_t index);
 
 typedef struct hlo_rule_vocabulary {
@@ -183,9 +183,9 @@ typedef struct hlo_rule_vocabulary {
     const char *const *fields;
 } hlo_rule_vocabulary;
 
-/* Reads and checks the rules in `owner`'s source (file, source and source_size are set by the
- * caller); the tables are in owner's arena. Faults go to `sink`, at most `max_errors` (0:
- * HLO_MOST_ERRORS) and a note about the others. HLO_INVALID_INPUT. */
+/* Reads and checks the rules in `owner`'s source (the caller sets file, source and source_size).
+ * The tables are in owner's arena. Returns HLO_INVALID_INPUT after errors, of which `sink` receives
+ * at most `max_errors` (0: HLO_MOST_ERRORS) and a note about the others. */
 hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules);
 

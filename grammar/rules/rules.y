@@ -31,7 +31,7 @@ static void rules_yyerror(span *where, void *scanner, rules_parser *p, const cha
 #define YYFREE(memory) ((void)(memory))
 #define NEW(type) rules_new(p, sizeof(type))
 #define NODE(kind, at) rules_node(p, kind, (at).first, (at).last)
-/* Appends an item to a list, whose first item knows its last. */
+/* Appends an item to a list, whose first item points to the last. */
 #define APPEND(type, list, item)                                    \
     do {                                                            \
         type *first = (list), *added = (item);                      \

@@ -28,7 +28,7 @@ static bool has_rest(const node *n) {
     return false;
 }
 
-/* True if attributes of `kind` have values of `form`; a variable may stand for any value. */
+/* True if attributes of `kind` have values of `form`. A variable may replace any value. */
 static bool is_written_as(hlo_attr_kind kind, hlo_rule_attr_kind form) {
     switch (form) {
     case HLO_RULE_INT: return kind == HLO_KIND_INT || kind == HLO_KIND_BOOL;
@@ -125,8 +125,8 @@ static bool is_value(const hlo_rule_term *t) {
     return t->kind != HLO_TERM_NUMBER && t->kind != HLO_TERM_WORD;
 }
 
-/* Returns the requirement of a builder's letter for an argument; NULL: `t` satisfies it, as far as
- * can be checked before it is bound (hlo_rule_fits() checks the rest). */
+/* Returns what a builder's letter requires of an argument, or NULL if `t` satisfies it, as far as
+ * can be checked before binding (hlo_rule_fits() checks the rest). */
 static const char *wanted(rules_parser *p, const hlo_rule_term *t, char letter) {
     switch (letter) {
     case 'N': return t->kind == HLO_TERM_NUMBER ? NULL : "a number";
@@ -278,7 +278,7 @@ static uint32_t lower_apply(rules_parser *p, const let_frame *f, const node *n, 
     return lower_function(p, f, n, m);
 }
 
-/* Lowers a parameter; a pattern is lowered once for all its places to which nothing is added. */
+/* Lowers a parameter. A pattern is lowered once for all uses that add nothing to it. */
 static uint32_t lower_parameter(rules_parser *p, const let_frame *f, const node *n, const node *arg,
                                 shared_term *made, term_mode m) {
     struct rules_draft *d = p->draft;

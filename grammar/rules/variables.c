@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables: the slots of a rule, and which of them every alternative binds. */
+/* Variables: the slots of a rule, and the slots that every alternative binds. */
 #include "grammar/rules/compile.h"
 #include "ir/intern.h"
 
@@ -23,7 +23,6 @@ static void check_holds(rules_parser *p, span where, const char *name, int holds
                                         : "an attribute of another kind");
 }
 
-/* Returns the slot of a variable that holds `holds`; with `bind`, a new one if there is none. */
 int16_t rules_slot_holding(rules_parser *p, const let_frame *f, span where, bool bind, int holds) {
     struct rules_draft *d = p->draft;
     const char *name = rules_name(p, where);
@@ -60,8 +59,8 @@ int16_t rules_slot(rules_parser *p, const let_frame *f, span where, bool bind) {
     return rules_slot_holding(p, f, where, bind, HOLDS_VALUE);
 }
 
-/* Adds the variables that every match of the pattern binds to `always`, and the variables that some
- * match binds to `ever`. */
+/* Adds the variables that every match of the pattern binds to `always`, and those that some match
+ * binds to `ever`. */
 static void add_bound(rules_parser *p, uint32_t index, slot_set *always, slot_set *ever) {
     const hlo_rule_term t = *rules_term_at(p, index);
     const uint32_t *args = t.arg_count ? (const uint32_t *)p->draft->args.data + t.first_arg : NULL;
@@ -91,7 +90,6 @@ void rules_find_partial(rules_parser *p, uint32_t first_root) {
         p->draft->partial.has[s] = ever.has[s] && !always.has[s];
 }
 
-/* Returns a slot for a root without a name. */
 int16_t rules_nameless_slot(rules_parser *p, span where) {
     struct rules_draft *d = p->draft;
     if (d->slot_count == HLO_RULE_SLOTS) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants. One loop over the text reads arrays of any rank. */
+/* Constants. A single loop reads arrays of any rank. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,8 +120,8 @@ static bool is_decimal(const char *from, const char *to) {
     return at == to;
 }
 
-/* Reads a number of at most 15 digits times a power of ten up to 22. Both are exact doubles, so
- * that the one operation rounds correctly. */
+/* Reads a number of at most 15 digits times a power of ten up to 22. Both are exact doubles, so a
+ * single operation rounds correctly. */
 static bool quick_decimal(const char *from, const char *to, double *out) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -343,7 +343,7 @@ static bool read_element(reader *r, elements *e, const char *opened) {
 }
 
 /* True if the number at r->at may lack the inner braces of its array. XLA's parser accepts that if
- * the array has a `...`, too. */
+ * the array also has a `...`. */
 static bool is_loose(reader *r, elements *e) {
     if (e->shape->rank < 2 || *r->at == '{' || hlo_types[e->shape->type].class == HLO_CLASS_COMPLEX)
         return false;
@@ -360,7 +360,7 @@ static bool read_elements(reader *r, elements *e) {
     const char *opened[HLO_LARGEST_RANK];
     const hlo_shape *shape = e->shape;
     uint32_t level = 0, rank = shape->rank;
-    bool first = true; /* nothing was read after the open brace yet */
+    bool first = true; /* no element was read after the open brace yet */
     do {
         if (level) read_commas(r, first);
         skip(r);
@@ -480,7 +480,7 @@ static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
     return read_array(r, shape);
 }
 
-/* Returns the shape of the value of a constant: `shape` without dynamic dimensions, buffer and
+/* Returns the shape of the value of a constant: `shape` without dynamic dimensions, buffer type and
  * element width. */
 static const hlo_shape *value_shape(hlo_text *text, const hlo_shape *shape) {
     hlo_shape plain = *shape;

@@ -2,8 +2,8 @@
 /* The state that the scanner, the parser and the actions share, and the readers of tokens.
  *
  * hlo.l splits HLO text into tokens, hlo.y parses them, and the actions (grammar/text/actions.h)
- * build the IR. The files of this folder read the tokens that have a structure of their own:
- * shapes, integer lists, strings, raw text and constants. */
+ * build the IR. The files of this folder read structured tokens: shapes, integer lists, strings,
+ * raw text and constants. */
 #ifndef HLO_GRAMMAR_SCAN_PARSER_H
 #define HLO_GRAMMAR_SCAN_PARSER_H
 
@@ -43,7 +43,7 @@ typedef struct hlo_frame {
     size_t attrs;       /* offset of its first attribute in hlo_text.attrs, in bytes */
     bool broken;        /* an error was reported, so that no IR is built */
     hlo_span comma;     /* hlo_text.comma of the enclosing attribute */
-    /* The rest is of an instruction. */
+    /* Members below: instructions only. */
     bool root;
     hlo_op op;
     hlo_op wrapped;   /* the opcode that an asynchronous `op` wraps, as in negate-start; otherwise
@@ -56,21 +56,21 @@ typedef struct hlo_frame {
     const hlo_literal *literal; /* value of a constant */
 } hlo_frame;
 
-/* A computation whose text is being parsed. An inline computation nests in the body of the
- * computation that has it in an attribute. */
+/* A computation whose text is being parsed. An inline computation is nested in the body of the
+ * computation whose attribute contains it. */
 typedef struct hlo_body {
     hlo_computation *comp;
     const char *name; /* in the text; NULL for an inline computation */
     hlo_span at;
     uint32_t depth;                           /* number of open braces inside the body */
     size_t frames, parameters, hidden, comps; /* sizes of the stacks when it began */
-    const hlo_shape *result;                  /* in its signature; NULL without one */
+    const hlo_shape *result;                  /* in its signature; NULL if absent */
     hlo_span result_at;
     hlo_instr *explicit_root;
-    hlo_span root_at; /* place of its ROOT; empty before that */
+    hlo_span root_at; /* position of its ROOT; empty before that */
     bool broken, entry;
-    bool nameless; /* a definition had an error and no known name */
-    bool bare;     /* around a single instruction, whose unknown operands become parameters */
+    bool nameless; /* a definition without a known name had an error */
+    bool bare;     /* of a single instruction, whose unknown operands become parameters */
 } hlo_body;
 
 /* The places where parsing can resume after an error. */
@@ -103,12 +103,12 @@ typedef struct hlo_text {
     size_t size;
 
     /* The scanner. */
-    void *scanner;               /* of flex, */
+    void *scanner;               /* flex's state, */
     char **scan_at;              /* its position, */
     char *scan_hold;             /* and its copy of the byte there */
     uint32_t end;                /* of the last token */
     unsigned depth;              /* number of open braces */
-    const hlo_shape *last_shape; /* before an opcode, or of a literal */
+    const hlo_shape *last_shape; /* shape before an opcode, or of a literal */
     hlo_attr_id attr;            /* the attribute whose name was read last, */
     hlo_span comma;              /* and the comma before it; empty without one */
     hlo_attr known_attr;         /* the last KNOWN_ATTR, */
@@ -121,18 +121,18 @@ typedef struct hlo_text {
     unsigned *errors_left; /* that may still be reported */
     size_t searched;       /* bytes that were searched for definitions after their use */
     bool skipping;         /* tokens are dropped up to one where parsing can resume */
-    hlo_resume resume;     /* what kind of token that is */
+    hlo_resume resume;     /* the kind of that token */
     unsigned inner;        /* depth in an inline computation that is skipped, or 0 */
-    bool quiet;            /* no errors up to the next computation: all would follow from one that
-                              was reported */
+    bool quiet;            /* suppress errors up to the next computation: they would be consequences
+                            * of a reported one */
     bool lacks_open;       /* the parser receives a missing `{` first, */
     size_t lacks_close;    /* then this number of missing `}` */
     uint32_t closed;       /* offset of the computation that lacks `}` before it, or UINT32_MAX */
     hlo_span overlong;     /* a token that continues after its line by mistake, or empty */
     hlo_span string;       /* the last string or braces that continue after their line, or empty */
-    bool nameless;         /* a computation had an error and no known name */
-    hlo_instr broken;      /* what names are bound to whose definition had an error, so that their
-                              uses cause no further errors */
+    bool nameless;         /* a computation without a known name had an error */
+    hlo_instr broken;      /* bound to names whose definition had an error, so that their uses cause
+                            * no further errors */
 
     /* The IR that is being built. */
     const char *def; /* the name being defined, up to the opcode; otherwise NULL */
@@ -141,8 +141,8 @@ typedef struct hlo_text {
     hlo_stack frames, operands, attrs, bodies, parameters, shapes, comps, instrs, hidden, ints,
         literals;
     hlo_stack starts;  /* the async-start of each async-update, by instruction id */
-    hlo_stack renamed; /* instructions of the outermost body whose name is not that of the text */
-    bool threads;      /* some computation runs on another thread than the main one */
+    hlo_stack renamed; /* instructions of the outermost body whose name differs from the text */
+    bool threads;      /* a computation runs on another thread than the main thread */
     bool names_later;  /* no instruction of the open bodies has its unique name yet */
     hlo_stack files, functions, locations, stack_frames;
 } hlo_text;
@@ -154,8 +154,8 @@ enum { HLO_LARGEST_SOURCE = 1 << 30 };
 /* Reports an error at `at`, unless *errors_left is 0. */
 void hlo_text_error(hlo_text *text, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Reports a note on another place of the last error, or a warning about valid HLO that is likely a
- * mistake. */
+/* Reports a note about another position of the last error, or a warning about valid HLO that is
+ * likely a mistake. */
 void hlo_text_say(hlo_text *text, hlo_severity severity, hlo_span at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 #define hlo_text_note(text, ...) hlo_text_say(text, HLO_NOTE, __VA_ARGS__)
@@ -170,11 +170,11 @@ const char *hlo_text_quote(hlo_text *text, hlo_span at);
 
 /* Makes room for one more item of `size` bytes. */
 void hlo_stack_grow(hlo_text *text, hlo_stack *stack, size_t size);
-/* Returns the last item of a stack that is not empty. */
+/* Returns the last item of a non-empty stack. */
 static inline void *hlo_stack_top(const hlo_stack *stack, size_t size) {
     return stack->items + stack->used - size;
 }
-/* Copies an item onto the stack and returns its place. */
+/* Pushes a copy of an item onto the stack and returns its address. */
 static inline void *hlo_stack_push(hlo_text *text, hlo_stack *stack, const void *item,
                                    size_t size) {
     if (stack->capacity - stack->used < size) hlo_stack_grow(text, stack, size);
@@ -195,7 +195,7 @@ static inline hlo_body *hlo_text_body(const hlo_text *text) {
 hlo_frame *hlo_text_push_frame(hlo_text *text, hlo_owner owner);
 /* Closes the innermost frame and drops its attributes and operands. */
 void hlo_text_pop_frame(hlo_text *text);
-/* Puts a shape onto text->shapes. */
+/* Pushes a shape onto text->shapes. */
 void hlo_text_shape_push(hlo_text *text, const hlo_shape *shape);
 
 /* Returns the number of attributes of the innermost frame. */
@@ -238,8 +238,8 @@ static inline const char *hlo_text_gap(const char *at) {
     while (*at == ' ') at++;
     return hlo_text_is_space(*at) || *at == '/' ? hlo_text_skip_gap(at) : at;
 }
-/* Finds the first of `stops`, which end with a `/`, outside of comments; the end of the text if
- * there is none. */
+/* Finds the first of `stops`, which end with a `/`, outside of comments; otherwise the end of the
+ * text. */
 const char *hlo_text_stop(const char *at, const char *stops);
 /* Finds the end of the line. */
 uint32_t hlo_text_line_end(const hlo_text *text, uint32_t offset);
@@ -294,15 +294,15 @@ const hlo_shape *hlo_text_buffer(hlo_text *text, hlo_span at, const hlo_shape *s
 /* Removes the shapes at byte `from` and later from text->shapes, and returns a tuple of them. */
 const hlo_shape *hlo_text_tuple(hlo_text *text, size_t from);
 /* Reports a shape with too deeply nested tuples and replaces it with an empty tuple. Returns false
- * if it did. */
+ * after such an error. */
 bool hlo_text_check_depth(hlo_text *text, hlo_span at, const hlo_shape **shape);
 /* Removes the shapes at byte `from` and later from text->shapes, and returns a list of them. */
 const hlo_shapes *hlo_text_shapes(hlo_text *text, size_t from);
 
 /* ------------------------------------------------------------------------- literals (literal.c) */
 
-/* Reads the value of a constant and returns its length. *out is NULL after an error, which a
- * `shape` of NULL is. */
+/* Reads the value of a constant and returns its length. *out is NULL after an error; a `shape` of
+ * NULL is an error. */
 uint32_t hlo_text_literal(hlo_text *text, uint32_t offset, const hlo_shape *shape,
                           const hlo_literal **out);
 /* Removes the literals at byte `from` and later from text->literals, and returns a tuple of them.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recovery: decides where parsing can resume after an error, by the characters of text that was not
- * parsed and whose braces may not match. */
+/* Error recovery: decides where parsing can resume, by the characters of text that was not parsed
+ * and whose braces may not match. */
 #include <string.h>
 
 #include "grammar/scan/parser.h"

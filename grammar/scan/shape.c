@@ -15,7 +15,7 @@ typedef struct shape_reader {
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
     bool dynamic[HLO_LARGEST_RANK], any_dynamic;
     hlo_layout layout;
-    char *rest; /* what was read so far of hlo_layout.rest */
+    char *rest; /* the part of hlo_layout.rest read so far */
     size_t rest_length;
 } shape_reader;
 
@@ -146,7 +146,7 @@ typedef struct property {
 static bool is_later(const shape_reader *r, const property *p);
 
 /* Reports a list that the `}` of the layout or a later property ends, as in XLA's parser. Returns
- * true if it did. */
+ * true after such an error. */
 static bool ends_early(shape_reader *r, const property *p, const char *open) {
     if (next(r) != '}' && !is_later(r, p)) return false;
     hlo_text_defer_error(r->text, span(r, open, open), "this '%c' is never closed", *open);

@@ -20,7 +20,7 @@ const char *hlo_text_skip_gap(const char *at) {
     }
 }
 
-/* The first loop is fast for numbers and commas, the usual text. */
+/* The first loop is fast for numbers and commas, the most common text. */
 const char *hlo_text_stop(const char *at, const char *stops) {
     while ((*at >= '0' && *at <= '9') || *at == ',') at++;
     for (;;) {
@@ -53,7 +53,7 @@ hlo_attr_id hlo_text_find_attr(hlo_text *text, const char *interned) {
 
 /* -------------------------------------------------------------------------------------- strings */
 
-/* Finds the quote that ends the string at `from`; NULL if there is none. */
+/* Finds the quote that ends the string at `from`; NULL if not found. */
 static const char *string_end(const char *from, const char *end, bool *out_escapes) {
     *out_escapes = false;
     for (const char *at = from + 1;;) {
@@ -102,7 +102,7 @@ static bool goes_on(const char *at, bool mesh) {
     return *at && strchr("{[<(", *at);
 }
 
-/* Returns the depth of brackets at which comments become a part of the value. */
+/* Returns the bracket depth at which comments become a part of the value. */
 static size_t verbatim_depth(hlo_attr_id id) {
     return id == HLO_ATTR_BACKEND_CONFIG ? 1 : id == HLO_ATTR_FRONTEND_ATTRIBUTES ? 2 : SIZE_MAX;
 }

@@ -104,14 +104,14 @@ void hlo_text_add_implied(hlo_text *text, const hlo_frame *frame, hlo_op op);
 
 /* ---------------------------------------------------------------------------- names (symbols.c) */
 
-/* Reports a name that is a keyword or, with `types_too`, an element type. Returns true if it did.
- */
+/* Reports a name that is a keyword or, with `types_too`, an element type. Returns true after such
+ * an error. */
 bool hlo_text_reserved(hlo_text *text, hlo_span at, const char *name, bool types_too);
 /* Finds the instruction `name` in the innermost computation: &text->broken if its definition had an
- * error, NULL if there is none. */
+ * error, NULL if not found. */
 hlo_instr *hlo_text_find_instr(hlo_text *text, const char *name);
-/* Finds the instruction that is used at `at`; reports an error and returns &text->broken if there
- * is none. */
+/* Finds the instruction that is used at `at`. Reports an error and returns &text->broken if it is
+ * not defined. */
 hlo_instr *hlo_text_named(hlo_text *text, hlo_span at, const char *name);
 /* Binds a name in the innermost computation. */
 void hlo_text_bind(hlo_text *text, const char *name, hlo_instr *instr);
@@ -121,29 +121,30 @@ void hlo_text_unhide(hlo_text *text, size_t from);
 void hlo_text_instr_named(hlo_text *text, hlo_span at, const char *name);
 /* Moves text->instrs to an attribute. */
 hlo_attr hlo_text_instrs(hlo_text *text, hlo_attr_id id);
-/* Finds the computation that is called at `at`; reports an error and returns NULL if there is none.
- */
+/* Finds the computation that is called at `at`. Reports an error and returns NULL if it is not
+ * defined. */
 hlo_computation *hlo_text_called(hlo_text *text, hlo_span at, const char *name);
 /* Moves the computations at byte `from` and later from text->comps to an attribute. */
 hlo_attr hlo_text_comps(hlo_text *text, hlo_attr_id id, size_t from);
 
 /* Sets the name that the text has for an instruction. As in XLA, names become unique in the order
- * in which computations end, and so first in an inline computation, then around it. */
+ * in which computations end: first in an inline computation, then in the computation around it. */
 void hlo_text_give_name(hlo_text *text, hlo_instr *instr, const char *name);
-/* Takes back the unique names of the open body, because an inline computation begins. */
+/* Reverts the unique names of the open body, because an inline computation begins. */
 void hlo_text_names_later(hlo_text *text);
-/* Makes the names of a computation that ends unique, its own name not if it is `bare`. */
+/* Makes the names of a computation that ends unique, except its own name if it is `bare`. */
 void hlo_text_names_now(hlo_text *text, hlo_computation *comp, bool bare);
 
 /* ----------------------- what the parser of XLA accepts and requires (permissive, requirements) */
 
 /* True if XLA's parser accepts `count` operands, although HLO forbids them. */
 bool hlo_text_permissive_count(hlo_op op, uint32_t count);
-/* Returns the shape that XLA's parser infers where hlo_infer() fails; NULL if it fails, too. */
+/* Returns the shape that XLA's parser infers where hlo_infer() fails; NULL if XLA's parser fails,
+ * too. */
 const hlo_shape *hlo_text_permissive_shape(hlo_text *text, hlo_op op, uint32_t count,
                                            hlo_instr *const *operands, uint32_t attr_count,
                                            const hlo_attr *attrs);
-/* Sets the shape that XLA's parser gives the instruction for any text. */
+/* Sets the shape that XLA's parser infers for the instruction, independently of the text. */
 void hlo_text_make_shape(hlo_text *text, hlo_frame *frame);
 /* Reports each requirement of XLA's parser on an `op`, or on its asynchronous form, that the
  * instruction does not meet. */

@@ -98,7 +98,7 @@ static void push_called(void *user, hlo_computation *called) {
     hlo_stack_push(text, &text->comps, &called, sizeof called);
 }
 
-/* Does not visit a computation that is already on the thread, because its callees are, too. */
+/* Skips computations that are already on the thread: their callees are, too. */
 void hlo_text_async_begun(hlo_text *text, const hlo_instr *start) {
     const hlo_attr *thread = hlo_instr_attr(start, HLO_ATTR_ASYNC_EXECUTION_THREAD);
     hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of any owner: whether it may have them, the checks of their values, their form in XLA:
- * notations read, defaults dropped, implied attributes added; attributes remembered by their text.
- */
+/* Attributes of all owners: whether the owner may have them, checks of their values, and XLA's form
+ * of them (notations read, defaults dropped, implied attributes added). Attributes are cached by
+ * their text. */
 #define XXH_INLINE_ALL
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 enum { LONGEST = 1 << 9 };
 
 /* Returns the length of `name={...}` up to the first `}`, if that is near, or of `name=` and an
- * integer; 0 for anything else. */
+ * integer; otherwise 0. */
 static uint32_t written_length(const hlo_text *text, hlo_span name) {
     const uint32_t left = (uint32_t)text->size - name.offset;
     const char *from = text->source + name.offset, *value = from + name.length + 1, *end = value;
@@ -73,8 +73,8 @@ static void remember_attr(hlo_text *text, hlo_span name, hlo_attr attr) {
 
 /* --------------------------------------------------------------------------- form of attributes */
 
-/* Reads the value of an attribute with a notation of its own, written `raw` at `at`; NULL after an
- * error. The value of any other attribute is `raw`. */
+/* Reads the value of an attribute that has a notation, written `raw` at `at`; NULL after an error.
+ * The value of any other attribute is `raw`. */
 static hlo_attr read_notation(hlo_text *text, hlo_span at, hlo_attr_id id, const char *raw) {
     hlo_attr attr = {.id = id, .u.str = raw};
     if (id == HLO_ATTR_INVALID || hlo_attrs_info[id].kind == HLO_KIND_RAW) return attr;
@@ -106,7 +106,7 @@ void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op) {
 
 /* -------------------------------------------------------------------------------------- windows */
 
-/* True if all parts have their default value, so that XLA does not print the attribute. */
+/* True if all parts have default values, so that XLA does not print the attribute. */
 static bool is_default_word(const hlo_attr *word) {
     if (word->id == HLO_ATTR_SIZE) return false;
     const bool zero = word->id == HLO_ATTR_PAD || word->id == HLO_ATTR_RHS_REVERSAL;
@@ -234,7 +234,7 @@ static const char *owner_name(const hlo_frame *frame) {
     return "";
 }
 
-/* True if an attribute has no value because of an error that was reported. */
+/* True if an attribute has no value because of a reported error. */
 static bool lacks_value(hlo_attr attr) {
     switch (hlo_attrs_info[attr.id].kind) {
     case HLO_KIND_FORM: return !attr.u.str;

@@ -63,7 +63,8 @@ void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool ent
         .comp = hlo_computation_new(module, NULL),
         .name = name,
         .at = at,
-        .depth = text->depth + (name != NULL), /* the brace of an inline one was counted already */
+        .depth = text->depth + (name != NULL), /* the brace of an inline computation was counted
+                                                * already */
         .frames = text->frames.used,
         .parameters = text->parameters.used,
         .hidden = text->hidden.used,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar of HLO text. The actions (actions.h) build the IR in the order of the text.
  *
- * One token of lookahead is enough, because the scanner distinguishes a definition from an operand by
- * the `=` after it, and because the token of an attribute's name includes the comma before it. After a
- * syntax error in a body, parsing resumes at the next definition.
+ * One token of lookahead is enough, because the scanner distinguishes a definition from an operand
+ * by the `=` after it, and because the token of an attribute's name includes the comma before it.
+ * After a syntax error in a body, parsing resumes at the next definition.
  *
- * Some actions need that the parser has no lookahead token: those that tell the scanner what to read
- * next (hlo_text_want_literal(), and the shape before `constant(`), and hlo_text_instr_part(). They are
- * where the parser has a single choice, so that it needs no lookahead. */
+ * Some actions require that the parser has no lookahead token: those that select what the
+ * scanner reads next (hlo_text_want_literal(), and the shape before `constant(`), and
+ * hlo_text_instr_part(). They occur where the parser has a single choice, and needs no
+ * lookahead. */
 %code requires {
 #include "grammar/text/actions.h"
 }
@@ -300,7 +301,7 @@ static void stray_comma(hlo_text *text, hlo_span at) {
     hlo_text_defer_error(text, at, "this ',' does not separate operands");
 }
 
-/* Reports the only error of bison itself: its stack is full. */
+/* Reports the only error of bison itself: stack overflow. */
 static void yyerror(hlo_span *at, hlo_text *text, const char *message) {
     (void)message;
     hlo_text_error(text, *at, "nested too deeply");

@@ -75,7 +75,7 @@ static void finish_module(hlo_text *text) {
     module->name = hlo_intern_string(module, name);
 }
 
-/* The memory to free however parsing ends. */
+/* The memory to free in all cases. */
 typedef struct reading {
     hlo_module *module;
     hlo_arena *scratch;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names: keywords, which are rejected; names bound to instructions and computations, hidden and
- * looked up; names made unique. */
+/* Names: rejects keywords, binds names to instructions and computations, hides and looks up names,
+ * and makes names unique. */
 #include <string.h>
 
 #include "grammar/attr/notation.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perturbation of results at random, within the rounding freedom of their operations. The method is
- * in docs/numerics.md. */
+/* Random perturbation of results within the rounding freedom of their operations. The method is in
+ * docs/numerics.md. */
 #include <math.h>
+#include <string.h>
 
 #include "ir/error/rules.h"
 #include "ir/float/clones.h"
@@ -15,7 +16,7 @@ static uint64_t scramble(uint64_t x) {
     return x ^ x >> 31;
 }
 
-/* Returns the sum of four uniform numbers of 16 bits, scaled to mean 0 and variance 1: nearly
+/* Returns the sum of four uniform 16-bit numbers, scaled to mean 0 and variance 1: approximately
  * normal. */
 static double deviate(uint64_t bits) {
     int64_t sum =
@@ -43,19 +44,22 @@ typedef struct row {
     const float *sigma;
     double times;
     uint64_t key;
+    bool by_value; /* equal values are moved equally */
 } row;
 
-static uint64_t random_of(const row *r, int64_t i) {
-    return scramble(r->key ^ (uint64_t)(r->index + i));
+static uint64_t random_of(const row *r, int64_t i, double value) {
+    uint64_t bits = (uint64_t)(r->index + i);
+    if (r->by_value) memcpy(&bits, &value, sizeof bits);
+    return scramble(r->key ^ bits);
 }
 
-/* Moves the finite elements of a chunk that have a sigma; false: there are none, or an element is a
- * NaN. */
+/* Moves the finite elements of a chunk that have a nonzero sigma. Returns false if there are none,
+ * or an element is NaN. */
 HLO_CLONED static bool move_all(const row *r, double *value) {
     int64_t erring = 0, nans = 0;
     for (int64_t i = 0; i < r->count; i++) {
         const double sigma = (double)r->sigma[i], v = value[i];
-        const double to = moved(v, sigma, r->times * deviate(random_of(r, i)));
+        const double to = moved(v, sigma, r->times * deviate(random_of(r, i, v)));
         value[i] = (sigma > 0) & isfinite(v) ? to : v;
         erring += sigma > 0;
         nans += isnan(v);
@@ -63,19 +67,19 @@ HLO_CLONED static bool move_all(const row *r, double *value) {
     return erring && !nans;
 }
 
-/* Moves the elements of a chunk one by one: a NaN keeps all its bits. */
+/* Moves the elements of a chunk one by one, so that a NaN keeps all its bits. */
 static void move_each(const row *r) {
     for (int64_t i = 0; i < r->count; i++) {
         double value;
         char *at = r->at + i * r->step;
         if (!(r->sigma[i] > 0)) continue;
         if (!hlo_type_is_float(r->type)) {
-            perturb_complex(r->type, at, (double)r->sigma[i], r->times, random_of(r, i));
+            perturb_complex(r->type, at, (double)r->sigma[i], r->times, random_of(r, i, 0));
             continue;
         }
         hlo_lane_load_f64(r->type, at, r->step, 1, &value);
         if (!isfinite(value)) continue;
-        value = moved(value, (double)r->sigma[i], r->times * deviate(random_of(r, i)));
+        value = moved(value, (double)r->sigma[i], r->times * deviate(random_of(r, i, value)));
         hlo_lane_convert(HLO_TYPE_F64, r->type, &value, 1, at, r->step);
     }
 }
@@ -107,7 +111,8 @@ static bool is_dense(const hlo_view *view) {
     return true;
 }
 
-void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, uint64_t stream) {
+void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, uint64_t stream,
+                       bool by_value) {
     if (!hlo_type_is_float(value->type) && hlo_lane_of(value->type) != HLO_LANE_C128) return;
     const int64_t count = hlo_view_count(value), bytes = hlo_types[value->type].bytes;
     const bool dense = is_dense(value);
@@ -122,7 +127,8 @@ void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, 
                        .index = done,
                        .sigma = sigma + done,
                        .times = times,
-                       .key = scramble(stream)};
+                       .key = scramble(stream),
+                       .by_value = by_value};
         perturb_row(r, length);
         hlo_dims_next(inner, value->dims, index.v);
     }

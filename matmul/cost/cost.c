@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Costs: every kernel is found once, and recorded for the matmuls whose operands or results it
+/* Costs: finds each kernel once, and records it for the matmuls whose operands or results it
  * computes. */
 #include "matmul/cost/cost.h"
 
@@ -10,39 +10,39 @@
 #include "matmul/cost/flops.h"
 #include "matmul/product.h"
 
-/* Instructions that one kernel may hold; values further back count as read from memory. Keeps the
+/* Maximum number of instructions in one kernel; earlier values count as read from memory. Keeps the
  * analysis linear. */
 enum { KERNEL_MOST = 512, OWNERS_MOST = 8 };
 
 /* A kernel that reads a result of a matmul. */
 typedef struct consumer {
     struct consumer *next;
-    uint32_t kernel; /* id of the instruction that it writes */
-    double share;    /* of its bytes that counts for this matmul */
-    bool reduces;    /* it is a reduction */
+    uint32_t kernel; /* id of the instruction that the kernel computes */
+    double share;    /* the part of its bytes that is assigned to this matmul */
+    bool reduces;    /* the kernel is a reduction */
 } consumer;
 
 typedef struct entry {
-    hlo_cost self; /* alone */
+    hlo_cost self; /* without other kernels */
     double flops, peak;
-    double joined; /* bytes that are not moved if its only consumer is a part of it; 0: it is not */
-    double operand_bytes; /* bytes of the kernels that make the operands */
+    double joined;        /* bytes saved if the matmul absorbs its only consumer; 0: it does not */
+    double operand_bytes; /* bytes of the kernels that compute the operands */
     consumer *consumers;
 } entry;
 
-/* Arrays by instruction id have small elements: most instructions are no matmuls. */
+/* Arrays indexed by instruction id have small elements, because few instructions are matmuls. */
 struct hlo_costs {
-    const hlo_target_info *target;
+    const hlo_target *target;
     uint32_t ids;
     entry *entries;     /* of matmuls; entry 0 is all zero */
-    uint32_t *entry_of; /* by id: number of its entry; 0: it has none */
-    double *kernel;     /* by id of the instruction that a kernel writes: bytes; 0: no kernel */
+    uint32_t *entry_of; /* by id: index of its entry; 0: it has no entry */
+    double *kernel; /* by id of the instruction that a kernel computes: bytes; 0: not a kernel */
 };
 
-/* A reduction that makes the scale of an operand: its amax. */
+/* A reduction that computes the scale of an operand: its amax. */
 typedef struct amax {
-    uint32_t next;   /* the next one of the same operand; 0: the last */
-    uint32_t reduce; /* id of the instruction */
+    uint32_t next;   /* the next amax of the same operand; 0: the last */
+    uint32_t reduce; /* id of the reduction */
 } amax;
 
 typedef struct recorder {
@@ -51,13 +51,13 @@ typedef struct recorder {
     hlo_costs *costs;
     hlo_arena *arena, *scratch;
     uint32_t entry_count, matmul_count;
-    const hlo_instr **matmuls; /* matmuls that run and can be read */
-    uint32_t *seen;            /* by id: the last traversal that reached it */
+    const hlo_instr **matmuls; /* matmuls that are executed and can be read */
+    uint32_t *seen;            /* by id: the last traversal that visited it */
     uint32_t traversal;
-    uint32_t *read_count; /* by id: reads by matmuls */
-    uint32_t *amax_of;    /* by id of an operand: the first of its amaxes; 0: it has none */
-    uint32_t *amax_reads; /* by id of a reduction: operands whose amax it is */
-    amax *amaxes;         /* number 0 is not used */
+    uint32_t *read_count; /* by id: number of matmuls that read it */
+    uint32_t *amax_of;    /* by id of an operand: the first of its amaxes; 0: none */
+    uint32_t *amax_reads; /* by id of a reduction: number of operands whose amax it is */
+    amax *amaxes;         /* entry 0 is unused */
     uint32_t amax_count, amax_capacity;
     const hlo_instr *stack[KERNEL_MOST];
     uint32_t depth, visited;
@@ -77,7 +77,7 @@ static bool is_fused(const hlo_instr *instr) {
            instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA;
 }
 
-/* Returns the value whose memory an instruction has: reshaping moves nothing. */
+/* Returns the value that an instruction shares memory with: a reshape moves no bytes. */
 static const hlo_instr *memory_of(const hlo_instr *instr) {
     while (hlo_op_is(instr->op, HLO_RESHAPES)) instr = hlo_instr_operand(instr, 0);
     return instr;
@@ -92,7 +92,7 @@ static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order)
 
 /* -------------------------------------------------------------------------------------- kernels */
 
-/* Notes a source that is one number computed from an array, also across devices. */
+/* Records a source that is a number computed from an array, possibly across devices. */
 static void note_reduction(recorder *w, const hlo_instr *source) {
     if (!hlo_shape_is_array(source->shape) || hlo_shape_count(source->shape) != 1) return;
     if (source->op == HLO_OP_ALL_REDUCE) source = memory_of(hlo_instr_operand(source, 0));
@@ -140,14 +140,14 @@ static void find_sources(recorder *w, const hlo_instr *instr, uint32_t count) {
     }
 }
 
-/* Returns the matmul's entry, made at the first request. */
+/* Returns the matmul's entry, which the first call creates. */
 static entry *entry_of(recorder *w, const hlo_instr *matmul) {
     uint32_t *number = &w->costs->entry_of[matmul->id];
     if (!*number) *number = w->entry_count++;
     return &w->costs->entries[*number];
 }
 
-/* Records the amaxes of an operand, which were the reductions of its kernel. */
+/* Records the amaxes of an operand: the reductions in its kernel. */
 static void record_amaxes(recorder *w, const hlo_instr *operand) {
     for (uint32_t i = 0; i < w->reduction_count; i++) {
         hlo_arena_grow(w->scratch, &w->amaxes, w->amax_count, &w->amax_capacity, sizeof *w->amaxes);
@@ -157,7 +157,7 @@ static void record_amaxes(recorder *w, const hlo_instr *operand) {
     }
 }
 
-/* Records the kernel that writes `instr`. */
+/* Records the kernel that computes `instr`. */
 static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
     const hlo_instr *whole =
@@ -178,7 +178,8 @@ static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     }
 }
 
-/* True if the value has a user that is neither kernel nor matmul, and so needs it in memory. */
+/* True if a user of the value is neither a kernel nor a matmul, so that the value must be in
+ * memory. */
 static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
     if (instr->parent->root == instr) return true;
     for (const hlo_use *use = instr->uses; use; use = use->next) {
@@ -192,15 +193,15 @@ static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
 
 /* -------------------------------------------------------------------------------------- matmuls */
 
-/* Returns the peak in 10^12 FLOP/s; 0: not known. */
-static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target_info *target) {
+/* Returns the peak in 10^12 FLOP/s; 0: unknown. */
+static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target *target) {
     int bits = hlo_types[a].bits > hlo_types[b].bits ? hlo_types[a].bits : hlo_types[b].bits;
     if (!hlo_type_is_float(a) || !hlo_type_is_float(b) || bits > 32) return 0;
     if (fp8) return target->fp8_tflops;
     return bits == 32 ? target->bf16_tflops / 2.0 : target->bf16_tflops;
 }
 
-static double roofline(double flops, double bytes, double peak, const hlo_target_info *target) {
+static double roofline(double flops, double bytes, double peak, const hlo_target *target) {
     return peak == 0 ? 0 : fmax(flops / (1e12 * peak), bytes / (1e9 * target->memory_gbs));
 }
 
@@ -213,7 +214,7 @@ static double bytes_of_matmul(const hlo_matmul *m) {
     return bytes;
 }
 
-/* Sums the bytes of results; arrays of bytes in a tuple are workspace. */
+/* Sums the bytes of results. Byte arrays in a tuple are workspace and do not count. */
 static double bytes_of_results(const hlo_shape *shape) {
     if (shape->type != HLO_TYPE_TUPLE) return hlo_bytes_of(shape);
     double bytes = 0;
@@ -224,10 +225,10 @@ static double bytes_of_results(const hlo_shape *shape) {
     return bytes;
 }
 
-/* Computes the cost of a ragged-dot as XLA makes it: the dense product of all rows or terms with
- * all groups, on copies of the operands with zeros in them; of fp8 operands in FP8. */
+/* Computes the cost of a ragged-dot as XLA compiles it: a dense product of all rows or terms with
+ * all groups, on copies of the operands padded with zeros; in FP8 if the operands are fp8. */
 static hlo_cost cost_of_ragged(const hlo_ragged *r, const hlo_product *p, double bytes,
-                               const hlo_target_info *target) {
+                               const hlo_target *target) {
     const double times = r->mode == HLO_RAGGED_BATCH ? 1 : (double)r->groups,
                  left = hlo_bytes_of(p->a->shape), right = hlo_bytes_of(p->b->shape);
     const double read = r->mode == HLO_RAGGED_BATCH         ? 0
@@ -241,14 +242,13 @@ static hlo_cost cost_of_ragged(const hlo_ragged *r, const hlo_product *p, double
 }
 
 /* True if stock XLA (docs/cost.md) multiplies the operands in FP8 without a rewrite: a dot of fp8
- * operands, whichever of its Triton fusion and its FP8 rewriter has it. */
+ * operands that its Triton fusion or its FP8 rewriter accepts. */
 static bool is_fp8_in_xla(const hlo_instr *instr, const hlo_product *p) {
     return p->fp8 || (instr->op == HLO_OP_DOT && hlo_type_is_fp8_operand(p->a->shape->type) &&
                       hlo_type_is_fp8_operand(p->b->shape->type));
 }
 
-static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
-                           const hlo_target_info *target) {
+static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const hlo_target *target) {
     hlo_matmul m;
     const bool fp8 = is_fp8_in_xla(instr, p) && (p->fp8 || target->fp8);
     double bytes, peak = peak_of(p->a->shape->type, p->b->shape->type, fp8, target);
@@ -261,7 +261,7 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
     }
     hlo_ragged ragged;
     if (hlo_ragged_read(instr, &ragged)) return cost_of_ragged(&ragged, p, bytes, target);
-    /* XLA first converts other narrow operands to 16 bits, in kernels of their own. */
+    /* XLA first converts other narrow operands to 16 bits, in separate kernels. */
     const bool converts = instr->op == HLO_OP_DOT && p->narrow && !fp8;
     const double elements = converts ? hlo_bytes_of(p->a->shape) + hlo_bytes_of(p->b->shape) : 0;
     hlo_cost cost = {bytes + 4 * elements, roofline(p->flops, bytes + elements, peak, target)};
@@ -269,9 +269,8 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
     return cost;
 }
 
-/* Returns the bytes that are not moved when XLA makes the only kernel that reads the result of a
- * dot a part of it. It does so with scales, vectors, matrices and activations if it multiplies fp8
- * operands. */
+/* Returns the bytes saved when XLA merges the only kernel that reads the result of a dot into the
+ * dot. If XLA multiplies fp8 operands, it merges scales, vectors, matrices and activations. */
 static double joined_bytes(const hlo_instr *dot, const entry *e) {
     const hlo_use *use = dot->uses;
     const consumer *only = e->consumers;
@@ -289,8 +288,8 @@ static void visit_matmul(recorder *w, const hlo_instr *instr) {
     w->matmuls[w->matmul_count++] = instr;
 }
 
-/* Sums the bytes of the kernels that make an operand: its own, and its share of those of its
- * amaxes. */
+/* Sums the bytes of the kernels that compute an operand: its own kernel, and its share of those of
+ * its amaxes. */
 static double bytes_of_operand(const recorder *w, const hlo_instr *operand) {
     const double *kernel = w->costs->kernel;
     double bytes = kernel[operand->id];
@@ -322,8 +321,8 @@ static void visit_kernel(recorder *w, const hlo_instr *instr) {
     if (kernel) cost_of_kernel(w, instr);
 }
 
-/* Visits users before operands: the matmuls that read an instruction are known when it is visited.
- */
+/* Visits users before operands, so that all matmuls that read an instruction are known when it is
+ * visited. */
 static void visit_needed(recorder *w) {
     for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
@@ -333,8 +332,8 @@ static void visit_needed(recorder *w) {
         }
 }
 
-hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
-                            const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch) {
+hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const hlo_target *target,
+                            hlo_arena *arena, hlo_arena *scratch) {
     const uint32_t ids = module->next_id;
     const size_t most = hlo_product_most(module);
     hlo_costs *costs = hlo_arena_zero(arena, sizeof *costs);
@@ -384,7 +383,7 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
 
 double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
     hlo_matmul m;
-    const hlo_target_info *target = costs->target;
+    const hlo_target *target = costs->target;
     if (!hlo_product_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {m.a, m.b};
@@ -410,7 +409,7 @@ static double padded(int64_t size) {
 }
 
 double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
-                               const hlo_target_info *target) {
+                               const hlo_target *target) {
     const double batch = (double)size.batch, m = (double)size.m, n = (double)size.n,
                  k = (double)size.k, operands = batch * (m + n) * k,
                  parts = 4 * batch * (double)blocks * padded(size.m) * padded(size.n),

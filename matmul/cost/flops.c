@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FLOPs as XLA's cost analysis counts them: an elementwise operation is one for each element, one
- * of the transcendental opcodes one of another kind; what a computation does counts as often as it
- * is run, a loop's body as often as is known. */
+/* FLOPs as XLA's cost analysis counts them: one for each element of an elementwise operation.
+ * Transcendental opcodes are counted separately. A called computation counts once per execution; a
+ * loop body counts by the loop's trip count if that is known. */
 #include "matmul/cost/flops.h"
 
 #include <stdlib.h>
@@ -61,10 +61,10 @@ static void raise(double *to, double from) {
     if (from > *to) *to = from;
 }
 
-/* The computations that one instruction runs. */
+/* The computations that one instruction calls. */
 typedef struct calls {
     const hlo_flops *totals; /* by computation id */
-    hlo_flops all, most;     /* of one run of each: their sum, and the largest */
+    hlo_flops all, most;     /* of one execution of each: sum and maximum */
 } calls;
 
 static void count_called(void *user, hlo_computation *called) {
@@ -111,7 +111,7 @@ static void count_instr(const hlo_instr *instr, const hlo_flops *totals, hlo_flo
 }
 
 hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals) {
-    /* Callers stand behind their callees. */
+    /* Callers come after their callees. */
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             count_instr(instr, totals, &totals[comp->id]);

@@ -7,18 +7,18 @@
 
 /* The FLOPs of one execution, by kind. */
 typedef struct hlo_flops {
-    double dots, calls;  /* dots of every kind; calls of libraries that multiply matrices */
+    double dots, calls;  /* dots of every kind; library calls that multiply matrices */
     double convolutions; /* padding and holes counted as elements */
     double elementwise;  /* one for each element of the result */
     double reductions;   /* the computations that reductions, scatters and all-reduces apply */
     double transcendentals;
 } hlo_flops;
 
-/* Counts the FLOPs of the entry. `totals`: working memory, next_computation_id elements, all zero.
- * Without memory it jumps to the recovery point of the module's arena. */
+/* Counts the FLOPs of the entry computation. `totals`: working memory of next_computation_id
+ * elements, all zero. If memory runs out, jumps to the recovery point of the module's arena. */
 hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals);
 
-/* Returns the bytes of the shape; 0 if they are not known. */
+/* Returns the size of the shape in bytes; 0 if unknown. */
 static inline double hlo_bytes_of(const hlo_shape *shape) {
     int64_t bytes = hlo_shape_bytes(shape);
     return bytes < 0 ? 0 : (double)bytes;

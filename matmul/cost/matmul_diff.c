@@ -12,12 +12,12 @@
 
 typedef struct matmul {
     const hlo_instr *instr;
-    const char *op_name; /* "" when there is none */
+    const char *op_name; /* "" if absent */
     const char *text;    /* description of the matmul */
-    uint64_t key;        /* equal keys of both modules form a pair */
+    uint64_t key;        /* matmuls of both modules with equal keys form a pair */
     uint64_t sizes;      /* of batch, m, n (either first) and k */
     uint32_t place;
-    const hlo_instr *other; /* its partner in the other module; NULL: none */
+    const hlo_instr *other; /* matching matmul of the other module, or NULL */
     const char *other_text;
 } matmul;
 
@@ -105,15 +105,15 @@ static void match(side *a, side *b) {
     }
 }
 
-/* Returns the last `parts` parts of a path: inlining prepends the caller's. "": the path has fewer.
- */
+/* Returns the last `parts` parts of a path, because inlining prepends the caller's path; "" if the
+ * path has fewer parts. */
 static const char *tail(const char *path, int parts) {
     for (const char *at = path + strlen(path); at > path; at--)
         if (at[-1] == '/' && --parts == 0) return at;
     return parts == 1 ? path : "";
 }
 
-/* Sets the keys; a matmul whose key is unique has no partner. */
+/* Sets the keys, and a unique key for each matmul that has no match. */
 static void set_keys(side *s, int parts, uint64_t seed) {
     for (size_t i = 0; i < s->count; i++) {
         matmul *one = &s->all[i];
@@ -126,9 +126,9 @@ static bool is_dot(const matmul *m) {
     return m->instr->op == HLO_OP_DOT;
 }
 
-/* Pairs by op_name and the result's dimensions; the rest by op_name alone, then by ever shorter
- * suffixes of it, then a dot and a call by their sizes: a call has the name of the last instruction
- * folded into it. */
+/* Matches by op_name and the result's dimensions; then by op_name alone; then by ever shorter
+ * suffixes of it; then a dot and a call by their sizes, because a call has the name of the last
+ * instruction folded into it. */
 static void match_all(side *a, side *b) {
     enum { MOST_PARTS = 8, FEWEST_PARTS = 2 };
     match(a, b);
@@ -160,7 +160,8 @@ static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_
     const hlo_diag_sink sink = {keep_position, &at};
     hlo_diag_emit(module, &sink, HLO_NOTE, instr->offset, 1, "%s", "");
     hlo_print_plain(out, "    %c %s", sign, module->file);
-    if (at.line) fprintf(out, ":%u:%u", at.line, at.column); /* a binary module has no lines */
+    if (at.line)
+        fprintf(out, ":%u:%u", at.line, at.column); /* a binary module has no line numbers */
     hlo_print_plain(out, ": %%%s: %s\n", instr->name, text);
 }
 
@@ -171,8 +172,8 @@ static const char *value_text(hlo_arena *scratch, const hlo_literal *literal) {
     return hlo_arena_format(scratch, " %s%s", text, all ? "" : "...");
 }
 
-/* Prints the first element in which two arrays of one shape differ, if they are too long to be
- * printed. */
+/* Prints the first differing element of two arrays with the same shape, if they are too long to
+ * print. */
 static const char *element_text(hlo_arena *scratch, const hlo_literal *literal,
                                 const hlo_literal *other) {
     enum { SEEN = 10 };

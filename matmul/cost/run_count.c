@@ -8,7 +8,7 @@
 #include "ir/module/trip_count.h"
 #include "matmul/json.h"
 
-/* Reads `"known_trip_count":{"n":"5"}` in a loop's backend config; 0: it has none. */
+/* Reads `"known_trip_count":{"n":"5"}` in a loop's backend config; 0 if absent. */
 static double annotated_trip_count(const hlo_instr *loop) {
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
@@ -26,13 +26,13 @@ double hlo_loop_trip_count(const hlo_instr *loop) {
     return (double)derived;
 }
 
-/* Largest count: nested loops with annotated trip counts may exceed it, and sums of FLOPs have to
- * stay finite. */
+/* Upper bound on the count: nested loops with annotated trip counts may exceed it, and sums of
+ * FLOPs must remain finite. */
 static const double most_runs = 1e100;
 
 typedef struct calls {
     double *runs;
-    double times; /* runs of the callees */
+    double times; /* executions of the callees */
 } calls;
 
 static void count_call(void *user, hlo_computation *called) {
@@ -43,7 +43,7 @@ static void count_call(void *user, hlo_computation *called) {
 void hlo_run_counts(const hlo_module *module, double *out_runs) {
     memset(out_runs, 0, module->next_computation_id * sizeof *out_runs);
     if (module->entry) out_runs[module->entry->id] = 1;
-    /* From callers to their callees: callees come before callers in a module. */
+    /* From callers to callees: a module lists callees before callers. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
         if (out_runs[comp->id] == 0) continue;
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {

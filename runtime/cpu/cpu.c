@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU backend: memory is the host's, opcodes run in ir/eval. */
+/* The CPU backend: memory is the host's; opcodes are evaluated by ir/eval. */
 #include "runtime/cpu/cpu.h"
 
 #include <limits.h>
@@ -79,8 +79,8 @@ static bool same_strides(const hlo_view *a, const hlo_view *b) {
                              memcmp(a->strides, b->strides, a->rank * sizeof *a->strides) == 0));
 }
 
-/* Finds the operands whose views a result may share, as ir/eval allows. Sigmas need views of their
- * own. */
+/* Finds the operands whose views a result may share, as allowed by ir/eval. Sigmas need separate
+ * views. */
 static void find_overwritten(hlo_job *job, hlo_arena *arena) {
     const hlo_instr *instr = job->instr;
     uint32_t candidates = 0;
@@ -145,6 +145,18 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
                             job->result_sigmas, &options, cpu->scratch, why);
 }
 
+/* True if the instruction scales converted values of 8 bits: equal results have equal operands. */
+static bool dequantizes(const hlo_instr *instr) {
+    if (!instr || (instr->op != HLO_OP_MULTIPLY && instr->op != HLO_OP_DIVIDE)) return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const hlo_instr *value = hlo_instr_operand(instr, i);
+        if (value->op == HLO_OP_CONVERT &&
+            hlo_types[hlo_instr_operand(value, 0)->shape->type].bytes == 1)
+            return true;
+    }
+    return false;
+}
+
 /* Perturbs results: the sigmas of a job with exact operands are its own rounding errors. */
 static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char **why) {
     hlo_job own = *job;
@@ -157,7 +169,7 @@ static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char 
     for (uint32_t i = 0; i < job->result_count && status == HLO_OK; i++)
         if (job->results[i].data)
             hlo_error_perturb(&job->results[i], own.result_sigmas[i].data, HLO_ERROR_AMPLITUDE,
-                              job->stream + i);
+                              job->stream + i, dequantizes(job->instr));
     return status;
 }
 
@@ -207,7 +219,7 @@ static void cpu_fill(void *device, void *memory, unsigned char byte, size_t size
     if (size) memset(memory, byte, size);
 }
 
-/* A mark without memory is left out, and finish() says so. */
+/* If memory for a mark runs out, the mark is omitted, and finish() reports it. */
 static void cpu_mark(void *device, uint32_t index) {
     cpu_device *cpu = device;
     struct timespec now;

@@ -57,7 +57,7 @@ static void perturbing_moves_by_sigma(void **state) {
         values[i] = again[i] = 1;
         narrow[i] = 0x3f80;
     }
-    hlo_error_perturb(&view, sigma, 2, 7);
+    hlo_error_perturb(&view, sigma, 2, 7, false);
     double mean = 0, square = 0;
     for (int i = 0; i < COUNT; i++) {
         double moved = values[i] - 1.0;
@@ -69,14 +69,21 @@ static void perturbing_moves_by_sigma(void **state) {
     assert_true(fabs(mean) < 0.02);
     assert_true(fabs(sqrt(square) - 0.25) < 0.02);
     view.data = again;
-    hlo_error_perturb(&view, sigma, 2, 7);
+    hlo_error_perturb(&view, sigma, 2, 7, false);
     assert_memory_equal(values, again, sizeof values);
-    hlo_error_perturb(&view, sigma, 2, 8);
+    hlo_error_perturb(&view, sigma, 2, 8, false);
     assert_memory_not_equal(values, again, sizeof values);
+    /* By value: equal elements move equally, others by a number of their own. */
+    for (int i = 0; i < COUNT; i++) values[i] = i % 3 == 0 ? 1.5f : 1;
+    view.data = values;
+    hlo_error_perturb(&view, sigma, 2, 7, true);
+    assert_true(values[65] != 1 && values[66] != 1.5f && values[65] - 1 != values[66] - 1.5f);
+    for (int i = 0; i < COUNT; i++)
+        if (i % 64) assert_true(values[i] == values[i % 3 == 0 ? 66 : 65]);
     /* Of bf16, whose next number is 1/128 away: to a neighbor now and then. */
     view = (hlo_view){HLO_TYPE_BF16, 2, dims, strides, narrow};
     for (int i = 0; i < COUNT; i++) sigma[i] = 0x1p-9f;
-    hlo_error_perturb(&view, sigma, 1, 7);
+    hlo_error_perturb(&view, sigma, 1, 7, false);
     int changed = 0;
     for (int i = 0; i < COUNT; i++) changed += narrow[i] != 0x3f80;
     assert_in_range(changed, COUNT / 100, COUNT / 3);
@@ -97,8 +104,8 @@ static void perturbing_moves_every_type(void **state) {
         wide[i] = 4;
         parts[2 * i] = 4, parts[2 * i + 1] = -8;
     }
-    hlo_error_perturb(&real, sigma, 2, 7);
-    hlo_error_perturb(&complex, sigma, 2, 7);
+    hlo_error_perturb(&real, sigma, 2, 7, false);
+    hlo_error_perturb(&complex, sigma, 2, 7, false);
     double squares[3][2] = {{0}}, product = 0;
     for (int i = 0; i < COUNT; i++) {
         const double x = (double)parts[2 * i] - 4, y = (double)parts[2 * i + 1] + 8;
@@ -131,8 +138,8 @@ static void perturbing_is_by_index(void **state) {
         dense[i] = columns[i % 200 * 3 + i / 200] = i == 301 ? 0x7f80 : (uint16_t)(0x3f00 + i);
     }
     dense[11] = columns[33] = 0x7f99;
-    hlo_error_perturb(&a, sigma, 2, 7);
-    hlo_error_perturb(&b, sigma, 2, 7);
+    hlo_error_perturb(&a, sigma, 2, 7, false);
+    hlo_error_perturb(&b, sigma, 2, 7, false);
     int changed = 0;
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(dense[i], columns[i % 200 * 3 + i / 200]);
