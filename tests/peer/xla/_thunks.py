@@ -121,7 +121,7 @@ def records(path):
 
 
 def messages(data):
-    """Every message inside `data`, itself included."""
+    """Yields every message inside `data`, including `data` itself."""
     try:
         inside = fields(data)
     except (ValueError, IndexError):
@@ -133,7 +133,7 @@ def messages(data):
 
 
 def lt_matmuls(path):
-    """One dict per matmul: role -> (bytes, type) of its buffer, and `config`, `epilogue`."""
+    """Returns one dict per matmul: role -> (bytes, type) of its buffer, and `config`, `epilogue`."""
     out = []
     for record in records(path):
         for message in messages(record):
@@ -163,7 +163,7 @@ def lt_matmul(value):
 
 
 def parameters(path):
-    """allocation -> number of the entry parameter that it holds."""
+    """Returns allocation -> number of its entry parameter."""
     for record in records(path):
         try:
             out = {}
