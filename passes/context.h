@@ -9,7 +9,9 @@
 
 typedef struct hlo_pass_context {
     hlo_module *module;
-    hlo_target target;
+    const hlo_target *target;
+    int cuda; /* the toolkit's version, as hlo_cuda_is_version() describes it */
+    hlo_scale_form scales;
     const hlo_pass_options *options;
     const hlo_diag_sink *sink;
     hlo_report *report;

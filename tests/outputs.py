@@ -74,7 +74,7 @@ def check_options(path):
     used = set(re.findall(r"--([\w-]+)", " ".join(COMMANDS)))
     assert len(names) > 50, names
     return [f"--{name} is in no command, nor in SILENT" for name in sorted(names - used - set(SILENT))] + \
-           [f"--{name} of SILENT is no option" for name in sorted(set(SILENT) - names)]
+           [f"--{name} of SILENT is not an option" for name in sorted(set(SILENT) - names)]
 
 
 def execute(command, folder, how, stream):

@@ -357,7 +357,7 @@ enum { BUFFER = 1 << 16 };
 
 static hlo_status take_options(const hlo_print_options *options, hlo_print_options *out) {
     *out = hlo_print_long_form;
-    return hlo_options_take("hlo_print_options", out, sizeof *out, sizeof *out, options,
+    return hlo_options_take("hlo_print_options", out, sizeof *out, options,
                             hlo_options_sink(options));
 }
 

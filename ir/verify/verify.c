@@ -230,8 +230,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
                              const hlo_diag_sink *sink) {
     HLO_IN_C_LOCALE;
     hlo_verify_options own = {.max_errors = 0};
-    if (hlo_options_take("hlo_verify_options", &own, sizeof own, sizeof own, options, sink) !=
-        HLO_OK)
+    if (hlo_options_take("hlo_verify_options", &own, sizeof own, options, sink) != HLO_OK)
         return HLO_INVALID_USAGE;
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);

@@ -29,8 +29,8 @@ typedef struct hlo_costs hlo_costs;
 /* Records the costs of the products (matmul/product.h) of a module. `needed`: true, by instruction
  * id, for instructions that are executed. Linear in the size of the module. The result is in
  * `arena`, working memory in `scratch`; both may be the same arena. */
-hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
-                            const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch);
+hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const hlo_target *target,
+                            hlo_arena *arena, hlo_arena *scratch);
 
 /* Returns the cost of the matmul with that id. It consists of the matmul, the kernels that compute
  * its operands (divided evenly among the matmuls that read them), and those kernels that read its
@@ -47,6 +47,6 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
  * matmuls, of transposing `transposed` operand elements, and of a kernel that adds the f32 results.
  * 0: unknown. */
 double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
-                               const hlo_target_info *target);
+                               const hlo_target *target);
 
 #endif

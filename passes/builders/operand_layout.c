@@ -52,7 +52,7 @@ static bool side_of(const hlo_rule_env *env, const hlo_matmul *m, bool b, placin
     for (uint32_t i = 0; i < shape->rank; i++)
         if (!taken[i]) out->order[out->rank++] = i;
     out->order[out->rank++] = out->contracting->v[0];
-    out->placed = hlo_matmul_layout_ok(m, &env->context->target, b);
+    out->placed = hlo_matmul_layout_ok(m, env->context->target, b);
     return true;
 }
 
@@ -71,7 +71,7 @@ int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, b
         *batch = hlo_matmul_dims_beneath(*operand, *batch);
         *contracting = hlo_matmul_dims_beneath(*operand, *contracting);
         *operand = hlo_instr_operand(*operand, 0);
-        if (!hlo_matmul_layout_ok(&beneath, &env->context->target, b)) break;
+        if (!hlo_matmul_layout_ok(&beneath, env->context->target, b)) break;
         turns++;
     }
     return turns;

@@ -396,11 +396,13 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     env->fault = hlo_matmul_incomplete(&m);
     if (env->fault) return hlo_rule_refuse(env, NULL, NULL), NULL;
     resize_results(env, &m);
-    reason = hlo_scales_fit(env->context->scratch, source, &before, &m)
-                 ? hlo_matmul_check(&m, &env->context->target)
+    const hlo_pass_context *context = env->context;
+    reason = hlo_scales_fit(context->scratch, source, &before, &m)
+                 ? hlo_matmul_check(&m, context->target, context->cuda, context->scales)
                  : "scales-out-of-range";
     if (reason) return hlo_rule_refuse(env, reason, NULL), NULL;
-    return hlo_matmul_encode(&m, &env->context->target, source->parent, env->build->at, source);
+    return hlo_matmul_encode(&m, context->target, context->scales, source->parent, env->build->at,
+                             source);
 }
 
 /* -------------------------------------------------------------------------------------- actions */

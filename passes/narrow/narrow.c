@@ -140,7 +140,7 @@ static hlo_status each(hlo_pass_context *context, bool back) {
     hlo_module *module = context->module;
     if (!any_source(module)) return HLO_OK;
     const bool *fused = hlo_facts_fused(module, context->scratch);
-    const bool fp8 = hlo_target_find(context->target.sm)->fp8;
+    const bool fp8 = context->target->fp8;
     facts f = {.fp8_reach = hlo_facts_fp8_reach(module, context->scratch),
                .count = module->next_id};
     f.ranges = hlo_arena_array(context->scratch, f.count, sizeof *f.ranges);

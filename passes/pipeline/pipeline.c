@@ -76,8 +76,7 @@ static const pass *find_pass(const char *name, size_t length) {
 static const hlo_pass_options default_options = {.struct_size = sizeof default_options,
                                                  .passes = "default",
                                                  .target = 90,
-                                                 .cuda_major = 12,
-                                                 .cuda_minor = 8,
+                                                 .cuda = 12080,
                                                  .framework_files = HLO_FRAMEWORK_FILES};
 
 void hlo_pass_options_init_sized(hlo_pass_options *options, size_t struct_size) {
@@ -414,18 +413,16 @@ static hlo_status check_options(const hlo_pass_options *options) {
         return refuse(options, "unknown target sm_%d", options->target);
     if (!(options->min_gain >= 0))
         return refuse(options, "min_gain must be non-negative, found %g", options->min_gain);
-    if (options->cuda_major < 1 || options->cuda_major > 999 || options->cuda_minor < 0 ||
-        options->cuda_minor > 99)
-        return refuse(options, "unsupported CUDA version %d.%d", options->cuda_major,
-                      options->cuda_minor);
+    if (!hlo_cuda_is_version(options->cuda))
+        return refuse(options, "invalid CUDA version %d, expected major * 1000 + minor * 10",
+                      options->cuda);
     return HLO_OK;
 }
 
 hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_options *out) {
     *out = default_options;
-    const hlo_status status = hlo_options_take("hlo_pass_options", out, sizeof *out,
-                                               offsetof(hlo_pass_options, rules_text), options,
-                                               hlo_options_sink(options));
+    const hlo_status status =
+        hlo_options_take("hlo_pass_options", out, sizeof *out, options, hlo_options_sink(options));
     return status == HLO_OK ? check_options(out) : status;
 }
 
@@ -467,11 +464,11 @@ static hlo_status load_rules(run *r) {
 static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
                            hlo_report **out_report) {
     run r = {.context = {.module = module,
-                         .target = {.sm = options->target,
-                                    .cuda = options->cuda_major * 100 + options->cuda_minor,
-                                    .scales = options->scales_used && options->emit <= HLO_EMIT_FFI
-                                                  ? HLO_SCALES_USED
-                                                  : HLO_SCALES_ALL},
+                         .target = hlo_target_find(options->target),
+                         .cuda = options->cuda,
+                         .scales = options->scales_used && options->emit <= HLO_EMIT_FFI
+                                       ? HLO_SCALES_USED
+                                       : HLO_SCALES_ALL,
                          .options = options,
                          .library = &hlo_rule_library_builtin,
                          .sink = options->sink},

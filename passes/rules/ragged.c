@@ -277,7 +277,7 @@ static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p,
                           .b_batch = d->dims.batch[1],
                           .a_contracting = d->dims.contracting[0],
                           .b_contracting = d->dims.contracting[1]};
-    reason = hlo_matmul_check(&m, &env->context->target);
+    reason = hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
     return !reason || hlo_rule_refuse(env, reason, NULL);
 }
 

@@ -340,7 +340,7 @@ TEST(supports_result_type) {
     hlo_matmul m;
     if (!hlo_decode_call(args->instr, &m) || hlo_epilogues[m.epilogue].aux) return false;
     m.d = hlo_shape_retype(env->context->module, m.d, args[1].instr->shape->type);
-    return !hlo_matmul_check(&m, &env->context->target);
+    return !hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
 }
 
 TEST(alpha_free) {
@@ -374,7 +374,7 @@ TEST(rows_free) {
         hlo_scale_modes[m.b_mode].along)
         return false;
     m.a_mode = m.b_mode = HLO_SCALE_OUTER_VEC;
-    return !hlo_matmul_check(&m, &env->context->target);
+    return !hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
 }
 
 /* Determines whether all elements of a fixed factor are positive and finite. Returns false if the
@@ -436,7 +436,7 @@ TEST(turned) {
 
 TEST(several_batches) {
     hlo_matmul m;
-    const hlo_target *target = &env->context->target;
+    const hlo_target *target = env->context->target;
     if (!hlo_decode_call(args->instr, &m) || m.a_batch->count < 2) return false;
     uint32_t batch = m.a_batch->count;
     return hlo_matmul_layout_ok(&m, target, false) && hlo_matmul_layout_ok(&m, target, true) &&

@@ -740,7 +740,7 @@ static void visit_branches(const sinker *s, hlo_instr *conditional) {
 
 hlo_status hlo_pass_sink(hlo_pass_context *context) {
     hlo_module *module = context->module;
-    if (!hlo_target_find(context->target.sm)->fp8) return HLO_OK;
+    if (!context->target->fp8) return HLO_OK;
     if (!module->op_counts[HLO_OP_WHILE] && !module->op_counts[HLO_OP_CONDITIONAL]) return HLO_OK;
     sinker s = {.context = context, .known = module->next_id};
     s.provenance = hlo_fp8_provenance_find(module, context->scratch);

@@ -117,7 +117,7 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
         !read_side(dot, 1, &d.rhs))
         return d;
     const int64_t k = d.lhs.operand->shape->dims[d.lhs.along];
-    const hlo_target_info *target = hlo_target_find(context->target.sm);
+    const hlo_target *target = context->target;
     if (!hlo_scale_is_moderate(context->scratch, d.lhs.operand) ||
         !hlo_scale_is_moderate(context->scratch, d.rhs.operand))
         return d;
@@ -163,9 +163,9 @@ static void visit_notation(hlo_pass_context *context, hlo_instr *product, hlo_co
 
 hlo_status hlo_pass_split_blocks(hlo_pass_context *context) {
     hlo_module *module = context->module;
-    const hlo_target_info *target = hlo_target_find(context->target.sm);
+    const hlo_target *target = context->target;
     if ((!module->op_counts[HLO_OP_DOT] && !hlo_block_any(module)) || !target->fp8 ||
-        context->target.cuda < 1200)
+        context->cuda < 12000)
         return HLO_OK;
     hlo_computation *add = NULL;
     const bool *fused = hlo_facts_fused(module, context->scratch);

@@ -166,6 +166,7 @@ static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
 void hlo_report_open(hlo_pass_context *context) {
     hlo_report *report = context->report;
     report->target = context->target;
+    report->cuda = context->cuda;
     grow_ids(report, context->module->next_id);
     report->capacity = context->module->op_counts[HLO_OP_DOT] + 64;
     report->slots = hlo_arena_array(report->arena, report->capacity, sizeof *report->slots);

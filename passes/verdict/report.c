@@ -172,8 +172,7 @@ static int lint_order(const void *a, const void *b) {
 /* Returns the cost of each matmul in the current module. */
 static const hlo_costs *record_costs(const hlo_pass_context *context, const bool *needed,
                                      hlo_arena *arena) {
-    return hlo_costs_record(context->module, needed, hlo_target_find(context->target.sm), arena,
-                            context->scratch);
+    return hlo_costs_record(context->module, needed, context->target, arena, context->scratch);
 }
 
 /* Records the current costs as those of the input. */

@@ -58,7 +58,8 @@ struct hlo_report {
     const char *frameworks;        /* globs */
     const hlo_stack_frame *frames; /* the frames of `places` */
     int64_t *places[2];            /* by frame: see find_frame() in report.c; 0: not searched yet */
-    hlo_target target;             /* target of the rewritten module */
+    const hlo_target *target;      /* of the rewritten module */
+    int cuda;                      /* the toolkit's version */
     const char *module, *file;     /* name of the module and of its file; file may be NULL */
     slot *slots;
     uint32_t count, capacity;

@@ -466,7 +466,8 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
     HLO_IN_C_LOCALE;
     hlo_comparison own = {.found = NULL};
     const hlo_status status =
-        hlo_options_take("hlo_comparison", &own, sizeof own, sizeof own, comparison, NULL);
+        hlo_options_take("hlo_comparison", &own, sizeof own, comparison, NULL);
+    if (status == HLO_OK && (!own.found || !own.expected)) return HLO_INVALID_USAGE;
     return status == HLO_OK ? compare_all(&own, out) : status;
 }
 

@@ -12,7 +12,7 @@
 
 static const hlo_plan_options default_options = {.struct_size = sizeof default_options,
                                                  .backend = "cpu",
-                                                 .cuda = 1208,
+                                                 .cuda = 12080,
                                                  .graph = true,
                                                  .devices = 1};
 
@@ -95,8 +95,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     HLO_IN_C_LOCALE;
     *out = NULL;
     hlo_plan_options own = default_options;
-    const size_t least = offsetof(hlo_plan_options, devices);
-    if (hlo_options_take("hlo_plan_options", &own, sizeof own, least, options, sink) != HLO_OK)
+    if (hlo_options_take("hlo_plan_options", &own, sizeof own, options, sink) != HLO_OK)
         return HLO_INVALID_USAGE;
     const hlo_backend *backend = find_backend(own.backend);
     if (own.resident && (own.bounds || own.perturbed || own.devices > 1)) return HLO_INVALID_USAGE;

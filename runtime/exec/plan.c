@@ -212,7 +212,7 @@ static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
     if (status == HLO_OK && !build_all(plan, sink)) status = HLO_INVALID_INPUT;
     if (status == HLO_OK && plan->options.resident) status = plan_find_donations(plan, sink);
     if (status == HLO_OK) measure(plan);
-    if (status != HLO_OK || plan->options.describe) return status;
+    if (status != HLO_OK || plan->options.target) return status;
     status = allocate(plan, sink);
     if (status == HLO_OK && plan_looks(plan)) status = plan_look_new(plan);
     if (status == HLO_OK && plan->options.profile) status = plan_trace_new(plan);

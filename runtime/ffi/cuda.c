@@ -134,7 +134,8 @@ static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *reco
     const char *why = NULL;
     const hlo_instr *instr = ffi_frame_read(frame, p->module, &why);
     const cuda_matmul_options options = {
-        .target = {.sm = p->device.target, .cuda = p->device.cublaslt / 100},
+        .target = p->device.target,
+        .cuda = cuda_cublaslt_version(&p->device),
         .workspace = find_workspace(frame).size,
         .alignment =
             least_alignment(&frame->results, least_alignment(&frame->operands, UINT32_C(256))),

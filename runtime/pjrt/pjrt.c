@@ -306,8 +306,7 @@ hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *option
     HLO_IN_C_LOCALE;
     *out = NULL;
     hlo_pjrt_options own = {.devices = 0};
-    if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, sizeof own, options, sink) !=
-            HLO_OK ||
+    if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, options, sink) != HLO_OK ||
         !is_usable(&own))
         return HLO_INVALID_USAGE;
     hlo_status status = hlo_module_ensure_verified(module, 0, sink);

@@ -306,7 +306,8 @@ static const char *launch_refusal(const problem *p, const lt_algo *algo, const v
     if (algorithms[algo->data[1]].workspace > workspace_size) return "workspace is too small";
     if (!workspace_size) return NULL;
     if ((uintptr_t)workspace % 256) return "workspace pointer must be aligned";
-    return standin_allocated(workspace, workspace_size) ? NULL : "workspace is no device memory";
+    return standin_allocated(workspace, workspace_size) ? NULL
+                                                        : "workspace is not in device memory";
 }
 
 int cublasLtMatmul(lt_handle *handle, lt_desc *desc, const void *alpha, const void *a,

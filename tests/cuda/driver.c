@@ -318,6 +318,6 @@ int cuGetErrorName(int error, const char **name) {
 
 int cuGetErrorString(int error, const char **text) {
     (void)error;
-    *text = "the stand-in was told to fail";
+    *text = "injected failure";
     return 0;
 }

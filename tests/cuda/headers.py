@@ -19,7 +19,7 @@ import sysconfig
 DRIVER = pathlib.Path(__file__).resolve().parents[2] / "runtime/cuda/driver"
 HEADERS = ("cuda.h", "cublasLt.h", "nvrtc.h", "nvtx3/nvToolsExt.h")
 
-# A parameter by size and kind; structs and void behind pointers are equivalent, because they are handles.
+# A parameter by size and kind; pointers to structs and to void are equivalent, because they are handles.
 START = """
 #define __CUDA_API_VERSION_INTERNAL /* declares each version of a function under its exported name */
 %s

@@ -172,7 +172,7 @@ def check_times(p):
             p.check(abs(1e3 * (begin - told[-1][1]) - since) < 1, f"{name} begins at {since} us")
         p.check(any(e["name"] == "loop" and e["dur"] >= 3000 for e in seen), "the loop takes no time")
     ends = [seen[-1]["ts"] + seen[-1]["dur"] for seen in device]
-    p.check(device[1][-1]["ts"] > 0 and abs(device[2][-1]["ts"] - ends[1]) < 1, "runs are not one behind the other")
+    p.check(device[1][-1]["ts"] > 0 and abs(device[2][-1]["ts"] - ends[1]) < 1, "runs are not consecutive")
     check_host(p, events)
     check_tables(p, said, [e for e in events if e.get("cat") not in (None, "while", "conditional")])
 

@@ -288,7 +288,7 @@ ENTRY %main (all: f32[16], x: f32[]) -> (s32[], f32[16], f32[], f32[16]) {
 
 # Three products of one operand, two of which have layouts that cuBLASLt does not support, with dependent operations and
 # reused memory.
-BESIDE = """HloModule beside
+BESIDE = """HloModule concurrent
 
 %most (x: f32[], y: f32[]) -> f32[] {
   %x = f32[] parameter(0)
@@ -547,7 +547,7 @@ def main():
     check_control(runs, runs.write("control.hlo", CONTROL), 1 if a.few else 4)
     check_control(runs, runs.write("placed.hlo", PLACED), 1)
     check_control(runs, runs.write("many.hlo", many(150)), 1, branches=False)
-    check_orders(runs, runs.write("beside.hlo", BESIDE))
+    check_orders(runs, runs.write("concurrent.hlo", BESIDE))
     check_hosted(runs, runs.write("hosted.hlo", HOSTED))
     if not a.few:
         check_control(runs, runs.write("nested.hlo", NESTED), 1)

@@ -104,7 +104,7 @@ int standin_enqueue(cuda_stream *stream, standin_kind kind, void (*run)(void *ar
     if (special || !stream->captured) return standin_later(stream, run, argument, size);
     if (kind == STANDIN_EARLY &&
         (stream->end_count != 1 || stream->ends[0]->kind == STANDIN_OTHER)) {
-        standin_note("an early kernel is not behind one kernel");
+        standin_note("an early kernel does not depend on one kernel");
         return CUDA_INVALID_VALUE;
     }
     cuda_graph_node *n =

@@ -173,7 +173,7 @@ def words():
 
 
 # The files whose text is plain English, as patterns of fnmatch: extend the list with each folder that becomes so.
-PLAIN = ("*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "include/*", "tools/*", "ir/*", "passes/*", "matmul/*", "report/*", "runtime/*", "bindings/*", "grammar/[!p]*")
+PLAIN = ("*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "include/*", "tools/*", "ir/*", "passes/*", "matmul/*", "report/*", "runtime/*", "bindings/*", "grammar/[!p]*", "tests/[!g]*")
 PROSE = {**dict.fromkeys((".c", ".h", ".cc", ".cuh", ".def", ".y", ".l"), re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)),
          ".py": re.compile(r"""\"{3}.*?\"{3}|'{3}.*?'{3}|\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)}
 ODD = re.compile(r"\b(is none|(?<![Tt]here )are none|(?<![Tt]here )(?:is|are) no (?!longer\b|\w+er\b)|(?<!-)(?i:behind(?!-)|beside(?! {3}|\))|told|(?<![.>])lent|mend(s|ed|ing)?)|tells of|of one's own|has not (?:its|an?|the|all|any)\b|in vain|"
@@ -189,7 +189,7 @@ def prose(name):
     if found:
         end, kept = 0, []
         for m in found.finditer(text):
-            kept += re.sub(r"[^\n]", " ", text[end : m.start()]), m[0]
+            kept += re.sub(r"[^\n]", " ", text[end : m.start()]), re.sub(r"\{\w+[^{}\n]*\}", "", m[0])
             end = m.end()
         text = "".join(kept)
     return enumerate(text.split("\n"), 1)
@@ -302,12 +302,13 @@ def tables():
             row = re.match(r"HLO_ACTIVATION\((\w+),", line)
             if row and f"epilogue += {row[1]};" not in rules:
                 yield name, number, f"no rule adds {row[1]} to a call"
-    pages = {name: read(name) if name in FILES else "" for name in ("tools/options.def", "docs/cost.md")}
+    pages = {name: read(name) if name in FILES else "" for name in ("tools/options.def", "docs/cost.md", "docs/diagnostics.md")}
     examples = "".join(re.findall(r"^```.*?^```", read("docs/cli.md"), re.M | re.S)) if "docs/cli.md" in FILES else ""
     programs = "".join(read(name) for name in FILES if name.startswith("tools/") and name.endswith(".c"))
     goldens = "".join(read(name) for name in FILES if name.startswith("testdata/") and not name.startswith(MODELS))
     for name, pattern, lacks in (
-            ("target.def", r'HLO_TARGET\((\d+),', lambda row: [f"{n} does not have sm_{row[1]}" for n, text in pages.items() if not re.search(rf"\bsm_{row[1]}\b", text)]),
+            ("target.def", r'HLO_TARGET\((\d+),', lambda row: [] if re.search(rf"\bsm_{row[1]}\b", pages["docs/cost.md"]) else [f"docs/cost.md does not have sm_{row[1]}"]),
+            ("format.def", r"HLO_REMARKS_FORMAT\(\w+, (\w+)\)", lambda row: [] if f"| `{row[1]}` |" in pages["docs/diagnostics.md"] else [f"docs/diagnostics.md does not have {row[1]}"]),
             ("reason.def", r'HLO_REASON\(\w+, "([\w-]+)"', lambda row: [] if f"passes/reason/pages/{row[1]}.md" in FILES else [f"there is no page passes/reason/pages/{row[1]}.md"]),
             ("pass.def", r'PASS\("([\w-]+)", FUNCTION', lambda row: [] if re.search(rf"\b{row[1]}\b", goldens) else [f"no test in testdata runs {row[1]}"]),
             ("options.def", r"OPTION\((\w+),", lambda row: [] if f"OPTION_{row[1]}" in programs else [f"no program reads OPTION_{row[1]}"]),

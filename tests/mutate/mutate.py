@@ -154,7 +154,7 @@ def reach(key):
     log.write_bytes(b"")
     status, seconds = suite.run(TESTS[key], FOLDER, {"HLO_MUTANT_LOG": str(log)}, 3000, FOLDER / "output")
     return {"key": key, "status": status, "seconds": round(seconds, 2), "reached": sorted({int(n) for n in log.read_bytes().split()}),
-            "told": (FOLDER / "output").read_text(errors="replace")[-2000:] if status not in (0, suite.SKIPPED) else ""}
+            "output": (FOLDER / "output").read_text(errors="replace")[-2000:] if status not in (0, suite.SKIPPED) else ""}
 
 
 def attempt(job):

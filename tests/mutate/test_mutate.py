@@ -101,7 +101,7 @@ def mutate(folder, *options):
 def expect(told, *wanted):
     for what in wanted:
         if what not in told:
-            sys.exit(f"not told: {what}\n{told}")
+            sys.exit(f"not printed: {what}\n{told}")
 
 
 def main():

@@ -214,9 +214,9 @@ static hlo_status call_optimize(hlo_module *module) {
     hlo_status status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK && last[0] != HLO_OK && last[1] != HLO_OK) status = HLO_INTERNAL;
     const hlo_report *reports[] = {report};
-    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COLORED && status == HLO_OK; format++)
-        status =
-            hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, nowhere);
+    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COSTS && status == HLO_OK; format++)
+        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, true,
+                                   nowhere);
     if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, nowhere);
     if (status == HLO_OK)
         status = hlo_reports_gate(reports, 1, "all", NULL, false, why, sizeof why);
@@ -424,10 +424,10 @@ static long try(const struct row *row, long at, bool on, bool *failed) {
     if ((status == HLO_OUT_OF_MEMORY && at) || status == HLO_OK) {
         if (left <= 0) return count;
         fprintf(stderr, "%s: allocation %ld%s: %ld are not freed\n", row->name, at,
-                on ? " and all behind it" : "", left);
+                on ? " and all later ones" : "", left);
     } else {
-        fprintf(stderr, "%s: allocation %ld%s: %s\n", row->name, at, on ? " and all behind it" : "",
-                hlo_status_name(status));
+        fprintf(stderr, "%s: allocation %ld%s: %s\n", row->name, at,
+                on ? " and all later ones" : "", hlo_status_name(status));
     }
     *failed = true;
     return count;
@@ -457,7 +457,7 @@ static hlo_status prepare(void) {
     if (status == HLO_OK) status = hlo_module_optimize(module, NULL, &report);
     const hlo_report *reports[] = {report};
     if (status == HLO_OK)
-        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, HLO_REMARKS_JSON, files[1]);
+        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, HLO_REMARKS_JSON, false, files[1]);
     for (int i = 0; i < 4; i++) fclose(files[i]);
     hlo_arrays_free(inputs);
     hlo_report_free(report);

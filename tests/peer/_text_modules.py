@@ -765,7 +765,7 @@ LAX = {
     'layout {2,-1}': ' ROOT c = f32[2,3]{2,-1} parameter(0)',
     'layout from 2^64-1': ' ROOT c = f32[2,3]{18446744073709551615,0} parameter(0)',
     'layout that ends early': ' ROOT c = f32[2,3]{1,0:T(8} parameter(0)',
-    'layout that ends behind a comma': ' ROOT c = f32[2,3]{1,0:T(8,} parameter(0)',
+    'layout that ends after a comma': ' ROOT c = f32[2,3]{1,0:T(8,} parameter(0)',
     'memory space that ends early': ' ROOT c = f32[2,3]{1,0:S(5} parameter(0)',
     'split config that ends early': ' ROOT c = f32[2,3]{1,0:SC(1:1,2)(0:1} parameter(0)',
     'tile without parentheses': ' ROOT c = f32[2,3]{1,0:T} parameter(0)',
@@ -835,7 +835,7 @@ ODD = {
     'buffer with a space': ' ROOT c = b (f32[2]) parameter(0)',
     'broadcast of a scalar without a shape': ' a = f32[] parameter(0)\n ROOT c = broadcast(a), dimensions={}',
     'empty layout of a scalar': ' ROOT c = f32[]{:} parameter(0)',
-    'comments behind commas': A2 + ' b = f32[2] negate(a), // a comment\n  metadata={op_name="x"}\n ROOT c = f32[2] add(a, // ,\n b) '
+    'comments after commas': A2 + ' b = f32[2] negate(a), // a comment\n  metadata={op_name="x"}\n ROOT c = f32[2] add(a, // ,\n b) '
                               '// , sharding=\n , /*, */ metadata={ // }\n op_name="y"//"\n }\n',
     'comments with brackets': ' a = f32[8//]\n,4] parameter(0)\n ROOT c = f32[4,8]{1,0/*}*/} transpose(a), dimensions={ //}\n 1,/*}*/0}',
     'mesh with two commas': " ROOT c = f32[2] parameter(0), sharding={mesh['a'=2],, [{'a'}]}",
@@ -851,7 +851,7 @@ INLINE = {
     'inline in itself': f' a = f32[2] parameter(0)\n r = {INNER % "negate(a)"}\n ROOT t = f32[2] add(r, r)',
     'inline twice': f' a = f32[2] parameter(0)\n r = {INNER % "negate(a)"}\n s = {INNER % "abs(a)"}\n ROOT t = f32[2] add(r, s)',
     'inline twice nested': f' a = f32[2] parameter(0)\n r = {INNER % (INNER % "negate(a)")[7:]}\n ROOT t = f32[2] add(a, r)',
-    'inline behind an operand': f' a = f32[2] parameter(0)\n b = {INNER % "negate(negate(a))"}\n ROOT t = f32[2] add(negate(a), b)',
+    'inline after an operand': f' a = f32[2] parameter(0)\n b = {INNER % "negate(negate(a))"}\n ROOT t = f32[2] add(negate(a), b)',
     'inline branches': ' p = s32[] parameter(0)\n a = f32[2] parameter(1)\n ROOT r = f32[2] conditional(p, a, a, a), branch_computations={'
                        + ', '.join(INNER.split('=', 1)[1] % f'{op}(a)' for op in ('negate', 'abs', 'exponential')) + '}',
     'inline predicate': ' p = pred[] parameter(0)\n a = f32[2] parameter(1)\n ROOT r = f32[2] conditional(p, a, a), true_computation='

@@ -110,7 +110,7 @@ CONSTRUCTS = {
     'may-alias': r'may-alias',
     'must-alias': r'must-alias',
     'alias of a part': r'\(1, \{0\}',
-    'behind a body': r'\}, execution_thread="',
+    'after a body': r'\}, execution_thread="',
     'CRLF': r'\r\n',
     'no header': r'^ENTRY ',
     'no ENTRY': r'^\w+ \{[^$]*\}\s*$(?<!ENTRY)',

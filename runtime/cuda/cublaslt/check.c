@@ -9,7 +9,7 @@ typedef struct facts {
     bool fp4;                 /* A and B have two elements to a byte */
     bool tiled;               /* their scales are of 8 bits per block */
     bool unaligned[4];        /* by lt_part: a column does not begin at 16 bytes */
-    int64_t unaligned_stride; /* a stride between batches that is no multiple of 16 bytes; 0:
+    int64_t unaligned_stride; /* a stride between batches that is not a multiple of 16 bytes; 0:
                                  none */
     int64_t ld;               /* the largest of the four */
     int64_t aux_ld;           /* 0: no aux */
@@ -41,8 +41,8 @@ static bool lacks_epilogue(const cuda_matmul *p) {
 
 static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options) {
     facts f = {
-        .sm = options->target.sm,
-        .tn_only = hlo_target_find(options->target.sm)->tn_only,
+        .sm = options->target->sm,
+        .tn_only = options->target->tn_only,
         .tn = setting(p, LT_DESC_TRANSA) == LT_OPERATION_T &&
               setting(p, LT_DESC_TRANSB) == LT_OPERATION_N,
         .fp4 = p->matrices[LT_PART_A].type == LT_TYPE_4F_E2M1,

@@ -133,7 +133,8 @@ typedef struct cuda_matmul {
 } cuda_matmul;
 
 typedef struct cuda_matmul_options {
-    hlo_target target;  /* `cuda`: of the cuBLASLt library, major * 100 + minor */
+    const hlo_target *target;
+    int cuda;           /* the version of cuBLASLt, major * 1000 + minor * 10 */
     size_t workspace;   /* bytes */
     uint32_t alignment; /* minimum alignment of operands, results and scratch memory in bytes; a
                          * power of two from 16 to 256 */

@@ -8,6 +8,7 @@
 #ifndef HLO_RUNTIME_CUDA_DRIVER_CUDA_H
 #define HLO_RUNTIME_CUDA_DRIVER_CUDA_H
 
+#include "matmul/call.h"
 #include "runtime/backend.h"
 #include "runtime/cuda/driver/order.h"
 
@@ -20,16 +21,17 @@ enum { CUDA_PROCESSORS = 132 }; /* of an H100 SXM */
 
 /* A device, or the description of one. */
 typedef struct cuda_device {
-    const cuda_library
-        *lib;       /* NULL: plans are only printed; nothing is allocated, compiled or run */
-    int sm;         /* compute capability * 10 */
-    int processors; /* number of multiprocessors; without a device CUDA_PROCESSORS */
-    int target;     /* row of target.def used for it: the nearest one below */
-    int cublaslt;   /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
-    char name[128]; /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
-    size_t l2_size; /* bytes; 0 without a device */
-    void *context;  /* CUcontext, current in the thread that runs the plan */
-    void *stream;   /* CUstream of all work: own_stream, or the caller's during a run on it */
+    const cuda_library *lib;  /* NULL: plans are only printed; nothing is allocated,
+                                 compiled or run */
+    int sm;                   /* compute capability * 10 */
+    int processors;           /* multiprocessors; without a device CUDA_PROCESSORS */
+    const hlo_target *target; /* of the device, or the closest older one that is known */
+    int cublaslt;             /* major * 10000 + minor * 100 + patch, as cublasLtGetVersion() */
+    char name[128];           /* "NVIDIA H100 80GB HBM3"; "sm_90" without a device */
+    size_t l2_size;           /* bytes; 0 without a device */
+    void *context;            /* CUcontext, current in the thread that runs the plan */
+    void *stream;             /* CUstream of all work: own_stream, or the caller's during a run on
+                                 it */
     void *own_stream;
     void *lt;              /* cublasLtHandle */
     cuda_program *program; /* the kernels of all jobs: prepare() adds to it, and it is compiled
@@ -59,6 +61,11 @@ typedef struct cuda_device {
     char message[256]; /* buffer for a `why` */
     void *host;        /* the cpu backend's device, with host_fallback */
 } cuda_device;
+
+/* Returns the version of cuBLASLt as hlo_cuda_is_version() describes it. */
+static inline int cuda_cublaslt_version(const cuda_device *device) {
+    return device->cublaslt / 100 * 10;
+}
 
 /* A kind of jobs. If a function that returns a status returns HLO_INVALID_INPUT, it sets `why`: a
  * sentence that starts with a verb and follows the instruction's opcode. */

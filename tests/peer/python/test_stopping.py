@@ -37,7 +37,7 @@ except KeyboardInterrupt:
     print('interrupted')
     try:
         hlofp8.run('HloModule m\\nENTRY e {{ ROOT a = f32[2] parameter(0) }}')
-        print('goes on')
+        print('continues')
     except BaseException as error:
         print(type(error))
 """
@@ -47,7 +47,7 @@ def interrupted(args, call, text):
     with tempfile.TemporaryDirectory() as folder:
         ran = subprocess.run([sys.executable, '-c', PROGRAM.format(call=call)], input=text, capture_output=True, text=True, cwd=folder,
                              env={**os.environ, 'PYTHONPATH': args.site, 'TMPDIR': folder}, timeout=300)
-        assert ran.stdout.split('\n')[:3] == ['ready', 'interrupted', 'goes on'], (ran.returncode, ran.stdout, ran.stderr)
+        assert ran.stdout.split('\n')[:3] == ['ready', 'interrupted', 'continues'], (ran.returncode, ran.stdout, ran.stderr)
         assert ran.stderr == '', ran.stderr
         assert os.listdir(folder) == [], os.listdir(folder)
 

@@ -33,7 +33,7 @@ ACCIDENTS = {
     'an alias without a number has any': r'\( *, *\{',
     'the first name of statistics is not looked at': r'statistics=\{(?!visualizing_index=)\w+',
     'what stands between two parts of an origin is dropped': r'origin=\{.*(\{\S*\} *\(|, *,|\) *\(|\( *,)',
-    'a `*` that is no tile is dropped': r'T\([\d*, ]*[\d*] *\*|:\*\w|\*\)\(',
+    'a `*` outside a tile is dropped': r'T\([\d*, ]*[\d*] *\*|:\*\w|\*\)\(',
     'an operand that is a word of the language is dropped': r'\((\S+, )*(f32|s32|pred|after-all|inf|nan|true|false|manual|replicated|maximal)[,)]',
     'the third operand of a product is dropped': r'= dot\(\w+, \w+, ',
     'the second operand of a generator is dropped': r' rng-bit-generator\(\w+, ',

@@ -341,7 +341,7 @@ def main():
             failures.append(f'no mutant has its {what}')
     print('\n'.join(failures))
     print(f'{checked} wrong outputs and modules, {len(jobs)} of them with one thing wrong inside; '
-          f'{len(failures)} not told')
+          f'{len(failures)} not detected')
     return bool(failures)
 
 

@@ -22,7 +22,7 @@ import _script
 import _xla_gpu
 
 WORDS = {
-    'told': 'a warning tells which calls XLA makes none or part of',
+    'warned': 'a warning names the calls that XLA does not create, or only in part',
     'merged': 'dots that share operands become one: none differs where XLA merges no dots',
     'split': 'of a matmul of few rows, split along the contracting dimension, the epilogue comes after the sum: none '
              'differs where XLA splits and merges none',
@@ -97,13 +97,13 @@ class Xla:
 
 
 def explained(ours, told, theirs):
-    """Returns the words for the differences, or None. `told`: names in warnings."""
+    """Returns the words for the differences, or None. The second argument has the names in warnings."""
     had = collections.Counter(kind for _, kind, _ in ours)
     lost, made, words = had - theirs, theirs - had, set()
     for name, kind, _ in ours:
         if lost[kind] and name in told['lost'] + told['part']:
             lost[kind] -= 1
-            words.add('told')
+            words.add('warned')
             if name in told['part']:
                 made -= collections.Counter(list(made)[:1])
     if 0 < made.total() <= lost['DEFAULT']:

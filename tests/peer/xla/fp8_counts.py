@@ -34,7 +34,7 @@ DIFFERENT = {
     "aqt_fake_quantize": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "haliax_mlp_train": (5, "a dequantized value that is converted again"),
     "jax_attention_blocks": (2, "queries are dequantized before the loop, which XLA leaves so"),
-    "jax_attention_grouped": (2, "a transpose and a reshape behind the dequantization"),
+    "jax_attention_grouped": (2, "a transpose and a reshape after the dequantization"),
     "jax_experts": (2, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "jax_moe_columns": (1, "a scale for each row and column goes past the product; XLA leaves it wide"),
     "jax_moe_gated": (3, "XLA merges the two products of one operand into one"),

@@ -67,7 +67,7 @@ def check_types(matmul):
             problems.append(f'{role} is not fp8')
     for role in ('a_scale', 'b_scale', 'd_scale', 'd_amax'):
         if role in matmul and (matmul[role]['type'], matmul[role]['bytes']) != (F32, 4):
-            problems.append(f'{role} is no f32 scalar')
+            problems.append(f'{role} is not an f32 scalar')
     if ('d_scale' in matmul) != (matmul['d']['type'] in F8_TYPES):
         problems.append('d has a scale, or is fp8, but not both')
     if 'bias' in matmul and matmul['bias']['type'] not in WIDE_TYPES:

@@ -177,7 +177,7 @@ def test_refusals(args, plugin):
     other.write_text("HloModule m\nENTRY e {\n  ROOT p = f32[8] parameter(0), sharding={devices=[2]<=[2]}\n}\n")
     nested = args.work / "nested.hlo"
     nested.write_text("HloModule m\nENTRY e {\n  ROOT p = ((f32[2])) parameter(0)\n}\n")
-    beside = args.work / "beside.hlo"
+    beside = args.work / "mixed.hlo"
     beside.write_text("HloModule m\nENTRY e {\n  p = (f32[2]) parameter(0)\n  ROOT q = f32[2] parameter(1)\n}\n")
     cases = [([nested], "a nested tuple parameter is not supported"),
              ([beside], "a tuple parameter next to other parameters is not supported"),

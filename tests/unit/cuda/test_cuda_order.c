@@ -108,7 +108,7 @@ static void test_pairs(void **state) {
             add(order, nodes, n);
             for (uint32_t k = 0; k < n; k++) {
                 if (conflict(&nodes[k], &nodes[n]) && !nodes[n].after[k])
-                    fail_msg("seed %d: node %u is not behind %u", (int)seed, n, k);
+                    fail_msg("seed %d: node %u is not after %u", (int)seed, n, k);
                 beside += !nodes[n].after[k];
             }
             assert_in_range(count_ends(order, nodes, n + 1), 1, CUDA_LANES);
