@@ -6,9 +6,9 @@ usage: between.py --bin DIR [--seed N] [--count N]
 
 Every function of FUNCTIONS is inserted between the dequantization and the dot, on one side or on both, in each wide
 type, with and without a scale. The verdict must be that of the table, and the blocker must be the instruction %f of the
-function. With the function before the quantization, as the hint suggests, the dot must be FP8.
-With --count, N random chains of functions are tested: the reason must name the function nearest to the dot that FP8 cannot pass.
-Modules that become FP8 are executed before and after, with exact data.
+function. With the function before the quantization, as the hint suggests, the dot must be FP8. With --count, N random
+chains of functions are tested: the reason must name the function nearest to the dot that FP8 cannot pass. Modules that
+become FP8 are executed before and after, with exact data.
 """
 import argparse
 import json
@@ -180,7 +180,8 @@ def module(wide, scale, functions, both, quantize_last=False):
 
 
 def expected(scale, functions):
-    """Returns the verdict and the name of the instruction that the reason names, or None if the table does not determine them."""
+    """Returns the verdict and the name of the instruction that the reason names, or None if the table does not
+    determine them."""
     if scale == "none" and "mask with 1" in functions:  # an fp8 value, unless something scales it
         return (None, None) if len(functions) > 1 else (FP8, None)
     if functions == ["leaky relu"]:

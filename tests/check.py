@@ -5,9 +5,8 @@
 usage: tools/dev check [PATH...]
 
 Default: the files that differ from HEAD, and new files. TESTS maps a folder to the tests that cover it; the nearest
-folder above a file determines its row. A changed golden test, unit test or peer test runs alone.
-The whole
-suite is `tools/dev test`.
+folder above a file determines its row. A changed golden test, unit test or peer test runs alone. The whole suite is
+`tools/dev test`.
 """
 import argparse
 import pathlib

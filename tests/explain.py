@@ -5,8 +5,7 @@
 usage: explain.py hlo-fp8-opt
 
 A page has its module in a ```hlo block, optionally after a ```rules block for --rules, and the edit in a ```diff block,
-whose hunks are separated by empty lines. Options are in the lines that begin with Before and
-After.
+whose hunks are separated by empty lines. Options are in the lines that begin with Before and After.
 """
 import json
 import pathlib

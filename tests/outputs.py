@@ -6,8 +6,7 @@ usage: outputs.py --bin BIN --models MODELS --dump FOLDER --options OPTIONS_DEF 
 
 Each option of options.def that prints or writes is in a command here; SILENT lists the others. Each command runs with
 its standard stream on a full device, closed, and as a pipe without a reader, with and without SIGPIPE; then with each
-output file on a full device, and with a name that is too
-long.
+output file on a full device, and with a name that is too long.
 """
 import argparse
 import os

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each mistake causes one error: each bracket, comma, quote, `=` and `->` of two modules, and each word of a definition,
-is omitted in turn. A second mistake, in the second to last line, must also be reported, and nothing
-else.
+"""Each mistake causes one error: each bracket, comma, quote, `=` and `->` of two modules, and each word of a
+definition, is omitted in turn. A second mistake, in the second to last line, must also be reported, and nothing else.
 
 usage: recovery.py hlo-fp8-opt
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program ended by a signal leaves no temporary file, and reports that signal, for each signal whose default is to end a process. An ignored signal remains
-ignored.
+"""A program ended by a signal leaves no temporary file, and reports that signal, for each signal whose default is to
+end a process. An ignored signal remains ignored.
 
 usage: stopping.py hlo-fp8-opt MODULE
 

@@ -6,7 +6,8 @@ usage: layers.py --bin DIR [--layers N,N,..] [--repeat N]
 
 Prints a table with a line per size: the best of three processes with that many repetitions.
 
-A layer dequantizes its input and a weight, moves the weight, multiplies, adds a bias, applies relu, quantizes and takes the amax.
+A layer dequantizes its input and a weight, moves the weight, multiplies, adds a bias, applies relu, quantizes and takes
+the amax.
 """
 import argparse
 import pathlib

@@ -7,8 +7,7 @@ usage: steady.py --bin DIR [--rounds N] [--runs N] [MODEL...]
 Prints one line per module: milliseconds of the cpu backend and of XLA's CPU compiler, each the minimum over all rounds,
 which alternate between both so that other load affects both, and their ratio; then the ratio of the times from the
 module's text to its first result; then the kilobytes of a run of both, and their ratio. Default: some of
-testdata/models, and FP8 matmuls of some
-sizes.
+testdata/models, and FP8 matmuls of some sizes.
 """
 import argparse
 import pathlib

@@ -3,8 +3,7 @@
 
 The expectation is derived from the kernel's text. A thread loads and stores packs of elements, of 16 bytes or more. A
 pack may be narrower only next to a wider array: a pack of two accesses, or a tile that fills its registers. Single
-elements are loaded or stored only if a row, a column or a block has one of
-them.
+elements are loaded or stored only if a row, a column or a block has one of them.
 """
 import collections
 import dataclasses
@@ -64,9 +63,8 @@ def accesses(parameters, body):
 
 
 def sass_of(a, path):
-    """Instructions of each kernel, as NVRTC compiles the model's program: words and numbers of registers, the first of which
-    is written. The fake cannot load the program, so the run fails there; the program is in the
-    cache."""
+    """Instructions of each kernel, as NVRTC compiles the model's program: words and numbers of registers, the first of
+    which is written. The fake cannot load the program, so the run fails there; the program is in the cache."""
     cache = a.work / "sass"
     shutil.rmtree(cache, ignore_errors=True)
     cache.mkdir(parents=True)

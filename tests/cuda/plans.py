@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the cuda backend has a plan for every module of testdata/models: before and after --optimize, and as compiled by XLA.
+"""Checks that the cuda backend has a plan for every module of testdata/models: before and after --optimize, and as
+compiled by XLA.
 
 usage: plans.py --bin DIR --models DIR [--update]
 
 Plans need no device: --plan --target. No plan rejects an instruction, runs one on the host, or differs between two
 runs. The numbers of steps, kernels and matmuls on sm_90 are in plans.txt next to this file, which --update rewrites.
-Modules after the passes are not listed, so that they may
-change.
+Modules after the passes are not listed, so that they may change.
 """
 import argparse
 import concurrent.futures

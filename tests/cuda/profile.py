@@ -5,11 +5,10 @@
 usage: profile.py --bin DIR --work DIR --standin FILE
 
 - In the trace, each step takes as long as the work between the begin and the end of its profiler range, and begins when
-the previous work of the run is done. The tables have the
-sums.
+  the previous work of the run is done. The tables have the sums.
 - Jobs and decisions of the host have a separate track.
 - A bounded number of events is created once, and read when the device is idle. A failing event causes one error and no
-leak.
+  leak.
 """
 import argparse
 import collections

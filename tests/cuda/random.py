@@ -6,8 +6,7 @@ usage: random.py --bin DIR --work DIR --standin FILE [--accumulate=f32|hopper] [
 
 CUDA's libraries are the file of --standin (tests/cuda/README.md); tests/gpu does the same on a device. Modules that the
 cpu backend rejects are skipped; modules that only the cuda backend rejects are counted. With --accumulate=hopper,
-matmuls of fp8 values sum like tensor cores, and the bounds assume
-this.
+matmuls of fp8 values sum like tensor cores, and the bounds assume this.
 """
 import argparse
 import concurrent.futures

@@ -5,16 +5,14 @@
 usage: runs.py --bin DIR --work DIR --standin FILE [--few]
 
 - Executing allocates, compiles, queries and creates nothing: with graphs it copies, replays and waits; without graphs
-it sets pointers and launches. Every capture that begins ends, and every object is
-released.
-- Loops of unknown length, conditionals and jobs on the host, which divide a run, have the same outputs with and without graphs and on the cpu
-backend.
+  it sets pointers and launches. Every capture that begins ends, and every object is released.
+- Loops of unknown length, conditionals and jobs on the host, which divide a run, have the same outputs with and without
+  graphs and on the cpu backend.
 - The nodes of a graph run in any order that its edges allow, and kernels start as early as they are allowed to: outputs
   are the same.
 - Every injected failure of a call causes exit status 1 with one error and no leak: the first call of each function, the
-last and one in between; with --few the last. A launch that fails while algorithms are timed drops that algorithm, with
-a
-warning.
+  last and one in between; with --few the last. A launch that fails while algorithms are timed drops that algorithm,
+  with a warning.
 """
 import argparse
 import collections
@@ -448,8 +446,8 @@ CONTROLLED = (dict(), dict(driver="12030"), dict(fail="cuGraphConditionalHandleC
 
 
 def check_control(runs, module, seeds, branches=True):
-    """With `branches`, only the device decides: there is one launch in addition to those of the trials, and only outputs and the result of a trial are copied
-    out."""
+    """With `branches`, only the device decides: there is one launch in addition to those of the trials, and only
+    outputs and the result of a trial are copied out."""
     for seed in range(seeds):
         outputs = []
         for case in CONTROLLED:

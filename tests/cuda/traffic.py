@@ -5,13 +5,12 @@
 usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]
 
 The models are those of tests/gpu (8192 tokens); their plans for sm_90 list the reads and writes of each kernel. A
-loop's body counts once, and an in-place update as the whole array, as for XLA.
-With --xla, XLA compiles the same modules, and its kernels are counted, too.
-With
---sass, which is nvdisasm, the kernels are compiled by this machine's NVRTC as well, and read: no conversion takes the
-slow instruction (F2F) and no array is in local memory but in sines and cosines, each kernel waits for those before it
-(ACQBULK) before it accesses memory, and the ten that move most spill no register, load and store 16 bytes at a time
-where their arrays allow it, and begin at least two loads before they wait for one (_sass.py).
+loop's body counts once, and an in-place update as the whole array, as for XLA. With --xla, XLA compiles the same
+modules, and its kernels are counted, too. With --sass, which is nvdisasm, the kernels are compiled by this machine's
+NVRTC as well, and read: no conversion takes the slow instruction (F2F) and no array is in local memory but in sines and
+cosines, each kernel waits for those before it (ACQBULK) before it accesses memory, and the ten that move most spill no
+register, load and store 16 bytes at a time where their arrays allow it, and begin at least two loads before they wait
+for one (_sass.py).
 """
 import argparse
 import collections

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the commands of docs/ci.md: each line of a block of YAML that calls hlo-fp8-opt, with the programs of a build. With
-the original module, each command succeeds and the uploaded files are not empty. Then the module is broken
-intentionally, and each gate must fail with status 3, regardless of the previous commands in its
-block.
+"""Runs the commands of docs/ci.md: each line of a block of YAML that calls hlo-fp8-opt, with the programs of a build.
+With the original module, each command succeeds and the uploaded files are not empty. Then the module is broken
+intentionally, and each gate must fail with status 3, regardless of the previous commands in its block.
 
 usage: ci.py --bin BIN --module MODULE --work WORK
 """

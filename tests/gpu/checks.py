@@ -41,8 +41,8 @@ def compared(here, path, *options):
 
 
 def executed(here, path, *options):
-    """Plans the module, which queries cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept. After a failure, it runs again without graphs, launch after
-    launch."""
+    """Plans the module, which queries cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept. After a failure,
+    it runs again without graphs, launch after launch."""
     status, said, errors = here.ours("--optimize", "--time=3", *options, path,
                                      environment={"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": "/dev/stderr"})
     seconds = re.search(r"median ([0-9.]+) s", said)

@@ -66,7 +66,8 @@ def read_versions(said):
 
 
 def rows_below(compute_cap):
-    """Returns (sm, block scales supported, GPU, dense FP8 TFLOP/s) of each row of matmul/table/target.def up to the architecture."""
+    """Returns (sm, block scales supported, GPU, dense FP8 TFLOP/s) of each row of matmul/table/target.def up to the
+    architecture."""
     sm = int(compute_cap.replace(".", ""))
     table = (ROOT / "matmul/table/target.def").read_text()
     rows = re.findall(r'^HLO_TARGET\((\d+), \d, \d, \d, (\d),.*"([^"]+)", (\d+)', table, re.M)

@@ -7,8 +7,7 @@ usage: peers.py torch M N K [--no-fast] [--repeat N]
 
 torch: torch._scaled_mm of random normal fp8 operands to bf16, captured in a CUDA graph; the median of N replays, queued
 back to back, between the events after them. xla: the module compiled by JAX's XLA from the same text, on inputs with
-the same distribution; the median of five batches of N calls, queued back to back, the time of a batch divided by
-N.
+the same distribution; the median of five batches of N calls, queued back to back, the time of a batch divided by N.
 Prints one JSON object: seconds and versions, or error. Exit status 1 if the package or device is missing.
 """
 import argparse

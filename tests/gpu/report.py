@@ -4,8 +4,8 @@
 
 usage: report.py RESULTS [--docs FILE]
 
-RESULTS is the folder in which stages.py keeps its rows. A failed case is reported as failed. Without rows, the page states that there are no
-measurements.
+RESULTS is the folder in which stages.py keeps its rows. A failed case is reported as failed. Without rows, the page
+states that there are no measurements.
 """
 import argparse
 import json
@@ -36,8 +36,8 @@ def machine_of(head):
 
 
 def read(results):
-    """Returns the facts of each machine, and {stage: {case: row}} of its results. The last row of a case counts; a case that was begun and has no row
-    failed."""
+    """Returns the facts of each machine, and {stage: {case: row}} of its results. The last row of a case counts; a case
+    that was begun and has no row failed."""
     found = {}
     for stage in ("smoke", "correct", "matmul", "models"):
         head, last = {}, {}

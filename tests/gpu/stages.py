@@ -14,15 +14,14 @@ XLA.
 models   The scaled MLP and encoder, then the matmuls of Llama's layers; compared with JAX's XLA.
 profile  The steps of the training modules that take longest; Nsight Compute on kernels, where it is installed.
 
-Each case is a line of JSON in OUT/STAGE.jsonl, written when it is done, behind one that it was begun; the first line has
-the device and the versions, as has one before the rows of another machine. A case with a row that did not fail is not
-run again; cases that failed, or were begun and have no row because they hung or the machine was lost, come last. No
+Each case is a line of JSON in OUT/STAGE.jsonl, written when it is done, behind one that it was begun; the first line
+has the device and the versions, as has one before the rows of another machine. A case with a row that did not fail is
+not run again; cases that failed, or were begun and have no row because they hung or the machine was lost, come last. No
 case is begun after --minutes (default: that of the stage), and no program runs for more than a minute beyond. --from
 has the rows of an earlier machine. OUT only has rows and autotune.json; all other files are in --work. While another
 stage with this --work, or one of its processes, is running, rows are marked as from a separate machine, because times
-are
-wrong.
-With --standin (tests/cuda/README.md) no device is needed: sizes are small, cases few, and times mean nothing.
+are wrong. With --standin (tests/cuda/README.md) no device is needed: sizes are small, cases few, and times mean
+nothing.
 """
 import argparse
 import concurrent.futures

@@ -7,8 +7,7 @@ usage: test_stages.py --bin DIR --work DIR --standin FILE
 Each stage runs all its cases. A second call only reruns failed cases. A stage without time left begins no case. An
 interrupted stage continues, with cases that hung last. A hanging program is ended with its children. OUT has few files.
 The page has a row for each measured case. Without a device or a writable folder, a stage reports it. Cases that a
-device does not support are skipped, with the reason, and run on one that
-does.
+device does not support are skipped, with the reason, and run on one that does.
 """
 import argparse
 import fcntl

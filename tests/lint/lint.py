@@ -196,7 +196,8 @@ def prose(name):
 
 
 def language():
-    """Phrases that are not plain English in comments, strings and pages, and British spelling anywhere, in the files of PLAIN."""
+    """Phrases that are not plain English in comments, strings and pages, and British spelling anywhere, in the files of
+    PLAIN."""
     for name in FILES:
         if name.startswith((*MODELS, "tests/lint/")) or not any(fnmatch.fnmatch(name, p) for p in PLAIN):
             continue

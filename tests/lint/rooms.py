@@ -6,9 +6,9 @@ usage: rooms.py BUILD [--root=DIR]
 
 Rejects, by the symbols of the object files in BUILD:
 - a reference to a file of a folder that the referring folder does not see,
-- a cycle of files, except for real recursion (RECURSION below),
-and in the tree a README.md whose line `Sees:` differs from the map, and a folder with more than MOST sources.
-Prints a line for each finding; exit status 1 if there are any, or if there were no object files.
+- a cycle of files, except for real recursion (RECURSION below), and in the tree a README.md whose line `Sees:` differs
+  from the map, and a folder with more than MOST sources. Prints a line for each finding; exit status 1 if there are
+  any, or if there were no object files.
 """
 import collections
 import pathlib

@@ -4,8 +4,8 @@
 
 usage: comma.py --bin BIN --testdata TESTDATA --preload SET_LOCALE --work WORK
 
-Creates the locale, and runs each command without and with it. Texts and files must be identical; if they contain times, only the form of the numbers is
-compared.
+Creates the locale, and runs each command without and with it. Texts and files must be identical; if they contain times,
+only the form of the numbers is compared.
 """
 import argparse
 import os

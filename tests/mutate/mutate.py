@@ -4,10 +4,10 @@
 
 usage: tools/dev mutate [--places=N] [--seed=S] [--jobs=N] [--slow=SECONDS] [--patience=SECONDS] [--list]
 
-All mutants are compiled into one build, of a copy of the tree in build/mutate; HLO_MUTANT=n in the environment selects one.
-Each test runs once without a mutant and logs the mutants that it reaches; then each mutant runs the tests that reach
-it, quickest first, up to the first that fails or does not end. Mutants that no test detects are printed: the change,
-and the tests that reach it. An interrupted run resumes. If only tests change, surviving mutants run the new
+All mutants are compiled into one build, of a copy of the tree in build/mutate; HLO_MUTANT=n in the environment selects
+one. Each test runs once without a mutant and logs the mutants that it reaches; then each mutant runs the tests that
+reach it, quickest first, up to the first that fails or does not end. Mutants that no test detects are printed: the
+change, and the tests that reach it. An interrupted run resumes. If only tests change, surviving mutants run the new
 tests.
 """
 import argparse

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds positions and kinds of mutations in C code with libclang, for mutate.py.
 
-A mutant replaces the bytes [start, end) of a file, an rvalue expression or a jump in a function body, by a mutated form.
-Only code in the text itself is mutated: nothing inside a macro, and no constant expression that C requires (a case label, the size of an array, a static
-initializer).
+A mutant replaces the bytes [start, end) of a file, an rvalue expression or a jump in a function body, by a mutated
+form. Only code in the text itself is mutated: nothing inside a macro, and no constant expression that C requires (a
+case label, the size of an array, a static initializer).
 """
 import bisect
 import random
@@ -219,9 +219,8 @@ ASIDE = b"int hlo_mutant(int);\n#define HLO_MUTANT(n) hlo_mutant(n)\n"
 
 
 def draw(sources, count, seed, parsed):
-    """Draws `count` mutants uniformly over the lines of code that can have one, at most one per line: of the kinds that the
-    line can have, the one drawn least often so
-    far.
+    """Draws `count` mutants uniformly over the lines of code that can have one, at most one per line: of the kinds that
+    the line can have, the one drawn least often so far.
 
     sources: name -> bytes; parsed(name) -> File.
     """

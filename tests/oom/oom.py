@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fails every allocation of every command: it must end with status 1 and "out of memory", without a crash, a leak or a
-partially written file, or succeed without the
-memory.
+partially written file, or succeed without the memory.
 
 usage: oom.py --bin DIR --failing failing.so --models DIR --work DIR [--long] [WORD]
 
 Each command runs once for each of its allocations, or for a sample of them (all of them with --long), with only that
-one failing and with it and all later ones failing. WORD: only the commands that contain
-it.
+one failing and with it and all later ones failing. WORD: only the commands that contain it.
 """
 import argparse
 import pathlib

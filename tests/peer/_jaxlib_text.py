@@ -28,8 +28,8 @@ for line in sys.stdin:
 
 
 def read(texts, forms=('long',)):
-    """Returns, for each text, the list of its prints in those forms; a string, jaxlib's message, if it rejects the text; None if it
-    aborts."""
+    """Returns, for each text, the list of its prints in those forms; a string, jaxlib's message, if it rejects the
+    text; None if it aborts."""
     answers, done = [None] * len(texts), 0
     while done < len(texts):
         lines = ''.join(json.dumps([i, texts[i], list(forms)]) + '\n' for i in range(done, len(texts)))

@@ -84,7 +84,8 @@ def jax_moe_train_dequantized():
 
 @program
 def jax_moe_gated():
-    """Routing, gate, up and down with a scale per token and per expert, each after the product; the weighted sum of two experts."""
+    """Routing, gate, up and down with a scale per token and per expert, each after the product; the weighted sum of two
+    experts."""
 
     def layer(x, router, gate, up, down, sg, su, sd):
         weights, experts = jax.lax.top_k(jax.nn.softmax(x.astype(F32) @ router), 2)

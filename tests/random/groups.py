@@ -6,8 +6,7 @@ usage: groups.py --bin DIR --work DIR --standin FILE [--long]
 
 Every graph must have a plan: no group depends on itself. Some are run with the fake libraries (../cuda), where every
 value that is read from memory or returned must equal that of the cpu backend within the derived bound. --long tests ten
-times as
-many.
+times as many.
 """
 import argparse
 import concurrent.futures

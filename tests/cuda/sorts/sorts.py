@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that sorts and scatters on the cuda and cpu backends have the same bytes, also with equal, out-of-range and NaN values.
+"""Checks that sorts and scatters on the cuda and cpu backends have the same bytes, also with equal, out-of-range and
+NaN values.
 
 usage: sorts.py --bin DIR --work DIR --standin FILE [--first SEED] [--count N]
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests a module in Google's Model Explorer: the graphs are the module's, the colors those of its verdicts; its extension
-manager finds the extension, and its server serves the browser's
-requests."""
+"""Tests a module in Google's Model Explorer: the graphs are the module's, the colors those of its verdicts; its
+extension manager finds the extension, and its server serves the browser's requests."""
 import collections
 import contextlib
 import io

@@ -3,8 +3,7 @@
 """hlofp8.jit computes the same as jax.jit for each function of _functions.py, with FP8 matmuls.
 
 On small integers and powers of two the results are equal, bit for bit; on normal numbers they are within the bound of
-the rewrite, which hlofp8.compare derives from the
-data.
+the rewrite, which hlofp8.compare derives from the data.
 """
 import os
 import re

@@ -232,7 +232,8 @@ def caches(args):
 
 
 def dispatches(args):
-    """Calls that jax.jit dispatches without Python are dispatched so here; calls that it recompiles are recompiled, with its result."""
+    """Calls that jax.jit dispatches without Python are dispatched so here; calls that it recompiles are recompiled,
+    with its result."""
     import hlofp8
     from hlofp8 import _jax
     f = functions()

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""For each function of _functions.py, XLA's GPU compiler, without disabled passes, creates as many FP8 calls as there are
-FP8 matmuls of hlofp8.jit: compiled for an H100 by JAX, without a GPU, on one device and on eight. The number with
-jax.jit is
-printed."""
+"""For each function of _functions.py, XLA's GPU compiler, without disabled passes, creates as many FP8 calls as there
+are FP8 matmuls of hlofp8.jit: compiled for an H100 by JAX, without a GPU, on one device and on eight. The number with
+jax.jit is printed."""
 import os
 import sys
 

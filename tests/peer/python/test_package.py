@@ -245,8 +245,8 @@ def typed(args):
 
 
 def wheel(args):
-    """The wheel in a fresh environment: it contains programs and manuals, needs no library of this machine except the C library, and README's code runs with
-    JAX."""
+    """The wheel in a fresh environment: it contains programs and manuals, needs no library of this machine except the C
+    library, and README's code runs with JAX."""
     made, folder = os.path.join(args.work, 'wheels'), os.path.join(args.work, 'venv')
     for each in (made, folder):
         shutil.rmtree(each, ignore_errors=True)

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains on scikit-learn's digits, fifty steps each with hlofp8.jit and with jax.jit: the losses decrease similarly. Also
-executes the lowered and the rewritten step with hlofp8.run, without
-XLA."""
+"""Trains on scikit-learn's digits, fifty steps each with hlofp8.jit and with jax.jit: the losses decrease similarly.
+Also executes the lowered and the rewritten step with hlofp8.run, without XLA."""
 import functools
 import os
 import sys
@@ -188,7 +187,8 @@ def flax_delayed_scaling(args):
 
 
 def without_xla(args):
-    """The step as lowered by JAX and as rewritten, executed by hlofp8.run: the losses are closer to those of JAX than those of other seeds."""
+    """The step as lowered by JAX and as rewritten, executed by hlofp8.run: the losses are closer to those of JAX than
+    those of other seeds."""
     import hlofp8
     make, steps = flax_net(), 100 if args.long else 12
     wanted, *others = (losses(jax.jit(step), state, steps=steps) for state, step in map(make, range(5 if args.long else 3)))

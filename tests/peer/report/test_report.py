@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the HTML page about all models: every tag is closed, every id unique, every link points into the page, nothing is
-loaded from elsewhere, and each matmul has a section. With Graphviz, the first sections have two graphs; with Node.js,
-the script sorts and
-filters."""
+"""Checks the HTML page about all models: every tag is closed, every id unique, every link points into the page, nothing
+is loaded from elsewhere, and each matmul has a section. With Graphviz, the first sections have two graphs; with
+Node.js, the script sorts and filters."""
 import html.parser
 import json
 import pathlib

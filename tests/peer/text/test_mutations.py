@@ -4,8 +4,7 @@
 
 A word of a module of _text_modules.py or _text_forms.py or an attribute is omitted, doubled, exchanged with another or
 replaced; or space and comments are inserted between words. Semantic errors that jaxlib's reader reports may be reported
-by the verifier here. Texts that jaxlib accepts by accident (ACCIDENTS) do not count; other differences must be
-rare.
+by the verifier here. Texts that jaxlib accepts by accident (ACCIDENTS) do not count; other differences must be rare.
 """
 import os
 import pathlib
@@ -104,7 +103,8 @@ def refused(program, path, texts, *options):
 
 
 def another(text, printed, forms):
-    """Returns whether the two are different modules to a jaxlib that has read nothing before (effects of accidents appear later)."""
+    """Returns whether the two are different modules to a jaxlib that has read nothing before (effects of accidents
+    appear later)."""
     return _jaxlib_text.read([text], forms) != _jaxlib_text.read([printed], forms)
 
 

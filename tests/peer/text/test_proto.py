@@ -5,8 +5,7 @@
 Every module of --models, and one small module per construct: jaxlib's bytes, printed as text by hlo-fp8-opt, are the
 same module to jaxlib; hlo-fp8-opt's bytes of the text are the same module to jaxlib as its own bytes. An HloProto
 around the bytes is read identically, the bytes round-trip through text, and the text format of the message is equal to
-the bytes for
-protobuf.
+the bytes for protobuf.
 """
 import pathlib
 import re

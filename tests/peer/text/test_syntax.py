@@ -97,11 +97,10 @@ def check_wrong(printer):
 
 
 def check_forms(printer, models, modules):
-    """The forms of --print equal jaxlib's for modules in the order in which it prints their computations, except for the
-    numbers of stack frames, which it reassigns each time that it reads a module. Excluded: jaxlib prints the operation
-    that a fusion-start wraps twice instead of the name of a called computation, and moves the frontend attributes of a
-    start to the wrapped
-    operation."""
+    """The forms of --print equal jaxlib's for modules in the order in which it prints their computations, except for
+    the numbers of stack frames, which it reassigns each time that it reads a module. Excluded: jaxlib prints the
+    operation that a fusion-start wraps twice instead of the name of a called computation, and moves the frontend
+    attributes of a start to the wrapped operation."""
     failed = 0
     forms = ('long', 'short', 'canonical', 'no-metadata', 'no-large-constants')
     modules = [(path.name, path.read_text(encoding='latin-1')) for path in models] + modules

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random convolutions: any order of dimensions, strides, padding on either side (also negative), dilation of the input and
-the window, reversed windows, groups of features or of batches, every real type. Elements are small integers, so that
-every sum is
-exact.
+"""Random convolutions: any order of dimensions, strides, padding on either side (also negative), dilation of the input
+and the window, reversed windows, groups of features or of batches, every real type. Elements are small integers, so
+that every sum is exact.
 """
 COUNT = 60
 # Result types other than the operands' type.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of dynamic shapes: an array gets a size, an operation runs on it, and the result consists of the real elements, padded with zeros, and their
-number.
+"""Cases of dynamic shapes: an array gets a size, an operation runs on it, and the result consists of the real elements,
+padded with zeros, and their number.
 """
 import numpy as np
 

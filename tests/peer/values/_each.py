@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random cases of each opcode: shapes, layouts, types, attributes. A maker adds one to a module. Operands are small
 integers if the result is then exact, and otherwise in the domain of the function. Opcodes without a maker have a reason
-in
-ELSEWHERE.
+in ELSEWHERE.
 """
 import numpy as np
 

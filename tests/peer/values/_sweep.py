@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every elementwise operation on every element type and, if there are few, on every code or pair of codes. Operations that
-move, compare, round to integers or read bits must equal XLA's, including the sign of every zero and NaN. Arithmetic is
-done in f32 and rounded once (f64: in f64): the result must be between the roundings of XLA's f32 result plus and minus
-the tolerance in the table of operations. XLA itself computes the narrowest types in f16, which rounds
+"""Every elementwise operation on every element type and, if there are few, on every code or pair of codes. Operations
+that move, compare, round to integers or read bits must equal XLA's, including the sign of every zero and NaN.
+Arithmetic is done in f32 and rounded once (f64: in f64): the result must be between the roundings of XLA's f32 result
+plus and minus the tolerance in the table of operations. XLA itself computes the narrowest types in f16, which rounds
 twice.
 """
 import ml_dtypes

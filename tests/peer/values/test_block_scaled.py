@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Block-scaled products and conversions, and the calls that they become, equal numpy's in f64, bit for bit. Elements and
-scales are few small numbers, so that every sum is exact in any order, and is rounded once to the result's type; one
-scale of each e8m0 array is
-NaN.
+"""Block-scaled products and conversions, and the calls that they become, equal numpy's in f64, bit for bit. Elements
+and scales are few small numbers, so that every sum is exact in any order, and is rounded once to the result's type; one
+scale of each e8m0 array is NaN.
 """
 import pathlib
 import subprocess

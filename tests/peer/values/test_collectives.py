@@ -5,8 +5,7 @@
 A module has every collective several times, with random groups in every notation and every kind of ids, over random
 types, shapes and layouts. Each device has separate inputs. Numbers are small integers, so that all results must be
 equal, on every device. XLA's devices are replicas, because it would partition a module with partitions again: its
-module has all groups as lists of
-devices.
+module has all groups as lists of devices.
 """
 import itertools
 import os

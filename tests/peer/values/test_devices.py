@@ -3,8 +3,7 @@
 """Collectives before and after they are moved onto fp8 values, run by jaxlib on several CPU devices.
 
 Every device has separate inputs, except for parameters whose sharding assigns the same part to several. Collectives
-only move values, so the results must be
-equal.
+only move values, so the results must be equal.
 """
 import os
 import pathlib
@@ -109,8 +108,8 @@ def results(text):
 
 
 def near(a, b):
-    """Equal except for the last digit: depending on the surrounding code, jaxlib divides by a number that is the same for all elements, or multiplies by its
-    reciprocal."""
+    """Equal except for the last digit: depending on the surrounding code, jaxlib divides by a number that is the same
+    for all elements, or multiplies by its reciprocal."""
     return np.all(np.abs(a - b) <= 2.0**-20 * np.abs(a).max())
 
 

@@ -6,8 +6,7 @@ Each case is a small module that both run on the same inputs: every conversion, 
 type that XLA's CPU compiler supports (_sweep.py), convolutions (_convolution.py), and jax's lowerings of slicing,
 indexing, sorting, reducing and multiplying, at sizes where indices are out of bounds and windows overlap edges.
 Integers, predicates, conversions and moved elements must be equal. Otherwise the difference may be the rounding error
-of a sum of that
-length.
+of a sum of that length.
 """
 import os
 import subprocess

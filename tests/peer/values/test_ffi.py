@@ -4,8 +4,7 @@
 
 Each kind of call in the models and goldens separately, and calls in every layout: XLA's result equals that of
 hlo-fp8-run, bit for bit. Whole models: within the bounds derived from the data, because XLA computes the rest. Sharded
-over eight devices, on exact data: equal to JAX's result. Errors are Python
-exceptions.
+over eight devices, on exact data: equal to JAX's result. Errors are Python exceptions.
 """
 import concurrent.futures
 import contextlib

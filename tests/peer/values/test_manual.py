@@ -159,8 +159,8 @@ MARK = re.compile(r"^( *(?:ROOT )?(\S+) = .*)custom-call\(([^()]*)\), custom_cal
 
 
 def without_marks(text):
-    """Removes unsupported constructs: jaxlib treats parameters with HLO shardings as older ones. Also replaces the annotations
-    that jax adds after each value of a region that omits axes by copies, which no rule would otherwise
+    """Removes unsupported constructs: jaxlib treats parameters with HLO shardings as older ones. Also replaces the
+    annotations that jax adds after each value of a region that omits axes by copies, which no rule would otherwise
     match."""
     if "xla.sdy" in text:
         text = re.sub(r"( parameter\(\d+\))" + SHARDING, r"\1", text)

@@ -4,8 +4,7 @@
 types and attributes (_each.py); and more cases of whole-array operations: random bits, matrix factorizations,
 transforms, batch normalization, select-and-scatter, stochastic rounding. An opcode with neither cases nor a reason is
 an error. Bits, states and selected elements must be equal; other results may differ by some roundings of the type,
-times the number of terms of a sum and, for solvers, the condition number of their well-conditioned
-matrices.
+times the number of terms of a sum and, for solvers, the condition number of their well-conditioned matrices.
 """
 import os
 import pathlib

@@ -7,8 +7,7 @@ ragged dimension, and one sum in f64. Modules are random: all three modes, any o
 for each index before the ragged dimension, sums below and above its extent. Then the operands are fp8 values times
 factors that do not vary along the summed dimensions: each ragged-dot must become FP8, dense and kept, with the same
 result; factors of rows, batches and groups that are in no product are NaN. --cuda runs fewer of the modules, on a
-device or, with --standin, with that library
-(tests/cuda/README.md).
+device or, with --standin, with that library (tests/cuda/README.md).
 """
 import os
 import subprocess

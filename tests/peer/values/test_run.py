@@ -5,12 +5,10 @@
 - Inputs from a seed equal numpy's, bit for bit; .npz files are read and written.
 - Every model agrees with XLA on the same inputs, within the bound that the program derives.
 - XLA's compiled form of a model (NAME.xla.hlo), if it has FP8 calls and no Triton kernels, agrees with the model.
-Modules compiled for four devices are rejected with a
-reason.
+  Modules compiled for four devices are rejected with a reason.
 - Every model agrees with itself after --optimize, in both operand forms, and with the rewritten module as a file in
-either order; a wrong factor in one call is detected in either order, except for large models. Large models have one
-form and one order, except with
---long.
+  either order; a wrong factor in one call is detected in either order, except for large models. Large models have one
+  form and one order, except with --long.
 - Mutation test of the comparison: programs with one error are distinguished from the correct one.
 """
 import concurrent.futures
@@ -168,8 +166,8 @@ def check_optimized(checks, program, model, inputs, name, forms):
 
 
 def check_written(checks, tools, model, inputs, name, work, one):
-    """The rewritten module as a separate file is accepted in either order, and against the arrays of the original module; one
-    with an additional factor of 2 in one call is rejected. With `one`, only the first of these comparisons
+    """The rewritten module as a separate file is accepted in either order, and against the arrays of the original
+    module; one with an additional factor of 2 in one call is rejected. With `one`, only the first of these comparisons
     runs."""
     rewriter, program = tools
     out, wrong, arrays = f'{work}/{name}.out.hlo', f'{work}/{name}.wrong.hlo', f'{work}/{name}.out.npz'

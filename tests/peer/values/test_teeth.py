@@ -3,14 +3,12 @@
 """hlo-fp8-run --compare distinguishes wrong programs from correct ones, on real models.
 
 - Every model with all its outputs 5% too large: each float output is rejected, except those that are 0 and those whose
-measured noise is too large, which are listed
-here.
+  measured noise is too large, which are listed here.
 - Deep models with one internal error, in each dot in turn, on inputs like those of a trained model: a dequantizing
-scale dropped, doubled or taken from the other operand, a square operand transposed, the bias or the relu after it
-missing.
+  scale dropped, doubled or taken from the other operand, a square operand transposed, the bias or the relu after it
+  missing.
 - A training step with each dequantizing scale dropped in turn, in the comparison of modules, which may omit roundings:
-on inputs like those of a trained model all of them are detected; on normal numbers half of them are within the
-noise.
+  on inputs like those of a trained model all of them are detected; on normal numbers half of them are within the noise.
 """
 import concurrent.futures
 import glob
@@ -248,8 +246,8 @@ class Runner:
         return done.returncode, done.stdout + done.stderr
 
     def compare(self, case, model, wrong, fused, turned=False, draw='normal'):
-        """Compares a wrong module's outputs with a model's. Fused: roundings may be omitted. Turned: in the other order; the result must be the
-        same."""
+        """Compares a wrong module's outputs with a model's. Fused: roundings may be omitted. Turned: in the other
+        order; the result must be the same."""
         path, outputs = f'{self.work}/{case}.hlo', f'{self.work}/{case}.npz'
         with open(path, 'w') as file:
             file.write(wrong)
@@ -267,9 +265,8 @@ class Runner:
         return result
 
     def scaled(self, model):
-        """Returns, for each float output that is 5% off: (index, rejected, the model's noise in percent); against arrays, against
-        the module and, for models that are not deep, in the other
-        order."""
+        """Returns, for each float output that is 5% off: (index, rejected, the model's noise in percent); against
+        arrays, against the module and, for models that are not deep, in the other order."""
         by = 2 if model in COARSE else 1.05
         wrong, found = scaled(Text(f'{self.models}/{model}.hlo'), by), []
         for fused, turned in ((False, False), (True, False), (True, True)):

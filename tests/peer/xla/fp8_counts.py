@@ -94,8 +94,8 @@ class Calls:
                    facts["fp8_out"])
 
     def lacks(self, other):
-        """Returns the features that the other has and this one lacks. DEFAULT folds nothing, and a gelu that XLA did not fold may be folded
-        here."""
+        """Returns the features that the other has and this one lacks. DEFAULT folds nothing, and a gelu that XLA did
+        not fold may be folded here."""
         wrong = []
         for name in ("amax", "fp8_results"):
             if getattr(self, name) < getattr(other, name):

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's GPU compiler accepts the output of `hlo-fp8-opt --scale-operands=used` for every model, keeps every FP8 call, and
-the calls have the right meaning. For the seed modules, on both targets that XLA supports here, the check is exact:
+"""XLA's GPU compiler accepts the output of `hlo-fp8-opt --scale-operands=used` for every model, keeps every FP8 call,
+and the calls have the right meaning. For the seed modules, on both targets that XLA supports here, the check is exact:
 XLA's step for the call passes cuBLASLt the same buffers in the same roles (by parameter number, type and size), with
 the same matrix layouts and epilogue, as XLA's step for the original module. For the others, the call must be kept with
 the type of every buffer as required by cuBLASLt. A model whose original XLA does not compile without its layout
 assignment (which rejects modules with cuBLASLt calls) cannot be tested. These are the models of UNTOLD; the test checks
-that there are no
-others.
+that there are no others.
 """
 import glob
 import os
@@ -85,9 +84,8 @@ def rewrite(name, args, target):
 
 
 def control(args):
-    """Current XLA also accepts the other operand form, but misreads it: with a bias and an fp8 result, it uses the bias as the
-    output scale. The checks must detect
-    that."""
+    """Current XLA also accepts the other operand form, but misreads it: with a bias and an fp8 result, it uses the bias
+    as the output scale. The checks must detect that."""
     _, matmuls, _ = compile_module(MISREAD, os.path.join(args.work, 'control.bin'), True)
     if not [p for m in matmuls for p in check_types(m)]:
         return ['XLA reads --scale-operands=all as we mean it, or the checks are blind']

@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs modules in XLA's runtime, from C: `hlo-fp8-run --backend=pjrt:PLUGIN`.
 
-- Every model that the cpu backend executes agrees with it on a plugin for the CPU, with `--optimize --emit=dq`,
-  and with `--emit=ffi`, whose calls are executed by this project's handler; so do sharded programs, also unmodified, on
-  8 devices, with Shardy's and GSPMD's
-shardings.
-- Compiled for absent GPUs, every model has as many FP8 calls as with XLA's compiler called from Python on the same text; on sm_90 and
-sm_100.
-- Unsupported modules cause an error of one line, and exit status 1. Without a plugin for the CPU (requirements-pjrt.txt), execution is skipped with a
-message.
+- Every model that the cpu backend executes agrees with it on a plugin for the CPU, with `--optimize --emit=dq`, and
+  with `--emit=ffi`, whose calls are executed by this project's handler; so do sharded programs, also unmodified, on 8
+  devices, with Shardy's and GSPMD's shardings.
+- Compiled for absent GPUs, every model has as many FP8 calls as with XLA's compiler called from Python on the same
+  text; on sm_90 and sm_100.
+- Unsupported modules cause an error of one line, and exit status 1. Without a plugin for the CPU
+  (requirements-pjrt.txt), execution is skipped with a message.
 """
 import glob
 import importlib.util
@@ -152,8 +151,8 @@ def test_executing(args, plugin):
 
 
 def test_partitioned(args, plugin):
-    """All devices of a partitioned module execute, and agree with the cpu backend's simulated devices; after the rewrite, their results are the same except for
-    rounding."""
+    """All devices of a partitioned module execute, and agree with the cpu backend's simulated devices; after the
+    rewrite, their results are the same except for rounding."""
     path, found = args.models / "fsdp_matmul.spmd.hlo", []
     for form in ([], ["--optimize", "--emit=dq"]):
         out = args.work / f"fsdp{len(found)}.npz"

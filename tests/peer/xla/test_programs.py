@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of public libraries (testdata/programs) have the expected number of FP8 calls, and unchanged values. Each has
-as many FP8 calls, epilogues, amaxes and fp8 results as with XLA, or as listed with a reason in fp8_counts.py; and
+"""Programs of public libraries (testdata/programs) have the expected number of FP8 calls, and unchanged values. Each
+has as many FP8 calls, epilogues, amaxes and fp8 results as with XLA, or as listed with a reason in fp8_counts.py; and
 computes the same before and after, within the bound that the program derives. Ragged products, of which XLA creates at
 least RAGGED_CALLS in total, have the same number of FP8 products and the same values if they are kept. With --long, the
-rewritten program is also compared with XLA's CPU backend on the
-original.
+rewritten program is also compared with XLA's CPU backend on the original.
 """
 import json
 import os
