@@ -417,6 +417,17 @@ static const char *const forms[] = {
     "x = f32[6,10] parameter(0) i = s32[3,2] parameter(1) u = f32[3,2,4] parameter(2) ROOT r = "
     "f32[6,10] scatter(x, i, u), update_window_dims={1,2}, inserted_window_dims={}, "
     "scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=odd",
+    /* windows along the first dimension, whole and in part, and of no element */
+    "x = f32[6,10] parameter(0) i = s32[3,1] parameter(1) u = f32[4,3] parameter(2) ROOT r = "
+    "f32[6,10] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={1}, "
+    "scatter_dims_to_operand_dims={1}, index_vector_dim=1, to_apply=add",
+    "x = f32[4,6,10] parameter(0) i = s32[5,4] parameter(1) u = f32[3,5,4] parameter(2) ROOT r = "
+    "f32[4,6,10] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={1}, "
+    "scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1}, "
+    "index_vector_dim=2, to_apply=set",
+    "x = f32[6,10] parameter(0) i = s32[2,5] parameter(1) ROOT r = f32[3,5,2] gather(x, i), "
+    "offset_dims={0,2}, collapsed_slice_dims={}, start_index_map={1,0}, index_vector_dim=0, "
+    "slice_sizes={3,2}",
     "x = f32[3,50] parameter(0) i = s32[3,50] parameter(1) ROOT r = (f32[3,50], s32[3,50]) sort(x, "
     "i), dimensions={1}, is_stable=true, to_apply=less",
     "x = f32[8,9] parameter(0) z = f32[] constant(0) ROOT r = f32[4,9] reduce-window(x, z), "

@@ -355,6 +355,36 @@ static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     free(text);
 }
 
+/* Without options, as many errors are reported as of a text. */
+static void a_file_has_the_limit_of_errors_of_a_text(void **state) {
+    (void)state;
+    char path[] = "/tmp/hlo-fp8-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    for (int i = 0; i < 2; i++) {
+        fputs("ENTRY e {\n", file);
+        for (int k = 0; k < 30; k++) fprintf(file, " a%d = f32[] nop()\n", k);
+        fputs("}\n// -----\n", file);
+    }
+    fclose(file);
+    const hlo_parse_options limited = {.struct_size = sizeof limited, .max_errors = 7};
+    const hlo_parse_options *const options[] = {NULL, &limited};
+    const unsigned wanted[] = {21, 8}; /* each with a note */
+    for (size_t i = 0; i < 2; i++) {
+        heard h = {.count = 0};
+        hlo_diag_sink sink = {hear, &h};
+        hlo_module **modules = NULL;
+        size_t count = 1;
+        assert_int_equal(hlo_modules_parse_file(path, options[i], &sink, &modules, &count),
+                         HLO_INVALID_INPUT);
+        assert_int_equal(h.count, wanted[i]);
+        assert_int_equal(count, 0);
+        assert_null(modules);
+    }
+    remove(path);
+}
+
 static void failures_of_files_are_told(void **state) {
     (void)state;
     hlo_module *m = read("ENTRY e { ROOT a = f32[2] parameter(0) }");
@@ -388,6 +418,7 @@ int main(void) {
         cmocka_unit_test(the_caret_stands_under_what_it_is_about),
         cmocka_unit_test(long_lines_are_clipped_round_the_caret),
         cmocka_unit_test(a_print_is_the_same_to_a_file_and_in_memory),
+        cmocka_unit_test(a_file_has_the_limit_of_errors_of_a_text),
         cmocka_unit_test(failures_of_files_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
