@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binary modules with faults, and fields that the library does not use. */
+/* Binary modules with errors, and fields that the library does not use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -104,7 +104,7 @@ static void put_computation(bytes *to, int64_t id, int64_t root, const bytes *in
     put_bytes(to, COMPUTATIONS, comp.v, comp.size);
 }
 
-/* Makes one computation of those instructions; the last is the root. */
+/* Creates one computation of those instructions; the last is the root. */
 static const bytes *module_of(const bytes *instrs, size_t count, int64_t root) {
     static bytes module;
     module.size = 0;
@@ -131,7 +131,7 @@ static void hear(void *user, const hlo_diag *diag) {
 
 static hlo_status read(const void *data, size_t size, heard *h, hlo_module **out) {
     *h = (heard){.count = 0};
-    /* A copy of exactly that size, so that reading past it is found. */
+    /* A copy of exactly that size, so that reading past it is detected. */
     void *exact = malloc(size ? size : 1);
     memcpy(exact, data, size);
     hlo_status status = hlo_module_parse_proto(exact, size, "x.pb", &(hlo_diag_sink){hear, h}, out);
@@ -259,7 +259,7 @@ static void wrong_numbers(void **state) {
     refused(&nothing, "the entry computation has id 4, which does not exist");
 }
 
-/* A module of a parameter with id 1 and its negation with id 2, or, when `control`, another
+/* Returns a module of a parameter with id 1 and its negation with id 2 or, with `control`, another
  * parameter that has the first as a control predecessor, in that order of execution. */
 static const bytes *scheduled_with(size_t count, const int64_t *order, bool control) {
     static bytes instrs[2], module;
@@ -316,7 +316,7 @@ static void wrong_sizes(void **state) {
 
 static void nested_too_deeply(void **state) {
     (void)state;
-    /* A tuple in a tuple, 5000 deep. */
+    /* Nested tuples, 5000 deep. */
     static bytes outer, inner, instr;
     inner.size = 0;
     for (int i = 0; i < 5000; i++) {
@@ -480,7 +480,8 @@ static void put_named_computation(bytes *to, uint64_t *state, int64_t id, const 
     put_bytes(to, COMPUTATIONS, comp.v, comp.size);
 }
 
-/* Makes a module of two computations, the second calls the first, with drawn names everywhere. */
+/* Creates a module of two computations, the second of which calls the first, with random names
+ * everywhere. */
 static const bytes *named_module(uint64_t seed) {
     static bytes module, instrs[4];
     uint64_t state = seed;
@@ -509,7 +510,7 @@ static const bytes *named_module(uint64_t seed) {
     return &module;
 }
 
-/* Whatever names a binary module has, its text is read again and is printed alike. */
+/* For any names in a binary module, its text is accepted and printed identically. */
 static void names_come_back(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 5000; seed++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading text from C: what is in the module, and what the sink is told. */
+/* Parsing text from C: contents of the module, and diagnostics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "ir/ir.h"
 #include "ir/text/diag.h"
 
-/* The diagnostics of one reading, as `line:column+length message` each on a line. */
+/* The diagnostics of one parse, as `line:column+length message` on a line each. */
 typedef struct heard {
     char text[4096];
     unsigned count;
@@ -191,7 +191,7 @@ static void only_so_many_errors_are_said(void **state) {
     assert_int_equal(h.count, 21); /* and a note */
 }
 
-/* Were the work not in proportion to the text, each of these would take hours. */
+/* Without linear time, each of these would take hours. */
 static void long_texts_that_are_wrong_end(void **state) {
     (void)state;
     enum { REPEATS = 200000 };
@@ -323,7 +323,7 @@ static void long_lines_are_clipped_round_the_caret(void **state) {
     free(text);
 }
 
-/* More shapes and more text than a print keeps or begins with. */
+/* More shapes and more text than a printer caches or initially allocates. */
 static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     (void)state;
     char *source;
@@ -341,7 +341,7 @@ static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     FILE *out = open_memstream(&file, &file_size);
     assert_int_equal(hlo_module_print(m, NULL, out), HLO_OK);
     fclose(out);
-    m->source_size = 0; /* so that nothing tells how long it will be */
+    m->source_size = 0; /* so that its length is unknown in advance */
     assert_int_equal(hlo_module_to_text(m, NULL, &text, &text_size), HLO_OK);
     assert_true(text_size > 100000);
     assert_int_equal(text_size, file_size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FP8 matmul calls: struct to instruction and back, in both operand forms; refused calls. */
+/* FP8 matmul calls: struct to instruction and back, in both operand forms; rejected calls. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -52,7 +52,7 @@ static void assert_same(const hlo_matmul *x, const hlo_matmul *y) {
     assert_string_equal(x->algorithm ? x->algorithm : "", y->algorithm ? y->algorithm : "");
 }
 
-/* Bits of `choice`: which optional things the call has. */
+/* Bits of `choice`: the optional parts of the call. */
 static hlo_matmul choose(fixture *f, hlo_epilogue epilogue, unsigned choice, bool all) {
     hlo_matmul m = f->matmul;
     m.epilogue = epilogue;
@@ -103,7 +103,7 @@ static void operands_stand_in_order(void **state) {
     for (uint32_t i = 0; i < 7; i++) assert_ptr_equal(hlo_instr_operand(used, i), less[i]);
 }
 
-/* What XLA makes of a plain fp8 matmul: no output scale behind two scales of 1. */
+/* XLA's call for a plain fp8 matmul: no output scale after two scales of 1. */
 static void an_output_scale_may_be_absent(void **state) {
     fixture *f = *state;
     f->scales = HLO_SCALES_USED;
@@ -145,7 +145,7 @@ static void config_is_golden(void **state) {
                         "\"grad_x\":false,\"grad_y\":false,\"scale_mode\":1}}");
 }
 
-/* One matrix of 16 by 320 times 320 by 32: three stretches of 128 along k, the last one shorter. */
+/* One matrix of 16 by 320 times 320 by 32: three ranges of 128 along k, the last one shorter. */
 static hlo_matmul unbatched(fixture *f) {
     hlo_matmul m = f->matmul;
     m.a = parameter(f, array(f, HLO_TYPE_F8E4M3FN, 2, 16, 320, 0));
@@ -190,14 +190,15 @@ static void every_scale_mode_comes_back(void **state) {
                            "\"rhs_scale_mode\":\"BLK128x128_32F\"}}"));
 }
 
-/* By the layouts in the cuBLAS manual, row-major: [size], [k/128, size], [size/128, k/128 up to 4],
+/* The layouts of the cuBLAS manual, row-major: [size], [k/128, size], [size/128, k/128 up to 4],
  * and tiles of 128 by 4, whose byte (o, i) is o % 32 * 16 + o % 128 / 32 * 4 + i % 4. */
 static void scales_lie_as_cublaslt_wants(void **state) {
     (void)state;
     static const struct {
         hlo_scale_mode mode;
         uint32_t rank;
-        int64_t dims[2], index; /* of the scale of element 300 of row 200, of 256 rows of 640 */
+        int64_t dims[2],
+            index; /* index of the scale of element 300 of row 200, of 256 rows of 640 */
     } cases[] = {
         {HLO_SCALE_SCALAR, 0, {0}, 0},
         {HLO_SCALE_OUTER_VEC, 1, {256}, 200},
@@ -523,7 +524,7 @@ static void wrong_calls_are_refused(void **state) {
     fixture *f = *state;
     hlo_matmul m = choose(f, HLO_EPILOGUE_BIAS, 31, true);
     static const struct {
-        int operand, by; /* by: 0 a, 1 c, 2 scale */
+        int operand, by; /* replaced by: 0 a, 1 c, 2 scale */
         const char *why;
     } cases[] = {
         {0, 1, "a or b is not fp8"},
@@ -572,7 +573,7 @@ static void a_module_is_verified(void **state) {
     assert_int_equal(errors, 1);
 }
 
-/* Decodes with so many bytes of memory; false when they are not enough. */
+/* Decodes with that many bytes of memory. Returns false if they do not suffice. */
 static bool decode_within(fixture *f, const hlo_instr *call, size_t bytes) {
     hlo_arena *arena = f->module->arena;
     if (setjmp(f->recover)) return false;
