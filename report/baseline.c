@@ -52,18 +52,6 @@ static key key_of(const hlo_verdict *v) {
     return (key){v->op_name ? v->op_name : "", v->input_shape, v->input_instr};
 }
 
-/* True if the document lists all its FP8 matmuls. --remarks=missed omits some. */
-static bool is_whole(const json_t *document, const keys *listed) {
-    const json_t *fp8 = json_object_get(json_object_get(document, "summary"), "fp8");
-    return json_integer_value(fp8) == (json_int_t)listed->count;
-}
-
-/* True if the summary counts a matmul, FP8 or not. */
-static bool lists_matmuls(const json_t *document) {
-    const json_t *total = json_object_get(json_object_get(document, "summary"), "matmuls");
-    return json_integer_value(total) > 0;
-}
-
 static hlo_status collect(const hlo_report *const *reports, size_t count, keys *out) {
     size_t total = 0;
     for (size_t i = 0; i < count; i++) total += reports[i]->verdict_count;
@@ -121,13 +109,18 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
     if (status == HLO_OK && !read_keys(document, &old))
         status = hlo_diag_refuse(sink, path, 0, 0,
                                  "not valid remarks: expected the output of --remarks-format=json");
-    else if (status == HLO_OK && !is_whole(document, &old))
+    /* True if the document lists all its FP8 matmuls. --remarks=missed omits some. */
+    else if (status == HLO_OK &&
+             json_integer_value(json_object_get(json_object_get(document, "summary"), "fp8")) !=
+                 (json_int_t)old.count)
         status = hlo_diag_refuse(sink, path, 0, 0,
                                  "incomplete baseline: regenerate it with --remarks=all");
     const key *first = NULL;
     size_t lost = status == HLO_OK ? count_lost(&old, &now, &first) : 0;
     if (status == HLO_OK && !allow_empty) status = gate_matmuls(reports, count, why, why_size);
-    if (status == HLO_OK && !allow_empty && !lists_matmuls(document)) {
+    /* True if the summary counts a matmul, FP8 or not. */
+    if (status == HLO_OK && !allow_empty &&
+        json_integer_value(json_object_get(json_object_get(document, "summary"), "matmuls")) <= 0) {
         snprintf(why, why_size,
                  "the baseline %s has no matmuls to compare with; --allow-empty allows this", path);
         status = HLO_MISMATCH;

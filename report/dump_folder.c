@@ -105,30 +105,17 @@ static int by_module(const void *a, const void *b) {
     return order ? order : x->format - y->format;
 }
 
-/* Moves the partitioner's dump after its last numbered stage. */
-static void place_partitioned(stage *stages, size_t count) {
-    size_t at = 0, to;
-    while (at < count && stages[at].rank != PARTITIONED) at++;
-    if (at == count) return;
-    to = at;
-    for (size_t i = at + 1; i < count; i++) {
-        const char *pipeline = strchr(stages[i].name, '.');
-        if (pipeline && (starts(pipeline, ".spmd") || starts(pipeline, ".pre-spmd"))) to = i;
-    }
-    const stage partitioned = stages[at];
-    memmove(&stages[at], &stages[at + 1], (to - at) * sizeof *stages);
-    stages[to] = partitioned;
-}
-
-/* Returns the TARGET of TARGET_after_optimizations; NULL for any other stage. */
-static const char *target_of(const hlo_dump *dump, const stage *last) {
-    static const char ending[] = "_after_optimizations";
-    size_t length = strlen(last->name), behind = strlen(ending);
-    if (last->rank != LAST || length <= behind) return NULL;
-    return hlo_arena_format(dump->arena, "%.*s", (int)(length - behind), last->name);
-}
-
-static void group(hlo_dump *dump) {
+/* Lists the folder. This is a separate function because setjmp() would leave local variables of the
+ * caller undefined. */
+static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
+    jmp_buf recover;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    hlo_arena *arena;
+    hlo_dump *dump = *out_dump = hlo_arena_new_with(&recover, sizeof *dump, &arena);
+    if (!dump) return HLO_OUT_OF_MEMORY;
+    dump->arena = arena;
+    for (const struct dirent *entry; (entry = readdir(entries));)
+        add_file(dump, folder, entry->d_name);
     uint32_t kept = 0;
     if (dump->stage_count) qsort(dump->stages, dump->stage_count, sizeof *dump->stages, by_module);
     for (size_t i = 0; i < dump->stage_count; i++) {
@@ -150,23 +137,31 @@ static void group(hlo_dump *dump) {
     }
     for (size_t i = 0; i < dump->module_count; i++) {
         module_stages *of = &dump->modules[i];
-        place_partitioned(of->stages, of->count);
-        of->target = target_of(dump, &of->stages[of->count - 1]);
+        /* Moves the partitioner's dump after its last numbered stage. */
+        stage *stages = of->stages;
+        const size_t count = of->count;
+        size_t at = 0, to;
+        while (at < count && stages[at].rank != PARTITIONED) at++;
+        if (at != count) {
+            to = at;
+            for (size_t j = at + 1; j < count; j++) {
+                const char *pipeline = strchr(stages[j].name, '.');
+                if (pipeline && (starts(pipeline, ".spmd") || starts(pipeline, ".pre-spmd")))
+                    to = j;
+            }
+            const stage partitioned = stages[at];
+            memmove(&stages[at], &stages[at + 1], (to - at) * sizeof *stages);
+            stages[to] = partitioned;
+        }
+        /* Returns the TARGET of TARGET_after_optimizations; NULL for any other stage. */
+        const stage *final = &of->stages[of->count - 1];
+        static const char ending[] = "_after_optimizations";
+        size_t length = strlen(final->name), behind = strlen(ending);
+        of->target =
+            final->rank != LAST || length <= behind
+                ? NULL
+                : hlo_arena_format(dump->arena, "%.*s", (int)(length - behind), final->name);
     }
-}
-
-/* Lists the folder. This is a separate function because setjmp() would leave local variables of the
- * caller undefined. */
-static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
-    jmp_buf recover;
-    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    hlo_arena *arena;
-    hlo_dump *dump = *out_dump = hlo_arena_new_with(&recover, sizeof *dump, &arena);
-    if (!dump) return HLO_OUT_OF_MEMORY;
-    dump->arena = arena;
-    for (const struct dirent *entry; (entry = readdir(entries));)
-        add_file(dump, folder, entry->d_name);
-    group(dump);
     hlo_arena_set_recover(arena, NULL);
     return HLO_OK;
 }

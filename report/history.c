@@ -60,27 +60,6 @@ static void emit_error(void *sink, const hlo_diag *diag) {
     if (diag->severity == HLO_ERROR) to->emit(to->user, diag);
 }
 
-static hlo_status read_stage(hlo_history *h, const char *path, const hlo_pass_options *options,
-                             stage_verdicts *out) {
-    hlo_module *module;
-    hlo_status status = hlo_module_parse_file(path, options->sink, &module);
-    if (status != HLO_OK) return status;
-    status = hlo_module_ensure_verified(module, options->max_errors, options->sink);
-    const hlo_diag_sink errors = {.emit = emit_error, .user = (void *)options->sink};
-    hlo_pass_options of_stage = *options;
-    of_stage.verify_none = of_stage.wide_unmatched = true;
-    of_stage.sink = options->sink ? &errors : NULL;
-    if (status == HLO_OK) status = hlo_module_optimize(module, &of_stage, &out->report);
-    hlo_module_free(module);
-    if (status != HLO_OK) return status;
-    out->count = hlo_report_count(out->report);
-    out->entries = hlo_arena_array(h->arena, out->count, sizeof *out->entries);
-    for (size_t i = 0; i < out->count; i++)
-        out->entries[i] = (entry){hlo_report_verdict(out->report, i), i};
-    if (out->count) qsort(out->entries, out->count, sizeof *out->entries, by_key_and_place);
-    return HLO_OK;
-}
-
 /* The entries of one key at one stage. */
 typedef struct group {
     const entry *entries;
@@ -180,22 +159,6 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
     return p;
 }
 
-/* Finds the passages. A matmul begins at a stage where its group is larger than at all earlier
- * stages. */
-static void find_passages(hlo_history *h, const hlo_dump *dump, size_t module) {
-    size_t most = 0, count;
-    for (size_t k = 0; k < h->stage_count; k++) most += h->stages[k].count;
-    h->passages = hlo_arena_array(h->arena, most, sizeof *h->passages);
-    const group *at = find_groups(h, most, &count), *const last = at + count;
-    while (at < last) {
-        const group *end = at + 1;
-        while (end < last && by_key(at->entries->verdict, end->entries->verdict) == 0) end++;
-        for (size_t seen = 0; at < end; at++)
-            for (; seen < at->count; seen++)
-                h->passages[h->count++] = follow(h, dump, module, at, end, seen);
-    }
-}
-
 static int by_first_line(const void *a, const void *b) {
     const hlo_passage *x = a, *y = b;
     int order = strcmp(x->first.file, y->first.file);
@@ -215,8 +178,26 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
     h->stages = hlo_arena_zero(arena, count * sizeof *h->stages);
     h->stage_count = count;
     for (size_t k = 0; k < count; k++) {
-        hlo_status status = read_stage(h, hlo_dump_path(dump, module, k), options, &h->stages[k]);
+        const char *path = hlo_dump_path(dump, module, k);
+        hlo_module *of;
+        hlo_status status = hlo_module_parse_file(path, options->sink, &of);
         if (status != HLO_OK) return status;
+        status = hlo_module_ensure_verified(of, options->max_errors, options->sink);
+        const hlo_diag_sink errors = {.emit = emit_error, .user = (void *)options->sink};
+        hlo_pass_options of_stage = *options;
+        of_stage.verify_none = of_stage.wide_unmatched = true;
+        of_stage.sink = options->sink ? &errors : NULL;
+        if (status == HLO_OK) status = hlo_module_optimize(of, &of_stage, &h->stages[k].report);
+        hlo_module_free(of);
+        if (status != HLO_OK) return status;
+        h->stages[k].count = hlo_report_count(h->stages[k].report);
+        h->stages[k].entries =
+            hlo_arena_array(h->arena, h->stages[k].count, sizeof *h->stages[k].entries);
+        for (size_t i = 0; i < h->stages[k].count; i++)
+            h->stages[k].entries[i] = (entry){hlo_report_verdict(h->stages[k].report, i), i};
+        if (h->stages[k].count)
+            qsort(h->stages[k].entries, h->stages[k].count, sizeof *h->stages[k].entries,
+                  by_key_and_place);
     }
     if (!options->wide_unmatched) {
         const hlo_report **reports = hlo_arena_array(arena, count, sizeof *reports);
@@ -225,7 +206,19 @@ static hlo_status fill(hlo_history **out_history, const hlo_dump *dump, size_t m
             hlo_reports_check_wide(reports, count, options->wide, NULL, options->sink);
         if (status != HLO_OK) return status;
     }
-    find_passages(h, dump, module);
+    /* Finds the passages. A matmul begins at a stage where its group is larger than at all earlier
+     * stages. */
+    size_t most = 0, total;
+    for (size_t k = 0; k < h->stage_count; k++) most += h->stages[k].count;
+    h->passages = hlo_arena_array(h->arena, most, sizeof *h->passages);
+    const group *at = find_groups(h, most, &total), *const last = at + total;
+    while (at < last) {
+        const group *end = at + 1;
+        while (end < last && by_key(at->entries->verdict, end->entries->verdict) == 0) end++;
+        for (size_t seen = 0; at < end; at++)
+            for (; seen < at->count; seen++)
+                h->passages[h->count++] = follow(h, dump, module, at, end, seen);
+    }
     if (h->count) qsort(h->passages, h->count, sizeof *h->passages, by_first_line);
     hlo_arena_set_recover(arena, NULL);
     return HLO_OK;

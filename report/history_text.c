@@ -39,13 +39,6 @@ static const char *outcome(const hlo_passage *p) {
 
 /* ----------------------------------------------------------------------------------------- text */
 
-static void writer_loss(const hlo_dump *dump, size_t module, const hlo_passage *p, FILE *out) {
-    hlo_print_plain(out, "    last convertible at  %s\n", hlo_dump_stage(dump, module, p->kept));
-    hlo_print_plain(out, "    lost at              %s\n", hlo_dump_stage(dump, module, p->lost));
-    hlo_print_plain(out, "    %s: %s\n",
-                    p->pass ? p->pass : "between these stages (passes not dumped)", p->how);
-}
-
 /* Totals of modules: counts of matmuls, and their FLOPs at the first stage that has each. */
 typedef struct totals {
     size_t matmuls, fp8, would_be, lost;
@@ -74,21 +67,6 @@ static void writer_totals(const totals *sum, FILE *out) {
     fprintf(out, ", %zu lost\n", sum->lost);
 }
 
-static void writer_passage(const hlo_dump *dump, size_t module, const hlo_passage *p, FILE *out) {
-    hlo_print_plain(out, "  %-6s  %s", outcome(p), p->first.input_instr);
-    if (last_name(p) && strcmp(last_name(p), p->first.input_instr) != 0)
-        hlo_print_plain(out, " -> %s", last_name(p));
-    hlo_print_plain(out, "  %s", p->first.input_shape);
-    if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
-    /* Not a fused call: name the kind of fusion. */
-    if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
-    if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
-    if (p->first.source_file)
-        hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
-    hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
-    if (p->lost != SIZE_MAX) writer_loss(dump, module, p, out);
-}
-
 static void writer_one(const hlo_dump *dump, size_t module, const hlo_history *history,
                        hlo_remarks which, FILE *out) {
     bool has_reason[HLO_REASON_COUNT] = {false};
@@ -103,7 +81,25 @@ static void writer_one(const hlo_dump *dump, size_t module, const hlo_history *h
     for (size_t i = 0; i < sum.matmuls; i++) {
         const hlo_passage *p = hlo_history_passage(history, i);
         if (!is_wanted(p, which)) continue;
-        writer_passage(dump, module, p, out);
+        hlo_print_plain(out, "  %-6s  %s", outcome(p), p->first.input_instr);
+        if (last_name(p) && strcmp(last_name(p), p->first.input_instr) != 0)
+            hlo_print_plain(out, " -> %s", last_name(p));
+        hlo_print_plain(out, "  %s", p->first.input_shape);
+        if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
+        /* Not a fused call: name the kind of fusion. */
+        if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
+        if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
+        if (p->first.source_file)
+            hlo_print_plain(out, "  %s:%ld", p->first.source_file, p->first.source_line);
+        hlo_print_plain(out, "  %s\n", p->first.op_name ? p->first.op_name : "");
+        if (p->lost != SIZE_MAX) {
+            hlo_print_plain(out, "    last convertible at  %s\n",
+                            hlo_dump_stage(dump, module, p->kept));
+            hlo_print_plain(out, "    lost at              %s\n",
+                            hlo_dump_stage(dump, module, p->lost));
+            hlo_print_plain(out, "    %s: %s\n",
+                            p->pass ? p->pass : "between these stages (passes not dumped)", p->how);
+        }
         if (p->lost == SIZE_MAX && reason_of(p)) has_reason[hlo_reason_find(reason_of(p))] = true;
     }
     writer_reasons(out, has_reason, false);
@@ -130,51 +126,26 @@ static ranked *rank(const hlo_dump *dump, const hlo_history *const *histories) {
     return order;
 }
 
-static void writer_text_of(const hlo_dump *dump, const hlo_history *const *histories,
-                           const ranked *order, hlo_remarks which, FILE *out) {
-    size_t count = hlo_dump_module_count(dump), told = 0;
-    totals all = {0};
-    for (size_t i = 0; i < count; i++) {
-        const totals *sum = &order[i].sum;
-        if (!sum->matmuls) continue;
-        writer_one(dump, order[i].module, histories[order[i].module], which, out);
-        all.matmuls += sum->matmuls;
-        all.fp8 += sum->fp8;
-        all.would_be += sum->would_be;
-        all.lost += sum->lost;
-        all.flops += sum->flops;
-        all.fp8_flops += sum->fp8_flops;
-        told++;
-    }
-    if (told < count) fprintf(out, "%zu modules without matmuls\n", count - told);
-    if (count > 1) {
-        fprintf(out, "%zu modules: ", count);
-        writer_totals(&all, out);
-    }
-}
-
 /* ----------------------------------------------------------------------------------------- JSON */
-
-static json_t *json_of_loss(const hlo_dump *dump, size_t module, const hlo_passage *p) {
-    if (p->lost == SIZE_MAX) return json_null();
-    return json_pack("{s:o, s:o, s:o, s:o}", "kept",
-                     writer_string(hlo_dump_stage(dump, module, p->kept)), "lost",
-                     writer_string(hlo_dump_stage(dump, module, p->lost)), "pass",
-                     writer_string(p->pass), "how", writer_string(p->how));
-}
 
 static json_t *json_of_passage(const hlo_dump *dump, size_t module, const hlo_passage *p) {
     const hlo_verdict *first = &p->first;
-    return json_pack(
-        "{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "outcome",
-        outcome(p), "reason", writer_string(reason_of(p)), "operation",
-        writer_string(first->operation), "fusion", writer_string(p->gone ? NULL : p->last.fusion),
-        "runs", first->runs, "flops", first->flops, "instruction",
-        writer_string(first->input_instr), "last_instruction", writer_string(last_name(p)), "shape",
-        writer_string(first->input_shape), "op_name", writer_string(first->op_name), "source_file",
-        writer_string(first->source_file), "source_line",
-        first->source_line ? json_integer(first->source_line) : json_null(), "first_file",
-        writer_string(first->file), "loss", json_of_loss(dump, module, p));
+    return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "outcome", outcome(p), "reason", writer_string(reason_of(p)), "operation",
+                     writer_string(first->operation), "fusion",
+                     writer_string(p->gone ? NULL : p->last.fusion), "runs", first->runs, "flops",
+                     first->flops, "instruction", writer_string(first->input_instr),
+                     "last_instruction", writer_string(last_name(p)), "shape",
+                     writer_string(first->input_shape), "op_name", writer_string(first->op_name),
+                     "source_file", writer_string(first->source_file), "source_line",
+                     first->source_line ? json_integer(first->source_line) : json_null(),
+                     "first_file", writer_string(first->file), "loss",
+                     p->lost == SIZE_MAX
+                         ? json_null()
+                         : json_pack("{s:o, s:o, s:o, s:o}", "kept",
+                                     writer_string(hlo_dump_stage(dump, module, p->kept)), "lost",
+                                     writer_string(hlo_dump_stage(dump, module, p->lost)), "pass",
+                                     writer_string(p->pass), "how", writer_string(p->how)));
 }
 
 static json_t *json_of_history(const hlo_dump *dump, size_t module, const hlo_history *history,
@@ -199,7 +170,25 @@ hlo_status hlo_histories_print(const hlo_dump *dump, const hlo_history *const *h
     ranked *order = rank(dump, histories);
     if (!order) return HLO_OUT_OF_MEMORY;
     if (format == HLO_REMARKS_TEXT) {
-        writer_text_of(dump, histories, order, which, out);
+        size_t count = hlo_dump_module_count(dump), told = 0;
+        totals all = {0};
+        for (size_t i = 0; i < count; i++) {
+            const totals *sum = &order[i].sum;
+            if (!sum->matmuls) continue;
+            writer_one(dump, order[i].module, histories[order[i].module], which, out);
+            all.matmuls += sum->matmuls;
+            all.fp8 += sum->fp8;
+            all.would_be += sum->would_be;
+            all.lost += sum->lost;
+            all.flops += sum->flops;
+            all.fp8_flops += sum->fp8_flops;
+            told++;
+        }
+        if (told < count) fprintf(out, "%zu modules without matmuls\n", count - told);
+        if (count > 1) {
+            fprintf(out, "%zu modules: ", count);
+            writer_totals(&all, out);
+        }
     } else {
         hlo_json_watch();
         json_t *modules = json_array();

@@ -80,18 +80,6 @@ static choice choice_of(const char *argument) {
 
 /* ----------------------------------------------------------------------------------------- bash */
 
-/* Prints all options to offer. */
-static void bash_options(program_id program) {
-    const char *between = "";
-    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
-        if (!(r->modes & (int)program)) continue;
-        if (r->letter) printf("%s-%c", between, r->letter);
-        if (r->name)
-            printf("%s--%s%s", r->letter ? " " : between, r->name, r->kind == FLAG ? "" : "=");
-        between = " ";
-    }
-}
-
 /* Prints the options with an argument as a pattern. */
 static void bash_takers(program_id program) {
     const char *between = "";
@@ -100,21 +88,6 @@ static void bash_takers(program_id program) {
         if (r->letter) printf("%s-%c", between, r->letter);
         if (r->name) printf("%s--%s", r->letter ? "|" : between, r->name);
         between = "|";
-    }
-}
-
-static void bash_arguments(program_id program) {
-    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
-        if (!(r->modes & (int)program) || !r->argument) continue;
-        const choice c = choice_of(r->argument);
-        if (!*c.words && !c.folders && !c.files) continue;
-        const char letter[] = {r->letter ? r->letter : '-', '\0'};
-        printf("    -%s%s) ", letter, r->name ? r->name : "");
-        if (*c.words) printf("words='%s' ", c.words);
-        if (c.list) fputs("list=yes ", stdout);
-        if (c.folders) fputs("files=/ ", stdout);
-        if (c.files) printf("files='*%s' ", c.ending);
-        puts(";;");
     }
 }
 
@@ -140,9 +113,28 @@ static void print_bash(program_id program, const char *name) {
           "    fi\n"
           "    case $option in\n",
           stdout);
-    bash_arguments(program);
+    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+        if (!(r->modes & (int)program) || !r->argument) continue;
+        const choice c = choice_of(r->argument);
+        if (!*c.words && !c.folders && !c.files) continue;
+        const char letter[] = {r->letter ? r->letter : '-', '\0'};
+        printf("    -%s%s) ", letter, r->name ? r->name : "");
+        if (*c.words) printf("words='%s' ", c.words);
+        if (c.list) fputs("list=yes ", stdout);
+        if (c.folders) fputs("files=/ ", stdout);
+        if (c.files) printf("files='*%s' ", c.ending);
+        puts(";;");
+    }
     fputs("    '') if [[ $word == -* ]]; then words='", stdout);
-    bash_options(program);
+    /* Prints all options to offer. */
+    const char *between = "";
+    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+        if (!(r->modes & (int)program)) continue;
+        if (r->letter) printf("%s-%c", between, r->letter);
+        if (r->name)
+            printf("%s--%s%s", r->letter ? " " : between, r->name, r->kind == FLAG ? "" : "=");
+        between = " ";
+    }
     fputs("'; else files='*'; fi ;;\n"
           "    esac\n"
           "    if [[ $list && $word == *,* ]]; then\n"
@@ -164,40 +156,33 @@ static void print_bash(program_id program, const char *name) {
 
 /* ------------------------------------------------------------------------------------------ zsh */
 
-/* Prints help in the brackets of a specification. */
-static void zsh_help(const char *text) {
-    for (; *text; text++)
-        if (*text == '\'')
-            fputs("'\\''", stdout);
-        else
-            printf(*text == ']' || *text == '[' || *text == '\\' ? "\\%c" : "%c", *text);
-}
-
-static void zsh_action(const choice *c) {
-    if (c->list)
-        printf("_sequence compadd - %s", c->words);
-    else if (c->files && *c->words)
-        printf("{compadd - %s; _files}", c->words);
-    else if (c->files)
-        printf(*c->ending ? "_files -g \"*%s\"" : "_files", c->ending);
-    else if (c->folders)
-        fputs("_files -/", stdout);
-    else
-        printf(*c->words ? "(%s)" : " ", c->words);
-}
-
 static void zsh_option(const row *r, bool letter) {
     fputs(" \\\n    '", stdout);
     if (letter)
         printf("-%c%s[", r->letter, r->argument ? "+" : "");
     else
         printf("--%s%s[", r->name, !r->argument ? "" : r->kind == MAYBE ? "=-" : "=");
-    zsh_help(r->help);
+    /* Prints help in the brackets of a specification. */
+    const char *text = r->help;
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            printf(*text == ']' || *text == '[' || *text == '\\' ? "\\%c" : "%c", *text);
     putchar(']');
     if (r->argument) {
         const choice c = choice_of(r->argument);
         printf("%s:%s:", r->kind == MAYBE ? ":" : "", r->argument);
-        zsh_action(&c);
+        if (c.list)
+            printf("_sequence compadd - %s", c.words);
+        else if (c.files && *c.words)
+            printf("{compadd - %s; _files}", c.words);
+        else if (c.files)
+            printf(*c.ending ? "_files -g \"*%s\"" : "_files", c.ending);
+        else if (c.folders)
+            fputs("_files -/", stdout);
+        else
+            printf(*c.words ? "(%s)" : " ", c.words);
     }
     putchar('\'');
 }
@@ -214,18 +199,6 @@ static void print_zsh(program_id program, const char *name) {
 
 /* ----------------------------------------------------------------------------------------- fish */
 
-static void fish_argument(option_kind kind, const choice *c) {
-    if (kind != MAYBE) fputs(c->files && !*c->ending ? " -r -F" : " -x", stdout);
-    if (c->list)
-        printf(" -a '(__fish_complete_list , \"string split \\\" \\\" \\\"%s\\\"\")'", c->words);
-    else if (*c->words)
-        printf(" -a '%s'", c->words);
-    else if (*c->ending)
-        printf(" -a '(__fish_complete_suffix %s)'", c->ending);
-    else if (c->folders)
-        fputs(" -a '(__fish_complete_directories)'", stdout);
-}
-
 static void print_fish(program_id program, const char *name) {
     for (const row *r = rows; r < rows + ROW_COUNT; r++) {
         if (!(r->modes & (int)program)) continue;
@@ -233,7 +206,18 @@ static void print_fish(program_id program, const char *name) {
         printf("complete -c %s", name);
         if (r->letter) printf(" -s %c", r->letter);
         if (r->name) printf(" -l %s", r->name);
-        if (r->argument) fish_argument(r->kind, &c);
+        if (r->argument) {
+            if (r->kind != MAYBE) fputs(c.files && !*c.ending ? " -r -F" : " -x", stdout);
+            if (c.list)
+                printf(" -a '(__fish_complete_list , \"string split \\\" \\\" \\\"%s\\\"\")'",
+                       c.words);
+            else if (*c.words)
+                printf(" -a '%s'", c.words);
+            else if (*c.ending)
+                printf(" -a '(__fish_complete_suffix %s)'", c.ending);
+            else if (c.folders)
+                fputs(" -a '(__fish_complete_directories)'", stdout);
+        }
         fputs(" -d '", stdout);
         for (const char *at = r->help; *at; at++) printf(*at == '\'' ? "\\%c" : "%c", *at);
         puts("'");

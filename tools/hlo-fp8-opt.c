@@ -35,14 +35,6 @@ static bool wants_remarks(const option_value *values) {
            values[OPTION_REMARKS_FILE].given || values[OPTION_LINT].given;
 }
 
-/* True if reports are printed or checked. Building a report takes longer than parsing a module. */
-static bool wants_reports(const option_value *values) {
-    return wants_remarks(values) || values[OPTION_REPORT].given ||
-           values[OPTION_TIME_PASSES].given || values[OPTION_EXPECT_FP8].given ||
-           values[OPTION_FAIL_ON_MISSED].given || values[OPTION_BASELINE].given ||
-           values[OPTION_WIDE].given;
-}
-
 /* Reduces the module to one matmul, and prints the command that captures its inputs. */
 static hlo_status extract(hlo_module *module, const char *name, const hlo_pass_options *pass) {
     const hlo_status status = hlo_module_extract(module, name, pass, &options_sink);
@@ -67,7 +59,15 @@ static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **o
     if (values[OPTION_EXTRACT].given)
         status = extract(module, values[OPTION_EXTRACT].text, &job->pass);
     if (status != HLO_OK) return status;
-    status = hlo_module_optimize(module, &job->pass, wants_reports(values) ? out_report : NULL);
+    /* True if reports are printed or checked. Building a report takes longer than parsing a module.
+     */
+    status = hlo_module_optimize(
+        module, &job->pass,
+        (wants_remarks(values) || values[OPTION_REPORT].given || values[OPTION_TIME_PASSES].given ||
+         values[OPTION_EXPECT_FP8].given || values[OPTION_FAIL_ON_MISSED].given ||
+         values[OPTION_BASELINE].given || values[OPTION_WIDE].given)
+            ? out_report
+            : NULL);
     if (status != HLO_OK) return status;
     if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(*out_report, stderr);
     return values[OPTION_STATS].given ? hlo_module_print_stats(module, stderr) : HLO_OK;
@@ -103,11 +103,6 @@ static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_OPT, what, name);
 }
 
-static hlo_status refuse_shared(const char *name) {
-    options_refuse(PROGRAM_OPT, "two outputs would be written to the same file %s", name);
-    return HLO_INVALID_USAGE;
-}
-
 /* An output of the program: its path (NULL: `standard`) and its printer. */
 typedef struct product {
     const char *path;
@@ -128,8 +123,10 @@ static hlo_status write_products(const opt_job *job, const product *products, si
     const char *shared = opened < count ? NULL : output_shared(files, count);
     if (opened < count)
         status = complain("open", files[opened].name);
-    else if (shared)
-        status = refuse_shared(shared);
+    else if (shared) {
+        options_refuse(PROGRAM_OPT, "two outputs would be written to the same file %s", shared);
+        status = HLO_INVALID_USAGE;
+    }
     for (size_t i = 0; i < count && status == HLO_OK; i++) {
         status = products[i].print(job, files[i].file);
         if (!output_end(&files[i])) status = complain("write", files[i].name);
@@ -200,19 +197,18 @@ static char *command_line(const opt_job *job) {
     return NULL;
 }
 
-/* Writes the current time, or SOURCE_DATE_EPOCH of a reproducible build (reproducible-builds.org).
- */
-static void date_now(char *out, size_t size) {
-    const char *epoch = getenv("SOURCE_DATE_EPOCH");
-    time_t now = epoch ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
-    struct tm parts;
-    if (!gmtime_r(&now, &parts) || !strftime(out, size, "%Y-%m-%d %H:%M UTC", &parts)) *out = '\0';
-}
-
 static hlo_status print_page(const opt_job *job, FILE *out) {
     char date[64], *command = command_line(job);
     if (!command) return HLO_OUT_OF_MEMORY;
-    date_now(date, sizeof date);
+    /* Writes the current time, or SOURCE_DATE_EPOCH of a reproducible build
+     * (reproducible-builds.org).
+     */
+    char *to = date;
+    const size_t size = sizeof date;
+    const char *epoch = getenv("SOURCE_DATE_EPOCH");
+    time_t now = epoch ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
+    struct tm parts;
+    if (!gmtime_r(&now, &parts) || !strftime(to, size, "%Y-%m-%d %H:%M UTC", &parts)) *to = '\0';
     const hlo_page_options page = {
         .struct_size = sizeof page, .draw = graphviz_draw, .command = command, .date = date};
     hlo_status status =
@@ -246,31 +242,6 @@ static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_
         return status;
     return hlo_reports_baseline(reports, count, baseline, allow_empty, &options_sink, why,
                                 why_size);
-}
-
-static int list_passes(void) {
-    const hlo_status status = hlo_passes_print(NULL, stdout);
-    return options_end(PROGRAM_OPT, status);
-}
-
-static int refuse_reason(const char *name) {
-    hlo_suggestion near = hlo_suggest(name);
-    for (size_t i = 0; i < hlo_reason_count(); i++) hlo_suggest_offer(&near, hlo_reason_name(i));
-    return options_refuse(PROGRAM_OPT, "unknown reason '%s'%s", name,
-                          near.best ? hlo_suggest_meant(&near)
-                                    : "; --explain=all lists all reasons");
-}
-
-static int explain(const char *name) {
-    bool all = strcmp(name, "all") == 0, found = false;
-    for (size_t i = 0; i < hlo_reason_count(); i++) {
-        if (!all && strcmp(name, hlo_reason_name(i)) != 0) continue;
-        printf("%s## %s\nMeaning: %s.\nFix: %s.\n\n%s", found ? "\n" : "", hlo_reason_name(i),
-               hlo_reason_text(i), hlo_reason_hint(i), hlo_reason_page(i));
-        found = true;
-    }
-    if (!found) return refuse_reason(name);
-    return options_end(PROGRAM_OPT, HLO_OK);
 }
 
 /* Writes the products, then prints the result of the gates. Writes nothing if a gate cannot be
@@ -433,16 +404,6 @@ static hlo_status run_modules(opt_job *job) {
     return status == HLO_OK ? rewrite(job) : status;
 }
 
-static void free_all(opt_job *job) {
-    for (size_t i = 0; job->histories && i < hlo_dump_module_count(job->dump); i++)
-        hlo_history_free(job->histories[i]);
-    for (size_t i = 0; i < job->count; i++) hlo_report_free(job->reports[i]);
-    free(job->histories);
-    free(job->reports);
-    hlo_dump_free(job->dump);
-    hlo_modules_free(job->modules, job->count);
-}
-
 static bool is_folder(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
@@ -463,8 +424,27 @@ int main(int argc, char **argv) {
             BUFSIZ); /* one write per line, not per character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
-    if (values[OPTION_LIST_PASSES].given) return list_passes();
-    if (values[OPTION_EXPLAIN].given) return explain(values[OPTION_EXPLAIN].text);
+    if (values[OPTION_LIST_PASSES].given)
+        return options_end(PROGRAM_OPT, hlo_passes_print(NULL, stdout));
+    if (values[OPTION_EXPLAIN].given) {
+        const char *name = values[OPTION_EXPLAIN].text;
+        bool all = strcmp(name, "all") == 0, found = false;
+        for (size_t i = 0; i < hlo_reason_count(); i++) {
+            if (!all && strcmp(name, hlo_reason_name(i)) != 0) continue;
+            printf("%s## %s\nMeaning: %s.\nFix: %s.\n\n%s", found ? "\n" : "", hlo_reason_name(i),
+                   hlo_reason_text(i), hlo_reason_hint(i), hlo_reason_page(i));
+            found = true;
+        }
+        if (!found) {
+            hlo_suggestion near = hlo_suggest(name);
+            for (size_t i = 0; i < hlo_reason_count(); i++)
+                hlo_suggest_offer(&near, hlo_reason_name(i));
+            return options_refuse(PROGRAM_OPT, "unknown reason '%s'%s", name,
+                                  near.best ? hlo_suggest_meant(&near)
+                                            : "; --explain=all lists all reasons");
+        }
+        return options_end(PROGRAM_OPT, HLO_OK);
+    }
     if (job.options.file_count == 0) return options_refuse(PROGRAM_OPT, "no input file");
     if (!options_pass(PROGRAM_OPT, &job.options, &job.pass, &exit_status)) return exit_status;
     if (values[OPTION_EXTRACT].given && !values[OPTION_PASSES].given) job.pass.passes = "";
@@ -475,6 +455,12 @@ int main(int argc, char **argv) {
     hlo_status status = check_gates(&job, 0, why, sizeof why);
     if (status == HLO_OK || status == HLO_MISMATCH)
         status = mode == MODE_FOLDER ? run_folder(&job) : run_modules(&job);
-    free_all(&job);
+    for (size_t i = 0; job.histories && i < hlo_dump_module_count(job.dump); i++)
+        hlo_history_free(job.histories[i]);
+    for (size_t i = 0; i < job.count; i++) hlo_report_free(job.reports[i]);
+    free(job.histories);
+    free(job.reports);
+    hlo_dump_free(job.dump);
+    hlo_modules_free(job.modules, job.count);
     return options_end(PROGRAM_OPT, status);
 }

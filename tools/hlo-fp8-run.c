@@ -82,11 +82,6 @@ static bool show_progress(void *user, const hlo_progress *progress) {
     return true;
 }
 
-static void clear_progress(progress_line *line) {
-    if (line->shown) fputs("\r\033[K", stderr);
-    fflush(stderr);
-}
-
 /* Returns the options of the executed plan. It records error bounds only on the cpu backend, for a
  * comparison with arrays. */
 static hlo_plan_options plan_options(run_job *job) {
@@ -138,14 +133,6 @@ static hlo_status make_plan(const hlo_module *module, const hlo_plan_options *ho
     return HLO_INVALID_INPUT;
 }
 
-/* Splits the argument of --xla in place at spaces. Returns the number of words. */
-static size_t split_words(char *text, const char **out) {
-    size_t count = 0;
-    for (char *word; (word = strsep(&text, " "));)
-        if (*word) out[count++] = word;
-    return count;
-}
-
 /* Has the plugin compile the module. */
 static hlo_status make_pjrt(run_job *job, const char *plugin) {
     const option_value *values = job->options.values;
@@ -161,18 +148,16 @@ static hlo_status make_pjrt(run_job *job, const char *plugin) {
         how.devices = (uint32_t)values[OPTION_DEVICES].number;
         how.partitioned = values[OPTION_PARTITIONED].given;
         how.settings = settings;
-        how.setting_count = split_words(text, settings);
+        /* Splits the argument of --xla in place at spaces. Returns the number of words. */
+        size_t count = 0;
+        for (char *word; (word = strsep(&text, " "));)
+            if (*word) settings[count++] = word;
+        how.setting_count = count;
         status = hlo_pjrt_new(job->module, &how, &options_sink, &job->pjrt);
     }
     free(settings);
     free(text);
     return status;
-}
-
-/* Compares the matmuls of the compiled module with those of the module passed to the plugin. */
-static hlo_status show_compiled(const run_job *job) {
-    const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
-    return status == HLO_MISMATCH ? HLO_OK : status; /* a difference is not an error here */
 }
 
 static hlo_status get_inputs(run_job *job) {
@@ -189,24 +174,9 @@ static hlo_status get_inputs(run_job *job) {
                                 &job->inputs);
 }
 
-static void print_array(const hlo_array *array) {
-    printf("%s[", array->type);
-    for (uint32_t i = 0; i < array->rank; i++)
-        printf(i ? ",%lld" : "%lld", (long long)array->dims[i]);
-    putchar(']');
-}
-
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-/* Prints the times of `count` runs; sorts them in place. */
-static void print_times(double *seconds, size_t count) {
-    qsort(seconds, count, sizeof *seconds, by_size);
-    double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
-    printf("run: min %.9f s, median %.9f s, spread %.9f s\n", seconds[0], median,
-           seconds[count - 1] - seconds[0]);
 }
 
 static hlo_status run_once(run_job *job) {
@@ -225,26 +195,6 @@ static hlo_status run_times(run_job *job, double *seconds, size_t count) {
         seconds[i] = hlo_pjrt_seconds(job->pjrt);
     }
     return HLO_OK;
-}
-
-static hlo_status execute(run_job *job) {
-    const option_value *time = &job->options.values[OPTION_TIME];
-    size_t count = time->given ? (size_t)time->number : 0;
-    double *seconds = calloc(count + 1, sizeof *seconds);
-    hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
-    if (status == HLO_OK && count) status = run_times(job, seconds, count);
-    clear_progress(&job->progress);
-    if (status == HLO_OK) {
-        printf("%zu outputs:", hlo_arrays_count(job->outputs));
-        for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
-            fputs(i ? ", " : " ", stdout);
-            print_array(hlo_arrays_at(job->outputs, i));
-        }
-        putchar('\n');
-        if (time->given) print_times(seconds, count);
-    }
-    free(seconds);
-    return status;
 }
 
 /* Loads the expected arrays and builds the plans, so that all input errors are reported before
@@ -328,20 +278,41 @@ static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
     return HLO_OK;
 }
 
-/* Prints the distance by which each rewritten matmul moves the outputs. */
-static hlo_status bisect(const run_job *job, const hlo_plan_options *how) {
-    hlo_bisection *found = NULL;
-    const hlo_status status =
-        hlo_module_bisect(job->before, &job->pass, how, job->inputs, &options_sink, &found);
-    if (status == HLO_OK) hlo_bisection_print(found, stdout);
-    hlo_bisection_free(found);
-    return status;
-}
-
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
-    if (values[OPTION_COMPILE_ONLY].given) return show_compiled(job);
-    hlo_status status = execute(job);
+    if (values[OPTION_COMPILE_ONLY].given) {
+        /* Compares the matmuls of the compiled module with those of the module passed to the
+         * plugin. */
+        const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
+        return status == HLO_MISMATCH ? HLO_OK : status; /* a difference is not an error here */
+    }
+    const option_value *time = &job->options.values[OPTION_TIME];
+    size_t count = time->given ? (size_t)time->number : 0;
+    double *seconds = calloc(count + 1, sizeof *seconds);
+    hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK && count) status = run_times(job, seconds, count);
+    if (job->progress.shown) fputs("\r\033[K", stderr);
+    fflush(stderr);
+    if (status == HLO_OK) {
+        printf("%zu outputs:", hlo_arrays_count(job->outputs));
+        for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
+            fputs(i ? ", " : " ", stdout);
+            const hlo_array *array = hlo_arrays_at(job->outputs, i);
+            printf("%s[", array->type);
+            for (uint32_t j = 0; j < array->rank; j++)
+                printf(j ? ",%lld" : "%lld", (long long)array->dims[j]);
+            putchar(']');
+        }
+        putchar('\n');
+        if (time->given) {
+            /* Prints the times of `count` runs; sorts them in place. */
+            qsort(seconds, count, sizeof *seconds, by_size);
+            double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
+            printf("run: min %.9f s, median %.9f s, spread %.9f s\n", seconds[0], median,
+                   seconds[count - 1] - seconds[0]);
+        }
+    }
+    free(seconds);
     if (status == HLO_OK && values[OPTION_PROFILE].given)
         status = hlo_plan_print_profile(job->plan, stdout);
     if (status == HLO_OK && values[OPTION_BISECT].given) {
@@ -349,7 +320,13 @@ static hlo_status execute_all(run_job *job) {
         how.values = NULL;
         how.check_finite = how.profile = how.bounds = false;
         how.progress = NULL;
-        status = bisect(job, &how);
+        /* Prints the distance by which each rewritten matmul moves the outputs. */
+        hlo_bisection *found = NULL;
+        const hlo_status result =
+            hlo_module_bisect(job->before, &job->pass, &how, job->inputs, &options_sink, &found);
+        if (result == HLO_OK) hlo_bisection_print(found, stdout);
+        hlo_bisection_free(found);
+        status = result;
     }
     if (status == HLO_OK) status = compare(job);
     const bool found = job->plan && hlo_plan_nonfinite(job->plan);
@@ -409,22 +386,6 @@ static hlo_status run(run_job *job) {
     return status == HLO_OK ? execute_to(job) : status;
 }
 
-static void free_all(run_job *job) {
-    for (int i = 0; i < 2; i++)
-        if (job->judges[i] != job->outputs && job->judges[i] != job->expected)
-            hlo_arrays_free(job->judges[i]);
-    hlo_arrays_free(job->inputs);
-    hlo_arrays_free(job->outputs);
-    hlo_arrays_free(job->expected);
-    hlo_plan_free(job->plan);
-    hlo_plan_free(job->judge_plan);
-    hlo_pjrt_free(job->pjrt);
-    hlo_module_free(job->made);
-    hlo_module_free(job->reference);
-    hlo_module_free(job->before);
-    hlo_module_free(job->module);
-}
-
 /* Prints the backend for --version --backend=BACKEND. */
 static int identify_backend(const options *given) {
     const option_value *values = given->values;
@@ -445,6 +406,18 @@ int main(int argc, char **argv) {
     if (!usage_is_right(&job.options)) return 2;
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;
     hlo_status status = run(&job);
-    free_all(&job);
+    for (int i = 0; i < 2; i++)
+        if (job.judges[i] != job.outputs && job.judges[i] != job.expected)
+            hlo_arrays_free(job.judges[i]);
+    hlo_arrays_free(job.inputs);
+    hlo_arrays_free(job.outputs);
+    hlo_arrays_free(job.expected);
+    hlo_plan_free(job.plan);
+    hlo_plan_free(job.judge_plan);
+    hlo_pjrt_free(job.pjrt);
+    hlo_module_free(job.made);
+    hlo_module_free(job.reference);
+    hlo_module_free(job.before);
+    hlo_module_free(job.module);
     return options_end(PROGRAM_RUN, status);
 }

@@ -247,7 +247,17 @@ static const char *expected(const row *r) {
     }
 }
 
-static void refuse_argument(program_id program, const row *r, const char *text) {
+/* Stores an option; `text` NULL: a flag. */
+static bool take(program_id program, const row *r, const char *text, option_value *out) {
+    /* A second gate, file or list would silently override the first, so it is rejected. */
+    if (out->given && r->kind != FLAG) {
+        const char letter[] = {r->letter, '\0'};
+        options_refuse(program, "option '%s%s' is given twice", r->name ? "--" : "-",
+                       r->name ? r->name : letter);
+        return false;
+    }
+    out->given = true;
+    if (!text || read_value(r, text, out)) return true;
     char words[128], *rest = words;
     snprintf(words, sizeof words, "%s", r->argument);
     hlo_suggestion near = hlo_suggest(r->kind == CHOICE ? text : "");
@@ -265,20 +275,6 @@ static void refuse_argument(program_id program, const row *r, const char *text) 
     options_refuse(program, "invalid value '%s' for %s%s: expected %s%s%s", text, name,
                    r->name ? r->name : "", expected(r), lists ? r->argument : "",
                    hlo_suggest_meant(&near));
-}
-
-/* Stores an option; `text` NULL: a flag. */
-static bool take(program_id program, const row *r, const char *text, option_value *out) {
-    /* A second gate, file or list would silently override the first, so it is rejected. */
-    if (out->given && r->kind != FLAG) {
-        const char letter[] = {r->letter, '\0'};
-        options_refuse(program, "option '%s%s' is given twice", r->name ? "--" : "-",
-                       r->name ? r->name : letter);
-        return false;
-    }
-    out->given = true;
-    if (!text || read_value(r, text, out)) return true;
-    refuse_argument(program, r, text);
     return false;
 }
 
@@ -314,36 +310,6 @@ static void refuse_unknown(program_id program, const char *word) {
         options_refuse(program, "unknown option '%s'%s", word, hlo_suggest_meant(&s));
 }
 
-/* Reports an error of getopt_long(): `code` is ':' for a missing argument. */
-static void refuse_option(program_id program, int code, char **argv) {
-    int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
-    const char *word = argv[optind - 1]; /* for bundled letters, the whole word */
-    if (id == OPTION_COUNT && optopt)
-        options_refuse(program, "unknown option '-%c'", optopt);
-    else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
-        refuse_unknown(program, word);
-    else
-        options_refuse(program, "option '%s' %s argument", word,
-                       code == ':' ? "requires an" : "does not take an");
-}
-
-static bool check_files(program_id program, const options *given) {
-    bool standard = false;
-    for (int i = 0; i < given->file_count; i++) {
-        const bool dash = strcmp(given->files[i], "-") == 0;
-        if (!*given->files[i])
-            options_refuse(program, "empty input file name");
-        else if (dash && standard)
-            options_refuse(program, "standard input (-) can be given only once");
-        else {
-            standard |= dash;
-            continue;
-        }
-        return false;
-    }
-    return true;
-}
-
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status) {
     *out = (options){0};
     *out_status = 2;
@@ -370,7 +336,16 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     optind = 1;
     for (int code; (code = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         if (code == '?' || code == ':') {
-            refuse_option(program, code, argv);
+            /* Reports an error of getopt_long(): `code` is ':' for a missing argument. */
+            int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
+            const char *word = argv[optind - 1]; /* for bundled letters, the whole word */
+            if (id == OPTION_COUNT && optopt)
+                options_refuse(program, "unknown option '-%c'", optopt);
+            else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
+                refuse_unknown(program, word);
+            else
+                options_refuse(program, "option '%s' %s argument", word,
+                               code == ':' ? "requires an" : "does not take an");
             return false;
         }
         int id = code >= FIRST_LONG ? code - FIRST_LONG : find_letter(code);
@@ -378,7 +353,19 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     }
     out->files = argv + optind;
     out->file_count = argc - optind;
-    if (!check_files(program, out)) return false;
+    bool standard = false;
+    for (int i = 0; i < out->file_count; i++) {
+        const bool dash = strcmp(out->files[i], "-") == 0;
+        if (!*out->files[i])
+            options_refuse(program, "empty input file name");
+        else if (dash && standard)
+            options_refuse(program, "standard input (-) can be given only once");
+        else {
+            standard |= dash;
+            continue;
+        }
+        return false;
+    }
     if (out->values[OPTION_HELP].given)
         print_help(program, stdout);
     else if (out->values[OPTION_VERSION].given)

@@ -30,19 +30,6 @@ static void remove_temporaries(int number) {
     raise(number);
 }
 
-/* Catches signals, except ignored ones, as with nohup. */
-static void catch_signals(void) {
-    static bool caught;
-    if (caught) return;
-    caught = true;
-    for (int number = 1; number <= SIGRTMAX; number++) {
-        struct sigaction action = {.sa_handler = remove_temporaries, .sa_flags = (int)SA_RESETHAND},
-                         old;
-        if (ends_process(number) && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            sigaction(number, &action, NULL);
-    }
-}
-
 /* Blocks all signals, so that a temporary file and its entry change together. */
 static void hold_signals(sigset_t *out_before) {
     sigset_t all;
@@ -128,7 +115,19 @@ static FILE *open_beside(output *out, mode_t mode) {
     char *path;
     const int folder = (int)(strrchr(out->final, '/') - out->final);
     if (asprintf(&path, "%.*s/hlo-fp8.XXXXXX", folder, out->final) < 0) return NULL;
-    catch_signals();
+    /* Catches signals, except ignored ones, as with nohup. */
+    static bool caught;
+    if (!caught) {
+        caught = true;
+        for (int number = 1; number <= SIGRTMAX; number++) {
+            struct sigaction action = {.sa_handler = remove_temporaries,
+                                       .sa_flags = (int)SA_RESETHAND},
+                             old;
+            if (ends_process(number) && sigaction(number, NULL, &old) == 0 &&
+                old.sa_handler == SIG_DFL)
+                sigaction(number, &action, NULL);
+        }
+    }
     sigset_t before;
     hold_signals(&before);
     change_temporary(NULL, path); /* before mkstemp(): another thread may handle a signal */

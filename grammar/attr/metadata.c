@@ -73,38 +73,6 @@ enum {
     FIELDS = LAST_FIELD - FIRST_FIELD + 1
 };
 
-/* Reads the value of one field as text. Empty: the default. */
-static bool metadata_value(hlo_notation *f, hlo_attr_id id, const char **out) {
-    hlo_bytes outer = f->out;
-    f->out = (hlo_bytes){.arena = f->scratch};
-    const char *text;
-    size_t size;
-    int64_t number;
-    bool read = false;
-    switch (hlo_attrs_info[id].kind) {
-    case HLO_KIND_STRING:
-        read = hlo_notation_string(f, &text, &size);
-        if (read && size) hlo_bytes_quote(&f->out, text, size);
-        break;
-    case HLO_KIND_INT:
-        read = hlo_notation_int(f, &number);
-        if (read && number) hlo_notation_put_int(f, number);
-        break;
-    default: read = hlo_notation_profile_types(f);
-    }
-    *out = f->out.size ? f->out.v : "";
-    f->out = outer;
-    return read;
-}
-
-static bool unknown_field(hlo_notation *f, const char *at, const char *name) {
-    hlo_suggestion s = hlo_suggest(name);
-    for (int id = FIRST_FIELD; id <= LAST_FIELD; id++)
-        hlo_suggest_offer(&s, hlo_attrs_info[id].name);
-    return hlo_notation_fail(f, at, strlen(name), "metadata has no attribute '%s'%s", name,
-                             hlo_suggest_meant(&s));
-}
-
 static bool metadata(hlo_notation *f) {
     const char *values[FIELDS] = {NULL};
     if (!hlo_notation_expect(f, "{")) return false;
@@ -114,10 +82,35 @@ static bool metadata(hlo_notation *f) {
         if (!name) return false;
         size_t size = strlen(name);
         hlo_attr_id id = hlo_attr_find(name, size);
-        if ((int)id < FIRST_FIELD || (int)id > LAST_FIELD) return unknown_field(f, from, name);
+        if ((int)id < FIRST_FIELD || (int)id > LAST_FIELD) {
+            hlo_suggestion s = hlo_suggest(name);
+            for (int which = FIRST_FIELD; which <= LAST_FIELD; which++)
+                hlo_suggest_offer(&s, hlo_attrs_info[which].name);
+            return hlo_notation_fail(f, from, size, "metadata has no attribute '%s'%s", name,
+                                     hlo_suggest_meant(&s));
+        }
         if (values[id - FIRST_FIELD])
             return hlo_notation_fail(f, from, size, "'%s' is repeated", name);
-        if (!metadata_value(f, id, &values[id - FIRST_FIELD])) return false;
+        hlo_bytes outer = f->out;
+        f->out = (hlo_bytes){.arena = f->scratch};
+        const char *text;
+        size_t length;
+        int64_t number;
+        bool read = false;
+        switch (hlo_attrs_info[id].kind) {
+        case HLO_KIND_STRING:
+            read = hlo_notation_string(f, &text, &length);
+            if (read && length) hlo_bytes_quote(&f->out, text, length);
+            break;
+        case HLO_KIND_INT:
+            read = hlo_notation_int(f, &number);
+            if (read && number) hlo_notation_put_int(f, number);
+            break;
+        default: read = hlo_notation_profile_types(f);
+        }
+        values[id - FIRST_FIELD] = f->out.size ? f->out.v : ""; /* empty: the default */
+        f->out = outer;
+        if (!read) return false;
         hlo_notation_take(f, ",");
     }
     hlo_notation_put(f, "{");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that read notations: errors, tokens, lists. */
+/* Reads notations: errors, tokens, lists; calls the reader of an attribute (notation.def). */
 #include "grammar/attr/notation.h"
 
 #include <errno.h>
@@ -54,19 +54,6 @@ static size_t name_size(hlo_notation *f) {
     return size;
 }
 
-/* Suggests one of the quoted words in `words` for `word`. */
-static hlo_suggestion suggest(hlo_notation *f, const char *word, const char *words) {
-    hlo_suggestion s = hlo_suggest(word);
-    for (const char *from = words; (from = strchr(from, '\''));) {
-        size_t size = strcspn(++from, "'");
-        hlo_suggest_offer(&s,
-                          hlo_arena_format(f->scratch, "%.*s",
-                                           (int)(size - (size && from[size - 1] == '=')), from));
-        from += size + 1;
-    }
-    return s;
-}
-
 bool hlo_notation_unexpected(hlo_notation *f, const char *wanted) {
     return hlo_notation_unknown(f, wanted, wanted);
 }
@@ -81,7 +68,14 @@ bool hlo_notation_unknown(hlo_notation *f, const char *wanted, const char *words
     if (!size) size = 1;
     const char *found =
         hlo_arena_format(f->scratch, "%.*s", (int)(size < MOST ? size : MOST), f->at);
-    hlo_suggestion s = suggest(f, found, words);
+    hlo_suggestion s = hlo_suggest(found);
+    for (const char *from = words; (from = strchr(from, '\''));) {
+        size_t length = strcspn(++from, "'");
+        hlo_suggest_offer(&s, hlo_arena_format(f->scratch, "%.*s",
+                                               (int)(length - (length && from[length - 1] == '=')),
+                                               from));
+        from += length + 1;
+    }
     return hlo_notation_fail(f, f->at, size, "expected %s, found '%s'%s", wanted, found,
                              hlo_suggest_meant(&s));
 }
@@ -322,4 +316,39 @@ bool hlo_notation_is_keyword(const char *name) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (*name == *words[i] && strcmp(name, words[i]) == 0) return true;
     return false;
+}
+
+/* --------------------------------------------------------------- the reader of each attribute */
+
+const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
+                                const char *interned, hlo_module_parser *parse_module,
+                                hlo_notation *out_form) {
+    hlo_attr *read = &hlo_intern_cache(module, interned)->read;
+    if (read->id == id) return read;
+    *out_form = (hlo_notation){.value.id = id,
+                               .module = module,
+                               .scratch = scratch,
+                               .parse_module = parse_module,
+                               .from = interned,
+                               .at = interned,
+                               .end = interned + hlo_intern_length(interned),
+                               .out = {.arena = scratch}};
+    static hlo_notation_reader *const readers[HLO_ATTR_COUNT] = {
+#define HLO_NOTATION(attr, reader) [HLO_ATTR_##attr] = hlo_notation_##reader,
+#include "grammar/attr/notation.def"
+#undef HLO_NOTATION
+    };
+    hlo_notation *f = out_form;
+    if (!readers[id](f)) return NULL;
+    hlo_notation_skip(f);
+    if (f->at < f->end) return hlo_notation_unexpected(f, "the end of the value"), NULL;
+    if (hlo_attrs_info[id].kind == HLO_KIND_FORM)
+        f->value.u.str = hlo_intern(module, f->out.size ? f->out.v : "", f->out.size);
+    *read = f->value;
+    return read;
+}
+
+const hlo_attr *hlo_notation_read(hlo_module *module, hlo_attr_id id, const char *interned) {
+    hlo_notation form;
+    return hlo_notation_of(module, module->arena, id, interned, NULL, &form);
 }

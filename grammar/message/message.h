@@ -9,7 +9,7 @@
 
 #include "ir/arena.h"
 
-/* ------------------------------------------------------- fields by their descriptors (fields.c) */
+/* ------------------------------------------------------------------ fields by their descriptors */
 
 /* Makes an empty message. */
 ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
@@ -40,7 +40,7 @@ bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t
 const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessage **message,
                                                const char *path);
 
-/* ------------------------------------------------------------------------------- bytes (wire.c) */
+/* ---------------------------------------------------------------------------------------- bytes */
 
 /* Nesting depth of messages, as in Google's readers. */
 enum { HLO_WIRE_DEEPEST = 100 };
@@ -54,7 +54,7 @@ bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes
 /* Returns an allocator for protobuf-c that allocates from the arena and never frees. */
 ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena);
 
-/* ------------------------------------------------------------- protobuf's text format (pbtxt.c) */
+/* ----------------------------------------------------------------------- protobuf's text format */
 
 /* Prints a line for each field, ordered by number. Omits fields with default values; shows unknown
  * fields by number. Returns false if writing fails. */

@@ -98,43 +98,6 @@ void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     hlo_text_body(text)->result_at = at;
 }
 
-static void reject_parameter(hlo_text *text, hlo_span at, const hlo_computation *comp,
-                             const hlo_instr *first) {
-    hlo_text_error(text, at, "two parameters of computation '%s' have number %lld", comp->name,
-                   (long long)first->u.parameter);
-    hlo_text_note(text, (hlo_span){first->offset, 1}, "the first is here");
-}
-
-static void number_parameters(hlo_text *text, const hlo_body *body) {
-    hlo_instr **found = (hlo_instr **)(text->parameters.items + body->parameters);
-    size_t count = (text->parameters.used - body->parameters) / sizeof *found;
-    hlo_computation *comp = body->comp;
-    comp->parameter_count = (uint32_t)count;
-    comp->parameters = hlo_arena_zero(text->module->arena, count * sizeof *found);
-    for (size_t i = 0; i < count; i++) {
-        hlo_span at = {found[i]->offset, 1};
-        int64_t number = found[i]->u.parameter;
-        if (number >= (int64_t)count)
-            hlo_text_error(text, at, "parameter number %lld, but computation '%s' has %zu of them",
-                           (long long)number, comp->name, count);
-        else if (comp->parameters[number])
-            reject_parameter(text, at, comp, comp->parameters[number]);
-        else
-            comp->parameters[number] = found[i];
-    }
-}
-
-static void check_result(hlo_text *text, const hlo_body *body) {
-    const hlo_shape *root = body->comp->root->shape;
-    if (!body->result || hlo_shape_compatible(body->result, root)) return;
-    char says[128], is[128];
-    hlo_shape_format(body->result, false, says, sizeof says);
-    hlo_shape_format(root, false, is, sizeof is);
-    hlo_text_error(text, body->result_at, "the result in the signature is %s, but the root is %s",
-                   says, is);
-    hlo_text_note(text, (hlo_span){body->comp->root->offset, 1}, "the root is here");
-}
-
 void hlo_text_body_end(hlo_text *text, hlo_span at) {
     hlo_body *body = hlo_text_body(text);
     hlo_computation *comp = body->comp;
@@ -143,8 +106,34 @@ void hlo_text_body_end(hlo_text *text, hlo_span at) {
             hlo_text_error(text, at, "computation '%s' has no instruction", comp->name);
         else
             hlo_computation_set_root(comp, body->explicit_root ? body->explicit_root : comp->last);
-        number_parameters(text, body);
-        if (comp->root) check_result(text, body);
+        hlo_instr **found = (hlo_instr **)(text->parameters.items + body->parameters);
+        size_t count = (text->parameters.used - body->parameters) / sizeof *found;
+        comp->parameter_count = (uint32_t)count;
+        comp->parameters = hlo_arena_zero(text->module->arena, count * sizeof *found);
+        for (size_t i = 0; i < count; i++) {
+            hlo_span where = {found[i]->offset, 1};
+            int64_t number = found[i]->u.parameter;
+            if (number >= (int64_t)count) {
+                hlo_text_error(text, where,
+                               "parameter number %lld, but computation '%s' has %zu of them",
+                               (long long)number, comp->name, count);
+            } else if (comp->parameters[number]) {
+                const hlo_instr *first = comp->parameters[number];
+                hlo_text_error(text, where, "two parameters of computation '%s' have number %lld",
+                               comp->name, (long long)first->u.parameter);
+                hlo_text_note(text, (hlo_span){first->offset, 1}, "the first is here");
+            } else {
+                comp->parameters[number] = found[i];
+            }
+        }
+        if (comp->root && body->result && !hlo_shape_compatible(body->result, comp->root->shape)) {
+            char says[128], is[128];
+            hlo_shape_format(body->result, false, says, sizeof says);
+            hlo_shape_format(comp->root->shape, false, is, sizeof is);
+            hlo_text_error(text, body->result_at,
+                           "the result in the signature is %s, but the root is %s", says, is);
+            hlo_text_note(text, (hlo_span){comp->root->offset, 1}, "the root is here");
+        }
     }
     text->parameters.used = body->parameters;
     hlo_text_unhide(text, body->hidden);
