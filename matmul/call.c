@@ -256,7 +256,7 @@ static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul
 #define KEEP_FLAG KEEP_NUMBER
 #define KEEP_MODE KEEP_NUMBER
 #define KEEP_DIMS(member) m->member = hlo_ints_new(module, config->member.count, config->member.v);
-#define KEEP_WORDS(member) /* as in the text of a dot; NULL: the default */                                \
+#define KEEP_WORDS(member) /* as in the text of a dot; NULL: the default */                        \
     if (strcmp(config->member[0], "default") || strcmp(config->member[1], "default"))              \
         m->member =                                                                                \
             hlo_arena_format(module->arena, "{%s,%s}", config->member[0], config->member[1]);

@@ -105,8 +105,8 @@ static int by_module(const void *a, const void *b) {
     return order ? order : x->format - y->format;
 }
 
-/* Lists the folder. This is a separate function because setjmp() would leave local variables of the
- * caller undefined. */
+/* Lists the folder and groups its files by module. This is a separate function because setjmp()
+ * would leave local variables of the caller undefined. */
 static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
@@ -137,7 +137,7 @@ static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
     }
     for (size_t i = 0; i < dump->module_count; i++) {
         module_stages *of = &dump->modules[i];
-        /* Moves the partitioner's dump after its last numbered stage. */
+        /* Move the partitioner's dump after its last numbered stage. */
         stage *stages = of->stages;
         const size_t count = of->count;
         size_t at = 0, to;
@@ -153,14 +153,14 @@ static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
             memmove(&stages[at], &stages[at + 1], (to - at) * sizeof *stages);
             stages[to] = partitioned;
         }
-        /* Returns the TARGET of TARGET_after_optimizations; NULL for any other stage. */
+        /* The TARGET of TARGET_after_optimizations. */
         const stage *final = &of->stages[of->count - 1];
         static const char ending[] = "_after_optimizations";
-        size_t length = strlen(final->name), behind = strlen(ending);
+        size_t length = strlen(final->name), after = strlen(ending);
         of->target =
-            final->rank != LAST || length <= behind
+            final->rank != LAST || length <= after
                 ? NULL
-                : hlo_arena_format(dump->arena, "%.*s", (int)(length - behind), final->name);
+                : hlo_arena_format(dump->arena, "%.*s", (int)(length - after), final->name);
     }
     hlo_arena_set_recover(arena, NULL);
     return HLO_OK;

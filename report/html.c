@@ -20,7 +20,7 @@ static void element(FILE *out, const char *open, const char *text, const char *c
     fputs(close, out);
 }
 
-/* Prints a reason's page: paragraphs, and code blocks between lines of ```. */
+/* Prints a reason's page: paragraphs with `code` spans, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
     bool block = false, paragraph = false;
     for (const char *at = page; *at;) {
@@ -35,7 +35,6 @@ static void page_of_reason(FILE *out, const char *page) {
         } else if (length) {
             if (!paragraph) fputs("<p>", out);
             paragraph = true;
-            /* Prints a line of a reason's page, with `code` spans. */
             const char *line = at;
             bool code = false;
             for (const char *end = line + length; line < end;) {
@@ -53,8 +52,6 @@ static void page_of_reason(FILE *out, const char *page) {
     }
     if (paragraph) fputs("</p>\n", out);
 }
-
-/* --------------------------------------------------------------------------------------- graphs */
 
 /* ------------------------------------------------------------------------------------ a verdict */
 
@@ -139,9 +136,9 @@ static void print_place(FILE *out, const place *p) {
         for (int side = 0; side < 2; side++) {
             if (!p->surroundings[side]) continue;
             fprintf(out, "<div class=\"side\"><h3>%s</h3>\n", titles[side]);
-            if (p->drawing[side])
+            if (p->drawing[side]) {
                 fputs(p->drawing[side], out);
-            else {
+            } else {
                 const hlo_surroundings *graph = p->surroundings[side];
                 fputs("<table class=\"mono\">", out);
                 for (uint32_t i = 0; i < graph->count; i++) {
@@ -263,7 +260,8 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
     fprintf(t->out, "<script>%s</script>\n</body></html>\n", report_assets[REPORT_SCRIPT]);
 }
 
-/* Draws the graphs. A graph that `draw` fails to draw is printed as a table. */
+/* Draws the graphs, which it prints in Graphviz's language. A graph that `draw` fails to draw is
+ * printed as a table. */
 static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *user) {
     char *graphs[2 * DRAWN_MOST] = {NULL}, *drawings[2 * DRAWN_MOST] = {NULL};
     char **to[2 * DRAWN_MOST];
@@ -277,7 +275,7 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
                 status = HLO_OUT_OF_MEMORY;
                 break;
             }
-            /* Prints a graph in Graphviz's language. Ids are unique within the page. */
+            /* Ids are unique within the page. */
             const hlo_surroundings *graph = places[i].surroundings[side];
             fprintf(out,
                     "digraph g%zu {\nid=\"g%zu\" bgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"

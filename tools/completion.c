@@ -44,35 +44,29 @@ static bool is_word(const char *form, size_t length, const char *word) {
     return length == strlen(word) && memcmp(form, word, length) == 0;
 }
 
-static void add_form(choice *c, const char *form, size_t length) {
-    static const char more[] = ",...";
-    const size_t size = sizeof more - 1;
-    if (length > size && memcmp(form + length - size, more, size) == 0) {
-        c->list = true;
-        length -= size;
-    }
-    if (is_word(form, length, "PASS")) {
-        for (size_t i = 0; i < hlo_pass_count(); i++)
-            add_word(c, hlo_pass_name(i), strlen(hlo_pass_name(i)));
-    } else if (is_word(form, length, "REASON")) {
-        for (size_t i = 0; i < hlo_reason_count(); i++)
-            add_word(c, hlo_reason_name(i), strlen(hlo_reason_name(i)));
-    } else if (is_word(form, length, "DIR")) {
-        c->folders = true;
-    } else if (strncmp(form, "FILE", 4) == 0) {
-        c->files = true;
-        snprintf(c->ending, sizeof c->ending, "%.*s", (int)length - 4, form + 4);
-    } else if (!isupper((unsigned char)*form)) {
-        add_word(c, form, length);
-    }
-}
-
 static choice choice_of(const char *argument) {
+    static const char more[] = ",...";
     choice made = {.words = ""};
-    while (argument && *argument) {
-        const size_t length = strcspn(argument, "|");
-        add_form(&made, argument, length);
-        argument += length + (argument[length] == '|');
+    for (const char *form = argument ? argument : ""; *form;) {
+        const size_t size = strcspn(form, "|"), many = sizeof more - 1;
+        const bool list = size > many && memcmp(form + size - many, more, many) == 0;
+        const size_t length = list ? size - many : size;
+        made.list |= list;
+        if (is_word(form, length, "PASS")) {
+            for (size_t i = 0; i < hlo_pass_count(); i++)
+                add_word(&made, hlo_pass_name(i), strlen(hlo_pass_name(i)));
+        } else if (is_word(form, length, "REASON")) {
+            for (size_t i = 0; i < hlo_reason_count(); i++)
+                add_word(&made, hlo_reason_name(i), strlen(hlo_reason_name(i)));
+        } else if (is_word(form, length, "DIR")) {
+            made.folders = true;
+        } else if (strncmp(form, "FILE", 4) == 0) {
+            made.files = true;
+            snprintf(made.ending, sizeof made.ending, "%.*s", (int)length - 4, form + 4);
+        } else if (!isupper((unsigned char)*form)) {
+            add_word(&made, form, length);
+        }
+        form += size + (form[size] == '|');
     }
     made.list &= *made.words != '\0';
     return made;
@@ -80,14 +74,17 @@ static choice choice_of(const char *argument) {
 
 /* ----------------------------------------------------------------------------------------- bash */
 
-/* Prints the options with an argument as a pattern. */
-static void bash_takers(program_id program) {
-    const char *between = "";
+/* Prints the names of options: all, or with `takers` those that need an argument. */
+static void bash_options(program_id program, bool takers) {
+    const char *lead = "", *between = takers ? "|" : " ";
     for (const row *r = rows; r < rows + ROW_COUNT; r++) {
-        if (!(r->modes & (int)program) || r->kind == FLAG || r->kind == MAYBE) continue;
-        if (r->letter) printf("%s-%c", between, r->letter);
-        if (r->name) printf("%s--%s", r->letter ? "|" : between, r->name);
-        between = "|";
+        if (!(r->modes & (int)program)) continue;
+        if (takers && (r->kind == FLAG || r->kind == MAYBE)) continue;
+        if (r->letter) printf("%s-%c", lead, r->letter);
+        if (r->name)
+            printf("%s--%s%s", r->letter ? between : lead, r->name,
+                   takers || r->kind == FLAG ? "" : "=");
+        lead = between;
     }
 }
 
@@ -107,7 +104,7 @@ static void print_bash(program_id program, const char *name) {
           "        case $last in\n"
           "        ",
           stdout);
-    bash_takers(program);
+    bash_options(program, true);
     fputs(") option=$last ;;\n"
           "        esac\n"
           "    fi\n"
@@ -126,15 +123,7 @@ static void print_bash(program_id program, const char *name) {
         puts(";;");
     }
     fputs("    '') if [[ $word == -* ]]; then words='", stdout);
-    /* Prints all options to offer. */
-    const char *between = "";
-    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
-        if (!(r->modes & (int)program)) continue;
-        if (r->letter) printf("%s-%c", between, r->letter);
-        if (r->name)
-            printf("%s--%s%s", r->letter ? " " : between, r->name, r->kind == FLAG ? "" : "=");
-        between = " ";
-    }
+    bash_options(program, false);
     fputs("'; else files='*'; fi ;;\n"
           "    esac\n"
           "    if [[ $list && $word == *,* ]]; then\n"
@@ -162,9 +151,7 @@ static void zsh_option(const row *r, bool letter) {
         printf("-%c%s[", r->letter, r->argument ? "+" : "");
     else
         printf("--%s%s[", r->name, !r->argument ? "" : r->kind == MAYBE ? "=-" : "=");
-    /* Prints help in the brackets of a specification. */
-    const char *text = r->help;
-    for (; *text; text++)
+    for (const char *text = r->help; *text; text++) /* in the brackets of a specification */
         if (*text == '\'')
             fputs("'\\''", stdout);
         else

@@ -11,7 +11,6 @@
 #include "hlo/text.h"
 #include "options.h"
 #include "output.h"
-#include "usage.h"
 
 /* The terminal line that shows the progress of a run. */
 typedef struct progress_line {
@@ -32,6 +31,122 @@ typedef struct run_job {
     progress_line progress;
     hlo_arrays *judges[2]; /* owned, unless equal to `expected` or `outputs`; NULL if unused */
 } run_job;
+
+/* ------------------------------------------------------------------------------ the command line
+ */
+
+/* Prints a usage error; returns false. */
+#define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
+
+/* The options that name output files of an execution. */
+enum { USAGE_WRITTEN = 4 };
+static const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE,
+                                                       OPTION_OPTIMIZED};
+
+/* Returns the plugin that --backend names; NULL if it names another backend. */
+static const char *usage_plugin(const option_value *values) {
+    static const char word[] = "pjrt:";
+    const char *backend = values[OPTION_BACKEND].text;
+    return strncmp(backend, word, sizeof word - 1) ? NULL : backend + sizeof word - 1;
+}
+
+/* Returns the number of simulated devices. */
+static uint32_t usage_devices(const options *given) {
+    const option_value *values = given->values;
+    return usage_plugin(values) ? 1 : (uint32_t)values[OPTION_DEVICES].number;
+}
+
+/* Returns the number of simulated devices for a comparison, which also executes a plugin's
+ * partitioned module. */
+static uint32_t usage_judged_devices(const options *given) {
+    const option_value *values = given->values;
+    return values[OPTION_PARTITIONED].given ? (uint32_t)values[OPTION_DEVICES].number
+                                            : usage_devices(given);
+}
+
+/* True if each output file is different from standard output and from all inputs. */
+static bool spares_files(const options *given) {
+    const option_value *values = given->values;
+    const char *inputs[] = {
+        given->files[0],           values[OPTION_INPUTS].text,   values[OPTION_COMPARE].text,
+        values[OPTION_RULES].text, values[OPTION_TOPOLOGY].text, values[OPTION_AUTOTUNE_CACHE].text,
+        usage_plugin(values)};
+    for (int w = 0; w < USAGE_WRITTEN; w++) {
+        const char *path = values[usage_written[w]].text;
+        if (path && output_is_standard(path))
+            return refuse("--%s cannot write to standard output, which the program prints to",
+                          options_name(usage_written[w]));
+        for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+            if (!output_spares(path, inputs[i]))
+                return refuse("output %s would overwrite input %s", path, inputs[i]);
+    }
+    return true;
+}
+
+/* True if --devices is valid with the other options; otherwise prints an error. */
+static bool suits_devices(const options *given) {
+    const option_value *values = given->values;
+    const bool plugin = usage_plugin(values) != NULL;
+    const bool simulates =
+        !plugin || (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given);
+    const int most = simulates ? HLO_MOST_DEVICES : HLO_PJRT_MOST_DEVICES;
+    if (values[OPTION_DEVICES].number > most)
+        return refuse("invalid value '%s' for --devices: expected a number from 1 to %d",
+                      values[OPTION_DEVICES].text, most);
+    if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
+        return refuse("--devices cannot be combined with --backend=cuda");
+    return true;
+}
+
+/* True if the combination of options is valid; otherwise prints an error. */
+static bool usage_is_right(const options *given) {
+    if (given->file_count != 1)
+        return given->file_count ? refuse("expected one input file, found %d", given->file_count)
+                                 : refuse("no input file");
+    const option_value *values = given->values;
+    const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
+    int modes = executes ? MODE_EXECUTE : MODE_PLAN;
+    if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
+    if (values[OPTION_COMPARE].given) modes |= MODE_COMPARE;
+    if (usage_plugin(values))
+        modes |= MODE_PLUGIN;
+    else if (values[OPTION_BACKEND].number)
+        modes |= MODE_DEVICE;
+    if (modes & MODE_EXECUTE && !(modes & MODE_PLUGIN)) modes |= MODE_LOOK;
+    if (!options_suit(PROGRAM_RUN, given, modes)) return false;
+    if (usage_plugin(values) && values[OPTION_PLAN].given)
+        return refuse("--plan cannot be combined with --backend=pjrt:PLUGIN");
+    if (!suits_devices(given)) return false;
+    if (values[OPTION_TIME].number > HLO_MOST_RUNS)
+        return refuse("invalid value '%s' for --time: expected a number from 1 to %d",
+                      values[OPTION_TIME].text, HLO_MOST_RUNS);
+    if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
+        return refuse("--topology requires --compile-only");
+    for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {
+        at += strspn(at, " ");
+        const size_t length = strcspn(at, " ");
+        if (length && !memchr(at, '=', length))
+            return refuse("invalid value '%.*s' for --xla: expected KEY=VALUE", (int)length, at);
+    }
+    const char *compare_with = values[OPTION_COMPARE].text;
+    if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
+        strcmp(values[OPTION_BACKEND].text, "cpu") == 0)
+        return refuse("--compare=before requires --optimize or --backend=cuda");
+    if (values[OPTION_DUMP_VALUES].given != values[OPTION_VALUES].given)
+        return refuse(values[OPTION_VALUES].given ? "--values requires --dump-values=NAME,..."
+                                                  : "--dump-values requires --values=FILE.npz");
+    if (values[OPTION_BISECT].given && !values[OPTION_OPTIMIZE].given)
+        return refuse("--bisect requires --optimize");
+    if (!spares_files(given)) return false;
+    if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
+        return refuse("--seed cannot be combined with --inputs");
+    if (values[OPTION_INPUTS].given && values[OPTION_DRAW].given)
+        return refuse("--draw cannot be combined with --inputs");
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------- the run
+ */
 
 static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_RUN, what, name);
@@ -148,30 +263,13 @@ static hlo_status make_pjrt(run_job *job, const char *plugin) {
         how.devices = (uint32_t)values[OPTION_DEVICES].number;
         how.partitioned = values[OPTION_PARTITIONED].given;
         how.settings = settings;
-        /* Splits the argument of --xla in place at spaces. Returns the number of words. */
-        size_t count = 0;
-        for (char *word; (word = strsep(&text, " "));)
-            if (*word) settings[count++] = word;
-        how.setting_count = count;
+        for (char *rest = text, *word; (word = strsep(&rest, " "));)
+            if (*word) settings[how.setting_count++] = word;
         status = hlo_pjrt_new(job->module, &how, &options_sink, &job->pjrt);
     }
     free(settings);
     free(text);
     return status;
-}
-
-static hlo_status get_inputs(run_job *job) {
-    const option_value *values = job->options.values;
-    const char *path = values[OPTION_INPUTS].text;
-    const uint32_t devices = usage_devices(&job->options);
-    if (path)
-        return hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink,
-                                    &job->inputs);
-    /* Realistic weights depend on the dots that read them, which --optimize replaces. */
-    const hlo_module *drawn = job->before ? job->before : job->module;
-    return hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
-                                (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
-                                &job->inputs);
 }
 
 static int by_size(const void *a, const void *b) {
@@ -200,9 +298,21 @@ static hlo_status run_times(run_job *job, double *seconds, size_t count) {
 /* Loads the expected arrays and builds the plans, so that all input errors are reported before
  * anything runs. */
 static hlo_status prepare(run_job *job) {
-    const char *path = job->options.values[OPTION_COMPARE].text;
+    const option_value *values = job->options.values;
+    const char *path = values[OPTION_COMPARE].text, *inputs = values[OPTION_INPUTS].text;
+    const uint32_t devices = usage_devices(&job->options);
     hlo_plan_options how = judge_options(job);
-    hlo_status status = get_inputs(job);
+    hlo_status status;
+    if (inputs) {
+        status = hlo_arrays_read_each(inputs, job->module, HLO_INPUTS, devices, &options_sink,
+                                      &job->inputs);
+    } else {
+        /* Realistic weights depend on the dots that read them, which --optimize replaces. */
+        const hlo_module *drawn = job->before ? job->before : job->module;
+        status = hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
+                                      (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
+                                      &job->inputs);
+    }
     if (status != HLO_OK || !path) return status;
     if (is_npz(path))
         status = hlo_arrays_read_each(path, job->module, HLO_OUTPUTS,
@@ -230,20 +340,6 @@ static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
     return hlo_arrays_sample(*judge, comparison, module, &how, job->inputs, &options_sink);
 }
 
-/* Executes one more module for additional error bounds: the other one of two compared modules,
- * because either may have dropped roundings; or the executed module, if its bounds assumed that no
- * rounding was dropped. */
-static hlo_status ask_other(run_job *job, hlo_comparison *comparison) {
-    const hlo_module *module = job->before ? job->before : job->module;
-    hlo_plan_options how = judge_options(job);
-    hlo_plan *plan;
-    hlo_status status = make_plan(module, &how, &plan);
-    if (status != HLO_OK) return status;
-    status = sit(job, module, plan, comparison);
-    hlo_plan_free(plan);
-    return status;
-}
-
 static hlo_status compare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     if (!path) return HLO_OK;
@@ -265,7 +361,19 @@ static hlo_status compare(run_job *job) {
     if (status == HLO_OK && (job->reference || !judge)) {
         status = hlo_arrays_compare_by(&comparison, NULL);
         comparison.last_drops = !judge && status == HLO_MISMATCH;
-        if (status == HLO_MISMATCH) status = ask_other(job, &comparison);
+        if (status == HLO_MISMATCH) {
+            /* Execute one more module for additional error bounds: the other one of two compared
+             * modules, because either may have dropped roundings; or the executed module, if its
+             * bounds assumed that no rounding was dropped. */
+            const hlo_module *other = job->before ? job->before : job->module;
+            hlo_plan_options how = judge_options(job);
+            hlo_plan *plan = NULL;
+            status = make_plan(other, &how, &plan);
+            if (status == HLO_OK) {
+                status = sit(job, other, plan, &comparison);
+                hlo_plan_free(plan);
+            }
+        }
     }
     return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
@@ -281,12 +389,10 @@ static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
     if (values[OPTION_COMPILE_ONLY].given) {
-        /* Compares the matmuls of the compiled module with those of the module passed to the
-         * plugin. */
         const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
         return status == HLO_MISMATCH ? HLO_OK : status; /* a difference is not an error here */
     }
-    const option_value *time = &job->options.values[OPTION_TIME];
+    const option_value *time = &values[OPTION_TIME];
     size_t count = time->given ? (size_t)time->number : 0;
     double *seconds = calloc(count + 1, sizeof *seconds);
     hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
@@ -305,7 +411,6 @@ static hlo_status execute_all(run_job *job) {
         }
         putchar('\n');
         if (time->given) {
-            /* Prints the times of `count` runs; sorts them in place. */
             qsort(seconds, count, sizeof *seconds, by_size);
             double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
             printf("run: min %.9f s, median %.9f s, spread %.9f s\n", seconds[0], median,
@@ -320,13 +425,11 @@ static hlo_status execute_all(run_job *job) {
         how.values = NULL;
         how.check_finite = how.profile = how.bounds = false;
         how.progress = NULL;
-        /* Prints the distance by which each rewritten matmul moves the outputs. */
-        hlo_bisection *found = NULL;
-        const hlo_status result =
-            hlo_module_bisect(job->before, &job->pass, &how, job->inputs, &options_sink, &found);
-        if (result == HLO_OK) hlo_bisection_print(found, stdout);
-        hlo_bisection_free(found);
-        status = result;
+        hlo_bisection *moved = NULL;
+        status =
+            hlo_module_bisect(job->before, &job->pass, &how, job->inputs, &options_sink, &moved);
+        if (status == HLO_OK) hlo_bisection_print(moved, stdout);
+        hlo_bisection_free(moved);
     }
     if (status == HLO_OK) status = compare(job);
     const bool found = job->plan && hlo_plan_nonfinite(job->plan);
@@ -386,23 +489,20 @@ static hlo_status run(run_job *job) {
     return status == HLO_OK ? execute_to(job) : status;
 }
 
-/* Prints the backend for --version --backend=BACKEND. */
-static int identify_backend(const options *given) {
-    const option_value *values = given->values;
-    if (!values[OPTION_VERSION].given || !values[OPTION_BACKEND].given || usage_plugin(values))
-        return 0;
-    hlo_status status = hlo_backend_print(values[OPTION_BACKEND].text, &options_sink, stdout);
-    return options_end(PROGRAM_RUN, status);
-}
-
 int main(int argc, char **argv) {
     run_job job = {0};
     int exit_status;
     output_hold_standard();
     setvbuf(stderr, NULL, _IOLBF,
             BUFSIZ); /* one write per line, not per character of a caret line */
-    if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status))
-        return exit_status ? exit_status : identify_backend(&job.options);
+    if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status)) {
+        const option_value *values = job.options.values;
+        if (exit_status || !values[OPTION_VERSION].given || !values[OPTION_BACKEND].given ||
+            usage_plugin(values))
+            return exit_status;
+        return options_end(PROGRAM_RUN,
+                           hlo_backend_print(values[OPTION_BACKEND].text, &options_sink, stdout));
+    }
     if (!usage_is_right(&job.options)) return 2;
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;
     hlo_status status = run(&job);

@@ -68,13 +68,6 @@ static void forget(output *out) {
     errno = why;
 }
 
-/* Returns the permissions of a file that open() creates; those of mkstemp() are stricter. */
-static mode_t default_mode(void) {
-    mode_t mask = umask(0);
-    umask(mask);
-    return 0666 & ~mask;
-}
-
 /* Resolves symbolic links to their target, which need not exist. The caller frees the path. */
 static char *follow(const char *path) {
     enum { MOST_LINKS = 40 };
@@ -115,7 +108,7 @@ static FILE *open_beside(output *out, mode_t mode) {
     char *path;
     const int folder = (int)(strrchr(out->final, '/') - out->final);
     if (asprintf(&path, "%.*s/hlo-fp8.XXXXXX", folder, out->final) < 0) return NULL;
-    /* Catches signals, except ignored ones, as with nohup. */
+    /* Catch signals, except ignored ones, as with nohup. */
     static bool caught;
     if (!caught) {
         caught = true;
@@ -182,8 +175,10 @@ bool output_open(output *out, const char *path, FILE *standard) {
     if (exists && access(path, W_OK) != 0) return false;
     /* Resolve links, so that the rename replaces the target and not the link. */
     out->final = whole_path(path);
-    out->file =
-        out->final ? open_beside(out, exists ? there.st_mode & 07777 : default_mode()) : NULL;
+    const mode_t mask = umask(0);
+    umask(mask);
+    /* The permissions of a file that open() creates; those of mkstemp() are stricter. */
+    out->file = out->final ? open_beside(out, exists ? there.st_mode & 07777 : 0666 & ~mask) : NULL;
     if (!out->file) forget(out);
     return out->file != NULL;
 }
@@ -225,24 +220,21 @@ bool output_end(output *out) {
     return whole;
 }
 
-static bool put_in_place(output *out) {
-    sigset_t before;
-    hold_signals(&before);
-    const bool done = rename(out->temporary, out->final) == 0;
-    const int why = errno;
-    if (done) {
-        change_temporary(out->temporary, NULL);
-        free(out->temporary);
-        out->temporary = NULL;
-    }
-    let_signals(&before);
-    errno = why;
-    return done;
-}
-
 bool output_close(output *out, bool keep) {
     bool done = output_end(out);
-    if (done && keep && out->final) done = put_in_place(out);
+    if (done && keep && out->final) {
+        sigset_t before;
+        hold_signals(&before);
+        done = rename(out->temporary, out->final) == 0;
+        const int why = errno;
+        if (done) {
+            change_temporary(out->temporary, NULL);
+            free(out->temporary);
+            out->temporary = NULL;
+        }
+        let_signals(&before);
+        errno = why;
+    }
     forget(out);
     return done;
 }

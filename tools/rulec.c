@@ -92,11 +92,6 @@ static void put_small_tables(FILE *out, const hlo_rules *r, unsigned file) {
     DONE(root);
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
     EACH(term, "hlo_rule_term") {
         const hlo_rule_term *t = &r->terms[i];
@@ -141,7 +136,8 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
     }
     DONE(rule);
     fprintf(out, "static const hlo_rules rules_of_%u = {\n    .file = ", file);
-    put_string(out, base_name(r->file));
+    const char *slash = strrchr(r->file, '/');
+    put_string(out, slash ? slash + 1 : r->file);
 #define TABLE(name)                                                                                \
     if (r->name##_count)                                                                           \
         fprintf(out, ",\n    ." #name "_count = %u, ." #name "s = " #name "s_%u", r->name##_count, \

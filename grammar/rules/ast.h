@@ -50,7 +50,8 @@ typedef struct attr_node {
 } attr_node;
 
 typedef struct node {
-    struct node *next, *last; /* the next argument; `last`, of the first argument, is the last one */
+    struct node *next,
+        *last; /* the next argument; `last`, of the first argument, is the last one */
     node_kind kind;
     span where, name, field, bind, shape;
     bool like;

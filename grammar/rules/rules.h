@@ -48,7 +48,7 @@ typedef struct hlo_rule_term {
     uint8_t shape_kind; /* hlo_rule_shape */
     bool rest;          /* OP, patterns: more operands than arguments are allowed */
     bool anywhere;      /* OP, patterns: the only argument may match any operand */
-    int16_t slot; /* patterns: the slot to bind, or -1. VAR, RESULT: the variable */
+    int16_t slot;       /* patterns: the slot to bind, or -1. VAR, RESULT: the variable */
     uint16_t code;
     uint16_t shape_code;
     uint32_t arg_count, first_arg;   /* in hlo_rules.args, which are term indices */

@@ -25,7 +25,7 @@ typedef struct consumer {
 typedef struct entry {
     hlo_cost self; /* without other kernels */
     double flops, peak;
-    double joined; /* bytes saved if the matmul absorbs its only consumer; 0: it does not */
+    double joined;        /* bytes saved if the matmul absorbs its only consumer; 0: it does not */
     double operand_bytes; /* bytes of the kernels that compute the operands */
     consumer *consumers;
 } entry;
@@ -36,7 +36,7 @@ struct hlo_costs {
     uint32_t ids;
     entry *entries;     /* of matmuls; entry 0 is all zero */
     uint32_t *entry_of; /* by id: index of its entry; 0: it has no entry */
-    double *kernel;     /* by id of the instruction that a kernel computes: bytes; 0: not a kernel */
+    double *kernel; /* by id of the instruction that a kernel computes: bytes; 0: not a kernel */
 };
 
 /* A reduction that computes the scale of an operand: its amax. */

@@ -160,7 +160,8 @@ static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_
     const hlo_diag_sink sink = {keep_position, &at};
     hlo_diag_emit(module, &sink, HLO_NOTE, instr->offset, 1, "%s", "");
     hlo_print_plain(out, "    %c %s", sign, module->file);
-    if (at.line) fprintf(out, ":%u:%u", at.line, at.column); /* a binary module has no line numbers */
+    if (at.line)
+        fprintf(out, ":%u:%u", at.line, at.column); /* a binary module has no line numbers */
     hlo_print_plain(out, ": %%%s: %s\n", instr->name, text);
 }
 
