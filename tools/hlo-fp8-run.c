@@ -32,8 +32,7 @@ typedef struct run_job {
     hlo_arrays *judges[2]; /* owned, unless equal to `expected` or `outputs`; NULL if unused */
 } run_job;
 
-/* ------------------------------------------------------------------------------ the command line
- */
+/* ----------------------------------------------------------------------------- the command line */
 
 /* Prints a usage error; returns false. */
 #define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
@@ -145,8 +144,7 @@ static bool usage_is_right(const options *given) {
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- the run
- */
+/* -------------------------------------------------------------------------------------- the run */
 
 static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_RUN, what, name);

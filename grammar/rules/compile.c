@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles a `.rules` file to checked tables: words and tables, variables, terms with definitions
- * expanded, rules, and the entry point. */
+ * expanded, rules. */
 #include <stdarg.h>
 #include <string.h>
 
 #include "grammar/rules/ast.h"
 #include "ir/intern.h"
 #include "ir/text/diag.h"
-/* Keep this order: the scanner's header uses the parser's types. */
-/* clang-format off */
-#include "rules.tab.h"
-#include "rules.lex.h"
-/* clang-format on */
 
 /* MAX_TERMS: number of terms in a file, counted once for each path of a pattern to them, above
  * which no definition is expanded. A definition that expands into itself twice doubles at every
@@ -737,39 +732,17 @@ void rules_rule(rules_parser *p, span name, span subject, root_node *roots, guar
     *(hlo_rule *)rules_push(p, &d->rules, sizeof rule) = rule;
 }
 
-/* ---------------------------------------------------------------------------------------- files */
+void rules_begin(rules_parser *p) {
+    p->draft = rules_new(p, sizeof *p->draft);
+}
 
-/* Real rule files are far smaller. Steps that are quadratic in the size are fast below this
- * limit. */
-enum { LARGEST_FILE = 1 << 20 };
-
-hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
-                           const hlo_diag_sink *sink, const hlo_rules **out_rules) {
-    struct rules_draft draft = {.phase = NULL};
-    rules_parser p = {.owner = owner,
-                      .words = words,
-                      .sink = sink,
-                      .faults = hlo_error_budget_new(max_errors),
-                      .draft = &draft};
-    *out_rules = NULL;
-    if (owner->source_size > LARGEST_FILE) {
-        hlo_diag_emit(owner, sink, HLO_ERROR, 0, 0, "the rules exceed 1 MB");
-        return HLO_INVALID_INPUT;
-    }
-    yyscan_t scanner;
-    rules_yylex_init_extra(&p, &scanner);
-    rules_yy_scan_bytes(owner->source, (int)owner->source_size, scanner);
-    const bool syntax = rules_yyparse(scanner, &p) != 0;
-    hlo_status status = hlo_error_budget_end(&p.faults, owner, sink);
-    if (syntax || status != HLO_OK) return HLO_INVALID_INPUT;
-
-    hlo_rules *rules = hlo_arena_zero(owner->arena, sizeof *rules);
-    rules->file = owner->file;
+const hlo_rules *rules_take(rules_parser *p) {
+    hlo_rules *rules = rules_new(p, sizeof *rules);
+    rules->file = p->owner->file;
 #define TABLE(name)                                                                                \
-    rules->name##s = draft.name##s.data;                                                           \
-    rules->name##_count = draft.name##s.count;
+    rules->name##s = p->draft->name##s.data;                                                       \
+    rules->name##_count = p->draft->name##s.count;
     HLO_RULE_TABLES(TABLE)
 #undef TABLE
-    *out_rules = rules;
-    return HLO_OK;
+    return rules;
 }

@@ -49,18 +49,18 @@ static void require_branches(hlo_text *text, hlo_frame *frame) {
         reject(text, frame, "each computation needs one operand");
 }
 
-void hlo_text_check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
-    enum { MANY, ONE, FIRST }; /* dimensions that an opcode has, or uses of those in the text */
-    static const uint8_t dimensions[HLO_OP_COUNT] = {
+enum { MANY, ONE, FIRST }; /* dimensions of an opcode; FIRST: the first of several is used */
+static const uint8_t dimensions[HLO_OP_COUNT] = {
 #define HLO_PERMISSIVE_COUNT(id, least, step)
 #define HLO_ONE_DIMENSION(id, first) [HLO_OP_##id] = (first) ? FIRST : ONE,
 #include "grammar/text/permissive.def"
 #undef HLO_ONE_DIMENSION
 #undef HLO_PERMISSIVE_COUNT
-    };
-    hlo_attr *dims =
-        dimensions[op] == MANY ? NULL : hlo_text_given(text, frame, HLO_ATTR_DIMENSIONS);
-    if (dims && dims->u.ints->count != 1) {
+};
+
+void hlo_text_check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
+    hlo_attr *dims = hlo_text_given(text, frame, HLO_ATTR_DIMENSIONS);
+    if (dimensions[op] != MANY && dims && dims->u.ints->count != 1) {
         if (dims->u.ints->count && dimensions[op] == FIRST) {
             hlo_text_defer_error(text, frame->op_at,
                                  "'dimensions' must name one dimension: the first is read");
@@ -97,9 +97,9 @@ void hlo_text_check_requirements(hlo_text *text, hlo_frame *frame, hlo_op op) {
         const hlo_attr *attr = hlo_text_given(text, frame, HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS);
         if (attr) {
             const hlo_shapes *layouts = attr->u.shapes;
-            const size_t count = hlo_frame_operand_count(text, frame);
+            const uint32_t count = hlo_frame_operand_count(text, frame);
             if (layouts->count != count)
-                reject(text, frame, "operand_layout_constraints has %u shapes for %zu operands",
+                reject(text, frame, "operand_layout_constraints has %u shapes for %u operands",
                        layouts->count, count);
             for (uint32_t i = 0; i < layouts->count && !frame->broken; i++) {
                 const hlo_shape *wanted = operand(text, frame, i)->shape;
