@@ -113,8 +113,8 @@ hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instructi
                                const hlo_diag_sink *sink, hlo_instruction **out_instruction) {
     HLO_IN_C_LOCALE;
     edit e = {.module = computation->module, .sink = sink, .comp = computation};
-    const hlo_status status = hlo_options_take("hlo_instruction_options", &e.options,
-                                               sizeof e.options, sizeof e.options, options, sink);
+    const hlo_status status =
+        hlo_options_take("hlo_instruction_options", &e.options, sizeof e.options, options, sink);
     if (status == HLO_OK) return finish(&e, make_instruction, out_instruction);
     if (out_instruction) *out_instruction = NULL;
     return status;

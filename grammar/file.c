@@ -194,8 +194,7 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
     hlo_content text = {.bytes = NULL};
     module_list list = {.modules = NULL};
     hlo_parse_options own = {.max_errors = 0};
-    hlo_status status =
-        hlo_options_take("hlo_parse_options", &own, sizeof own, sizeof own, options, sink);
+    hlo_status status = hlo_options_take("hlo_parse_options", &own, sizeof own, options, sink);
     if (status == HLO_OK) status = load(path, sink, &text);
     bool binary = status == HLO_OK && hlo_proto_recognize(text.bytes, text.size);
     if (binary && !grow(&list)) status = HLO_OUT_OF_MEMORY;

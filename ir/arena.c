@@ -27,8 +27,8 @@ struct hlo_arena {
     size_t total, limit;
 };
 
-/* A new block or pool piece is a fixed share of the total, so that little stays unused. A block of
- * large pages is faster to get and to traverse. */
+/* A new block or pool piece is a fixed share of the total, so that little memory is unused. Blocks
+ * of large pages are faster to allocate and to traverse. */
 enum { ALIGN = 8, SHARE = 16, FIRST_BLOCK = 16 << 10, FIRST_PIECE = 1 << 10, FIRST_CAPACITY = 16 };
 enum { LARGE_PAGE = 2 << 20 };
 
@@ -91,11 +91,11 @@ void *hlo_memory_new(size_t size) {
     if (size > SIZE_MAX / 2) return NULL;
     size = (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
     void *memory = aligned_alloc(LARGE_PAGE, size);
-    if (memory) madvise(memory, size, MADV_HUGEPAGE); /* a failure leaves small pages */
+    if (memory) madvise(memory, size, MADV_HUGEPAGE); /* on failure, pages stay small */
     return memory;
 }
 
-/* Takes a released block of at least `size` bytes; NULL: there is none. */
+/* Takes a released block of at least `size` bytes, or returns NULL. */
 static block *take_spare(hlo_arena *arena, size_t size) {
     for (block **at = &arena->spare, *b; (b = *at); at = &b->older) {
         if (b->size < size) continue;

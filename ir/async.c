@@ -59,8 +59,8 @@ const hlo_instr *hlo_async_wrapped(const hlo_computation *comp) {
     return root;
 }
 
-/* True if text may write the start's attributes among the wrapped instruction's: the reader gives
- * each attribute that the wrapped opcode may have to the wrapped instruction. */
+/* True if text may write the start's attributes among those of the wrapped instruction: the reader
+ * assigns each attribute that the wrapped opcode may have to the wrapped instruction. */
 static bool keeps_attrs(const hlo_instr *start, const hlo_instr *wrapped) {
     for (uint32_t i = 0; i < start->attr_count; i++)
         if (start->attrs[i].id != HLO_ATTR_CALLS && hlo_op_has(wrapped->op, start->attrs[i].id))
@@ -68,7 +68,8 @@ static bool keeps_attrs(const hlo_instr *start, const hlo_instr *wrapped) {
     return true;
 }
 
-/* True for all-gather, since `all-gather-start` is an opcode of its own, and the like. */
+/* True for all-gather and other opcodes with a separate start opcode, such as
+ * `all-gather-start`. */
 static bool has_own_start(hlo_op op) {
     char name[64];
     const int length = snprintf(name, sizeof name, "%s-start", hlo_ops[op].name);

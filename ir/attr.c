@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of attributes; attribute values as memory, and when two are equal. */
+/* Lists of attributes; attribute values as memory, and equality of values. */
 #include <string.h>
 
 #include "ir/ir.h"
@@ -71,7 +71,7 @@ bool hlo_attr_equal(const hlo_attr *a, const hlo_attr *b) {
     return x && size == other && memcmp(x, y, size) == 0;
 }
 
-/* Returns the next attribute that matters, from `*at` on; NULL at the end. */
+/* Returns the next attribute that affects equality, starting at `*at`; NULL at the end. */
 static const hlo_attr *next_attr(const hlo_attr *attrs, uint32_t count, uint32_t *at) {
     while (*at < count && attrs[*at].id == HLO_ATTR_METADATA) ++*at;
     return *at < count ? &attrs[(*at)++] : NULL;
@@ -87,8 +87,8 @@ bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uin
     }
 }
 
-/* Reads one array's part of dim_labels: the dimension of each letter. Returns its end; NULL if it
- * has another rank. */
+/* Reads one array's part of dim_labels: the dimension of each letter. Returns its end; NULL if the
+ * rank differs. */
 static const char *dim_labels(const char *text, const char *letters, uint32_t rank,
                               int64_t *out_named) {
     for (uint32_t i = 0; i < rank; i++) out_named[i] = -1;

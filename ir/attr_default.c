@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes that say no more than their absence would. */
+/* Attributes with default values, which are equivalent to absent ones. */
 #include <string.h>
 
 #include "ir/intern.h"
@@ -31,7 +31,7 @@ bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *opera
     if (attr->id == HLO_ATTR_ALGORITHM && op == HLO_OP_DOT)
         return strcmp(attr->u.str, "unset") == 0;
     if (attr->id == HLO_ATTR_WINDOW && op == HLO_OP_CUSTOM_CALL) return false;
-    if (attr->id == HLO_ATTR_MODE || /* both are read, and then forgotten */
+    if (attr->id == HLO_ATTR_MODE || /* both are parsed and dropped */
         (attr->id == HLO_ATTR_DIMENSIONS && op == HLO_OP_RAGGED_ALL_TO_ALL))
         return true;
     if (kind == HLO_KIND_FORM || kind == HLO_KIND_ALIASES)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of devices, read from the values that tell of them. */
+/* Reads groups of devices from attribute values. */
 #include "ir/device_list.h"
 
 #include <stdlib.h>
@@ -61,7 +61,7 @@ const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *n
     return NULL;
 }
 
-/* Multiplies; -1: a factor is negative, or the product overflows. */
+/* Multiplies; -1 if a factor is negative or the product overflows. */
 static int64_t times(int64_t a, int64_t b) {
     int64_t product;
     return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) ? -1 : product;

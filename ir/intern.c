@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interned strings and the names in use: one entry holds both. */
+/* Interned strings and used names: one entry contains both. */
 #define XXH_INLINE_ALL
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "ir/intern.h"
 #include "ir/ir.h"
 
-/* Most strings are the name of one instruction; only the others have a cache. */
+/* Most strings are only the name of one instruction; only other strings have a cache. */
 typedef struct cached {
     hlo_instr *bound;
     hlo_string_cache cache;
@@ -20,32 +20,32 @@ typedef struct entry {
         hlo_instr *bound;
         cached *cached;
     };
-    uint32_t scope : 31; /* of the binding */
+    uint32_t scope : 31; /* scope of the binding */
     uint32_t has_cache : 1;
     uint32_t length : 30;
-    uint32_t taken : 2; /* a bit for each hlo_namespace */
+    uint32_t taken : 2; /* one bit per hlo_namespace */
     char text[];
 } entry;
 
-/* The hash is stored in the slot, so that probing reads no entry that it skips. A slot with a
- * number is half as large as with a pointer: a table of many names exceeds the CPU's cache. */
+/* The hash is stored in the slot, so that probing skips entries without reading them. A slot with a
+ * number is half as large as one with a pointer: a table of many names exceeds the CPU's cache. */
 typedef struct slot {
     uint32_t hash;
     uint32_t entry; /* see entry_at(); 0: free */
 } slot;
 
-/* Entries are allocated in chunks; a large entry has a chunk of its own. The number of an entry
+/* Entries are allocated in chunks; a large entry has a separate chunk. The number of an entry
  * combines its chunk's number and its offset in the chunk, in units. */
 enum { UNIT = 8, CHUNK_UNITS = 1 << 10, CHUNK = UNIT * CHUNK_UNITS, LARGE = CHUNK / 4 };
 
 struct hlo_strings {
-    slot *slots; /* open addressing, linear probing; outside the arena, to be freed when the table
-                    grows */
+    slot *slots; /* open addressing, linear probing; outside the arena, so that they can be freed
+                  * when the table grows */
     size_t mask, count;
     char **chunks;
     uint32_t chunk_count, chunk_capacity;
     uint32_t open;      /* number of the chunk that is being filled */
-    uint32_t open_used; /* units of it */
+    uint32_t open_used; /* used units of that chunk */
 };
 
 enum { FIRST_SLOTS = 256, FIRST_CHUNKS = 16, MOST_RESERVED = 1 << 17, LONGEST = 1 << 30 };
@@ -105,7 +105,7 @@ void hlo_strings_free(struct hlo_strings *strings) {
     if (strings) free(strings->slots);
 }
 
-/* Makes the table one of mask + 1 slots. */
+/* Resizes the table to mask + 1 slots. */
 static void resize(hlo_arena *arena, struct hlo_strings *strings, size_t mask) {
     slot *slots = new_slots(arena, mask + 1);
     for (size_t i = 0; i <= strings->mask; i++) {
@@ -126,8 +126,8 @@ void hlo_strings_reserve(hlo_module *module, size_t count) {
     if (mask > module->strings->mask) resize(module->arena, module->strings, mask);
 }
 
-/* Names that differ in their last digit are neighbors in the table: most names are numbered and
- * met in order, so that one cache line serves several. */
+/* Names that differ only in their last digit are neighbors in the table: most names are numbered
+ * and occur in order, so that one cache line serves several. */
 static uint32_t hash_of(const char *bytes, size_t length) {
     if (!length) return 0;
     return (uint32_t)XXH3_64bits(bytes, length - 1) + (unsigned char)bytes[length - 1];
@@ -199,7 +199,7 @@ void hlo_strings_free_names(struct hlo_strings *strings) {
     }
 }
 
-/* Takes a name; false: an object of that kind has it already. */
+/* Reserves a name. Returns false if an object of that kind already has it. */
 static bool take(const char *interned, hlo_namespace space) {
     entry *e = entry_of(interned);
     const uint32_t bit = 1u << space;

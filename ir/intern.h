@@ -5,14 +5,15 @@
 
 #include "ir/ir.h"
 
-/* Returns the interned, NUL-terminated copy of `length` bytes. They may hold NUL bytes: compare
- * pointers; hlo_intern_length() returns the length. */
+/* Returns the interned, NUL-terminated copy of `length` bytes. They may contain NUL bytes: compare
+ * pointers, and use hlo_intern_length(). */
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length);
 const char *hlo_intern_string(hlo_module *module, const char *text);
 size_t hlo_intern_length(const char *interned);
 
-/* The instruction that a name is bound to while text is read, and the scope of the binding: the id
- * of its computation plus one, or 0. The verifier, which runs later, marks names with bindings. */
+/* The instruction that a name is bound to while text is parsed, and the scope of the binding:
+ * the id of its computation plus one, or 0. The verifier, which runs later, marks names with
+ * bindings. */
 typedef struct hlo_symbol_binding {
     hlo_instr *instr;
     uint32_t scope;
@@ -20,34 +21,35 @@ typedef struct hlo_symbol_binding {
 hlo_symbol_binding hlo_intern_binding(const char *interned);
 void hlo_intern_bind(const char *interned, hlo_symbol_binding binding);
 
-/* Facts cached for an interned string; all zero at first. */
+/* Facts cached for an interned string; initially all zero. */
 typedef struct hlo_string_cache {
-    hlo_computation *comp;  /* the computation of that name in the text */
-    const hlo_shape *shape; /* the shape that is written so */
-    const void *config;     /* the backend_config that matmul/ has read from the string */
-    hlo_attr read;          /* the attribute whose value it was read as last; all zero: none */
+    hlo_computation *comp;  /* the computation with that name in the text */
+    const hlo_shape *shape; /* the shape with that text */
+    const void *config;     /* the backend_config that matmul/ has parsed from the string */
+    hlo_attr read;          /* the attribute that the string was last parsed as; all zero: none */
     uint32_t suffix;        /* the last N tried for `name.N` */
-    uint8_t op, attr;       /* opcode and attribute of that name, plus one; 0: not looked up yet */
+    uint8_t op, attr; /* opcode and attribute with that name, plus one; 0: not looked up yet */
 } hlo_string_cache;
-/* Returns the cache of a string, made on first use; valid until the module is freed. */
+/* Returns the cache of a string, created on first use; valid until the module is freed. */
 hlo_string_cache *hlo_intern_cache(hlo_module *module, const char *interned);
 
 /* Namespaces: an instruction and a computation may share a name, two instructions may not. */
 typedef enum hlo_namespace { HLO_NAME_INSTR, HLO_NAME_COMPUTATION } hlo_namespace;
-/* Takes a free name: `interned` itself, or with its `.N` ending replaced by the next free one.
+/* Reserves a free name: `interned` itself, or with its `.N` ending replaced by the next free one.
  * O(1). */
 const char *hlo_unique_name(hlo_module *module, hlo_namespace space, const char *interned);
-/* Frees a name that hlo_unique_name() made of `interned`; names of one string in reverse order. */
+/* Frees a name that hlo_unique_name() derived from `interned`. Names from the same string must be
+ * freed in reverse order. */
 void hlo_name_release(hlo_module *module, hlo_namespace space, const char *name,
                       const char *interned);
 
-/* Makes and frees the tables of a module, for module.c. hlo_strings_free() frees memory outside the
+/* Create and free the tables of a module, for module.c. hlo_strings_free() frees memory outside the
  * arena; NULL is allowed. */
 struct hlo_strings *hlo_strings_new(hlo_arena *arena);
-/* Makes room for `count` strings, as far as that is cheap; more may follow. */
+/* Reserves space for `count` strings, as far as that is cheap; more may follow. */
 void hlo_strings_reserve(hlo_module *module, size_t count);
 void hlo_strings_free(struct hlo_strings *strings);
-/* Drops the binding of every string once no instruction or computation has any of the names. */
+/* Drops the binding of every string, after all instructions and computations are removed. */
 void hlo_strings_free_names(struct hlo_strings *strings);
 struct hlo_shapeset *hlo_shapeset_new(hlo_arena *arena);
 

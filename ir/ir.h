@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The intermediate representation: shapes, literals, attributes, instructions, computations,
- * modules. This header is the inside of the library; programs use include/hlo/.
+ * modules. This header is internal; programs use include/hlo/.
  *
- * Ownership: everything below lives in the arena of its module and dies with it; there are no
- * reference counts. Strings and shapes are interned: equal ones of one module are the same pointer.
+ * Ownership: all objects below are allocated in the arena of their module and freed with it; there
+ * are no reference counts. Strings and shapes are interned: equal ones of one module have the same
+ * pointer.
  *
- * Order: the instructions of a computation form a list in which every operand stands before its
- * users. It is also the schedule of a scheduled module, so passes insert beside what they replace.
- */
+ * Order: the instructions of a computation form a list in which every operand comes before its
+ * users. In a scheduled module, the list is also the schedule, so passes insert new instructions
+ * next to those they replace. */
 #ifndef HLO_IR_IR_H
 #define HLO_IR_IR_H
 
@@ -25,33 +26,34 @@
 /* Physical order of an array's dimensions. Interned with its shape. */
 typedef struct hlo_layout {
     const int64_t *minor_to_major; /* rank entries */
-    int64_t element_bits;          /* E(n); 0: the type's own */
+    int64_t element_bits;          /* E(n); 0: that of the type */
     int64_t memory_space;          /* S(n); 0: the default */
-    const char *rest;              /* tiles and other text between the `:` and E or S, verbatim;
-                                      NULL: none */
+    const char *rest;              /* tiles and other text between the `:` and E or S, verbatim, or
+                                    * NULL */
 } hlo_layout;
 
-/* Dimensions that an array may have; readers refuse more. */
+/* Maximum number of dimensions of an array; readers reject more. */
 enum { HLO_LARGEST_RANK = 64 };
 
 /* An array, a tuple, a token or an opaque. Immutable and interned: within a module, two shapes are
- * equal (layouts included) exactly when their pointers are. */
+ * equal (including layouts) exactly if their pointers are equal. */
 struct hlo_shape {
     hlo_type type;              /* HLO_TYPE_TUPLE for tuples */
     bool buffer;                /* b(...): a buffer of that array */
     uint32_t rank;              /* dimensions of an array, elements of a tuple */
-    const int64_t *dims;        /* of an array; -1: unbounded `?` */
-    const bool *dynamic;        /* of an array: `<=n`; NULL when no dimension is dynamic */
-    const hlo_layout *layout;   /* of an array; NULL: none given */
-    const hlo_shape **elements; /* of a tuple */
-    uint32_t depth;             /* of an interned tuple: tuples within each other; else 0 */
+    const int64_t *dims;        /* array: sizes; -1: unbounded `?` */
+    const bool *dynamic;        /* array: `<=n`; NULL if no dimension is dynamic */
+    const hlo_layout *layout;   /* array: layout, or NULL */
+    const hlo_shape **elements; /* tuple: elements */
+    uint32_t depth;             /* interned tuple: nesting depth; otherwise 0 */
     uint64_t hash;
 };
 
-/* The most tuples within each other: functions on shapes are recursive. Messages take fewer. */
+/* Maximum nesting depth of tuples: functions on shapes are recursive. Messages have a lower
+ * limit. */
 enum { HLO_DEEPEST_SHAPE = 200 };
 
-/* Counts the arrays of a shape that have elements. */
+/* Counts the arrays with elements in a shape. */
 uint32_t hlo_shape_leaf_count(const hlo_shape *shape);
 bool hlo_shape_is_scalar(const hlo_shape *shape);
 bool hlo_shape_is_array(const hlo_shape *shape);
@@ -61,16 +63,16 @@ bool hlo_shape_same_dims(const hlo_shape *a, const hlo_shape *b);
 bool hlo_shape_is_row_major(const hlo_shape *shape);
 /* True if values of both shapes have the same elements in the same order in memory. */
 bool hlo_shape_same_memory(const hlo_shape *a, const hlo_shape *b);
-/* True if the layout, if there is one, names each dimension once; false only in modules that were
- * not verified. */
+/* True if the layout, if present, contains each dimension once; false only in unverified
+ * modules. */
 bool hlo_shape_is_ordered(const hlo_shape *shape);
-/* Writes the stride of each dimension, in elements, by the layout; by the default one when it is
- * absent or no order (hlo_shape_is_ordered). */
+/* Writes the stride of each dimension, in elements, from the layout; from the default layout if it
+ * is absent or not a permutation (hlo_shape_is_ordered). */
 void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides);
-/* True if all dimensions of an array are bounded and the product of those other than 0, in bytes,
- * does not overflow: even an empty array can have dimensions whose strides do. */
+/* True if all dimensions of an array are bounded, and the product of the nonzero ones, in bytes,
+ * does not overflow. Even the strides of an empty array may overflow. */
 bool hlo_shape_is_addressable(const hlo_shape *shape);
-/* Returns the module's interned shape equal to `shape`, whose arrays are copied. */
+/* Returns the module's interned shape equal to `shape`; arrays are copied. */
 const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape);
 /* Returns the shape of an array with the default layout. */
 const hlo_shape *hlo_shape_array(hlo_module *module, hlo_type type, uint32_t rank,
@@ -81,21 +83,21 @@ const hlo_shape *hlo_shape_with_layout(hlo_module *module, hlo_type type, uint32
                                        const int64_t *dims, const int64_t *minor_to_major);
 const hlo_shape *hlo_shape_tuple(hlo_module *module, uint32_t count,
                                  const hlo_shape *const *elements);
-/* Returns `shape` with another element type: dimensions and layout stay, but the layout's E(n) is
- * dropped if the width changes. */
+/* Returns `shape` with another element type. Dimensions and layout are kept, but the layout's E(n)
+ * is dropped if the width changes. */
 const hlo_shape *hlo_shape_retype(hlo_module *module, const hlo_shape *shape, hlo_type type);
 
 /* ------------------------------------------------------------------------------------- literals */
 
-/* A constant value. Elements are dense, row-major in *logical* order whatever the layout says, each
- * hlo_types[type].bytes wide, little-endian; pred and sub-byte integers one byte each (sign
- * extended), f4 in the low bits. */
+/* A constant value. Elements are dense, row-major in *logical* order regardless of the layout, each
+ * hlo_types[type].bytes wide, little-endian. pred and sub-byte integers occupy one byte each (sign
+ * extended); f4 is in the low bits. */
 typedef struct hlo_literal hlo_literal;
 struct hlo_literal {
     const hlo_shape *shape;
     bool elided;                  /* `{...}`: the text omits the values; data is NULL */
-    void *data;                   /* of an array */
-    const hlo_literal **elements; /* of a tuple */
+    void *data;                   /* array: elements */
+    const hlo_literal **elements; /* tuple: elements */
 };
 
 /* ----------------------------------------------------------------------------------- attributes */
@@ -123,9 +125,9 @@ typedef struct hlo_shapes {
     const hlo_shape *v[];
 } hlo_shapes;
 
-/* The first member of a value that is read into a struct, once for each of a module. */
+/* The first member of a value that is parsed into a struct, once per value and module. */
 typedef struct hlo_parsed {
-    const char *text; /* as it is printed; interned */
+    const char *text; /* in printed form; interned */
 } hlo_parsed;
 
 typedef struct hlo_groups hlo_groups;
@@ -134,27 +136,27 @@ typedef struct hlo_sharding hlo_sharding;
 /* `{0}: (1, {2}, may-alias)`: an element of the result has the buffer of a part of a parameter, or
  * of an operand. */
 typedef struct hlo_alias {
-    const hlo_ints *output; /* indices down to the element; NULL: any (of a buffer donor) */
-    int64_t number;         /* of the parameter or operand */
+    const hlo_ints *output; /* indices down to the element; NULL: any (for a buffer donor) */
+    int64_t number;         /* number of the parameter or operand */
     const hlo_ints *part;   /* indices down to its part */
-    const char *mode;       /* `may` or `must`; NULL: it has none */
+    const char *mode;       /* `may` or `must`, or NULL */
     const char *text;       /* interned */
 } hlo_alias;
 
 typedef struct hlo_aliases {
-    hlo_parsed parsed; /* empty text: there is none */
+    hlo_parsed parsed; /* empty text: absent */
     uint32_t count;
     hlo_alias v[];
 } hlo_aliases;
 
-/* One attribute; `id` tells the kind (attr.def), the kind tells the member. */
+/* One attribute. `id` determines the kind (attr.def), and the kind determines the member. */
 typedef struct hlo_attr {
     hlo_attr_id id;
     union {
         int64_t i;
         double f;
         const char *str;          /* interned */
-        const hlo_parsed *parsed; /* the first member of any of the next */
+        const hlo_parsed *parsed; /* the first member of each of the following */
         const hlo_groups *groups;
         const hlo_sharding *sharding;
         const hlo_aliases *aliases;
@@ -174,19 +176,19 @@ struct hlo_attrs {
     hlo_attr v[];
 };
 
-/* True if the values of the attribute are read into a struct. */
+/* True if the values of the attribute are parsed into a struct. */
 static inline bool hlo_attr_is_parsed(hlo_attr_id id) {
     return hlo_attrs_info[id].kind >= HLO_KIND_GROUPS &&
            hlo_attrs_info[id].kind <= HLO_KIND_ALIASES;
 }
-/* Returns the text of a value of the kinds WORD, STRING, FORM and RAW, or of one that is read into
- * a struct. */
+/* Returns the text of a value of kind WORD, STRING, FORM or RAW, or of a value parsed into a
+ * struct. */
 static inline const char *hlo_attr_text(const hlo_attr *attr) {
     return hlo_attr_is_parsed(attr->id) ? attr->u.parsed->text : attr->u.str;
 }
 
 /* True if the attribute equals its default (ir/table/attr_default.def) on an `op` whose first
- * operand has the shape `operand`; NULL: the shape is not known. */
+ * operand has the shape `operand`; NULL: the shape is unknown. */
 bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *operand);
 /* Returns the default `type` of a comparison whose operands have the shape `operand`. */
 const char *hlo_compare_default_type(const hlo_shape *operand);
@@ -200,13 +202,13 @@ struct hlo_use {
     hlo_use *next, *prev; /* in def's use list */
 };
 
-/* The reason why an instruction is pinned to its place: passes/analysis/pin.h. */
+/* The reason why an instruction is pinned: passes/analysis/pin.h. */
 typedef enum hlo_pin {
     HLO_PIN_NONE,
     HLO_PIN_EFFECT,  /* it does more than compute its result */
     HLO_PIN_SPACE,   /* it reads or writes another memory space than the default one */
-    HLO_PIN_CONTROL, /* it is an end of a control dependency */
-    HLO_PIN_THREAD   /* the host runs it, or another thread than the module's own */
+    HLO_PIN_CONTROL, /* it is at either end of a control dependency */
+    HLO_PIN_THREAD   /* it runs on the host, or on another thread than that of the module */
 } hlo_pin;
 
 /* Every pass loops over all instructions: they are contiguous in memory, in the order of their
@@ -214,31 +216,31 @@ typedef enum hlo_pin {
 struct hlo_instr {
     hlo_op op : 8;
     uint32_t attr_count : 20;
-    bool queued : 1; /* in the worklist of the pass that runs; false between passes */
-    hlo_pin pin : 3; /* set when a run of passes begins */
+    bool queued : 1; /* in the worklist of the current pass; false between passes */
+    hlo_pin pin : 3; /* set at the start of a run of passes */
     uint32_t id;     /* unique in the module, below hlo_module.next_id: an index for side tables */
     hlo_instr *next, *prev;
     uint32_t operand_count, use_count;
-    uint32_t attr_bits; /* a filter of the attributes present: see hlo_attr_bit() */
-    uint32_t offset;    /* of the instruction in the module's source; of an instruction made by a
-                           pass, the offset of the one it replaces */
+    uint32_t attr_bits; /* a filter of the present attributes: see hlo_attr_bit() */
+    uint32_t offset;    /* in the module's source; for an instruction created by a pass, the offset
+                         * of the one it replaces */
     const hlo_shape *shape;
     union {
-        hlo_use *operands; /* operand_count of them; the others below have none */
+        hlo_use *operands; /* operand_count elements */
         union {
-            const hlo_literal *literal; /* HLO_OP_CONSTANT */
-            int64_t parameter;          /* HLO_OP_PARAMETER: its number */
+            const hlo_literal *literal; /* for HLO_OP_CONSTANT */
+            int64_t parameter;          /* number, for HLO_OP_PARAMETER */
         } u;
     };
     hlo_use *uses;         /* newest first */
-    const hlo_attr *attrs; /* attr_count of them, in the order in which they were set: see
-                              hlo_instr_take_attrs() */
+    const hlo_attr *attrs; /* attr_count elements, in the order in which they were set: see
+                            * hlo_instr_take_attrs() */
     hlo_computation *parent;
     const char *name; /* without `%`; unique in the module */
 };
 
 /* Returns the next or previous instruction of the computation; NULL at its end. Prefetches a later
- * one, as most instructions of a computation are contiguous in memory. */
+ * one, because most instructions of a computation are contiguous in memory. */
 enum { HLO_INSTRS_AHEAD = 24 };
 static inline hlo_instr *hlo_instr_next(const hlo_instr *instr) {
     __builtin_prefetch(instr + HLO_INSTRS_AHEAD);
@@ -271,7 +273,7 @@ typedef struct hlo_file_location {
     int64_t file_name, function_name, line, end_line, column, end_column;
 } hlo_file_location;
 typedef struct hlo_stack_frame {
-    int64_t file_location; /* 0: none */
+    int64_t file_location; /* or 0 */
     int64_t parent; /* as in the text, `parent_frame_id`: the parent's number plus one; 1: none */
 } hlo_stack_frame;
 
@@ -293,15 +295,15 @@ struct hlo_deferred_error {
 
 /* The start of a line. */
 typedef struct hlo_line {
-    size_t offset;   /* of its first byte */
-    uint32_t number; /* from 1; 0: none */
+    size_t offset;   /* offset of its first byte */
+    uint32_t number; /* from 1; 0: unset */
 } hlo_line;
 
 /* Cache of line starts: locating many diagnostics reads the text once. */
 typedef struct hlo_lines {
     hlo_line last[2];    /* the lines of the last note, and of the last error or warning */
-    size_t end[2];       /* the byte after each of them; 0: not known */
-    hlo_line marks[256]; /* a line start in each of 256 equal parts of the text, once read */
+    size_t end[2];       /* the byte after each of them; 0: unknown */
+    hlo_line marks[256]; /* the first line start in each of 256 equal parts of the text, if known */
 } hlo_lines;
 
 /* An instruction that an edit replaced by another one. */
@@ -317,75 +319,76 @@ struct hlo_module {
     const char *name;
     hlo_computation *first, *last; /* callees before callers */
     hlo_computation *entry;
-    const hlo_attr *attrs; /* of the header */
+    const hlo_attr *attrs; /* attributes of the header */
     uint32_t attr_count;
     hlo_tables tables;
     uint32_t next_id; /* above every instruction's id */
     uint32_t next_computation_id;
-    const char *file;   /* name of the file that the module was read from; "": it was not read */
-    const char *source; /* text that it was read from; NULL: it was read from a binary module */
+    const char *file; /* name of the file that the module was read from, or "" */
+    const char
+        *source; /* text that the module was parsed from; NULL if it was not parsed from text */
     size_t source_size;
-    uint32_t source_line;         /* of the file, at which `source` begins */
+    uint32_t source_line;         /* line of the file at which `source` begins */
     hlo_deferred_error *deferred; /* newest first */
-    bool verified;                /* verified, and changed only by passes since */
-    bool exhausted;               /* memory ran out during an edit: it may only be freed */
-    uint64_t edits;               /* changes by hlo/edit.h */
+    bool verified;                /* verified, and since then changed only by passes */
+    bool exhausted;               /* memory ran out during an edit: the module may only be freed */
+    uint64_t edits;               /* number of changes by hlo/edit.h */
     hlo_replaced *replaced;       /* by edits, since `logs_replaced` was set */
     uint32_t replaced_count, replaced_capacity;
     bool logs_replaced;
     hlo_lines *lines; /* see hlo_diag_emit() */
     hlo_pool instrs;
-    uint32_t relocated;               /* instructions when hlo_module_compact() was last called */
+    uint32_t relocated;               /* number of instructions at the last call of
+                                       * hlo_module_compact() */
     uint32_t relocated_ids;           /* next_id at that time */
-    uint32_t instr_count;             /* in all its computations */
-    uint32_t op_counts[HLO_OP_COUNT]; /* instructions of each opcode, in its computations */
+    uint32_t instr_count;             /* number of instructions in all computations */
+    uint32_t op_counts[HLO_OP_COUNT]; /* number of instructions of each opcode */
     bool attrs_seen[HLO_ATTR_COUNT];  /* an instruction has or has had the attribute */
     bool spaces_seen;                 /* a shape has a memory space */
     bool dynamic_seen;                /* a shape has a dynamic dimension */
-    hlo_journal *journal;             /* the open log; NULL: none */
-    /* Reads canonical text as a value that is a struct; NULL: the module was not read, and has
-     * none. */
+    hlo_journal *journal;             /* the open log, or NULL */
+    /* Parses canonical text as a value that is a struct; NULL: the module was not parsed, and has
+     * no such values. */
     const hlo_attr *(*read)(hlo_module *module, hlo_attr_id id, const char *interned);
     struct hlo_strings *strings; /* interned */
     struct hlo_shapeset *shapes; /* interned */
 };
 
-/* Makes an empty module; NULL when memory runs out. `recover` as for hlo_arena_new(). */
+/* Creates an empty module; NULL if memory runs out. `recover` as for hlo_arena_new(). */
 hlo_module *hlo_module_new(jmp_buf *recover);
 
-/* Makes a computation, last in the module. Its name is made unique with `.N`; NULL: the caller sets
- * it later. */
+/* Creates a computation, last in the module. Its name is made unique with `.N`; NULL: the caller
+ * sets it later. */
 hlo_computation *hlo_computation_new(hlo_module *module, const char *name);
 /* Removes a computation from its module; no instruction may call it. */
 void hlo_computation_remove(hlo_computation *comp);
-/* Moves a computation within its module to before `before`, or to the end when that is NULL. */
+/* Moves a computation within its module before `before`, or to the end if that is NULL. */
 void hlo_computation_move(hlo_computation *comp, hlo_computation *before);
 void hlo_computation_set_root(hlo_computation *comp, hlo_instr *root);
 
-/* Makes an instruction before `before`, or at the end when that is NULL. Its name is `name`, or the
- * opcode's name when NULL, made unique with `.N`. Parameters also need hlo_instr_set_parameter().
- */
+/* Creates an instruction before `before`, or at the end if that is NULL. Its name is `name`, or the
+ * opcode's name if NULL, made unique with `.N`. Parameters also need hlo_instr_set_parameter(). */
 hlo_instr *hlo_instr_new(hlo_computation *comp, hlo_instr *before, hlo_op op,
                          const hlo_shape *shape, uint32_t operand_count, hlo_instr *const *operands,
                          const char *name);
-/* hlo_instr_new() without a name; the caller sets a unique one. */
+/* Like hlo_instr_new(), but without a name; the caller sets a unique one. */
 hlo_instr *hlo_instr_new_unnamed(hlo_computation *comp, hlo_instr *before, hlo_op op,
                                  const hlo_shape *shape, uint32_t operand_count,
                                  hlo_instr *const *operands);
-/* hlo_instr_new() with an interned name. */
+/* Like hlo_instr_new(), but with an interned name. */
 hlo_instr *hlo_instr_new_interned(hlo_computation *comp, hlo_instr *before, hlo_op op,
                                   const hlo_shape *shape, uint32_t operand_count,
                                   hlo_instr *const *operands, const char *interned);
-/* Sets the number of a parameter and enters it in comp->parameters. */
+/* Sets the number of a parameter and adds it to comp->parameters. */
 void hlo_instr_set_parameter(hlo_instr *instr, int64_t number);
-/* Removes an instruction from its computation and its operands' use lists. It must have no uses and
- * must not be the root. Its memory stays until the module is freed, with parent NULL. */
+/* Removes an instruction from its computation and its operands' use lists. It must not have uses or
+ * be the root. Its memory remains allocated until the module is freed, with parent NULL. */
 void hlo_instr_remove(hlo_instr *instr);
-/* Moves an instruction within its computation to before `before`. */
+/* Moves an instruction within its computation before `before`. */
 void hlo_instr_move(hlo_instr *instr, hlo_instr *before);
 
-/* Copies `instr` into a computation of its module, with other operands, equal in number. The copy
- * of a parameter is entered in comp->parameters. */
+/* Copies `instr` into a computation of its module, with the same number of other operands. The copy
+ * of a parameter is added to comp->parameters. */
 hlo_instr *hlo_instr_copy(hlo_computation *comp, hlo_instr *before, const hlo_instr *instr,
                           hlo_instr *const *operands);
 
@@ -398,30 +401,30 @@ void hlo_instr_append_operand(hlo_instr *instr, hlo_instr *def);
 void hlo_instr_set_operands(hlo_instr *instr, uint32_t count, hlo_instr *const *operands);
 /* Replaces every use of `from` by `to`, and the root if it is `from`. O(uses). */
 void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to);
-/* Copies attributes to `to`, which replaces `from`, that do not affect the computation: metadata,
- * frontend attributes and, where both have equal dimensions, sharding and original value, each only
- * if `to` does not have it. */
+/* Copies attributes that do not affect the computation from `from` to its replacement `to`:
+ * metadata, frontend attributes and, if both have equal dimensions, sharding and original value,
+ * each only if `to` does not have it. */
 void hlo_instr_inherit(hlo_instr *to, const hlo_instr *from);
 /* Counts the uses as operand, and one more if the instruction is its computation's root. */
 uint32_t hlo_instr_user_count(const hlo_instr *instr);
 
 /* Thread of computations without execution_thread. */
 extern const char hlo_main_thread[];
-/* Sets the thread; NULL: the main one. Returns true if the thread changes. */
+/* Sets the thread; NULL: the main thread. Returns true if the thread changes. */
 bool hlo_computation_set_thread(hlo_computation *comp, const char *interned);
 const char *hlo_computation_thread(const hlo_computation *comp);
 
-/* Filter of attributes present, hlo_instr.attr_bits: a clear bit shows without a search that an
+/* Filter of present attributes, hlo_instr.attr_bits: a clear bit proves without a search that an
  * attribute is absent. Several attributes share a bit; the last bit is set by attributes that name
  * computations. */
 #define HLO_ATTR_BIT_CALLS (UINT32_C(1) << 31)
 static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
     return UINT32_C(1) << id % 31;
 }
-/* Finds an attribute in a list; NULL: the list does not have it. */
+/* Finds an attribute in a list; NULL if not found. */
 const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_id id);
 const char *hlo_attrs_str(const hlo_attrs *attrs, hlo_attr_id id); /* finds its string */
-/* Returns the attribute; NULL: the instruction does not have it. */
+/* Returns the attribute; NULL if absent. */
 static inline const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
     return instr->attr_bits & hlo_attr_bit(id) ? hlo_attrs_find(instr->attrs, instr->attr_count, id)
                                                : NULL;
@@ -433,22 +436,22 @@ void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr);
 void hlo_instr_drop_attr(hlo_instr *instr, hlo_attr_id id);
 /* Copies every attribute of `from` that `to` does not have. */
 void hlo_instr_copy_attrs(hlo_instr *to, const hlo_instr *from);
-/* Returns an attribute's value; `missing` or NULL: the instruction does not have it. */
+/* Returns an attribute's value; `missing` or NULL if absent. */
 int64_t hlo_instr_int(const hlo_instr *instr, hlo_attr_id id, int64_t missing);
 int64_t hlo_module_int(const hlo_module *module, hlo_attr_id id, int64_t missing);
-/* Returns hlo_attr_text(); NULL: the instruction does not have the attribute. */
+/* Returns hlo_attr_text(); NULL if the attribute is absent. */
 const char *hlo_instr_str(const hlo_instr *instr, hlo_attr_id id);
-/* Returns the attribute `id` of a window; NULL: the window is NULL or does not have it. */
+/* Returns the attribute `id` of a window; NULL if the window is NULL or does not have it. */
 const hlo_attr *hlo_window_word(const hlo_attr *window, hlo_attr_id id);
-/* Reads dim_labels of a convolution of arrays of `rank` dimensions, such as b01f_01io->b01f, into
- * 3 * rank numbers of dimensions: the input's batch, features and spatial ones in order, the
- * kernel's input features, output features and spatial ones, the result's like the input's. False:
- * they do not name each dimension once. */
+/* Reads dim_labels of a convolution of arrays of `rank` dimensions, such as b01f_01io->b01f, into 3
+ * * rank dimension numbers: the input's batch, features and spatial dimensions in order; the
+ * kernel's input features, output features and spatial dimensions; the result's like the input's.
+ * Returns false unless each dimension is named once. */
 bool hlo_dim_labels_read(const char *text, uint32_t rank, int64_t *out_dims);
 /* Returns an attribute's list; an empty one if the instruction does not have it. */
 const hlo_ints *hlo_instr_ints(const hlo_instr *instr, hlo_attr_id id);
 hlo_computation *hlo_instr_comp(const hlo_instr *instr, hlo_attr_id id);
-/* Calls `visit` on every computation that an attribute of `instr` names. */
+/* Calls `visit` for every computation that an attribute of `instr` names. */
 void hlo_instr_visit_called(const hlo_instr *instr,
                             void (*visit)(void *user, hlo_computation *called), void *user);
 /* Visits a computation by setting its element of `marks`, a bool[] by computation id. */
@@ -456,40 +459,40 @@ void hlo_mark_called(void *marks, hlo_computation *called);
 
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
-int hlo_compare_ints(const void *a, const void *b);        /* of qsort(): int64_t, ascending */
-bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b); /* NULL equals NULL alone */
-/* True if both have one shape and elements; elided elements equal none but themselves. */
+int hlo_compare_ints(const void *a, const void *b);        /* for qsort(): int64_t, ascending */
+bool hlo_ints_equal(const hlo_ints *a, const hlo_ints *b); /* NULL equals only NULL */
+/* True if both have the same shape and elements; an elided literal equals only itself. */
 bool hlo_literal_equal(const hlo_literal *a, const hlo_literal *b);
-/* Returns memory that two values of a kind have in common exactly if they are equal; NULL for
+/* Returns memory that is identical for two values of a kind exactly if they are equal; NULL for
  * floats, literals and lists of attributes. */
 const void *hlo_attr_value(const hlo_attr *attr, size_t *out_size);
-/* True if both have one kind and value; lists of instructions never do. */
+/* True if both have the same kind and value; always false for lists of instructions. */
 bool hlo_attr_equal(const hlo_attr *a, const hlo_attr *b);
-/* True if both lists have equal attributes in one order; metadata does not count. */
+/* True if both lists have equal attributes in the same order; metadata is ignored. */
 bool hlo_attrs_equal(const hlo_attr *a, uint32_t a_count, const hlo_attr *b, uint32_t b_count);
 void hlo_instr_set_ints(hlo_instr *instr, hlo_attr_id id, uint32_t count, const int64_t *values);
 void hlo_instr_set_int(hlo_instr *instr, hlo_attr_id id, int64_t value);
-/* Interns `text` and sets an attribute that has one (hlo_attr_text()). */
+/* Interns `text` and sets an attribute with text (hlo_attr_text()). */
 void hlo_instr_set_str(hlo_instr *instr, hlo_attr_id id, const char *text);
 void hlo_instr_set_comp(hlo_instr *instr, hlo_attr_id id, hlo_computation *comp);
 
-/* Returns an entry of the metadata; NULL: there is none. */
+/* Returns an entry of the metadata; NULL if absent. */
 const hlo_attr *hlo_instr_metadata(const hlo_instr *instr, hlo_attr_id id);
-/* Returns the op_name of the metadata; NULL: there is none. */
+/* Returns the op_name in the metadata; NULL if absent. */
 const char *hlo_instr_op_name(const hlo_instr *instr);
-/* Returns the file, and the line in it (0: not known), of the innermost stack frame that has one,
- * else those of the metadata; NULL: none is known. */
+/* Returns the file and line (0: unknown) of the innermost stack frame with a file, otherwise those
+ * in the metadata; NULL if unknown. */
 const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line);
-/* Return a stack frame, its location and its file; NULL: the tables do not have it. */
+/* Return a stack frame, its location and its file; NULL if not in the tables. */
 const hlo_stack_frame *hlo_tables_frame(const hlo_tables *tables, int64_t frame);
 const hlo_file_location *hlo_frame_location(const hlo_tables *tables, int64_t frame);
 const char *hlo_frame_file(const hlo_tables *tables, int64_t frame);
-/* Returns the number of a frame's parent; 0: none. The frame must be in the tables. */
+/* Returns the number of a frame's parent, or 0. The frame must be in the tables. */
 int64_t hlo_frame_parent(const hlo_tables *tables, int64_t frame);
 
-/* Makes a constant before `before`. */
+/* Creates a constant before `before`. */
 hlo_instr *hlo_constant_new(hlo_computation *comp, hlo_instr *before, const hlo_literal *literal);
-/* Makes a scalar constant of a real type. */
+/* Creates a scalar constant of a real type. */
 hlo_instr *hlo_constant_scalar(hlo_computation *comp, hlo_instr *before, hlo_type type,
                                double value);
 

@@ -6,9 +6,9 @@
 
 #include "ir/ir.h"
 
-/* Links a computation before `before`, or last when that is NULL. */
+/* Links a computation before `before`, or at the end if that is NULL. */
 void hlo_computation_place(hlo_computation *comp, hlo_computation *before);
-/* Links an instruction before `before`, or last when that is NULL. */
+/* Links an instruction before `before`, or at the end if that is NULL. */
 void hlo_instr_place(hlo_instr *instr, hlo_computation *comp, hlo_instr *before);
 /* Links a use first in the use list of `def`. */
 void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user);
@@ -17,7 +17,7 @@ void hlo_use_link(hlo_use *use, hlo_instr *def, hlo_instr *user);
 typedef struct hlo_made {
     hlo_instr *instr; /* NULL: the computation */
     hlo_computation *comp;
-    const char *interned; /* the string that its name was made of; NULL: it has no name */
+    const char *interned; /* the string that its name was derived from; NULL: it has no name */
 } hlo_made;
 
 struct hlo_journal {

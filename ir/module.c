@@ -25,8 +25,8 @@ int hlo_status_exit(hlo_status status) {
     return status >= HLO_OUT_OF_MEMORY ? HLO_INVALID_INPUT : (int)status;
 }
 
-/* Builds the module's tables: a function of its own because setjmp() would leave the caller's local
- * variables undefined. */
+/* Builds the module's tables. This is a separate function because setjmp() would leave the caller's
+ * local variables undefined. */
 static bool fill_module(hlo_module *module) {
     jmp_buf here;
     module->arena = hlo_arena_new(&here);
@@ -80,7 +80,7 @@ static void unlink_computation(hlo_computation *comp) {
 }
 
 /* Appends an entry to module->journal for the instruction or the computation, whichever is not
- * NULL. `interned`: the string that its name was made of; NULL: it has no name. */
+ * NULL. `interned`: the string that its name was derived from; NULL: it has no name. */
 static void note_made(hlo_module *module, hlo_instr *instr, hlo_computation *comp,
                       const char *interned) {
     hlo_journal *j = module->journal;
@@ -264,7 +264,7 @@ void hlo_instr_replace_uses(hlo_instr *from, hlo_instr *to) {
     for (hlo_use *use = from->uses, *next; use; use = next) {
         next = use->next;
         hlo_instr *user = use->user;
-        if (user == to) continue; /* `to` may be made from `from` */
+        if (user == to) continue; /* `to` may depend on `from` */
         unlink_use(use);
         hlo_use_link(use, to, user);
     }
@@ -306,7 +306,7 @@ void hlo_instr_take_attrs(hlo_instr *instr, const hlo_attr *attrs, uint32_t coun
     }
 }
 
-/* Copies the attributes on every change: instructions (clones) may share an array. */
+/* Copies the attributes on every change, because instructions (clones) may share an array. */
 void hlo_instr_set_attr(hlo_instr *instr, hlo_attr attr) {
     hlo_arena *arena = instr->parent->module->arena;
     hlo_attr *grown = hlo_arena_array(arena, instr->attr_count + 1, sizeof *grown);

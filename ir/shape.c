@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes: interned arrays and tuples, and questions about them. */
+/* Shapes: interned arrays and tuples, and their properties. */
 #define XXH_INLINE_ALL
 #include <string.h>
 #include <xxhash.h>
@@ -104,7 +104,7 @@ const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape) {
     struct hlo_shapeset *set = module->shapes;
     hlo_shape key = *shape;
     const hlo_layout *l = key.layout;
-    /* A scalar has no order: dropping its layout keeps one pointer per shape. */
+    /* A scalar has no element order: dropping its layout keeps one pointer per shape. */
     if (key.rank == 0 && l && !l->rest && !l->element_bits && !l->memory_space) key.layout = NULL;
     key.hash = hash_shape(&key);
     key.depth = key.type == HLO_TYPE_TUPLE;
@@ -221,7 +221,7 @@ bool hlo_shape_is_row_major(const hlo_shape *shape) {
 }
 
 bool hlo_shape_is_ordered(const hlo_shape *shape) {
-    uint64_t named = 0; /* by dimension; those from 64 on are found one by one */
+    uint64_t named = 0; /* by dimension; dimensions from 64 on are searched for */
     for (uint32_t i = 0; shape->layout && i < shape->rank; i++) {
         const int64_t *order = shape->layout->minor_to_major, dim = order[i];
         if (dim < 0 || dim >= shape->rank || (dim < 64 && named >> dim & 1)) return false;
@@ -256,7 +256,7 @@ void hlo_shape_strides(const hlo_shape *shape, int64_t *out_strides) {
     for (uint32_t i = 0; i < shape->rank; i++) {
         int64_t dim = ordered ? shape->layout->minor_to_major[i] : shape->rank - 1 - i;
         out_strides[dim] = stride;
-        /* Wraps around only beside a dimension of 0, where no element exists. */
+        /* Wraps around only if another dimension is 0, so that no element exists. */
         stride = (int64_t)((uint64_t)stride * (uint64_t)shape->dims[dim]);
     }
 }

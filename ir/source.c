@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The place in the compiled program that an instruction comes from. */
+/* The source location of an instruction in the compiled program. */
 #include "ir/ir.h"
 
-/* Returns row `number` of a table, from 1; NULL when there is none. */
+/* Returns row `number` of a table, counted from 1; NULL if out of range. */
 #define ROW(rows, count, number)                                                                   \
     ((number) >= 1 && (number) <= (int64_t)(count) ? &(rows)[(number)-1] : NULL)
 
@@ -43,7 +43,7 @@ const char *hlo_instr_source(const hlo_instr *instr, int64_t *out_line) {
     const hlo_attr *file = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_FILE);
     const hlo_attr *line = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_LINE);
     int64_t frame = id ? id->u.i : 0;
-    /* The text may have a cycle of frames. */
+    /* Frames in the text may form a cycle. */
     for (uint32_t left = tables->frame_count; left && hlo_tables_frame(tables, frame); left--) {
         const char *found = hlo_frame_file(tables, frame);
         if (found) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of type.def, attr.def and op.def as data, and look-up by name. */
+/* The tables of type.def, attr.def and op.def as data, and lookup by name. */
 #include <string.h>
 
 #include "ir/ir.h"

@@ -26,14 +26,14 @@ typedef enum hlo_type_class {
 
 typedef struct hlo_type_info {
     const char *name;
-    uint8_t bits;  /* of one element */
-    uint8_t bytes; /* of one element in memory; 0 for types without elements */
+    uint8_t bits;  /* bits of an element */
+    uint8_t bytes; /* bytes of an element in memory; 0 for types without elements */
     uint8_t class; /* hlo_type_class */
 } hlo_type_info;
 
 extern const hlo_type_info hlo_types[HLO_TYPE_COUNT];
 
-/* Finds a type by name; HLO_TYPE_INVALID: there is none. */
+/* Finds a type by name; HLO_TYPE_INVALID if not found. */
 hlo_type hlo_type_find(const char *name, size_t length);
 /* True for a real float of any width. */
 bool hlo_type_is_float(hlo_type type);
@@ -51,7 +51,7 @@ typedef enum hlo_op {
 } hlo_op;
 
 /* Flags of op.def. A result of movement, HLO_MOVEMENT, consists of elements of operand 0, and of
- * the padding value of a pad; the kinds of movement that are asked for together have a name. */
+ * the padding value of a pad. Frequently used combinations of movement kinds have a name. */
 enum {
     HLO_COMMUTES = 1,
     HLO_ELEMENTWISE = 2,
@@ -60,17 +60,18 @@ enum {
     HLO_NONDET = 16,
     HLO_TRANSCENDENTAL = 32,
     HLO_COPIES = 64,
-    HLO_RESHAPES = 128, /* keeps the order of elements: in memory, or row-major */
+    HLO_RESHAPES = 128, /* keeps the order of elements, in memory or row-major */
     HLO_REPEATS = 256,
     HLO_TRANSPOSES = 512,
     HLO_REVERSES = 1024,
     HLO_TAKES_PART = 2048,
     HLO_PADS = 4096,
-    HLO_JOINS = 8192, /* each element is the element of one of several operands */
+    HLO_JOINS = 8192, /* each element is an element of one of several operands */
     HLO_SOLE_CALLER = 16384,
     HLO_REORDERS = HLO_COPIES | HLO_TRANSPOSES,
     HLO_KEEPS_ORDER = HLO_COPIES | HLO_RESHAPES,
-    HLO_MOVES_DIMENSIONS = HLO_KEEPS_ORDER | HLO_REPEATS | HLO_TRANSPOSES, /* whole ones */
+    HLO_MOVES_DIMENSIONS =
+        HLO_KEEPS_ORDER | HLO_REPEATS | HLO_TRANSPOSES, /* moves whole dimensions */
     HLO_REARRANGES = HLO_MOVES_DIMENSIONS | HLO_REVERSES | HLO_TAKES_PART, /* adds no element */
     HLO_MOVEMENT = HLO_REARRANGES | HLO_PADS
 };
@@ -116,7 +117,7 @@ typedef struct hlo_attr_info {
 
 extern const hlo_attr_info hlo_attrs_info[HLO_ATTR_COUNT];
 
-/* Finds an attribute by name; HLO_ATTR_INVALID: there is none. */
+/* Finds an attribute by name; HLO_ATTR_INVALID if not found. */
 hlo_attr_id hlo_attr_find(const char *name, size_t length);
 
 typedef struct hlo_op_info {
@@ -124,7 +125,7 @@ typedef struct hlo_op_info {
     uint8_t min_operands;
     uint8_t max_operands; /* HLO_ANY: no upper bound */
     uint16_t flags;
-    const uint8_t *required, *allowed; /* hlo_attr_id, ended by HLO_ATTR_COUNT */
+    const uint8_t *required, *allowed; /* hlo_attr_id, terminated by HLO_ATTR_COUNT */
 } hlo_op_info;
 
 enum { HLO_ANY = 255 };
@@ -136,16 +137,16 @@ static inline bool hlo_op_is(hlo_op op, unsigned flags) {
     return (hlo_ops[op].flags & flags) != 0;
 }
 
-/* Finds an opcode by name; HLO_OP_INVALID: there is none. */
+/* Finds an opcode by name; HLO_OP_INVALID if not found. */
 hlo_op hlo_op_find(const char *name, size_t length);
-/* Attributes that every instruction may have; ended by HLO_ATTR_COUNT. */
+/* Attributes that every instruction may have; terminated by HLO_ATTR_COUNT. */
 extern const uint8_t hlo_common_attrs[];
 /* True if `attr` is in the opcode's row of op.def, required or allowed. */
 bool hlo_op_has(hlo_op op, hlo_attr_id attr);
 /* True if an instruction `op` may have `attr`: required, allowed, or common to all. */
 bool hlo_op_allows(hlo_op op, hlo_attr_id attr);
 /* Returns the words allowed in the attribute's value on an `op` (ir/table/attr_value.def), each
- * with a space before it; NULL: HLO does not restrict them. */
+ * preceded by a space; NULL: HLO does not restrict them. */
 const char *hlo_attr_values(hlo_op op, hlo_attr_id attr);
 /* True if `word` is in `words`, a list of hlo_attr_values(). */
 bool hlo_word_in(const char *words, const char *word, size_t length);

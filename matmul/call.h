@@ -5,21 +5,21 @@
  *
  *   D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) + beta * c_scale * C + bias)
  *
- * accumulated and scaled in f32; amax = max |epilogue(..)|, before d_scale. Which dimensions of A
- * and B are batch and contracting is said by their dimension numbers; D is [batch.., m.., n..], as
- * a dot's result is. The bias is along n. docs/numerics.md says what is rounded where. Source of
- * the formula: the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
+ * accumulated and scaled in f32; amax = max |epilogue(..)|, before d_scale. Dimension numbers
+ * define the batch and contracting dimensions of A and B. D is [batch.., m.., n..], like a dot's
+ * result. The bias is along n. docs/numerics.md says what is rounded where. Source of the formula:
+ * the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
  *
- * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then every
- * product of an element of A and one of B is multiplied with the two scales that these elements
- * have, and the formula's a_scale and b_scale stand within the sum. Of VEC16 scales the magnitudes
+ * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then each
+ * product of an element of A and an element of B is multiplied by the scales of these elements, and
+ * a_scale and b_scale of the formula are applied within the sum. Of VEC16 scales the magnitudes
  * count: cuBLASLt ignores their signs.
  *
  * XLA's `__cublas$lt$matmul` and `__cublas$gemm` on wider types have the same config and no scales;
- * they are read into the same struct, with `wide` set. Only FP8 calls are made.
+ * they are read into the same struct, with `wide` set. Only FP8 calls are emitted.
  *
- * This folder alone knows operand order, result tuple and backend_config; everybody else reads and
- * writes the struct. */
+ * Operand order, result tuple and backend_config are private to this folder. All other code uses
+ * the struct. */
 #ifndef HLO_MATMUL_CALL_H
 #define HLO_MATMUL_CALL_H
 
@@ -86,21 +86,14 @@ uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t batch, int64_t size, int64_
  * matrices. */
 int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at);
 
-/* The target of the rewritten module. */
-typedef struct hlo_target {
-    int sm;   /* compute capability * 10, a row of target.def */
-    int cuda; /* major * 100 + minor, e.g. 1208 */
-    hlo_scale_form scales;
-} hlo_target;
-
-/* A GPU architecture: a row of target.def, which names the sources. */
 /* True for the fp8 types that a fused call multiplies. */
 static inline bool hlo_type_is_fp8_operand(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
-typedef struct hlo_target_info {
-    int sm;
+/* A target GPU architecture: a row of target.def, which names the sources. */
+typedef struct hlo_target {
+    int sm;                      /* compute capability * 10 */
     bool fp8;                    /* cuBLASLt supports FP8 matmuls on it */
     bool tn_only;                /* both operands must have their contracting dimension minor */
     bool scale_arrays;           /* scales may be OUTER_VEC, VEC128 or BLK128 */
@@ -109,10 +102,17 @@ typedef struct hlo_target_info {
     const char *gpu;             /* the GPU with these peaks */
     int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: not supported, or not published */
     int memory_gbs;              /* peak, 10^9 bytes/s */
-} hlo_target_info;
+} hlo_target;
 
-/* Returns the row of an architecture (static); NULL: target.def does not have it. */
-const hlo_target_info *hlo_target_find(int sm);
+/* Returns the target `sm` (static); NULL: target.def does not have it. */
+const hlo_target *hlo_target_find(int sm);
+/* Returns the target `sm` or the closest older one; NULL: target.def has no such row. */
+const hlo_target *hlo_target_nearest(int sm);
+/* Returns the oldest target with FP8. */
+const hlo_target *hlo_target_first_fp8(void);
+/* True if `cuda` can be a CUDA version in the encoding of CUDA_VERSION in cuda.h: major * 1000 +
+ * minor * 10. Every `int cuda` has this encoding. */
+bool hlo_cuda_is_version(int cuda);
 
 /* The parts of a call. NULL pointers are absent operands: a scale of 1 (a constant 1 is read as
  * absent), no C, no bias. All lists are in the module's arena. */
@@ -216,7 +216,8 @@ void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 /* Returns the first row of limit.def that the matmul violates on the target, by its name in
  * passes/reason/reason.def (e.g. "type-combination"); NULL: the matmul can become a call. For a
  * wide matmul, only the element types are checked. */
-const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target);
+const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target, int cuda,
+                             hlo_scale_form scales);
 
 /* Element types that cuBLASLt multiplies without scales: a row of the second part of types.def. */
 typedef struct hlo_wide_types {
@@ -243,7 +244,8 @@ const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_in
  * metadata and source offset. The matmul must pass hlo_matmul_check(). The result is a tuple; see
  * hlo_matmul_result(). */
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
-                             hlo_computation *comp, hlo_instr *before, const hlo_instr *like);
+                             hlo_scale_form scales, hlo_computation *comp, hlo_instr *before,
+                             const hlo_instr *like);
 
 /* Converts an FP8 call to a typed `hlofp8.matmul` call. If `typed` is false, converts back to the
  * scale operands of `form`, or to HLO_SCALES_ALL if C or a wide D has a scale. The instruction and

@@ -80,11 +80,12 @@ static const char *config_of(hlo_module *module, const hlo_matmul *m, hlo_scale_
 }
 
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
-                             hlo_computation *comp, hlo_instr *before, const hlo_instr *like) {
+                             hlo_scale_form scales, hlo_computation *comp, hlo_instr *before,
+                             const hlo_instr *like) {
     hlo_module *module = comp->module;
     hlo_instr *operands[8];
     const bool tiled = hlo_matmul_is_tiled(matmul); /* tiled scales have only one form */
-    const hlo_scale_form form = tiled ? HLO_SCALES_USED : target->scales;
+    const hlo_scale_form form = tiled ? HLO_SCALES_USED : scales;
     uint32_t operand_count = put_operands(matmul, form, comp, operands);
 
     const hlo_shape *results[4];
@@ -92,8 +93,7 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
     results[result_count++] = matmul->d;
     if (hlo_epilogues[matmul->epilogue].aux) results[result_count++] = matmul->aux;
     if (matmul->amax) results[result_count++] = hlo_shape_array(module, HLO_TYPE_F32, 0, NULL);
-    int64_t workspace = hlo_target_find(target->sm)->workspace;
-    results[result_count++] = hlo_shape_array(module, HLO_TYPE_S8, 1, &workspace);
+    results[result_count++] = hlo_shape_array(module, HLO_TYPE_S8, 1, &target->workspace);
 
     hlo_instr *call = hlo_instr_new(comp, before, HLO_OP_CUSTOM_CALL,
                                     hlo_shape_tuple(module, result_count, results), operand_count,

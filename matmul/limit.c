@@ -12,7 +12,7 @@ typedef struct side {
 
 typedef struct facts {
     const hlo_matmul *m;
-    const hlo_target_info *target;
+    const hlo_target *target;
     int cuda;
     const hlo_epilogue_info *epilogue;
     side a, b;
@@ -113,13 +113,14 @@ static bool is_batch(const hlo_matmul *m, int64_t result_dim) {
     return result_dim >= 0 && result_dim < (int64_t)m->a_batch->count;
 }
 
-static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
+static facts find_facts(const hlo_matmul *m, const hlo_target *target, int cuda,
+                        hlo_scale_form scales) {
     facts f = {
         .m = m,
-        .target = hlo_target_find(target->sm),
-        .cuda = target->cuda,
+        .target = target,
+        .cuda = cuda,
         .epilogue = &hlo_epilogues[m->epilogue],
-        .scales_used = target->scales == HLO_SCALES_USED,
+        .scales_used = scales == HLO_SCALES_USED,
         .a = side_facts(m->a->shape, m->a_batch, m->a_contracting, m->a_mode),
         .b = side_facts(m->b->shape, m->b_batch, m->b_contracting, m->b_mode),
         .d_fp8 = hlo_type_is_fp8(m->d->type),
@@ -140,9 +141,10 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target) {
     return f;
 }
 
-const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target) {
+const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target, int cuda,
+                             hlo_scale_form scales) {
     if (matmul->wide) return wide_types_known(matmul) ? NULL : "type-combination";
-    const facts found = find_facts(matmul, target), *f = &found;
+    const facts found = find_facts(matmul, target, cuda, scales), *f = &found;
 #define HLO_LIMIT(name, test)                                                                      \
     if (test) return name;
 #include "matmul/table/limit.def"
@@ -171,7 +173,7 @@ bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bo
     const hlo_ints *batch = b ? matmul->b_batch : matmul->a_batch;
     const hlo_ints *contracting = b ? matmul->b_contracting : matmul->a_contracting;
     if (batch->count > 1 && !lies_plainly(shape, batch)) return false;
-    if (hlo_target_find(target->sm)->tn_only || hlo_matmul_is_tiled(matmul))
+    if (target->tn_only || hlo_matmul_is_tiled(matmul))
         return hlo_shape_is_row_major(shape) && hlo_ints_contain(contracting, shape->rank - 1);
     int64_t minor = shape->layout ? shape->layout->minor_to_major[0] : shape->rank - 1;
     return !hlo_ints_contain(batch, minor);

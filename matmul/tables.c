@@ -117,7 +117,7 @@ int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ro
     return info->across > 1 ? row * dims[1] + at : at * dims[1] + row;
 }
 
-static const hlo_target_info targets[] = {
+static const hlo_target targets[] = {
 #define HLO_TARGET(sm, fp8, tn_only, scale_arrays, block_scales, workspace, gpu, fp8_tflops,       \
                    bf16_tflops, memory_gbs)                                                        \
     {sm,        fp8, tn_only,    scale_arrays, block_scales,                                       \
@@ -126,8 +126,26 @@ static const hlo_target_info targets[] = {
 #undef HLO_TARGET
 };
 
-const hlo_target_info *hlo_target_find(int sm) {
+const hlo_target *hlo_target_find(int sm) {
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         if (targets[i].sm == sm) return &targets[i];
     return NULL;
+}
+
+const hlo_target *hlo_target_nearest(int sm) {
+    const hlo_target *found = NULL;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i].sm <= sm && (!found || found->sm < targets[i].sm)) found = &targets[i];
+    return found;
+}
+
+const hlo_target *hlo_target_first_fp8(void) {
+    const hlo_target *found = NULL;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i].fp8 && (!found || targets[i].sm < found->sm)) found = &targets[i];
+    return found;
+}
+
+bool hlo_cuda_is_version(int cuda) {
+    return cuda >= 1000 && cuda < 1000000 && cuda % 10 == 0;
 }

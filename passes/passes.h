@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The passes that are C functions; pass.def names them. */
+/* The passes that are implemented in C; pass.def lists them. */
 #ifndef HLO_PASSES_PASSES_H
 #define HLO_PASSES_PASSES_H
 

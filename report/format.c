@@ -1,26 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts printed in one of the formats: the table of the formats. */
+/* Verdicts printed in one of the formats of format.def. */
 #include "report/format.h"
+
+#include <assert.h>
 
 #include "ir/float/c_locale.h"
 #include "matmul/json.h"
 
+enum {
+#define HLO_REMARKS_FORMAT(id, name) WRITER_##id,
+#include "report/format.def"
+#undef HLO_REMARKS_FORMAT
+    WRITER_COUNT
+};
+
+static writer_format *const writers[] = {
+#define HLO_REMARKS_FORMAT(id, name) writer_##name,
+#include "report/format.def"
+#undef HLO_REMARKS_FORMAT
+};
+
+#define HLO_REMARKS_FORMAT(id, name)                                                               \
+    static_assert(WRITER_##id == (int)HLO_REMARKS_##id, "rows are in the order of the enum");
+#include "report/format.def"
+#undef HLO_REMARKS_FORMAT
+
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
-                             hlo_remarks_format format, FILE *out) {
+                             hlo_remarks_format format, bool colored, FILE *out) {
     HLO_IN_C_LOCALE;
     const report_writer t = {.reports = reports,
                              .count = count,
                              .which = which,
-                             .colored = format == HLO_REMARKS_COLORED,
+                             .colored = colored,
                              .out = out,
                              .sum = writer_sum_up(reports, count)};
-    static hlo_status (*const tell[])(const report_writer *) = {
-        [HLO_REMARKS_TEXT] = writer_text,   [HLO_REMARKS_JSON] = writer_json,
-        [HLO_REMARKS_SARIF] = writer_sarif, [HLO_REMARKS_JUNIT] = writer_junit,
-        [HLO_REMARKS_COSTS] = writer_costs, [HLO_REMARKS_COLORED] = writer_text};
-    if (format > HLO_REMARKS_COLORED) return HLO_INVALID_USAGE;
+    if ((size_t)format >= WRITER_COUNT) return HLO_INVALID_USAGE;
     hlo_json_watch();
-    hlo_status status = tell[format](&t);
+    hlo_status status = writers[format](&t);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;
     return status;
 }

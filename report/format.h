@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Report writers: state and functions shared by all formats. Each format is a function in its own
- * file; format.c has the table of formats. */
+ * file; format.def has the table of formats. */
 #ifndef HLO_REPORT_FORMAT_H
 #define HLO_REPORT_FORMAT_H
 
@@ -81,6 +81,8 @@ extern const char *const report_assets[];
 
 /* Writes a format. HLO_OUT_OF_MEMORY; errors of writing are seen by ferror(out). */
 typedef hlo_status writer_format(const report_writer *t);
-writer_format writer_text, writer_costs, writer_json, writer_sarif, writer_junit;
+#define HLO_REMARKS_FORMAT(id, name) writer_format writer_##name;
+#include "report/format.def"
+#undef HLO_REMARKS_FORMAT
 
 #endif

@@ -228,9 +228,8 @@ hlo_status hlo_history_new(const hlo_dump *dump, size_t module, const hlo_pass_o
     *out_history = NULL;
     hlo_pass_options own;
     hlo_pass_options_init(&own);
-    hlo_status status = hlo_options_take("hlo_pass_options", &own, sizeof own,
-                                         offsetof(hlo_pass_options, rules_text), options,
-                                         hlo_options_sink(options));
+    hlo_status status =
+        hlo_options_take("hlo_pass_options", &own, sizeof own, options, hlo_options_sink(options));
     if (status == HLO_OK) status = fill(out_history, dump, module, &own);
     if (status == HLO_OK) return status;
     hlo_history_free(*out_history);

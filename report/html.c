@@ -211,9 +211,9 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
     FILE *out = t->out;
     fputs("<p class=\"dim\">", out);
     if (t->count) {
-        const hlo_target *target = &t->reports[0]->target;
-        fprintf(out, "Target: sm_%d, CUDA %d.%d", target->sm, target->cuda / 100,
-                target->cuda % 100);
+        const hlo_report *report = t->reports[0];
+        fprintf(out, "Target: sm_%d, CUDA %d.%d", report->target->sm, report->cuda / 1000,
+                report->cuda % 1000 / 10);
     }
     if (options->date) element(out, t->count ? ", " : "", options->date, "");
     if (options->command) element(out, "<br><code>", options->command, "</code>");
@@ -309,7 +309,7 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                             const hlo_page_options *options, FILE *out) {
     HLO_IN_C_LOCALE;
     hlo_page_options own = {.draw = NULL};
-    if (hlo_options_take("hlo_page_options", &own, sizeof own, sizeof own, options, NULL) != HLO_OK)
+    if (hlo_options_take("hlo_page_options", &own, sizeof own, options, NULL) != HLO_OK)
         return HLO_INVALID_USAGE;
     const report_writer t = {.reports = reports,
                              .count = count,

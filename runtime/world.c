@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Simulated devices: their threads, and where they meet. */
+/* Simulated devices: their threads and rendezvous. */
 #include "runtime/world.h"
 
 #include <pthread.h>
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A device, as the others see it. */
+/* A device, as seen by the others. */
 typedef struct visitor {
     const void *place; /* where it waits; NULL: it runs, or is done */
-    int64_t first;     /* of the group that it waits for */
+    int64_t first;     /* first member of the group that it waits for */
     void *brought;
-    hlo_status status; /* of the meeting that woke it */
+    hlo_status status; /* status of the rendezvous that woke it */
     const char *why;
 } visitor;
 
@@ -28,12 +28,12 @@ struct hlo_world {
     pthread_cond_t changed;
     uint32_t awake; /* devices that neither wait nor are done */
     bool open;      /* the devices may begin */
-    bool stuck;     /* some waited for each other when none was awake, or the run was stopped */
+    bool stuck;     /* all devices waited for each other, or the run was stopped */
     atomic_bool stopped;
     uint32_t running; /* devices that are not done */
     visitor *visitors;
     thread *threads;
-    void (*body)(void *arg, uint32_t device); /* NULL: a thread was refused */
+    void (*body)(void *arg, uint32_t device); /* NULL: a thread could not be created */
     void *arg;
 };
 
@@ -96,7 +96,7 @@ static hlo_status hold(hlo_world *world, const hlo_ints *members, hlo_meeting *m
     hlo_status status = HLO_OUT_OF_MEMORY;
     for (uint32_t i = 0; brought && i < members->count; i++)
         brought[i] = world->visitors[members->v[i]].brought;
-    /* The others wait, so that nobody reads or writes what they have brought. */
+    /* The others wait, so nobody accesses their data. */
     pthread_mutex_unlock(&world->lock);
     if (brought) status = meet(brought, members->count, why);
     free(brought);

@@ -163,10 +163,9 @@ static hlo_remarks which_remarks(const opt_job *job) {
 static hlo_status print_remarks(const opt_job *job, FILE *out) {
     hlo_remarks_format format =
         (hlo_remarks_format)job->options.values[OPTION_REMARKS_FORMAT].number;
-    if (format == HLO_REMARKS_TEXT && isatty(fileno(out)) && !getenv("NO_COLOR"))
-        format = HLO_REMARKS_COLORED;
+    const bool colored = isatty(fileno(out)) && !getenv("NO_COLOR");
     return hlo_reports_print((const hlo_report *const *)job->reports, job->count,
-                             which_remarks(job), format, out);
+                             which_remarks(job), format, colored, out);
 }
 
 /* Returns the command line, quoted for a shell. The caller frees it; NULL when memory runs out. */

@@ -204,7 +204,7 @@ static hlo_plan_options plan_options(run_job *job) {
     plan.backend = values[OPTION_BACKEND].text;
     plan.bounds = values[OPTION_COMPARE].given && !first_judge(job) && !values[OPTION_PLAN].given;
     if (values[OPTION_PLAN].given && values[OPTION_TARGET].given)
-        plan.describe = (int)values[OPTION_TARGET].number;
+        plan.target = (int)values[OPTION_TARGET].number;
     plan.cuda = (int)values[OPTION_CUDA].number;
     plan.host_fallback = values[OPTION_FALLBACK].given;
     plan.graph = values[OPTION_GRAPH].number != 0;

@@ -207,8 +207,8 @@ static bool read_value(const row *r, const char *text, option_value *out) {
         long major, minor;
         if (!parse_number(text, '.', &rest, &major) || !parse_number(rest, '\0', NULL, &minor))
             return false;
-        out->number = major * 100 + minor;
-        return major < 100 && minor < 100;
+        out->number = major * 1000 + minor * 10;
+        return major > 0 && major < 100 && minor < 100;
     }
     }
     return false;
@@ -391,8 +391,7 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     hlo_pass_options_init(out);
     out->passes = values[OPTION_PASSES].text;
     out->target = (int)values[OPTION_TARGET].number;
-    out->cuda_major = (int)values[OPTION_CUDA].number / 100;
-    out->cuda_minor = (int)values[OPTION_CUDA].number % 100;
+    out->cuda = (int)values[OPTION_CUDA].number;
     out->surroundings = values[OPTION_REPORT].given;
     out->lint = values[OPTION_LINT].given;
     long most = values[OPTION_MAX_ERRORS].number;

@@ -13,6 +13,20 @@ typedef enum option_id {
     OPTION_COUNT
 } option_id;
 
+/* Words of options that have a table: of --target and --remarks-format. */
+static const char options_targets[] =
+#define HLO_TARGET(sm, ...) "|sm_" #sm
+#include "../matmul/table/target.def"
+#undef HLO_TARGET
+    ;
+static const char options_formats[] =
+#define HLO_REMARKS_FORMAT(id, name) "|" #name
+#include "../report/format.def"
+#undef HLO_REMARKS_FORMAT
+    ;
+#define TARGET_WORDS (&options_targets[1])
+#define REMARKS_FORMAT_WORDS (&options_formats[1])
+
 /* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has EXECUTE or
  * PLAN, combined with any of the others that its options select. LOOK allows to debug the run. */
 typedef enum program_mode {

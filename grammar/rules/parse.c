@@ -14,10 +14,8 @@ enum { LARGEST_FILE = 1 << 20 };
 
 hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules) {
-    rules_parser p = {.owner = owner,
-                      .words = words,
-                      .sink = sink,
-                      .faults = hlo_error_budget_new(max_errors)};
+    rules_parser p = {
+        .owner = owner, .words = words, .sink = sink, .faults = hlo_error_budget_new(max_errors)};
     *out_rules = NULL;
     if (owner->source_size > LARGEST_FILE) {
         hlo_diag_emit(owner, sink, HLO_ERROR, 0, 0, "the rules exceed 1 MB");

@@ -34,30 +34,6 @@ typedef enum hlo_emit_form {
     HLO_EMIT_DQ      /* Plain HLO on dequantized values, for any platform. */
 } hlo_emit_form;
 
-/* A pass that the caller implements. Initialize it with hlo_user_pass_init(), then set `name` and
- * `run`. */
-typedef struct hlo_user_pass {
-    size_t struct_size; /* See status.h. */
-    /* The name by which hlo_pass_options.passes and print_after refer to the pass. It must not be
-     * the name of a built-in pass, and must not contain a comma. */
-    const char *name;
-    /* Changes the module with the functions of edit.h. `user` is the field below, and `sink` is
-     * that of the options. It is called on the thread that called hlo_module_optimize(). The module
-     * is verified before the call and, if the pass changed it, after the call. Instructions and
-     * other objects of the module are valid until the function returns. If it does not return
-     * HLO_OK, the run stops and returns its status. The function must not free the module, run
-     * passes over it, or leave by longjmp(). */
-    hlo_status (*run)(void *user, hlo_module *module, const hlo_diag_sink *sink);
-    void *user;       /* Passed to `run` unchanged. */
-    const char *help; /* A description in one line for hlo_passes_print(), or NULL. */
-} hlo_user_pass;
-
-/* Sets `struct_size`, and all other fields to NULL. */
-static inline void hlo_user_pass_init(hlo_user_pass *pass) {
-    memset(pass, 0, sizeof *pass);
-    pass->struct_size = sizeof *pass;
-}
-
 /* The lowering of ragged-dots with FP8 operands. */
 typedef enum hlo_ragged_form {
     HLO_RAGGED_AUTO, /* The fastest form on the target. This is HLO_RAGGED_DENSE, because no library
@@ -66,72 +42,43 @@ typedef enum hlo_ragged_form {
     HLO_RAGGED_KEEP /* Ragged-dots on FP8 operands, for compilers and runtimes that support them. */
 } hlo_ragged_form;
 
+/* A pass that the caller implements. Initialize it with hlo_user_pass_init(), then set `name` and
+ * `run`. */
+typedef struct hlo_user_pass {
+    size_t struct_size; /* See status.h. */
+    /* The name by which hlo_pass_options.passes and print_after refer to the pass. It must not be
+     * the name of a built-in pass, and must not contain a comma. */
+    const char *name;
+    /* A description in one line for hlo_passes_print(), or NULL. */
+    const char *help;
+    /* Changes the module with the functions of edit.h. `user` is the next field, and `sink` is
+     * that of the options. It is called on the thread that called hlo_module_optimize(). The module
+     * is verified before the call and, if the pass changed it, after the call. Instructions and
+     * other objects of the module are valid until the function returns. If it does not return
+     * HLO_OK, the run stops and returns its status. The function must not free the module, run
+     * passes over it, or leave by longjmp(). */
+    hlo_status (*run)(void *user, hlo_module *module, const hlo_diag_sink *sink);
+    void *user; /* Passed to `run` unchanged. */
+} hlo_user_pass;
+
+/* Sets `struct_size`, and all other fields to NULL. */
+static inline void hlo_user_pass_init(hlo_user_pass *pass) {
+    memset(pass, 0, sizeof *pass);
+    pass->struct_size = sizeof *pass;
+}
+
 /* Options of hlo_module_optimize(). Initialize them with hlo_pass_options_init(), then change
  * fields. All pointers are borrowed for the duration of the call. */
 typedef struct hlo_pass_options {
     size_t struct_size; /* See status.h. */
     /* Receives diagnostics. May be NULL. */
     const hlo_diag_sink *sink;
+
+    /* The passes. */
+
     /* The names of the passes to run, separated by commas, in order. The empty string runs no pass.
      * Default: "default". */
     const char *passes;
-    /* The target architecture: compute capability * 10, such as 90. The option --target lists the
-     * valid values. Default: 90. */
-    int target;
-    /* The version of the target CUDA toolkit, which provides cuBLASLt. From 12.9 on, calls for
-     * sm_90 use scales per row and per block, in a form that XLA does not support. Default: 12.8.
-     */
-    int cuda_major, cuda_minor;
-    /* FP8 calls have only the scale operands that they use instead of all four. Ignored for plain
-     * HLO
-     * (`emit`). Default: false. */
-    bool scales_used;
-    /* The output form of FP8 matmuls, including FP8 calls of the input. Verdicts refer to the
-     * calls. Default: HLO_EMIT_CUBLAS. */
-    hlo_emit_form emit;
-    /* Convert a matmul only if its time decreases by at least this factor (see
-     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. */
-    double min_gain;
-    /* The path of a file with additional rewrite rules (docs/rules.md), or NULL. The rules run
-     * after the built-in rules of their phase. A note reports each rule that was not applied.
-     * Default: NULL. */
-    const char *rules;
-    /* The order in which the rules of a phase visit instructions: 0 for text order, 1 for reverse
-     * order, and any other number as the seed of a random order. The result does not depend on it.
-     * Default: 0. */
-    uint64_t rule_order;
-    /* Allow rounding an f32 bias to bf16, so that the FP8 call can add it. Otherwise, it is added
-     * after the call in f32. Default: false. */
-    bool allow_bias_rounding;
-    /* Merge dots that share an operand and whose other operands have the same scale. Default:
-     * false. */
-    bool merge_dots;
-    /* Globs (fnmatch(3)) of framework source files, separated by commas. The source location of a
-     * verdict is the innermost stack frame whose complete file name matches none of them, or the
-     * innermost frame if all frames match. Default: HLO_FRAMEWORK_FILES. */
-    const char *framework_files;
-    /* The maximum number of errors to report for a module or a rules file, or 0 for
-     * HLO_MOST_ERRORS. Default: 0. */
-    unsigned max_errors;
-    /* Verify the module after each pass, not only after the last one. Default: false. */
-    bool verify_each;
-    /* Do not verify the module after the last pass. The input is always verified. Default: false.
-     */
-    bool verify_none;
-    /* Keep the instructions around each matmul in the report, for hlo_reports_page(). Default:
-     * false. */
-    bool surroundings;
-    /* Look for likely mistakes with scales, amaxes and conversions. Default: false. */
-    bool lint;
-    /* Record times for hlo_report_print_times(). Default: false. */
-    bool time_passes;
-    /* The name of a pass, or "all": write the module to `dump` after the pass. Default: NULL. */
-    const char *print_after;
-    /* The file for `print_after`. It must not be NULL if `print_after` is set. Default: NULL. */
-    FILE *dump;
-    /* The text of a rules file, or NULL. If it is set, the file `rules` is not read, and `rules` is
-     * only the file name in diagnostics. Default: NULL. */
-    const char *rules_text;
     /* An array of `user_pass_count` user passes. A user pass runs where `passes` names it, and
      * possibly several times if `min_gain` is set. To run it between two passes of a sequence, name
      * the passes of the sequence (hlo_pass_sequence()). A matmul that replaces a matmul
@@ -139,8 +86,41 @@ typedef struct hlo_pass_options {
      * NULL. */
     const hlo_user_pass *const *user_passes;
     size_t user_pass_count;
+    /* The path of a file with additional rewrite rules (docs/rules.md), or NULL. The rules run
+     * after the built-in rules of their phase. A note reports each rule that was not applied.
+     * Default: NULL. */
+    const char *rules;
+    /* The text of a rules file, or NULL. If it is set, the file `rules` is not read, and `rules` is
+     * only the file name in diagnostics. Default: NULL. */
+    const char *rules_text;
+    /* The order in which the rules of a phase visit instructions: 0 for text order, 1 for reverse
+     * order, and any other number as the seed of a random order. The result does not depend on it.
+     * Default: 0. */
+    uint64_t rule_order;
+
+    /* The target and the form of the output. */
+
+    /* The target architecture: compute capability * 10, such as 90. The option --target lists the
+     * valid values. Default: 90. */
+    int target;
+    /* The version of the target CUDA toolkit, which provides cuBLASLt, in the encoding of
+     * CUDA_VERSION in cuda.h: major * 1000 + minor * 10. From 12.9 (12090) on, calls for sm_90 use
+     * scales per row and per block, in a form that XLA does not support. Default: 12080. */
+    int cuda;
+    /* The output form of FP8 matmuls, including FP8 calls of the input. Verdicts refer to the
+     * calls. Default: HLO_EMIT_CUBLAS. */
+    hlo_emit_form emit;
+    /* FP8 calls have only the scale operands that they use instead of all four. Ignored for plain
+     * HLO (`emit`). Default: false. */
+    bool scales_used;
     /* The lowering of ragged-dots on FP8 operands. Default: HLO_RAGGED_AUTO. */
     hlo_ragged_form ragged;
+
+    /* The matmuls to convert. */
+
+    /* Convert a matmul only if its time decreases by at least this factor (see
+     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. */
+    double min_gain;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
      * end of hlo_verdict.source_file), or globs (fnmatch(3)) of these. A word that matches no
@@ -150,6 +130,41 @@ typedef struct hlo_pass_options {
     /* Accept words of `wide` that match no matmul. Use it for several modules, and check the words
      * for all of them with hlo_reports_check_wide(). Default: false. */
     bool wide_unmatched;
+    /* Allow rounding an f32 bias to bf16, so that the FP8 call can add it. Otherwise, it is added
+     * after the call in f32. Default: false. */
+    bool allow_bias_rounding;
+    /* Merge dots that share an operand and whose other operands have the same scale. Default:
+     * false. */
+    bool merge_dots;
+
+    /* The report. */
+
+    /* Globs (fnmatch(3)) of framework source files, separated by commas. The source location of a
+     * verdict is the innermost stack frame whose complete file name matches none of them, or the
+     * innermost frame if all frames match. Default: HLO_FRAMEWORK_FILES. */
+    const char *framework_files;
+    /* Keep the instructions around each matmul in the report, for hlo_reports_page(). Default:
+     * false. */
+    bool surroundings;
+    /* Look for likely mistakes with scales, amaxes and conversions. Default: false. */
+    bool lint;
+    /* Record times for hlo_report_print_times(). Default: false. */
+    bool time_passes;
+
+    /* Verification and debugging. */
+
+    /* Verify the module after each pass, not only after the last one. Default: false. */
+    bool verify_each;
+    /* Do not verify the module after the last pass. The input is always verified. Default: false.
+     */
+    bool verify_none;
+    /* The maximum number of errors to report for a module or a rules file, or 0 for
+     * HLO_MOST_ERRORS. Default: 0. */
+    unsigned max_errors;
+    /* The name of a pass, or "all": write the module to `dump` after the pass. Default: NULL. */
+    const char *print_after;
+    /* The file for `print_after`. It must not be NULL if `print_after` is set. Default: NULL. */
+    FILE *dump;
 } hlo_pass_options;
 
 /* Sets the fields within the first `struct_size` bytes of *options to their default values. Use it
@@ -318,18 +333,18 @@ typedef enum hlo_remarks_format {
                           rule for each reason. */
     HLO_REMARKS_JUNIT, /* JUnit XML, with one test case for each verdict, which fails if the verdict
                           has a reason. */
-    HLO_REMARKS_COSTS, /* One line for each verdict with FLOPs, bytes and times, longest time first,
+    HLO_REMARKS_COSTS  /* One line for each verdict with FLOPs, bytes and times, longest time first,
                           then the total. */
-    HLO_REMARKS_COLORED /* Like HLO_REMARKS_TEXT, with ANSI colors for terminals. */
 } hlo_remarks_format;
 
 /* Writes a document with the verdicts of `count` reports that `which` selects. The summary counts
- * all verdicts.
+ * all verdicts. If `colored` is true, HLO_REMARKS_TEXT contains ANSI colors for terminals; other
+ * formats have no colors.
  *
  * Returns HLO_INVALID_USAGE if the format is invalid, HLO_INVALID_INPUT if `out` cannot be written
  * to, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_reports_print(const hlo_report *const *reports, size_t count, hlo_remarks which,
-                             hlo_remarks_format format, FILE *out);
+                             hlo_remarks_format format, bool colored, FILE *out);
 
 /* A callback that draws `count` graphs, which are given in the language of Graphviz. It stores an
  * SVG element in out_drawings[i], or leaves the initial NULL if it cannot draw graph i. The SVG

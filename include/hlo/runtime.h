@@ -178,6 +178,20 @@ typedef struct hlo_plan_options {
     size_t struct_size; /* See status.h. */
     /* The backend: "cpu" or "cuda". Default: "cpu". */
     const char *backend;
+
+    /* The following fields apply to the cpu backend. */
+
+    /* The number of simulated devices, which execute collectives. It must equal the number of
+     * replicas times the number of partitions in the module header. If it is greater than 1, each
+     * device uses a thread. The inputs of a run are those of all devices, in the order of the
+     * devices, or those of one device for all of them. The outputs are those of all devices. The
+     * names of `values` are NAME@DEVICE. `profile` and hlo_progress apply to device 0. Default: 1.
+     */
+    uint32_t devices;
+    /* The accumulation of FP8 calls. If `bounds` is set, the bounds also apply to executions with
+     * this accumulation, including those in which a call replaces a dot. Default:
+     * HLO_ACCUMULATE_F32. */
+    hlo_accumulate accumulate;
     /* Compute error bounds of the outputs (hlo_array.bound). This approximately doubles memory and
      * time. Default: false. */
     bool bounds;
@@ -190,21 +204,20 @@ typedef struct hlo_plan_options {
      * plans use the same random numbers in their n-th run. Default: false. */
     bool perturbed;
 
-    /* The following fields apply to the cuda backend, which supports neither `bounds` nor
-     * `perturbed`. */
+    /* The following fields apply to the cuda backend. */
 
-    /* An architecture, such as 90. If it is set, the plan can only be printed. It describes the
-     * execution on a device with this architecture, which need not be available. Default: 0, which
-     * selects the first GPU of this machine. */
-    int describe;
-    /* If `describe` is set: the version of the CUDA toolkit, as major * 100 + minor. Default: 1208.
-     */
+    /* The target architecture: compute capability * 10, such as 90. If it is set, the plan can only
+     * be printed. It describes the execution on a device with this architecture, which need not be
+     * available. Default: 0, which selects the first GPU of this machine. */
+    int target;
+    /* If `target` is set: the version of the CUDA toolkit, in the encoding of CUDA_VERSION in
+     * cuda.h: major * 1000 + minor * 10. Default: 12080. */
     int cuda;
+    /* Record the plan in CUDA graphs, and replay them in runs. Default: true. */
+    bool graph;
     /* Run instructions that the device does not support on the CPU, with a warning. Otherwise, they
      * are an error. Default: false. */
     bool host_fallback;
-    /* Record the plan in CUDA graphs, and replay them in runs. Default: true. */
-    bool graph;
     /* The number of cuBLASLt algorithms that are timed for each matmul when the plan is created, or
      * 0 to use the first algorithm that cuBLASLt proposes. Default: 0. */
     int autotune;
@@ -238,22 +251,9 @@ typedef struct hlo_plan_options {
     /* Passed to `progress` unchanged. */
     void *progress_user;
 
-    /* The following fields apply to the cpu backend. */
-
-    /* The number of simulated devices, which execute collectives. It must equal the number of
-     * replicas times the number of partitions in the module header. If it is greater than 1, each
-     * device uses a thread. The inputs of a run are those of all devices, in the order of the
-     * devices, or those of one device for all of them. The outputs are those of all devices. The
-     * names of `values` are NAME@DEVICE. `profile` and hlo_progress apply to device 0. Default: 1.
-     */
-    uint32_t devices;
-    /* The accumulation of FP8 calls. If `bounds` is set, the bounds also apply to executions with
-     * this accumulation, including those in which a call replaces a dot. Default:
-     * HLO_ACCUMULATE_F32. */
-    hlo_accumulate accumulate;
-
-    /* The following fields apply to all backends, for one device, and cannot be combined with
-     * `bounds` and `perturbed`. */
+    /* The following fields apply to all backends. They cannot be combined with `bounds` and
+     * `perturbed`, and `resident` can be combined with neither `overwrites_inputs` nor several
+     * `devices`. */
 
     /* Runs use hlo_plan_run_async() (buffer.h), with inputs and outputs in memory of the device.
      * Other runs are not possible. Inputs are donated according to the input_output_alias of the
@@ -263,10 +263,6 @@ typedef struct hlo_plan_options {
      * output of a donation must have equal types, dimensions and layouts. Default: NULL. */
     const hlo_donation *donations;
     size_t donation_count;
-
-    /* The following field applies to all backends, and cannot be combined with `resident`, `bounds`
-     * and `perturbed`. */
-
     /* Outputs may reuse the memory of copies of inputs that are not read any more. hlo_plan_time()
      * is not available. Default: false. */
     bool overwrites_inputs;
@@ -327,7 +323,7 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
  * On success, the caller owns *out_outputs and must free it with hlo_arrays_free().
  *
  * Returns HLO_INVALID_INPUT, with an error in `sink`, if the inputs do not match (hlo_plan_check())
- * or the device fails. Returns HLO_INVALID_USAGE if the plan was created with `describe` or
+ * or the device fails. Returns HLO_INVALID_USAGE if the plan was created with `target` or
  * `resident`, HLO_STOPPED if hlo_plan_options.progress returned false, and HLO_OUT_OF_MEMORY if
  * memory cannot be allocated. */
 hlo_status hlo_plan_run(hlo_plan *plan, const hlo_arrays *inputs, const hlo_diag_sink *sink,
@@ -437,6 +433,11 @@ typedef struct hlo_comparison {
      * judges, the outputs must be equal. */
     const hlo_arrays *const *judges;
     size_t judge_count;
+    /* Only the last judge omits roundings to bf16 and f16, as XLA may do. An output that all other
+     * judges reject agrees if the last judge accepts it with a lower limit for the noise, and if at
+     * least as many elements differ as an omitted rounding changes. Set this field before
+     * hlo_arrays_sample() samples the last judge. */
+    bool last_drops;
     /* Only for the text: the modules that computed the outputs and their names, or NULL if they are
      * unknown. */
     const hlo_module *found_module, *expected_module;
@@ -446,11 +447,6 @@ typedef struct hlo_comparison {
     const hlo_arrays *inputs;
     /* Also print a line for each output that agrees. */
     bool all;
-    /* Only the last judge omits roundings to bf16 and f16, as XLA may do. An output that all other
-     * judges reject agrees if the last judge accepts it with a lower limit for the noise, and if at
-     * least as many elements differ as an omitted rounding changes. Set this field before
-     * hlo_arrays_sample() samples the last judge. */
-    bool last_drops;
     /* Receives a note for each output that agrees although elements differ, because neither bounds
      * nor noise apply to any of these elements. May be NULL. */
     const hlo_diag_sink *sink;
@@ -471,7 +467,8 @@ static inline void hlo_comparison_init(hlo_comparison *comparison) {
  * Bounds assume that errors are independent, and are therefore large for long chains of operations.
  * Samples do not have this limitation.
  *
- * Returns the same statuses as hlo_plan_new() and hlo_plan_run(). */
+ * Returns HLO_INVALID_USAGE if `comparison` is invalid (hlo_arrays_compare_by()). Otherwise,
+ * returns the same statuses as hlo_plan_new() and hlo_plan_run(). */
 hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
                              const hlo_module *module, const hlo_plan_options *options,
                              const hlo_arrays *inputs, const hlo_diag_sink *sink);
@@ -483,8 +480,8 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
  * NULL; then, nothing is written.
  *
  * Returns HLO_MISMATCH if an output differs, or if the executions have different numbers of
- * outputs, types or dimensions. Returns HLO_INVALID_USAGE if comparison->struct_size is invalid,
- * and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
+ * outputs, types or dimensions. Returns HLO_INVALID_USAGE if comparison->struct_size is invalid or
+ * `found` or `expected` is NULL, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out);
 
 /* Compares `other` with `judge`, which is also the only judge, like hlo_arrays_compare_by(). */

@@ -6,11 +6,12 @@
  * values are also the exit statuses of the programs.
  *
  * Options: an options struct begins with `struct_size`, its own size in bytes, which its _init
- * function sets. New versions of the library only append fields. A program that was compiled
+ * function sets. Patch releases of the library only append fields. A program that was compiled
  * against an older header passes a smaller struct, and the fields that are missing have their
  * default values. A function returns HLO_INVALID_USAGE, with an error in the sink, if `struct_size`
- * is not the size of any released version. If the sink itself is a field of the options, it
- * receives the error only if `struct_size` covers that field.
+ * is 0, larger than the struct of the library, or not a multiple of the size of a size_t. If the
+ * sink itself is a field of the options, it receives the error only if `struct_size` covers that
+ * field.
  *
  * NULL: a pointer argument must not be NULL unless its function documents otherwise. Two kinds of
  * arguments may always be NULL: a sink, which discards diagnostics, and an array without elements.

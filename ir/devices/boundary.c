@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The boundary between values of one device and values of all, in modules that are not partitioned.
- */
+/* The boundary between values per device and global values, in modules that are not partitioned. */
 #include "ir/devices/boundary.h"
 
 #include <string.h>
@@ -28,8 +27,8 @@ bool hlo_boundary_spmd(const hlo_computation *entry) {
 
 /* ---------------------------------------------------------------------------------------- parts */
 
-/* True if each device has the whole operand: its shape stays, and a part would be smaller. A
- * dimension of one element proves nothing: one device may have all of it. */
+/* True if each device has the whole operand: the shape is unchanged, and a part would be smaller. A
+ * dimension of one element proves nothing, because one device may have all of it. */
 static bool cannot_be_parts(const hlo_instr *enters, uint32_t index) {
     const hlo_shape *all = hlo_instr_operand(enters, index)->shape, *part = enters->shape;
     if (part->type == HLO_TYPE_TUPLE) part = index < part->rank ? part->elements[index] : part;
@@ -39,7 +38,7 @@ static bool cannot_be_parts(const hlo_instr *enters, uint32_t index) {
     return true;
 }
 
-/* Returns the value of a frontend attribute; NULL: there is none. */
+/* Returns the value of a frontend attribute; NULL if absent. */
 static const char *frontend_value(hlo_arena *arena, const hlo_instr *instr, const char *name) {
     const char *entries = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
     return entries ? hlo_value_entry(arena, entries, name) : NULL;

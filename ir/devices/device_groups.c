@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices in groups.
+/* Groups of devices.
  *
- * Most notations name an array of devices, and some of its dimensions: the devices of a group have
- * the same place along all the others. */
+ * Most notations name an array of devices and some of its dimensions: the devices of a group have
+ * the same position along all other dimensions. */
 #include "ir/devices/device_groups.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ enum { MOST_DEVICES = 1 << 16, MOST_DIMS = 32 };
 
 const hlo_device_groups hlo_device_groups_whole = {0};
 
-/* A stretch of an array's dimension along which the devices of a group lie: `size` places, `step`
- * apart. */
+/* A run of positions in an array's dimension along which the devices of a group vary: `size`
+ * positions, `step` apart. */
 typedef struct stretch {
     int64_t step, size;
 } stretch;
@@ -23,12 +23,12 @@ typedef struct array {
     int64_t count;
     int64_t dims[MOST_DIMS];
     uint32_t rank;
-    uint32_t *at; /* the device at each place, in row-major order */
+    uint32_t *at; /* the device at each position, in row-major order */
     stretch grouped[MOST_DIMS];
     uint32_t grouped_count;
 } array;
 
-/* Returns the number of places; 0: none, or too many. */
+/* Returns the number of positions; 0 if there are none, or too many. */
 static int64_t place_count(const int64_t *dims, uint32_t rank) {
     int64_t count = 1;
     for (uint32_t i = 0; i < rank; i++)
@@ -84,7 +84,7 @@ static bool place_list(const hlo_ints *listed, array *d) {
     return true;
 }
 
-/* Places the devices of `[4,2]T(1,0)`. */
+/* Assigns the devices of `[4,2]T(1,0)` to positions. */
 static bool place_iota(const hlo_ints *dims, const hlo_ints *order, array *d) {
     int64_t step[MOST_DIMS];
     if (dims->count > MOST_DIMS || place_count(dims->v, dims->count) != d->count) return false;
@@ -128,8 +128,8 @@ static const hlo_device_groups *groups_along(hlo_arena *arena, const hlo_mesh *m
     return divide(arena, &d);
 }
 
-/* Makes a group of each device: `count` of them, or as many as are listed. NULL: too many, none, or
- * a number is negative. */
+/* Creates a group of each device: `count` devices, or as many as are listed. Returns NULL if there
+ * are none or too many, or a number is negative. */
 static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, int64_t count,
                                      uint32_t **out_of) {
     const hlo_ints *listed = from->mesh.devices.listed;
@@ -173,7 +173,7 @@ static const hlo_ints *list_of(hlo_arena *arena, const int64_t *members, int64_t
     return list;
 }
 
-/* Lists the devices along axes from that at place `first` on; the first axis changes slowest. */
+/* Lists the devices along axes, starting at position `first`; the first axis varies slowest. */
 static const hlo_ints *list_along(hlo_arena *arena, const array *d, int64_t first, int64_t count) {
     int64_t *members = hlo_arena_array(arena, (size_t)count, sizeof *members);
     for (int64_t i = 0; i < count; i++) {
@@ -232,7 +232,6 @@ const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_
 
 /* ------------------------------------------------------------------------------------ shardings */
 
-/* Groups the devices of `{devices=[2,2]<=[4] last_tile_dim_replicate}`. */
 static const hlo_device_groups *sharding_of_tiles(hlo_arena *arena, const hlo_sharding *s,
                                                   hlo_handed asked) {
     array d;
@@ -245,7 +244,7 @@ static const hlo_device_groups *sharding_of_tiles(hlo_arena *arena, const hlo_sh
     return divide(arena, &d);
 }
 
-/* Groups the devices of `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an axis without a name replicates. */
+/* Groups the devices of `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an unused axis replicates. */
 static const hlo_device_groups *sharding_of_mesh(hlo_arena *arena, const hlo_sharding *s,
                                                  hlo_handed asked) {
     array d;
@@ -274,8 +273,8 @@ const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const h
 
 /* ---------------------------------------------------------------------------------------- tiles */
 
-/* Counts the tiles along a dimension, and finds each device's tile among them: a stretch of the
- * devices' array splits each tile so far into `size` tiles. */
+/* Counts the tiles along a dimension, and finds each device's tile: a run in the devices' array
+ * splits each tile so far into `size` tiles. */
 static void tile_along(const array *d, stretch s, uint32_t rank, uint32_t dim, int64_t *counts,
                        int64_t *places) {
     counts[dim] *= s.size;
@@ -285,7 +284,7 @@ static void tile_along(const array *d, stretch s, uint32_t rank, uint32_t dim, i
     }
 }
 
-/* Makes the tiling with one tile. */
+/* Creates the tiling with one tile. */
 static void start_tiles(hlo_arena *arena, uint32_t rank, int64_t devices, int64_t **counts,
                         int64_t **places) {
     *counts = hlo_arena_array(arena, rank, sizeof **counts);
@@ -308,7 +307,7 @@ static bool tiles_of_array(hlo_arena *arena, const hlo_sharding *s, uint32_t ran
     return true;
 }
 
-/* Makes the tiles along axes of a mesh; `only`: of these axes, NULL: of all. */
+/* Creates the tiles along axes of a mesh. `only`: the axes to use; NULL: all. */
 static bool tiles_of_mesh(hlo_arena *arena, const hlo_sharding *s, const hlo_axes *only,
                           uint32_t rank, hlo_tiling *out) {
     array d;
@@ -344,14 +343,14 @@ bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *s, uint32_t ra
 
 /* --------------------------------------------------------------------------------------- Shardy */
 
-/* Returns the text behind the name in single quotes at `at`. */
+/* Returns the text after the name in single quotes at `at`. */
 static const char *past_name(const char *at) {
     for (at++; *at && *at != '\''; at++) at += *at == '\\' && at[1];
     return at + (*at != '\0');
 }
 
 /* Rewrites a Shardy sharding in HLO's notation: names in single quotes, no spaces outside them, no
- * priorities `}p1`. NULL: a name has a single quote. */
+ * priorities `}p1`. Returns NULL if a name contains a single quote. */
 static const char *respelt(hlo_arena *arena, const char *text) {
     char *copy = hlo_arena_alloc(arena, strlen(text) + 1), *to = copy;
     bool quoted = false;
@@ -365,7 +364,7 @@ static const char *respelt(hlo_arena *arena, const char *text) {
     return copy;
 }
 
-/* Skips to the comma behind an item of a list, or to the closing bracket. */
+/* Skips to the comma after a list item, or to the closing bracket. */
 static const char *past_item(const char *at) {
     int depth = 0;
     while (*at && (depth || !strchr(",>]})", *at))) {
@@ -393,7 +392,7 @@ static const char *mesh_called(const char *meshes, const char *name, size_t leng
     return NULL;
 }
 
-/* Reads number `number` of `[<@mesh,[{'x'},{}]>,...]` as a sharding of HLO. `dims` replace its
+/* Reads item `number` of `[<@mesh,[{'x'},{}]>,...]` as an HLO sharding. `dims` replace its
  * dimensions, unless NULL. Returns NULL if it is malformed. */
 static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
                                        const char *shardings, uint32_t number, const char *dims) {
@@ -428,10 +427,11 @@ const hlo_device_groups *hlo_device_groups_of_shardy(hlo_arena *arena, hlo_modul
                                                      uint32_t number) {
     const hlo_sharding *s = read_shardy(arena, module, meshes, shardings, number, NULL);
     if (s && !s->mesh.devices.dims->count) return &hlo_device_groups_whole;
-    return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated one names a mesh */
+    return s ? sharding_of_mesh(arena, s, HLO_GET) : NULL; /* even a replicated sharding names a
+                                                            * mesh */
 }
 
-/* Reads manual axes as the sharding of one dimension, over the mesh that `shardings` name first. */
+/* Reads manual axes as the sharding of one dimension, over the first mesh that `shardings` name. */
 static const hlo_sharding *read_axes(hlo_arena *arena, hlo_module *module, const char *meshes,
                                      const char *shardings, const char *axes) {
     const char *at = respelt(arena, axes);

@@ -213,7 +213,7 @@ double *hlo_error_variance_new(const hlo_error_call *b, uint32_t result) {
 
 enum { MAX_RESULTS = 32 };
 
-/* Computes the results in f64 with the operands of `which` (all: operand_count) moved. */
+/* Computes the results in f64 with the operands of `which` moved (operand_count: all operands). */
 static hlo_status rerun_moved(const hlo_error_call *b, uint32_t which, double sign,
                               hlo_view *out_results) {
     hlo_view *operands = hlo_error_operands_copy(b), results[MAX_RESULTS];
@@ -283,7 +283,8 @@ double hlo_error_narrow_sums(hlo_error_sums sums, double terms, double sum_of_sq
     if (sums == HLO_ERROR_SUMS_F32 || !isfinite(sum) || !isfinite(sum_of_squares)) return 0;
     const double intervals = sums == HLO_ERROR_SUMS_FAST ? 1 : ceil(terms / INTERVAL);
     const double steps = ceil(terms / intervals / STEP);
-    /* One accumulator: the largest of what it adds and holds, and the place where that is cut. */
+    /* A single accumulator: the largest of its terms and its value, and the position at which that
+     * is cut. */
     const double largest =
         fmax(fabs(sum) / intervals, sqrt(sum_of_squares / fmin(intervals, terms)));
     const double unit = 0x1p-13 * largest;
@@ -306,7 +307,7 @@ static double spread_of(const hlo_extent *e) {
     return e->highest > e->lowest ? (e->highest - e->lowest) / LAMBDA + e->sigma : e->sigma;
 }
 
-/* Counts the operands of `op` that hold elements; the operands behind them are indices. */
+/* Returns the number of operands of `op` with elements; the operands after them are indices. */
 static uint32_t elements(const hlo_instr *instr) {
     if (hlo_op_is(instr->op, HLO_TAKES_PART)) return 1;
     return instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE ? 2 : instr->operand_count;
@@ -317,7 +318,7 @@ hlo_status hlo_error_move(const hlo_error_call *b) {
     uint32_t count = elements(b->call.instr);
     for (uint32_t o = 0; o < count; o++)
         operands[o] = hlo_error_sigma_or_zeros(&b->call.operands[o], &b->operand_sigmas[o]);
-    /* Padding is scaled with the operand that it pads. */
+    /* Padding is scaled together with the operand. */
     bool pads = b->call.instr->op == HLO_OP_PAD;
     if (pads && hlo_error_find_overflows(&b->call.operands[0], &b->operand_sigmas[0]).anything)
         operands[1].data = (void *)&anything_f32;
@@ -341,8 +342,8 @@ hlo_status hlo_error_indexed(const hlo_error_call *b) {
     return hlo_error_fill_all(b, spread_of(&e));
 }
 
-/* Sorting one array moves no sorted element by more than the largest move of an element; arrays
- * sorted along with it may have any element anywhere. */
+/* Sorting one array moves no sorted element by more than the largest move of an element. Elements
+ * of arrays sorted along with it may be anywhere. */
 hlo_status hlo_error_sort(const hlo_error_call *b) {
     if (hlo_error_all_exact(b)) return hlo_error_fill_all(b, 0);
     for (uint32_t o = 0; o < b->call.operand_count; o++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparing two arrays under a bound. */
+/* Compares two arrays under a bound. */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static double distance_of(double a, double b) {
     return hlo_error_same(a, b) ? 0 : fabs(a - b);
 }
 
-/* Returns the distance of two integers, which is exact before it is rounded to f64. */
+/* Returns the distance of two integers, computed exactly and then rounded to f64. */
 static double whole_distance(hlo_type type, const void *a, const void *b) {
     hlo_chunk x, y;
     hlo_lane_load(type, a, 0, 1, &x);
@@ -33,7 +33,7 @@ static double whole_distance(hlo_type type, const void *a, const void *b) {
     return (double)(below ? y.u64[0] - x.u64[0] : x.u64[0] - y.u64[0]);
 }
 
-/* Loads two elements; of complex ones, the part that differs more. */
+/* Loads two elements; for complex elements, the part that differs more. */
 static element element_at(hlo_type type, const void *a, const void *b) {
     const hlo_lane lane = hlo_lane_of(type);
     element e = {.a = part(type, a, false), .b = part(type, b, false)};
@@ -53,8 +53,7 @@ double hlo_error_distance(hlo_type type, const void *a, const void *b) {
     return element_at(type, a, b).distance;
 }
 
-/* True if `sigma` is the one that a tie with that change has, below a HLO_ERROR_FINEth of a step.
- */
+/* True if `sigma` is that of a tie with that change, below a HLO_ERROR_FINEth of a step. */
 static bool is_tie(double change, double sigma) {
     return fabs(sigma * HLO_ERROR_FLIP_TIE / change - 1) < 0.5e-5;
 }
@@ -77,8 +76,8 @@ static double fp8_bound(hlo_type type, double a, double b, double sigma) {
     return sigma > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
 }
 
-/* Returns the difference that rounding both numbers to a type of 16 bits adds, for a sigma so large
- * that it does not resolve last places. */
+/* Returns the difference that rounding both numbers to a 16-bit type adds, for a sigma that is too
+ * large to resolve last places. */
 static double roundings(hlo_type type, double a, double b, double sigma) {
     if (type != HLO_TYPE_BF16 && type != HLO_TYPE_F16) return 0;
     double places = (hlo_error_last_place(type, a) + hlo_error_last_place(type, b)) / 2;
@@ -108,7 +107,7 @@ static double judge(hlo_error_comparison *c, element e, bool step, int64_t index
     bool finite = isfinite(e.a) && isfinite(e.b);
     double ratio = excess(e);
     if (finite && e.bound > 0 && ratio > c->largest) c->largest = ratio;
-    /* An infinity's size has no bound, but a NaN in its place must have a cause. */
+    /* The size of an infinity is unbounded, but a NaN instead of an infinity must have a cause. */
     bool turned = (isinf(e.a) && isnan(e.b)) || (isnan(e.a) && isinf(e.b));
     if (isnan(e.bound) || (isinf(e.bound) && !turned) || (finite && ratio <= 1 + 1e-6)) {
         c->within += !step;

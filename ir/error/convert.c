@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sigmas of conversions. The method is in
- * docs/numerics.md. */
+/* The sigmas of conversions. The method is in docs/numerics.md. */
 #include <math.h>
 
 #include "ir/error/row.h"
@@ -16,8 +15,8 @@ static double converted(hlo_type type, double number) {
     return hlo_number_load(type, &cell);
 }
 
-/* Computes the sigma of an integer or a predicate from the converted ends of the interval, and from
- * the numbers inside. */
+/* Computes the sigma of an integer or a predicate from the converted ends of the interval and from
+ * the numbers inside it. */
 static void discrete_sigma(hlo_type type, const double *x, const double *s, int64_t count,
                            double *sigma) {
     for (int64_t i = 0; i < count; i++) {
@@ -47,7 +46,7 @@ static bool conversion_rounds(hlo_type from, hlo_type to) {
     return bits > hlo_float_precision(to);
 }
 
-/* Keeps an overflowed element so if its number exceeds the result's type, too. */
+/* Keeps an element overflowed if its value also exceeds the range of the result's type. */
 static void convert_overflow(const hlo_error_row *r, hlo_error_analysis *a, const double *result,
                              int64_t count, double *sigma) {
     for (int64_t i = 0; i < count; i++) {
@@ -89,9 +88,8 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
     }
 }
 
-/* True if all values are finite in an fp8 type: they are assumed to have been clamped. If they were
- * not, one execution may have a NaN that the bound does not foresee, and the comparison reports it.
- */
+/* True if all values are finite in an fp8 type: they are assumed to be clamped. Otherwise one
+ * execution may have a NaN outside the bound, which the comparison reports. */
 static bool fits_fp8(const hlo_error_call *b) {
     hlo_type to = b->call.results[0].type;
     if (!hlo_type_is_fp8(to) || !hlo_type_is_float(b->call.operands[0].type)) return false;

@@ -8,8 +8,8 @@
 
 #define LAMBDA HLO_ERROR_LAMBDA
 
-/* Adds a x c to the variance, in f64: the square of an f32 may underflow in f32 where columns
- * differ much in size. */
+/* Adds a x c to the variance, in f64: the square of an f32 may underflow in f32 if columns differ
+ * much in magnitude. */
 static hlo_status add_product(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *a,
                               const hlo_view *c, double *variance, const char **why) {
     const hlo_view *result = b->call.results;
@@ -31,8 +31,8 @@ static double contracted(hlo_dot_dims dims, const hlo_view *lhs) {
 }
 
 /* Computes the product before rounding to the result's type, and the product in f64, both as
- * doubles. A sum that is infinite only in f32, which scales that are moved behind it may prevent,
- * is its number in f64. */
+ * doubles. A sum that is infinite only in f32 is replaced by its f64 value, because moving scales
+ * after the sum may avoid the infinity. */
 static hlo_status unrounded(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *lhs,
                             const hlo_view *rhs, const double **out_value, const double **out_exact,
                             const char **why) {
@@ -71,7 +71,8 @@ static double narrowing(hlo_type operand, hlo_type result) {
     return narrower ? ldexp(1, -2 * hlo_float_precision(result)) / 3 : 0;
 }
 
-/* An operand of a dot: squares of its values and of its sigmas, and whether it has sigmas. */
+/* An operand of a dot: squares of its values and of its sigmas, and whether its sigmas are
+ * nonzero. */
 typedef struct side {
     hlo_view values, sigmas;
     bool exact;
@@ -83,7 +84,7 @@ static side side_of(const hlo_error_call *b, const hlo_view *value, const hlo_vi
     return s;
 }
 
-/* Adds the variance that the operands' sigmas cause. */
+/* Adds the variance due to the operands' sigmas. */
 static hlo_status add_errors(const hlo_error_call *b, hlo_dot_dims dims, const side *l,
                              const side *r, double *variance, const char **why) {
     hlo_status status = HLO_OK;
@@ -95,8 +96,8 @@ static hlo_status add_errors(const hlo_error_call *b, hlo_dot_dims dims, const s
     return status;
 }
 
-/* Raises the variance to that caused by the errors of one operand where its terms repeat. `right`:
- * the right operand. */
+/* Raises the variance to that due to the errors of one operand where its terms repeat. `right`: the
+ * right operand. */
 static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, const side *erring,
                                 const hlo_view *value, const hlo_view *other, bool right,
                                 double *variance, const char **why) {
@@ -115,7 +116,7 @@ static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, cons
     return status;
 }
 
-/* Returns 1 where `value` may be 0 or of either sign, else 0. */
+/* Returns 1 where `value` may be 0 or of either sign, otherwise 0. */
 static hlo_view may_turn(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma) {
     hlo_view out = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
              s = hlo_error_as_f64(b, &from);
@@ -145,8 +146,8 @@ static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, co
     return status;
 }
 
-/* Overflowed elements of operands leave the product unbounded. A dot of fp8 type has no finite
- * number where it overflows itself; the call that replaces it saturates. */
+/* Overflowed elements of operands make the product unbounded. A dot of fp8 type that overflows has
+ * no finite value, but the call that replaces it saturates. */
 static void note_overflows(const hlo_error_call *b, const double *value, bool inherited) {
     const hlo_view *result = &b->call.results[0];
     bool saturates = hlo_type_is_fp8(result->type) && b->options->roundings_may_be_dropped;
@@ -250,8 +251,8 @@ hlo_status hlo_error_convolution(const hlo_error_call *b) {
 
 /* ---------------------------------------------------------------------------------- ragged dots */
 
-/* Computes the sigma of an operand once it is converted to the result's type; without data: it is
- * exact. */
+/* Computes the sigma of an operand after conversion to the result's type. Without data, the operand
+ * is exact. */
 static hlo_view narrowed_sigma(const hlo_error_call *b, unsigned number, const hlo_view *narrow) {
     const hlo_view *value = &b->call.operands[number], *sigma = &b->operand_sigmas[number];
     if (narrow->type == value->type) return *sigma;
@@ -265,8 +266,8 @@ static hlo_view narrowed_sigma(const hlo_error_call *b, unsigned number, const h
     return out;
 }
 
-/* Marks the elements of an operand that are no number here or in the other execution. False: there
- * are none. */
+/* Marks the elements of an operand that are not finite here or in the other execution. Returns
+ * false if there are no such elements. */
 static bool find_nonfinite(const hlo_error_call *b, unsigned number, hlo_view *out) {
     const hlo_view *operand = &b->call.operands[number];
     *out = hlo_error_as_f64(b, operand);
@@ -281,7 +282,7 @@ static bool find_nonfinite(const hlo_error_call *b, unsigned number, hlo_view *o
     return any;
 }
 
-/* Takes the part of an operand's sigmas; exact ones stay without data. */
+/* Takes the part of an operand's sigmas; exact sigmas remain without data. */
 static hlo_view part_sigma(const hlo_ragged_parts *p, unsigned number, const hlo_view *sigma) {
     return sigma->data ? hlo_ragged_operand(p, number, sigma) : *sigma;
 }
@@ -294,8 +295,8 @@ static const hlo_ints *with(hlo_arena *scratch, const hlo_ints *dims, int64_t di
     return out;
 }
 
-/* In the dense form of a ragged-dot the rows of a group are multiplied with 0 for each matrix of
- * another group: what is no number in any of them reaches all rows. */
+/* In the dense form of a ragged-dot, the rows of a group are multiplied by 0 for each matrix of
+ * another group, so an infinity or NaN in any matrix reaches all rows. */
 static hlo_status note_other_groups(const hlo_error_call *b, const hlo_ragged *r,
                                     const char **why) {
     const hlo_view *lhs = &b->call.operands[0], *result = &b->call.results[0],
@@ -344,8 +345,8 @@ hlo_status hlo_error_ragged_dot(const hlo_error_call *b) {
                    lhs_sigma = narrowed_sigma(b, 0, &lhs), rhs_sigma = narrowed_sigma(b, 1, &rhs);
     hlo_view marks;
     const bool dropped = b->options->roundings_may_be_dropped;
-    /* A scale behind the sum is no number where it was none in the operand, and makes NaN of the
-     * zeros beyond the groups. */
+    /* A scale after the sum is infinite or NaN if the operand's scale was, and turns the zeros
+     * beyond the groups into NaN. */
     const bool endless = dropped && (find_nonfinite(b, 0, &marks) || find_nonfinite(b, 1, &marks));
     hlo_status status = hlo_error_fill_all(b, endless ? HLO_ERROR_ANYTHING : 0);
     for (; status == HLO_OK && p.at < p.parts; p.at++) {

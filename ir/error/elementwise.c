@@ -34,7 +34,8 @@ double hlo_error_instead(hlo_type type, double value, double sigma) {
     return copysign(size, isnan(value) ? 1 : value);
 }
 
-/* The larger or smaller of two numbers, of which at most the first is NaN: then the second. */
+/* The larger or smaller of two numbers; the second if the first, the only one that may be NaN, is
+ * NaN. */
 static inline double larger(double a, double b) {
     return a > b ? a : b;
 }
@@ -56,7 +57,7 @@ HLO_CLONED static void move_floats(hlo_type type, hlo_range range, const double 
     }
 }
 
-/* Moves the operand by `times` * sigma: to infinity, also from NaN, if that is infinite. A
+/* Moves the operand by `times` * sigma. An infinite sigma moves it to infinity, even from NaN. A
  * predicate that may differ takes its other value. */
 static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const double *sigma,
                        double times, int64_t count, hlo_chunk *out) {
@@ -88,7 +89,8 @@ static void as_doubles(hlo_lane lane, const hlo_chunk *in, int64_t count, double
     hlo_lane_cast(lane, HLO_LANE_F64, in, count, out);
 }
 
-/* True if the operation may reach anything between its ends, as a division by a range with zero. */
+/* True if the result is unbounded between its ends, as in a division by a range that contains
+ * zero. */
 static bool has_pole(const hlo_error_row *r, uint32_t operand) {
     hlo_op op = r->instr->op;
     return op == HLO_OP_RSQRT || op == HLO_OP_LOG || (op == HLO_OP_DIVIDE && operand == 1) ||
@@ -105,9 +107,9 @@ HLO_CLONED static void take_rate(const double *value, const double *moved, doubl
     }
 }
 
-/* Marks results that moving operand `which` turns from infinity to NaN or back. A NaN stands for
- * numbers, which make no infinity by themselves; a value that occurs as both operands moves in
- * both. */
+/* Marks results that become NaN or stop being infinite when operand `which` is moved. A NaN
+ * represents numbers, which do not produce infinities by themselves. A value that is both operands
+ * is moved in both. */
 static void note_turns(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
                        const double *moved, int64_t count) {
     if (r->twice || which == r->arity || !a->endless) return;
@@ -205,7 +207,7 @@ void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count
 }
 
 /* Zeros scaled by an infinite, NaN or too small factor become other numbers if another execution
- * scales elsewhere; a factor that overflowed may be infinite there, too. */
+ * applies the scale elsewhere. A factor that overflowed may also be infinite there. */
 static void find_scales(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
     bool divides = r->instr->op == HLO_OP_DIVIDE;
     for (uint32_t o = 0; o < 2; o++)
@@ -224,8 +226,8 @@ static bool shows_sign(const hlo_error_row *r, uint32_t operand) {
            (op == HLO_OP_POWER && operand == 0);
 }
 
-/* Adds the change of a zero's sign, as a zero that is scaled elsewhere may have the other one: an
- * infinity that depends on it may change its sign, and results of that may be NaN. */
+/* Adds the change of a zero's sign, because a zero that is scaled elsewhere may have the other
+ * sign. An infinity that depends on it may change its sign, and results of that may be NaN. */
 static void add_zeros(const hlo_error_row *r, hlo_error_analysis *a, uint32_t o, int64_t count) {
     hlo_chunk other;
     const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
@@ -256,8 +258,8 @@ void hlo_error_store(const double *sigma, const bool *anything, int64_t count, c
     hlo_copy_row(sizeof *s, (const char *)s, sizeof *s, count, out, step);
 }
 
-/* Computes sigmas from variances and the error of the operation itself: of `own` * value. A sum or
- * product of exact numbers that f32 holds has none if `holds`. */
+/* Computes sigmas from variances and the error of the operation itself, `own` * value. With
+ * `holds`, a sum or product of exact numbers that f32 represents has no error. */
 HLO_CLONED static void add_own(const hlo_error_analysis *a, double own, bool holds, double spread,
                                int64_t count, double *sigma) {
     for (int64_t i = 0; i < count; i++) {
@@ -282,13 +284,13 @@ static void keep_overflow(const hlo_error_row *r, hlo_error_analysis *a, int64_t
     }
 }
 
-/* Rounds as the operation does and writes the sigmas out. */
+/* Rounds as the operation does and writes the sigmas. */
 static void finish(const hlo_error_row *r, hlo_error_analysis *a, double ulps, int64_t count,
                    char *const *data, const int64_t *steps) {
     double result[HLO_CHUNK], sigma[HLO_CHUNK];
     hlo_lane lane = hlo_lane_of(r->result);
     bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
-    /* A range may have infinity alone. */
+    /* A range may contain only infinity. */
     const bool one = r->spread.high == r->spread.low;
     double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
     double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
@@ -327,9 +329,9 @@ static bool may_be_infinite(const hlo_error_analysis *a, uint32_t operand, int64
     return isinf(a->x[operand].f64[i]) || isinf(a->sigma[operand][i]);
 }
 
-/* True if operands between the ends that add_changes() tries make a NaN: a product of a factor that
- * may be 0 and one that may be infinite, or a quotient of two operands that may both be 0 or both
- * infinite. */
+/* True if operands between the ends that add_changes() tries produce a NaN: a product of a factor
+ * that may be 0 and one that may be infinite, or a quotient of two operands that may both be 0 or
+ * both infinite. */
 static bool may_make_nan(const hlo_error_row *r, const hlo_error_analysis *a, int64_t i) {
     if (r->arity != 2 || r->twice) return false;
     bool large[] = {may_be_infinite(a, 0, i), may_be_infinite(a, 1, i)};
@@ -339,8 +341,9 @@ static bool may_make_nan(const hlo_error_row *r, const hlo_error_analysis *a, in
     return false;
 }
 
-/* Marks infinities that may be NaN in the other execution, by their operands or because an operand
- * may be NaN. An infinite sigma tells as much of a number, which is judged by its noise. */
+/* Marks infinities that may be NaN in the other execution, because of their operands or because an
+ * operand may be NaN. For a finite number, an infinite sigma already covers this, and the number is
+ * judged by its noise. */
 static void note_nans(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
     for (int64_t i = 0; i < count && a->endless; i++) {
         if (!isinf(a->value[i])) continue;
@@ -409,8 +412,8 @@ void hlo_error_loop(const hlo_error_call *b, hlo_error_row *r, hlo_strided_loop_
     hlo_strided_loop_run_parallel(b->call.env, &loop, 0, body, r);
 }
 
-/* Bounds select, which may return either choice if the predicate may differ. A zero among unbounded
- * choices is scaled with them. */
+/* Bounds select, which may return either choice if the predicate may differ. If the other choice is
+ * unbounded, a zero is treated as scaled along with it. */
 static void select_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_error_row *r = arg;
     hlo_error_analysis a;

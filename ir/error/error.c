@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an instruction to the rule for its sigmas. */
+/* Dispatches an instruction to the rule for its sigmas. */
 #include "ir/error/error.h"
 
 #include "ir/error/array.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perturbation of results at random, within the rounding freedom of their operations. The method is
- * in docs/numerics.md. */
+/* Random perturbation of results within the rounding freedom of their operations. The method is in
+ * docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static uint64_t scramble(uint64_t x) {
     return x ^ x >> 31;
 }
 
-/* Returns the sum of four uniform numbers of 16 bits, scaled to mean 0 and variance 1: nearly
+/* Returns the sum of four uniform 16-bit numbers, scaled to mean 0 and variance 1: approximately
  * normal. */
 static double deviate(uint64_t bits) {
     int64_t sum =
@@ -53,8 +53,8 @@ static uint64_t random_of(const row *r, int64_t i, double value) {
     return scramble(r->key ^ bits);
 }
 
-/* Moves the finite elements of a chunk that have a sigma; false: there are none, or an element is a
- * NaN. */
+/* Moves the finite elements of a chunk that have a nonzero sigma. Returns false if there are none,
+ * or an element is NaN. */
 HLO_CLONED static bool move_all(const row *r, double *value) {
     int64_t erring = 0, nans = 0;
     for (int64_t i = 0; i < r->count; i++) {
@@ -67,7 +67,7 @@ HLO_CLONED static bool move_all(const row *r, double *value) {
     return erring && !nans;
 }
 
-/* Moves the elements of a chunk one by one: a NaN keeps all its bits. */
+/* Moves the elements of a chunk one by one, so that a NaN keeps all its bits. */
 static void move_each(const row *r) {
     for (int64_t i = 0; i < r->count; i++) {
         double value;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repeated terms of a sum, whose errors are fully correlated. The method is in docs/numerics.md. */
+/* Repeated terms of a sum, which have fully correlated errors. The method is in
+ * docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 
 #include "ir/error/rules.h"
 
-/* An array as [batch, free, along]: each group of its dimensions as one. */
+/* An array as [batch, free, along]: each group of dimensions merged into one. */
 typedef struct grouped {
     hlo_dims dims, strides;
     hlo_view view;
@@ -34,7 +35,7 @@ static double *dense(const hlo_error_call *b, const grouped *g) {
 
 /* ----------------------------------------------------------------------------------- same terms */
 
-/* The columns of a matrix of values, and of one of their variances. */
+/* The columns of a matrix of values, and of a matrix of their variances. */
 typedef struct columns {
     const double *values, *variances;
     int64_t rows, count;
@@ -74,7 +75,7 @@ static bool same_column(const columns *c, int64_t a, int64_t b) {
 }
 
 /* Finds the first of each set of equal columns in a hash table of `size`, a power of two above the
- * number of columns. True: some columns are equal. */
+ * number of columns. Returns true if some columns are equal. */
 static bool find_firsts(const columns *c, const uint64_t *hashes, int64_t *table, int64_t size,
                         int64_t *first) {
     bool some = false;

@@ -28,7 +28,7 @@ static void round_chunk(hlo_type type, const double *in, int64_t count, double *
 }
 
 double hlo_error_last_place(hlo_type type, double value) {
-    const int lowest = type == HLO_TYPE_F16 ? -14 : -126; /* exponent of normal numbers */
+    const int lowest = type == HLO_TYPE_F16 ? -14 : -126; /* smallest exponent of normal numbers */
     uint64_t bits;
     if (value == 0 || !isfinite(value)) return 0;
     memcpy(&bits, &value, sizeof bits);
@@ -66,9 +66,9 @@ static double boundary_distance(hlo_type type, double value, double result) {
     return least;
 }
 
-/* Returns the sigma of a result whose interval's ends round to `low` and `high`. Only where both
- * are neighbors, or the result itself, is it that of one step alone: below a power of two, two
- * steps are no further than the one above. */
+/* Returns the sigma of a result for an interval whose ends round to `low` and `high`. It is that of
+ * a single step only if both are neighbors or the result itself: below a power of two, two steps
+ * are no longer than the step above it. */
 static double rounded_sigma(hlo_type type, double value, double result, double low, double high,
                             double sigma) {
     double change = fmax(fabs(high - result), fabs(result - low));
@@ -86,8 +86,8 @@ double hlo_error_overflow(double value) {
     return fmin(fabs(value), 0x1p119);
 }
 
-/* Counts the elements whose sigma is neither 0 nor infinite, and which are not finite at all places
- * within lambda sigmas: they exceed `limit`. */
+/* Counts the elements whose sigma is neither 0 nor infinite, and which exceed `limit` somewhere
+ * within lambda sigmas. */
 HLO_CLONED static int64_t count_beyond(const double *value, const double *result, double limit,
                                        int64_t count, const double *sigma) {
     int64_t beyond = 0;
@@ -99,8 +99,8 @@ HLO_CLONED static int64_t count_beyond(const double *value, const double *result
     return beyond;
 }
 
-/* True if rounding leaves all sigmas: none moves its element, or the type is one whose roundings
- * are no steps, and all numbers are finite. */
+/* True if rounding leaves all sigmas unchanged: no sigma moves its element, or roundings of the
+ * type are not steps and all numbers are finite. */
 static bool keeps_sigmas(hlo_type type, bool steps, const double *value, const double *result,
                          const hlo_range *range, int64_t count, const double *sigma) {
     const double limit = steps ? -1 : hlo_float_max(type);
@@ -108,8 +108,8 @@ static bool keeps_sigmas(hlo_type type, bool steps, const double *value, const d
     return !count_beyond(value, result, limit, count, sigma);
 }
 
-/* Adds the errors of roundings that other executions drop. A type of more precision may have less
- * range: bf16 numbers round to f16 at both ends. */
+/* Adds the errors of roundings that other executions omit. A type with more precision may have a
+ * smaller range: bf16 numbers round to f16 at both ends. */
 static void add_dropped(hlo_type type, const double *value, const double *result, bool rounds,
                         int64_t count, double *sigma) {
     for (int64_t i = 0; i < count; i++) {
@@ -119,8 +119,8 @@ static void add_dropped(hlo_type type, const double *value, const double *result
     }
 }
 
-/* Rounds the ends of the intervals that the elements may lie in, and derives their sigmas.
- * `steps`: a rounding is a step; else only numbers that are not finite are of interest. */
+/* Rounds the ends of the intervals of the elements, and derives their sigmas. `steps`: a rounding
+ * is a step; otherwise only numbers that are not finite matter. */
 static void round_ends(hlo_type type, bool steps, const double *value, const double *result,
                        const hlo_range *range, bool overflows, int64_t count, double *sigma) {
     double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};

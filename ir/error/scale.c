@@ -9,8 +9,8 @@ static bool only_moves(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT || hlo_instr_moves(value);
 }
 
-/* True if the value is one number, or repeated along some dimension, or computed from such values
- * elementwise. Looks down to `depth`, at `*steps` instructions. */
+/* True if the value is one number, repeated along some dimension, or computed elementwise from such
+ * values. Searches to `depth`, over at most `*steps` instructions. */
 static bool is_scale_at(const hlo_instr *value, int depth, int *steps) {
     if (--*steps < 0) return false;
     if (hlo_shape_count(value->shape) == 1 || value->op == HLO_OP_BROADCAST) return true;
@@ -38,15 +38,16 @@ static bool is_dequantized(const hlo_instr *value, int *steps) {
     return true;
 }
 
-/* True if rows of the shape may have one element: scales of rows are as many as elements, then. */
+/* True if rows of the shape may have one element, so that there are as many row scales as
+ * elements. */
 static bool is_thin(const hlo_shape *shape) {
     bool thin = shape->rank == 1;
     for (uint32_t d = 0; d < shape->rank; d++) thin |= shape->dims[d] == 1;
     return thin;
 }
 
-/* True if the value is repeated, or thin, directly or after movement and scaling: one element of it
- * may then scale a row. */
+/* True if the value is repeated, or thin, directly or after movement and scaling, so that one of
+ * its elements may scale a row. */
 static bool comes_to_rows(const hlo_instr *value, int *steps) {
     if (is_thin(value->shape)) return true;
     for (const hlo_use *use = value->uses; use && --*steps > 0; use = use->next) {
@@ -59,10 +60,11 @@ static bool comes_to_rows(const hlo_instr *value, int *steps) {
 }
 
 bool hlo_error_scales(const hlo_instr *instr, uint32_t o) {
-    int uses = 64, steps = 256; /* instructions looked at, so that a chain takes linear time */
+    int uses = 64, steps = 256; /* maximum number of instructions to visit, so that a chain takes
+                                 * linear time */
     if (instr->op != HLO_OP_MULTIPLY && (instr->op != HLO_OP_DIVIDE || o != 1)) return false;
     const hlo_instr *scale = hlo_instr_operand(instr, o), *other = hlo_instr_operand(instr, 1 - o);
-    /* Of two that both come from fp8 either may be the scale. */
+    /* If both come from fp8, either may be the scale. */
     return is_scale(scale, &steps) ||
            (is_dequantized(other, &steps) && comes_to_rows(instr, &uses));
 }
@@ -77,7 +79,7 @@ static double size_of(hlo_type type, const char *at) {
     return fabs(value.f64[0]);
 }
 
-/* Returns the variance that the operands' errors make; infinity: not known. */
+/* Returns the variance due to the operands' errors; infinity: unknown. */
 static double complex_variance(hlo_op op, const double *size, const double *sigma, uint32_t arity) {
     double variance = 0;
     for (uint32_t o = 0; o < arity; o++) variance += sigma[o] * sigma[o];

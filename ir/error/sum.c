@@ -16,14 +16,14 @@ static hlo_view ones(const hlo_error_call *b, const hlo_view *like, double value
 }
 
 /* Returns the roundoff of partial sums. HLO's reducer adds in its own type, and XLA's CPU backend
- * does so step by step; a sum in f32 that is rounded once is the other legitimate way. */
+ * rounds after each step. A sum in f32 that is rounded once is also legitimate. */
 static double partial_roundoff(hlo_type type) {
     double own = hlo_type_is_float(type) ? ldexp(1, -hlo_float_precision(type)) : 0;
     return fmax(own, hlo_error_roundoff(type));
 }
 
-/* Returns the operands of a reduce with the variances of repeated terms joined; `variances`: the
- * operands with the variance of each term. NULL: no term repeats. */
+/* Returns the operands of a reduce with the variances of repeated terms joined. `variances`: the
+ * operands with the variance of each term. NULL: no term is repeated. */
 static const hlo_view *joined_terms(const hlo_error_call *b, const hlo_view *variances) {
     static const hlo_ints no_batch = {0};
     const hlo_view *value = &b->call.operands[0];
@@ -44,8 +44,9 @@ static const hlo_view *joined_terms(const hlo_error_call *b, const hlo_view *var
     return operands;
 }
 
-/* Bounds a kernel that adds elements: its results on sigma^2, on value^2 and on ones give the
- * variance of each sum. Operand `indices` (of scatter; else operand_count) is passed on. */
+/* Bounds a kernel that adds elements: its results on sigma^2, on value^2 and on ones determine the
+ * variance of each sum. Operand `indices` (for scatter; otherwise operand_count) is passed on
+ * unchanged. */
 static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
     const hlo_call *call = &b->call;
     hlo_view *s = hlo_error_operands_copy(b), *x = hlo_error_operands_copy(b),
@@ -105,8 +106,8 @@ static hlo_status bound_monotone(const hlo_error_call *b, uint32_t indices) {
     return HLO_OK;
 }
 
-/* Bounds a reduce or scatter of one array by a single operation; `indices` as above. On predicates,
- * `and` is the minimum, `or` the maximum. */
+/* Bounds a reduce or scatter of one array by a single operation; `indices` as in bound_sum(). On
+ * predicates, `and` is the minimum, `or` the maximum. */
 static hlo_status bound_combination(const hlo_error_call *b, uint32_t indices) {
     const hlo_call *call = &b->call;
     hlo_op op = hlo_region_simple(hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
@@ -142,14 +143,14 @@ hlo_status hlo_error_scatter(const hlo_error_call *b) {
 
 /* ----------------------------------------------------------------------------------- transforms */
 
-/* Returns the stages of a fast transform of `n` numbers: three transforms of up to 4n and the
- * products between them if n is no power of two, as Bluestein has it. */
+/* Returns the number of stages of a fast transform of `n` numbers. Unless n is a power of two, it
+ * consists of three transforms of up to 4n and the products between them (Bluestein). */
 static double stages_of(int64_t n) {
     const double stages = ceil(log2((double)n));
     return n > 1 && (n & (n - 1)) ? 3 * (stages + 3) : stages;
 }
 
-/* Sets the sigmas of one transform: `in` of its numbers, `out` of its results. */
+/* Sets the sigmas of one transform of `in` numbers to `out` results. */
 static void bound_one(const double *x, const double *s, int64_t in, double stages, double scale,
                       double u, int64_t out, double *sigma) {
     double squares = 0, errors = 0;
@@ -177,7 +178,7 @@ hlo_status hlo_error_fft(const hlo_error_call *b) {
         in_size *= in->dims[in->rank - 1 - i];
         out_size *= out->dims[out->rank - 1 - i];
     }
-    /* Half of the numbers of a real result are not there. */
+    /* A real result omits half of the numbers. */
     const double halves = strcmp(kind, "IRFFT") == 0 ? sqrt(2) : 1;
     const double scale = kind[0] == 'I' ? halves / size : 1;
     const double u = hlo_error_roundoff(out->type);

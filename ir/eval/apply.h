@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an instruction to its kernel, and computations on scalars as kernels apply them. */
+/* Dispatches an instruction to its kernel; computations on scalars as kernels apply them. */
 #ifndef HLO_IR_EVAL_APPLY_H
 #define HLO_IR_EVAL_APPLY_H
 
 #include "ir/kernel/kernel.h"
 
-/* Returns the kernel of an opcode; NULL: the CPU does not run it. */
+/* Returns the kernel of an opcode; NULL: the CPU does not support it. */
 const hlo_kernel *hlo_kernel_of(hlo_op op);
-/* Returns why hlo_eval() does not run `instr`; NULL: it does. */
+/* Returns why hlo_eval() does not support `instr`; NULL if it does. */
 const char *hlo_call_refusal(const hlo_instr *instr);
-/* Returns the type whose bits reduce-precision counts for elements of `type`: as in XLA, f16 for
- * every type of at most 8 bits that f16 holds. */
+/* Returns the type whose bits reduce-precision counts for elements of `type`. As in XLA, it is f16
+ * for every type of at most 8 bits whose values f16 can represent. */
 hlo_type hlo_reduced_type(hlo_type type);
-/* Returns the elementwise operation of `instr`; NULL: its kernel has none. */
+/* Returns the elementwise operation of `instr`; NULL if its kernel is not elementwise. */
 const hlo_elementwise *hlo_kernel_elementwise(const hlo_instr *instr);
-/* Returns the loop of `op` on elements of `type`; NULL: it is not defined for them. */
+/* Returns the loop of `op` on elements of `type`; NULL if it is not defined for them. */
 hlo_loop *hlo_elementwise_loop(const hlo_elementwise *op, hlo_type type);
 hlo_status hlo_elementwise_run(hlo_call *call);
 
@@ -23,32 +23,32 @@ hlo_status hlo_elementwise_run(hlo_call *call);
 /* A computation on scalars (a to_apply), run for many elements at a time. */
 typedef struct hlo_region hlo_region;
 
-/* Makes a region in scratch; NULL, with call->why set, when the computation has an opcode that
- * regions do not run. */
+/* Creates a region in scratch. Returns NULL, with call->why set, if the computation has an opcode
+ * that regions do not support. */
 hlo_region *hlo_region_new(hlo_call *call, hlo_computation *computation);
-/* Runs the region for `count` (at most HLO_CHUNK) elements. in[i] is parameter i's elements,
- * in_steps[i] bytes apart; out[i] likewise of the root's leaves. An output may be an input. */
+/* Runs the region for `count` (at most HLO_CHUNK) elements. in[i] are the elements of parameter i,
+ * in_steps[i] bytes apart; out[i] are those of leaf i of the root. An output may be an input. */
 void hlo_region_run(const hlo_region *region, int64_t count, char *const *in,
                     const int64_t *in_steps, char *const *out, const int64_t *out_steps);
 /* Computes acc[..] = region(acc[..], x[..]) element by element, for `arrays` arrays of equal
  * dimensions, at most HLO_LOOP_VIEWS / 2. */
 void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view *acc,
                       const hlo_view *x);
-/* Returns why a computation cannot be a region; NULL: it can. */
+/* Returns why a computation cannot be a region; NULL if it can. */
 const char *hlo_region_refusal(const hlo_computation *computation);
-/* The attributes that name a computation which is applied to elements. */
+/* The number of attributes that name a computation that is applied to elements. */
 enum { HLO_REGION_ATTRS = 3 };
 extern const hlo_attr_id hlo_region_attrs[HLO_REGION_ATTRS];
-/* Returns the instruction for which a computation that `instr` applies cannot be a region; NULL:
- * there is no such instruction. */
+/* Returns the instruction because of which a computation that `instr` applies cannot be a region,
+ * or NULL. */
 const hlo_instr *hlo_region_blocker(const hlo_instr *instr);
 /* True if an instruction of an applied computation returns its operand 0 unchanged. */
 bool hlo_region_passes_on(const hlo_instr *instr);
 /* Returns the computation that a call or fusion calls; NULL for other opcodes. */
 const hlo_computation *hlo_region_called(const hlo_instr *instr);
 /* Returns the opcode of a region that is one binary elementwise operation on its two parameters, in
- * either order if the opcode commutes; PARAMETER if the root is parameter 1, an assignment; else
- * HLO_OP_INVALID. */
+ * either order if the opcode commutes; PARAMETER if the root is parameter 1, an assignment;
+ * otherwise HLO_OP_INVALID. */
 hlo_op hlo_region_simple(const hlo_computation *computation);
 
 #endif

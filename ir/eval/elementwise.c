@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elementwise operations: for each, its loop on every lane that it has a meaning for, and how
- * far two good implementations may differ.
+/* The elementwise operations: for each, a loop for every lane on which it is defined, and the
+ * maximum difference between two good implementations.
  *
- * The ulps of the transcendental functions are what XLA's CPU compiler, whose approximations are
- * coarser than the C library's, was measured to be off by on dense inputs, rounded up; those of the
- * arithmetic ones allow for a fused multiply-add or a reciprocal on the one side. */
+ * The ulps of the transcendental functions are the measured errors on dense inputs, rounded up, of
+ * XLA's CPU compiler, whose approximations are coarser than those of the C library. The ulps of
+ * arithmetic operations allow for a fused multiply-add or a reciprocal in one implementation. */
 #include <complex.h>
 #include <math.h>
 #include <string.h>
@@ -65,7 +65,7 @@ typedef double _Complex complex128;
 /* Wrapping operations treat signed and unsigned lanes alike. */
 #define WRAPS(name) [HLO_LANE_S64] = name##_u64, [HLO_LANE_U64] = name##_u64
 
-/* A function of the C library on floats; also of its complex part. */
+/* A function of the C library on floats; also on complex numbers. */
 #define MATH(name, ulps, function)                                                                 \
     LOOP1(name##_f32, float, float, function##f(x))                                                \
     LOOP1(name##_f64, double, double, function(x))                                                 \
@@ -229,7 +229,8 @@ LOOP2(atan2_f32, float, float, atan2f(x, y))
 LOOP2(atan2_f64, double, double, atan2(x, y))
 KERNEL(atan2, {2, HLO_OUT_SAME, 4, 0, {FLOATS(atan2)}})
 
-/* Makes a complex number: CMPLX() is missing in some compilers that the C library is used with. */
+/* Returns a complex number: CMPLX() is missing in some compilers that are used with the C
+ * library. */
 static complex128 complex_of(double real, double imaginary) {
     const double parts[] = {real, imaginary};
     complex128 z;
@@ -276,7 +277,7 @@ LOOP3(clamp_s64, int64_t, int64_t, int64_t, x > y ? (x < z ? x : z) : (y < z ? y
 LOOP3(clamp_u64, uint64_t, uint64_t, uint64_t, x > y ? (x < z ? x : z) : (y < z ? y : z))
 KERNEL(clamp, {3, HLO_OUT_SAME, 0, 0, {FLOATS(clamp), INTS(clamp)}})
 
-/* Floats that would be widened are moved as their codes, payloads of NaN and all. */
+/* Floats that would be widened are moved as their codes, including payloads of NaNs. */
 LOOP3(select_f32, uint64_t, float, float, x ? y : z)
 LOOP3(select_f64, uint64_t, double, double, x ? y : z)
 LOOP3(select_u64, uint64_t, uint64_t, uint64_t, x ? y : z)

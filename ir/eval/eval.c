@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an instruction to its kernel, by op.def. */
+/* Dispatches an instruction to its kernel, by op.def. */
 #include "ir/eval/eval.h"
 #include "ir/eval/apply.h"
 
-/* The kernel that op.def writes for an opcode without one. */
+/* The kernel of opcodes whose op.def row has NONE. */
 const hlo_kernel hlo_eval_NONE = {0};
 
 static const hlo_kernel *const kernels[HLO_OP_COUNT] = {

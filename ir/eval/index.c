@@ -8,15 +8,15 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* Dimension numbers of gather and scatter under common names. The wide array is gather's operand
- * and scatter's result, the narrow one gather's result and scatter's updates. */
+/* Dimension numbers of gather and scatter with common names. The wide array is gather's operand and
+ * scatter's result; the narrow one is gather's result and scatter's updates. */
 typedef struct numbers {
     const hlo_ints *window;           /* dimensions of the narrow array within a window */
-    const hlo_ints *dropped;          /* dimensions of the wide array that windows lack */
+    const hlo_ints *dropped;          /* dimensions of the wide array that are not in windows */
     const hlo_ints *batching;         /* batching dimensions of the wide array, each paired with */
     const hlo_ints *indices_batching; /* this dimension of the indices */
     const hlo_ints *map;              /* dimension of the wide array that each index addresses */
-    int64_t vector;                   /* dimension of the indices that holds an index vector */
+    int64_t vector;                   /* dimension of the indices that contains an index vector */
 } numbers;
 
 /* The windows of a gather or scatter, one for each index vector. */
@@ -24,15 +24,15 @@ typedef struct places {
     numbers n;
     const hlo_view *wide, *narrow, *indices;
     uint32_t rank, window_rank;
-    int64_t dims[HLO_EVAL_MAX_RANK];       /* of the array of windows */
+    int64_t dims[HLO_EVAL_MAX_RANK];       /* dimensions of the array of windows */
     int64_t narrow_dim[HLO_EVAL_MAX_RANK]; /* dimension of the narrow array for each of `dims` */
     int64_t index_dim[HLO_EVAL_MAX_RANK];  /* dimension of the indices for each of `dims` */
     hlo_dims window; /* sizes of the window's dimensions in the narrow array */
     hlo_dims wide_strides, narrow_strides; /* strides of these dimensions */
-    int64_t sizes[HLO_EVAL_MAX_RANK];      /* of a window, in every dimension of the wide array */
+    int64_t sizes[HLO_EVAL_MAX_RANK]; /* size of a window, in every dimension of the wide array */
 } places;
 
-/* Fills `p`; `sizes` NULL: windows have the sizes of the updates. */
+/* Fills `p`. `sizes` NULL: windows have the sizes of the updates. */
 static void places_init(places *p, const int64_t *sizes) {
     p->rank = p->window_rank = 0;
     for (uint32_t d = 0, w = 0; d < p->wide->rank; d++) {
@@ -108,7 +108,7 @@ static bool fits(const places *p, const hlo_dims *start) {
     return true;
 }
 
-/* Runs a scatter; windows that do not fit are dropped. */
+/* Runs a scatter. Windows out of bounds are dropped. */
 static hlo_status run_scatter(hlo_call *call) {
     enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
     const hlo_instr *i = call->instr;

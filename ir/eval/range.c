@@ -13,21 +13,21 @@
 
 #define ENDLESS ((double)INFINITY)
 
-/* Other executions move an end of a range by less than this fraction: they divide by an
- * approximation, or omit a rounding. */
+/* Other executions move an end of a range by less than this fraction, because they divide by an
+ * approximation or omit a rounding. */
 #define SLACK 0x1p-6
-/* Other executions may take smaller numbers for 0. */
+/* Other executions may flush smaller numbers to 0. */
 #define SMALLEST 0x1p-126
-/* A double holds every whole number up to this one. */
+/* A double represents all integers up to this one. */
 #define LARGEST_WHOLE 0x1p53
 
 enum {
-    MAX_CONVERTS = 12,     /* above the operand of a softmax */
-    MAX_STEPS = 64,        /* from the result of a subtraction to the reduce */
-    MAX_SCANNED = 1 << 12, /* elements of constants */
-    MAX_PART = 64,         /* elements of a part of a constant */
-    MAX_VISITS = 256,      /* of instructions */
-    REMEMBERED = 64        /* ranges; a power of two */
+    MAX_CONVERTS = 12,     /* maximum number of converts above the operand of a softmax */
+    MAX_STEPS = 64,        /* maximum number of instructions from the subtraction to the reduce */
+    MAX_SCANNED = 1 << 12, /* maximum number of elements of constants */
+    MAX_PART = 64,         /* maximum number of elements of a part of a constant */
+    MAX_VISITS = 256,      /* maximum number of visits of instructions */
+    REMEMBERED = 64        /* number of cached ranges; a power of two */
 };
 
 const hlo_range hlo_range_empty = {.low = ENDLESS, .high = -ENDLESS, .whole = true};
@@ -63,7 +63,8 @@ hlo_range hlo_range_hull(hlo_range x, hlo_range y) {
                        x.sources | y.sources};
 }
 
-/* Returns the part of `r` that values of `type` lie in: of integers that wrap, all of them. */
+/* Returns the part of `r` that `type` can represent; for integers that wrap, the whole range of the
+ * type. */
 static hlo_range in_type(hlo_type type, hlo_range r) {
     hlo_range all = hlo_range_of_type(type);
     all.sources = r.sources;
@@ -92,7 +93,7 @@ hlo_range hlo_range_of_constant(const hlo_instr *constant, int64_t *budget) {
     return in_type(type, r);
 }
 
-/* Rounds a number to a float type; `instead`: the result if that is NaN. */
+/* Rounds a number to a float type. Returns `instead` if the result is NaN. */
 static double nearest(hlo_type type, double number, double instead) {
     uint64_t cell = 0;
     if (isinf(number)) return number;
@@ -101,7 +102,7 @@ static double nearest(hlo_type type, double number, double instead) {
     return isnan(result) ? instead : result;
 }
 
-/* Rounds the elements of `r` to `type`, after an operation unless `slack` is 0. */
+/* Rounds the elements of `r` to `type`; unless `slack` is 0, after an operation. */
 static hlo_range rounded(hlo_type type, hlo_range r, double slack) {
     const double most = fmax(fabs(r.low), fabs(r.high));
     if (!hlo_type_is_float(type) || r.low > r.high) return r;
@@ -121,14 +122,14 @@ static hlo_range rounded(hlo_type type, hlo_range r, double slack) {
 
 /* -------------------------------------------------------------------------------------- softmax */
 
-/* Finds the operand beneath a few conversions. */
+/* Skips a few conversions. */
 static const hlo_instr *source_of(const hlo_instr *instr) {
     for (int i = 0; i < MAX_CONVERTS && instr->op == HLO_OP_CONVERT; i++)
         instr = hlo_instr_operand(instr, 0);
     return instr;
 }
 
-/* Finds the operand beneath conversions that change no element: to floats of more bits. */
+/* Skips conversions that change no element: to floats of more bits. */
 static const hlo_instr *exact_source_of(const hlo_instr *instr) {
     while (instr->op == HLO_OP_CONVERT) {
         const hlo_instr *from = hlo_instr_operand(instr, 0);
@@ -142,12 +143,12 @@ static const hlo_instr *exact_source_of(const hlo_instr *instr) {
     return instr;
 }
 
-/* The largest elements along dimensions of an array, or what is larger. */
+/* The largest elements along dimensions of an array, or an upper bound. */
 typedef struct largest {
     const hlo_instr *of;  /* the array */
     const hlo_ints *dims; /* these dimensions */
-    bool exact;           /* not larger */
-    int steps;            /* that are left to find them */
+    bool exact;           /* the largest, not an upper bound */
+    int steps;            /* remaining number of search steps */
 } largest;
 
 static bool is_least(const hlo_instr *instr) {
@@ -155,7 +156,7 @@ static bool is_least(const hlo_instr *instr) {
     return hlo_known_number(instr, &number) && number == -(double)INFINITY;
 }
 
-/* Matches a reduce whose dimensions are those of the array that `to` says. */
+/* Matches a reduce whose dimensions are those of the array given by `to`. */
 static bool reduces_to(const hlo_instr *m, const int64_t *to, largest *l) {
     const hlo_instr *x = hlo_instr_operand(m, 0);
     if (m->operand_count != 2 || exact_source_of(x) != l->of ||
@@ -170,8 +171,8 @@ static bool reduces_to(const hlo_instr *m, const int64_t *to, largest *l) {
     return true;
 }
 
-/* True if each element of `m`, whose dimensions are those of the array that `to` says, is the
- * largest of all elements there, or larger. */
+/* True if each element of `m`, whose dimensions are those of the array given by `to`, is the
+ * largest of the corresponding elements, or larger. */
 static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
     int64_t own[HLO_EVAL_MAX_RANK];
     if (!l->steps) return false;
@@ -198,8 +199,7 @@ static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
     return is_largest(from, own, l);
 }
 
-/* True for x - max(x), as in softmax: 0 at one element, if that is the largest itself, and at most
- * 0 elsewhere. */
+/* True for x - max(x), as in softmax: at most 0, and 0 at one element if the maximum is exact. */
 static bool is_below_largest(const hlo_instr *instr, largest *out) {
     int64_t to[HLO_EVAL_MAX_RANK];
     if (instr->op != HLO_OP_SUBTRACT || instr->shape->rank > HLO_EVAL_MAX_RANK) return false;
@@ -232,7 +232,7 @@ static bool has_minus_zero(hlo_range x) {
     return signbit(x.low) && x.high >= 0;
 }
 
-/* Returns the range of the larger one of two elements: of 0 and -0 it may be either. */
+/* Returns the range of the larger of two elements; for 0 and -0, either may be the result. */
 static hlo_range larger(hlo_range x, hlo_range y) {
     hlo_range r = hlo_range_hull(x, y);
     r.low = fmax(x.low, y.low);
@@ -253,7 +253,8 @@ static hlo_range magnitude(hlo_range x) {
     return (hlo_range){!signbit(x.low) == !signbit(x.high) ? least : 0, most, x.whole, x.sources};
 }
 
-/* Returns an exact result of arithmetic on `x` and `y`; it is whole only if its ends are exact. */
+/* Returns the range of an exact result of arithmetic on `x` and `y`. It is integral only if its
+ * ends are exact. */
 static hlo_range exact(double low, double high, hlo_range x, hlo_range y) {
     hlo_range r = hlo_range_hull(x, y);
     if (x.low > x.high || y.low > y.high) return between(ENDLESS, -ENDLESS, r);
@@ -267,7 +268,7 @@ static hlo_range sum(hlo_range x, hlo_range y) {
     return exact(x.low + y.low, x.high + y.high, x, y);
 }
 
-/* Multiplies two bounds: 0 times infinity, of which elements are NaN, is 0. */
+/* Multiplies two bounds. 0 times infinity, which is NaN for elements, is 0. */
 static double times(double x, double y) {
     const double z = x * y;
     return isnan(z) ? copysign(0, x) * copysign(1, y) : z;
@@ -284,7 +285,7 @@ static hlo_range quotient(hlo_range x, hlo_range y) {
     return product(x, both ? between(-ENDLESS, ENDLESS, y) : between(1 / y.high, 1 / y.low, y));
 }
 
-/* Computes x & y: if one of both is not negative, the result is neither negative nor above it. */
+/* Computes x & y. If one of them is nonnegative, the result is nonnegative and not above it. */
 static hlo_range masked(hlo_range x, hlo_range y) {
     hlo_range r = hlo_range_hull(x, y);
     r.low = 0;
@@ -292,7 +293,7 @@ static hlo_range masked(hlo_range x, hlo_range y) {
     return r;
 }
 
-/* Computes x >> y, for one y of all elements. */
+/* Computes x >> y, for a y that is the same for all elements. */
 static hlo_range shifted(hlo_type type, bool logical, hlo_range x, hlo_range y) {
     hlo_range r = hlo_range_hull(x, y);
     const int bits = hlo_types[type].bits, by = y.low >= 0 && y.low < bits ? (int)y.low : 0;
@@ -300,7 +301,7 @@ static hlo_range shifted(hlo_type type, bool logical, hlo_range x, hlo_range y) 
     if (logical && x.low < 0) x.low = 0, x.high = ldexp(1, bits) - 1;
     r.low = floor(ldexp(x.low, -by));
     r.high = floor(ldexp(x.high, -by));
-    /* The high bit of an unsigned integer is a sign to an arithmetic shift. */
+    /* To an arithmetic shift, the high bit of an unsigned integer is a sign. */
     r.whole = y.low == y.high && y.low >= 0 && y.low < bits &&
               (logical || is_signed || x.high < ldexp(1, bits - 1));
     return r;
@@ -335,7 +336,7 @@ static hlo_range of_iota(const hlo_instr *iota) {
     return (hlo_range){0, (double)(iota->shape->dims[dim] - 1), true, 0};
 }
 
-/* Computes the range of a result; integers have not wrapped yet. */
+/* Computes the range of a result, before integers wrap. */
 static hlo_range computed(const hlo_instr *instr, const hlo_range *o, double slack) {
     const hlo_type type = instr->shape->type;
     const bool square =
@@ -398,7 +399,7 @@ hlo_range hlo_range_of_result(const hlo_instr *instr, hlo_range_reader *read, vo
 
 /* --------------------------------------------------------------------------------------- search */
 
-/* The call by which a computation was entered. */
+/* The call through which a computation was entered. */
 typedef struct frame {
     const hlo_instr *call;
     const struct frame *up;
@@ -407,9 +408,9 @@ typedef struct frame {
 
 /* A search visits an instruction once for each call, at most MAX_VISITS in all. */
 typedef struct search {
-    const frame *inside; /* NULL: the computation of the question */
+    const frame *inside; /* NULL: the computation where the search started */
     uint32_t visits, calls;
-    int64_t elements; /* of constants that may still be read */
+    int64_t elements; /* number of constant elements that may still be read */
     struct {
         const hlo_instr *instr;
         uint32_t call;
@@ -419,7 +420,8 @@ typedef struct search {
 
 static hlo_range search_range(void *arg, const hlo_instr *value);
 
-/* Returns the range of a value of the computation that `inside` entered; NULL: of the first one. */
+/* Returns the range of a value of the computation that `inside` entered; NULL: of the first
+ * computation. */
 static hlo_range range_inside(search *s, const frame *inside, const hlo_instr *value) {
     const frame *here = s->inside;
     s->inside = inside;

@@ -10,8 +10,8 @@ enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 
 /* --------------------------------------------------------------- reduce by one binary operation */
 
-/* Returns the type of an accumulator: sums of floats are kept in f64, so that neither order nor
- * length affects them much. */
+/* Returns the type of an accumulator. Sums of floats are accumulated in f64, so that order and
+ * length hardly affect them. */
 static hlo_type accumulator(hlo_type type) {
     switch (hlo_lane_of(type)) {
     case HLO_LANE_F32:
@@ -30,7 +30,7 @@ typedef struct folding {
     hlo_op op;
 } folding;
 
-/* Computes acc[i] = acc[i] op x[i]; acc stays in place or advances. */
+/* Computes acc[i] = acc[i] op x[i]; acc is fixed or advances. */
 #define FOLD(T, expr)                                                                              \
     if (step == 0) {                                                                               \
         T a = *(T *)acc;                                                                           \
@@ -92,7 +92,7 @@ static bool folds(hlo_op op, hlo_lane lane) {
            (bits && (lane == HLO_LANE_S64 || lane == HLO_LANE_U64));
 }
 
-/* Returns the elements of a row as lanes of its accumulator. */
+/* Returns the elements of a row as lanes of the accumulator type. */
 static const void *load_row(const folding *f, const char *in, int64_t step, int64_t count,
                             hlo_chunk *buffer, hlo_chunk *wide) {
     const void *lanes = hlo_lane_view(f->type, in, step, count, buffer);
@@ -120,8 +120,8 @@ static void fold_row(void *arg, int64_t count, char *const *data, const int64_t 
 
 enum { LANES = 16, ROWS = 4 };
 
-/* Finds the largest of some f32, or the smallest, whose order does not matter. False: one is NaN,
- * of which the first counts. */
+/* Finds the largest or smallest of several f32, in any order. Returns false if one is NaN, because
+ * then the first NaN counts. */
 #define EXTREME(name, CHOOSE)                                                                      \
     HLO_CLONED static bool name(const float *in, int64_t count, float *out) {                      \
         float best[LANES];                                                                         \
@@ -168,8 +168,7 @@ static void fold_extreme(const folding *f, const char *in, int64_t step, int64_t
     }
 }
 
-/* Computes acc[r] = acc[r] op in[r][i] for each i, in order: the rows do not wait for each other.
- */
+/* Computes acc[r] = acc[r] op in[r][i] for each i, in order. The rows are independent. */
 #define FOLD_ROWS(expr)                                                                            \
     for (int64_t i = 0; i < count; i++)                                                            \
         for (int r = 0; r < ROWS; r++) {                                                           \
@@ -186,10 +185,10 @@ static void fold_rows_f64(hlo_op op, int64_t count, const double *const *in, dou
     }
 }
 
-/* Rows of a reduce that folds each into one accumulator of f64. */
+/* Rows of a reduce that folds each row into one f64 accumulator. */
 typedef struct row_folding {
     folding f;
-    int64_t length, step; /* of a row; bytes between its elements */
+    int64_t length, step; /* length of a row; bytes between its elements */
 } row_folding;
 
 static void fold_some_rows(const row_folding *r, char *const *data, const int64_t *steps) {

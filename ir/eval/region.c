@@ -118,8 +118,8 @@ static uint32_t new_slot(builder *b, hlo_type type, void *constant) {
     return b->region->slot_count++;
 }
 
-/* Appends the steps of `c`; `args` are the slots of its parameters. Returns the root's slot (of a
- * tuple, writes the leaves' to b->region->roots). */
+/* Appends the steps of `c`; `args` are the slots of its parameters. Returns the root's slot. For a
+ * tuple, writes the slots of its leaves to b->region->roots. */
 static uint32_t append(builder *b, const hlo_computation *c, const uint32_t *args) {
     hlo_region *r = b->region;
     for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* select-and-scatter: the gradient of a reduce-window that picks one element of each window. */
+/* select-and-scatter: the gradient of a reduce-window that selects one element of each window. */
 #include "ir/eval/apply.h"
 
 typedef struct selecting {
@@ -23,8 +23,8 @@ static bool element_at(const selecting *s, const int64_t *place, const int64_t *
     return true;
 }
 
-/* Finds the element of a window that the computation selects over all before it; false: the window
- * has none. */
+/* Finds the element of a window that the computation selects over all previous ones. Returns false
+ * if the window contains no element. */
 static bool select_element(const selecting *s, const int64_t *place, int64_t *out_index) {
     static const int64_t steps[2] = {0};
     hlo_dims offset = {0}, index;

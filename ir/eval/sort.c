@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of sort and topk, and of the custom call for the latter. */
+/* Kernels of sort and topk, and of the TopK custom call. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -32,7 +32,7 @@ static bool before(const void *sorted, int64_t i, int64_t j) {
 
 typedef bool comes_before(const void *sorted, int64_t i, int64_t j);
 
-/* Sorts bottom-up and stably. Returns the one of both arrays that holds the order. */
+/* Sorts bottom-up and stably. Returns the array of the two that contains the order. */
 static int64_t *merge_sort(const void *s, comes_before *is_before, int64_t count, int64_t *order,
                            int64_t *spare) {
     for (int64_t i = 0; i < count; i++) order[i] = i;
@@ -89,7 +89,7 @@ const hlo_kernel hlo_eval_sort = {.run = run_sort, .error = HLO_ERROR_SORT};
 
 /* ---------------------------------------------------------------------------------------- top k */
 
-/* Maps a float to an integer in the total order: -NaN, the numbers, -0 before 0, NaN. */
+/* Maps a float to an integer in the total order: -NaN, the numbers with -0 before 0, NaN. */
 static int64_t float_key(double value) {
     int64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -119,8 +119,8 @@ static bool is_less(const void *keys, int64_t i, int64_t j) {
     return is_greater(keys, j, i);
 }
 
-/* Finds the largest elements along the last dimension, and their positions; equal ones keep their
- * order. */
+/* Finds the largest elements along the last dimension, and their positions. Equal elements keep
+ * their order. */
 static hlo_status run_topk(hlo_call *call) {
     const hlo_view *in = call->operands, *values = &call->results[0], *places = &call->results[1];
     hlo_lane lane = hlo_lane_of(in->type);
@@ -157,7 +157,7 @@ const hlo_kernel hlo_eval_topk = {.run = run_topk, .error = HLO_ERROR_TOPK};
 /* --------------------------------------------------------------------------------- custom calls */
 
 /* Returns why a custom call is not XLA's TopK; NULL if it is. TopK returns the largest elements,
- * whatever computation it calls. */
+ * regardless of the computation that it calls. */
 static const char *topk_refusal(const hlo_instr *call) {
     const char *target = hlo_instr_str(call, HLO_ATTR_CUSTOM_CALL_TARGET);
     const hlo_shape *to = call->shape;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch normalization as reductions and elementwise operations, in the order of XLA's
- * batchnorm_expander.cc: the variance is E[x^2] - E[x]^2. Error bounds thus cover its cancellation.
- */
+/* Expands batch normalization to reductions and elementwise operations, in the order of XLA's
+ * batchnorm_expander.cc: the variance is E[x^2] - E[x]^2. Error bounds therefore cover its
+ * cancellation. */
 #include "ir/expand/expansion.h"
 
 /* The operation at x->build->at. Arrays are computed in `type`. */
@@ -10,7 +10,7 @@ typedef struct norm {
     hlo_type type;
     const hlo_shape *whole, *vector; /* shapes of `type`: the data's, and one number per feature */
     int64_t feature, count;          /* the feature's dimension; elements per feature */
-    hlo_computation **add;           /* the reducer, once it is made */
+    hlo_computation **add;           /* the reducer, created on demand */
 } norm;
 
 static bool computes(hlo_type type) {
@@ -47,7 +47,7 @@ static hlo_instr *broadcast(const norm *n, hlo_instr *vector) {
     return hlo_build_broadcast_like(n->x->build, vector, n->whole, 1, &n->feature);
 }
 
-/* Sums over all dimensions but the feature's. */
+/* Sums over all dimensions except the feature dimension. */
 static hlo_instr *sum(const norm *n, hlo_instr *whole) {
     int64_t others[HLO_LARGEST_RANK];
     uint32_t count = 0;
@@ -79,7 +79,7 @@ static hlo_instr *minus(const norm *n, hlo_instr *a, hlo_instr *b) {
     return hlo_build_binary(n->x->build, HLO_OP_SUBTRACT, a, b);
 }
 
-/* Makes (data - mean) / sqrt(variance + epsilon) * scale + offset. */
+/* Builds (data - mean) / sqrt(variance + epsilon) * scale + offset. */
 static hlo_instr *normalized(const norm *n, hlo_instr *mean, hlo_instr *variance) {
     hlo_instr *apart = minus(n, operand(n, 0), broadcast(n, mean));
     hlo_instr *unit = times(n, apart, broadcast(n, inverse_of(n, variance)));
@@ -109,7 +109,7 @@ static void expand_inference(const norm *n) {
     finish(n, &result, 1);
 }
 
-/* Makes the gradients of data, scale and offset from the gradient of the result. */
+/* Builds the gradients of data, scale and offset from the gradient of the result. */
 static void expand_grad(const norm *n) {
     hlo_instr *gradient = operand(n, 4), *variance = operand(n, 3);
     hlo_instr *apart = minus(n, operand(n, 0), broadcast(n, operand(n, 2)));

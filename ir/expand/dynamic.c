@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dynamic shapes from computation to computation: sizes beside values, and across calls. */
+/* Dynamic shapes across computations: sizes are passed next to values, also across calls. */
 #include <string.h>
 
 #include "ir/expand/expansion.h"
 
-/* Writes for each dimension whether the shape declares it dynamic. */
+/* Writes, for each dimension, whether the shape declares it dynamic. */
 static void list_dims(const hlo_shape *shape, bool **dynamic) {
     if (shape->type == HLO_TYPE_TUPLE)
         for (uint32_t i = 0; i < shape->rank; i++) list_dims(shape->elements[i], dynamic);
@@ -51,7 +51,7 @@ static const hlo_shape *packed_shape(const expansion *x, const hlo_shape *shape,
     return sizes ? hlo_shape_tuple(x->module, sizes + 1, parts) : parts[0];
 }
 
-/* Makes the tuple of a value and its sizes, if it declares any. */
+/* Builds the tuple of a value and its sizes, if it declares dynamic dimensions. */
 static hlo_instr *pack(expansion *x, hlo_instr *value) {
     const dims d = dims_of(x, declared(x, value));
     if (!d.dynamic_count) return value;
@@ -64,7 +64,7 @@ static hlo_instr *pack(expansion *x, hlo_instr *value) {
     return hlo_build(x->build, HLO_OP_TUPLE, shape, count, parts);
 }
 
-/* Makes of an instruction of a packed shape the value, for all its users, and the sizes. */
+/* Splits an instruction of a packed shape into the value, for all its users, and the sizes. */
 static void unpack(expansion *x, hlo_instr *instr) {
     const hlo_shape *shape = declared(x, instr);
     const dims d = dims_of(x, shape);
@@ -119,7 +119,7 @@ static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
 static void leave(expansion *x, hlo_computation *comp) {
     hlo_instr *root = comp->root, **sizes = dynamic_value_of(x, root)->sizes;
     if (!sizes) return;
-    /* New instructions stand before this one, at the end. */
+    /* Insert new instructions before this one, at the end. */
     hlo_instr *end =
         hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x->module, 0, NULL), 0, NULL, NULL);
     end->offset = root->offset;
@@ -131,8 +131,8 @@ static void leave(expansion *x, hlo_computation *comp) {
 
 /* -------------------------------------------------------------------------------------- callers */
 
-/* Returns the computation that takes operand `index`, and the number of its parameter; NULL: none
- * does. */
+/* Returns the computation that receives operand `index`, and the number of its parameter, or
+ * NULL. */
 static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
                                        uint32_t *parameter) {
     const hlo_attr *branches = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
@@ -155,8 +155,8 @@ static bool is_caller(hlo_op op) {
            op == HLO_OP_CONDITIONAL;
 }
 
-/* Hands sizes to the computations that x->build->at runs, and takes those of the result. What is
- * static on this side may still be dynamic on the other. */
+/* Passes sizes to the computations that x->build->at calls, and receives those of the result. A
+ * dimension that is static here may still be dynamic there. */
 static void expand_caller(expansion *x) {
     hlo_instr *instr = x->build->at;
     const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
@@ -177,8 +177,8 @@ static void expand_caller(expansion *x) {
 
 /* ----------------------------------------------------------------------------------- the module */
 
-/* True if neither the instruction nor an operand has dynamic sizes, and the opcode is not about
- * sizes. */
+/* True if neither the instruction nor an operand has dynamic sizes, and the opcode does not operate
+ * on sizes. */
 static bool is_static(expansion *x, const hlo_instr *instr) {
     if (instr->op == HLO_OP_SET_DIMENSION_SIZE || instr->op == HLO_OP_DYNAMIC_RESHAPE) return false;
     if (dynamic_bound(x->module, instr->shape) != instr->shape) return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions replaced by plainer ones, in a copy of the module that a plan is made for. */
+/* Replaces instructions by simpler ones, in a copy of the module made for a plan. */
 #ifndef HLO_IR_EXPAND_EXPAND_H
 #define HLO_IR_EXPAND_EXPAND_H
 
@@ -8,29 +8,30 @@
 
 /* Replaces dynamic shapes by static ones.
  *
- * A value of shape f32[<=8] is an array of its bound, f32[8], and beside it its size, an s32[] of
- * the program: elements from the size on are padding, whose values nothing may depend on. As in
- * XLA, operations compute the padding, too; what would let it into a result (sums, products,
- * concatenations ...) puts neutral elements there first. Sizes of parameters and results of
- * computations go with them in a tuple: (value, size...). The entry's results get zeros as padding.
+ * A value of shape f32[<=8] becomes an array of its bound, f32[8], and its size, an s32[] next to
+ * it. Elements from the size on are padding, whose values must not affect anything. As in XLA,
+ * operations also compute the padding. Operations that would read padding into a result (sums,
+ * products, concatenations ...) first replace it by an identity element. Parameters and results of
+ * computations are passed with their sizes in a tuple: (value, size...). The entry's results are
+ * padded with zeros.
  *
- * HLO_INVALID_INPUT, with an error in `sink`: an instruction has a dynamic shape that is not
- * understood; the module may only be freed.
+ * HLO_INVALID_INPUT, with an error in `sink`: the dynamic shape of an instruction is not supported.
+ * The module may then only be freed.
  *
  * Sources: XLA's dynamic_dimension_inference.cc and dynamic_padder.cc. */
 hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink);
 
-/* Returns true if hlo_dynamic_expand() may replace an instruction. */
+/* True if hlo_dynamic_expand() may replace an instruction. */
 bool hlo_dynamic_any(const hlo_module *module);
 
-/* Replaces scans by loops. HLO_INVALID_INPUT, with an error in `sink`: one is too long; the module
- * may only be freed. */
+/* Replaces scans by loops. HLO_INVALID_INPUT, with an error in `sink`: a scan is too long. The
+ * module may then only be freed. */
 hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink);
 
-/* Replaces batch-norm-training, -inference and -grad of static shapes by plain operations. */
+/* Replaces batch-norm-training, -inference and -grad with static shapes by plain operations. */
 void hlo_batch_norm_expand(hlo_module *module);
 
-/* Returns true if the module has such an operation. */
+/* True if the module has such an operation. */
 bool hlo_batch_norm_any(const hlo_module *module);
 
 #endif

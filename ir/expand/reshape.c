@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reshapes of dynamic dimensions.
  *
- * The dimensions of operand and result fall into groups, as small as possible, of equal products of
- * their bounds. Where in each group only the outermost dimension is dynamic, the real elements lie
- * as they did; otherwise each is fetched by its number among them. */
+ * The dimensions of operand and result are divided into minimal groups with equal products of their
+ * bounds. If only the outermost dimension of each group is dynamic, the real elements keep their
+ * positions. Otherwise each is gathered by its index among the real elements. */
 #include "ir/expand/expansion.h"
 
 typedef struct reshape {
@@ -19,7 +19,7 @@ typedef struct group {
     uint32_t from, from_end, to, to_end;
 } group;
 
-/* Finds the group that begins with g->from and g->to; false: there is none. */
+/* Finds the group that begins with g->from and g->to. Returns false at the end. */
 static bool find_group(const reshape *r, group *g) {
     int64_t from = 1, to = 1;
     g->from_end = g->from;
@@ -61,7 +61,7 @@ static bool collapse(expansion *x, reshape *r, const group *g) {
     return true;
 }
 
-/* Looks at the dynamic dimensions of a group. False: refused. */
+/* Analyzes the dynamic dimensions of a group. Returns false after an error. */
 static bool read_group(expansion *x, reshape *r, const group *g) {
     int64_t outside = 1;
     bool from = false, to = false;
@@ -81,8 +81,8 @@ static bool read_group(expansion *x, reshape *r, const group *g) {
     return true;
 }
 
-/* Makes for each element of the result the place of its value among the operand's, padding
- * included. */
+/* Computes, for each element of the result, the position of its value in the operand, including
+ * padding. */
 static hlo_instr *places(expansion *x, const reshape *r, const hlo_shape *to) {
     hlo_instr *number = NULL, *stride = NULL, *place = NULL;
     for (uint32_t e = to->rank; e-- > 0;) {

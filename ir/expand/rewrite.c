@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concatenations, reversals and sorts of dynamic dimensions, in which padding would come before
- * real elements. */
+/* Concatenations, reversals and sorts of dynamic dimensions, in which padding would precede real
+ * elements. */
 #include "ir/expand/expansion.h"
 
-/* Makes an array of zeros. */
+/* Builds an array of zeros. */
 static hlo_instr *zeros(expansion *x, const hlo_shape *shape) {
     return expand_splat(x, expand_zero(x, shape->type), shape);
 }
 
-/* Makes the start of a dynamic slice or update: `start` along `dim`, otherwise 0. */
+/* Sets the start of a dynamic slice or update: `start` along `dim`, otherwise 0. */
 static void start_at(expansion *x, uint32_t rank, int64_t dim, hlo_instr *start, hlo_instr **out) {
     hlo_instr *zero = expand_number(x, 0);
     for (uint32_t d = 0; d < rank; d++) out[d] = d == dim ? start : zero;
 }
 
-/* Writes one operand behind the real elements of those before, over their padding. */
+/* Writes each operand after the real elements of the previous ones, over their padding. */
 hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
     hlo_instr *old = x->build->at;
     const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
@@ -49,7 +49,7 @@ hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
     return joined;
 }
 
-/* Reverses padding and all, and takes the real elements from behind the padding. */
+/* Reverses the array with its padding, and then slices the real elements from after the padding. */
 hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes) {
     hlo_instr *old = x->build->at, *array = hlo_instr_operand(old, 0);
     const hlo_ints *dims = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS);
@@ -82,8 +82,8 @@ hlo_instr *dynamic_reverse(expansion *x, hlo_instr **sizes) {
     return value;
 }
 
-/* Makes a comparator of a sort's operands and, behind them, whether an element is padding: padding
- * comes last, the rest as `less` has it. */
+/* Builds a comparator of a sort's operands followed by a flag that marks padding. Padding is sorted
+ * last; other elements are compared by `less`. */
 static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
     hlo_computation *caller = x->build->at->parent;
     hlo_computation *comp = hlo_computation_new(x->module, less->name);
@@ -104,7 +104,7 @@ static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
     return comp;
 }
 
-/* Sorts with a further operand, which is true in the padding. */
+/* Sorts with an additional operand, which is true in the padding. */
 static hlo_instr *sort_along(expansion *x, int64_t dim, hlo_instr *size) {
     hlo_instr *old = x->build->at;
     const uint32_t count = old->operand_count;

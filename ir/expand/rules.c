@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sizes of results, opcode by opcode. What has no rule here is refused. */
+/* The sizes of results, by opcode. Opcodes without a rule are rejected. */
 #include "ir/expand/expansion.h"
 #include "ir/module/index_map.h"
 #include "ir/module/known.h"
@@ -12,7 +12,7 @@ static hlo_instr *size_of(expansion *x, uint32_t operand, int64_t dim) {
     return dynamic_size(x, operand_of(x, operand), dim);
 }
 
-/* Puts `fill` on the padding of a dimension of an operand of x->build->at. */
+/* Sets the padding of a dimension of an operand of x->build->at to `fill`. */
 static void mask(expansion *x, uint32_t operand, int64_t dim, hlo_instr *fill) {
     hlo_instr *array = operand_of(x, operand), *size = dynamic_size(x, array, dim);
     if (!size) return;
@@ -21,7 +21,7 @@ static void mask(expansion *x, uint32_t operand, int64_t dim, hlo_instr *fill) {
     hlo_instr_set_operand(x->build->at, operand, masked);
 }
 
-/* Takes the smaller of two sizes, as XLA does. */
+/* Uses the smaller of two sizes, as XLA does. */
 static void join(expansion *x, hlo_instr **size, hlo_instr *other) {
     if (!*size || *size == other)
         *size = other;
@@ -29,7 +29,7 @@ static void join(expansion *x, hlo_instr **size, hlo_instr *other) {
         *size = hlo_build_binary(x->build, HLO_OP_MINIMUM, *size, other);
 }
 
-/* Gives each dimension the size that it has in any of the operands, which are scalars or of one
+/* Sets the size of each dimension to that of any operand. Operands are scalars or have the same
  * shape. */
 static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
     const uint32_t rank = dynamic_dims(x->build->at->shape);
@@ -39,7 +39,7 @@ static hlo_instr *elementwise(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Forwards the sizes of an operand, tuples too. */
+/* Propagates the sizes of an operand, including tuples. */
 static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
     hlo_instr **known = dynamic_value_of(x, operand_of(x, 0))->sizes;
     for (uint32_t i = 0; known && i < dynamic_dims(x->build->at->shape); i++) sizes[i] = known[i];
@@ -86,7 +86,7 @@ static hlo_instr *set_size(expansion *x, hlo_instr **sizes) {
     return expand_replace(x, HLO_OP_COPY, x->build->at->shape, 1, &array);
 }
 
-/* Makes max(size, 0). */
+/* Builds max(size, 0). */
 static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
     return hlo_build_binary(x->build, HLO_OP_MAXIMUM, size, expand_number(x, 0));
 }
@@ -95,8 +95,8 @@ static hlo_instr *plus(expansion *x, hlo_instr *size, int64_t more) {
     return more ? hlo_build_binary(x->build, HLO_OP_ADD, size, expand_number(x, more)) : size;
 }
 
-/* Counts the real elements of a part; one element is not a dynamic dimension, as in XLA. Dimensions
- * whose start is known only at run time are declared static. */
+/* Counts the real elements of a part. As in XLA, a dimension of one element is not dynamic.
+ * Dimensions whose start is only known at run time must be declared static. */
 static hlo_instr *part(expansion *x, hlo_instr **sizes) {
     const hlo_shape *from = operand_of(x, 0)->shape, *shape = x->build->at->shape;
     hlo_index_map map;
@@ -147,8 +147,8 @@ static hlo_instr *pad(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* The padding of what is reduced is the initial value, as in XLA: HLO's reductions may take it any
- * number of times. */
+/* Padding of a reduced dimension is replaced by the initial value, as in XLA: HLO's reductions may
+ * use it any number of times. */
 static hlo_instr *reduce(expansion *x, hlo_instr **sizes) {
     const uint32_t count = x->build->at->operand_count / 2, rank = operand_of(x, 0)->shape->rank;
     const hlo_ints *along = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
@@ -161,7 +161,7 @@ static hlo_instr *reduce(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Writes the sizes of the free dimensions of an operand of a dot behind *sizes. */
+/* Appends the sizes of the free dimensions of an operand of a dot at *sizes. */
 static void free_sizes(expansion *x, uint32_t operand, const hlo_ints *batch, const hlo_ints *along,
                        hlo_instr ***sizes) {
     for (uint32_t d = 0; d < operand_of(x, operand)->shape->rank; d++)

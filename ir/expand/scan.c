@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans as loops: a slice of each input in each turn, and the results' slices put together. */
+/* Expands scans to loops: each iteration reads a slice of each input and writes a slice of each
+ * result. */
 #include "ir/expand/expansion.h"
 
-/* The loop's state: the number of turns so far, the inputs, the results put together so far, the
+/* The loop's state: the number of iterations so far, the inputs, the partial results, the
  * carries. */
 typedef struct scan {
     uint32_t inputs, outputs, carries;
@@ -10,15 +11,15 @@ typedef struct scan {
     bool reverse;
     hlo_computation *step; /* (input slices, carries) to (output slices, carries) */
     const hlo_shape *state;
-    const hlo_shape *const *parts; /* of the state */
+    const hlo_shape *const *parts; /* shapes of the state */
 } scan;
 
 static const hlo_shape *scalar(const expansion *x, hlo_type type) {
     return hlo_shape_array(x->module, type, 0, NULL);
 }
 
-/* Makes a computation of the loop's state, in front of the scan's, and moves x->build->at into it.
- */
+/* Creates a computation of the loop's state before the scan's computation, and moves x->build->at
+ * into it. */
 static hlo_instr *open_computation(expansion *x, const scan *s, const char *name) {
     hlo_computation *caller = x->build->at->parent, *comp = hlo_computation_new(x->module, name);
     const uint32_t offset = x->build->at->offset;
@@ -31,7 +32,7 @@ static hlo_instr *open_computation(expansion *x, const scan *s, const char *name
     return state;
 }
 
-/* Ends the computation, whose root is made; new instructions stand before `at` again. */
+/* Ends the computation with its root, and sets the insertion point back to `at`. */
 static hlo_computation *close_computation(expansion *x, hlo_instr *root, hlo_instr *at) {
     hlo_computation *comp = root->parent;
     hlo_instr *end = x->build->at;
@@ -48,7 +49,7 @@ static hlo_computation *make_condition(expansion *x, const scan *s) {
                              at);
 }
 
-/* Makes the operands of a dynamic slice or update of a value at a turn. */
+/* Builds the operands of a dynamic slice or update of a value in an iteration. */
 static uint32_t place_at(expansion *x, const scan *s, hlo_instr *array, hlo_instr *slice,
                          hlo_instr *place, hlo_instr **out) {
     hlo_instr *zero = expand_number(x, 0);
@@ -103,7 +104,7 @@ static hlo_computation *make_body(expansion *x, const scan *s) {
     return close_computation(x, hlo_build(x->build, HLO_OP_TUPLE, s->state, count, next), at);
 }
 
-/* Reads the scan and lays out the loop's state. */
+/* Reads the scan and defines the loop's state. */
 static scan read_scan(expansion *x) {
     const hlo_instr *instr = x->build->at;
     const hlo_shape *result = instr->shape;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes and bounds of values; refusals. */
+/* Sizes and bounds of values; errors. */
 #include <string.h>
 
 #include "ir/expand/expansion.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers are read and printed as in the C locale, whatever locale the program has set: with
- * another one strtod() stops at the point of `0.5`, and printf() writes a comma. */
+/* Reads and prints numbers in the C locale, regardless of the program's locale. In another locale,
+ * strtod() may stop at the point of `0.5`, and printf() may write a comma. */
 #ifndef HLO_IR_FLOAT_C_LOCALE_H
 #define HLO_IR_FLOAT_C_LOCALE_H
 
 #include <locale.h>
 
-/* The C library keeps one object for the C locale, so there is nothing to free. */
+/* The C library has a static object for the C locale, so nothing needs to be freed. */
 static inline locale_t hlo_c_locale_enter(void) {
     return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
 }
@@ -15,7 +15,7 @@ static inline void hlo_c_locale_leave(const locale_t *before) {
     uselocale(*before);
 }
 
-/* Begins a public function that reads or prints numbers: until it returns, its thread is in the C
+/* Begins a public function that reads or prints numbers: until it returns, its thread uses the C
  * locale. */
 #define HLO_IN_C_LOCALE                                                                            \
     const locale_t hlo_locale_before __attribute__((cleanup(hlo_c_locale_leave), unused)) =        \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounding an f32 to a float of few bits. The text is C, and C++ for CUDA: generated kernels
- * contain it (runtime/cuda/codegen/element.cuh). */
+/* Rounds an f32 to a narrow float. The text is valid C, and C++ for CUDA: generated kernels include
+ * it (runtime/cuda/codegen/element.cuh). */
 #ifndef HLO_IR_FLOAT_ENCODE_H
 #define HLO_IR_FLOAT_ENCODE_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #endif
 
-/* Meaning of the codes beyond the finite values: see float.def. */
+/* Meaning of the codes beyond the finite values; see float.def. */
 typedef enum special { IEEE, FN, FNUZ, FINITE, E8M0 } special;
 
 static inline float of_bits(unsigned bits) {
@@ -24,20 +24,20 @@ static inline unsigned to_bits(float value) {
     return bits;
 }
 
-/* Encodes as e8m0: half way rounds up; below the least normal f32, every value above the least code
- * does. */
+/* Encodes as e8m0. Ties round up; below the smallest normal f32, every value above the smallest
+ * code does. */
 static inline unsigned encode_e8m0(float value) {
     unsigned bits = to_bits(value);
     unsigned code = bits >= 0x800000 ? (bits + 0x400000) >> 23 : bits > 0x400000;
     return bits - 1 < 0x7f3fffff ? code : 0xff; /* positive, and not too large */
 }
 
-/* To the nearest, ties to even; E exponent and M mantissa bits. It works on the bits of the f32:
- * where the result is normal, half a last place is added to the f32's bits (one less for an even
- * result, so that ties go to even) and the rest shifted out, a carry moving on into the exponent as
- * it should; where it is subnormal, adding a power of two whose last place is the format's makes
- * the f32 addition round. Both are computed, so that a loop of it has no branches. All but `value`
- * are constants where this is expanded. */
+/* Rounds to nearest, ties to even, to E exponent and M mantissa bits. Works on the bits of the f32.
+ * For a normal result, half a last place is added to the f32's bits (one less for an even result,
+ * so that ties go to even) and the remaining bits are shifted out; a carry correctly propagates
+ * into the exponent. For a subnormal result, adding a power of two whose last place is that of the
+ * format makes the f32 addition round. Both are computed, so that a loop has no branches. All
+ * arguments except `value` are constants where this is expanded. */
 static inline unsigned encode(float value, int E, int M, int bias, special kind) {
     if (kind == E8M0) return encode_e8m0(value);
     const unsigned all = (1u << (E + M)) - 1, sign = 1u << (E + M);

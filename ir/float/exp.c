@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp of rows of f32 in vectors, by the algorithm of glibc's expf, which rounds each step: the same
- * bits. */
+/* exp of rows of f32 in vectors, with the algorithm of glibc's expf, which rounds each step, so
+ * that the bits are the same. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 #ifdef HLO_LEVEL
 #define STEPS 32
 
-/* The powers 2^(i/32) as bits of a double, less i in the place where the exponent is added. */
+/* The powers 2^(i/32) as bits of a double, minus i in the exponent field, to which the exponent is
+ * added. */
 static const uint64_t powers[STEPS] = {
     0x3ff0000000000000, 0x3fefd9b0d3158574, 0x3fefb5586cf9890f, 0x3fef9301d0125b51,
     0x3fef72b83c7d517b, 0x3fef54873168b9aa, 0x3fef387a6e756238, 0x3fef1e9df51fdee1,
@@ -22,8 +23,8 @@ static const uint64_t powers[STEPS] = {
     0x3fef5818dcfba487, 0x3fef7c97337b9b5f, 0x3fefa4afa2a490da, 0x3fefd0765b6e4540,
 };
 
-/* Computes exp(x) as 2^(k/32) * 2^(r/32) with a whole k and |r| <= 1/2: a power of the table and a
- * polynomial, then what is too large or too small, and NaN. There are no branches. */
+/* Computes exp(x) as 2^(k/32) * 2^(r/32) with an integer k and |r| <= 1/2: a power from the table
+ * and a polynomial, followed by overflow, underflow and NaN. There are no branches. */
 static inline float exp_of(float x) {
     const double per_step = 0x1.71547652b82fep+0 * STEPS, shift = 0x1.8p+52;
     double shifted = __builtin_fma(per_step, (double)x, shift);

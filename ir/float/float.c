@@ -79,8 +79,8 @@ double hlo_float_decode(hlo_type type, uint64_t bits) {
     return sign ? -value : value;
 }
 
-/* Encodes as e8m0: half way rounds up; below the least normal f32, every value above the least code
- * does. */
+/* Encodes as e8m0. Ties round up; below the smallest normal f32, every value above the smallest
+ * code does. */
 static uint64_t encode_e8m0(double value) {
     if (!(value > 0) || value >= 0x1.8p127) return 0xff;
     if (value < 0x1p-126) return value > 0x1p-127;

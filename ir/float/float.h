@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every float narrower than 64 bits: bits to value and back, exactly, rounding to nearest even.
+/* Every float narrower than 64 bits: exact conversion from bits to value, and back with rounding to
+ * nearest even.
  *
- * float.def holds the parameters of each format; nothing else in the library knows them. */
+ * float.def has the parameters of each format; nothing else in the library depends on them. */
 #ifndef HLO_IR_FLOAT_FLOAT_H
 #define HLO_IR_FLOAT_FLOAT_H
 
 #include "ir/ir.h"
 
-/* Decodes an element's bits. A NaN keeps its sign, if the format has NaNs of both signs, but no
+/* Decodes an element's bits. A NaN keeps its sign if the format has NaNs of both signs, but not its
  * payload. */
 double hlo_float_decode(hlo_type type, uint64_t bits);
 /* Encodes to the nearest element, ties to even. Overflow becomes infinity if the format has one,
- * else NaN (f8e4m3fn), as in HLO's `convert`; NaN becomes the format's NaN. */
+ * otherwise NaN (f8e4m3fn), as in HLO's `convert`; NaN becomes the format's NaN. */
 uint64_t hlo_float_encode(hlo_type type, double value);
 
-/* Encode and decode NaN payloads, in formats with infinities. hlo_float_nan() returns the NaN of a
- * sign and mantissa; 0: there is none. hlo_float_payload() returns the mantissa of a NaN other than
- * hlo_float_encode()'s; otherwise 0. */
+/* Encode and decode NaN payloads, in formats with infinities. hlo_float_nan() returns the NaN with
+ * a sign and mantissa, or 0 if the format does not have it. hlo_float_payload() returns the
+ * mantissa of a NaN other than hlo_float_encode()'s; otherwise 0. */
 uint64_t hlo_float_nan(hlo_type type, bool negative, uint64_t payload);
 uint64_t hlo_float_payload(hlo_type type, uint64_t bits);
 
@@ -25,20 +26,21 @@ uint64_t hlo_float_payload(hlo_type type, uint64_t bits);
 double hlo_number_load(hlo_type type, const void *element);
 void hlo_number_store(hlo_type type, void *element, double value);
 
-/* Convert rows of a float type of at most 16 bits, elements `step` bytes apart, to and from f32:
- * faster than the functions above, with equal results. The encoder rounds once, to nearest even. */
+/* Convert rows of a float type of at most 16 bits, elements `step` bytes apart, to and from f32.
+ * They are faster than the functions above, with equal results. The encoder rounds once, to nearest
+ * even. */
 void hlo_float_decode_row(hlo_type type, const void *in, int64_t step, int64_t count, float *out);
 void hlo_float_encode_row(hlo_type type, const float *in, int64_t count, void *out, int64_t step);
 
-/* Computes exp of each element: the bits that the C library's expf gives. `out` may be `in`. */
+/* Computes exp of each element, with the same bits as the C library's expf. `out` may be `in`. */
 void hlo_float_exp_row(const float *in, int64_t count, float *out);
 
 /* Returns the largest finite value. */
 double hlo_float_max(hlo_type type);
-/* Returns the sign bit of an element; 0: the format has none. */
+/* Returns the sign bit of an element; 0 if the format has none. */
 uint64_t hlo_float_sign(hlo_type type);
-/* Returns the bits of the significand, the hidden one included: the unit roundoff is 2^-precision.
- */
+/* Returns the number of significand bits, including the hidden bit: the unit roundoff is
+ * 2^-precision. */
 int hlo_float_precision(hlo_type type);
 
 #endif

@@ -5,13 +5,13 @@
 
 #include "ir/ir.h"
 
-/* Makes a literal for an array of `shape` with uninitialized elements. */
+/* Creates a literal for an array of `shape` with uninitialized elements. */
 hlo_literal *hlo_literal_new(hlo_module *module, const hlo_shape *shape);
-/* Makes a literal for a tuple of `shape` with uninitialized elements. */
+/* Creates a literal for a tuple of `shape` with uninitialized elements. */
 hlo_literal *hlo_literal_tuple(hlo_module *module, const hlo_shape *shape);
-/* Makes a literal whose value the text or the message does not have, `{...}`. */
+/* Creates a literal whose value is elided in the text or the message, `{...}`. */
 hlo_literal *hlo_literal_elided(hlo_module *module, const hlo_shape *shape);
-/* True if all elements have one value; false for tuples, elided and empty literals. */
+/* True if all elements are equal; false for tuples, elided and empty literals. */
 bool hlo_literal_is_splat(const hlo_literal *literal);
 /* Sets element `index`, rounded to the type (float.h). Elements are read by hlo_known_element() and
  * hlo_known_number() (ir/module/known.h). */

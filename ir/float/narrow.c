@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of narrow floats to f32 and back, one loop per row of float.def. The loops have no branches,
- * so that compilers make vectors of them. */
+/* Converts rows of narrow floats to f32 and back, with one loop per row of float.def. The loops
+ * have no branches, so that compilers vectorize them. */
 #include <string.h>
 
 #include "ir/float/clones.h"
 #include "ir/float/encode.h"
 #include "ir/float/float.h"
 
-enum { CHUNK = 256 }; /* elements that are gathered, or scattered, at once */
+enum { CHUNK = 256 }; /* number of elements gathered or scattered at once */
 
-/* Returns the bits of an f32. The exponent of a normal number is rebiased; a subnormal number is
- * given the least normal exponent, and what that adds is subtracted. NaNs of 16 bits keep their
- * payloads. All but `code` are constants where this is expanded. */
+/* Returns the bits of an f32. The exponent of a normal number is rebiased. A subnormal number gets
+ * the smallest normal exponent, and the resulting excess is subtracted. NaNs of 16 bits keep their
+ * payloads. All arguments except `code` are constants where this is expanded. */
 static inline unsigned decode(unsigned code, int E, int M, int bias, special kind) {
     const unsigned all = (1u << (E + M)) - 1, infinity = ((1u << E) - 1) << M, nan = 0x7fc00000;
     if (kind == E8M0) return code == 0 ? 0x400000 : code == 0xff ? nan : code << 23;

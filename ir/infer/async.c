@@ -84,7 +84,8 @@ const hlo_shape *hlo_infer_RECV(const hlo_inference *q) {
     return given ? in_flight(q, given->elements[0]) : NULL;
 }
 
-/* True if both ends of a transfer have one channel, and both or neither transfer with the host. */
+/* True if both ends of a transfer have the same channel, and both or neither transfer with the
+ * host. */
 static bool same_channel(const hlo_inference *q) {
     const hlo_instr *start = q->operands[0];
     const hlo_attr *ends[] = {hlo_infer_attr(q, HLO_ATTR_CHANNEL_ID),
@@ -129,7 +130,7 @@ const hlo_shape *hlo_infer_DONE(const hlo_inference *q) {
     return element(q, 1);
 }
 
-/* Returns the computation that an asynchronous operation calls; NULL if there is none or it has no
+/* Returns the computation that an asynchronous operation calls; NULL if it is missing or has no
  * root. */
 static const hlo_computation *called_by(const hlo_inference *q) {
     const hlo_instr *start = q->op == HLO_OP_ASYNC_START ? NULL : hlo_async_start(q->operands[0]);
@@ -156,7 +157,7 @@ static bool is_result(const hlo_inference *q, const hlo_shape *shape, const hlo_
                           hlo_infer_text(q, shape), hlo_infer_text(q, comp->root->shape));
 }
 
-/* True if operands from `first` on fit the parameters after the first `bound`. */
+/* True if operands starting at `first` match the parameters after the first `bound`. */
 static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
     const hlo_computation *comp = called_by(q);
     uint32_t count = q->count - first;

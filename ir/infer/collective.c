@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shape rules of what devices do together, and what their groups must be. */
+/* The shape rules of operations across devices, and the requirements on their groups. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

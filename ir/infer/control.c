@@ -118,7 +118,7 @@ const hlo_shape *hlo_infer_RNG(const hlo_inference *q) {
     return q->given;
 }
 
-/* Infers the tuple of new state and bits, or the bits alone. */
+/* Infers the tuple of new state and bits, or only the bits. */
 const hlo_shape *hlo_infer_RNG_BITS(const hlo_inference *q) {
     const hlo_shape *state = hlo_infer_operand(q, 0), *given = hlo_infer_given(q);
     if (!given) return NULL;

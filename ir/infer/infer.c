@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an opcode to its shape rule, by op.def. */
+/* Dispatches an opcode to its shape rule, by op.def. */
 #include "ir/infer/infer.h"
 #include "ir/infer/rules.h"
 

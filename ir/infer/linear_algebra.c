@@ -56,8 +56,8 @@ const hlo_shape *hlo_infer_TRIANGULAR_SOLVE(const hlo_inference *q) {
     return b;
 }
 
-/* Infers a transform of the innermost dimensions, as many as fft_length has: real to complex halves
- * the last. */
+/* Infers a transform of the innermost dimensions, as many as fft_length has. Real to complex halves
+ * the last one. */
 const hlo_shape *hlo_infer_FFT(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, 1)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);

@@ -16,9 +16,8 @@ const hlo_shape *hlo_infer_IOTA(const hlo_inference *q) {
     return shape;
 }
 
-/* Returns the given shape if it and the operand are arrays, of the same element type if
- * `same_type`.
- */
+/* Returns the given shape if it and the operand are arrays and, with `same_type`, have the same
+ * element type. */
 static const hlo_shape *given_array(const hlo_inference *q, bool same_type) {
     const hlo_shape *given = hlo_infer_given(q);
     if (!given || !hlo_infer_arrays(q, 0, 1)) return NULL;
@@ -158,7 +157,7 @@ const hlo_shape *hlo_infer_SLICE(const hlo_inference *q) {
     return hlo_shape_array(q->module, from->type, from->rank, dims);
 }
 
-/* Checks that operands from `first` on are one integer scalar per dimension of `shape`, or one
+/* Checks that operands starting at `first` are one integer scalar per dimension of `shape`, or one
  * vector of all start indices. */
 static bool start_indices(const hlo_inference *q, uint32_t first, const hlo_shape *shape) {
     if (!hlo_infer_arrays(q, first, q->count)) return false;
@@ -278,8 +277,8 @@ const hlo_shape *hlo_infer_CONCATENATE(const hlo_inference *q) {
 
 /* --------------------------------------------------------------------------- gather and scatter */
 
-/* Dimension numbers of gather and scatter: windows of an operand, one per index vector. In gather
- * the windows are the result's, in scatter the updates'. */
+/* Dimension numbers of gather and scatter: windows of an operand, one per index vector. In gather,
+ * the result consists of the windows; in scatter, the updates do. */
 typedef struct windows {
     const hlo_shape *operand, *indices;
     const hlo_ints *window_dims;   /* of the windowed array: gather's offset_dims */
@@ -287,7 +286,7 @@ typedef struct windows {
     const hlo_ints *batch;         /* of the operand */
     const hlo_ints *indices_batch; /* of the indices */
     const hlo_ints *map;           /* of the operand, per entry of an index vector */
-    int64_t vector_dim;            /* of the indices; their rank: implicit, vectors of one */
+    int64_t vector_dim; /* of the indices; equal to their rank: implicit, vectors of one */
 } windows;
 
 static bool sorted(const hlo_ints *list) {

@@ -71,10 +71,10 @@ static bool paired(const hlo_inference *q, const hlo_ints *left, const hlo_ints 
 /* Dimension numbers of a product. */
 typedef struct dot_dims {
     const hlo_ints *a_batch, *b_batch, *a_inner, *b_inner;
-    const hlo_ints *b_group; /* ragged-dot: not in the result; empty otherwise */
+    const hlo_ints *b_group; /* ragged-dot: not in the result; otherwise empty */
 } dot_dims;
 
-/* Counts how often each of `rank` dimensions is in the lists. */
+/* Counts the occurrences of each of `rank` dimensions in the lists. */
 static const uint8_t *times_named(const hlo_inference *q, uint32_t rank, const hlo_ints *a,
                                   const hlo_ints *b, const hlo_ints *c) {
     uint8_t *times = memset(hlo_infer_scratch(q, rank, 1), 0, rank);

@@ -19,7 +19,7 @@ const hlo_shape *hlo_infer_REDUCE(const hlo_inference *q) {
     return hlo_infer_reduced(q, count, types, rank, dims);
 }
 
-/* Infers a map over all dimensions, whichever `dimensions` names: XLA ignores it. */
+/* Infers a map over all dimensions, regardless of `dimensions`, which XLA ignores. */
 const hlo_shape *hlo_infer_MAP(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_shape *first = hlo_infer_operand(q, 0);
@@ -71,8 +71,8 @@ static const hlo_shape *without_dim(const hlo_inference *q, const hlo_shape *sha
     return hlo_shape_array(q->module, shape->type, rank, dims);
 }
 
-/* Operands are the inputs, then the carries' initial values; the computation takes a slice of each
- * input and the carries, and returns a slice of each output and the carries. */
+/* Operands are the inputs, followed by the initial values of the carries. The computation takes a
+ * slice of each input and the carries, and returns a slice of each output and the carries. */
 const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
     int64_t carries = hlo_infer_int(q, HLO_ATTR_NUM_CARRIES, 0), size = -1;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of shape inference: the view of a rule, and the helpers of rules (support.c). Each name
- * in op.def's `infer` column is a rule. */
+/* Internals of shape inference: the input of a rule, and the helpers of rules (support.c). Each
+ * name in op.def's `infer` column is a rule. */
 #ifndef HLO_IR_INFER_RULES_H
 #define HLO_IR_INFER_RULES_H
 
 #include "ir/infer/infer.h"
 
-/* The instruction to infer. It need not exist: hlo_infer() runs before the instruction is made. */
+/* The instruction to infer. It need not exist: hlo_infer() runs before the instruction is
+ * created. */
 typedef struct hlo_inference {
     hlo_module *module;
     hlo_op op;
@@ -14,15 +15,16 @@ typedef struct hlo_inference {
     hlo_instr *const *operands;
     uint32_t attr_count;
     const hlo_attr *attrs;
-    const hlo_shape *given; /* the shape that the text gives; NULL: none */
-    char *why;              /* why_size bytes; NULL: no message is wanted */
+    const hlo_shape *given; /* the shape in the text, or NULL */
+    char *why;              /* why_size bytes; NULL: no message is requested */
     size_t why_size;
-    uint32_t *blamed;   /* see hlo_infer_check(); NULL: not wanted */
-    hlo_arena *scratch; /* for everything that a rule allocates but shapes */
+    uint32_t *blamed;   /* see hlo_infer_check(); may be NULL */
+    hlo_arena *scratch; /* for all allocations of a rule except shapes */
 } hlo_inference;
 
-/* A rule: returns the shape that operands and attributes determine; NULL, with `why` set, when they
- * violate the rule. The number of operands and the required attributes have been checked. */
+/* A rule: returns the shape that operands and attributes determine. Returns NULL, with `why`
+ * set, if they violate the rule. The number of operands and the required attributes have been
+ * checked. */
 typedef const hlo_shape *hlo_infer_rule(const hlo_inference *q);
 
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
@@ -30,15 +32,15 @@ typedef const hlo_shape *hlo_infer_rule(const hlo_inference *q);
 #include "ir/table/op.def"
 #undef HLO_OP
 
-/* Writes `OP of SHAPES: text` to `why`; returns NULL, for a rule to return. `blamed`: the offset of
- * the part of the text that does not fit. */
+/* Writes `OP of SHAPES: text` to `why`. Returns NULL, for a rule to return. `blamed`: the offset of
+ * the invalid part in the text. */
 const hlo_shape *hlo_infer_fail_at(const hlo_inference *q, uint32_t blamed, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 #define hlo_infer_fail(q, ...) hlo_infer_fail_at(q, HLO_NOWHERE, __VA_ARGS__)
 /* Prints a shape without layout for a message, in q->scratch. */
 const char *hlo_infer_text(const hlo_inference *q, const hlo_shape *shape);
 
-/* Returns the given shape; NULL, with `why` set, if there is none and the rule needs it. */
+/* Returns the given shape. Returns NULL, with `why` set, if it is missing and the rule needs it. */
 const hlo_shape *hlo_infer_given(const hlo_inference *q);
 const hlo_attr *hlo_infer_attr(const hlo_inference *q, hlo_attr_id id);
 /* Returns a list; an empty one if the instruction does not have the attribute. */
@@ -57,7 +59,7 @@ static inline const hlo_shape *hlo_infer_operand(const hlo_inference *q, uint32_
 
 /* Checks that operands [from, to) are arrays. */
 bool hlo_infer_arrays(const hlo_inference *q, uint32_t from, uint32_t to);
-/* Checks that every number of the list is in [0, rank), none twice. `what` is the word for
+/* Checks that every number of the list is in [0, rank) and occurs once. `what` is the word for
  * messages: "dimension". */
 bool hlo_infer_dims(const hlo_inference *q, const hlo_ints *dims, uint32_t rank, const char *what);
 /* Checks that the attribute `dimensions` names one dimension of the shape. */
@@ -80,8 +82,8 @@ const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, 
                                         const hlo_shape *const *parameters,
                                         const hlo_shape *result);
 /* Checks that attribute `id` names a computation on scalars that combines `count` accumulators, in
- * operand order (a..., b...), into a scalar or a tuple of them: for reduce and the like. `types`
- * are the accumulators' types. */
+ * operand order (a..., b...), into a scalar or a tuple: for reduce and similar opcodes. `types` are
+ * the accumulators' types. */
 bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
                         const hlo_type *types);
 /* Returns the only element, or the tuple of several. */
@@ -95,7 +97,7 @@ bool hlo_infer_reduced_operands(const hlo_inference *q, uint32_t count, hlo_type
 /* Returns the result of a reduction: an array of these dimensions for each type. */
 const hlo_shape *hlo_infer_reduced(const hlo_inference *q, uint32_t count, const hlo_type *types,
                                    uint32_t rank, const int64_t *dims);
-/* Allocates uninitialized memory of q->scratch. */
+/* Allocates uninitialized memory from q->scratch. */
 void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size);
 
 #endif

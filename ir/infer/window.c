@@ -14,19 +14,19 @@ static void put_word(hlo_printer *o, const void *word) {
     hlo_put_attr(o, word);
 }
 
-/* Reports a word with another number of dimensions. */
+/* Reports a window attribute with another number of dimensions. */
 static const window_dim *misfit(const hlo_inference *q, const hlo_attr *word, uint32_t rank) {
     hlo_infer_fail(q, "window %s does not have %u dimensions",
                    hlo_print_interned(q->module, put_word, word), rank);
     return NULL;
 }
 
-/* Reads the window along each of `rank` dimensions; NULL, with `why` set, if it has another rank.
- */
+/* Reads the window along each of `rank` dimensions. Returns NULL, with `why` set, if its rank
+ * differs. */
 static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     static const struct {
         hlo_attr_id id;
-        uint32_t second; /* of a pair */
+        uint32_t second; /* second number of a pair */
         size_t member;
         int64_t missing, least;
     } parts[] = {
@@ -68,7 +68,7 @@ static int64_t dilated(int64_t n, int64_t step) {
     return extent + 1;
 }
 
-/* Counts the positions of the window along a dimension of `n` elements; -1 when a size is too
+/* Counts the positions of the window along a dimension of `n` elements; -1 if a size is too
  * large. */
 static int64_t window_places(int64_t n, const window_dim *w) {
     if (n < 0) return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random bits from a counter and a key: rng-bit-generator. Bits and states are those of XLA's
+/* Random bits from a counter and a key: rng-bit-generator. Bits and states equal those of XLA's
  * compilers, whose default is Philox. Source of both generators: Salmon et al., Parallel Random
  * Numbers: As Easy as 1, 2, 3 (SC 2011). */
 #include <string.h>
@@ -41,8 +41,8 @@ void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]) {
 }
 
 typedef struct bits {
-    uint64_t key, counter[2]; /* the latter low word first */
-    bool wide;                /* elements of 64 bits */
+    uint64_t key, counter[2]; /* the counter has its low word first */
+    bool wide;                /* 64-bit elements */
     int64_t count;
     uint64_t *out; /* row-major */
 } bits;
@@ -54,7 +54,7 @@ static void advance(uint64_t counter[2], uint64_t by) {
 }
 
 static void fill_philox(bits *b) {
-    int64_t each = b->wide ? 2 : 4; /* elements of a counter */
+    int64_t each = b->wide ? 2 : 4; /* elements per counter */
     uint32_t words[4];
     for (int64_t i = 0; i < b->count; i++) {
         if (i % each == 0) {
@@ -68,8 +68,8 @@ static void fill_philox(bits *b) {
     advance(b->counter, (uint64_t)((b->count + each - 1) / each));
 }
 
-/* Returns the dimension along which neighbors share a counter: the first of an even size, else the
- * first of the largest. */
+/* Returns the dimension along which neighbors share a counter: the first of even size, otherwise
+ * the first of the largest. */
 static uint32_t paired_dim(const hlo_view *view) {
     uint32_t largest = 0;
     for (uint32_t d = 0; d < view->rank; d++) {
@@ -81,7 +81,7 @@ static uint32_t paired_dim(const hlo_view *view) {
 
 static void fill_threefry(bits *b, const hlo_view *like) {
     uint32_t words[2];
-    int64_t pair = 1, inner = 1; /* sizes of the paired dimension and of those behind it */
+    int64_t pair = 1, inner = 1; /* sizes of the paired dimension and of the dimensions after it */
     if (like->rank && !b->wide) {
         uint32_t dim = paired_dim(like);
         pair = like->dims[dim];

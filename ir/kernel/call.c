@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call of a kernel: its views, and the reason for a refusal. */
+/* The call of a kernel: its views, and the reason for a rejection. */
 #include "ir/kernel/kernel.h"
 
 uint32_t hlo_call_leaves(const hlo_shape *shape) {

@@ -25,8 +25,8 @@ static void test_nonzero(hlo_lane lane, const void *in, int64_t count, uint64_t 
     }
 }
 
-/* Rounds to f32, where that is not exact to whichever neighbor has an odd code: rounding the f32
- * to fewer bits then gives what rounding the double does. */
+/* Rounds to f32. Inexact values are rounded to the neighbor with an odd code, so that rounding the
+ * f32 to fewer bits has the same result as rounding the double. */
 HLO_CLONED static void round_to_odd(const double *in, int64_t count, float *out) {
     for (int64_t i = 0; i < count; i++) {
         const float near = (float)in[i];
@@ -92,9 +92,8 @@ static hlo_status run_convert(hlo_call *call) {
 }
 const hlo_kernel hlo_eval_convert = {.run = run_convert, .error = HLO_ERROR_CONVERT};
 
-/* Rounds a float to one of its neighbors among the integers, to the farther from 0 if the random
- * bits, as a fraction of 1, are below the float's own fraction; beyond the type's range to its
- * limits. */
+/* Rounds a float to a neighboring integer: away from 0 if the random bits, as a fraction of 1, are
+ * below the float's own fraction. Values beyond the type's range become its limits. */
 static int64_t round_stochastically(hlo_type to, double x, uint64_t random, int random_bits) {
     double limit = ldexp(1, hlo_types[to].bits - 1), whole = floor(fabs(x));
     if (isnan(x)) return 0;
@@ -138,7 +137,7 @@ static hlo_status run_stochastic_convert(hlo_call *call) {
 const hlo_kernel hlo_eval_stochastic_convert = {
     .run = run_stochastic_convert, .error = HLO_ERROR_MOVED, .refuse = refuse_stochastic};
 
-/* Loads or stores the bits of an element, which stand in an integer of its bytes. */
+/* Loads or stores the bits of an element as an integer of the same number of bytes. */
 static uint64_t load_bits(hlo_type type, const char *at) {
     uint64_t bits = 0;
     memcpy(&bits, at, (size_t)hlo_types[type].bytes);
@@ -167,7 +166,7 @@ void hlo_view_retype(const hlo_view *view, hlo_type from) {
     } while (hlo_dims_next(view->rank, view->dims, index.v));
 }
 
-/* Takes wide elements apart, or puts them together of elements of fewer than 8 bits. */
+/* Splits wide elements into elements of fewer than 8 bits, or joins these to wide elements. */
 static void repack(const hlo_view *wide, const hlo_view *narrow, bool apart) {
     const int bits = hlo_types[narrow->type].bits;
     const int64_t parts = narrow->dims[wide->rank];
@@ -198,7 +197,7 @@ static const char *refuse_bitcast_convert(const hlo_instr *instr) {
 }
 
 /* Copies elements of equal widths. Otherwise the array with the narrower elements has one more
- * dimension, the last, which numbers the parts of a wider element, low bits first. */
+ * dimension, the last, which indexes the parts of a wider element, low bits first. */
 static hlo_status run_bitcast_convert(hlo_call *call) {
     hlo_view in = call->operands[0], out = call->results[0];
     if (in.rank == out.rank) {

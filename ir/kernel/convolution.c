@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convolution: a product of matrices for each group. */
+/* convolution: a matrix product for each group. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dot: both operands as matrices of one lane type, a matrix product per batch. */
+/* dot: both operands as matrices of one lane type, and a matrix product per batch. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
@@ -36,11 +36,11 @@ INNER(inner_c128, double _Complex)
 
 /* ------------------------------------------------------------------------------------- operands */
 
-/* An operand as [batch, free, contracting]: three groups of dimensions, each one dimension. */
+/* An operand as [batch, free, contracting]: three groups of dimensions, each merged into one. */
 typedef struct operand {
-    hlo_dims dims, strides; /* of all dimensions, in that order */
+    hlo_dims dims, strides; /* dimensions in that order */
     hlo_view view;
-    uint32_t batch, open; /* dimensions in the first group, and in the second */
+    uint32_t batch, open; /* number of dimensions in the first and second group */
     int64_t size[3], stride[3];
 } operand;
 
@@ -51,7 +51,7 @@ static void arrange(operand *o, const hlo_view *view, const hlo_ints *batch,
     o->open = view->rank - batch->count - contracting->count;
 }
 
-/* True if each group can be traversed with one stride, not backwards. */
+/* True if each group can be traversed with one nonnegative stride. */
 static bool as_matrices(operand *o) {
     uint32_t ends[] = {o->batch, o->batch + o->open, o->view.rank}, d = 0;
     bool plain = true;
@@ -100,7 +100,7 @@ static bool is_float_lane(hlo_lane lane) {
     return lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
 }
 
-/* True if a product reads the operand where it is. */
+/* True if a product reads the operand in place. */
 static bool is_factor(hlo_lane lane, const operand *o, bool plain) {
     const hlo_lane own = hlo_lane_of(o->view.type);
     return plain && is_float_lane(lane) && (own == HLO_LANE_F32 || own == lane);
@@ -133,8 +133,8 @@ static void multiply_others(const hlo_eval_env *env, hlo_lane lane, const operan
     }
 }
 
-/* Returns the lane of a product: the result's, but floats are summed as such if the result has
- * integers, and f64 as f64. Both are converted behind the sum, as XLA does. */
+/* Returns the lane of a product: that of the result. But floats are summed as floats if the result
+ * has integers, and f64 as f64; both are converted after the sum, as in XLA. */
 static hlo_lane lane_of_product(const hlo_view *lhs, const hlo_view *rhs, const hlo_view *result) {
     const hlo_lane own = hlo_lane_of(result->type), a = hlo_lane_of(lhs->type),
                    b = hlo_lane_of(rhs->type);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of the evaluator: what op.def's `eval` column names, and what kernels are made of.
+/* Internals of the evaluator: the kernels named in op.def's `eval` column, and their building
+ * blocks.
  *
- * Lanes: arithmetic is not written per element type but per lane, the few C types in which elements
- * are computed. A kernel loads a chunk of a strided row into a lane buffer, works on contiguous
- * memory, and stores the chunk, rounding or wrapping to the element type. */
+ * Lanes: arithmetic is implemented per lane, not per element type. Lanes are the few C types in
+ * which elements are computed. A kernel loads a chunk of a strided row into a lane buffer, works on
+ * contiguous memory, and stores the chunk, rounding or wrapping to the element type. */
 #ifndef HLO_IR_KERNEL_KERNEL_H
 #define HLO_IR_KERNEL_KERNEL_H
 
@@ -47,13 +48,13 @@ typedef void hlo_loop(const hlo_lanes *lanes);
 typedef enum hlo_out { HLO_OUT_SAME, HLO_OUT_PRED, HLO_OUT_REAL, HLO_OUT_COMPLEX } hlo_out;
 
 /* An elementwise operation: a loop for every lane on which it is defined. The lane of the last
- * operand selects the loop; only operand 0 of select has a lane of its own. Operations that read or
+ * operand selects the loop; only operand 0 of select has a different lane. Operations that read or
  * move bits work on codes: floats loaded as unsigned integers. */
 typedef struct hlo_elementwise {
     uint8_t arity;
     uint8_t out;   /* hlo_out: lane of the result: that of the operands, U64, F64, C128 */
-    float ulps;    /* the error of a good implementation, in units of roundoff of the type computed
-                      in; 0 when the result is exact or has no rounding */
+    float ulps;    /* the error of a good implementation, in units of roundoff of the computed type;
+                    * 0 if the result is exact or not rounded */
     uint8_t codes; /* floats of at most this width in bits are loaded and stored as their codes */
     hlo_loop *loop[HLO_LANE_COUNT];
 } hlo_elementwise;
@@ -85,11 +86,11 @@ typedef enum hlo_error_form {
 typedef struct hlo_kernel {
     hlo_status (*run)(hlo_call *call);
     hlo_error_form error;
-    const hlo_elementwise *ops;          /* of elementwise opcodes */
-    int (*pick)(const hlo_instr *instr); /* which of `ops`; NULL: the only one; -1: none */
+    const hlo_elementwise *ops;          /* for elementwise opcodes */
+    int (*pick)(const hlo_instr *instr); /* selects one of `ops`; NULL: the only one; -1: none */
     const char *(*refuse)(
-        const hlo_instr *instr); /* returns why the kernel does not run `instr`;
-                                    NULL: it runs all that the shape rule allows */
+        const hlo_instr *instr); /* returns why the kernel does not support `instr`; NULL: it
+                                  * supports all that the shape rule allows */
 } hlo_kernel;
 
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
@@ -104,7 +105,7 @@ hlo_status hlo_call_refuse(hlo_call *call, const char *why);
 
 enum { HLO_CHUNK = 256 }; /* elements */
 
-/* Returns the elements of the next chunk, of `left` that are still to come. */
+/* Returns the size of the next chunk, if `left` elements remain. */
 static inline int64_t hlo_chunk_size(int64_t left) {
     return left < HLO_CHUNK ? left : HLO_CHUNK;
 }
@@ -128,8 +129,8 @@ void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, 
 /* Compares two floats: NaN wins; -0 is below 0. */
 #define HLO_LARGER(x, y) (((x) > (y)) | ((x) != (x)) | (((x) == (y)) & !signbit(x)) ? (x) : (y))
 #define HLO_SMALLER(x, y) (((x) < (y)) | ((x) != (x)) | (((x) == (y)) & !!signbit(x)) ? (x) : (y))
-/* Casts between lanes as C does, but NaN and out-of-range numbers to integers as HLO's convert
- * does. */
+/* Casts between lanes as C does, except that NaN and out-of-range numbers are cast to integers as
+ * HLO's convert does. */
 void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, void *out);
 /* Clips integer lanes to the range of `type`. */
 void hlo_lane_saturate(hlo_type type, void *lanes, int64_t count);
@@ -147,13 +148,14 @@ typedef struct hlo_lane_op {
     uint32_t arity;
     uint64_t sign; /* see hlo_lanes */
     bool signed_zero;
-    hlo_type types[3], result; /* as which elements are loaded and stored */
+    hlo_type types[3], result; /* types in which elements are loaded and stored */
     hlo_lane produced;
 } hlo_lane_op;
-/* Finds the loop of `instr` for elements of these types. Returns why there is none; NULL: found. */
+/* Finds the loop of `instr` for elements of these types. Returns the reason if there is no such
+ * loop, otherwise NULL. */
 const char *hlo_lane_op_init(hlo_lane_op *op, const hlo_instr *instr, const hlo_type *operands,
                              hlo_type result);
-/* Computes `count` lanes, not yet rounded or wrapped; `out` may be one of `in`. */
+/* Computes `count` lanes, before rounding or wrapping; `out` may be one of `in`. */
 void hlo_lane_op_run(const hlo_lane_op *op, int64_t count, const void *const *in, void *out);
 /* Converts `count` lanes of elements of type `from` and stores them as `to`, as HLO's convert does.
  */
@@ -164,8 +166,8 @@ void hlo_lane_convert(hlo_type from, hlo_type to, const void *lanes, int64_t cou
 
 enum { HLO_LOOP_VIEWS = 16 };
 
-/* A loop over several views of equal dimensions. Dimensions of one are dropped, the
- * others ordered by the strides of view 0 (then 1, ...) and merged where all views allow it. */
+/* A loop over several views of equal dimensions. Dimensions of size 1 are dropped; the others are
+ * ordered by the strides of view 0 (then 1, ...) and merged if all views allow it. */
 typedef struct hlo_strided_loop {
     uint32_t rank, views;
     int64_t dims[HLO_EVAL_MAX_RANK];
@@ -174,7 +176,7 @@ typedef struct hlo_strided_loop {
     int64_t count; /* elements */
 } hlo_strided_loop;
 
-/* A row: `count` elements of each view, from data[v] on, steps[v] bytes apart. */
+/* A row: `count` elements of each view, starting at data[v], steps[v] bytes apart. */
 typedef void hlo_strided_loop_body(void *arg, int64_t count, char *const *data,
                                    const int64_t *steps);
 
@@ -185,7 +187,7 @@ void hlo_strided_loop_init(hlo_strided_loop *loop, uint32_t rank, const int64_t 
 /* Runs the loop on the calling thread. */
 void hlo_strided_loop_run(const hlo_strided_loop *loop, hlo_strided_loop_body *body, void *arg);
 /* Runs the loop on several threads, each with a range of one dimension along which view `written`
- * has a stride. */
+ * has a nonzero stride. */
 void hlo_strided_loop_run_parallel(const hlo_eval_env *env, const hlo_strided_loop *loop,
                                    uint32_t written, hlo_strided_loop_body *body, void *arg);
 
@@ -203,16 +205,17 @@ int64_t hlo_view_count(const hlo_view *view);
 size_t hlo_view_bytes(const hlo_view *view);
 /* Returns the address of the element at `index`. */
 char *hlo_view_element(const hlo_view *view, const int64_t *index);
-/* Moves to the next index below `dims`, in row-major order; false, and the first: there is none. */
+/* Moves to the next index below `dims`, in row-major order. After the last one, returns false and
+ * resets to the first. */
 bool hlo_dims_next(uint32_t rank, const int64_t *dims, int64_t *index);
 /* Computes the row-major strides of `view->dims`. */
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides);
 /* Loads the element of an array of integers at `offset` elements. */
 int64_t hlo_view_integer(const hlo_view *view, int64_t offset);
-/* Makes a row-major array in scratch memory, with the dimensions of `like`. */
+/* Allocates a row-major array in scratch memory, with the dimensions of `like`. */
 hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *like);
-/* Returns the view of a part: `dims` elements along each dimension from `start` on, `steps` apart
- * (NULL: 1). The arrays must outlive the result. */
+/* Returns the view of a part: `dims` elements along each dimension, starting at `start`, `steps`
+ * apart (NULL: 1). The arrays must outlive the result. */
 hlo_view hlo_view_part(const hlo_view *view, const int64_t *start, const int64_t *dims,
                        const int64_t *steps, hlo_dims *out_strides);
 /* Copies elements of equal size; `in` may be a scalar. */
@@ -221,8 +224,8 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
 void hlo_view_convert(const hlo_eval_env *env, const hlo_view *in, const hlo_view *out);
 /* Copies in row-major order between arrays with equal numbers of elements. */
 void hlo_view_reshape(const hlo_call *call, const hlo_view *in, const hlo_view *out);
-/* Makes elements that were copied from an array of type `from`, of as many bits, as their own type
- * is held: of fewer than 8 bits only signed ones are extended. */
+/* Converts the representation of elements that were copied from an array of type `from` with equal
+ * width to that of the view's type: below 8 bits, only signed elements are sign extended. */
 void hlo_view_retype(const hlo_view *view, hlo_type from);
 /* Returns a view of `in` with out.dims[i] = in.dims[order[i]]. */
 hlo_view hlo_view_permute(const hlo_view *in, const int64_t *order, hlo_dims *out_dims,
@@ -236,24 +239,24 @@ static inline char *hlo_view_at(const hlo_view *view, int64_t offset) {
 
 /* ------------------------------------------------------------------------------------- products */
 
-/* An operand of a product: lines, which are rows of the left one and columns of the right one, of
- * terms. Distances are in elements. */
+/* An operand of a product: lines (rows of the left operand, columns of the right one) of terms.
+ * Distances are in elements. */
 typedef struct hlo_factor {
     hlo_type type;
     const void *data;
-    int64_t batch, line, term; /* from one to the next */
+    int64_t batch, line, term; /* distance from one to the next */
 } hlo_factor;
 
-/* Products of matrices: c[i][j] = sum over l of a.data[i * a.line + l * a.term] * b.data[j *
- * b.line + l * b.term], for i < m, j < n, l < k, and so for each batch. c is dense, of `type`: f32,
- * of floats of at most 32 bits, or f64. */
+/* Products of matrices: c[i][j] = sum over l of a.data[i * a.line + l * a.term] * b.data[j * b.line
+ * + l * b.term], for i < m, j < n, l < k, in each batch. c is dense, of `type`: f32 for floats of
+ * at most 32 bits, or f64. */
 typedef struct hlo_product {
     hlo_type type;
     int64_t batches, m, n, k;
     hlo_factor a, b;
     void *c;
 } hlo_product;
-/* Names the processors that the inner loop chosen here is for. */
+/* Returns the name of the processor level of the selected inner loop. */
 const char *hlo_product_processor(void);
 void hlo_product_run(const hlo_eval_env *env, const hlo_product *product, hlo_arena *scratch);
 
@@ -262,7 +265,7 @@ void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]);
 
 /* -------------------------------------------------------------------------------------- windows */
 
-/* One dimension of a window, from `window={size=.. stride=.. ...}`; of pairs the first. */
+/* One dimension of a window, from `window={size=.. stride=.. ...}`; the first number of pairs. */
 typedef struct hlo_window {
     int64_t size, stride, low, base, dilate;
     bool reversed;
@@ -286,22 +289,23 @@ typedef struct hlo_window_positions {
 hlo_window_positions hlo_window_positions_of(const hlo_window *window, int64_t in_dim,
                                              int64_t out_dim, hlo_arena *arena);
 
-/* A convolution as a product of matrices, one for each group of features or batches:
- * [group, batch, place.., output features] of [group, batch, place.., window.., features] and
- * [group, window.., features, output features]. */
+/* A convolution as a product of matrices, one for each group of features or batches: [group, batch,
+ * position.., output features] from [group, batch, position.., window.., features] and [group,
+ * window.., features, output features]. */
 typedef struct hlo_convolution {
     const hlo_instr *instr;
-    uint32_t spatial; /* dimensions */
+    uint32_t spatial; /* number of spatial dimensions */
     int64_t groups;
-    bool batches;                     /* the groups are of batches */
-    const int64_t *in, *kernel, *out; /* dimensions: hlo_dim_labels_read() */
+    bool batches;                     /* the groups divide batches */
+    const int64_t *in, *kernel, *out; /* dimension numbers: hlo_dim_labels_read() */
     hlo_dot_dims dims;
 } hlo_convolution;
-/* Reads a convolution; in scratch. Returns why it does not run here; NULL: it does. */
+/* Reads a convolution; in scratch. Returns why it is not supported, or NULL. */
 const char *hlo_convolution_read(const hlo_call *call, hlo_convolution *out);
-/* Copies the input's elements to the places of the product's left operand, zeros beside them. */
+/* Copies the input's elements to the positions of the product's left operand, with zeros
+ * elsewhere. */
 hlo_view hlo_convolution_lhs(const hlo_convolution *c, const hlo_call *call, const hlo_view *in);
-/* Views the kernel, or the result, as the product's right operand, or its result. */
+/* Views the kernel or the result as the product's right operand or result. */
 hlo_view hlo_convolution_rhs(const hlo_convolution *c, const hlo_view *kernel, hlo_dims *dims,
                              hlo_dims *strides);
 hlo_view hlo_convolution_result(const hlo_convolution *c, const hlo_view *result, hlo_dims *dims,

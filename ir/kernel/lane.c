@@ -30,8 +30,8 @@ size_t hlo_lane_size(hlo_lane lane) {
     return lane == HLO_LANE_F32 ? 4 : lane == HLO_LANE_C128 ? 16 : 8;
 }
 
-/* The cells that hold elements in memory, and the lanes that they are widened to: types that fill
- * their cell, then types that use its low bits. */
+/* The cells that contain elements in memory, and the lanes that they are widened to: types that
+ * fill their cell, followed by types that use its low bits. */
 #define WHOLE_CELLS(X)                                                                             \
     X(S8, int8_t, int64_t)                                                                         \
     X(S16, int16_t, int64_t)                                                                       \

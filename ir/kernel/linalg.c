@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Factors of matrices and transforms: cholesky, triangular-solve, fft. Computed in f64 or in
+/* Matrix factorizations and transforms: cholesky, triangular-solve, fft. Computed in f64 or in
  * complex numbers of two f64, and rounded once. */
 #include <complex.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static number *load(const hlo_call *call, const hlo_view *in) {
     return out.data;
 }
 
-/* Stores `numbers`, row-major; of a real type the real parts. */
+/* Stores `numbers`, row-major; only the real parts for a real type. */
 static void store(const hlo_call *call, number *numbers, const hlo_view *out) {
     hlo_view in = hlo_view_scratch(call->scratch, HLO_TYPE_C128, out);
     memcpy(in.data, numbers, (size_t)hlo_view_count(out) * sizeof *numbers);
@@ -24,8 +24,8 @@ static void store(const hlo_call *call, number *numbers, const hlo_view *out) {
 
 /* ------------------------------------------------------------------------------------- cholesky */
 
-/* Computes the lower factor L of A = L conj(L)' in place of A's lower half, `n` to a row; 0 above
- * the diagonal. A matrix that is not positive definite becomes NaN, as in XLA. */
+/* Computes the lower factor L of A = L conj(L)' in A's lower half, with `n` elements per row; 0
+ * above the diagonal. A matrix that is not positive definite becomes NaN, as in XLA. */
 static void factor(number *a, int64_t n) {
     bool definite = true;
     for (int64_t j = 0; j < n; j++) {
@@ -47,7 +47,7 @@ static void factor(number *a, int64_t n) {
     for (int64_t i = 0; i < n * n && !definite; i++) a[i] = (double)NAN;
 }
 
-/* Replaces a matrix by its transposed conjugate. */
+/* Replaces a matrix by its conjugate transpose. */
 static void adjoin(number *a, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         a[i * n + i] = conj(a[i * n + i]);
@@ -131,20 +131,20 @@ const hlo_kernel hlo_eval_triangular_solve = {.run = run_triangular_solve,
 
 /* ------------------------------------------------------------------------------------------ fft */
 
-/* A transform of one length: of a power of two by halves, of any other as a convolution of a longer
- * one (Bluestein, A linear filtering approach to the computation of discrete Fourier transform,
- * 1970). */
+/* A transform of one length: for a power of two by halves, for any other length as a convolution of
+ * a longer one (Bluestein, A linear filtering approach to the computation of discrete Fourier
+ * transform, 1970). */
 typedef struct fourier {
     int64_t n, size; /* size: the power of two */
     number *root;    /* exp(-2 pi i k / size), k < size / 2 */
-    number *chirp;   /* exp(-pi i k k / n), k < n; NULL: n is the power of two */
+    number *chirp;   /* exp(-pi i k k / n), k < n; NULL if n is the power of two */
     number *filter;  /* the transform of conj(chirp), wrapped around */
-    number *work;    /* of `size` */
+    number *work;    /* `size` elements */
 } fourier;
 
 static number turn(int64_t part, int64_t whole) {
     double angle = -2 * M_PI * (double)part / (double)whole;
-    return __builtin_complex(cos(angle), sin(angle)); /* CMPLX, which clang has not with glibc */
+    return __builtin_complex(cos(angle), sin(angle)); /* CMPLX, which clang lacks with glibc */
 }
 
 static void transform_halves(const fourier *f, number *x) {
@@ -188,8 +188,8 @@ static fourier fourier_new(hlo_arena *scratch, int64_t n) {
     return f;
 }
 
-/* Computes the transform of n numbers, `step` apart, in place; the inverse one without its factor
- * 1/n. */
+/* Computes the transform of n numbers, `step` apart, in place; an inverse transform without its
+ * factor 1/n. */
 static void transform(const fourier *f, bool inverse, number *x, int64_t step, number *row) {
     for (int64_t i = 0; i < f->n; i++) row[i] = inverse ? conj(x[i * step]) : x[i * step];
     if (f->chirp) {
@@ -206,7 +206,7 @@ static void transform(const fourier *f, bool inverse, number *x, int64_t step, n
     for (int64_t i = 0; i < f->n; i++) x[i * step] = inverse ? conj(row[i]) : row[i];
 }
 
-/* Transforms a row-major array along its last dimensions, one after the other. */
+/* Transforms a row-major array along its last dimensions, one after another. */
 static void transform_dims(const hlo_call *call, const hlo_view *like, bool inverse, number *x) {
     const hlo_ints *length = hlo_instr_ints(call->instr, HLO_ATTR_FFT_LENGTH);
     int64_t count = hlo_view_count(like), step = 1;
@@ -221,7 +221,7 @@ static void transform_dims(const hlo_call *call, const hlo_view *like, bool inve
     }
 }
 
-/* Copies rows of one length to rows of another, and nothing beyond the shorter one. */
+/* Copies rows to rows of another length, up to the shorter length. */
 static void copy_rows(int64_t rows, const number *in, int64_t in_size, number *out,
                       int64_t out_size) {
     size_t size = (size_t)(in_size < out_size ? in_size : out_size) * sizeof *in;
@@ -229,8 +229,8 @@ static void copy_rows(int64_t rows, const number *in, int64_t in_size, number *o
         memmove(out + row * out_size, in + row * in_size, size);
 }
 
-/* Fills the second half of each row, of which the first half is there, so that the transform is
- * real: element -k along all transformed dimensions is the conjugate of k. */
+/* Fills the second half of each row from the first half, so that the transform is real: element -k
+ * along all transformed dimensions is the conjugate of k. */
 static void mirror(const hlo_ints *length, int64_t rows, number *x) {
     int64_t n = length->v[length->count - 1];
     for (int64_t row = 0; row < rows; row++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opcodes that move elements by an index map: each makes views and copies. */
+/* Opcodes that move elements by an index map, implemented as views and copies. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
@@ -21,7 +21,7 @@ static hlo_view physical(const hlo_view *view, const hlo_shape *shape, hlo_dims 
     return hlo_view_permute(view, order.v, dims, strides);
 }
 
-/* Copies bytes in their order in memory, by the layouts of both shapes. */
+/* Copies bytes in memory order, by the layouts of both shapes. */
 static hlo_status run_bitcast(hlo_call *call) {
     hlo_dims dims[2], strides[2];
     const hlo_shape *shape = hlo_instr_operand(call->instr, 0)->shape;
@@ -48,7 +48,7 @@ static hlo_status run_part(hlo_call *call) {
     hlo_dims start, strides = {0};
     hlo_index_map map;
     hlo_index x;
-    if (!hlo_view_count(out)) return HLO_OK; /* whose strides may overflow */
+    if (!hlo_view_count(out)) return HLO_OK; /* its strides may overflow */
     hlo_index_map_first(call->instr, &map);
     for (uint32_t d = 0; d < in->rank; d++) {
         hlo_index_along(&map, d, &x);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices, summed in f32 or f64.
  *
- * Blocks of both operands are converted to the type of the sums and laid out as the inner loop
- * reads them: rows of a side by side, and panels of columns of b, which hold the columns' first
- * terms, then their second ones, and so on. The inner loop keeps a tile of the result in registers.
+ * Blocks of both operands are converted to the type of the sums and packed in the order in which
+ * the inner loop reads them: rows of a, and panels of columns of b, which contain the first terms
+ * of the columns, then their second terms, and so on. The inner loop keeps a tile of the result in
+ * registers.
  *
- * A sum adds its terms in order, in blocks of DEPTH terms, which are then added in order. That does
- * not depend on the threads, nor on the other rows and columns. Where the processor has a fused
- * multiply-add each product is rounded together with the sum: this file may be contracted. */
+ * A sum adds its terms in order, in blocks of DEPTH terms, which are then added in order. The
+ * result does not depend on the threads, nor on the other rows and columns. If the processor has a
+ * fused multiply-add, each product is rounded together with the sum: contraction is allowed in this
+ * file. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +18,24 @@
 #include "ir/kernel/kernel.h"
 
 enum {
-    DEPTH = 256,      /* terms of a block */
-    PITCH = 256 + 16, /* elements from one row of a to the next: rows begin in different sets of the
-                         cache */
-    ROWS = 2048,      /* rows of a in a block at most */
-    COLUMNS = 2048,   /* columns of b */
-    TURNED = 8,       /* rows and columns that are transposed at once */
-    TILES = 8         /* of a task, along each side */
+    DEPTH = 256, /* terms per block */
+    PITCH =
+        256 + 16,   /* elements from one row of a to the next: rows begin in different cache sets */
+    ROWS = 2048,    /* maximum rows of a per block */
+    COLUMNS = 2048, /* columns of b */
+    TURNED = 8,     /* rows and columns transposed at once */
+    TILES = 8       /* tiles per task, along each side */
 };
 
-/* The inner loop for one type on one kind of processor. */
+/* The inner loop for one type and one processor level. */
 typedef struct kernel {
     const char *processor;
     size_t size;           /* bytes of an element */
     int64_t rows, columns; /* of a tile */
-    /* Computes a tile of c, rows `c_row` elements apart; `add`: adds it to what is there. */
+    /* Computes a tile of c, with rows `c_row` elements apart; `add`: adds it to the existing
+     * values. */
     void (*multiply)(int64_t depth, const void *a, const void *b, void *c, int64_t c_row, bool add);
-    /* Transposes TURNED rows and columns; elements from one row to the next are given. */
+    /* Transposes TURNED rows and columns; the distances between rows are in elements. */
     void (*turn)(const void *in, int64_t in_row, void *out, int64_t out_row);
 } kernel;
 
@@ -63,7 +66,8 @@ typedef struct kernel {
             *out = add ? *out + sum[i][j] : sum[i][j];                                             \
         }                                                                                          \
     }                                                                                              \
-    /* Three times, rows of the upper half alternate with those of the lower one. */               \
+    /* Repeated three times: rows of the upper half are interleaved with those of the lower half.  \
+     */                                                                                            \
     attribute static void turn_##name(const void *in, int64_t in_row, void *out,                   \
                                       int64_t out_row) {                                           \
         name##_row from[TURNED], to[TURNED];                                                       \
@@ -94,7 +98,7 @@ KERNEL(f64_v3, "x86-64-v3", HLO_LEVEL(v3), double, 32, 6)
 KERNEL(f32_v4, "x86-64-v4", HLO_LEVEL(v4), float, 64, 8)
 KERNEL(f64_v4, "x86-64-v4", HLO_LEVEL(v4), double, 64, 8)
 #endif
-enum { TILE_BYTES = 8 * 2 * 64 }; /* of the largest tile */
+enum { TILE_BYTES = 8 * 2 * 64 }; /* bytes of the largest tile */
 
 static const kernel *kernel_of(hlo_type type) {
     const bool wide = type == HLO_TYPE_F64;
@@ -111,17 +115,18 @@ const char *hlo_product_processor(void) {
 
 /* -------------------------------------------------------------------------------------- packing */
 
-/* A thread reads a copy of its own: what lies beside the block on another's stack changes. */
+/* Each thread reads its own copy: the memory next to the block on another thread's stack
+ * changes. */
 typedef struct block {
     const hlo_product *product;
     const kernel *k;
-    const char *a_data, *b_data; /* of the batch */
+    const char *a_data, *b_data; /* data of the batch */
     char *c_data;
     int64_t row, rows, column, columns, term, terms;
     char *a, *b; /* packed */
 } block;
 
-/* Lines of an operand, rows of a or columns of b, from line `line` and term `term` of it on. */
+/* Lines of an operand (rows of a or columns of b), starting at line `line` and term `term`. */
 typedef struct lines {
     const hlo_factor *of;
     const char *data;
@@ -162,7 +167,7 @@ static void write_turned(const kernel *k, const char *in, int64_t in_row, int64_
 }
 
 /* Copies `count` lines of `length` elements each, `step` elements of the operand apart and
- * contiguous, and turns them: element e of line i goes to out[e * out_row + i]. */
+ * contiguous, and transposes them: element e of line i goes to out[e * out_row + i]. */
 static void load_turned(const lines *s, const char *in, int64_t step, int64_t count, int64_t length,
                         char *out, int64_t out_row) {
     _Alignas(64) double buffer[TURNED * DEPTH];
@@ -183,7 +188,7 @@ static void load_turned(const lines *s, const char *in, int64_t step, int64_t co
         }
 }
 
-/* Packs rows of a; those that fill the last tile up are zeros. */
+/* Packs rows of a; the last tile is padded with zeros. */
 static void pack_rows(const block *b, int64_t first, int64_t last) {
     const hlo_factor *of = &b->product->a;
     const int64_t size = (int64_t)b->k->size, row_size = PITCH * size;
@@ -199,7 +204,8 @@ static void pack_rows(const block *b, int64_t first, int64_t last) {
     for (int64_t i = end; i < last; i++) memset(b->a + i * row_size, 0, (size_t)(b->terms * size));
 }
 
-/* Packs columns of b of which each term's elements are contiguous, in panels from `out` on. */
+/* Packs columns of b, if the elements of each term are contiguous, into panels starting at
+ * `out`. */
 static void pack_across(const lines *s, int64_t count, char *out) {
     _Alignas(64) double buffer[DEPTH];
     const int64_t size = (int64_t)s->k->size, width = s->k->columns;
@@ -221,7 +227,7 @@ static void pack_across(const lines *s, int64_t count, char *out) {
     }
 }
 
-/* Packs columns of b, whole panels; columns that fill the last one up are zeros. */
+/* Packs columns of b into whole panels; the last one is padded with zeros. */
 static void pack_columns(const block *b, int64_t first, int64_t last) {
     const hlo_factor *of = &b->product->b;
     const int64_t size = (int64_t)b->k->size, width = b->k->columns;
@@ -250,7 +256,7 @@ static int64_t blocks_of(int64_t count, int64_t size) {
     return (count + size - 1) / size;
 }
 
-/* Packs parts of both operands; a part has the rows, or the columns, of a task. */
+/* Packs parts of both operands; a part has the rows or the columns of a task. */
 static void pack_parts(void *arg, int64_t begin, int64_t end) {
     const block own = *(const block *)arg, *b = &own;
     const int64_t rows = TILES * b->k->rows, columns = TILES * b->k->columns;
@@ -292,7 +298,8 @@ static void multiply_tile(const block *b, int64_t row, int64_t column) {
     copy_tile(tile, tile_row, c, n * size, rows, columns * size);
 }
 
-/* Multiplies parts of the product, one below the other: a thread reads the same columns again. */
+/* Multiplies parts of the product in column order, so that a thread reads the same columns
+ * again. */
 static void multiply_tiles(void *arg, int64_t begin, int64_t end) {
     const block own = *(const block *)arg, *b = &own;
     const int64_t rows = TILES * b->k->rows, columns = TILES * b->k->columns;
@@ -317,7 +324,7 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Multiplies one batch; env: NULL, or its threads are used. */
+/* Multiplies one batch, with the threads of `env`; env may be NULL. */
 static void multiply_batch(const hlo_eval_env *env, block *b) {
     const hlo_product *p = b->product;
     const int64_t rows = TILES * b->k->rows, columns = TILES * b->k->columns;
@@ -339,7 +346,7 @@ typedef struct packing {
     const hlo_product *product;
     const kernel *k;
     size_t a, b;         /* bytes */
-    atomic_bool starved; /* a thread had no memory */
+    atomic_bool starved; /* a thread ran out of memory */
 } packing;
 
 static packing packing_of(const hlo_product *p) {
@@ -359,9 +366,9 @@ static void multiply_in(const hlo_eval_env *env, const packing *with, char *memo
     multiply_batch(env, &b);
 }
 
-enum { SMALL = 128 << 10 /* bytes that one thread packs at most */, LINE = 64 };
+enum { SMALL = 128 << 10 /* maximum bytes that one thread packs */, LINE = 64 };
 
-/* Takes memory of its own: the stack of a thread may be smaller. */
+/* Allocates its own memory: the stack of a thread may be smaller. */
 static void multiply_small(void *arg, int64_t begin, int64_t end) {
     packing *with = arg;
     char *memory = aligned_alloc(LINE, (with->a + with->b + LINE - 1) / LINE * LINE);

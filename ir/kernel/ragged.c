@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ragged-dot: a dot for each group, of as many rows or terms as the group has. */
+/* ragged-dot: a dot for each group, with as many rows or terms as the group has. */
 #include "ir/kernel/ragged.h"
 
 static int64_t bounded(int64_t value, int64_t most) {
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Computes where each group ends, at most at the extent. A negative size has no meaning; it counts
+/* Computes where each group ends, at most at the extent. A negative size, which is invalid, counts
  * as 0, so that no group begins before another ends. */
 static const int64_t *find_ends(const hlo_call *call, const hlo_ragged *dims) {
     const hlo_view *sizes = &call->operands[2];
@@ -50,7 +50,7 @@ const char *hlo_ragged_begin(hlo_ragged_parts *p, const hlo_call *call) {
     return NULL;
 }
 
-/* Finds the elements along the ragged dimension that piece `piece` of the part has. */
+/* Finds the range of piece `piece` of the part along the ragged dimension. */
 static void find_piece(const hlo_ragged_parts *p, int64_t piece, int64_t *out_start,
                        int64_t *out_size) {
     const int64_t groups = p->dims.groups;
@@ -76,7 +76,7 @@ int64_t hlo_ragged_size(const hlo_ragged_parts *p) {
 }
 
 /* A part of an array: some elements along each dimension, without dimension `dropped` (-1: none),
- * of which it has one. */
+ * which has one element. */
 typedef struct cut {
     hlo_dims start, size;
     int64_t dropped;
@@ -110,8 +110,8 @@ static hlo_view view_of(hlo_arena *scratch, const hlo_view *view, const cut *c) 
     return part;
 }
 
-/* Takes the part's index of each dimension of the group sizes that belongs to one part; `list` has
- * the array's dimensions for them, NULL: the first ones from `first` on. */
+/* Selects the part's index in each dimension of the group sizes that belongs to one part. `list`
+ * maps these dimensions to the array's; NULL: they are the dimensions starting at `first`. */
 static void take_index(const hlo_ragged_parts *p, const int64_t *list, uint32_t listed,
                        int64_t first, cut *c) {
     const hlo_ragged *r = &p->dims;
@@ -124,7 +124,7 @@ static void take_index(const hlo_ragged_parts *p, const int64_t *list, uint32_t 
     }
 }
 
-/* Takes piece `piece` of an operand. */
+/* Selects piece `piece` of an operand. */
 static void take_piece(const hlo_ragged_parts *p, unsigned side, int64_t piece, cut *c) {
     const hlo_ragged *r = &p->dims;
     int64_t start, size;
@@ -142,7 +142,7 @@ static void take_piece(const hlo_ragged_parts *p, unsigned side, int64_t piece, 
     }
 }
 
-/* Copies the pieces of a part one behind the other, along the ragged dimension. */
+/* Concatenates the pieces of a part along the ragged dimension. */
 static hlo_view join_pieces(const hlo_ragged_parts *p, unsigned side, const hlo_view *whole,
                             cut *from) {
     const int64_t dim = side ? p->dims.partner : p->dims.dim;

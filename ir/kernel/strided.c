@@ -242,8 +242,8 @@ static void copy_row(void *arg, int64_t count, char *const *data, const int64_t 
     hlo_copy_row(*(const size_t *)arg, data[1], steps[1], count, data[0], steps[0]);
 }
 
-/* A copy whose rows are contiguous on one side only: in the input along dimension `along`. Moving
- * tiles keeps both sides in the cache. */
+/* A copy whose rows are contiguous on only one side, and contiguous along dimension `along` in the
+ * input. Copying tiles keeps both sides in the cache. */
 typedef struct transposition {
     hlo_strided_loop outer; /* over the other dimensions */
     size_t size;
@@ -286,8 +286,8 @@ static void copy_blocks(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* Copies tile by tile; false when rows are contiguous on both sides, or the input has no contiguous
- * dimension. */
+/* Copies tile by tile. Returns false if rows are contiguous on both sides, or the input has no
+ * contiguous dimension. */
 static bool copy_transposed(const hlo_eval_env *env, const hlo_strided_loop *w, size_t size) {
     int64_t step = (int64_t)size;
     uint32_t inner = w->rank - 1, along = 0;
@@ -323,7 +323,8 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
     hlo_strided_loop_run_parallel(env, &loop, 0, copy_row, &size);
 }
 
-/* Views `view` as a row-major array of other dimensions; false when its elements are not dense. */
+/* Views `view` as a row-major array of other dimensions. Returns false if its elements are not
+ * dense. */
 static bool redimension(const hlo_view *view, const hlo_view *like, hlo_dims *strides,
                         hlo_view *out) {
     int64_t stride = 1;

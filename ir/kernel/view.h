@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in memory as kernels get them, and what the host lends to kernels. */
+/* Arrays in memory as kernels receive them, and the host services that kernels use. */
 #ifndef HLO_IR_KERNEL_VIEW_H
 #define HLO_IR_KERNEL_VIEW_H
 
 #include "ir/ir.h"
 
 /* An array in memory: element (i0, i1, ...) is at data + (i0*strides[0] + i1*strides[1] + ...) *
- * hlo_types[type].bytes. Elements are held as in hlo_literal. Owns nothing. */
+ * hlo_types[type].bytes. Elements are represented as in hlo_literal. Owns nothing. */
 typedef struct hlo_view {
     hlo_type type;
     uint32_t rank;
@@ -15,15 +15,16 @@ typedef struct hlo_view {
     void *data;
 } hlo_view;
 
-/* Views elements of `shape` that lie in row-major order. Owns nothing: strides are in `arena`. */
+/* Views elements of `shape` in row-major order. Owns nothing: strides are in `arena`. */
 hlo_view hlo_view_of(hlo_arena *arena, const hlo_shape *shape, void *data);
 /* Views elements in the order of the shape's layout, without data. */
 hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape);
 
-/* Dimensions that an array may have here. */
+/* Maximum number of dimensions of an array in kernels. */
 enum { HLO_EVAL_MAX_RANK = 24 };
 
-/* Lends the host's threads to kernels. A NULL env, or a NULL member: the kernel does without. */
+/* The host's threads for kernels. With a NULL env or a NULL member, the kernel uses only the
+ * calling thread. */
 typedef struct hlo_eval_env {
     void *user; /* passed to parallel() */
     /* Calls body(arg, begin, end) on disjoint ranges that cover [0, count), on any threads, and
@@ -32,14 +33,14 @@ typedef struct hlo_eval_env {
                      void *arg);
 } hlo_eval_env;
 
-/* Dimension numbers of a dot: lists of equal length per pair. */
+/* Dimension numbers of a dot; paired lists have equal lengths. */
 typedef struct hlo_dot_dims {
     const hlo_ints *lhs_batch, *lhs_contracting, *rhs_batch, *rhs_contracting;
 } hlo_dot_dims;
 hlo_dot_dims hlo_dot_dims_of(const hlo_instr *dot);
 
 /* Computes result[batch.., m.., n..] = lhs x rhs. Narrow floats are multiplied and accumulated in
- * f32; the result is rounded to its type, which need not be the operands'. */
+ * f32. The result is rounded to its type, which may differ from the operands'. */
 hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
                               const hlo_view *rhs, const hlo_view *result, hlo_arena *scratch,
                               const char **why);

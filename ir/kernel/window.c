@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows: their words, and the elements that they read. */
+/* Windows: their attributes, and the elements that they read. */
 #include <stdlib.h>
 
 #include "ir/kernel/kernel.h"
 
-/* Returns number `dim` of a word such as 2x3 or 1_0x2_1, of a pair the first. */
+/* Returns number `dim` of a window attribute such as 2x3 or 1_0x2_1; the first number of a pair. */
 static int64_t number_at(const hlo_attr *window, hlo_attr_id id, uint32_t dim, int64_t missing) {
     const hlo_attr *word = hlo_window_word(window, id);
     if (id == HLO_ATTR_PAD) dim *= 2;
@@ -41,7 +41,7 @@ hlo_window_reads hlo_window_reads_of(const hlo_window *w, int64_t at, int64_t in
     const int64_t common = common_divisor(w->stride, w->base);
     hlo_window_reads s = {.out_step = w->base / common, .in_step = w->stride / common};
     int64_t shift = at * w->dilate - w->low;
-    /* Remainders of places by the dilation repeat after out_step results. */
+    /* Remainders of positions modulo the dilation repeat after out_step results. */
     const int64_t first = quotient_up(-shift, w->stride);
     s.out = first;
     while (s.out < out_dim && s.out - first < s.out_step &&
@@ -61,7 +61,7 @@ static int by_number(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Lists the positions at which an element and a result meet, in ascending order. */
+/* Lists the positions at which a result reads an element, in ascending order. */
 static uint64_t list_pairs(const hlo_window *w, int64_t in_dim, int64_t out_dim, int64_t *out) {
     uint64_t count = 0, kept = 0;
     for (int64_t o = 0; o < out_dim; o++)

@@ -74,7 +74,7 @@ hlo_instr *hlo_build_reshape(hlo_builder *b, hlo_instr *x, uint32_t rank, const 
     return hlo_shape_same_dims(shape, x->shape) ? x : hlo_build(b, HLO_OP_RESHAPE, shape, 1, &x);
 }
 
-/* Makes a transpose or a broadcast, or what build.h says that it makes instead. */
+/* Builds a transpose or a broadcast, or its simplification as described in build.h. */
 static hlo_instr *move(hlo_builder *b, hlo_op op, hlo_instr *x, const hlo_shape *shape,
                        uint32_t count, const int64_t *dims) {
     const hlo_shape *from = x->shape;
@@ -212,7 +212,7 @@ hlo_instr *hlo_build_element(hlo_builder *b, hlo_instr *tuple, int64_t index) {
 
 /* ----------------------------------------------------------------------------------- reductions */
 
-/* Makes a computation of one binary operation on scalars, before `caller` and with its thread. */
+/* Creates a computation of one binary operation on scalars, before `caller` and with its thread. */
 static hlo_computation *new_combiner(hlo_computation *caller, hlo_op op, hlo_type type) {
     hlo_module *module = caller->module;
     const char *thread = hlo_computation_thread(caller);

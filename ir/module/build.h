@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes instructions, each before one place in a computation.
+/* Builds instructions, each before one position in a computation.
  *
  * A function that takes operands returns NULL if one of them is NULL, or if hlo_builder.admits
- * rejects the instruction. Calls can therefore be nested, and only the last result be checked.
- * Without `admits`, no function returns NULL for operands that exist.
+ * rejects the instruction. Calls can therefore be nested, and only the last result needs to be
+ * checked. Without `admits`, no function returns NULL for operands that exist.
  *
- * A shape that the caller does not give has the default layout, unless it is a shape of an operand.
- */
+ * A shape that the caller does not pass has the default layout, unless it is a shape of an
+ * operand. */
 #ifndef HLO_IR_MODULE_BUILD_H
 #define HLO_IR_MODULE_BUILD_H
 
@@ -16,35 +16,34 @@
  */
 typedef struct hlo_builder hlo_builder;
 struct hlo_builder {
-    hlo_instr *at; /* new instructions are inserted before it */
-    const hlo_instr
-        *like; /* gives them its metadata and its offset in the source; NULL: `at` does */
-    /* Returns true if the instruction may be made; NULL: each may. */
+    hlo_instr *at;         /* new instructions are inserted before it */
+    const hlo_instr *like; /* source of metadata and source offset; NULL: `at` */
+    /* Returns true if the instruction may be created; NULL: all may. */
     bool (*admits)(hlo_builder *b, const hlo_shape *shape, uint32_t count,
                    hlo_instr *const *operands);
 };
 
 hlo_instr *hlo_build(hlo_builder *b, hlo_op op, const hlo_shape *shape, uint32_t count,
                      hlo_instr *const *operands);
-/* Makes an instruction whose attribute `id` is the list of integers `ints`. */
+/* Builds an instruction whose attribute `id` is the list of integers `ints`. */
 hlo_instr *hlo_build_ints(hlo_builder *b, hlo_op op, const hlo_shape *shape, uint32_t count,
                           hlo_instr *const *operands, hlo_attr_id id, uint32_t int_count,
                           const int64_t *ints);
-/* Makes an instruction with the opcode and the attributes of `of`. */
+/* Builds an instruction with the opcode and the attributes of `of`. */
 hlo_instr *hlo_build_clone(hlo_builder *b, const hlo_instr *of, const hlo_shape *shape,
                            hlo_instr *const *operands);
 
-/* Make an elementwise instruction in the shape of `x`. */
+/* Build an elementwise instruction in the shape of `x`. */
 hlo_instr *hlo_build_unary(hlo_builder *b, hlo_op op, hlo_instr *x);
 hlo_instr *hlo_build_binary(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *y);
 hlo_instr *hlo_build_compare(hlo_builder *b, hlo_instr *x, const char *direction, hlo_instr *y);
 hlo_instr *hlo_build_select(hlo_builder *b, hlo_instr *where, hlo_instr *x, hlo_instr *y);
-/* Converts `x`; returns `x` if it has the type. */
+/* Converts `x`. Returns `x` if it already has the type. */
 hlo_instr *hlo_build_convert(hlo_builder *b, hlo_instr *x, hlo_type type);
 
 /* Reshapes, transposes or broadcasts `x`. `order` has the dimension of `x` for each dimension of
  * the result, `from` the dimension of the result for each dimension of `x`. Each function returns
- * `x` if nothing would change, and makes a reshape if only dimensions of one element move. */
+ * `x` if nothing would change, and builds a reshape if only dimensions of one element move. */
 hlo_instr *hlo_build_reshape(hlo_builder *b, hlo_instr *x, uint32_t rank, const int64_t *dims);
 hlo_instr *hlo_build_transpose(hlo_builder *b, hlo_instr *x, const int64_t *order);
 hlo_instr *hlo_build_broadcast(hlo_builder *b, hlo_instr *x, uint32_t rank, const int64_t *dims,
@@ -64,9 +63,9 @@ hlo_instr *hlo_build_pad(hlo_builder *b, hlo_instr *x, hlo_instr *fill, const hl
                          const int64_t *padding);
 
 hlo_instr *hlo_build_iota(hlo_builder *b, const hlo_shape *shape, int64_t dim);
-/* Makes a scalar constant of a real type. */
+/* Builds a scalar constant of a real type. */
 hlo_instr *hlo_build_number(hlo_builder *b, hlo_type type, double number);
-/* Makes an array, each element of which is the number. */
+/* Builds an array whose elements all equal the number. */
 hlo_instr *hlo_build_filled(hlo_builder *b, const hlo_shape *shape, double number);
 /* Converts `x`, which has one element or repeats one known number (known.h), to the type of `shape`
  * and broadcasts it. Returns NULL if `x` or `shape` is not such an array. */
@@ -79,16 +78,16 @@ typedef struct hlo_dot_lists {
 hlo_instr *hlo_build_dot(hlo_builder *b, const hlo_shape *shape, hlo_instr *const *operands,
                          const hlo_dot_lists *dims);
 
-/* Combine each element of `x` with a scalar, as hlo_build_splat() takes it, or with a number. */
+/* Combine each element of `x` with a scalar, as in hlo_build_splat(), or with a number. */
 hlo_instr *hlo_build_by_scalar(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *scalar);
 hlo_instr *hlo_build_by_number(hlo_builder *b, hlo_op op, hlo_instr *x, double number);
 
 hlo_instr *hlo_build_tuple(hlo_builder *b, uint32_t count, hlo_instr *const *elements);
 hlo_instr *hlo_build_element(hlo_builder *b, hlo_instr *tuple, int64_t index);
 
-/* Reduces the dimensions `dims` of `x` by `op`, a binary opcode whose identity is `identity`, to
- * `shape`. `kept` has the computation of an earlier call, which is used again if it fits, and gets
- * that of this one; NULL: always makes a new one. */
+/* Reduces the dimensions `dims` of `x` by `op`, a binary opcode with the identity `identity`, to
+ * `shape`. `kept` caches the computation across calls: it is reused if it fits, and otherwise
+ * replaced. NULL: always creates a new one. */
 hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, double identity,
                             const hlo_shape *shape, uint32_t count, const int64_t *dims,
                             hlo_computation **kept);

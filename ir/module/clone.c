@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See clone.h. A deep copy of a module has no pointer into the original. */
+/* See clone.h. A deep copy of a module has no pointers into the original. */
 #include <string.h>
 
 #include "ir/intern.h"
@@ -36,7 +36,7 @@ static const hlo_literal *copy_literal(hlo_copier *c, const hlo_literal *literal
 static hlo_attr read_again(hlo_copier *c, hlo_attr attr) {
     const char *text = copy_string(c, attr.u.parsed->text);
     const hlo_attr *read = c->to->read(c->to, attr.id, text);
-    if (!read) hlo_arena_exhausted(c->to->arena); /* its text is canonical: it can be read */
+    if (!read) hlo_arena_exhausted(c->to->arena); /* canonical text can always be parsed */
     return *read;
 }
 
@@ -161,7 +161,7 @@ void hlo_copy_computations(hlo_copier *c, const hlo_module *from) {
 hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
     *out_clone = NULL;
     jmp_buf recover;
-    /* volatile: written between setjmp and longjmp. */
+    /* volatile: modified between setjmp and longjmp. */
     hlo_module *volatile made = NULL;
     if (setjmp(recover)) {
         hlo_module_free(made);
@@ -193,7 +193,7 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
 
 /* Instructions are created in the order of the text, and a loop over them is fast while neighbors
  * are contiguous. Passes append new instructions phase by phase and leave gaps where they remove
- * some: a loop then misses the cache at nearly every instruction, even if passes changed few. */
+ * some. A loop then misses the cache at nearly every instruction, even if passes changed few. */
 
 bool hlo_module_is_fragmented(const hlo_module *module) {
     const uint32_t made = module->next_id - module->relocated_ids;

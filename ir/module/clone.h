@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of instructions: to another module, and to contiguous memory of their own. */
+/* Copies of instructions: to another module, and to contiguous memory. */
 #ifndef HLO_IR_MODULE_CLONE_H
 #define HLO_IR_MODULE_CLONE_H
 
@@ -12,21 +12,21 @@ typedef struct hlo_copier {
     hlo_computation **comps; /* copies by the original's id */
 } hlo_copier;
 
-/* Makes a copier without copies, in `scratch`. */
+/* Creates an empty copier, in `scratch`. */
 hlo_copier hlo_copier_new(hlo_module *to, const hlo_module *from, hlo_arena *scratch);
 const hlo_shape *hlo_copy_shape(hlo_copier *c, const hlo_shape *shape);
-/* Copies attributes; the computations and instructions that they name have copies. */
+/* Copies attributes. The computations and instructions that they name must have copies. */
 const hlo_attr *hlo_copy_attrs(hlo_copier *c, const hlo_attr *attrs, uint32_t count);
 /* Copies all computations, after those of c->to. */
 void hlo_copy_computations(hlo_copier *c, const hlo_module *from);
 
-/* Returns true if over two thirds of the arena's instruction slots are dead or out of order: a loop
- * then reads mostly unused memory, and hlo_module_compact() is worth its time. */
+/* True if over two thirds of the arena's instruction slots are dead or out of order: a loop then
+ * reads mostly unused memory, and hlo_module_compact() is worth its time. */
 bool hlo_module_is_fragmented(const hlo_module *module);
-/* Copies all instructions and their operands to contiguous memory in their order, as in a module
- * that was just read. Ids and the order of use lists stay. Returns the new address of each
- * instruction by id, allocated in `arena`; NULL for ids that are in no computation. Invalidates
- * every hlo_instr pointer held outside the module, snapshots excepted. */
+/* Copies all instructions and their operands to contiguous memory in list order, as in a newly
+ * parsed module. Ids and the order of use lists are kept. Returns the new address of each
+ * instruction by id, allocated in `arena`; NULL for ids that are in no computation. Invalidates all
+ * hlo_instr pointers outside the module, except those in snapshots. */
 hlo_instr **hlo_module_compact(hlo_module *module, hlo_arena *arena);
 
 #endif

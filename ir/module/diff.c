@@ -16,8 +16,8 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 /* The hashes of one module's instructions and computations, by id. */
 typedef struct hashes {
     const hlo_module *module;
-    uint64_t *whole; /* hashes of an instruction with all that it depends on */
-    uint64_t *alone; /* hashes of an instruction without its operands */
+    uint64_t *whole; /* hashes of instructions with all their dependencies */
+    uint64_t *alone; /* hashes of instructions without their operands */
     uint64_t *comps;
     bool ordered;
 } hashes;
@@ -195,7 +195,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const listed *)a)->comp->name, ((const listed *)b)->comp->name);
 }
 
-/* Lists all computations but the entry, which is paired with the other entry. */
+/* Lists all computations except the entry, which is paired with the other entry. */
 static listed *list_comps(const hashes *h, hlo_arena *scratch, size_t *out_count) {
     listed *list = hlo_arena_array(scratch, h->module->next_computation_id, sizeof *list);
     size_t count = 0;
@@ -209,7 +209,7 @@ static listed *list_comps(const hashes *h, hlo_arena *scratch, size_t *out_count
     return list;
 }
 
-/* Removes the elements that both lists have. */
+/* Removes the elements that are in both lists. */
 static void drop_same(listed *a, size_t *a_count, listed *b, size_t *b_count) {
     size_t i = 0, j = 0, a_left = 0, b_left = 0;
     while (i < *a_count || j < *b_count) {
@@ -260,7 +260,7 @@ static void pair_comps(const hashes *a, const hashes *b, hlo_arena *scratch, hlo
     out->pair_count = (uint32_t)count;
 }
 
-/* Hashes an attribute of the header; 0: the header lacks it. */
+/* Hashes an attribute of the header; 0 if absent. */
 static uint64_t hash_header(const hashes *h, hlo_attr_id id) {
     const hlo_attr *attr = hlo_attrs_find(h->module->attrs, h->module->attr_count, id);
     return attr ? hash_attr(h, attr, false) : 0;

@@ -2,8 +2,8 @@
 /* Index maps of the opcodes that move elements. */
 #include "ir/module/index_map.h"
 
-/* A rule sets one dimension of a map. It gets the map of an operand whose indices are the result's,
- * and returns false if an attribute or an operand is missing. */
+/* A rule sets one dimension of a map. Its input is the map of an operand whose indices are those of
+ * the result. It returns false if an attribute or an operand is missing. */
 
 static bool read_number(const hlo_ints *list, int64_t index, int64_t *out) {
     if (index < 0 || index >= list->count) return false;
@@ -11,7 +11,7 @@ static bool read_number(const hlo_ints *list, int64_t index, int64_t *out) {
     return true;
 }
 
-/* Returns the place of a number in a list; -1: it is not there. */
+/* Returns the position of a number in a list; -1 if not found. */
 static int64_t find_number(const hlo_ints *list, int64_t number) {
     for (uint32_t i = 0; i < list->count; i++)
         if (list->v[i] == number) return i;
@@ -99,7 +99,7 @@ static bool gather(const hlo_index_map *map, uint32_t dim, hlo_index *out) {
 }
 
 /* RULE(op, form, rule, list): an opcode that moves elements, its form, its rule, and the attribute
- * that the rule reads, if there is one. */
+ * that the rule reads, if any. */
 #define RULES(RULE)                                                                                \
     RULE(BITCAST, MEMORY, same, DIMENSIONS)                                                        \
     RULE(BROADCAST, PART, broadcast, DIMENSIONS)                                                   \
@@ -124,7 +124,7 @@ static const struct {
 #undef RULE
 };
 
-/* Each opcode that op.def says moves elements has a rule. */
+/* Each opcode with a movement flag in op.def has a rule. */
 enum {
 #define HLO_OP(id, name, min, max, infer, flags, required, allowed, eval)                          \
     MOVES_##id = !!((flags) & (HLO_MOVEMENT | HLO_JOINS)) && !((flags)&HLO_ELEMENTWISE),

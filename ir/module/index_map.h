@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Index maps: which element of an operand each element of a result is. The table of opcodes in
- * index_map.c is the only list of them: an opcode that op.def says moves elements and that has no
- * row there does not compile. */
+/* Index maps: the element of an operand that each element of a result equals. The table in
+ * index_map.c is the only list of such opcodes: an opcode with a movement flag in op.def but
+ * without a row in the table does not compile. */
 #ifndef HLO_IR_MODULE_INDEX_MAP_H
 #define HLO_IR_MODULE_INDEX_MAP_H
 
 #include "ir/ir.h"
 
-/* How the indices of a result relate to those of an operand. */
+/* The relation between the indices of a result and those of an operand. */
 typedef enum hlo_index_form {
     HLO_INDEX_PART,   /* result index i reads operand index start + stride * i (hlo_index) */
-    HLO_INDEX_PLACED, /* operand index i is at result index start + stride * i; what is elsewhere
-                         comes from the next operand of hlo_index_map_next() */
-    HLO_INDEX_JOINED, /* as PLACED; what is before `start` comes from the operands before */
+    HLO_INDEX_PLACED, /* operand index i is at result index start + stride * i; other elements come
+                       * from the next operand of hlo_index_map_next() */
+    HLO_INDEX_JOINED, /* like PLACED; elements before `start` come from the previous operands */
     HLO_INDEX_ORDER,  /* elements are in the same row-major order */
     HLO_INDEX_MEMORY  /* elements are in the same order in memory */
 } hlo_index_form;
@@ -28,32 +28,32 @@ struct hlo_index_map {
     hlo_index_form form;
     hlo_index_rule *rule;
     const hlo_ints *list; /* the attribute that the rule reads */
-    int64_t joined;       /* elements of the operands before along a JOINED dimension */
+    int64_t joined;       /* number of elements of the previous operands along a JOINED dimension */
 };
 
-/* Finds the map of the operand that the result's elements come from; of several operands, of the
- * first one to try. False: elements are computed. In a module that was not verified these functions
- * also return false where attributes or operands are missing. */
+/* Finds the map of the operand that the result's elements come from; for several operands, of the
+ * first one to try. Returns false if elements are computed. In unverified modules, these functions
+ * also return false if attributes or operands are missing. */
 bool hlo_index_map_first(const hlo_instr *instr, hlo_index_map *out_map);
-/* Advances to the operand to try next; false: there is none. */
+/* Advances to the operand to try next. Returns false at the end. */
 bool hlo_index_map_next(hlo_index_map *map);
 
-/* The map of one dimension of an operand. At run time an element of an operand is added to `start`,
- * after it is clamped to 0 and `last`. */
+/* The map of one dimension of an operand. At run time, an element of an operand, clamped to 0 and
+ * `last`, is added to `start`. */
 struct hlo_index {
-    int64_t of; /* the dimension of the result; -1: none, the index is `start` alone */
+    int64_t of; /* the dimension of the result; -1: none, the index is `start` */
     int64_t start, stride;
-    int64_t last, element; /* the element's number in a list, or in an index vector of a gather */
+    int64_t last, element; /* the element's index in a list, or in an index vector of a gather */
     uint32_t at;           /* number of the operand that has the element; 0: none is added */
-    bool varies;           /* there is an index vector for each index of the dimensions of the
-                              result that are not offset dimensions */
+    bool varies;           /* each index of the result's dimensions other than offset dimensions has
+                            * an index vector */
 };
 /* Finds the index along dimension `dim` of the operand of a PART, PLACED or JOINED map. */
 bool hlo_index_along(const hlo_index_map *map, uint32_t dim, hlo_index *out);
 
-/* Finds the dimension of the result that dimension `dim` of the operand becomes, of a map that
- * moves whole dimensions, or adds and removes dimensions of one element. -1: `dim` has one element.
- * False: dimensions are split or merged, or only parts of them move. */
+/* Finds the dimension of the result that corresponds to dimension `dim` of the operand, in a map
+ * that moves whole dimensions, or adds and removes dimensions of one element. -1: `dim` has one
+ * element. Returns false if dimensions are split or merged, or only parts of them move. */
 bool hlo_index_dim(const hlo_index_map *map, uint32_t dim, int64_t *out_dim);
 /* True if the result has the elements of its only operand in the same row-major order. */
 bool hlo_index_keeps_order(const hlo_instr *instr);

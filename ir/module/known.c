@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements known without running anything: constants and iotas, followed through movement and
- * conversion.
+/* Elements known without evaluation: constants and iotas, followed through movement and conversion.
  *
- * Invariant: an element is traced to its source one instruction at a time; where a step is not
- * certain, the element is unknown. */
+ * Invariant: an element is traced to its source one instruction at a time. If a step is uncertain,
+ * the element is unknown. */
 #include <string.h>
 
 #include "ir/float/float.h"
@@ -77,7 +76,7 @@ hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
     }
 }
 
-/* True if the attributes mean the same on a call of another element type. */
+/* True if the attributes remain valid on a call with another element type. */
 static bool is_typeless(const hlo_instr *call) {
     static const hlo_attr_id ids[] = {HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS,
                                       HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, HLO_ATTR_LITERAL,
@@ -87,8 +86,8 @@ static bool is_typeless(const hlo_instr *call) {
     return true;
 }
 
-/* True for a mark that copies its operand, but not for one of a manual region's argument or result,
- * which stays beside that. */
+/* True for a sharding annotation that copies its operand, but not for that of a manual region's
+ * argument or result, which must stay next to it. */
 static bool copies(const hlo_instr *instr) {
     const char *sharding = hlo_instr_str(instr, HLO_ATTR_SHARDING);
     return hlo_instr_is_mark(instr) && is_typeless(instr) &&
@@ -113,7 +112,7 @@ static bool same_bits(hlo_type from, hlo_type to) {
 
 /* -------------------------------------------------------------------------------------- numbers */
 
-/* Converts an element to a double; false: no double equals it. */
+/* Converts an element to a double. Returns false if no double equals it. */
 static bool number_of(cell c, double *out) {
     if (!is_real(c.type)) return false;
     *out = hlo_number_load(c.type, &c.bits);
@@ -129,7 +128,7 @@ static bool cell_of(hlo_type type, double number, cell *out) {
     return true;
 }
 
-/* Converts an element as HLO's convert does; false also where an integer is truncated. */
+/* Converts an element like HLO's convert. Also returns false if an integer is truncated. */
 static bool converted(hlo_type type, cell *c) {
     double number, result;
     if (c->type == type) return true;
@@ -154,8 +153,8 @@ static int64_t ravel(const hlo_shape *shape, const place *p) {
     return at;
 }
 
-/* Finds the element of `from` at the memory position of an element of `to`. False: the layouts are
- * not simple. Not inlined, as find_source(). */
+/* Finds the element of `from` at the memory position of an element of `to`. Returns false if the
+ * layouts are not simple. Not inlined; see find_source(). */
 __attribute__((noinline)) static bool across_bitcast(const hlo_shape *from, const hlo_shape *to,
                                                      int64_t *at) {
     int64_t strides[HLO_LARGEST_RANK], offset = 0;
@@ -188,8 +187,8 @@ static bool add_start(const hlo_index_map *map, hlo_index *x, search *s) {
     return true;
 }
 
-/* Finds the position in the operand of a position in the result. `*out_inside` false: there is
- * none. False: it is not known. */
+/* Finds the position in the operand of a position in the result. `*out_inside` is false if there is
+ * no such position. Returns false if it is unknown. */
 static bool find_place(const hlo_index_map *map, const place *at, search *s, place *out,
                        bool *out_inside) {
     const hlo_shape *from = map->from->shape;
@@ -282,8 +281,9 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     }
 }
 
-/* Finds the element that all elements equal, from the instruction alone: repetitions are not
- * visited one by one. False: there is no element, or they are not known to be equal. */
+/* Finds the element that all elements equal, from the instruction itself, without visiting
+ * repetitions one by one. Returns false if there is no element, or they are not known to be
+ * equal. */
 static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
     if (count < 1 || stops(value, s)) return false;
@@ -306,7 +306,7 @@ static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     }
 }
 
-/* Finds the element that all elements equal by reading each; false beyond a limit of elements. */
+/* Finds the element that all elements equal by reading each. Returns false beyond a limit. */
 static bool one_by_one(const hlo_instr *value, bool through_pins, cell *out) {
     int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
     if (count < 1 || count > COUNT_LIMIT || value->op == HLO_OP_CONSTANT) return false;
@@ -321,8 +321,8 @@ static bool one_by_one(const hlo_instr *value, bool through_pins, cell *out) {
 
 /* ------------------------------------------------------------------------------------ questions */
 
-/* True if nothing below the value is pinned, operands that were not read included: a user of the
- * number in its place no longer runs after them. */
+/* True if nothing below the value is pinned, including operands that were not read: a user of the
+ * number no longer runs after them. */
 static bool is_unordered(const hlo_instr *value, unsigned *steps) {
     if (value->pin || (*steps)++ >= STEP_LIMIT) return false;
     for (uint32_t i = 0; i < value->operand_count; i++)
@@ -330,7 +330,7 @@ static bool is_unordered(const hlo_instr *value, unsigned *steps) {
     return true;
 }
 
-/* Makes the answer to a question about a value of the element that was found. */
+/* Converts the element that was found for a value to the result of a public function. */
 static bool answer(const hlo_instr *value, cell found, bool through_pins, double *out_number) {
     unsigned steps = 0;
     return (through_pins || is_unordered(value, &steps)) && number_of(found, out_number);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dimensions of a ragged-dot, from its attributes. */
+/* Reads the dimensions of a ragged-dot from its attributes. */
 #include "ir/module/ragged.h"
 
 #include <string.h>
 
-/* Returns the place of `value` in the list; -1: it is not there. */
+/* Returns the position of `value` in the list; -1 if not found. */
 static int64_t place_in(const hlo_ints *list, int64_t value) {
     for (uint32_t i = 0; i < list->count; i++)
         if (list->v[i] == value) return i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trip counts of while loops that count in one element of their state, from a constant, by a
+/* Trip counts of while loops that increment one element of their state from a constant, by a
  * constant, to a constant. */
 #include <limits.h>
 
@@ -10,18 +10,18 @@
 /* A scalar integer as a constant, or as an element of the loop's state plus a constant. */
 typedef struct affine {
     enum { UNKNOWN, CONSTANT, ELEMENT } kind;
-    int64_t element; /* of the state */
+    int64_t element; /* index in the state */
     int64_t plus;
 } affine;
 
-/* A computation being analyzed and its caller; its parameters are the caller's operands, or the
- * loop's state if there is no caller. */
+/* A computation being analyzed and its caller. Its parameters are the caller's operands, or the
+ * loop's state if it has no caller. */
 typedef struct scope {
     const struct scope *outer;
     const hlo_instr *caller;
 } scope;
 
-/* Depth of the longest chain of copies and calls that is followed. */
+/* Maximum length of a chain of copies and calls. */
 enum { DEPTH = 64 };
 /* Largest trip count that is computed. */
 enum { LARGEST_TRIP_COUNT = 1 << 20 };
@@ -41,7 +41,7 @@ static affine shifted(affine a, affine b, int sign) {
     return a;
 }
 
-/* Analyses an operand; in a module that was not verified it may be missing. */
+/* Analyzes an operand; in an unverified module it may be missing. */
 static affine affine_of_operand(const hlo_instr *i, int64_t index, const scope *s, int depth) {
     if (index < 0 || index >= i->operand_count) return unknown();
     return affine_of(hlo_instr_operand(i, (uint32_t)index), s, depth);
@@ -87,13 +87,14 @@ static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
     }
 }
 
-/* Analyses element `index` of the tuple that a computation returns, or that a loop starts with. */
+/* Analyzes element `index` of the tuple that a computation returns, or of a loop's initial
+ * state. */
 static affine affine_of_part(const hlo_instr *tuple, int64_t index, const scope *s) {
     if (tuple->op != HLO_OP_TUPLE) return unknown();
     return affine_of_operand(tuple, index, s, DEPTH);
 }
 
-/* Finds the counter's initial value and its step; false: it has no other affine. */
+/* Finds the counter's initial value and its step. Returns false if it has another form. */
 static bool resolve(const hlo_instr *loop, affine f, int64_t *out_start, int64_t *out_step) {
     static const scope none = {0};
     *out_start = f.plus;
@@ -118,8 +119,8 @@ static bool holds(const char *direction, int64_t a, int64_t b) {
     }
 }
 
-/* True if the counter's type holds the value: a counter that wraps around has another trip count.
- */
+/* True if the counter's type represents the value: a counter that wraps around has another trip
+ * count. */
 static bool fits(hlo_type type, int64_t value) {
     int bits = hlo_types[type].bits;
     if (hlo_types[type].class == HLO_CLASS_UNSIGNED)
@@ -128,7 +129,7 @@ static bool fits(hlo_type type, int64_t value) {
            (value < (INT64_C(1) << (bits - 1)) && value >= -(INT64_C(1) << (bits - 1)));
 }
 
-/* Finds the comparison that the condition returns, and its scope; NULL: there is none. */
+/* Finds the comparison that the condition returns, and its scope; NULL if not found. */
 static const hlo_instr *find_compare(const hlo_instr *root, scope *scopes) {
     static const scope none = {0};
     scopes[0] = none;

@@ -5,8 +5,8 @@
 
 #include "ir/ir.h"
 
-/* The trip count of a while loop whose condition and body alone determine it: the loop counts in
- * one element of its state from a constant, by a constant, to a constant. */
+/* The trip count of a while loop if its condition and body determine it: the loop increments one
+ * element of its state from a constant, by a constant, to a constant. */
 #define HLO_TRIP_COUNT_UNKNOWN UINT64_MAX
 uint64_t hlo_while_trip_count(const hlo_instr *loop);
 

@@ -124,7 +124,8 @@ hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module
     return budget->found ? HLO_INVALID_INPUT : HLO_OK;
 }
 
-/* Decodes the UTF-8 character at `text` and returns its bytes; 0: it cannot be displayed. */
+/* Decodes the UTF-8 character at `text` and returns its length in bytes; 0 if it cannot be
+ * displayed. */
 static size_t character(const char *text, size_t size, uint32_t *out_code) {
     static const struct {
         uint8_t mask, lead;
@@ -151,7 +152,7 @@ static size_t character(const char *text, size_t size, uint32_t *out_code) {
     return count + 1;
 }
 
-/* Returns the columns of a terminal that the character occupies. */
+/* Returns the number of terminal columns that the character occupies. */
 static unsigned columns_of(uint32_t code) {
     static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
                                        {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagnostics about places of a module's source. */
+/* Diagnostics about locations in a module's source. */
 #ifndef HLO_IR_TEXT_DIAG_H
 #define HLO_IR_TEXT_DIAG_H
 
@@ -15,24 +15,24 @@ void hlo_diag_emit(const hlo_module *module, const hlo_diag_sink *sink, hlo_seve
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
                     size_t offset, size_t length, const char *format, va_list args);
 
-/* Emits an error about a file, at a line and a column from 1 on (otherwise: at none), or about no
- * file: NULL. Returns HLO_INVALID_INPUT. */
+/* Emits an error about a file, at a line and a column (0: none), or without a file if NULL. Returns
+ * HLO_INVALID_INPUT. */
 hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, const char *file, int line, int column,
                            const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* The errors found by a check, the first of which are reported. */
+/* The errors found by a check, of which only the first ones are reported. */
 typedef struct hlo_error_budget {
-    unsigned most; /* reported at most */
+    unsigned most; /* maximum number of reported errors */
     unsigned found;
     uint32_t first_hidden; /* offset of the first error that was not reported */
 } hlo_error_budget;
 
-/* Makes a budget of `most` errors; 0: HLO_MOST_ERRORS. */
+/* Creates a budget of `most` errors; 0: HLO_MOST_ERRORS. */
 hlo_error_budget hlo_error_budget_new(unsigned most);
-/* Counts an error at `offset` of the source; true: report it. */
+/* Counts an error at `offset` of the source. Returns true if it should be reported. */
 bool hlo_error_budget_take(hlo_error_budget *budget, uint32_t offset);
-/* Emits one note with the number of errors not reported. Returns HLO_INVALID_INPUT if there was any
- * error. */
+/* Emits one note with the number of errors that were not reported. Returns HLO_INVALID_INPUT if
+ * there were any errors. */
 hlo_status hlo_error_budget_end(const hlo_error_budget *budget, const hlo_module *module,
                                 const hlo_diag_sink *sink);
 

@@ -31,7 +31,7 @@ static bool is_handed_over(const char *path) {
     return strcmp(path, "/dev/stdin") == 0;
 }
 
-/* Returns why an open path cannot be read as a file; NULL: it can. */
+/* Returns why an open path cannot be read as a file, or NULL. */
 static const char *unfit(const char *path, const struct stat *about) {
     if (S_ISDIR(about->st_mode)) return strerror(EISDIR);
     if (S_ISREG(about->st_mode) || is_handed_over(path)) return NULL;

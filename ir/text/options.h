@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option structs, which begin with the size that the caller's header declares. */
+/* Option structs, whose first member is the struct size in the caller's header. */
 #ifndef HLO_IR_TEXT_OPTIONS_H
 #define HLO_IR_TEXT_OPTIONS_H
 
@@ -23,20 +23,20 @@ static inline void hlo_options_fill(void *options, size_t struct_size, const voi
     if (struct_size >= sizeof struct_size) memcpy(options, &struct_size, sizeof struct_size);
 }
 
-/* Overwrites the defaults in *out by the caller's options, unless these are NULL. `size` is the
- * size of the struct in this release, `least` its size in the first release. Returns
- * HLO_INVALID_USAGE, with an error that names `type`, if options->struct_size is outside that
- * range. */
-static inline hlo_status hlo_options_take(const char *type, void *out, size_t size, size_t least,
+/* Overwrites the defaults in *out, a struct of `size` bytes, by the caller's options, unless these
+ * are NULL. A smaller struct overwrites the fields that it covers. Returns HLO_INVALID_USAGE, with
+ * an error that names `type`, if the struct is larger, or if its size cannot be that of a struct
+ * that begins with a size_t. */
+static inline hlo_status hlo_options_take(const char *type, void *out, size_t size,
                                           const void *options, const hlo_diag_sink *sink) {
     if (!options) return HLO_OK;
     size_t given;
     memcpy(&given, options, sizeof given);
-    if (given < least || given > size) {
+    if (!given || given > size || given % sizeof given) {
         hlo_diag_refuse(sink, NULL, 0, 0,
-                        "%s.struct_size is %zu, expected a value from %zu to %zu: initialize the "
-                        "options with their _init function",
-                        type, given, least, size);
+                        "%s.struct_size is %zu, expected %zu: initialize the options with their "
+                        "_init function",
+                        type, given, size);
         return HLO_INVALID_USAGE;
     }
     memcpy(out, options, given);
@@ -44,8 +44,8 @@ static inline hlo_status hlo_options_take(const char *type, void *out, size_t si
     return HLO_OK;
 }
 
-/* Returns the sink of options that have it as their second member; NULL if it is not set or the
- * struct is too small. */
+/* Returns the sink of options whose second member is a sink; NULL if it is not set or the struct is
+ * too small. */
 static inline const hlo_diag_sink *hlo_options_sink(const void *options) {
     hlo_options_head known = {.sink = NULL};
     if (options) memcpy(&known.struct_size, options, sizeof known.struct_size);

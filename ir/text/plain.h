@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that need no escape in a quoted text. */
+/* Bytes that need no escape in quoted text. */
 #ifndef HLO_IR_TEXT_PLAIN_H
 #define HLO_IR_TEXT_PLAIN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HLO text out of a module: instructions, computations, the header. */
+/* Prints a module as HLO text: instructions, computations, the header. */
 #include <stdlib.h>
 
 #include "ir/async.h"
@@ -104,7 +104,7 @@ static void put_body(hlo_printer *o, const hlo_computation *comp) {
     hlo_put_char(o, '}');
 }
 
-/* Writes the body in place of the name, in print order. */
+/* Writes the body instead of the name, in print order. */
 static void put_inner_body(hlo_printer *o, const hlo_computation *comp) {
     const hlo_instr **order = hlo_print_order(comp, o->numbers);
     o->failed |= !order;
@@ -214,8 +214,8 @@ static void count_call(void *user, hlo_computation *called) {
 }
 
 /* Marks, by id, the computations that a single async-start calls and that can be printed as the
- * instruction they consist of. The caller frees the result; NULL when there are none or no memory,
- * and every computation is printed then. */
+ * instruction they consist of. The caller frees the result. Returns NULL if there are none or
+ * memory runs out; then every computation is printed. */
 static bool *find_hidden(const hlo_module *module) {
     bool any = false;
     for (const hlo_computation *comp = module->first; comp && !any; comp = comp->next)
@@ -240,8 +240,8 @@ static bool *find_hidden(const hlo_module *module) {
     return hidden;
 }
 
-/* Makes hlo_printer.wrapped for the callers of hidden computations. The caller frees it; NULL when
- * there are none. */
+/* Creates hlo_printer.wrapped for the callers of hidden computations. The caller frees it; it may
+ * be NULL. */
 static const hlo_instr **find_wrapped(const hlo_module *module, const bool *hidden) {
     const hlo_instr **wrapped = hidden ? calloc(module->next_id, sizeof *wrapped) : NULL;
     for (const hlo_computation *comp = wrapped ? module->first : NULL; comp; comp = comp->next)
@@ -289,9 +289,9 @@ void hlo_print_options_init_sized(hlo_print_options *options, size_t struct_size
     hlo_options_fill(options, struct_size, &all, sizeof all);
 }
 
-/* A canonical print repeats the body of a computation wherever it is called. */
+/* A canonical print repeats the body of a computation at each call. */
 typedef struct extent {
-    uint32_t depth; /* of bodies in bodies */
+    uint32_t depth; /* nesting depth of bodies */
     uint64_t instrs;
 } extent;
 
@@ -313,7 +313,7 @@ static void add_called(void *user, hlo_computation *called) {
     e->now.instrs += inner->instrs;
 }
 
-/* Finds the first instruction with which a canonical print is too large; NULL: it is not. */
+/* Finds the first instruction with which a canonical print is too large, or NULL. */
 static const hlo_instr *find_excess(const hlo_module *module, extents *e) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         e->now = (extent){.depth = 1, .instrs = comp->instr_count};
@@ -357,7 +357,7 @@ enum { BUFFER = 1 << 16 };
 
 static hlo_status take_options(const hlo_print_options *options, hlo_print_options *out) {
     *out = hlo_print_long_form;
-    return hlo_options_take("hlo_print_options", out, sizeof *out, sizeof *out, options,
+    return hlo_options_take("hlo_print_options", out, sizeof *out, options,
                             hlo_options_sink(options));
 }
 
@@ -382,7 +382,7 @@ hlo_status hlo_module_to_text(const hlo_module *module, const hlo_print_options 
     hlo_print_options own;
     if (take_options(options, &own) != HLO_OK) return HLO_INVALID_USAGE;
     hlo_printer o = {.overflow = HLO_OVERFLOW_GROW, .put_called = put_called, .options = &own};
-    /* The long form is longer than a short source; untouched pages take no memory. */
+    /* The long form of a short source is longer than the source; untouched pages use no memory. */
     o.failed = !hlo_printer_grow(&o, BUFFER + module->source_size / 2 * 3);
     const hlo_status status = o.failed ? HLO_OUT_OF_MEMORY : print(&o, module);
     if (status == HLO_OK) hlo_put_char(&o, '\0');

@@ -5,8 +5,8 @@
 
 #include "ir/ir.h"
 
-/* Writes a literal without its shape, `{1, 2}`, to `out`, cut off at `size` bytes, always
- * NUL-terminated. True: nothing was cut off. */
+/* Writes a literal without its shape, `{1, 2}`, to `out`, truncated at `size` bytes, always
+ * NUL-terminated. Returns true if it was not truncated. */
 bool hlo_literal_format(const hlo_literal *literal, char *out, size_t size);
 
 #endif

@@ -53,7 +53,7 @@ static void put_slices(hlo_printer *o, const hlo_ints *ints) {
     hlo_put_char(o, '}');
 }
 
-/* Writes padding; interior padding for every dimension if one has some. */
+/* Writes padding. If one dimension has interior padding, it is written for all. */
 static void put_padding(hlo_printer *o, const hlo_ints *ints) {
     bool interior = false;
     for (uint32_t i = 0; i + 2 < ints->count; i += 3) interior |= ints->v[i + 2] != 0;
@@ -170,7 +170,7 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
     if (attr->id == HLO_ATTR_ORIGIN_RECOVERY_TABLE) hlo_put_char(o, '\n');
 }
 
-/* False for metadata of line numbers and the like alone, which XLA does not print. */
+/* False for metadata with only line numbers and similar fields, which XLA does not print. */
 static bool is_worth_showing(const hlo_attrs *metadata) {
     for (uint32_t i = 0; i < metadata->count; i++) switch (metadata->v[i].id) {
         case HLO_ATTR_OP_TYPE:
@@ -191,7 +191,7 @@ static bool is_left_out(const hlo_print_options *options, const hlo_attr *attr) 
            (id == HLO_ATTR_CONTROL_PREDECESSORS && !options->control_predecessors);
 }
 
-/* Searches for each next attribute: instructions have so few that sorting would cost more. */
+/* Searches for each next attribute: instructions have so few that sorting would take longer. */
 void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count, int after,
                            int before, const char *first, const char *others) {
     bool any = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that are read into structs as text, in XLA's form. */
+/* Prints values that are parsed into structs, in XLA's form. */
 #include "ir/text/print_devices.h"
 
 static void put_list(hlo_printer *o, const char *open, const hlo_ints *ints, const char *close) {
@@ -27,7 +27,7 @@ static void put_array(hlo_printer *o, const hlo_device_array *d) {
 static void put_axis_name(hlo_printer *o, const char *name) {
     hlo_put_char(o, '\'');
     for (size_t i = 0; i < hlo_intern_length(name); i++) {
-        if (strchr("'\\", name[i])) hlo_put_char(o, '\\'); /* NUL is one of them */
+        if (strchr("'\\", name[i])) hlo_put_char(o, '\\'); /* this includes NUL */
         hlo_put_char(o, name[i] ? name[i] : '0');
     }
     hlo_put_char(o, '\'');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that are read into structs, as text; ir/device_list.h has the structs. */
+/* Printers of values that are parsed into structs (ir/device_list.h). */
 #ifndef HLO_IR_TEXT_PRINT_DEVICES_H
 #define HLO_IR_TEXT_PRINT_DEVICES_H
 
@@ -8,7 +8,7 @@
 
 /* Writes an hlo_groups. */
 void hlo_put_groups(hlo_printer *o, const void *groups);
-/* Writes an hlo_sharding; its metadata as the printer's options say. */
+/* Writes an hlo_sharding, with its metadata according to the printer's options. */
 void hlo_put_sharding(hlo_printer *o, const void *sharding);
 
 /* Writes an hlo_alias. */

@@ -45,7 +45,7 @@ static void place_all(postorder *w, const hlo_instr *from) {
 }
 
 const hlo_instr **hlo_print_order(const hlo_computation *comp, uint32_t *numbers) {
-    size_t most = 1; /* entries on the stack: an instruction once for each of its users */
+    size_t most = 1; /* entries on the stack: an instruction once per user */
     for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
         const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
         most += 1 + instr->operand_count + (control ? control->u.instrs->count : 0);

@@ -6,7 +6,7 @@
 #include "ir/ir.h"
 
 /* Postorder from unused instructions, operands first. Writes the position of each instruction to
- * `numbers`, by its id. The caller frees the array with free(); NULL when there is no memory. */
+ * `numbers`, by id. The caller frees the array with free(); NULL if memory runs out. */
 const hlo_instr **hlo_print_order(const hlo_computation *comp, uint32_t *numbers);
 
 #endif

@@ -95,7 +95,7 @@ void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout) {
     hlo_put(o, t->text, t->length);
 }
 
-/* Makes a printer into `size` bytes at `text`; into `none` if `size` is 0. */
+/* Creates a printer into `size` bytes at `text`; into `none` if `size` is 0. */
 static hlo_printer printer_into(char *text, size_t size, char *none) {
     char *buffer = size ? text : none;
     return (hlo_printer){.buffer = buffer,
@@ -114,7 +114,7 @@ size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *text, size_t 
 }
 
 /* Writes as many digits as XLA does, enough to read the same value back: a wide float first tries
- * the number of digits that every value of its type keeps. */
+ * the number of digits that every value of its type preserves. */
 void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits) {
     double value = hlo_float_decode(type, bits);
     char text[40];
@@ -142,7 +142,7 @@ void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits) {
             double back = type == HLO_TYPE_F32 ? (double)strtof(text, NULL) : strtod(text, NULL);
             if (back != value) length = snprintf(text, sizeof text, "%.*g", most, value);
         }
-        /* XLA's two digits of 2^-127, a subnormal f32, are read as 2^-126. */
+        /* XLA's two digits of 2^-127, a subnormal f32, would be read as 2^-126. */
         while (type == HLO_TYPE_F8E8M0FNU && hlo_float_encode(type, strtod(text, NULL)) != bits)
             length = snprintf(text, sizeof text, "%.*g", ++most, value);
         hlo_put(o, text, (size_t)length);
@@ -186,9 +186,10 @@ static void put_element(hlo_printer *o, const hlo_shape *shape, const char *data
     }
 }
 
-/* Writes the elements of dimension `dim` and of the dimensions inside it; returns the data after
- * them. The braces of a vector have no space inside, nor those around at most one element; from
- * rank 4 on, outer braces carry `index`, their number within the next outer ones. */
+/* Writes the elements of dimension `dim` and of the dimensions inside it, and returns the data
+ * after them. There are no spaces inside the braces of a vector, nor inside those around at most
+ * one element. From rank 4 on, outer braces have `index`, their number within the enclosing
+ * ones. */
 static const char *put_dimension(hlo_printer *o, const hlo_shape *shape, uint32_t dim,
                                  int64_t index, const char *data) {
     if (dim == shape->rank) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The buffer that text is written to. */
+/* The output buffer of text. */
 #include "ir/text/printer.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The buffer that text is printed to, and the printers of values and attributes. */
+/* The output buffer of text, and the printers of values and attributes. */
 #ifndef HLO_IR_TEXT_PRINTER_H
 #define HLO_IR_TEXT_PRINTER_H
 
@@ -29,22 +29,22 @@ struct hlo_printer {
     FILE *file;     /* HLO_OVERFLOW_FLUSH */
     size_t dropped; /* HLO_OVERFLOW_DROP: bytes that did not fit */
     bool failed;
-    hlo_shape_text *shapes; /* HLO_SHAPE_TEXTS slots; NULL: no text is kept */
+    hlo_shape_text *shapes; /* HLO_SHAPE_TEXTS slots; NULL: texts are not cached */
     const hlo_print_options *options;
-    uint32_t *numbers; /* by instruction id: the N of tmp_N; of a canonical print */
-    uint32_t depth;    /* of computations printed in place of their names */
+    uint32_t *numbers; /* by instruction id: the N of tmp_N, in a canonical print */
+    uint32_t depth;    /* number of enclosing computations printed instead of their names */
     hlo_op op;         /* opcode whose attributes are being printed */
-    /* By instruction id: the instruction whose asynchronous form each is printed as, or NULL.
-     * NULL: there is none. */
+    /* By instruction id: the instruction whose asynchronous form is printed for it, or NULL. The
+     * array may be NULL. */
     const hlo_instr **wrapped;
-    /* Prints a computation where an attribute names it: its name or its body. */
+    /* Prints a computation that an attribute names: its name or its body. */
     void (*put_called)(hlo_printer *o, const hlo_computation *comp);
 };
 
 /* The options of HLO_PRINT_LONG. */
 extern const hlo_print_options hlo_print_long_form;
 
-/* Makes room in the buffer for `size` more bytes; false when there is no memory. */
+/* Makes room in the buffer for `size` more bytes. Returns false if memory runs out. */
 bool hlo_printer_grow(hlo_printer *o, size_t size);
 /* Writes the buffer to the file and empties it. */
 void hlo_printer_flush(hlo_printer *o);
@@ -74,13 +74,13 @@ static inline void hlo_put_char(hlo_printer *o, char c) {
     hlo_put(o, &c, 1);
 }
 
-/* Returns, interned, what `put` writes of a value. */
+/* Returns, interned, the text that `put` writes for a value. */
 const char *hlo_print_interned(hlo_module *module, void (*put)(hlo_printer *o, const void *value),
                                const void *value);
 
 void hlo_put_uint(hlo_printer *o, uint64_t value);
 void hlo_put_int(hlo_printer *o, int64_t value);
-/* Separates item `index` of a list from the one before: every fifth item is numbered. */
+/* Separates item `index` of a list from the previous one; every fifth item is numbered. */
 void hlo_put_comma(hlo_printer *o, uint32_t index);
 /* Writes an interned string in quotes, with the escapes of C. */
 void hlo_put_quoted(hlo_printer *o, const char *interned);
@@ -92,13 +92,13 @@ void hlo_put_name(hlo_printer *o, const char *interned);
 
 /* Writes a shape; `layout`: with its layout. */
 void hlo_put_shape(hlo_printer *o, const hlo_shape *shape, bool layout);
-/* Writes a float of that type with the digits that XLA gives it. */
+/* Writes a float of that type with the digits that XLA prints. */
 void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits);
 void hlo_put_literal(hlo_printer *o, const hlo_literal *literal);
 
 void hlo_put_attr(hlo_printer *o, const hlo_attr *attr);
-/* Writes the attributes whose ids are in (after, before), in the order of attr.def: `first` stands
- * before the first of them, `others` before each other one. */
+/* Writes the attributes whose ids are in (after, before), in the order of attr.def, preceded by
+ * `first` for the first of them and by `others` for the rest. */
 void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count, int after,
                            int before, const char *first, const char *others);
 /* Writes all attributes, in that order. */

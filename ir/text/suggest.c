@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "did you mean": the known word that is closest to an unknown one. */
+/* "did you mean": finds the known word that is closest to an unknown one. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ hlo_suggestion hlo_suggest(const char *word) {
 }
 
 /* Computes the edit distance of two words: letters to insert, drop, change or exchange with their
- * neighbor. A result of at least `limit` need not be exact. */
+ * neighbor. A result of at least `limit` may be inexact. */
 static unsigned distance(const char *a, size_t a_length, const char *b, size_t b_length,
                          unsigned limit) {
     unsigned rows[3][LONGEST + 1];

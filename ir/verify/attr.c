@@ -124,7 +124,7 @@ static void check_one_sharding(const checked *c, const hlo_sharding *s, const hl
     } else if (s->kind == HLO_SHARDING_TILED) {
         check_rank(c, text, shape, s->mesh.devices.dims->count - (s->kinds ? s->kinds->count : 0));
         check_array(c, s);
-    } else if (s->mesh.names && check_array(c, s) && s->count) { /* without dims, any rank */
+    } else if (s->mesh.names && check_array(c, s) && s->count) { /* any rank without dims */
         check_rank(c, text, shape, s->count);
     }
 }

@@ -65,7 +65,7 @@ uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id
 }
 
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what) {
-    /* A deferred error has the location of the layout in the text. */
+    /* A deferred error already has the location of the layout in the text. */
     const hlo_shape **sound = &v->sound[shape->hash % HLO_VERIFY_SOUND];
     if (v->module->deferred || *sound == shape) return;
     const char *fault = hlo_verify_shape_fault(v->scratch, shape);

@@ -15,10 +15,10 @@ typedef struct verifier {
     hlo_arena *scratch;
     hlo_error_budget errors;
     bool *passed; /* by instruction id: visited, and in its own computation */
-    const hlo_shape *sound[HLO_VERIFY_SOUND]; /* by hash: the last shape without a fault */
+    const hlo_shape *sound[HLO_VERIFY_SOUND]; /* by hash: the last valid shape */
     /* Counted in the loop over all instructions, for hlo_verify_module(). */
     size_t *calls;         /* by computation id: computations that its instructions name */
-    size_t host_transfers; /* sends and receives */
+    size_t host_transfers; /* number of sends and receives */
 } verifier;
 
 enum { HLO_VERIFY_TEXT = 640 };
@@ -34,9 +34,9 @@ void hlo_verify_note(verifier *v, uint32_t offset, const char *format, ...)
 const char *hlo_verify_text(verifier *v, const hlo_shape *shape);
 /* Replaces *shape by its element `index`. Returns false if *out_missing is not an element. */
 bool hlo_verify_step(const hlo_shape **shape, const hlo_ints *index, int64_t *out_missing);
-/* Returns the fault in the size or layout of a shape, or NULL (shape.c). */
+/* Returns the error in the size or layout of a shape, or NULL (shape.c). */
 const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape);
-/* Reports the fault of a shape as an error. */
+/* Reports the error of a shape. */
 void hlo_verify_shape(verifier *v, uint32_t offset, const hlo_shape *shape, const char *what);
 
 /* Returns the offset of the attribute's name in the source after `from`, in the same line if

@@ -102,7 +102,7 @@ static void add_edge(void *user, hlo_computation *called) {
     list->edges[list->count++] = (call_edge){list->call, called};
 }
 
-/* One computation on the path from the start of the search. */
+/* One computation on the path of the search. */
 typedef struct call_frame {
     const hlo_computation *comp;
     const call_edge *next, *end; /* the calls that remain to be followed */
@@ -119,7 +119,7 @@ static call_frame frame_of(verifier *v, const hlo_computation *comp) {
     return (call_frame){comp, list.edges, list.edges + count};
 }
 
-/* Notes the calls of the path that lead from `comp` to the last computation. */
+/* Emits notes about the calls of the path from `comp` to the last computation. */
 static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
                             const hlo_computation *comp) {
     enum { MOST = 8 };

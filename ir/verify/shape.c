@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of a shape: its size and its layout. XLA's parser makes the same checks, but only for
- * shapes within tuples. */
+/* Errors in the size and layout of a shape. XLA's parser makes the same checks, but only for shapes
+ * within tuples. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static const char *split_fault(const char **at, const hlo_shape *shape, bool *sp
     for (int64_t last = 0, index; *end != ')'; last = index) {
         const char *from = end + 1;
         index = strtoll(from, &end, 10);
-        if (end == from) break; /* none */
+        if (end == from) break; /* empty */
         if (index <= last || index >= shape->dims[dim])
             return "layout splits a dimension at an invalid position";
     }

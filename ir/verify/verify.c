@@ -80,7 +80,7 @@ static void check_follower(verifier *v, const hlo_instr *instr) {
 }
 
 /* Checks that a start has one user, a done or an update. A start that is checked in isolation may
- * have no user yet. */
+ * not have a user yet. */
 static void check_start(verifier *v, const hlo_instr *instr) {
     if (!hlo_op_async_pair(instr->op, HLO_OP_INVALID)) return;
     if (!v->passed && !hlo_instr_user_count(instr)) return;
@@ -230,8 +230,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
                              const hlo_diag_sink *sink) {
     HLO_IN_C_LOCALE;
     hlo_verify_options own = {.max_errors = 0};
-    if (hlo_options_take("hlo_verify_options", &own, sizeof own, sizeof own, options, sink) !=
-        HLO_OK)
+    if (hlo_options_take("hlo_verify_options", &own, sizeof own, options, sink) != HLO_OK)
         return HLO_INVALID_USAGE;
     jmp_buf recover;
     hlo_arena *scratch = hlo_arena_new(&recover);
@@ -257,7 +256,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     hlo_arena_set_recover(module->arena, before);
     hlo_arena_free(scratch);
     ((hlo_module *)module)->verified =
-        status == HLO_OK; /* the only member of a const module that changes */
+        status == HLO_OK; /* the only member that changes in a const module */
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verifier, for the inside of the library. */
+/* The verifier, for internal use. */
 #ifndef HLO_IR_VERIFY_VERIFY_H
 #define HLO_IR_VERIFY_VERIFY_H
 
@@ -12,7 +12,7 @@ hlo_status hlo_module_ensure_verified(const hlo_module *module, unsigned max_err
                                       const hlo_diag_sink *sink);
 
 /* Returns the first violation that hlo_module_verify() would report for this instruction, whose
- * operands stand before it; allocated in `scratch`. NULL: there is none. */
+ * operands come before it, allocated in `scratch`; NULL if the instruction is valid. */
 const char *hlo_instr_fault(const hlo_instr *instr, hlo_arena *scratch);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct entry {
 
 /* Arrays indexed by instruction id have small elements, because few instructions are matmuls. */
 struct hlo_costs {
-    const hlo_target_info *target;
+    const hlo_target *target;
     uint32_t ids;
     entry *entries;     /* of matmuls; entry 0 is all zero */
     uint32_t *entry_of; /* by id: index of its entry; 0: it has no entry */
@@ -194,14 +194,14 @@ static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
 /* -------------------------------------------------------------------------------------- matmuls */
 
 /* Returns the peak in 10^12 FLOP/s; 0: unknown. */
-static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target_info *target) {
+static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target *target) {
     int bits = hlo_types[a].bits > hlo_types[b].bits ? hlo_types[a].bits : hlo_types[b].bits;
     if (!hlo_type_is_float(a) || !hlo_type_is_float(b) || bits > 32) return 0;
     if (fp8) return target->fp8_tflops;
     return bits == 32 ? target->bf16_tflops / 2.0 : target->bf16_tflops;
 }
 
-static double roofline(double flops, double bytes, double peak, const hlo_target_info *target) {
+static double roofline(double flops, double bytes, double peak, const hlo_target *target) {
     return peak == 0 ? 0 : fmax(flops / (1e12 * peak), bytes / (1e9 * target->memory_gbs));
 }
 
@@ -228,7 +228,7 @@ static double bytes_of_results(const hlo_shape *shape) {
 /* Computes the cost of a ragged-dot as XLA compiles it: a dense product of all rows or terms with
  * all groups, on copies of the operands padded with zeros; in FP8 if the operands are fp8. */
 static hlo_cost cost_of_ragged(const hlo_ragged *r, const hlo_product *p, double bytes,
-                               const hlo_target_info *target) {
+                               const hlo_target *target) {
     const double times = r->mode == HLO_RAGGED_BATCH ? 1 : (double)r->groups,
                  left = hlo_bytes_of(p->a->shape), right = hlo_bytes_of(p->b->shape);
     const double read = r->mode == HLO_RAGGED_BATCH         ? 0
@@ -248,8 +248,7 @@ static bool is_fp8_in_xla(const hlo_instr *instr, const hlo_product *p) {
                       hlo_type_is_fp8_operand(p->b->shape->type));
 }
 
-static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p,
-                           const hlo_target_info *target) {
+static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const hlo_target *target) {
     hlo_matmul m;
     const bool fp8 = is_fp8_in_xla(instr, p) && (p->fp8 || target->fp8);
     double bytes, peak = peak_of(p->a->shape->type, p->b->shape->type, fp8, target);
@@ -333,8 +332,8 @@ static void visit_needed(recorder *w) {
         }
 }
 
-hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
-                            const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch) {
+hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const hlo_target *target,
+                            hlo_arena *arena, hlo_arena *scratch) {
     const uint32_t ids = module->next_id;
     const size_t most = hlo_product_most(module);
     hlo_costs *costs = hlo_arena_zero(arena, sizeof *costs);
@@ -384,7 +383,7 @@ hlo_cost hlo_costs_of(const hlo_costs *costs, const hlo_costs *other, uint32_t i
 
 double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
     hlo_matmul m;
-    const hlo_target_info *target = costs->target;
+    const hlo_target *target = costs->target;
     if (!hlo_product_matmul(instr, &m) || !target->fp8_tflops || instr->id >= costs->ids) return 0;
     bool dot = instr->op == HLO_OP_DOT;
     const hlo_instr *read[] = {m.a, m.b};
@@ -410,7 +409,7 @@ static double padded(int64_t size) {
 }
 
 double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
-                               const hlo_target_info *target) {
+                               const hlo_target *target) {
     const double batch = (double)size.batch, m = (double)size.m, n = (double)size.n,
                  k = (double)size.k, operands = batch * (m + n) * k,
                  parts = 4 * batch * (double)blocks * padded(size.m) * padded(size.n),

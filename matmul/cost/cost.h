@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cost of matmuls on a GPU: bytes moved and a roofline time, by counting.
  *
- * Chains of elementwise and movement instructions are taken to be fused: each value that another
+ * Chains of elementwise and movement instructions are assumed to be fused: each value that another
  * instruction needs in memory is one kernel, which reads the values in memory that it depends on,
- * once each, and writes its result. A reduction is in one kernel with the producers of its operand.
- * A matmul reads its operands and writes its results, without workspace; on wide types it reads a
+ * once each, and writes its result. A reduction and the producers of its operand are one kernel. A
+ * matmul reads its operands and writes its results, without workspace; on wide types it reads a
  * transposed operand in place. Dots are costed as stock XLA compiles them (docs/cost.md).
  *
  *   time of a matmul   max(2*batch*m*n*k / peak of its type, bytes / peak bandwidth)
  *   time of a kernel   bytes / peak bandwidth
  *
- * The peaks are target.def's. f32 products run at half the rate of bf16 (TF32, as XLA lets them by
- * default; NVIDIA's datasheets give it half throughout). Source of the method: S. Williams et al.,
- * "Roofline: an insightful visual performance model", CACM 52(4), 2009. */
+ * The peaks are target.def's. f32 products run at half the rate of bf16 (TF32, XLA's default; half
+ * the rate in all of NVIDIA's datasheets). Source of the method: S. Williams et al., "Roofline: an
+ * insightful visual performance model", CACM 52(4), 2009. */
 #ifndef HLO_MATMUL_COST_COST_H
 #define HLO_MATMUL_COST_COST_H
 
@@ -29,8 +29,8 @@ typedef struct hlo_costs hlo_costs;
 /* Records the costs of the products (matmul/product.h) of a module. `needed`: true, by instruction
  * id, for instructions that are executed. Linear in the size of the module. The result is in
  * `arena`, working memory in `scratch`; both may be the same arena. */
-hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed,
-                            const hlo_target_info *target, hlo_arena *arena, hlo_arena *scratch);
+hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const hlo_target *target,
+                            hlo_arena *arena, hlo_arena *scratch);
 
 /* Returns the cost of the matmul with that id. It consists of the matmul, the kernels that compute
  * its operands (divided evenly among the matmuls that read them), and those kernels that read its
@@ -47,6 +47,6 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *matmul);
  * matmuls, of transposing `transposed` operand elements, and of a kernel that adds the f32 results.
  * 0: unknown. */
 double hlo_cost_gain_of_blocks(hlo_matmul_sizes size, int64_t blocks, double transposed,
-                               const hlo_target_info *target);
+                               const hlo_target *target);
 
 #endif

@@ -10,7 +10,8 @@ static bool is_conversion(const hlo_instr *value) {
            hlo_type_is_wide(value->shape->type);
 }
 
-/* Counts the operands that may be the scaled one: both of a product, the dividend of a quotient. */
+/* Returns the number of operands that may be the scaled one: both of a product, the dividend of a
+ * quotient. */
 static uint32_t scalable_operands(const hlo_instr *value) {
     if (value->pin) return 0;
     return value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;

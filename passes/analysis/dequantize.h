@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dequantized values: fp8 values converted to a wide type, and then multiplied with or divided by a
- * scale. Each reader leaves `*out` alone, or undefined, where it returns false. Pinned instructions
- * are never part of a dequantization. */
+/* Dequantized values: fp8 values converted to a wide type, and then multiplied or divided by a
+ * scale. A reader that returns false leaves `*out` unchanged or undefined. Pinned instructions are
+ * never part of a dequantization. */
 #ifndef HLO_PASSES_ANALYSIS_DEQUANTIZE_H
 #define HLO_PASSES_ANALYSIS_DEQUANTIZE_H
 
@@ -14,12 +14,12 @@ typedef struct hlo_dequantized {
     hlo_type from, to; /* element types */
 } hlo_dequantized;
 
-/* True for the fp8 types but f8e8m0fnu, which is the type of scales alone. */
+/* True for the fp8 types except f8e8m0fnu, which is only a type of scales. */
 static inline bool hlo_type_is_fp8_value(hlo_type type) {
     return hlo_type_is_fp8(type) && type != HLO_TYPE_F8E8M0FNU;
 }
 
-/* True for the types of fewer than 8 bits all of whose values f8e4m3fn has. */
+/* True for the types of fewer than 8 bits whose values f8e4m3fn can all represent. */
 static inline bool hlo_type_fits_e4m3(hlo_type type) {
     return hlo_types[type].bits < 8 && (hlo_type_is_float(type) || hlo_type_is_integer(type));
 }
@@ -29,10 +29,10 @@ static inline bool hlo_type_is_wide(hlo_type type) {
     return type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
 }
 
-/* Reads a convert, or a convert scaled by a scalar; out->scale repeats the scalar. */
+/* Reads a convert, or a convert scaled by a scalar. out->scale is the broadcast of the scalar. */
 bool hlo_dequantized_read(hlo_instr *value, hlo_dequantized *out);
 
-/* Reads a convert, perhaps moved, that is then scaled with out->scale, any array. */
+/* Reads a convert, possibly moved, that is then scaled by out->scale, which may be any array. */
 bool hlo_dequantized_read_scaled(const hlo_instr *value, hlo_dequantized *out);
 
 /* Reads a convert scaled by a broadcast; out->scale is its operand, and `*out_dims` its dimensions.
@@ -40,10 +40,10 @@ bool hlo_dequantized_read_scaled(const hlo_instr *value, hlo_dequantized *out);
 bool hlo_dequantized_read_rows(const hlo_instr *value, hlo_dequantized *out,
                                const hlo_ints **out_dims);
 
-/* True if both have one form, types and scale. */
+/* True if both have the same form, types and scale. */
 bool hlo_dequantized_alike(const hlo_dequantized *a, const hlo_dequantized *b);
 
-/* True if both have one form and types, and scales of one shape. */
+/* True if both have the same form and types, and scales of the same shape. */
 bool hlo_dequantized_same_form(const hlo_dequantized *a, const hlo_dequantized *b);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that no input reaches, by the evaluator. Opcodes that it does not run, parameters and
- * random numbers among them, count as inputs. */
+/* Values that are independent of the inputs, computed by the evaluator. Opcodes that it does not
+ * support, including parameters and random numbers, count as inputs. */
 #include "passes/analysis/fixed.h"
 
 #include "ir/eval/eval.h"
@@ -17,8 +17,8 @@ typedef struct search {
     int64_t elements; /* sum of the elements of all computed values */
 } search;
 
-/* True if the evaluator takes a time proportional to the elements of the result and the operands.
- */
+/* True if the evaluator's time is proportional to the number of elements of the result and the
+ * operands. */
 static bool is_computable(const hlo_instr *value, search *s) {
     const bool reduces = value->op == HLO_OP_REDUCE;
     if (!hlo_shape_is_array(value->shape) || value->shape->dynamic ||

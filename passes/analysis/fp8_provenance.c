@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Provenance of wide values: the fp8 values that they come from. */
+/* Provenance of wide values: the fp8 values that they are computed from. */
 #include "passes/analysis/fp8_provenance.h"
 
 #include "ir/module/known.h"
@@ -9,17 +9,18 @@
 
 enum { SWEEP_LIMIT = 4, STEP_LIMIT = 256 };
 
-/* The call site, and the operand of it, that a computation's first parameter comes from. */
+/* The call site and the operand that a computation's first parameter comes from. */
 typedef struct entry {
-    const hlo_instr *caller; /* a loop or a branch, the first that was seen; NULL: none */
+    const hlo_instr *caller; /* the first loop or branch found, or NULL */
     uint32_t operand;
 } entry;
 
-/* Flags of a value's arrays, those of nested tuples included: true if the array comes from fp8. */
+/* One flag per array of a value, including those of nested tuples: true if the array comes from
+ * fp8. */
 typedef struct facts {
-    bool own, *leaves; /* `own` is the only leaf of a value that is no tuple */
-    uint32_t count;    /* of leaves */
-    uint32_t *starts;  /* of the elements of a tuple, among the leaves */
+    bool own, *leaves; /* `own` is the only leaf of a value that is not a tuple */
+    uint32_t count;    /* number of leaves */
+    uint32_t *starts;  /* index of the first leaf of each tuple element */
 } facts;
 
 struct hlo_fp8_provenance {
@@ -56,7 +57,7 @@ static const facts *facts_of(const hlo_fp8_provenance *c, const hlo_instr *value
     return f;
 }
 
-/* Propagates the facts of `from` to the leaves of `to` from `start` on, one for one. */
+/* Propagates the facts of `from` to the leaves of `to`, starting at leaf `start`. */
 static void hand_part(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to,
                       uint32_t start) {
     const facts *have = facts_of(c, from), *get = facts_of(c, to);
@@ -112,7 +113,7 @@ static void visit_branches(hlo_fp8_provenance *c, const hlo_instr *instr) {
     call(c, instr, hlo_instr_comp(instr, HLO_ATTR_FALSE_COMPUTATION), 2, 1);
 }
 
-/* Returns the set of operands whose values reach the result: one bit for each of the first 32. */
+/* Returns a bit set of the operands whose values reach the result, for the first 32 operands. */
 static uint32_t carrying(const hlo_instr *instr) {
     uint32_t index;
     if (hlo_is_relu(instr, &index)) return 1u << index;
@@ -177,7 +178,6 @@ bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_inst
     return any(provenance, value);
 }
 
-/* True if the instruction is pinned, so that fp8 cannot be carried through it. */
 static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
     const bool held = hlo_pin_holds(at);
     if (held || hlo_pin_has_element_attrs(at))
@@ -185,7 +185,7 @@ static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
     return held || hlo_pin_has_element_attrs(at);
 }
 
-/* Returns the pinned instruction on the path into a loop's or branch's parameter; NULL: none. */
+/* Returns the pinned instruction on the path into the parameter of a loop or a branch, or NULL. */
 static const hlo_instr *find_holder(const hlo_fp8_provenance *c, const hlo_instr *parameter,
                                     hlo_reason *out_reason) {
     const entry *in = &c->entries[parameter->parent->id];

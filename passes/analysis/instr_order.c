@@ -8,7 +8,7 @@ static const uint64_t key_gap = UINT64_C(1) << 40;
 
 struct hlo_order {
     hlo_arena *arena;
-    uint64_t *keys; /* by instruction id; 0: none yet */
+    uint64_t *keys; /* by instruction id; 0: not numbered */
     uint32_t capacity;
 };
 
@@ -21,7 +21,7 @@ static void grow(hlo_order *order, uint32_t ids) {
     order->capacity = capacity;
 }
 
-/* Returns the address of the key of `instr`, in a table that holds it. */
+/* Returns the address of the key of `instr`, growing the table if needed. */
 static uint64_t *at(hlo_order *order, const hlo_instr *instr) {
     if (instr->id >= order->capacity) grow(order, instr->id);
     return &order->keys[instr->id];
@@ -40,8 +40,8 @@ hlo_order *hlo_order_new(const hlo_module *module, hlo_arena *arena) {
     return order;
 }
 
-/* Gives `instr` and its neighbors without keys new keys between those of the nearest
- * instructions with keys; if there is no room, renumbers the computation. */
+/* Assigns new keys to `instr` and its unnumbered neighbors, between the keys of the nearest
+ * numbered instructions. If there is no room, renumbers the computation. */
 static uint64_t key_of(hlo_order *order, const hlo_instr *instr) {
     if (*at(order, instr)) return *at(order, instr);
     const hlo_instr *first = instr, *end = instr->next;
@@ -62,7 +62,7 @@ static uint64_t key_of(hlo_order *order, const hlo_instr *instr) {
 }
 
 bool hlo_order_before(hlo_order *order, const hlo_instr *a, const hlo_instr *b) {
-    (void)key_of(order, a); /* may renumber `b` too, so both keys are read afterwards */
+    (void)key_of(order, a); /* may renumber `b`, so both keys are read afterwards */
     const uint64_t other = key_of(order, b);
     return key_of(order, a) < other;
 }

@@ -39,9 +39,9 @@ static bool has_op(const hlo_module *module, unsigned flags) {
     return false;
 }
 
-/* True if all devices run the module together, so that they omit a collective together: the module
- * is for several partitions, or about to be partitioned. Elsewhere a channel may lead to other
- * programs. */
+/* True if all devices run the module together, so that they also omit a collective together: the
+ * module is for several partitions, or will be partitioned. Otherwise a channel may connect to
+ * other programs. */
 static bool runs_together(const hlo_module *module) {
     if (hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE)) return true;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -57,7 +57,7 @@ static bool own_side_effect(const hlo_instr *instr, bool together) {
            hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
 }
 
-/* True if `instr` is a done whose start has effects: the done has them too. */
+/* True if `instr` is a done whose start has effects; the done then has them, too. */
 static bool ends_side_effect(const hlo_instr *instr, const hlo_effects *effects) {
     return hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count &&
            effects->side[hlo_instr_operand(instr, 0)->id];
@@ -155,8 +155,8 @@ static void note_fused(void *user, hlo_computation *called) {
     fused[called->id] = true;
 }
 
-/* True if what the instruction calls is part of its own kernel: applied to elements, not to arrays
- * as the steps of a scan are. */
+/* True if the computations that the instruction calls are part of its kernel. They are applied to
+ * elements, unlike the steps of a scan, which are applied to arrays. */
 static bool has_kernel(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_FUSION:

@@ -30,7 +30,7 @@ static bool says_host(const hlo_value_pair *pair) {
     return is_entry(pair, "_xla_compute_type", "host");
 }
 
-/* True if the call has attributes for its callee that inlining would lose. */
+/* True if inlining would lose an attribute of the call. */
 static bool forbids_inlining(const hlo_value_pair *pair) {
     return !is_entry(pair, "inlineable", "true");
 }
@@ -41,7 +41,7 @@ static bool in_space(const hlo_shape *shape) {
     return shape->layout && shape->layout->memory_space;
 }
 
-/* True if a value is read from or written to another memory space; tuples, and instructions that
+/* True if a value is read from or written to another memory space. Tuples, and instructions that
  * forward them, access no memory. */
 static bool crosses_space(const hlo_instr *instr) {
     switch (instr->op) {
@@ -65,8 +65,8 @@ static bool has_own_thread(const hlo_computation *comp) {
     return false;
 }
 
-/* Finds the computations that run on another thread than the entry, with their callees, by id;
- * NULL: there are none. */
+/* Finds the computations that run on another thread than the entry, and their callees, by id.
+ * Returns NULL if all run on the entry's thread. */
 static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
     bool any =
         module->op_counts[HLO_OP_ASYNC_START] || module->attrs_seen[HLO_ATTR_FRONTEND_ATTRIBUTES];
@@ -136,14 +136,14 @@ static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
 
 const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
     unsigned steps = STEP_LIMIT;
-    /* An operand is in the other memory space if the dot crosses spaces. */
+    /* If the dot crosses memory spaces, its operand is in the other space. */
     const hlo_instr *found = dot->pin && dot->pin != HLO_PIN_SPACE ? dot : NULL;
     for (uint32_t i = 0; i < dot->operand_count && !found; i++)
         found = pinned_below(hlo_instr_operand(dot, i), &steps);
     return found || !dot->pin ? found : dot;
 }
 
-/* True for the names that Shardy gives the computations of its manual regions. */
+/* True for the names of computations that Shardy creates for manual regions. */
 static bool is_manual_body(const hlo_computation *comp) {
     return strstr(comp->name, "shmap_body") ||
            strstr(comp->name, "xla.sdy.manual_computation_body");

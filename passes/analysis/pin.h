@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned instructions, which every pass leaves as and where they are.
+/* Pinned instructions: no pass changes or moves them.
  *
- * A pinned instruction is not replaced, removed, moved, merged, copied beside itself or put into
- * another one, and no analysis looks through it: new instructions use its result unchanged. So a
- * control dependency keeps its order, a value its memory space, an effect its place and number, and
- * another thread its code. Only a call or a loop that is pinned for an effect in its callee
- * (HLO_PIN_EFFECT) may change: calls are inlined, loops get other operands. A pinned start pins its
- * done.
+ * A pinned instruction is not replaced, removed, moved, merged, duplicated or put into another
+ * instruction, and no analysis looks through it. New instructions use its result unchanged. This
+ * preserves the order of control dependencies, the memory space of values, the position and number
+ * of effects, and the code of other threads. The only exception is a call or a loop that is pinned
+ * because of an effect in its callee (HLO_PIN_EFFECT): calls may be inlined, and the operands of
+ * loops may change. A pinned start pins its done.
  *
- * Instructions are moved toward the beginning of their computation only, and neither they nor the
- * instructions moved with them are pinned: no order of a control dependency is ever undone. */
+ * Instructions are moved only toward the beginning of their computation, and neither they nor the
+ * instructions moved with them are pinned, so the order of control dependencies is preserved. */
 #ifndef HLO_PASSES_ANALYSIS_PIN_H
 #define HLO_PASSES_ANALYSIS_PIN_H
 
 #include "ir/ir.h"
 #include "passes/reason/reason.h"
 
-/* Pins instructions in the whole module, when a run of passes begins. */
+/* Pins instructions in the whole module, at the start of a run of passes. */
 void hlo_pin_module(hlo_module *module, hlo_arena *scratch);
 
 /* Returns the reason why an instruction is pinned. */
 hlo_reason hlo_pin_reason(const hlo_instr *pinned);
 
-/* Finds the pinned instruction that keeps a dot wide: the dot itself, or one on the path from the
- * fp8 values that its operands come from by movement, conversion and scaling. NULL: there is none.
- */
+/* Finds the pinned instruction that prevents a dot from becoming FP8: the dot itself, or an
+ * instruction on the path to its operands from fp8 values by movement, conversion and scaling; NULL
+ * if not found. */
 const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot);
 
-/* True if the call may be inlined: it is pinned by effects in the callee at most, and no attribute
- * forbids it. */
+/* True if the call may be inlined: it is not pinned, or only by effects in the callee, and its
+ * attributes allow it. */
 bool hlo_pin_lets_inline(const hlo_instr *call);
 
-/* True if the module has a schedule, which fixes order and memory: no pass changes such a module.
- */
+/* True if the module has a schedule, which fixes order and memory. Passes do not change such a
+ * module. */
 bool hlo_pin_is_scheduled(const hlo_module *module);
 
-/* True if a loop, a branch or a tuple is pinned, and not only by an effect in its callees. */
+/* True if a loop, a branch or a tuple is pinned for another reason than an effect in its
+ * callees. */
 bool hlo_pin_holds(const hlo_instr *instr);
 
 /* True if `instr` has an attribute with an entry for each element of a tuple. */

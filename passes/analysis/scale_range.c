@@ -14,8 +14,8 @@
 
 enum { STEP_LIMIT = 256 };
 
-/* A range has the magnitudes of the elements that are neither 0 nor infinite nor NaN. Its bits:
- * elements may be 0, infinite or NaN; any fp8 values, scaled. */
+/* A range contains the magnitudes of the elements that are not 0, infinite or NaN. Bits of a range:
+ * elements may be 0; infinite or NaN; scaled fp8 values. */
 enum { ZERO = 1, ENDLESS = 2, FP8 = 4 };
 
 static const hlo_range unknown = {.low = 1, .high = 1, .whole = true},
@@ -24,7 +24,7 @@ static const hlo_range unknown = {.low = 1, .high = 1, .whole = true},
 typedef struct search {
     hlo_arena *scratch;
     unsigned steps;
-    bool scale; /* the value is a scale: fp8 values in it are computed */
+    bool scale; /* the value is a scale: fp8 values in it are evaluated */
 } search;
 
 static hlo_range walk(void *arg, const hlo_instr *value);
@@ -37,7 +37,8 @@ static hlo_range of_number(double number) {
     return r;
 }
 
-/* Finds the range of a fixed value. False: an input reaches it, or it is too large to compute. */
+/* Finds the range of a fixed value. Returns false if the value depends on an input, or is too large
+ * to compute. */
 static bool of_fixed(const hlo_instr *value, const search *s, hlo_range *out) {
     int64_t count;
     const hlo_arena_mark mark = hlo_arena_here(s->scratch);
@@ -51,15 +52,15 @@ static bool of_fixed(const hlo_instr *value, const search *s, hlo_range *out) {
     return numbers || one;
 }
 
-/* Returns the range of a part. NaN that fills up is NaN in the call as well. */
+/* Returns the range of a part. NaN padding is also NaN in the call. */
 static hlo_range walk_part(void *arg, const hlo_instr *part) {
     double number;
     const bool nan = hlo_known_number_pinned(part, &number) && isnan(number);
     return nan ? hlo_range_empty : walk(arg, part);
 }
 
-/* Returns the range of a product or a quotient. Of two fp8 factors one is a scale, which is not a
- * constant; an fp8 divisor is one, too. */
+/* Returns the range of a product or a quotient. If both factors are fp8, one is a scale that is not
+ * constant; an fp8 divisor is a scale, too. */
 static hlo_range of_factors(const hlo_instr *value, search *s) {
     hlo_range o[] = {walk(s, hlo_instr_operand(value, 0)), walk(s, hlo_instr_operand(value, 1))};
     const bool divides = value->op == HLO_OP_DIVIDE;
@@ -71,8 +72,8 @@ static hlo_range of_factors(const hlo_instr *value, search *s) {
     return hlo_range_of_rounded(value, o);
 }
 
-/* Returns the range of a value that walk_up() does not compute from its operands; fp8 values of a
- * matmul are any numbers. */
+/* Returns the range of a value that walk_up() does not compute from its operands. The fp8 values of
+ * a matmul are unbounded. */
 static hlo_range of_source(const hlo_instr *value, search *s) {
     hlo_range r;
     const hlo_type type = value->shape->type;
@@ -90,7 +91,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     switch (value->op) {
     case HLO_OP_MULTIPLY:
     case HLO_OP_DIVIDE: return of_factors(value, s);
-    case HLO_OP_PAD: /* what pads powers of two is the scale of zeros */
+    case HLO_OP_PAD: /* padding of powers of two is the scale of zeros */
         if (value->shape->type == HLO_TYPE_F8E8M0FNU) return walk(s, hlo_instr_operand(value, 0));
         return hlo_range_of_result(value, walk_part, s);
     case HLO_OP_SELECT:
@@ -128,8 +129,9 @@ static void count_scale(hlo_range *all, hlo_arena *scratch, const hlo_instr *sca
     all->low *= fmin(1, m.low);
 }
 
-/* Counts a dot's operand: its largest element over that of its fp8 values, where that is more, and
- * the product of its factors, also of those that multiply the call's result row by row. */
+/* Adds a dot's operand to `all`: the ratio of its largest element to the largest of its fp8 values,
+ * if that exceeds 1, and the product of its factors, including those that multiply the rows of the
+ * call's result. */
 static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instr *operand,
                           const hlo_instr *fp8) {
     search s = {.scratch = scratch};
@@ -139,8 +141,8 @@ static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instr *o
     all->low = fmin(all->low, m.low);
 }
 
-/* True if a scale of the result is no subnormal number, nor infinite where the graph divides: the
- * call multiplies it with the result alone, as the graph does. */
+/* True if a scale of the result is not subnormal, and not infinite if the graph divides by it. Like
+ * the graph, the call multiplies only the result by it. */
 static bool is_result_scale(hlo_arena *scratch, const hlo_instr *scale) {
     search s = {.scratch = scratch, .scale = true};
     const hlo_range m = walk(&s, scale);

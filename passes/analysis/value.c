@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links of chains, and values that repeat one element. */
+/* Links of chains, and splats. */
 #include "passes/analysis/value.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ hlo_instr *hlo_splat_source(hlo_instr *value) {
     return NULL;
 }
 
-/* True if opcode, shape, operands and `dimensions` alone determine the value. */
+/* True if only opcode, shape, operands and `dimensions` determine the value. */
 static bool is_plain(const hlo_instr *value) {
     for (uint32_t i = 0; i < value->attr_count; i++)
         if (value->attrs[i].id != HLO_ATTR_METADATA && value->attrs[i].id != HLO_ATTR_DIMENSIONS)

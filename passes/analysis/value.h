@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts of one value: movement, splats, signs. */
+/* Facts about single values: movement, splats, signs. */
 #ifndef HLO_PASSES_ANALYSIS_VALUE_H
 #define HLO_PASSES_ANALYSIS_VALUE_H
 
@@ -19,13 +19,13 @@ static inline const hlo_ints *hlo_dot_batch(const hlo_instr *dot, unsigned side)
 /* True for a link of a chain: movement, or a convert from one wide type (f32, bf16, f16) to
  * another; not pinned. */
 bool hlo_chain_link(const hlo_instr *instr);
-/* True if each element is one of operand 0, and no other operand selects it. */
+/* True if each result element is an element of operand 0, and no other operand selects it. */
 bool hlo_repeats(const hlo_instr *value);
-/* Returns the value that `value` repeats: it has one element, or is a constant of equal elements.
- * NULL when `value` is no splat, or only through a pinned instruction. */
+/* Returns the value that `value` repeats: a value with one element, or a constant with equal
+ * elements. NULL if `value` is not a splat, or only through a pinned instruction. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
 
-/* True if both are one expression of one set of values. */
+/* True if both are the same expression of the same values. */
 bool hlo_same_expression(hlo_instr *x, hlo_instr *y);
 
 /* True for maximum(x, 0), in either order, and clamp(0, x, inf). `out_index`, which may be NULL:

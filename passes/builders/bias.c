@@ -8,8 +8,8 @@
 
 enum { STEP_LIMIT = 256, KNOWN_LIMIT = 1 << 12 };
 
-/* Finds the granularity of a value that repeats one row along all dimensions but the last ones,
- * which make up the row. */
+/* Finds the granularity of a value that repeats one row along all dimensions except the last ones,
+ * which form the row. */
 static bool row_granularity(const hlo_instr *value, const hlo_instr *result, const hlo_instr *view,
                             hlo_granularity *granularity, int64_t *row) {
     const hlo_shape *shape = value->shape;
@@ -77,7 +77,7 @@ bool hlo_bias_fits(const hlo_instr *value, hlo_type type) {
         if (!sign && value->op != HLO_OP_CONVERT && !hlo_instr_moves_by(value, HLO_REARRANGES))
             return false;
         const hlo_instr *from = hlo_instr_operand(value, 0);
-        if (value->op == HLO_OP_CONVERT && /* a convert rounds, if it is to no wider type */
+        if (value->op == HLO_OP_CONVERT && /* a convert rounds unless it is to a wider type */
             hlo_types[from->shape->type].bits >= hlo_types[value->shape->type].bits)
             return false;
         value = from;

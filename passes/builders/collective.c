@@ -6,16 +6,17 @@
 #include "passes/builders/move_chain.h"
 #include "passes/sharding/devices.h"
 
-/* Fewest values per scale: below that, f32 scales cost more bytes than fp8 values save. */
+/* Minimum number of values per scale: below that, f32 scales cost more bytes than fp8 values
+ * save. */
 enum { LEAST_VALUES = 8 };
 
 typedef struct path {
-    const hlo_instr *links[HLO_CHAIN_LIMIT];          /* from the collective's operand down */
+    const hlo_instr *links[HLO_CHAIN_LIMIT]; /* from the collective's operand to the scale */
     hlo_granularity granularity[HLO_CHAIN_LIMIT + 1]; /* of each link, and of the scale */
     uint32_t length;
 } path;
 
-/* True if the scale, moved by the links, has `granularity[0]` above them. */
+/* True if the scale, after the movement by the links, has `granularity[0]`. */
 static bool holds(path *p, hlo_instr *scale) {
     for (uint32_t i = 0; i < p->length; i++)
         if (!hlo_granularity_of_operand(p->links[i], &p->granularity[i], &p->granularity[i + 1]))
@@ -63,7 +64,7 @@ static hlo_op op_at_once(hlo_op op) {
 }
 
 /* Clones the collective onto a compact scale without its dimensions of one element, and restores
- * these. `along`: the dimension along which devices differ; -1: none. */
+ * these dimensions. `along`: the dimension along which devices differ, or -1. */
 static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo_shape *all,
                        const hlo_shape *each, int64_t along, hlo_instr *packed) {
     hlo_module *module = env->context->module;
@@ -84,7 +85,8 @@ static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo
     if (!sent) return NULL;
     hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
     hlo_instr_copy_attrs(sent, collective);
-    hlo_instr_drop_attr(sent, HLO_ATTR_SHARDING); /* of the values, which have more dimensions */
+    hlo_instr_drop_attr(sent, HLO_ATTR_SHARDING); /* it describes the values, which have more
+                                                   * dimensions */
     if (along >= 0) hlo_instr_set_ints(sent, HLO_ATTR_DIMENSIONS, 1, &place);
     if (hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID))
         hlo_instr_set_int(sent, HLO_ATTR_CHANNEL_ID, hlo_devices_free_channel(module));
@@ -118,8 +120,8 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
 
 /* ----------------------------------------------------------------------------------- quantizing */
 
-/* Returns the index of the operand that the other operands, splats, scale or clamp; -1 if there is
- * no such operand. */
+/* Returns the index of the operand that the other operands, which are splats, scale or clamp; -1 if
+ * not found. */
 static int scaled_operand(const hlo_instr *instr) {
     int found = -1;
     if (instr->pin) return -1;

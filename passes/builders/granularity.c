@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Granularity of values, and their compact forms. */
+/* Granularity of values, and compact forms. */
 #include "passes/builders/granularity.h"
 #include "ir/float/literal.h"
 #include "ir/module/index_map.h"
@@ -27,9 +27,9 @@ static bool is_trivial(const hlo_shape *shape, const hlo_granularity *granularit
 
 /* ------------------------------------------------------------------------------------- reshapes */
 
-/* A reshape maps groups of adjacent dimensions to groups with equally many elements. Equal elements
- * that are contiguous in a group stay contiguous; where those of the result are not contiguous, the
- * operand must be constant throughout the group. */
+/* A reshape maps groups of adjacent dimensions to groups with the same number of elements. Equal
+ * elements that are contiguous in a group remain contiguous. If equal elements of the result are
+ * not contiguous, the operand must be constant throughout the group. */
 typedef struct run {
     uint32_t from, from_end, to, to_end; /* dimensions */
     bool exact;                          /* equal elements are contiguous */
@@ -56,7 +56,7 @@ static int64_t product(const hlo_shape *shape, uint32_t first, uint32_t end) {
     return size;
 }
 
-/* Returns the length of runs of equal elements in memory order; 0: they are not contiguous. */
+/* Returns the length of runs of equal elements in memory order; 0 if they are not contiguous. */
 static int64_t flat_run(const hlo_shape *to, const run *r, const hlo_granularity *granularity) {
     int64_t flat = 1;
     bool open = false;
@@ -93,7 +93,7 @@ static void below_reshape(const hlo_instr *link, const hlo_granularity *granular
 
 /* ---------------------------------------------------------------------------------- other links */
 
-/* Finds the granularity along a dimension of the operand, of `from` elements, that becomes `to`
+/* Finds the granularity along a dimension of the operand with `from` elements that becomes `to`
  * elements of granularity `g`. */
 static bool below_dim(const hlo_index *x, bool placed, int64_t from, int64_t to, int64_t g,
                       int64_t *below) {
@@ -104,7 +104,7 @@ static bool below_dim(const hlo_index *x, bool placed, int64_t from, int64_t to,
     }
     *below = g;
     if (x->stride < 0) return whole || to % g == 0;
-    if (x->varies || x->at) { /* the start is not known */
+    if (x->varies || x->at) { /* the start is unknown */
         *below = to == 1 ? 1 : whole ? from : g;
         return g == 1 || whole || to == from;
     }
@@ -163,8 +163,8 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
 
 /* ---------------------------------------------------------------------------------------- holds */
 
-/* True if `link` is not pinned. With `held` it may be pinned by its memory space alone: `*held` is
- * set to the first such link. */
+/* True if `link` is not pinned. If `held` is not NULL, the link may be pinned because of its memory
+ * space; the first such link is stored in `*held`. */
 static bool passes(const hlo_instr *link, const hlo_instr **held) {
     if (!held || link->pin != HLO_PIN_SPACE) return !link->pin;
     if (!*held) *held = link;
@@ -248,7 +248,7 @@ static hlo_instr *copy_link(hlo_rule_env *env, const hlo_instr *link, hlo_type t
     return hlo_build_clone(env->build, link, shape, operands);
 }
 
-/* Makes the link on the compact value, with the list of attribute `id` adapted. */
+/* Clones the link onto the compact value, with the list in attribute `id` adapted. */
 static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
                            const hlo_granularity *granularity, hlo_instr *packed, hlo_attr_id id,
                            const int64_t *list, uint32_t count) {
@@ -356,7 +356,7 @@ static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
     return hlo_build_slice(env->build, value, less, list);
 }
 
-/* Makes an elementwise instruction on the compact forms of its operands. */
+/* Clones an elementwise instruction onto the compact forms of its operands. */
 static hlo_instr *pack_elementwise(hlo_rule_env *env, hlo_instr *value,
                                    const hlo_granularity *granularity) {
     hlo_instr *operands[HLO_RULE_ARGS];

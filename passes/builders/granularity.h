@@ -7,35 +7,36 @@
 
 #include "passes/engine/engine.h"
 
-/* Run lengths per dimension, at least 1. At or above the dimension's size: it does not vary. */
+/* Run lengths per dimension, at least 1. If a run length is at least the dimension's size, the
+ * value does not vary along the dimension. */
 typedef struct hlo_granularity {
     int64_t v[HLO_RULE_ARGS];
 } hlo_granularity;
 
-/* Finds the granularity that operand 0 of `link`, which moves elements, must have for the result to
- * have `granularity`, except for the elements that a pad adds. False: no granularity suffices, or
- * none is known. */
+/* Finds the granularity that operand 0 of `link`, which moves elements, must have so that the
+ * result has `granularity`, except for the elements that a pad adds. Returns false if no
+ * granularity suffices, or none is known. */
 bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
                                 hlo_granularity *out_below);
 
-/* Returns true if `value` provably has the granularity. Visits a bounded number of instructions. */
+/* True if `value` provably has the granularity. Visits a bounded number of instructions. */
 bool hlo_granularity_holds(hlo_instr *value, const hlo_granularity *granularity);
-/* Checks hlo_granularity_holds() in any memory space; `*out_held`: an instruction in another space,
- * or one that reads from it; NULL: none. */
+/* Like hlo_granularity_holds(), but in any memory space. `*out_held`: an instruction in another
+ * space, or one that reads from it, or NULL. */
 bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *granularity,
                                      const hlo_instr **out_held);
 
-/* Makes the compact form of `value`, which has the granularity. NULL: it cannot be made. */
+/* Builds the compact form of `value`, which has the granularity. Returns NULL on failure. */
 hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
                                    const hlo_granularity *granularity);
 
-/* Makes the compact form of `link` from that of its operand 0, `packed`, which has the granularity
- * of hlo_granularity_of_operand(). A pad adds ones. NULL: it cannot be made. */
+/* Builds the compact form of `link` from `packed`, the compact form of its operand 0, which has the
+ * granularity from hlo_granularity_of_operand(). A pad adds ones. Returns NULL on failure. */
 hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
                                  const hlo_granularity *granularity, hlo_instr *packed);
 
-/* Makes the value of `shape` with the compact form `packed`: repeats each element along its run.
- * NULL: it cannot be made. */
+/* Builds the value of `shape` with the compact form `packed` by repeating each element along its
+ * run. Returns NULL on failure. */
 hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hlo_shape *shape,
                                   const hlo_granularity *granularity);
 

@@ -6,13 +6,13 @@
 
 #include "passes/builders/move_chain.h"
 
-enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents within it do not overflow */
+enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents up to this limit do not overflow */
 
 /* A dot, and its operand that is not shared. */
 typedef struct share {
     const hlo_instr *dot;
-    unsigned side;         /* of the other operand */
-    hlo_dequantized other; /* op HLO_OP_COPY: a bare fp8 value */
+    unsigned side;         /* operand number of the other operand */
+    hlo_dequantized other; /* op HLO_OP_COPY: an fp8 value without dequantization */
     uint32_t free;         /* its only free dimension */
 } share;
 
@@ -80,7 +80,7 @@ static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values,
     int64_t dims[HLO_RULE_ARGS];
     memcpy(dims, shape->dims, shape->rank * sizeof dims[0]);
     for (uint32_t i = 1; i < count; i++) dims[dim] += values[i]->shape->dims[dim];
-    /* Transposes by one permutation are made once, of the whole. */
+    /* If all values are transposed by the same permutation, transpose the concatenation once. */
     const hlo_ints *order = hlo_instr_ints(values[0], HLO_ATTR_DIMENSIONS);
     for (uint32_t i = 0; order && i < count; i++)
         if (values[i]->op != HLO_OP_TRANSPOSE || values[i]->pin ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dots that share an operand, merged: their other operands are concatenated in fp8, and each result
+/* Merges dots that share an operand: their other operands are concatenated in fp8, and each result
  * is a slice of the merged one. */
 #ifndef HLO_PASSES_BUILDERS_MERGE_DOTS_H
 #define HLO_PASSES_BUILDERS_MERGE_DOTS_H
@@ -7,17 +7,17 @@
 #include "passes/engine/engine.h"
 
 /* True if the dots `first` and `second`, in this order, multiply `shared`, the left or the right
- * operand of both, with values dequantized alike, and agree in contracting and batch dimensions,
- * element types and all attributes. */
+ * operand of both, by values with the same dequantization, and if their contracting and batch
+ * dimensions, element types and attributes are equal. */
 bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr *second,
                     const hlo_instr *shared);
 
-/* Makes the merged dot. NULL: it cannot be made. */
+/* Builds the merged dot. Returns NULL on failure. */
 hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_instr *second,
                            const hlo_instr *shared);
 
-/* Slices `merged` to the result of `part`, the first of its dots, or, with `last`, the second.
- * NULL: it cannot be made. */
+/* Slices `merged` to the result of `part`, the first of its dots or, with `last`, the second.
+ * Returns NULL on failure. */
 hlo_instr *hlo_dots_part(hlo_rule_env *env, hlo_instr *merged, const hlo_instr *part, bool last);
 
 #endif

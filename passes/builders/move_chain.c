@@ -27,7 +27,7 @@ bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below) {
             hlo_pad_value_moves(hlo_instr_operand(link, 1), below->scale, below->from));
 }
 
-/* Makes a pad value, scalar or array, in another type. NULL: it cannot be made. */
+/* Builds a pad value, scalar or array, in another type. Returns NULL on failure. */
 static hlo_instr *clone_pad_value(hlo_rule_env *env, hlo_instr *pad_value, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return NULL;
@@ -35,7 +35,7 @@ static hlo_instr *clone_pad_value(hlo_rule_env *env, hlo_instr *pad_value, hlo_t
     return hlo_build_filled(env->build, shape, number);
 }
 
-/* Clones `like` with other operands, in the type. */
+/* Clones `like` with other operands and another type. */
 static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *const *operands,
                            hlo_type type) {
     const hlo_shape *shape = hlo_shape_retype(env->context->module, like->shape, type);
@@ -51,7 +51,7 @@ hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value) {
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
     if (link->op == HLO_OP_CONVERT) return value;
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
-    if (link->op == HLO_OP_BITCAST) { /* the order in memory decides its elements */
+    if (link->op == HLO_OP_BITCAST) { /* memory order determines its elements */
         const hlo_shape *shape = hlo_shape_retype(
             env->context->module, hlo_instr_operand(link, 0)->shape, value->shape->type);
         if (value->shape != shape) value = hlo_build(env->build, HLO_OP_COPY, shape, 1, &value);
@@ -126,8 +126,8 @@ bool hlo_is_pad_value(hlo_instr *value) {
     return hlo_known_number(value, &number);
 }
 
-/* Returns true if the tree moves. At least one branch of a join must be dequantized; pad values are
- * checked once the scale is known. */
+/* True if the tree can be moved. At least one branch of a join must be dequantized; pad values are
+ * checked when the scale is known. */
 static bool moves(tree *t, hlo_instr *value) {
     hlo_dequantized leaf;
     if (!t->fuel) return false;

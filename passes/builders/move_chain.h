@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Movement of fp8 values instead of dequantized ones. Movement is a chain of links, each an
- * instruction that only moves elements, or a tree of them, where a concatenate or a select has
- * several branches. */
+/* Moves fp8 values instead of dequantized ones. Movement is a chain of links, which are
+ * instructions that only move elements, or a tree of links if a concatenate or a select has several
+ * branches. */
 #ifndef HLO_PASSES_BUILDERS_MOVE_CHAIN_H
 #define HLO_PASSES_BUILDERS_MOVE_CHAIN_H
 
 #include "passes/analysis/dequantize.h"
 #include "passes/engine/engine.h"
 
-/* True if all elements of the value are one known number. */
+/* True if all elements of the value equal one known number. */
 bool hlo_is_pad_value(hlo_instr *value);
-/* Returns true if a pad value of fp8 values can be fp8: it is 0 or NaN, which every scale leaves
- * unchanged, or, if nothing is `scaled`, a value of the fp8 type. */
+/* True if a pad value of fp8 values can be fp8: it is 0 or NaN, which every scale leaves unchanged
+ * or, if nothing is `scaled`, a value of the fp8 type. */
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type);
 
-/* True if the link can move the fp8 value instead of the dequantized one: it moves its operand 0
- * alone, and its pad value, if any, can be fp8. */
+/* True if the link can move the fp8 value instead of the dequantized one: it moves only its operand
+ * 0, and its pad value, if any, can be fp8. */
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below);
-/* Clones the link onto the fp8 value that replaces its operand; omits a convert. NULL: it
- * cannot be made. */
+/* Clones the link onto the fp8 value that replaces its operand; omits a convert. Returns NULL on
+ * failure. */
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value);
 
-/* Clones a concatenate or a select onto the fp8 values `operands`, whose type is `type`; the
- * operands at NULL are pad values, or a select's predicate. NULL: it cannot be made. */
+/* Clones a concatenate or a select onto the fp8 values `operands` of type `type`. NULL entries are
+ * pad values, or the predicate of a select. Returns NULL on failure. */
 hlo_instr *hlo_join_clone_onto(hlo_rule_env *env, const hlo_instr *join, hlo_instr **operands,
                                hlo_type type);
 
-/* Makes the relu of an fp8 value. NULL: it cannot be made. */
+/* Builds the relu of an fp8 value. Returns NULL on failure. */
 hlo_instr *hlo_relu_of(hlo_rule_env *env, hlo_instr *value);
 
-/* Clones `done` and its start onto the fp8 value, each in its place, so that they still overlap
+/* Clones `done` and its start onto the fp8 value, each at its position, so that both still overlap
  * with the instructions between them. */
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value);
 
-/* True if all branches of the tree start at dequantized values and can be moved; with `alike`, if
- * their types and scales are equal, too. `*out` is the first dequantized value. */
+/* True if all branches of the tree start at dequantized values and can be moved and, with `alike`,
+ * their types and scales are equal. `*out` is the first dequantized value. */
 bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantized *out);
-/* Clones a tree, for which hlo_tree_moves() holds with `alike`, onto its fp8 values. NULL: it
- * cannot be made. */
+/* Clones a tree, for which hlo_tree_moves() holds with `alike`, onto its fp8 values. Returns NULL
+ * on failure. */
 hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value);
 
 #endif

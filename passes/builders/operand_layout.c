@@ -27,7 +27,8 @@ hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims) 
     return hlo_build_pad(b, value, hlo_build_number(b, old->type, least), shape, padding);
 }
 
-/* One operand of a call, and the order of its dimensions that has the contracting one last. */
+/* One operand of a call, and the order of its dimensions in which the contracting dimension is
+ * last. */
 typedef struct placing {
     hlo_instr *value;
     const hlo_ints *batch, *contracting;
@@ -51,7 +52,7 @@ static bool side_of(const hlo_rule_env *env, const hlo_matmul *m, bool b, placin
     for (uint32_t i = 0; i < shape->rank; i++)
         if (!taken[i]) out->order[out->rank++] = i;
     out->order[out->rank++] = out->contracting->v[0];
-    out->placed = hlo_matmul_layout_ok(m, &env->context->target, b);
+    out->placed = hlo_matmul_layout_ok(m, env->context->target, b);
     return true;
 }
 
@@ -70,7 +71,7 @@ int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, b
         *batch = hlo_matmul_dims_beneath(*operand, *batch);
         *contracting = hlo_matmul_dims_beneath(*operand, *contracting);
         *operand = hlo_instr_operand(*operand, 0);
-        if (!hlo_matmul_layout_ok(&beneath, &env->context->target, b)) break;
+        if (!hlo_matmul_layout_ok(&beneath, env->context->target, b)) break;
         turns++;
     }
     return turns;
@@ -168,7 +169,7 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
     order[count++] = side->k;
     lie[1] = scales->shape->dims[side->row];
     lie[2] = scales->shape->dims[side->k];
-    const uint32_t one = lie[0] == 1; /* matrix, without a batch dimension */
+    const uint32_t one = lie[0] == 1; /* a single matrix has no batch dimension */
     hlo_scale_dims(side->mode, lie[0], x->dims[side->row], x->dims[side->k], dims);
     scales = hlo_build_reshape(b, hlo_build_transpose(b, scales, order), 3 - one, lie + one);
     scales = hlo_pad_zeros(b, scales, dims);
@@ -181,8 +182,8 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
 
 /* ----------------------------------------------------------------------------- scales of 8 bits */
 
-/* Cuts scales to those of the side, one for each run of equal elements, and makes those of the
- * mode: one for each row, and for its number of elements along k. */
+/* Reduces scales to those of the side, one for each run of equal elements, and expands them to the
+ * mode: one for each row and for each block of its length along k. */
 static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_dot *dot,
                           const hlo_block_side *side) {
     const hlo_shape *x = side->shape, *s = scales->shape;
@@ -206,7 +207,7 @@ static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
                : hlo_granularity_expand(env, scales, shape, &runs);
 }
 
-/* Reads an operand: its values as they are stored, and compact scales. */
+/* Reads an operand: its stored values, and compact scales. */
 static bool read_side(hlo_rule_env *env, const hlo_instr *instr, bool b, hlo_scale_mode mode,
                       hlo_block_side *out, hlo_instr **values, hlo_instr **scales) {
     hlo_block_dot dot;

@@ -13,27 +13,28 @@
 
 enum { STEP_LIMIT = 256, MOST_LINKS = 64 };
 
-/* A value that is an fp8 value times factors, on the way down to the fp8 value. */
+/* A value on the path from an operand to its fp8 value: an fp8 value times factors. */
 typedef struct step {
     hlo_instr *value;
-    hlo_granularity granularity; /* of the factors */
-    uint32_t index;              /* of the value among its user's operands */
+    hlo_granularity granularity; /* granularity of the factors */
+    uint32_t index;              /* index of the value among its user's operands */
     bool scaled;
-    hlo_type type;      /* of the fp8 value */
-    struct step *below; /* of the first operand that comes from fp8; NULL: the value is fp8 */
-    struct step *next;  /* of the user's next operand that comes from fp8 */
+    hlo_type type;      /* type of the fp8 value */
+    struct step *below; /* the first operand that comes from fp8, or NULL if the value is fp8 */
+    struct step *next;  /* the user's next operand that comes from fp8 */
 } step;
 
 typedef struct plan {
-    bool fp4;              /* looks for f4e2m1fn values, through fp8 */
+    bool fp4;              /* search for f4e2m1fn values, also through fp8 */
     bool unequal;          /* the parts of one run may have different factors */
-    unsigned count, depth; /* of steps; of the one that is planned: planning is recursive */
+    unsigned count, depth; /* number of steps; depth of the planned step, because planning is
+                            * recursive */
     step steps[STEP_LIMIT];
 } plan;
 
 /* ------------------------------------------------------------------------------------ comparing */
 
-/* Returns true if the compact form has one element. */
+/* True if the compact form has one element. */
 static bool is_one(const hlo_instr *value, const hlo_granularity *granularity) {
     for (uint32_t i = 0; i < value->shape->rank; i++)
         if (granularity->v[i] < value->shape->dims[i]) return false;
@@ -54,7 +55,7 @@ static bool same_dimensions(const hlo_instr *x, const hlo_instr *y) {
                           hlo_instr_ints(y, HLO_ATTR_DIMENSIONS));
 }
 
-/* Passes movement of a compact form of one element. */
+/* Skips movement of a compact form of one element. */
 static hlo_instr *moved_from(hlo_instr *value, hlo_granularity *granularity) {
     hlo_granularity below;
     while (hlo_instr_moves(value) && value->op != HLO_OP_PAD &&
@@ -66,7 +67,7 @@ static hlo_instr *moved_from(hlo_instr *value, hlo_granularity *granularity) {
     return value;
 }
 
-/* Returns true if the compact forms of two values, which have their granularities, are equal. */
+/* True if the compact forms of two values, which have their granularities, are equal. */
 static bool same_compact(hlo_instr *x, hlo_granularity gx, hlo_instr *y, hlo_granularity gy,
                          unsigned depth) {
     const bool one = is_one(x, &gx) && is_one(y, &gy);
@@ -89,7 +90,7 @@ static bool same_compact(hlo_instr *x, hlo_granularity gx, hlo_instr *y, hlo_gra
            same_compact(hlo_instr_operand(x, 0), bx, hlo_instr_operand(y, 0), by, depth - 1);
 }
 
-/* Returns the first step from `s` down that changes the product of the factors below it. */
+/* Returns the first step from `s` downward that changes the product of the factors below it. */
 static const step *past_links(const step *s) {
     for (;; s = s->below) {
         const hlo_instr *value = s->value;
@@ -114,7 +115,7 @@ static const step *past_links(const step *s) {
     }
 }
 
-/* Returns true if the products of the factors below both steps are equal. */
+/* True if the products of the factors below both steps are equal. */
 static bool same_factors(const step *a, const step *b) {
     enum { SAME_DEPTH = 8 };
     for (; a->scaled && b->scaled; a = a->below, b = b->below) {
@@ -150,13 +151,13 @@ static step *plan_operand(plan *p, step *s, uint32_t index, const hlo_granularit
     return below;
 }
 
-/* Returns true if the fp8 type represents the pad value, and scales do not change it. */
+/* True if the fp8 type represents the pad value, and scales do not change it. */
 static bool fills(hlo_instr *pad_value, const step *s) {
     return hlo_pad_value_moves(pad_value, s->scaled, s->type);
 }
 
-/* Plans a concatenate of several parts. A run of equal elements across parts needs equal factors.
- * Parts may be pad values, but not all. */
+/* Plans a concatenate of several parts. A run of equal elements across parts requires equal
+ * factors. Some, but not all parts may be pad values. */
 static bool plan_parts(plan *p, step *s) {
     const hlo_instr *value = s->value;
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = s->granularity.v[dim];
@@ -182,8 +183,8 @@ static bool plan_parts(plan *p, step *s) {
     return true;
 }
 
-/* True if no factor below the step may be negative, nor 0 where the fp8 type has an infinity: 0
- * times -inf is NaN, but 0 times relu(-inf) is 0. A divisor must be above 0. */
+/* True if all factors below the step are nonnegative and, if the fp8 type has an infinity, not 0: 0
+ * times -inf is NaN, but 0 times relu(-inf) is 0. A divisor must be positive. */
 static bool keeps_signs(const step *s, bool infinity) {
     const hlo_op op = s->value->op;
     const bool divides = op == HLO_OP_DIVIDE, scales = divides || op == HLO_OP_MULTIPLY;
@@ -253,15 +254,15 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
     return ok ? s : NULL;
 }
 
-/* Plans any value. NULL: it is not an fp8 value times factors of the granularity. */
+/* Plans any value. Returns NULL if it is not an fp8 value times factors of the granularity. */
 static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
     p->count = p->depth = 0;
     p->fp4 = p->unequal = false;
     return plan_value(p, value, granularity);
 }
 
-/* Plans an operand of a dot. NULL: it is not an fp8 value times factors of the mode's granularity.
- */
+/* Plans an operand of a dot. Returns NULL if it is not an fp8 value times factors of the mode's
+ * granularity. */
 static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
                              const hlo_scale_info *mode, bool unequal) {
     hlo_instr *value = hlo_instr_operand(dot, side);
@@ -269,7 +270,7 @@ static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
     hlo_granularity granularity;
     if (shape->rank > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 0; i < shape->rank;
-         i++) { /* each batch has its own factors, or all have one */
+         i++) { /* factors vary per batch, or are the same for all batches */
         const int64_t each = hlo_ints_contain(hlo_dot_contracting(dot, side), i) ? mode->along
                              : hlo_ints_contain(hlo_dot_batch(dot, side), i)     ? mode->across != 0
                                                                                  : mode->across;
@@ -298,7 +299,7 @@ static hlo_instr *combined(hlo_builder *b, hlo_op op, hlo_instr *x, hlo_instr *y
     return x && y && hlo_shape_same_dims(x->shape, y->shape) ? hlo_build_binary(b, op, x, y) : NULL;
 }
 
-/* Makes the fp8 value, moved as planned. NULL: it cannot be made. */
+/* Builds the fp8 value, moved as planned. Returns NULL on failure. */
 static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     hlo_instr *value = s->value, *operands[HLO_RULE_ARGS] = {NULL};
     if (!s->below) return value;
@@ -311,17 +312,17 @@ static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     return factor ? below : hlo_link_clone_onto(env, value, below);
 }
 
-/* The product of the factors, and its type. A scale of another type than f32 is a single factor;
- * scalars may multiply it. */
+/* The product of the factors, and its type. A scale of another type than f32 is a single factor,
+ * which only scalars may multiply. */
 typedef struct factors {
     hlo_type type;
-    bool scalars;      /* allowed */
-    hlo_instr *scalar; /* their product, f32[]; NULL: none */
+    bool scalars;      /* scalars are allowed */
+    hlo_instr *scalar; /* their product, f32[], or NULL */
 } factors;
 
 static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out);
 
-/* Multiplies with a factor of f32, or divides by it. */
+/* Multiplies or divides by a factor of f32. */
 static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_instr **scale) {
     if (!factor) return false;
     if (!*scale && op == HLO_OP_DIVIDE)
@@ -330,7 +331,7 @@ static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_ins
     return *scale != NULL;
 }
 
-/* Multiplies f->scalar with a factor that is equal for all elements of a value. */
+/* Multiplies f->scalar by a factor that is equal for all elements of a value. */
 static bool take_scalar(hlo_rule_env *env, const step *s, factors *f) {
     hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
     hlo_granularity whole;
@@ -354,7 +355,7 @@ static bool scale_by_factor(hlo_rule_env *env, const step *s, factors *f, hlo_in
     return *scale != NULL;
 }
 
-/* Joins the factors of the parts; pad values have none. */
+/* Concatenates the factors of the parts; pad values have no factors. */
 static bool join_scales(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     const hlo_instr *value = s->value;
     hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
@@ -381,7 +382,7 @@ static bool join_scales(hlo_rule_env *env, const step *s, factors *f, hlo_instr 
     return *out != NULL;
 }
 
-/* Makes the compact product of the factors; `*out` NULL: there are no factors. */
+/* Builds the compact product of the factors. `*out` is NULL if there are no factors. */
 static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     hlo_op op = s->value->op;
     *out = NULL;
@@ -438,7 +439,7 @@ hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, 
 
 /* -------------------------------------------------------------------------------------- placing */
 
-/* Returns the free dimension of an operand; -1 if there is none or more than one. */
+/* Returns the free dimension of an operand; -1 unless it has exactly one. */
 static int64_t free_dim(const hlo_instr *dot, unsigned side) {
     int64_t dim = -1;
     for (int64_t i = 0; i < (int64_t)hlo_instr_operand(dot, side)->shape->rank; i++) {
@@ -451,8 +452,8 @@ static int64_t free_dim(const hlo_instr *dot, unsigned side) {
     return dim;
 }
 
-/* Makes the compact scales of an operand that matches a tiled mode, and the product of the scalars
- * that multiply them; NULL: there are none. `out_scalar` NULL: scalars are not allowed. */
+/* Builds the compact scales of an operand that matches a tiled mode, and the product of the scalars
+ * that multiply them, or NULL without scalars. `out_scalar` NULL: scalars are not allowed. */
 static bool compact_tiled(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
     plan p;
@@ -473,7 +474,7 @@ static bool side_of(const hlo_instr *dot, unsigned side, hlo_scale_mode mode, hl
     return true;
 }
 
-/* Returns true if a factor at or below the step is a block scale of the type. */
+/* True if a factor at or below the step is a block scale of the type. */
 static bool has_block_scale(const step *s, hlo_type type) {
     if (s->value->op == HLO_OP_MULTIPLY && s->below &&
         hlo_block_is_narrow(hlo_instr_operand(s->value, !s->below->index), type))
@@ -483,7 +484,8 @@ static bool has_block_scale(const step *s, hlo_type type) {
     return false;
 }
 
-/* Makes scales in tiles. An operand without scales gets scales of 1 if the other one has scales. */
+/* Builds scales in tiles. An operand without scales gets scales of 1 if the other operand has
+ * scales. */
 static bool tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side, hlo_scale_mode mode,
                   hlo_instr **out_scalar, hlo_instr **out) {
     hlo_block_side place;
@@ -529,7 +531,7 @@ bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned
     int64_t count = 1;
     for (uint32_t i = 0; i < hlo_dot_batch(dot, side)->count; i++)
         count *= shape->dims[hlo_dot_batch(dot, side)->v[i]];
-    if (rank && count != 1) return true; /* hlo_matmul_check() rejects scales of a batch */
+    if (rank && count != 1) return true; /* hlo_matmul_check() rejects batched scales */
     hlo_builder *b = env->build;
     if (rank < 2) return (*out = hlo_build_reshape(b, *out, rank, dims)) != NULL;
     const bool rows_first = mode == HLO_SCALE_BLK128;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See emit.h. docs/emit.md has the forms that XLA's rewriter makes calls of. */
+/* See emit.h. docs/emit.md lists the forms that XLA's rewriter converts to calls. */
 #include "passes/emit/emit.h"
 
 #include <float.h>
@@ -16,41 +16,42 @@
 
 typedef struct emitter {
     hlo_pass_context *context;
-    uint32_t first_id;                        /* of the first instruction that is made */
-    hlo_computation *maximum[HLO_TYPE_COUNT]; /* of the reductions so far; NULL: none yet */
+    uint32_t first_id; /* id of the first new instruction */
+    hlo_computation
+        *maximum[HLO_TYPE_COUNT]; /* computations of the reductions, created on demand */
 } emitter;
 
-/* Rewrites a call to a form. Returns the number of changes; -1: the call is pinned. */
+/* Rewrites a call to a form. Returns the number of changes, or -1 if the call is pinned. */
 typedef int make_form(hlo_instr *call, const hlo_matmul *matmul, emitter *e);
 
 /* -------------------------------------------------------------------------------- lowered calls */
 
 /* The lowering of a call to plain HLO. `fusible`: to a dot of fp8 values with an epilogue in the
- * type of the result, which XLA's GPU compiler makes an FP8 call of. Otherwise to a dot of wide
+ * type of the result, which XLA's GPU compiler converts to an FP8 call. Otherwise: to a dot of wide
  * values with an epilogue in f32. */
 typedef struct lowering {
     emitter *e;
     hlo_builder build[1];
     hlo_module *module;
     hlo_instr *call;
-    hlo_matmul m; /* the call, with operands after a barrier if there is one */
+    hlo_matmul m; /* the call; its operands may be after a barrier */
     bool fusible;
-    hlo_type type;             /* of what is computed; wide */
-    hlo_instr *factor;         /* f32[], multiplies the product; NULL: 1 */
-    hlo_instr *d, *aux, *amax; /* the results; aux, amax: NULL where the call has none */
+    hlo_type type;             /* type of the computation; wide */
+    hlo_instr *factor;         /* f32[] factor of the product; NULL: 1 */
+    hlo_instr *d, *aux, *amax; /* the results; aux and amax may be NULL */
 } lowering;
 
 static bool has_scalar_scales(const hlo_matmul *m) {
     return m->a_mode == HLO_SCALE_SCALAR && m->b_mode == HLO_SCALE_SCALAR;
 }
 
-/* Returns true if a wide result is scaled, which XLA's calls do not do. */
+/* True if a wide result is scaled, which XLA's calls do not support. */
 static bool scales_wide(const hlo_matmul *m) {
     return m->d_scale && !hlo_type_is_fp8(m->d->type);
 }
 
-/* Returns why XLA's GPU compiler makes no FP8 call of the matmul in plain HLO; NULL: it makes one.
- */
+/* Returns why XLA's GPU compiler does not convert the plain HLO of the matmul to an FP8 call; NULL
+ * if it does. */
 static const char *why_unfused(const hlo_matmul *m) {
     if (hlo_scale_modes[m->a_mode].along || hlo_scale_modes[m->b_mode].along)
         return "its scales are per block";
@@ -59,8 +60,8 @@ static const char *why_unfused(const hlo_matmul *m) {
     return m->alpha == 0 ? "its alpha is 0" : isfinite(m->alpha) ? NULL : "its alpha is infinite";
 }
 
-/* Returns why part of what the call computes stays outside the FP8 call that XLA makes; NULL: it
- * has all. */
+/* Returns why a part of the call stays outside the FP8 call that XLA creates; NULL if all of it is
+ * inside. */
 static const char *why_outside(const hlo_matmul *m) {
     if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary output";
     if (!has_scalar_scales(m)) return "its scales are per row or column";
@@ -73,20 +74,20 @@ static const char *why_outside(const hlo_matmul *m) {
     return NULL;
 }
 
-/* Multiplies x by a scalar of f32, which is rounded to x's type first; NULL: 1. */
+/* Multiplies x by an f32 scalar, rounded to x's type first; NULL: 1. */
 static hlo_instr *times(lowering *l, hlo_instr *x, hlo_instr *scale) {
     return scale ? hlo_build_by_scalar(l->build, HLO_OP_MULTIPLY, x, scale) : x;
 }
 
-/* Repeats the scales of blocks for each element of the operand as matrices: f32[batch,size,k], or
- * f32[size,k] of one. */
+/* Expands block scales to one per element of the operand as matrices: f32[batch,size,k], or
+ * f32[size,k] for a single matrix. */
 static hlo_instr *every_scale(lowering *l, hlo_instr *scale, hlo_scale_mode mode, int64_t batch,
                               int64_t size, int64_t k) {
     hlo_builder *b = l->build;
     const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
     int64_t steps = scale->shape->dims[scale->shape->rank - 1],
             rows = hlo_shape_count(scale->shape) / steps;
-    if (hlo_scale_modes[mode].tiled) { /* order them by rows and steps, all matrices in one */
+    if (hlo_scale_modes[mode].tiled) { /* reorder them by rows and steps, all matrices in one */
         const bool any_sign = mode == HLO_SCALE_VEC16 && !(hlo_range_of(scale).low >= 0);
         const int64_t tiles[] = {rows / 128, steps / 4, 32, 4, 4};
         scale = hlo_build_reshape(b, scale, 5, tiles);
@@ -94,20 +95,21 @@ static hlo_instr *every_scale(lowering *l, hlo_instr *scale, hlo_scale_mode mode
         scale = hlo_build_reshape(b, scale, 2, (const int64_t[]){rows, steps});
         scale = hlo_build_convert(b, scale, HLO_TYPE_F32);
         if (any_sign) scale = hlo_build_unary(b, HLO_OP_ABS, scale);
-    } else if (across == 1) { /* [k/along, size] */
+    } else if (across == 1) { /* layout [k/along, size] */
         scale = hlo_build_transpose(b, scale, (const int64_t[]){1, 0});
     }
     rows = scale->shape->dims[0], steps = scale->shape->dims[1];
     const int64_t each[] = {rows, across, steps, along}, all[] = {rows * across, steps * along};
     scale = hlo_build_broadcast(b, scale, 4, each, 2, (const int64_t[]){0, 2});
-    const uint32_t one = batch == 1; /* matrix, without a batch dimension */
+    const uint32_t one = batch == 1; /* a single matrix has no batch dimension */
     const int64_t apart[] = {batch, all[0] / batch, all[1]}, kept[] = {batch, size, k};
     scale = hlo_build_reshape(b, hlo_build_reshape(b, scale, 2, all), 3 - one, apart + one);
     return hlo_build_prefix(b, scale,
                             hlo_shape_array(l->module, HLO_TYPE_F32, 3 - one, kept + one));
 }
 
-/* f32 has every fp8 value; XLA's CPU backend executes no transposed dot of bf16 to f32. */
+/* f32 represents every fp8 value, and XLA's CPU backend does not support transposed dots of bf16 to
+ * f32. */
 static hlo_instr *operand(lowering *l, bool b) {
     const hlo_matmul *m = &l->m;
     hlo_instr *x = b ? m->b : m->a;
@@ -118,7 +120,7 @@ static hlo_instr *operand(lowering *l, bool b) {
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
     hlo_instr *scale =
         every_scale(l, b ? m->b_scale : m->a_scale, mode, size.batch, b ? size.n : size.m, size.k);
-    /* Give the scales the dimensions of the operand. */
+    /* Reshape the scales to the dimensions of the operand. */
     const hlo_ints *batch = b ? m->b_batch : m->a_batch;
     const int64_t k = (b ? m->b_contracting : m->a_contracting)->v[0];
     int64_t dims[HLO_LARGEST_RANK], order[HLO_LARGEST_RANK];
@@ -133,7 +135,7 @@ static hlo_instr *operand(lowering *l, bool b) {
     return hlo_build_binary(l->build, HLO_OP_MULTIPLY, x, scale);
 }
 
-/* Multiplies x by the scales of A's rows or of B's columns, if the operand has such scales. */
+/* Multiplies x by the scales of A's rows or B's columns, if the operand has such scales. */
 static hlo_instr *times_rows(lowering *l, hlo_instr *x, bool b) {
     const hlo_matmul *m = &l->m;
     if ((b ? m->b_mode : m->a_mode) != HLO_SCALE_OUTER_VEC) return x;
@@ -151,12 +153,13 @@ static hlo_instr *times_rows(lowering *l, hlo_instr *x, bool b) {
 static hlo_instr *product(lowering *l) {
     const hlo_matmul *m = &l->m;
     const hlo_shape *shape = hlo_shape_retype(l->module, m->d, l->type);
-    if (m->alpha == 0) /* A and B are not read: an infinity in them makes no NaN */
+    if (m->alpha ==
+        0) /* the call does not read A and B: an infinity in them does not produce NaN */
         return hlo_build_filled(l->build, shape, 0);
     hlo_instr *operands[] = {operand(l, false), operand(l, true)};
     const hlo_dot_lists dims = {{m->a_batch, m->b_batch}, {m->a_contracting, m->b_contracting}};
     hlo_instr *dot = hlo_build_dot(l->build, shape, operands, &dims);
-    if (l->fusible) /* an algorithm keeps other backends from taking the dot */
+    if (l->fusible) /* an algorithm prevents other backends from using the dot */
         hlo_instr_set_str(dot, HLO_ATTR_ALGORITHM,
                           m->algorithm   ? m->algorithm
                           : m->precision ? "dot_any_f8_any_f8_f32"
@@ -166,8 +169,8 @@ static hlo_instr *product(lowering *l) {
     return times_rows(l, times_rows(l, times(l, dot, l->factor), false), true);
 }
 
-/* Adds the bias. XLA has calls that add a vector of bf16 to f32, but none that add one of f16. The
- * scale of C or of D may be beyond f16. */
+/* Adds the bias. XLA has calls that add a vector of bf16 to f32, but not one of f16. The scale of C
+ * or D may exceed the range of f16. */
 static hlo_instr *plus_bias(lowering *l, hlo_instr *x) {
     const hlo_matmul *m = &l->m;
     if (!m->bias) return x;
@@ -184,8 +187,8 @@ static hlo_instr *plus_bias(lowering *l, hlo_instr *x) {
     return m->c_scale || m->d_scale ? hlo_build_convert(l->build, x, l->type) : x;
 }
 
-/* Adds C in its own type, which is D's, unless C has a scale; after the bias, where XLA's rewriter
- * looks for it. An output scale may be beyond that type. */
+/* Adds C in its own type, which is D's, unless C has a scale. C comes after the bias, where XLA's
+ * rewriter expects it. An output scale may exceed the range of that type. */
 static hlo_instr *plus_addend(lowering *l, hlo_instr *x) {
     hlo_instr *c = l->m.c;
     if (!c || l->m.beta == 0) return x;
@@ -196,7 +199,7 @@ static hlo_instr *plus_addend(lowering *l, hlo_instr *x) {
     return l->fusible || !l->m.d_scale ? x : hlo_build_convert(l->build, x, HLO_TYPE_F32);
 }
 
-/* `apart`: in a form that XLA does not fuse, x(1 + cx^2) in place of x + cx^3. */
+/* `apart`: in a form that XLA does not fuse, x(1 + cx^2) instead of x + cx^3. */
 static hlo_instr *gelu(lowering *l, hlo_instr *x, bool apart) {
     hlo_builder *b = l->build;
     hlo_instr *square = hlo_build_binary(b, HLO_OP_MULTIPLY, x, x), *inner;
@@ -217,8 +220,7 @@ static hlo_instr *gelu(lowering *l, hlo_instr *x, bool apart) {
     return hlo_build_binary(b, HLO_OP_MULTIPLY, x, factor);
 }
 
-/* Returns true if another matmul has one of the operands, or if an operand has too many users to
- * look at. */
+/* True if another matmul has one of the operands, or if an operand has too many users to check. */
 static bool shares_operand(const lowering *l) {
     int left = 64;
     for (int i = 0; i < 2; i++)
@@ -231,8 +233,8 @@ static bool shares_operand(const lowering *l) {
     return false;
 }
 
-/* Returns true if the product of another matmul may have the same factor: XLA merges the two, and
- * fuses no factor that two products share. */
+/* True if the product of another matmul may have the same factor. XLA merges equal factors, and
+ * does not fuse a factor that two products share. */
 static bool shares_factor(const lowering *l) {
     const hlo_matmul *m = &l->m;
     for (int i = 0; i < 2; i++) {
@@ -242,8 +244,8 @@ static bool shares_factor(const lowering *l) {
     return m->a_scale || m->b_scale || m->alpha != 1;
 }
 
-/* Returns true if XLA makes another value of the bias, such as constants of another type or one
- * number that is repeated, and then finds no bias. */
+/* True if XLA replaces the bias, such as a constant of another type or a repeated number, by
+ * another value, and then does not recognize the bias. */
 static bool dissolves(const hlo_instr *bias) {
     for (int depth = 8; bias && depth > 0; depth--) {
         if (bias->op == HLO_OP_CONSTANT || bias->op == HLO_OP_BROADCAST) return true;
@@ -254,8 +256,8 @@ static bool dissolves(const hlo_instr *bias) {
     return false;
 }
 
-/* Returns the barrier that an earlier matmul of the same operands reads them from, or NULL. `left`:
- * users to look at. */
+/* Returns the barrier through which an earlier matmul reads the same operands, or NULL. `left`:
+ * maximum number of users to check. */
 static hlo_instr *barrier_of(const lowering *l, const hlo_instr *a, const hlo_instr *b, int *left) {
     for (const hlo_use *use = a->uses; use && --*left > 0; use = use->next) {
         const hlo_instr *pair = use->user;
@@ -267,10 +269,10 @@ static hlo_instr *barrier_of(const lowering *l, const hlo_instr *a, const hlo_in
     return NULL;
 }
 
-/* Inserts a barrier after the operands, the factor and the bias, so that XLA does not merge this
- * dot with others that share an operand, or this factor with others. If the same two operands have
- * barriers already, it comes after those, since XLA makes one of barriers that are equal. Returns
- * false if an operand has too many users. */
+/* Inserts a barrier after the operands, the factor and the bias, so that XLA neither merges this
+ * dot with others that share an operand nor this factor with others. If the same two operands
+ * already have barriers, the new barrier comes after these, because XLA merges equal barriers.
+ * Returns false if an operand has too many users. */
 static bool hold(lowering *l) {
     hlo_matmul *m = &l->m;
     hlo_instr **const values[] = {&m->a, &m->b, &l->factor, &m->bias};
@@ -293,7 +295,7 @@ static bool hold(lowering *l) {
     return true;
 }
 
-/* Makes the results of the call. */
+/* Builds the results of the call. */
 static void lower(lowering *l) {
     hlo_builder *b = l->build;
     const hlo_matmul *m = &l->m;
@@ -314,14 +316,14 @@ static void lower(lowering *l) {
             if (scale) l->factor = hlo_build_binary(b, HLO_OP_MULTIPLY, scale, l->factor);
         }
     }
-    /* A call with more than a product loses that where the dot is merged. */
+    /* If XLA merges the dot of a call, it loses the parts of the call other than the product. */
     const bool more = has_scalar_scales(m) && (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c ||
                                                m->amax || hlo_type_is_fp8(type));
     const bool held = l->fusible && more &&
                       (gelus || dissolves(m->bias) || shares_operand(l) || shares_factor(l)) &&
                       hold(l);
-    /* XLA makes a call with an auxiliary result of a gelu whose operand has another use, and fails.
-     */
+    /* XLA fails on a gelu whose operand has another use: it creates a call with an auxiliary
+     * result. */
     const bool apart = l->fusible && gelus && (epilogue->aux || !held);
     hlo_instr *x = plus_addend(l, plus_bias(l, product(l)));
     if (epilogue->aux) x = l->aux = hlo_build_convert(b, x, m->aux->type);
@@ -357,8 +359,8 @@ static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter 
         call, false, e->context->options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
 }
 
-/* Returns true if `user` multiplies or divides by a constant that is infinite or NaN, or divides by
- * one whose reciprocal XLA treats as infinite. */
+/* True if `user` multiplies or divides by a constant that is infinite or NaN, or divides by one
+ * whose reciprocal XLA treats as infinite. */
 static bool is_endless(const hlo_instr *user) {
     const bool divides = user->op == HLO_OP_DIVIDE;
     double number;
@@ -407,7 +409,7 @@ static bool needs_barrier(const hlo_instr *result) {
     return is_measured(result, 4, &measured) || reaches_tanh(result, 8, &reached);
 }
 
-/* Returns the plain value of element `index` of the call's tuple; of the workspace: zeros. */
+/* Returns the plain value of element `index` of the call's tuple; zeros for the workspace. */
 static hlo_instr *result_at(lowering *l, int index) {
     if (index == 0) return l->d;
     if (index == hlo_matmul_aux_index(&l->m)) return l->aux;
@@ -447,8 +449,8 @@ static void drop(hlo_instr *call) {
     drop_unused(&all);
 }
 
-/* Makes a typed call, without the scales that are 1: XLA passes no more than the scales' addresses
- * to the library. */
+/* Converts to a typed call, without scales of 1: XLA passes only the addresses of scales to the
+ * library. */
 static int make_typed_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     (void)matmul, (void)e;
     const operands all = operands_of(call);
@@ -530,8 +532,8 @@ static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call,
     return HLO_INVALID_INPUT;
 }
 
-/* Rejects a constant that is an end of a control dependency if its computation has another equal
- * one: XLA merges the two, and ends its process over the dependency. */
+/* Rejects a constant at either end of a control dependency if its computation has another equal
+ * constant: XLA merges the two, and then aborts because of the dependency. */
 static hlo_status check_constants(const hlo_pass_context *context) {
     for (const hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (const hlo_instr *held = comp->first; held; held = hlo_instr_next(held)) {

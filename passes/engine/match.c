@@ -2,9 +2,9 @@
 /* Patterns matched against instructions, with backtracking.
  *
  * The goals still to be matched are a list on the C stack; every choice (operand order,
- * alternative, length of a chain, optional root) continues with the rest of the list, and tries
- * its next option when that fails. So captures are all or nothing, and a guard that fails
- * returns to the last choice. */
+ * alternative, length of a chain, optional root) continues with the rest of the list, and tries its
+ * next option when that fails. So a failed match leaves no captures, and a failing guard backtracks
+ * to the last choice. */
 #include "passes/engine/engine.h"
 
 #include <ctype.h>
@@ -43,7 +43,7 @@ int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
     }
 }
 
-/* Returns the get-tuple-element of a result; NULL: it has none. */
+/* Returns the get-tuple-element of a result, or NULL. */
 static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
     int index = hlo_rule_result_index(call, which);
     for (hlo_use *use = index < 0 ? NULL : call->uses; use; use = use->next)
@@ -58,7 +58,7 @@ static double rounded(hlo_type type, double number) {
     return hlo_float_decode(type, hlo_float_encode(type, number));
 }
 
-/* True if the constant is the number of a rule, rounded to the constant's type. */
+/* True if the constant equals the number in a rule, rounded to the constant's type. */
 static bool is_constant(const hlo_instr *value, double number) {
     double known;
     return hlo_known_number(value, &known) && known == rounded(value->shape->type, number);
@@ -134,7 +134,7 @@ static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_
     return match_goals(env, next);
 }
 
-/* Matches the one argument at any operand, which are tried in order. */
+/* Matches the single argument at any operand, tried in order. */
 static bool match_any_operand(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
                               const goal *next) {
     for (uint32_t i = 0; i < value->operand_count; i++)
@@ -221,8 +221,8 @@ static bool match_chain(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *va
     return false;
 }
 
-/* Matches the argument at the nearest single element, or else at an operand that this is a reshape
- * of. */
+/* Matches the argument at the nearest single element, or at an operand that this element is a
+ * reshape of. */
 static bool match_splat(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                         const goal *next) {
     hlo_instr *source = hlo_splat_source(value);
@@ -312,7 +312,8 @@ static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
     for (uint32_t i = 0; i < t->arg_count; i++) add_ops(env, arg_of(env, t, i), ops);
 }
 
-/* Matches the pattern at users of `value`, up to `height` levels up; `ops`: its opcodes. */
+/* Matches the pattern at users of `value`, up to `height` levels up. `ops`: the opcodes of the
+ * pattern. */
 static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
                              const hlo_instr *value, unsigned height) {
     unsigned seen = 0;
@@ -324,7 +325,7 @@ static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops
     return false;
 }
 
-/* Matches the pattern at the users of each value in its `part` that is bound already. */
+/* Matches the pattern at the users of each value in `part` that is already bound. */
 static bool match_from_users_at(hlo_rule_env *env, uint32_t term, const op_set *ops,
                                 uint32_t part) {
     const hlo_rule_term *t = hlo_rule_term_at(env, part);

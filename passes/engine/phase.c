@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of a phase, to their fixpoint.
+/* Applies the rules of a phase to a fixpoint.
  *
- * A sweep visits every instruction once, and again each instruction that a firing made or changed:
- * at once, while it is in the processor's caches. Sweeps repeat until one fires nothing, so that a
- * rule may match at any depth and the engine need not know which changes affect it. Every firing
- * lowers the phase's measure. */
+ * A sweep visits every instruction once, and revisits each instruction that an application created
+ * or changed immediately, while it is in the processor's caches. Sweeps repeat until one applies no
+ * rule, so a rule may match at any depth and the engine need not track which changes affect it.
+ * Every application decreases the phase's measure. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "passes/engine/worklist.h"
 
 enum {
-    BATCH = 1024, /* instructions visited at a time: as many as caches hold */
+    BATCH = 1024, /* number of instructions visited at a time, limited by cache size */
     FIRINGS_AT_LEAST = 256,
     SWEEP_LIMIT = 64
 };
@@ -38,7 +38,7 @@ static void add_candidate(hlo_engine *e, hlo_op op, const hlo_rule_env *env) {
                                           hlo_rule_takes_result(env)};
 }
 
-/* Enters the rule under every opcode that its root may have. */
+/* Registers the rule under every opcode that its root may have. */
 static void enter(hlo_engine *e, const hlo_rule_env *env, uint32_t term) {
     const hlo_rules *rules = env->rules;
     const hlo_rule_term *t = &rules->terms[term];
@@ -88,8 +88,8 @@ static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *r
     return root->parent && hlo_rule_match(env);
 }
 
-/* Finds a match of each rule of the program before any rule of the phase fires. Rules of other
- * phases count, too: a rule of this phase may fire before them. */
+/* Finds a match of each user-defined rule before any rule of the phase is applied. Rules of other
+ * phases count, too: a rule of this phase may be applied before them. */
 static void note_matches(hlo_engine *e, hlo_rule_env *env) {
     const hlo_rules *rules = e->context->rules;
     for (uint32_t r = 0; rules && r < rules->rule_count; r++) {
@@ -106,7 +106,7 @@ static void note_matches(hlo_engine *e, hlo_rule_env *env) {
     }
 }
 
-/* Records a firing, and which matches it removed. Uses `env` for matching. */
+/* Records an application, and which matches it removed. Uses `env` for matching. */
 static void note_firing(hlo_engine *e, hlo_rule_env *env, const hlo_rules *of,
                         const hlo_rule *fired) {
     const hlo_rules *rules = e->context->rules;
@@ -132,8 +132,8 @@ void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
 
 /* -------------------------------------------------------------------------------------- firings */
 
-/* Sets the reason of the subject; the first one of a sweep is kept. A reason that names no other
- * instruction names the rule's root. */
+/* Sets the reason of the subject; the first reason of a sweep is kept. If the reason names no other
+ * instruction, it names the rule's root. */
 static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                        const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;
@@ -152,8 +152,8 @@ static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
     return env->context->library->functions[env->rule->measure_code].measure(env, value);
 }
 
-/* Reports a fault of a rule: an error at the rule if it comes from a file, otherwise an internal
- * error at offset `at` of the module. */
+/* Reports an error in a rule: at the rule if it comes from a file, otherwise as an internal error
+ * at offset `at` of the module. */
 static void report_fault(hlo_engine *e, const hlo_rule *rule, bool given, uint32_t at,
                          const char *what) {
     const hlo_module *source = given ? e->context->rules_source : e->context->module;
@@ -179,7 +179,7 @@ static void spend(hlo_engine *e, const hlo_rule *rule, bool given) {
     if (e->fired >= e->fuel) report_endless(e);
 }
 
-/* Checks that a firing produced valid instructions and decreased the measure. */
+/* Checks that an application produced valid instructions and decreased the measure. */
 static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int64_t before) {
     char what[1024];
     *what = '\0';
@@ -201,7 +201,7 @@ static uint64_t fingerprint(const hlo_engine *e) {
     return 0;
 }
 
-/* Tries the rule at `root`. Returns true if it fired. */
+/* Tries the rule at `root`. Returns true if it was applied. */
 static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate *c,
                      hlo_instr *root) {
     env->rules = c->rules;
@@ -241,7 +241,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
 static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     instr->queued = false;
     if (!instr->use_count && !hlo_instr_user_count(instr))
-        return; /* dead, or kept for its effects alone */
+        return; /* dead, or kept only for its effects */
     for (const hlo_rule_candidate *c = e->by_op[instr->op];
          c && instr->parent && e->status == HLO_OK; c = c->next)
         if (try_rule(e, env, c, instr)) {
@@ -273,8 +273,9 @@ static void put_in_order(hlo_engine *e) {
     }
 }
 
-/* Queues the next part of the module; all of it if the order is not the module's. False at its end.
- * Prefetches instructions that patterns reach as well as those that rules start from. */
+/* Queues the next part of the module, or all of it if `order` is not the module's order. Returns
+ * false at the end of the module. Prefetches instructions that patterns reach and those that rules
+ * start from. */
 static bool take_batch(hlo_engine *e) {
     const size_t most = e->context->options->rule_order ? SIZE_MAX : BATCH;
     e->batch.count = 0;
@@ -296,7 +297,7 @@ static bool take_batch(hlo_engine *e) {
     return e->batch.count;
 }
 
-/* Visits every instruction once. True: a rule fired. */
+/* Visits every instruction once. Returns true if a rule was applied. */
 static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     uint64_t before = e->fired;
     e->sweep++;
@@ -313,7 +314,7 @@ static bool sweep(hlo_engine *e, hlo_rule_env *env) {
     return e->fired > before;
 }
 
-/* False if the module lacks an opcode that the pattern needs. */
+/* Returns false if the module lacks an opcode that the pattern needs. */
 static bool may_match(const hlo_module *module, const hlo_rules *rules, uint32_t term) {
     const hlo_rule_term *t = &rules->terms[term];
     const uint32_t *args = rules->args + t->first_arg;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rewrite: planned, checked, and then committed. Until it is committed, nothing has changed:
- * moves are only noted, and new instructions have no users but each other. If a check fails, they
- * are removed again.
+/* Applies a rule: planned, checked, and then committed. Until the commit, existing instructions are
+ * unchanged: moves are only recorded, and new instructions are used only by each other. If a check
+ * fails, they are removed.
  *
- * All new instructions are made at one place, before the first of the instructions that are
- * replaced. An operand that comes after that place (a scale defined after the matmul's first user)
- * is moved before it, which is possible exactly when it does not depend on a replaced root. */
+ * All new instructions are inserted at one position, before the first of the replaced instructions.
+ * An operand after that position (a scale defined after the matmul's first user) is moved before
+ * it, which is possible exactly if it does not depend on a replaced root. */
 #include <string.h>
 
 #include "ir/infer/infer.h"
@@ -31,7 +31,7 @@ bool hlo_rule_refuse(hlo_rule_env *env, const char *reason, const hlo_instr *blo
 
 typedef struct hlo_rule_move {
     hlo_instr *instr, *place;
-    hlo_instr *after; /* the instruction before the place when the move was planned, or NULL */
+    hlo_instr *after; /* the instruction before the position when the move was planned, or NULL */
 } hlo_rule_move;
 
 static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *value) {
@@ -40,7 +40,7 @@ static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *
     return NULL;
 }
 
-/* Returns true if `value` comes before the place, now or after the planned moves. */
+/* True if `value` comes before the position, now or after the planned moves. */
 static bool stands_before(const hlo_rule_env *env, const hlo_instr *value) {
     if (value == env->build->at) return false;
     if (hlo_engine_before(env->engine, value, env->build->at)) return true;
@@ -49,8 +49,8 @@ static bool stands_before(const hlo_rule_env *env, const hlo_instr *value) {
                     hlo_engine_before(env->engine, move->place, env->build->at));
 }
 
-/* Plans to move `value`, operands first, before the place. `users`: the number of values on the
- * path to the one that hlo_rule_hoist_before() is for, which move after it. */
+/* Plans to move `value`, operands first, before the position. `users`: the number of values on the
+ * path to the value passed to hlo_rule_hoist_before(), which move after it. */
 static bool hoist_for(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
     if (stands_before(env, value)) return true;
     if (value == env->build->at || env->move_count + users >= MOVE_LIMIT || find_move(env, value))
@@ -67,13 +67,13 @@ static bool hoist_for(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
     return true;
 }
 
-/* Plans to move `value`, and its operands, before env->build->at. False: it depends on the root
- * that is replaced, or is pinned; env->reason says so. */
+/* Plans to move `value` and its operands before env->build->at. Returns false, with env->reason
+ * set, if it depends on the replaced root or is pinned. */
 static bool hoist(hlo_rule_env *env, hlo_instr *value) {
     return hoist_for(env, value, 0);
 }
 
-/* Returns true if an array of the shape has fewer than 2^63 bytes, or unknown sizes. */
+/* True if an array of the shape has fewer than 2^63 bytes, or unknown sizes. */
 static bool shape_fits(hlo_rule_env *env, const hlo_shape *shape) {
     if (!hlo_shape_is_array(shape) || hlo_shape_bytes(shape) >= 0) return true;
     for (uint32_t i = 0; i < shape->rank; i++)
@@ -84,15 +84,15 @@ static bool shape_fits(hlo_rule_env *env, const hlo_shape *shape) {
 /* hlo_builder.admits: rejects shapes that do not fit, and plans to move the operands. */
 static bool admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
                    hlo_instr *const *operands) {
-    hlo_rule_env *env = (hlo_rule_env *)b; /* its first member is the builder */
+    hlo_rule_env *env = (hlo_rule_env *)b; /* the builder is its first member */
     if (!shape_fits(env, shape)) return false;
     for (uint32_t i = 0; i < count; i++)
         if (!hoist(env, operands[i])) return false;
     return true;
 }
 
-/* Returns true if `value` is computed from `from`, of the same computation, or if the search, which
- * ends at instructions before `from`, exceeds its budget. */
+/* True if `value` depends on `from`, of the same computation, or if the search, which ends at
+ * instructions before `from`, exceeds its budget. */
 static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *from,
                     uint32_t *budget) {
     if (value == from) return true;
@@ -106,11 +106,10 @@ static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *
 
 /* ------------------------------------------------------------------------------------ templates */
 
-/* Makes a template. NULL: the value is absent, or env->unbuildable is set. */
+/* Builds a template. Returns NULL if the value is absent, or with env->unbuildable set. */
 static hlo_instr *build(hlo_rule_env *env, uint32_t term);
 
-/* Returns the instruction of a slot, after making its template if it has one: a template used twice
- * is made once. NULL: as in build(). */
+/* Returns the instruction of a slot, building its template at the first use. NULL as in build(). */
 static hlo_instr *build_slot(hlo_rule_env *env, int16_t index) {
     hlo_binding *slot = &env->slots[index];
     if (slot->kind == HLO_BOUND_TERM) {
@@ -248,7 +247,7 @@ static const field_row fields[] = {
 #undef HLO_FIELD
 };
 
-/* Renumbers dimensions after the first `gone + 1` are collapsed into one. Returns their count. */
+/* Renumbers dimensions after the first `gone + 1` are collapsed into one. Returns their number. */
 static uint32_t collapse_dims(uint32_t count, const int64_t *list, int64_t gone, int64_t *out) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -352,7 +351,8 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     return hlo_rule_refuse(env, NULL, NULL);
 }
 
-/* Infers the dimensions of D and of the auxiliary result from the operands'; layouts stay. */
+/* Infers the dimensions of D and of the auxiliary result from those of the operands. Layouts are
+ * kept. */
 static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_shape *d = m->d;
@@ -375,7 +375,8 @@ static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     }
 }
 
-/* Makes the fused call of an action. NULL: it is refused, env->reason may say why. */
+/* Builds the fused call of an action. Returns NULL if it is rejected, possibly with a reason in
+ * env->reason. */
 static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     hlo_instr *source = build_slot(env, action->operand);
     hlo_matmul m, before;
@@ -395,25 +396,27 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     env->fault = hlo_matmul_incomplete(&m);
     if (env->fault) return hlo_rule_refuse(env, NULL, NULL), NULL;
     resize_results(env, &m);
-    reason = hlo_scales_fit(env->context->scratch, source, &before, &m)
-                 ? hlo_matmul_check(&m, &env->context->target)
+    const hlo_pass_context *context = env->context;
+    reason = hlo_scales_fit(context->scratch, source, &before, &m)
+                 ? hlo_matmul_check(&m, context->target, context->cuda, context->scales)
                  : "scales-out-of-range";
     if (reason) return hlo_rule_refuse(env, reason, NULL), NULL;
-    return hlo_matmul_encode(&m, &env->context->target, source->parent, env->build->at, source);
+    return hlo_matmul_encode(&m, context->target, context->scales, source->parent, env->build->at,
+                             source);
 }
 
 /* -------------------------------------------------------------------------------------- actions */
 
 typedef struct change {
     hlo_instr *from, *to; /* replaced */
-    bool follow;          /* only the verdict of `from` moves to `to` */
+    bool follow;          /* only the verdict of `from` is transferred to `to` */
 } change;
 
 typedef struct operand_change {
     hlo_instr *user, *from, *to;
 } operand_change;
 
-/* Changes of a firing. They are made once all are known to be possible. */
+/* Changes of an application. They are made once all are known to be possible. */
 typedef struct plan {
     change changes[2 * HLO_RULE_ARGS];
     operand_change operands[HLO_RULE_ARGS];
@@ -427,7 +430,8 @@ static bool keeps_attr(const hlo_instr *from, const hlo_instr *to, hlo_attr_id i
 
 static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *to) {
     if (!from) return true; /* an optional root that was not found */
-    /* `to` must not be older and lack attributes that would be lost with `from`. */
+    /* `to` must not be an older instruction that lacks attributes of `from`, which would be
+     * lost. */
     const bool loses = to && to->id < env->first_id &&
                        (!keeps_attr(from, to, HLO_ATTR_FRONTEND_ATTRIBUTES) ||
                         !keeps_attr(from, to, HLO_ATTR_SHARDING));
@@ -440,7 +444,7 @@ static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *t
     return true;
 }
 
-/* Sets the place before the first instruction, in list order, that the actions replace. */
+/* Sets the position before the first instruction, in list order, that the actions replace. */
 static void find_place(hlo_rule_env *env) {
     const hlo_rule *rule = env->rule;
     *env->build = (hlo_builder){.at = env->root, .admits = admits};
@@ -461,7 +465,7 @@ static bool is_dot(const hlo_instr *instr) {
     return instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
 }
 
-/* Moves the verdicts of the dots that the rule replaces to `dot`. */
+/* Transfers the verdicts of the dots that the rule replaces to `dot`. */
 static void follow_replaced(const hlo_rule_env *env, hlo_instr *dot, plan *p) {
     for (uint32_t i = 0; i < env->rule->action_count; i++) {
         const hlo_rule_action *a = &env->rules->actions[env->rule->first_action + i];
@@ -472,7 +476,7 @@ static void follow_replaced(const hlo_rule_env *env, hlo_instr *dot, plan *p) {
     }
 }
 
-/* Plans one action. False: it is refused. */
+/* Plans one action. Returns false if it is rejected. */
 static bool plan_action(hlo_rule_env *env, const hlo_rule_action *a, plan *p) {
     if (a->kind == HLO_ACTION_REPLACE && env->slots[a->slot].kind != HLO_BOUND_VALUE) return true;
     hlo_instr *value = a->kind == HLO_ACTION_CALL ? build_call(env, a) : build(env, a->term);
@@ -516,8 +520,8 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
     return fault;
 }
 
-/* Verifies, at once, all instructions that a rule of a file has made: the rest of a run relies on a
- * valid module. Users that the rule did not make are verified after the phase (phase.c). */
+/* Verifies all instructions that a rule from a file created: the rest of the run relies on a valid
+ * module. Users that the rule did not create are verified after the phase (phase.c). */
 static void check_made(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_arena *scratch = env->context->scratch;
     for (const hlo_instr *i = env->build->at->prev; i != mark && !env->fault; i = i->prev)
@@ -526,7 +530,7 @@ static void check_made(hlo_rule_env *env, const hlo_instr *mark, const plan *p) 
         if (p->operands[i].user->parent) env->fault = fault_of(p->operands[i].user, scratch);
 }
 
-/* Carries the plan out. `mark`: the last instruction before the new ones. */
+/* Commits the plan. `mark`: the last instruction before the new ones. */
 static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_engine *engine = env->engine;
     /* Move each value to the point where new instructions were made when its move was planned. */
@@ -539,7 +543,7 @@ static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     for (uint32_t i = 0; i < p->change_count; i++) {
         const change *c = &p->changes[i];
         if (!c->follow) continue;
-        /* A dot that becomes a call keeps no reason why it was wide. */
+        /* A dot that becomes a call loses the reason why it was wide. */
         const bool fused = c->from->op == HLO_OP_DOT && hlo_matmul_is_call(c->to);
         hlo_remark_follow(env->context, c->from, c->to);
         if (fused || hlo_engine_judges(engine)) hlo_remark_clear(env->context, c->to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worklist of a phase: the instructions that are to be visited. */
+/* The worklist of a phase: the instructions to visit. */
 #ifndef HLO_PASSES_ENGINE_WORKLIST_H
 #define HLO_PASSES_ENGINE_WORKLIST_H
 
@@ -10,8 +10,8 @@ enum { HLO_ENGINE_FIRINGS_PER_INSTR = 16 };
 typedef struct hlo_rule_candidate {
     const hlo_rules *rules;
     const hlo_rule *rule;
-    bool holds; /* barriers or marks may hold a result apart from the operations that the rule fuses
-                   with it */
+    bool holds; /* barriers or sharding annotations may separate a result from the operations that
+                 * the rule fuses with it */
     struct hlo_rule_candidate *next;
 } hlo_rule_candidate;
 
@@ -25,25 +25,25 @@ struct hlo_engine {
     const char *phase;
     hlo_rule_candidate *by_op[HLO_OP_COUNT];
     uint32_t sweep;
-    const bool *fused; /* by computation id: its instructions are not rewritten; computations made
-                          by rules are not in it */
+    const bool *fused; /* by computation id: its instructions are not rewritten. Excludes
+                        * computations created by rules */
     uint32_t fused_count;
-    bool judges; /* some rule of the phase sets reasons */
-    /* The part that the sweep has not reached: from `rest` on, then the computations from `later`
-     * on. */
+    bool judges; /* a rule of the phase sets reasons */
+    /* The part that the sweep has not reached: instructions from `rest` on, then computations from
+     * `later` on. */
     hlo_instr *rest;
     hlo_computation *later;
-    hlo_worklist batch;     /* to be visited next */
-    hlo_worklist follow_up; /* to be visited before the rest of the batch */
+    hlo_worklist batch;     /* visited next */
+    hlo_worklist follow_up; /* visited before the rest of the batch */
     uint64_t fired, fuel;
-    const hlo_rule *last; /* last rule that fired; the last rule from a file, if one fired */
+    const hlo_rule *last; /* last rule that was applied; a rule from a file takes precedence */
     bool given;           /* `last` is from a file */
-    hlo_status status;    /* other than HLO_OK: the phase ends */
+    hlo_status status;    /* not HLO_OK: the phase ends */
 };
 
 /* Appends `instr` to the list `to`. */
 void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr);
-/* Queues an instruction before the rest of the batch, if some rule has its opcode and it is not
+/* Queues an instruction before the rest of the batch, if a rule has its opcode and it is not
  * queued. */
 void hlo_engine_push_one(hlo_engine *e, hlo_instr *instr);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts values of few bits to fp8 before they are converted to a wide type: integers and floats
- * of fewer than 8 bits, and whole numbers up to 16 (ir/eval/range.h), all of which f8e4m3fn
- * represents. Every rule then matches them as fp8 values: convert(s4) becomes convert(convert(s4):
- * f8e4m3fn). hlo_pass_restore_narrow() restores those that no call has fused. An operand of a dot
- * that has such a type itself is also converted, if the other one is such a value or comes from
- * fp8.
+/* Converts narrow values to fp8 before they are converted to a wide type: integers and floats of
+ * fewer than 8 bits, and integers up to 16 (ir/eval/range.h). f8e4m3fn represents all of them.
+ * Every rule then matches them as fp8 values: convert(s4) becomes convert(convert(s4): f8e4m3fn).
+ * hlo_pass_restore_narrow() restores the values that no call has fused. An operand of a dot that
+ * has a narrow type is also converted, if the other operand is narrow or comes from fp8.
  *
  * Needs: operands before users.
  * Keeps: pinned instructions, fused computations, single elements.
@@ -17,17 +16,18 @@
 #include "ir/module/build.h"
 #include "ir/module/known.h"
 
-/* The whole numbers up to which f8e4m3fn has all; the elements of a constant that are read. */
+/* E4M3_WHOLE: f8e4m3fn represents all integers up to it. LITERAL_LIMIT: maximum number of constant
+ * elements to read. */
 enum { E4M3_WHOLE = 16, LITERAL_LIMIT = 1 << 22 };
 
-/* The ranges of a module's instructions as it was before the pass. */
+/* The ranges of the module's instructions before the pass. */
 typedef struct facts {
-    hlo_range *ranges;              /* by id; all sources but constants set their bits */
+    hlo_range *ranges;              /* by id; all sources except constants set their bits */
     const unsigned char *fp8_reach; /* by id */
     uint32_t count;
 } facts;
 
-/* True if f8e4m3fn holds every element, and not all are constants. */
+/* True if f8e4m3fn represents every element, and not all are constants. */
 static bool fits(const facts *f, const hlo_instr *value) {
     if (hlo_type_fits_e4m3(value->shape->type)) return true;
     if (value->id >= f->count) return false;
@@ -72,7 +72,7 @@ static void quantize(hlo_pass_context *context, const facts *f, hlo_instr *value
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
         hlo_instr *user = use->user;
-        /* A value that fits and is computed from one that fits: the latter need not be fp8. */
+        /* A value that fits and is computed from another that fits: the latter need not be fp8. */
         if (user->pin || (fits(f, user) && !hlo_instr_moves(user))) continue;
         if (!wide) {
             hlo_instr *from = value->op == HLO_OP_CONVERT ? hlo_instr_operand(value, 0) : value;
@@ -85,13 +85,14 @@ static void quantize(hlo_pass_context *context, const facts *f, hlo_instr *value
     }
 }
 
-/* True if the dot's operand `number` is of a type of few bits. */
+/* True if operand `number` of the dot has a narrow type. */
 static bool is_bare(const hlo_instr *dot, uint32_t number) {
     return dot->op == HLO_OP_DOT && dot->operand_count == 2 && hlo_type_is_wide(dot->shape->type) &&
            hlo_type_fits_e4m3(hlo_instr_operand(dot, number)->shape->type);
 }
 
-/* Converts bare operands of a dot: to fp8, and on to the type of the other one if that is wide. */
+/* Converts bare operands of a dot to fp8, and then to the type of the other operand if that is
+ * wide. */
 static void convert_bare(hlo_pass_context *context, const facts *f, hlo_instr *dot) {
     for (uint32_t i = 0; i < 2; i++) {
         if (!is_bare(dot, i)) continue;
@@ -121,8 +122,7 @@ static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value)
     context->changes++;
 }
 
-/* True if an integer or a float of few bits becomes a wide or an fp8 value anywhere, or is
- * multiplied. */
+/* True if any integer or narrow float is converted to a wide or an fp8 value, or is multiplied. */
 static bool any_source(const hlo_module *module) {
     if (!module->op_counts[HLO_OP_CONVERT] && !module->op_counts[HLO_OP_DOT]) return false;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -140,7 +140,7 @@ static hlo_status each(hlo_pass_context *context, bool back) {
     hlo_module *module = context->module;
     if (!any_source(module)) return HLO_OK;
     const bool *fused = hlo_facts_fused(module, context->scratch);
-    const bool fp8 = hlo_target_find(context->target.sm)->fp8;
+    const bool fp8 = context->target->fp8;
     facts f = {.fp8_reach = hlo_facts_fp8_reach(module, context->scratch),
                .count = module->next_id};
     f.ranges = hlo_arena_array(context->scratch, f.count, sizeof *f.ranges);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One matmul of a module, with what quantizes its operands and with its epilogue, as a module. */
+/* Extracts one matmul of a module, with the quantization of its operands and its epilogue, as a
+ * module. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -11,14 +12,14 @@
 #include "matmul/product.h"
 #include "passes/pipeline/pipeline.h"
 
-/* Users that are followed from the matmul's result. */
+/* Maximum number of users to follow from the matmul's result. */
 enum { EPILOGUE_MOST = 64 };
 
-/* The place of a value above the matmul: what dequantizes an operand, what quantizes it, the wide
- * value, which is an input of the extract, and what a scale or a bound is made of. */
+/* The role of a value above the matmul: it dequantizes an operand, quantizes it, is the wide value
+ * (an input of the extract), or is used to compute a scale or a bound. */
 typedef enum stage { DEQUANTIZING, QUANTIZING, WIDE, SCALE } stage;
 
-/* A value to be taken, and its part in the quantization. */
+/* A candidate for the extract, and its role in the quantization. */
 typedef struct candidate {
     hlo_instr *instr;
     int at; /* stage */
@@ -28,13 +29,13 @@ typedef struct extraction {
     hlo_module *module;
     hlo_computation *comp;
     hlo_instr *matmul;
-    uint32_t ids;        /* above those of the instructions that the module had */
+    uint32_t ids;        /* bound on the ids of the instructions in the original module */
     bool *in;            /* by id: the instruction is a part of the extract */
     hlo_instr **results; /* the matmul and the followed users, in order of discovery */
     uint32_t result_count;
-    hlo_instr **inputs; /* by id: the parameter that stands for a value that is no part */
+    hlo_instr **inputs; /* by id: the parameter that replaces a value outside the extract */
     hlo_arena *scratch;
-    candidate *waiting; /* operands to be taken, the next one last */
+    candidate *waiting; /* operands to visit; the last one is next */
     uint32_t waiting_count, waiting_capacity;
 } extraction;
 
@@ -42,13 +43,13 @@ typedef struct extraction {
 
 static bool is_cheap_call(const hlo_instr *instr);
 
-/* True for what an extract may have around the matmul. */
+/* True for instructions that an extract may contain around the matmul. */
 static bool is_cheap(const hlo_instr *instr) {
     return hlo_op_is(instr->op, HLO_ELEMENTWISE | HLO_MOVEMENT) || instr->op == HLO_OP_CONSTANT ||
            instr->op == HLO_OP_IOTA || is_cheap_call(instr);
 }
 
-/* True for a call of a computation of elementwise operations on arrays, as jax makes of clip(). */
+/* True for a call of a computation of elementwise operations on arrays, such as jax's clip(). */
 static bool is_cheap_call(const hlo_instr *instr) {
     const hlo_computation *called =
         instr->op == HLO_OP_CALL     ? hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)
@@ -64,7 +65,7 @@ static bool is_scalar(const hlo_instr *instr) {
     return hlo_shape_is_array(instr->shape) && hlo_shape_count(instr->shape) == 1;
 }
 
-/* True for a value that is the same along some dimension: a scale, a bound. */
+/* True for a value that is constant along some dimension: a scale or a bound. */
 static bool is_factor(const hlo_instr *instr) {
     return is_scalar(instr) || instr->op == HLO_OP_BROADCAST || instr->op == HLO_OP_CONSTANT ||
            instr->op == HLO_OP_IOTA;
@@ -74,7 +75,7 @@ static bool is_scaling(const hlo_instr *instr) {
     return instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
 }
 
-/* True if a value at that stage, which is no factor, is a part of the extract. */
+/* True if a value with that role, which is not a factor, is part of the extract. */
 static bool is_part(const hlo_instr *instr, stage at) {
     if (instr->op == HLO_OP_CONVERT) return true;
     if (is_scaling(instr))
@@ -91,7 +92,7 @@ static stage next_stage(const hlo_instr *instr, stage at) {
     return at == QUANTIZING && is_scaling(instr) ? WIDE : at;
 }
 
-/* Takes a value and what it is made of, as far as these belong to the matmul. */
+/* Takes a value and those of its operands that belong to the matmul. */
 static void add_candidate(extraction *e, hlo_instr *instr, stage at) {
     hlo_arena_grow(e->scratch, &e->waiting, e->waiting_count, &e->waiting_capacity,
                    sizeof *e->waiting);
@@ -118,7 +119,7 @@ static void take(extraction *e, hlo_instr *instr, stage at) {
     }
 }
 
-/* True if the user of a result belongs to the epilogue: what follows an fp8 value is of the next
+/* True if the user of a result belongs to the epilogue. Users of an fp8 value belong to the next
  * matmul. */
 static bool follows(const hlo_instr *value, const hlo_instr *user) {
     if (value->op == HLO_OP_REDUCE || user->op == HLO_OP_TUPLE) return false;
@@ -138,7 +139,7 @@ static void take_users(extraction *e) {
             e->in[user->id] = true;
             e->results[e->result_count++] = user;
         }
-    /* Other operands of these, once it is known which of them follow from the matmul. */
+    /* Take the other operands of these results, now that all results are known. */
     for (uint32_t at = 1; at < e->result_count; at++)
         for (uint32_t i = 0; i < e->results[at]->operand_count; i++)
             take(e, hlo_instr_operand(e->results[at], i), DEQUANTIZING);
@@ -146,7 +147,7 @@ static void take_users(extraction *e) {
 
 /* ------------------------------------------------------------------------------------- building */
 
-/* Makes parameters of what the extract reads and is no part of it. */
+/* Creates parameters for values that the extract reads but does not contain. */
 static void make_inputs(extraction *e) {
     hlo_computation *comp = e->comp;
     hlo_instr *first = comp->first;
@@ -189,7 +190,8 @@ static void make_root(extraction *e) {
     hlo_computation_set_root(e->comp, root);
 }
 
-/* Removes all else from the computation; the parameters get the names of what they stand for. */
+/* Removes all other instructions from the computation. The parameters get the names of the values
+ * that they replace. */
 static void remove_rest(extraction *e) {
     for (hlo_instr *instr = e->comp->last, *before; instr; instr = before) {
         before = hlo_instr_prev(instr);
@@ -203,7 +205,7 @@ static void remove_rest(extraction *e) {
     }
 }
 
-/* Removes the computations that the extract does not call, and what the header says of the old
+/* Removes the computations that the extract does not call, and the header fields about the old
  * entry. */
 static void remove_others(extraction *e, hlo_arena *scratch) {
     hlo_module *module = e->module;
@@ -249,7 +251,7 @@ static void extract(extraction *e, hlo_arena *scratch) {
     remove_others(e, scratch);
 }
 
-/* Finds the matmul of that name. */
+/* Finds the matmul with that name. */
 static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *near) {
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
@@ -260,8 +262,8 @@ static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *nea
     return NULL;
 }
 
-/* Finds the matmul that becomes the FP8 call of that name when the passes run over a copy of the
- * module. HLO_INVALID_INPUT, with an error: there is none, or the run fails. */
+/* Finds the matmul that becomes the FP8 call with that name when the passes run on a copy of the
+ * module. Returns HLO_INVALID_INPUT, with an error, if not found or if the run fails. */
 static hlo_status find_output(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink, hlo_suggestion *near,
                               hlo_instr **out_matmul) {

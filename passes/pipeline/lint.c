@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lints: likely mistakes with the scales of a program, independent of its verdicts.
  *
- * All lints but one analyze a copy of the module as it was read, with calls inlined and equal
- * values merged, so that one scale with two names is one value; the last lint analyses the final
- * module.
+ * All lints except one analyze a copy of the module as parsed, with calls inlined and equal values
+ * merged, so that one scale with two names is one value; the last lint analyses the final module.
  *
  * Tests: testdata/tool/lint.hlo, the pages lint-*.md */
 #include <math.h>
@@ -18,7 +17,7 @@
 #include "passes/verdict/report.h"
 
 typedef struct linting {
-    hlo_pass_context *context; /* of the run; lints go to its report */
+    hlo_pass_context *context; /* context of the run; lints go to its report */
     const hlo_module *module;
     const bool *needed;
     const hlo_instr **scale_of; /* by id of an fp8 value: the factor that dequantizes it */
@@ -50,7 +49,7 @@ static const hlo_instr *source_of(const hlo_instr *value) {
     }
 }
 
-/* Returns the scalar that the value repeats; NULL: it repeats none. */
+/* Returns the scalar that the value repeats, or NULL. */
 static const hlo_instr *splat_of(const hlo_instr *value) {
     const hlo_instr *source = source_of(value);
     int64_t count = hlo_shape_count(source->shape);
@@ -64,7 +63,7 @@ typedef struct clamp {
     double low, high;
 } clamp;
 
-/* Reads clamp(low, x, high), or a minimum of a maximum, or the reverse, with constants. */
+/* Reads clamp(low, x, high), or minimum and maximum in either order, with constant bounds. */
 static bool read_clamp(const hlo_instr *instr, clamp *out) {
     if (instr->op == HLO_OP_CLAMP) {
         out->value = hlo_instr_operand(instr, 1);
@@ -155,13 +154,13 @@ static const hlo_instr *magnitude_of(const hlo_instr *value) {
     return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
 }
 
-/* True for the maximum of a vector of amaxes, as delayed scaling keeps them. */
+/* True for the maximum of a vector of amaxes, the history of delayed scaling. */
 static bool is_of_history(const hlo_instr *amax) {
     const hlo_instr *of = source_of(hlo_instr_operand(amax, 0));
     return of->op != HLO_OP_ABS && of->shape->rank == 1;
 }
 
-/* Returns the only operand that is no known number; NULL: there are several, or none. */
+/* Returns the only operand that is not a known number; NULL if there is not exactly one. */
 static const hlo_instr *only_operand(const hlo_instr *value) {
     const hlo_instr *only = NULL;
     double number;
@@ -174,8 +173,8 @@ static const hlo_instr *only_operand(const hlo_instr *value) {
     return only;
 }
 
-/* Returns the reduce to a maximum that a scale is computed from, with constants alone; NULL: there
- * is none, or there are others. */
+/* Returns the maximum reduce that a scale is computed from, together with constants only. Returns
+ * NULL if there is not exactly one. */
 static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
     for (int step = 0; scale && step < SCALAR_STEPS; step++) {
         scale = source_of(scale);
@@ -185,8 +184,8 @@ static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
     return NULL;
 }
 
-/* Marks the arrays that a value is computed from, and itself. Returns the first that an earlier
- * search, number `other`, has marked, or the value itself if there are too many; NULL: none. */
+/* Marks `value` and the arrays that it is computed from. Returns the first one that an earlier
+ * search, number `other`, has marked, `value` if there are too many, or NULL. */
 static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_t other) {
     const hlo_instr *list[SEARCH_MOST] = {value};
     const uint32_t search = ++l->searches;
@@ -207,8 +206,8 @@ static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_
     return NULL;
 }
 
-/* True if no array is a source of both values. Those that a computation is called with may be one.
- */
+/* True if the two values have no common source array. Two arguments of the computation may be the
+ * same array. */
 static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
     if (x == y || x->parent != x->parent->module->entry || x->parent != y->parent) return false;
     if (mark_sources(l, x, 0)) return false;
@@ -241,8 +240,8 @@ static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
     return false;
 }
 
-/* True if no needed instruction reads the scale, or what is computed from it and constants alone,
- * but to quantize. */
+/* True if all needed instructions that read the scale, or a value computed from it and constants,
+ * quantize. */
 static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) {
     double number;
     scaling s, by = {.factor = splat_of(scale)};
@@ -263,8 +262,8 @@ static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) 
     return true;
 }
 
-/* True if the value is scaled by more than an amax, or something other than movement and conversion
- * uses it. A scale of an amax that multiplies the result of a dot is the other operand's. */
+/* True if the value is scaled by more than an amax, or has uses other than movement and conversion.
+ * A scale from an amax that multiplies the result of a dot belongs to the other operand. */
 static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -340,11 +339,11 @@ static bool is_root(const hlo_instr *scale) {
            scale->op == HLO_OP_CONSTANT;
 }
 
-/* True unless the module quantized the value by another scale than this one's inverse. */
+/* True unless the module quantized the value by a scale other than the inverse of this one. */
 static bool undoes(const hlo_instr *quantized, const scaling *dequantize) {
     if (!is_quantize(quantized)) return true;
     quantize q = read_quantize(quantized);
-    const double rounding = 0x1p-6; /* two numbers of bf16 */
+    const double rounding = 0x1p-6; /* two roundings to bf16 */
     const bool inverse = q.scaling.divides != dequantize->divides;
     double a, b;
     if (!q.scaled) return true;
@@ -397,7 +396,8 @@ static void check_amax(linting *l, const hlo_instr *reduce) {
                         name_of(l, of));
 }
 
-/* Returns the amax that may make the value 0; NULL if there is none or if a guard prevents it. */
+/* Returns the amax that may make the value 0; NULL if there is no such amax, or a guard prevents
+ * it. */
 static const hlo_instr *amax_behind(const hlo_instr *value) {
     enum { STEPS = 16 };
     double number;
@@ -446,7 +446,7 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
     hlo_lint_blocks(l->context, instr);
 }
 
-/* True if an instruction uses the fp8 value other than by dequantizing it. */
+/* True if an instruction uses the fp8 value without dequantizing it. */
 static bool is_used(const linting *l, const hlo_instr *fp8) {
     for (const hlo_use *use = fp8->uses; use; use = use->next)
         if (l->needed[use->user->id] && !is_dequantize(use->user)) return true;

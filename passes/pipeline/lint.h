@@ -6,12 +6,12 @@
 
 #include "passes/verdict/remark.h"
 
-/* Lints the module before any pass, on a copy of it, *copy, which the caller frees, also after an
- * error; `recover`: where the arenas jump to without memory. May fail with HLO_OUT_OF_MEMORY. */
+/* Lints a copy of the module, *copy, before any pass. The caller frees *copy, also after an error.
+ * `recover`: where the arenas jump if memory runs out. May fail with HLO_OUT_OF_MEMORY. */
 hlo_status hlo_lint_as_read(hlo_pass_context *context, hlo_module **copy, jmp_buf *recover);
 /* Reports lints of the module after all passes. */
 void hlo_lint_as_left(hlo_pass_context *context);
-/* Lints the scales per block of a dot's operands, or of block-scaled notation. */
+/* Lints the block scales of a dot's operands, or of block-scaled notation. */
 void hlo_lint_blocks(hlo_pass_context *context, const hlo_instr *dot);
 
 #endif

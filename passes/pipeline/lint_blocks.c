@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lints of scales per block: the number of elements that share a scale, and the dimension along
- * which they lie.
+/* Lints of scales per block: the number of elements that share a scale, and their dimension.
  *
  * Tests: testdata/tool/lint-blocks.hlo, the pages lint-block-size.md and lint-block-dimension.md */
 #include "ir/module/known.h"
@@ -10,10 +9,10 @@
 #include "passes/pipeline/lint.h"
 #include "passes/verdict/report.h"
 
-/* An operand of a dot with the scales that multiply it. */
+/* An operand of a dot with its scales. */
 typedef struct scaled {
     hlo_instr *operand;
-    const hlo_instr *scale; /* the scales before they are repeated */
+    const hlo_instr *scale; /* the scales before they are broadcast */
     hlo_type value;
     int64_t along;                   /* the contracting dimension */
     int64_t runs[HLO_LARGEST_RANK];  /* by dimension: elements that share a scale */
@@ -24,7 +23,7 @@ static bool is_link(const hlo_instr *value) {
     return value->operand_count && (value->op == HLO_OP_CONVERT || hlo_instr_moves(value));
 }
 
-/* Returns the value that is converted, moved or multiplied by a scalar to this one; NULL: none. */
+/* Returns the value that this one converts, moves or multiplies by a scalar, or NULL. */
 static hlo_instr *beneath(const hlo_instr *value) {
     if (is_link(value)) return hlo_instr_operand(value, 0);
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return NULL;
@@ -45,8 +44,8 @@ static bool is_narrow(hlo_type type) {
     return hlo_type_is_fp8_operand(type) || type == HLO_TYPE_F4E2M1FN;
 }
 
-/* Returns the number of the factor of a product, or of the divisor, that scales narrow values; -1:
- * no operand is their scale. */
+/* Returns the operand number of the factor or divisor that scales narrow values; -1 if no operand
+ * is their scale. */
 static int factor_of(const hlo_instr *value) {
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return -1;
     const int64_t count = hlo_shape_count(value->shape);
@@ -60,8 +59,8 @@ static int factor_of(const hlo_instr *value) {
     return -1;
 }
 
-/* Finds the product of an operand with its scales; `*granularity` becomes that of the product.
- * NULL: there is none. */
+/* Finds the product of an operand with its scales, or returns NULL; `*granularity` becomes that of
+ * the product. */
 static hlo_instr *find_product(hlo_instr *operand, hlo_granularity *granularity) {
     while (operand && factor_of(operand) < 0) {
         hlo_granularity below = *granularity;
@@ -83,8 +82,8 @@ static bool shares(const scaled *s, uint32_t dim, int64_t length) {
                           hlo_instr_operand(product, (uint32_t)factor_of(product)), &granularity);
 }
 
-/* Returns the length of the longest runs along the dimension that share a scale: each prime factor
- * of the dimension's size is tried as often as it is there. */
+/* Returns the length of the longest runs along the dimension that share a scale, by trying each
+ * prime factor of the dimension's size. */
 static int64_t find_run(const scaled *s, uint32_t dim) {
     int64_t run = 1;
     for (int64_t rest = s->operand->shape->dims[dim], p = 2; rest > 1; p++) {
@@ -95,8 +94,8 @@ static int64_t find_run(const scaled *s, uint32_t dim) {
     return run;
 }
 
-/* Returns what the length of a block has to be a multiple of, for tensor cores to multiply such
- * values and scales; 0: none do. */
+/* Returns the required divisor of a block's length for tensor cores to multiply such values and
+ * scales; 0 if unsupported. */
 static int64_t hardware_block(const scaled *s) {
     for (int i = 0; i < HLO_SCALE_MODE_COUNT; i++) {
         const hlo_scale_info *mode = &hlo_scale_modes[i];
@@ -127,7 +126,7 @@ static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled *s) {
         s->is_batch[i] = hlo_ints_contain(hlo_dot_batch(dot, side), i);
         s->runs[i] = find_run(s, i);
     }
-    /* The last block of the hardware's may be shorter than the others. */
+    /* The last hardware block may be shorter than the others. */
     const int64_t least = hardware_block(s);
     if (least && shares(s, (uint32_t)s->along, least)) s->runs[s->along] = least;
     return true;

@@ -76,8 +76,7 @@ static const pass *find_pass(const char *name, size_t length) {
 static const hlo_pass_options default_options = {.struct_size = sizeof default_options,
                                                  .passes = "default",
                                                  .target = 90,
-                                                 .cuda_major = 12,
-                                                 .cuda_minor = 8,
+                                                 .cuda = 12080,
                                                  .framework_files = HLO_FRAMEWORK_FILES};
 
 void hlo_pass_options_init_sized(hlo_pass_options *options, size_t struct_size) {
@@ -91,7 +90,7 @@ typedef struct run {
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
     bool reports;                 /* a report is requested, or required by min_gain or wide */
-    uint64_t committed;           /* changes by COMMITS passes */
+    uint64_t committed;           /* number of changes by COMMITS passes */
     uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
 } run;
 
@@ -280,7 +279,7 @@ static void make_uses(hlo_pass_context *context) {
     context->uses = hlo_arena_zero(context->lasting, count * sizeof *context->uses);
 }
 
-/* Restores the input, with a report that lists the matmuls that are to stay wide. */
+/* Restores the input, with a report that lists the matmuls that must stay wide. */
 static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     hlo_report *old = context->report;
@@ -296,7 +295,7 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Rewrites calls to the form of options->emit; without passes, the default form leaves calls
+/* Converts calls to the form options->emit. Without passes, the default form leaves calls
  * unchanged. */
 static hlo_status emit(run *r) {
     const hlo_pass_options *options = r->context.options;
@@ -308,10 +307,10 @@ static hlo_status emit(run *r) {
     return status;
 }
 
-/* Runs all passes until every fused matmul gains enough and none is in options->wide. A gain and
- * the name of an FP8 call are only known at the end, and a result of one matmul (FP8, say) may be
- * part of another's gain: so all passes run again without the matmuls that must stay wide. Names of
- * calls are looked up once, as the next run may give them to other calls. */
+/* Runs all passes until every fused matmul gains enough and none is in options->wide. Gains and
+ * names of FP8 calls are only known at the end, and a result of one matmul (FP8, say) may be part
+ * of another's gain, so all passes run again without the matmuls that must stay wide. Names of
+ * calls are looked up once, because the next run may assign them to other calls. */
 static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
@@ -337,8 +336,8 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     return status;
 }
 
-/* Runs the passes, with a jump back when memory runs out. It is a function of its own: `r` must not
- * be a local variable of the function that calls setjmp(). */
+/* Runs the passes, with a jump back if memory runs out. This is a separate function because `r`
+ * must not be a local variable of the function that calls setjmp(). */
 static hlo_status run_caught(run *r) {
     hlo_pass_context *context = &r->context;
     jmp_buf recover;
@@ -414,18 +413,16 @@ static hlo_status check_options(const hlo_pass_options *options) {
         return refuse(options, "unknown target sm_%d", options->target);
     if (!(options->min_gain >= 0))
         return refuse(options, "min_gain must be non-negative, found %g", options->min_gain);
-    if (options->cuda_major < 1 || options->cuda_major > 999 || options->cuda_minor < 0 ||
-        options->cuda_minor > 99)
-        return refuse(options, "unsupported CUDA version %d.%d", options->cuda_major,
-                      options->cuda_minor);
+    if (!hlo_cuda_is_version(options->cuda))
+        return refuse(options, "invalid CUDA version %d, expected major * 1000 + minor * 10",
+                      options->cuda);
     return HLO_OK;
 }
 
 hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_options *out) {
     *out = default_options;
-    const hlo_status status = hlo_options_take("hlo_pass_options", out, sizeof *out,
-                                               offsetof(hlo_pass_options, rules_text), options,
-                                               hlo_options_sink(options));
+    const hlo_status status =
+        hlo_options_take("hlo_pass_options", out, sizeof *out, options, hlo_options_sink(options));
     return status == HLO_OK ? check_options(out) : status;
 }
 
@@ -467,11 +464,11 @@ static hlo_status load_rules(run *r) {
 static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
                            hlo_report **out_report) {
     run r = {.context = {.module = module,
-                         .target = {.sm = options->target,
-                                    .cuda = options->cuda_major * 100 + options->cuda_minor,
-                                    .scales = options->scales_used && options->emit <= HLO_EMIT_FFI
-                                                  ? HLO_SCALES_USED
-                                                  : HLO_SCALES_ALL},
+                         .target = hlo_target_find(options->target),
+                         .cuda = options->cuda,
+                         .scales = options->scales_used && options->emit <= HLO_EMIT_FFI
+                                       ? HLO_SCALES_USED
+                                       : HLO_SCALES_ALL,
                          .options = options,
                          .library = &hlo_rule_library_builtin,
                          .sink = options->sink},
@@ -486,7 +483,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
     jmp_buf *outer = hlo_arena_set_recover(module->arena, NULL);
     status = run_caught(&r);
     hlo_arena_set_recover(module->arena, outer);
-    hlo_journal_close(module); /* a firing may have been interrupted by lack of memory */
+    hlo_journal_close(module); /* running out of memory may have interrupted an application */
     hlo_arena_free(r.context.scratch);
     hlo_arena_free(r.context.lasting);
     hlo_module_free(r.linted);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runner of passes, for the other files of this folder. */
+/* Functions of the pass manager that the other files of this folder use. */
 #ifndef HLO_PASSES_PIPELINE_PIPELINE_H
 #define HLO_PASSES_PIPELINE_PIPELINE_H
 

@@ -12,8 +12,7 @@
 
 static bool take(const hlo_user_pass *given, hlo_user_pass *out) {
     hlo_user_pass_init(out);
-    return given && hlo_options_take("hlo_user_pass", out, sizeof *out,
-                                     offsetof(hlo_user_pass, help), given, NULL) == HLO_OK;
+    return given && hlo_options_take("hlo_user_pass", out, sizeof *out, given, NULL) == HLO_OK;
 }
 
 bool hlo_user_pass_find(const hlo_pass_options *options, const char *name, size_t length,

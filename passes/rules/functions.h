@@ -13,7 +13,7 @@
 #undef HLO_MAKE
 #undef HLO_MEASURE
 
-/* Heads of the definitions. Most functions need only some of their parameters. */
+/* Function heads of the definitions. Most functions need only some of the parameters. */
 #define UNUSED __attribute__((unused))
 #define TEST(name)                                                                                 \
     bool hlo_test_##name(UNUSED const hlo_rule_env *env, UNUSED const hlo_binding *args,           \
@@ -24,20 +24,20 @@
 #define MEASURE(name)                                                                              \
     int64_t hlo_measure_##name(UNUSED const hlo_rule_env *env, const hlo_instr *value)
 
-/* Reads the fused FP8 call `call`. False: it is not a call, or is malformed. */
+/* Reads the fused FP8 call `call`. Returns false if it is not a call, or is malformed. */
 bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out);
 
 /* Counts the sizes among m, n and k of a call that are not multiples of hlo_matmul_alignment(). */
 int64_t hlo_call_misaligned_sizes(const hlo_matmul *m);
 
-/* Returns true if the call can overwrite its addend with the result: the addend has no other user,
- * and its memory is donated. */
+/* True if the call can overwrite its addend with the result: the addend has no other user, and its
+ * memory is donated. */
 bool hlo_call_overwrites_addend(const hlo_matmul *m);
 
-/* True if two shapes with equal dimensions have one element order. */
+/* True if two shapes with equal dimensions have the same element order. */
 bool hlo_shape_same_order(const hlo_shape *a, const hlo_shape *b);
 
-/* True if the first `batch` dimensions are the outermost in memory, in their order. */
+/* True if the first `batch` dimensions are the outermost in memory, in order. */
 bool hlo_shape_is_batch_major(const hlo_shape *shape, uint32_t batch);
 
 /* True for a reduce whose computation is the maximum of its two parameters. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in rules with the table of their functions, and rules of a file, read at run time by
- * the grammar that rulec uses when the library is built. */
+/* The built-in rules with the table of their functions, and rules from a file, which are parsed at
+ * run time with the grammar that rulec uses at build time. */
 #include "passes/rules/library.h"
 
 #include <stdlib.h>

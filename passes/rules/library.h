@@ -5,16 +5,16 @@
 
 #include "passes/engine/engine.h"
 
-/* The files under passes/rules/, in the order of their names. */
+/* The files in passes/rules/, sorted by name. */
 extern const hlo_rules *const hlo_rules_builtin[];
 extern const uint32_t hlo_rules_builtin_count;
 
-/* The rules of all files, with the functions that they name. */
+/* The rules of all files, with the functions that they call. */
 extern const hlo_rule_library hlo_rule_library_builtin;
 
-/* Loads the file at `path` for context->rules. `owner` is a module without instructions that holds
- * the tables; the caller frees it when no run uses them any more. HLO_INVALID_INPUT, with at most
- * `max_errors` diagnostics (0: HLO_MOST_ERRORS) and a note about the others. */
+/* Loads the file at `path` for context->rules. `owner` is a module without instructions that owns
+ * the tables; the caller frees it after the last run that uses them. HLO_INVALID_INPUT, with at
+ * most `max_errors` diagnostics (0: HLO_MOST_ERRORS) and a note about the others. */
 hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_sink *sink,
                           hlo_module **out_owner, const hlo_rules **out_rules);
 

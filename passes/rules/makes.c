@@ -11,8 +11,8 @@
 #include "passes/builders/scaled_operand.h"
 #include "passes/rules/functions.h"
 
-/* Makes f32[] of an array that repeats one element or has only one. NULL: its elements may differ.
- */
+/* Converts an array that repeats one element, or has only one, to f32[]. Returns NULL if its
+ * elements may differ. */
 static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
     return hlo_build_splat(env->build, value,
                            hlo_shape_array(env->context->module, HLO_TYPE_F32, 0, NULL));
@@ -48,7 +48,7 @@ MAKE(as_type) {
     return (*out = hlo_build_convert(env->build, args->instr, args[1].instr->shape->type)) != NULL;
 }
 
-/* Clones each link onto the clone of the link below. */
+/* Clones each link onto the clone of the previous link. */
 MAKE(carry) {
     const hlo_instr *links[HLO_CHAIN_LIMIT];
     uint32_t length = 0;
@@ -232,7 +232,7 @@ MAKE(compose) {
     return *out != NULL;
 }
 
-/* Reads the call that is the first argument; `*b`: the second argument names its second operand. */
+/* Reads the call in the first argument. `*b`: the second argument selects its second operand. */
 static bool decode_side(const hlo_binding *args, hlo_matmul *m, bool *b) {
     *b = args[1].number != 0;
     return hlo_decode_call(args->instr, m);
@@ -262,7 +262,7 @@ static const hlo_shape *with_size(const hlo_instr *value, uint32_t dim, int64_t 
                                  shape->layout ? shape->layout->minor_to_major : NULL);
 }
 
-/* Repeats the elements along `dim`, from the first one on, up to an aligned size. */
+/* Repeats the elements along `dim`, starting from the first one, up to an aligned size. */
 static hlo_instr *repeated(hlo_builder *b, hlo_instr *value, uint32_t dim) {
     hlo_instr *parts[HLO_MATMUL_ALIGNMENT];
     const int64_t each = value->shape->dims[dim], d = dim;
@@ -277,9 +277,9 @@ static hlo_instr *repeated(hlo_builder *b, hlo_instr *value, uint32_t dim) {
 }
 
 /* Pads an operand, addend or bias of the call to aligned sizes. Rows and columns are padded with
- * zeros or, for a call with an amax, which covers the padding too, with copies of a row or column:
- * a row of zeros need not stay 0, as a zero times an infinity is NaN and a bias is added. Padding
- * along the contracting dimension is 0 in both operands, and so is its product. */
+ * zeros. If the call has an amax, which covers the padding, they are padded with copies of a row or
+ * column: a row of zeros need not stay 0, as a zero times an infinity is NaN and a bias is added.
+ * Padding along the contracting dimension is 0 in both operands, and so is its product. */
 static bool pad(hlo_rule_env *env, const hlo_matmul *m, hlo_instr *value, const hlo_ints *batch,
                 const hlo_ints *contracting, hlo_instr **out) {
     int64_t dims[HLO_RULE_ARGS] = {0};
@@ -377,7 +377,7 @@ static hlo_instr *reshape(hlo_builder *b, hlo_instr *value, const hlo_shape *sha
                : value;
 }
 
-/* Reshapes or, if the shape has fewer or more elements, slices or pads with zeros. */
+/* Reshapes or, if the number of elements differs, slices or pads with zeros. */
 static hlo_instr *to_shape(hlo_builder *b, hlo_instr *value, const hlo_shape *shape) {
     const int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
     if (have == want) return reshape(b, value, shape);
@@ -389,7 +389,8 @@ MAKE(shaped) {
     return (*out = to_shape(env->build, args->instr, args[1].instr->shape)) != NULL;
 }
 
-/* Applies `view`, a slice, a reshape or a mark of one, to `value`, in the shape. */
+/* Applies `view`, which is a slice, a reshape, or a sharding annotation of one, to `value`, in the
+ * shape. */
 static hlo_instr *apply_view(hlo_builder *b, hlo_instr *value, const hlo_instr *view,
                              const hlo_shape *shape) {
     const hlo_shape *part = shape;

@@ -50,7 +50,7 @@ MEASURE(wide_collectives) {
     return hlo_collective_wide(value);
 }
 
-/* Counts the links of a chain down to the first branching link, which counts too. */
+/* Counts the links of a chain down to and including the first branching link. */
 MEASURE(wide_links) {
     int64_t links = 0;
     for (uint32_t i = 0; i < value->operand_count; i++) {

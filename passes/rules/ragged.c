@@ -11,12 +11,12 @@
 
 /* An operand's dimensions by kind. */
 typedef struct kinds {
-    uint32_t batch, open, summed; /* counts, without the group dimension */
+    uint32_t batch, open, summed; /* number of dimensions, without the group dimension */
     int64_t order[HLO_RULE_ARGS]; /* batch, free, contracting */
-    int64_t size[3];              /* of each kind, all its dimensions */
+    int64_t size[3];              /* product of all dimensions of each kind */
 } kinds;
 
-/* The dimensions that factors vary along: none, groups, or all that are not summed. */
+/* The dimensions along which factors vary: none, groups, or all that are not summed. */
 typedef enum variation { SCALAR, GROUPS, ROWS, VARIATIONS } variation;
 
 /* A ragged-dot, and its operands as fp8 values times factors that can multiply the result instead.
@@ -25,8 +25,8 @@ typedef struct product {
     const hlo_instr *ragged;
     hlo_ragged r;
     kinds side[2];
-    variation level[2]; /* of the factors: the coarsest one that holds */
-    hlo_type type[2];   /* of the fp8 values */
+    variation level[2]; /* variation of the factors: the coarsest one that holds */
+    hlo_type type[2];   /* types of the fp8 values */
 } product;
 
 static void add_dim(kinds *k, const hlo_shape *shape, int64_t dim, int kind, uint32_t *count) {
@@ -50,7 +50,7 @@ static kinds kinds_of(const hlo_instr *ragged, unsigned side, int64_t group) {
     return k;
 }
 
-/* Returns the granularity of factors of a level. */
+/* Returns the granularity of factors with a variation. */
 static hlo_granularity granularity_of(const product *p, unsigned side, variation level) {
     const hlo_shape *shape = hlo_instr_operand(p->ragged, side)->shape;
     hlo_granularity g;
@@ -103,8 +103,8 @@ static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
                          padding);
 }
 
-/* Makes the indices at which groups end. Each step is at most the extent, so that no sum overflows.
- */
+/* Builds the indices at which groups end. Each step is at most the extent, so that no sum
+ * overflows. */
 static hlo_instr *ends_of(hlo_rule_env *env, const hlo_instr *ragged, const hlo_ragged *r) {
     hlo_instr *sizes = hlo_instr_operand(ragged, 2);
     const hlo_type from = sizes->shape->type;
@@ -120,20 +120,20 @@ static hlo_instr *ends_of(hlo_rule_env *env, const hlo_instr *ragged, const hlo_
     return sizes;
 }
 
-/* The dimensions of an array that correspond to those of the group sizes, and to the ragged one. */
+/* The dimensions of an array that correspond to those of the group sizes, and to the ragged
+ * dimension. */
 typedef struct places {
     uint32_t rank;
     const int64_t *extents;
     int64_t prefix[HLO_RULE_ARGS], dim, group; /* group -1: any group */
 } places;
 
-/* Most bytes of an array of indices; arrays that are padded to whole tiles then have fewer than
- * 2^63.
- */
+/* Maximum number of bytes of an array of indices; arrays that are padded to whole tiles then have
+ * fewer than 2^63. */
 static const int64_t MASK_LIMIT = INT64_C(1) << 56;
 
-/* Makes a mask in the array's dimensions: true where the index along the ragged dimension is the
- * group's, or any group's. */
+/* Builds a mask with the array's dimensions: true where the index along the ragged dimension
+ * belongs to the group, or to any group. */
 static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_ragged *r,
                        const places *at) {
     int64_t dims[HLO_RULE_ARGS], order[HLO_RULE_ARGS], small[HLO_RULE_ARGS];
@@ -180,7 +180,7 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
     return hlo_build_binary(b, HLO_OP_AND, hlo_build_compare(b, starts, "LE", index), ends);
 }
 
-/* Makes `value` where the mask is true, else a number. */
+/* Selects `value` where the mask is true, otherwise a number. */
 static hlo_instr *chosen(hlo_builder *b, hlo_instr *where, hlo_instr *value, double otherwise) {
     if (!where || !value) return NULL;
     return hlo_build_select(b, where, value, hlo_build_filled(b, value->shape, otherwise));
@@ -188,7 +188,7 @@ static hlo_instr *chosen(hlo_builder *b, hlo_instr *where, hlo_instr *value, dou
 
 /* ------------------------------------------------------------------------------------- operands */
 
-/* Makes an operand of the dense dot: masked, as [batch, free, summed]. */
+/* Builds a masked operand of the dense dot, as [batch, free, summed]. */
 static hlo_instr *masked(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *value) {
     const hlo_ragged *r = &p->r;
     const kinds *k = &p->side[side];
@@ -217,7 +217,7 @@ static hlo_instr *masked(hlo_rule_env *env, const product *p, unsigned side, hlo
     return chosen(env->build, mask(env, p->ragged, r, &at), value, 0);
 }
 
-/* Makes the right operand if its groups are summed over. */
+/* Builds the right operand if its groups are summed. */
 static hlo_instr *stacked(hlo_rule_env *env, const product *p, hlo_instr *value) {
     const kinds *k = &p->side[1];
     int64_t order[HLO_RULE_ARGS];
@@ -229,14 +229,14 @@ static hlo_instr *stacked(hlo_rule_env *env, const product *p, hlo_instr *value)
     return hlo_build_transpose(env->build, value, order);
 }
 
-/* The dense dot: of matrices [m, k] and [n, k] or, where groups are summed over, [k, n]; one for
- * each batch, if there are several. */
+/* The dense dot: of matrices [m, k] and [n, k] or, if groups are summed, [k, n]; one for each
+ * batch, if there are several. */
 typedef struct dense {
     const hlo_shape *operand[2], *result;
     hlo_dot_lists dims;
 } dense;
 
-/* Lays out the dense dot. False: its sizes overflow. */
+/* Computes the sizes of the dense dot. Returns false if they overflow. */
 static bool lay_out(const hlo_rule_env *env, const product *p, dense *out) {
     hlo_module *module = env->context->module;
     const bool rows = p->r.mode == HLO_RAGGED_FREE, split_sum = p->r.mode == HLO_RAGGED_CONTRACTING;
@@ -258,8 +258,9 @@ static bool lay_out(const hlo_rule_env *env, const product *p, dense *out) {
     return true;
 }
 
-/* Reads a ragged-dot whose dense form can be an FP8 call. The operands of one that is fp8 are
- * converted to its type first, so they must have that type. False: env->reason may say why. */
+/* Reads a ragged-dot whose dense form can be an FP8 call. If the ragged-dot has an fp8 type, its
+ * operands are first converted to that type, so they must have it. Returns false, possibly with a
+ * reason in env->reason. */
 static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p, dense *d) {
     const char *reason = hlo_remark_kept_wide(env->context, ragged);
     if (reason) return hlo_rule_refuse(env, reason, NULL);
@@ -276,7 +277,7 @@ static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p,
                           .b_batch = d->dims.batch[1],
                           .a_contracting = d->dims.contracting[0],
                           .b_contracting = d->dims.contracting[1]};
-    reason = hlo_matmul_check(&m, &env->context->target);
+    reason = hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
     return !reason || hlo_rule_refuse(env, reason, NULL);
 }
 
@@ -317,8 +318,8 @@ MAKE(ragged_unscaled) {
 
 /* -------------------------------------------------------------------------------------- factors */
 
-/* Makes the factors of each row's group, [batch, free of the left, free of the right], from those
- * of all groups, [batch, groups, free of the right]; 0 where a row has no group. */
+/* Selects the factors of each row's group, [batch, free of the left, free of the right], from those
+ * of all groups, [batch, groups, free of the right]; 0 for rows without a group. */
 static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *factors,
                            const int64_t *extents, uint32_t columns) {
     const uint32_t batch = p->side[0].batch, open = p->side[0].open, rows = batch + open;
@@ -337,8 +338,8 @@ static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *facto
                             array(env, HLO_TYPE_F32, rows + columns, extents), 1, &group, NULL);
 }
 
-/* Arranges compact factors as [batch, group if there is one, free]; without `all`, the batch and
- * free dimensions are left out. */
+/* Arranges compact factors as [batch, group (if any), free]; without `all`, omits the batch and
+ * free dimensions. */
 static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, hlo_instr *factors,
                            bool all) {
     const kinds *k = &p->side[side];
@@ -355,7 +356,7 @@ static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, h
     return hlo_build_reshape(env->build, factors, kept, extents);
 }
 
-/* Multiplies `value`, in the dimensions of the result, with the factors of operand `side`. A factor
+/* Multiplies `value`, which has the result's dimensions, by the factors of operand `side`. A factor
  * whose row or batch is in no group counts as 1 or 0. */
 static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *ragged,
                          unsigned side) {
@@ -396,7 +397,7 @@ static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *r
         for (; count < k->batch; count++) dims[count] = split_sum + count;
         for (uint32_t i = 0; i < k->open; i++)
             dims[count++] = split_sum + (side ? rows : k->batch) + i;
-        if (factors && !split_sum) { /* a row that is in no group may be NaN */
+        if (factors && !split_sum) { /* rows in no group may be NaN */
             places at = {.rank = factors->shape->rank,
                          .extents = factors->shape->dims,
                          .dim = p.r.place,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of builder.def, and the facts that builders and measures use as well. */
+/* Tests of builder.def, and the facts that builders and measures also use. */
 #include <math.h>
 #include <string.h>
 
@@ -41,8 +41,8 @@ int64_t hlo_call_misaligned_sizes(const hlo_matmul *m) {
            (size.k % hlo_matmul_alignment(m, true) != 0);
 }
 
-/* Returns true if the caller gives up the parameter's memory: for parameter 2 the module header has
- * `{0}: (2, {}, may-alias)`. */
+/* True if the caller donates the parameter's memory: for parameter 2, the module header has `{0}:
+ * (2, {}, may-alias)`. */
 static bool is_donated(const hlo_instr *parameter) {
     const hlo_module *module = parameter->parent->module;
     const hlo_aliases *aliases = NULL;
@@ -137,8 +137,8 @@ TEST(identity) {
 
 /* ---------------------------------------------------------------------------------------- users */
 
-/* Counts users, two at most, as if barriers and marks were not there; of an element of a tuple
- * where `index` is not negative. A tuple in a tuple counts as one. */
+/* Counts users, up to two, as if barriers and sharding annotations were absent. If `index` is
+ * nonnegative, counts users of that element of a tuple. A nested tuple counts as one user. */
 static uint32_t users_past(const hlo_instr *value, int64_t index, unsigned depth) {
     uint32_t count = value->parent->root == value;
     for (const hlo_use *use = value->uses; use && count < 2; use = use->next) {
@@ -185,7 +185,7 @@ static bool ends_in(const hlo_instr *value, const hlo_binding *ends, uint32_t co
 }
 
 TEST(used_only_by) {
-    uint32_t budget = 64; /* more instructions than any pattern has */
+    uint32_t budget = 64; /* exceeds the size of any pattern */
     return ends_in(args->instr, args + 1, count - 1, &budget);
 }
 
@@ -256,7 +256,7 @@ TEST(max_of_all) {
                hlo_instr_operand(args->instr, 0)->shape->rank;
 }
 
-/* The amax of a value that is never negative is its max. */
+/* The amax of a nonnegative value is its maximum. */
 TEST(amax_of) {
     hlo_matmul m;
     if (!hlo_has_instr(args) || hlo_has_instr(args + 1)) return true;
@@ -328,8 +328,8 @@ TEST(linear) {
     return !m.c && !hlo_epilogues[m.epilogue].activation;
 }
 
-/* Reads a call whose result is `alpha` and the scales times the products alone, or a homogeneous
- * activation of it. */
+/* Reads a call whose result is only `alpha` and the scales times the products, or a homogeneous
+ * activation of that. */
 static bool decode_product(const hlo_binding *arg, hlo_matmul *m) {
     if (!hlo_decode_call(arg->instr, m) || m->c || hlo_type_is_fp8(m->d->type)) return false;
     const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
@@ -340,7 +340,7 @@ TEST(supports_result_type) {
     hlo_matmul m;
     if (!hlo_decode_call(args->instr, &m) || hlo_epilogues[m.epilogue].aux) return false;
     m.d = hlo_shape_retype(env->context->module, m.d, args[1].instr->shape->type);
-    return !hlo_matmul_check(&m, &env->context->target);
+    return !hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
 }
 
 TEST(alpha_free) {
@@ -374,10 +374,11 @@ TEST(rows_free) {
         hlo_scale_modes[m.b_mode].along)
         return false;
     m.a_mode = m.b_mode = HLO_SCALE_OUTER_VEC;
-    return !hlo_matmul_check(&m, &env->context->target);
+    return !hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
 }
 
-/* Finds whether all elements of a fixed factor are positive and finite. False: it is not fixed. */
+/* Determines whether all elements of a fixed factor are positive and finite. Returns false if the
+ * factor is not fixed. */
 static bool read_fixed(const hlo_rule_env *env, const hlo_instr *factor, bool *out_positive) {
     int64_t count;
     hlo_arena *scratch = env->context->scratch;
@@ -390,8 +391,8 @@ static bool read_fixed(const hlo_rule_env *env, const hlo_instr *factor, bool *o
     return numbers;
 }
 
-/* True if a factor or divisor commutes with the relu of `call`: it is not negative, and, if it must
- * be `positive`, not 0. A known factor must be positive and finite: relu(-inf) * 0 is 0, but
+/* True if a factor or divisor commutes with the relu of `call`: it is nonnegative and, if it must
+ * be `positive`, nonzero. A known factor must be positive and finite: relu(-inf) * 0 is 0, but
  * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
 static bool commutes_with_relu(const hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
                                bool positive) {
@@ -435,7 +436,7 @@ TEST(turned) {
 
 TEST(several_batches) {
     hlo_matmul m;
-    const hlo_target *target = &env->context->target;
+    const hlo_target *target = env->context->target;
     if (!hlo_decode_call(args->instr, &m) || m.a_batch->count < 2) return false;
     uint32_t batch = m.a_batch->count;
     return hlo_matmul_layout_ok(&m, target, false) && hlo_matmul_layout_ok(&m, target, true) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See vocabulary.h. The rule compiler links these words without the functions that they name. */
+/* See vocabulary.h. The rule compiler links this table without the functions that it names. */
 #include "passes/rules/vocabulary.h"
 
 static const hlo_rule_function functions[] = {

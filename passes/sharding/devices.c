@@ -35,10 +35,10 @@ static bool names_partitions(const hlo_instr *collective) {
            collective->op == HLO_OP_COLLECTIVE_PERMUTE_START;
 }
 
-/* Returns the groups of a collective. Some collectives name partitions, or devices, by an
- * attribute; all others name replicas, and then span all partitions with a channel, and one
- * partition without. If the header does not have the numbers of devices, the devices named are all;
- * with channels the number of partitions is unknown. */
+/* Returns the groups of a collective. An attribute of some collectives makes them name partitions
+ * or devices; all others name replicas, and then span all partitions with a channel, and one
+ * partition without. If the header does not have the number of devices, the named devices are all
+ * devices; with channels the number of partitions is unknown. */
 const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective) {
     collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;

@@ -10,16 +10,17 @@
 #include "ir/devices/device_groups.h"
 #include "passes/context.h"
 
-/* Returns the number of replicas in the module header; 1: it has none. */
+/* Returns the number of replicas in the module header; 1 if absent. */
 int64_t hlo_devices_replicas(const hlo_module *module);
-/* Returns the number of partitions in the module header; 1: it has none. */
+/* Returns the number of partitions in the module header; 1 if absent. */
 int64_t hlo_devices_partitions(const hlo_module *module);
 
-/* Returns the collective of an instruction: itself, its start, or the one that its start wraps. */
+/* Returns the collective of an instruction: the instruction itself, its start, or the collective
+ * that its start wraps. */
 const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
 
-/* Finds the groups of devices that a collective, or the start of one, connects, in `arena`. NULL:
- * they are not known. */
+/* Finds the groups of devices that a collective, or the start of one, connects, in `arena`. Returns
+ * NULL if they are unknown. */
 const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective);
 
 /* True if `value` is proved to be replicated within each group of `collective`, in every execution.
@@ -27,7 +28,7 @@ const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *co
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
                             const hlo_instr *collective);
 
-/* Returns a channel id that no instruction has. */
+/* Returns an unused channel id. */
 int64_t hlo_devices_free_channel(const hlo_module *module);
 
 #endif

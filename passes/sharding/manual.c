@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Depths of values in manual regions, and the operands that enter and leave regions.
  *
- * A depth is derived from the operands: an instruction that enters a region is one deeper than
- * they are, one that leaves it one less deep, any other has their depth, and a computation has the
- * depth of its callers. Sets of depths only grow: a value with several possible depths is not
- * understood. */
+ * A depth is derived from the operands: an instruction that enters a region is one deeper than its
+ * operands, an instruction that leaves a region is one less deep, and any other has the same depth.
+ * A computation has the depth of its callers. Sets of depths only grow: a value with several
+ * possible depths is not analyzed. */
 #include "passes/sharding/manual.h"
 
 #include <string.h>
 
 #include "passes/sharding/devices.h"
 
-/* Bit n of a set is depth n, DEEPEST also every greater depth. Empty: constants and the like, which
- * belong to every depth. */
+/* Bit n of a set is depth n; the bit DEEPEST also stands for every greater depth. Empty: constants
+ * and other values that belong to every depth. */
 enum { OUTSIDE = 1, DEEPEST = 0x40, DEPTHS = 0x7f, BY_DEVICE = 0x80, ANYWHERE = 0xff };
 
 enum { ROUND_LIMIT = 16 };
 
 struct hlo_manual {
-    uint32_t count;   /* of `depths` */
+    uint32_t count;   /* size of `depths` */
     uint8_t *depths;  /* by the instruction's id; BY_DEVICE: it depends on the device's number */
     uint8_t *entered; /* by the computation's id: depths of its callers' operands */
     bool *reached;    /* by the computation's id */
@@ -31,8 +31,8 @@ static uint8_t deeper(uint8_t depths) {
     return (uint8_t)((depths << 1 & DEPTHS) | (depths & (DEEPEST | BY_DEVICE)));
 }
 
-/* Returns the depths outside a region. Shardy's custom call leaves one region; XLA's older one may
- * leave several, and the sharding of its result shows whether it is still in one. */
+/* Returns the depths outside a region. Shardy's custom call leaves one region. XLA's older custom
+ * call may leave several; the sharding of its result shows whether it is still in one. */
 static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
     const hlo_sharding *sharding = hlo_instr_sharding(leaves);
     bool older = hlo_boundary_calls(leaves, "SPMDShardToFullShape");
@@ -45,7 +45,7 @@ static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
 
 typedef struct visit {
     hlo_manual *m;
-    uint8_t depths; /* of the caller's operands */
+    uint8_t depths; /* depths of the caller's operands */
 } visit;
 
 static void grow(hlo_manual *m, uint8_t *depths, uint8_t by) {
@@ -53,8 +53,8 @@ static void grow(hlo_manual *m, uint8_t *depths, uint8_t by) {
     *depths |= by;
 }
 
-/* Enters a callee at the call's depths. Its results have these depths too or, if its root has
- * another one, any. */
+/* Enters a callee at the call's depths. Its results also have these depths, or any depth if its
+ * root has another one. */
 static void visit_called(void *user, hlo_computation *called) {
     visit *v = user;
     hlo_manual *m = v->m;
@@ -79,7 +79,7 @@ static uint8_t depths_of(hlo_manual *m, const hlo_instr *instr) {
                                       : v.depths;
 }
 
-/* True if depths were found and no collective stands outside of all regions, as devices do not
+/* True if depths were found and no collective is outside of all regions, because devices do not
  * exchange global values. */
 static bool is_understood(const hlo_module *module, const hlo_manual *m) {
     if (m->changes || !m->any) return false;

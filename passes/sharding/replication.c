@@ -2,8 +2,8 @@
 /* Replication: values that are equal on all devices of a group.
  *
  * Given a partition of the devices into groups, the analysis decides whether a value is equal
- * within each group, in every execution. It answers yes for the cases below, and "may differ"
- * for all others. A value is replicated:
+ * within each group, in every execution. It proves replication in the cases below, and assumes "may
+ * differ" otherwise. A value is replicated:
  *   - outside all manual regions of a module that has some (manual.h): it exists once;
  *   - as a parameter of the entry, elsewhere: if its sharding gives the devices of each group
  *     one part;
@@ -16,9 +16,9 @@
  *   - as the result of a loop: if it is replicated before the loop and after each iteration, and
  *     the trip count is equal on all devices; or if the loop carries it unchanged;
  *   - as the result of a call: if the callee's root is; through tuples;
- *   - computed from replicated operands by an opcode that depends on nothing else.
- * Parameters are analyzed for the whole module, as a greatest fixpoint: all are assumed to be
- * replicated, and facts that contradict the assumption are withdrawn until none is left. */
+ *   - computed from replicated operands by an opcode that depends on nothing else. Parameters are
+ *   analyzed for the whole module, as a greatest fixpoint: all are assumed to be replicated, and
+ *   facts that contradict the assumption are withdrawn until no contradiction is left. */
 #include <string.h>
 
 #include "ir/module/known.h"
@@ -30,7 +30,7 @@ enum { STEP_LIMIT = 256, ROUND_LIMIT = 32, DIVISION_LIMIT = 8 };
 /* Replication of the parameters of a computation, or of their elements. */
 typedef struct facts {
     bool reached; /* the computation has a caller */
-    bool lasting; /* of a loop's body: its trip count is the same on all devices */
+    bool lasting; /* for a loop's body: its trip count is the same on all devices */
     bool **same;  /* by parameter and element; an array has one element */
 } facts;
 
@@ -39,7 +39,7 @@ typedef struct hlo_replication {
     const hlo_device_groups *among; /* groups within which the facts hold */
     const hlo_manual *manual;
     struct hlo_replication *next;
-    uint32_t count; /* computations in `of`, which is by the computation's id */
+    uint32_t count; /* number of computations in `of`, which is indexed by computation id */
     facts *of;
     bool finding; /* the fixpoint is not reached: no fact is certain */
     bool changed; /* a fact was withdrawn, or a computation newly reached */
@@ -65,14 +65,14 @@ static uint32_t element_count(const hlo_shape *shape) {
 
 /* ----------------------------------------------------------------------------------- parameters */
 
-/* Returns the sharding of an element; NULL: there is none. */
+/* Returns the sharding of an element, or NULL. */
 static const hlo_sharding *sharding_of(const hlo_sharding *sharding, int64_t index) {
     if (index < 0 || sharding->kind != HLO_SHARDING_TUPLE) return sharding;
     return index < sharding->count ? sharding->v[index] : NULL;
 }
 
-/* True if `parts` (NULL: not known) keep devices together that must agree. Releases the parts, made
- * since `mark`. */
+/* True if `parts` (NULL: unknown) puts devices that must agree into the same part. Releases the
+ * parts, allocated since `mark`. */
 static bool keep_together(const hlo_replication *a, const hlo_device_groups *parts,
                           hlo_arena_mark mark) {
     bool together = parts && hlo_device_groups_refine(a->among, parts);
@@ -129,8 +129,8 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
     return value->operand_count > 0;
 }
 
-/* True if a value is replicated that enters or leaves a manual region, or is marked with a
- * sharding. */
+/* True if a value that enters or leaves a manual region, or that has a sharding annotation, is
+ * replicated. */
 static bool agree_handed(const hlo_replication *a, const hlo_instr *value, int64_t index,
                          unsigned *steps) {
     if (hlo_instr_is_mark(value)) return agree_all(a, value, steps);
@@ -149,7 +149,7 @@ static bool evened_out(const hlo_replication *a, const hlo_instr *collective) {
     return keep_together(a, hlo_devices_among(a->arena, collective), mark);
 }
 
-/* True if the callee depends on its operands alone, not on its device. */
+/* True if the callee depends only on its operands, not on its device. */
 static bool is_plain(const hlo_instr *instr) {
     const hlo_computation *apply = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
@@ -307,7 +307,7 @@ static hlo_replication *find_agreement(const hlo_pass_context *context,
     return a;
 }
 
-/* Returns the facts for the groups; the facts for all devices, if there are too many groups. */
+/* Returns the facts for the groups, or the facts for all devices if there are too many groups. */
 static const hlo_replication *agreement_of(hlo_pass_context *context,
                                            const hlo_device_groups *among) {
     unsigned count = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and
- * one free dimension on each side. Several dimensions of a kind become one by a reshape of the
- * operand, after a transpose where they are not adjacent; a vector becomes a matrix with one row. A
- * reshape of the result restores its dimensions. If the only user of the result is a transpose
- * of the operands' free dimensions, the operands are exchanged instead, so that a bias, say,
- * follows the dot directly.
+/* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and one
+ * free dimension on each side. A reshape of the operand merges several dimensions of a kind, after
+ * a transpose if they are not adjacent; a vector becomes a matrix with one row. A reshape of the
+ * result restores its dimensions. If the only user of the result is a transpose of the operands'
+ * free dimensions, the operands are exchanged instead, so that, for example, a bias follows the dot
+ * directly.
  *
  * Needs: nothing.
- * Keeps: pinned instructions; dots in that form already; dots whose operands do not both come
- * from fp8 values, which can never be FP8 calls; sparse dots; dynamic and unbounded dimensions.
+ * Keeps: pinned instructions; dots in that form already; dots whose operands do not both come from
+ * fp8 values, which can never be FP8 calls; sparse dots; dynamic and unbounded dimensions.
  * Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/collapse-dots/ */
 #include "ir/module/build.h"
@@ -18,8 +18,8 @@
 
 typedef struct group {
     uint32_t count;
-    int64_t *dims; /* of the operand, in the order in which they are merged; FREE has room for twice
-                      as many */
+    int64_t *dims; /* dimensions of the operand, in the order in which they are merged; FREE has
+                    * room for twice as many */
 } group;
 
 enum { BATCH, FREE, CONTRACTING, KINDS };
@@ -51,8 +51,8 @@ static side read_side(hlo_arena *arena, hlo_instr *operand, const hlo_ints *batc
     return s;
 }
 
-/* Sorts the contracting dimensions by their order in the left operand, which then needs no
- * transpose for them. */
+/* Sorts the contracting dimensions by their order in the left operand, so that they do not require
+ * a transpose of it. */
 static void sort_contracting(group *left, group *right) {
     for (uint32_t i = 1; i < left->count; i++)
         for (uint32_t j = i; j > 0 && left->dims[j - 1] > left->dims[j]; j--) {
@@ -64,7 +64,7 @@ static void sort_contracting(group *left, group *right) {
         }
 }
 
-/* True for a vector, or one per batch: it needs a free dimension. */
+/* True for a vector or a batch of vectors, which needs a free dimension. */
 static bool is_vector(const side *s) {
     return !s->groups[FREE].count && s->groups[CONTRACTING].count;
 }
@@ -76,8 +76,8 @@ static bool is_collapsed(const side *s) {
     return true;
 }
 
-/* Collapses an operand: transposes it to batch, free, contracting where the dimensions of a kind
- * are not adjacent, and then merges them. */
+/* Collapses an operand: transposes it to batch, free, contracting if the dimensions of a kind are
+ * not adjacent, and then merges them. */
 static void collapse_side(hlo_arena *arena, hlo_builder *b, side *s) {
     bool adjacent = true;
     for (int kind = 0; kind < KINDS; kind++)
@@ -122,7 +122,7 @@ static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
 }
 
 /* Returns the transpose that is the dot's only user, if it puts the free dimensions of the right
- * operand before those of the left one; both sides then have them in its order. */
+ * operand before those of the left one. Both sides then have their free dimensions in its order. */
 static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
     group *l = &left->groups[FREE], *r = &right->groups[FREE];
     int64_t first = left->groups[BATCH].count, at = 0;
@@ -186,9 +186,10 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
     context->changes++;
 }
 
-/* Reach of fp8 values, computed when the first dot may have to change. */
+/* Reach of fp8 values, computed when a dot may have to change. */
 typedef struct reach {
-    const unsigned char *fp8; /* by id, of instructions made before; NULL: not computed */
+    const unsigned char *fp8; /* by id, for instructions that existed at that time; NULL: not
+                               * computed */
     uint32_t count;
 } reach;
 
@@ -201,7 +202,7 @@ static bool comes_from_fp8(hlo_pass_context *context, reach *r, const hlo_instr 
                                 : hlo_type_is_fp8(instr->shape->type);
 }
 
-/* True for a matrix, or one per batch, without surplus dimensions. */
+/* True for a matrix or a batch of matrices without additional dimensions. */
 static bool is_plain(const hlo_instr *operand, const hlo_ints *batch, const hlo_ints *contracting) {
     return batch->count <= 1 && contracting->count == 1 && operand->shape->rank == batch->count + 2;
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes instructions that depend on constants alone.
+/* Evaluates instructions that depend only on constants.
  *
  * Needs: operands before users.
  * Keeps: pinned instructions; values with more than LIMIT elements; broadcasts, which have more
  * structure than their values; fp8 arrays, which a matmul may need unchanged; matmuls, which have a
- * verdict, and reductions over windows. The folded operands stay for dead code elimination.
- * Numerics: the evaluator's, which is the CPU backend's. Tests: testdata/passes/constant-folding/
- */
+ * verdict; and windowed reductions. The folded operands stay for dead code elimination. Numerics:
+ * the evaluator's, which is the CPU backend's. Tests: testdata/passes/constant-folding/ */
 #include "ir/eval/eval.h"
 #include "ir/float/literal.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/passes.h"
 
-enum { LIMIT = 256 }; /* elements */
+enum { LIMIT = 256 }; /* maximum number of elements */
 
 static bool is_small_array(const hlo_shape *shape) {
     int64_t count = hlo_shape_is_array(shape) ? hlo_shape_count(shape) : -1;
@@ -25,7 +24,7 @@ static bool can_fold(const hlo_instr *instr) {
     case HLO_OP_BROADCAST: /* an array of one element is as good as a scalar */
         if (hlo_shape_count(instr->shape) != 1) return false;
         break;
-    case HLO_OP_DOT: /* products keep their verdicts */
+    case HLO_OP_DOT: /* matmuls keep their verdicts */
     case HLO_OP_RAGGED_DOT:
     case HLO_OP_CONVOLUTION:
     case HLO_OP_REDUCE_WINDOW: /* windows may be larger than any array */
@@ -50,7 +49,7 @@ static bool can_fold(const hlo_instr *instr) {
     return hlo_eval_supports(instr, NULL);
 }
 
-/* Evaluates `instr`; NULL when the evaluator does not compute it. */
+/* Evaluates `instr`; NULL if the evaluator does not support it. */
 static const hlo_literal *value_of(hlo_pass_context *context, const hlo_instr *instr) {
     hlo_arena *scratch = context->scratch;
     hlo_arena_mark mark = hlo_arena_here(scratch);

@@ -20,7 +20,8 @@ typedef struct convolution {
     hlo_builder build[1];
     hlo_instr *instr, *input, *kernel;
     uint32_t rank;
-    int64_t groups; /* of the input's dimension `grouped`, and of the kernel's output features */
+    int64_t groups; /* groups of the input's dimension `grouped`, and of the kernel's output
+                     * features */
     int64_t grouped;
     int64_t named[3 * HLO_EVAL_MAX_RANK]; /* see hlo_dim_labels_read() */
     hlo_window windows[HLO_EVAL_MAX_RANK];
@@ -67,8 +68,8 @@ static const hlo_shape *shaped(const convolution *c, hlo_type type, uint32_t ran
     return hlo_shape_array(c->instr->parent->module, type, rank, dims);
 }
 
-/* The dimensions of an operand of the dot: those of one element that a convolution has and a dot
- * need not have are left out. */
+/* The dimensions of an operand of the dot. Size-1 dimensions that a convolution has and a dot does
+ * not need are omitted. */
 typedef struct side {
     hlo_instr *operand;
     uint32_t rank, count;
@@ -83,7 +84,7 @@ static void add_groups(const convolution *c, side *s) {
 }
 
 /* Divides each spatial dimension of the input into positions and elements of the window. Free
- * dimensions go to `result`, and their numbers to `at`, by dimension of the input; -1: left out. */
+ * dimensions go to `result`, and their numbers to `at`, by dimension of the input; -1: omitted. */
 static side input_side(convolution *c, int64_t *at, side *result) {
     const hlo_shape *input = c->input->shape;
     int64_t window[HLO_EVAL_MAX_RANK] = {0}, of_window[HLO_EVAL_MAX_RANK] = {0};
@@ -191,7 +192,8 @@ static void replace(hlo_pass_context *context, convolution *c) {
     context->changes++;
 }
 
-/* True if `value` comes from fp8; `reach` is of the `count` instructions that were there before. */
+/* True if `value` comes from fp8; `reach` covers the `count` instructions that existed before the
+ * pass. */
 static bool comes_from_fp8(const unsigned char *reach, uint32_t count, const hlo_instr *value) {
     return value->id < count ? reach[value->id] & HLO_FROM_FP8
                              : hlo_type_is_fp8(value->shape->type);

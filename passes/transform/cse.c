@@ -84,7 +84,7 @@ hlo_status hlo_pass_cse(hlo_pass_context *context) {
     hlo_arena *scratch = context->scratch;
     const hlo_effects effects = hlo_facts_side_effects(context->module, scratch);
     /* By id: an operand has no other use, so no other instruction has equal operands until that
-     * operand is merged with another one. Such an instruction is not in the table before. */
+     * operand is merged. Such an instruction is not in the table before. */
     bool *alone = hlo_arena_zero(scratch, context->module->next_id);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next) {
         const hlo_arena_mark mark = hlo_arena_here(scratch);

@@ -7,8 +7,8 @@
  * Tests: testdata/passes/dce/ */
 #include "passes/passes.h"
 
-/* Visits instructions backwards: the dead users of an instruction are removed before it is visited.
- */
+/* Visits instructions in reverse, so that dead users are removed before their operands are
+ * visited. */
 hlo_status hlo_pass_dce(hlo_pass_context *context) {
     hlo_module *module = context->module;
     bool *called = hlo_arena_zero(context->scratch, module->next_computation_id);

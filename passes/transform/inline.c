@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces each call by the instructions of the computation that it calls, and the calls among them
- * likewise. Calls in a computation that only inlined calls name stay: the computation is dead.
+/* Replaces each call by the instructions of its callee, recursively. Calls in a computation that is
+ * only referenced by inlined calls stay, because the computation is dead.
  *
  * Needs: callees before callers.
  * Keeps: pinned instructions, and calls whose attributes forbid inlining (pin.h); computations with
  * fusions, and those whose parameters control dependencies name. Called computations stay for dead
  * code elimination. Metadata as XLA's inliner leaves it: `op_name` becomes caller/callee. The stack
- * frame stays that of the callee, which is where the user wrote the operation; the caller's is
- * used if the callee has none.
+ * frame stays that of the callee, which is where the user wrote the operation; the caller's is used
+ * if the callee has none.
  * Numerics: unchanged.
  * Tests: testdata/passes/inline/ */
 #include <string.h>
@@ -19,24 +19,25 @@
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"
 
-/* Copies made by all inlining: nested calls can grow a module exponentially. The copies of a
- * call are counted before any is made: a call beyond the budget stays, as do the calls in its
- * callee, with a warning. */
+/* Maximum number of copies made by inlining, because nested calls can grow a module exponentially.
+ * The copies of a call are counted before any is made: a call that exceeds the budget stays, as do
+ * the calls in its callee, with a warning. */
 enum { BUDGET = 1 << 20 };
 
 typedef struct inliner {
     hlo_pass_context *context;
     bool *fixed; /* by id of a computation: it has a fusion or an asynchronous start, which is the
-                    sole caller of its computation, so it is not copied; NULL: none has */
+                  * only caller of its computation, so it is not copied; may be NULL */
     uint64_t *sizes;    /* by id of a computation: count of its instructions after inlining */
-    bool *stays;        /* by id of a computation: a use other than an inlined call names it */
+    bool *stays;        /* by id of a computation: something other than an inlined call references
+                         * it */
     hlo_instr **copies; /* by id of the callee's instruction */
-    uint32_t capacity;  /* of `copies` */
+    uint32_t capacity;  /* size of `copies` */
     hlo_instr **operands;
     uint32_t operand_capacity;
     uint64_t budget;
     bool warned;
-    bool unpins; /* an instruction was copied that another thread runs, too */
+    bool unpins; /* an instruction was copied that also runs on another thread */
 } inliner;
 
 /* Returns the computation that replaces the call; NULL if the call stays. */
@@ -44,7 +45,7 @@ static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     if (callee->attr_count || hlo_facts_has(in->fixed, callee->id)) return NULL;
-    if (callee->parameter_count != instr->operand_count) return NULL; /* not verified */
+    if (callee->parameter_count != instr->operand_count) return NULL; /* an unverified module */
     for (uint32_t i = 0; i < callee->parameter_count; i++)
         if (callee->parameters[i]->pin == HLO_PIN_CONTROL) return NULL;
     return callee;
@@ -152,8 +153,8 @@ static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
     in->context->changes++;
 }
 
-/* Reserves the copies of the call in the budget, with those of calls in its callee. False: they
- * exceed it. */
+/* Reserves the copies of the call in the budget, including calls in its callee. Returns false if
+ * they exceed it. */
 static bool reserve(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
     const uint64_t size = in->sizes[callee->id];
     if (size <= in->budget) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sinks dequantizations into the loops and branches of their matmuls: the tuple that enters them
- * carries the fp8 value, and its scale as one more element. This includes values that a loop
+ * carries the fp8 value, and its scale as an additional element. This includes values that a loop
  * recomputes in each iteration, moves between devices, or stacks in an array.
  *
  * Needs: calls inlined.
  * Keeps: pinned instructions, except loops and branches with effects in them; values with uses
  * other than matmuls whose other operand also comes from fp8; computations with several callers;
- * shardings. Numerics: exact: each value is computed from the same operands, at its use. A slice of
+ * shardings. Numerics: exact; each value is computed from the same operands, at its use. A slice of
  * values that have a scale for each slice is scaled after slicing. Tests:
  * testdata/passes/sink-dequantize/ */
 #include <string.h>
@@ -28,50 +28,51 @@ typedef struct mode mode;
 /* A dequantized element of the tuple. */
 typedef struct candidate {
     bool sinks;
-    bool carries_scale; /* the tuple has the scale; false: it is a constant, or there is none */
+    bool carries_scale; /* the tuple has the scale; false: it is constant or absent */
     const mode *mode;
-    hlo_dequantized from; /* before the first iteration; of a stacked element: its slices */
+    hlo_dequantized from; /* before the first iteration; for a stacked element: its slices */
     const hlo_ints
         *dims; /* dimensions of the value along which the scale varies; NULL: it is a scalar */
-    hlo_dequantized next; /* of a recomputed element: in the next iteration */
-    int64_t scale_index;  /* index of the scale in the tuple; -1: the tuple does not have it */
+    hlo_dequantized next; /* for a recomputed element: in the next iteration */
+    int64_t scale_index;  /* index of the scale in the tuple, or -1 */
 } candidate;
 
 /* A tuple that is the parameter of a loop or a branch. */
 typedef struct region {
     hlo_pass_context *context;
-    const hlo_fp8_provenance *provenance; /* of instructions with ids below `known` */
-    hlo_instr *const *callers; /* by computation: its only caller; NULL: it has none or several */
+    const hlo_fp8_provenance *provenance; /* for instructions with ids below `known` */
+    hlo_instr *const *callers;            /* by computation: its only caller, or NULL */
     uint32_t known;
     hlo_instr *user;  /* the loop, or the conditional */
     uint32_t operand; /* index of the tuple among the operands of `user` */
     hlo_instr *tuple;
     hlo_computation *called[CALLED_LIMIT]; /* a loop's body and condition, or a branch */
     uint32_t called_count, count;
-    uint32_t count_before; /* instructions made by the pass have this id or higher ones */
+    uint32_t count_before; /* id of the first instruction created by the pass */
     candidate *elements;
 } region;
 
 /* How a loop carries an element to its next iteration. */
 struct mode {
-    /* Returns true for elements that the loop carries in this way; NULL: for all. */
+    /* True for elements that the loop carries in this way; NULL: for all elements. */
     bool (*matches)(const region *e, uint32_t index);
-    /* Reads the element's dequantized values. False: it cannot sink. */
+    /* Reads the element's dequantized values. Returns false if the element cannot sink. */
     bool (*read)(const region *e, uint32_t index, candidate *out);
-    /* Returns the value on which the scale of the next iteration depends; NULL: the scale stays. */
+    /* Returns the value on which the scale of the next iteration depends; NULL if the scale does
+     * not change. */
     const hlo_instr *(*varies_with)(const region *e, uint32_t index);
-    /* Makes the fp8 value, and its scale if it has one, before the first iteration. */
+    /* Builds the fp8 value, and its scale if it has one, before the first iteration. */
     hlo_instr *(*first)(const region *e, const candidate *what, hlo_instr *wide,
                         hlo_instr **out_scale);
-    /* Makes the fp8 value of the next iteration, if it differs, and returns its scale; NULL: no
+    /* Builds the fp8 value of the next iteration, if it differs, and returns its scale; NULL if no
      * scale is carried. */
     hlo_instr *(*next)(const region *e, uint32_t index);
     bool lasts; /* the loop leaves the value unchanged */
-    bool links; /* a chain of operands 0 leads from the next value to the element */
+    bool links; /* a chain of first operands connects the next value to the element */
     bool after; /* dots use the value after the loop, not inside it */
 };
 
-/* Returns the index of the element of `tuple` that `value` is, or -1. */
+/* Returns the index of `value` among the elements of `tuple`, or -1. */
 static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || hlo_instr_operand(value, 0) != tuple) return -1;
     return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
@@ -82,7 +83,7 @@ static hlo_instr *next_of(const region *e, uint32_t index) {
     return hlo_instr_operand(e->called[0]->root, index);
 }
 
-/* Returns true if the use makes the value the element `index` of the next iteration's state. */
+/* True if the use makes the value the element `index` of the next iteration's state. */
 static bool is_next(const region *e, const hlo_use *use, uint32_t index) {
     const hlo_instr *root = e->called[0]->root;
     return e->user->op == HLO_OP_WHILE && use->user == root && use == root->operands + index;
@@ -99,7 +100,7 @@ static void retype(const candidate *what, hlo_instr *value) {
 
 /* --------------------------------------------------------------------------------------- chains */
 
-/* Returns true for movement whose clone needs no other new instruction. */
+/* True for movement whose clone needs no other new instruction. */
 static bool is_plain(const hlo_instr *link) {
     return !link->pin && hlo_instr_moves_by(link, HLO_REARRANGES);
 }
@@ -152,7 +153,7 @@ static hlo_instr *first_carried(const region *e, const candidate *what, hlo_inst
     return what->dims ? what->from.fp8 : carry(what, wide, e->user);
 }
 
-/* Returns the scale of this iteration, which the next one has too. */
+/* Returns the scale of this iteration, which is also that of the next one. */
 static hlo_instr *same_scale(const region *e, uint32_t index) {
     const int64_t scale = e->elements[index].scale_index;
     const hlo_computation *body = e->called[0];
@@ -219,7 +220,7 @@ static const hlo_instr *slice_index(const region *e, uint32_t index) {
     return hlo_instr_operand(next_of(e, index), 2);
 }
 
-/* Makes an array of zeros, and a scale of 1 for each slice. */
+/* Builds an array of zeros, and a scale of 1 for each slice. */
 static hlo_instr *first_stacked(const region *e, const candidate *what, hlo_instr *wide,
                                 hlo_instr **out_scale) {
     hlo_module *module = e->context->module;
@@ -232,7 +233,7 @@ static hlo_instr *first_stacked(const region *e, const candidate *what, hlo_inst
     return all;
 }
 
-/* Stacks the fp8 slice, and its scale in an array of its own. */
+/* Stacks the fp8 slice in one array and its scale in another. */
 static hlo_instr *next_stacked(const region *e, uint32_t index) {
     const candidate *what = &e->elements[index];
     hlo_instr *update = next_of(e, index);
@@ -276,8 +277,8 @@ static const mode modes[] = {
 
 /* ------------------------------------------------------------------------------------- legality */
 
-/* All uses of an element that sinks, through nested loops and branches, are movement, collectives,
- * and then matmuls whose other operand comes from fp8. */
+/* All uses of an element that sinks, through nested loops and branches, are movement and
+ * collectives, followed by matmuls whose other operand comes from fp8. */
 
 static void read_element(const region *e, uint32_t index) {
     const mode *how = modes;
@@ -296,7 +297,7 @@ static void read_element(const region *e, uint32_t index) {
         what->sinks = !what->dims && hlo_known_number(scale, &number);
 }
 
-/* Path of movement from an element to its use; the last link first. */
+/* Path of movement from an element to its use, last link first. */
 typedef struct path {
     const struct path *before;
     const hlo_instr *link;
@@ -336,8 +337,8 @@ static bool agrees(const walk *w, const hlo_instr *collective) {
                                   collective);
 }
 
-/* Finds the granularity of a collective's operand. False: the scale may differ among the devices
- * whose parts it joins. */
+/* Finds the granularity of a collective's operand. Returns false if the scale may differ among the
+ * devices whose parts it joins. */
 static bool granularity_below_collective(const walk *w, const hlo_instr *collective,
                                          const hlo_granularity *granularity, hlo_granularity *out) {
     *out = *granularity;
@@ -453,7 +454,7 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     return are_uses_legal(w, user, &(path){last, user});
 }
 
-/* Returns true if the fp8 value can replace the wide one in every use. */
+/* True if the fp8 value can replace the wide one in every use. */
 static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
     if (value == value->parent->root) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {
@@ -465,7 +466,7 @@ static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
 }
 
 /* Sets `sinks` of each element, to a fixpoint: an element may sink only if others do. Returns true
- * if one sinks. */
+ * if an element sinks. */
 static bool choose(region *e) {
     bool any = false, changes = true;
     for (uint32_t i = 0; i < e->count; i++) {
@@ -504,7 +505,7 @@ static hlo_instr *dequantize(hlo_instr *at, const hlo_dequantized *from, const h
     return hlo_build_binary(&b, from->op, value, scale);
 }
 
-/* Makes the scale available in a computation; NULL if there is no scale. */
+/* Makes the scale available in a computation. Returns NULL if there is no scale. */
 static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tuple) {
     hlo_instr *scale = what->from.scale;
     hlo_builder b = before(at);
@@ -524,8 +525,8 @@ static bool is_on_path_to_next(const region *e, uint32_t index, const hlo_use *u
     return false;
 }
 
-/* Returns true if a dynamic-slice has one index of dimension 0, along which the scale varies, and
- * all indices of the other dimensions along which it varies. */
+/* True if a dynamic-slice selects one index of dimension 0, along which the scale varies, and all
+ * indices of the other dimensions along which it varies. */
 static bool slices(const candidate *what, const hlo_instr *slice, const hlo_instr *value) {
     if (!what->dims || !what->dims->count || what->dims->v[0] != 0) return false;
     if (slice->op != HLO_OP_DYNAMIC_SLICE || hlo_instr_operand(slice, 0) != value ||
@@ -540,8 +541,8 @@ static bool slices(const candidate *what, const hlo_instr *slice, const hlo_inst
 /* Retypes a slice of the value, with the corresponding slice of the scale. */
 static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo_instr *tuple);
 
-/* Retypes a wide value to fp8, and dequantizes it for all users but the loop's next state and the
- * links of the chain to it. `tuple` holds the scale. */
+/* Retypes a wide value to fp8, and dequantizes it for all users except the loop's next state and
+ * the links of the chain to it. `tuple` contains the scale. */
 static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_instr *tuple,
                        hlo_instr *scale, const hlo_ints *dims) {
     const candidate *what = &e->elements[index];
@@ -582,8 +583,7 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
     hlo_builder b = before(after);
     scale = hlo_build_ints(&b, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands,
                            HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
-    /* After a reshape that removes dimension 0, of one element, the scale does not have it either.
-     */
+    /* A reshape that removes the size-1 dimension 0 also removes it from the scale. */
     hlo_instr *squeeze = slice->use_count == 1 ? slice->uses->user : NULL;
     const hlo_shape *from = slice->shape, *to = squeeze ? squeeze->shape : NULL;
     if (rank == 1 || !squeeze || squeeze->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank ||
@@ -621,7 +621,7 @@ static void finish_loop(const region *e, const hlo_instr *tuple) {
     }
 }
 
-/* Makes the tuple with fp8 values and their scales, and sinks the dequantization. */
+/* Builds the tuple with fp8 values and their scales, and sinks the dequantization. */
 static void sink(region *e) {
     e->count_before = e->context->module->next_id;
     hlo_instr **operands = hlo_arena_array(e->context->scratch, 2 * e->count, sizeof *operands);
@@ -659,7 +659,7 @@ typedef struct sinker {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance;
     uint32_t known;      /* instructions of the input have lower ids */
-    hlo_instr **callers; /* by computation id: the only caller; NULL: there is none, or several */
+    hlo_instr **callers; /* by computation id: the only caller, or NULL */
     bool *called;        /* by computation id */
     hlo_instr *caller;   /* the instruction being visited */
 } sinker;
@@ -740,7 +740,7 @@ static void visit_branches(const sinker *s, hlo_instr *conditional) {
 
 hlo_status hlo_pass_sink(hlo_pass_context *context) {
     hlo_module *module = context->module;
-    if (!hlo_target_find(context->target.sm)->fp8) return HLO_OK;
+    if (!context->target->fp8) return HLO_OK;
     if (!module->op_counts[HLO_OP_WHILE] && !module->op_counts[HLO_OP_CONDITIONAL]) return HLO_OK;
     sinker s = {.context = context, .known = module->next_id};
     s.provenance = hlo_fp8_provenance_find(module, context->scratch);

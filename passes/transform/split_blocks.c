@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces dots of fp8 values whose scales change along the contracting dimension, block by block,
  * by a batch of dots, one for each block, whose results are added in f32. Block-scaled notation is
- * replaced likewise. Within a block there is one scale for each row, which multiplies the result of
- * the FP8 call. The pass runs on dots that no call has fused, and only if the results of all
- * blocks, in memory, cost less than FP8 gains.
+ * replaced in the same way. Within a block, each row has one scale, which multiplies the result of
+ * the FP8 call. The pass runs on dots that no call has fused, and only if FP8 gains more than the
+ * results of all blocks cost in memory.
  *
  * Needs: dots in canonical form; the rules of `rows` after it.
- * Keeps: pinned instructions; fused computations; dots that cuBLASLt's own blocks of 128 are for.
+ * Keeps: pinned instructions; fused computations; dots that cuBLASLt's blocks of 128 support.
  * Numerics: the sums of the blocks are rounded to f32, as the accumulator is. Tests:
  * testdata/passes/split-blocks/ */
 #include "ir/module/build.h"
@@ -23,10 +23,10 @@
 
 enum { BLOCK_LEAST = HLO_MATMUL_ALIGNMENT };
 
-/* One operand of a dot: rows, along, and perhaps a batch, in any order. */
+/* One operand of a dot: rows, contracting dimension, and possibly a batch, in any order. */
 typedef struct side {
     hlo_instr *operand;
-    int64_t along, rows, batch; /* dimensions; batch -1: none */
+    int64_t along, rows, batch; /* dimensions; batch may be -1 */
 } side;
 
 static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
@@ -43,8 +43,8 @@ static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
     return true;
 }
 
-/* Returns true if both operands are fp8 values, of types that a call supports together, times
- * scales for rows of `along` elements. */
+/* True if both operands are fp8 values, of types that a call supports together, times scales for
+ * rows of `along` elements. */
 static bool both_have(const hlo_instr *dot, int64_t along) {
     const hlo_type a = hlo_scaled_operand_in_blocks(dot, 0, along),
                    b = hlo_scaled_operand_in_blocks(dot, 1, along);
@@ -52,7 +52,7 @@ static bool both_have(const hlo_instr *dot, int64_t along) {
            !(a == HLO_TYPE_F8E5M2 && b == HLO_TYPE_F8E5M2);
 }
 
-/* Divides the contracting dimension; its blocks are dimension `along` then. */
+/* Divides the contracting dimension; the blocks are then dimension `along`. */
 static hlo_instr *divided(hlo_builder *b, const side *s, int64_t blocks) {
     const hlo_shape *shape = s->operand->shape;
     int64_t dims[4];
@@ -62,7 +62,7 @@ static hlo_instr *divided(hlo_builder *b, const side *s, int64_t blocks) {
     return hlo_build_reshape(b, s->operand, shape->rank + 1, dims);
 }
 
-/* Sets the batch dimensions of a side of the dot of parts: its own, and the blocks. */
+/* Sets the batch dimensions of a side of the dot of parts: its own batch, and the blocks. */
 static void set_batch(hlo_instr *parts, hlo_attr_id attr, const side *s) {
     const int64_t both[] = {s->batch + (s->batch > s->along), s->along};
     hlo_instr_set_ints(parts, attr, s->batch < 0 ? 1 : 2, s->batch < 0 ? both + 1 : both);
@@ -117,7 +117,7 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
         !read_side(dot, 1, &d.rhs))
         return d;
     const int64_t k = d.lhs.operand->shape->dims[d.lhs.along];
-    const hlo_target_info *target = hlo_target_find(context->target.sm);
+    const hlo_target *target = context->target;
     if (!hlo_scale_is_moderate(context->scratch, d.lhs.operand) ||
         !hlo_scale_is_moderate(context->scratch, d.rhs.operand))
         return d;
@@ -127,7 +127,7 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
         for (int64_t count = 2; count * BLOCK_LEAST <= k && !d.blocks; count++)
             if (k % count == 0 && k / count % BLOCK_LEAST == 0 && both_have(dot, k / count))
                 d.blocks = count;
-    /* The call may have scales per block of 128 itself, of this or a later toolkit. */
+    /* The call may itself support scales per block of 128, with this or a later toolkit. */
     const bool rows =
         d.blocks ? d.lhs.batch < 0 && target->scale_arrays && both_have(dot, 128) : whole;
     if (rows) d.what = AS_ROWS;
@@ -140,7 +140,7 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
     return d;
 }
 
-/* Replaces block-scaled notation by a dot that the rules take, or by one for each block. */
+/* Replaces block-scaled notation by a dot that the rules match, or by one dot for each block. */
 static void visit_notation(hlo_pass_context *context, hlo_instr *product, hlo_computation **add) {
     if (product->pin || hlo_remark_kept_wide(context, product)) return;
     hlo_journal_open(hlo_journal_new(context->scratch), context->module);
@@ -163,9 +163,9 @@ static void visit_notation(hlo_pass_context *context, hlo_instr *product, hlo_co
 
 hlo_status hlo_pass_split_blocks(hlo_pass_context *context) {
     hlo_module *module = context->module;
-    const hlo_target_info *target = hlo_target_find(context->target.sm);
+    const hlo_target *target = context->target;
     if ((!module->op_counts[HLO_OP_DOT] && !hlo_block_any(module)) || !target->fp8 ||
-        context->target.cuda < 1200)
+        context->cuda < 12000)
         return HLO_OK;
     hlo_computation *add = NULL;
     const bool *fused = hlo_facts_fused(module, context->scratch);

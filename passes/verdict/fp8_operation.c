@@ -12,21 +12,21 @@
 
 enum { STEP_LIMIT = 256, CALL_LIMIT = 16 };
 
-/* Sources of a value, by data that are more than one element. */
+/* Sources of a value by data, that is, by arrays with more than one element. */
 enum {
     ON_FP8 = 1,
-    ON_OTHERS = 2, /* on the result of a matmul, or of unknown instructions */
+    ON_OTHERS = 2, /* the result of a matmul, or unknown instructions */
     ON_MORE = ON_FP8 | ON_OTHERS,
-    ON_PARAMETERS = 4 /* of its computation, which is called */
+    ON_PARAMETERS = 4 /* parameters of its computation, which is called */
 };
 
 struct hlo_fp8_operations {
     const hlo_fp8_provenance *provenance;
     unsigned char *depends; /* by instruction id */
-    bool *called;           /* by computation id: a call, not a loop or a branch, calls it */
+    bool *called;           /* by computation id: it is called by a call, not a loop or a branch */
 };
 
-/* Returns the set of operands whose elements reach the result: a bit for each of the first 32. */
+/* Returns a bit set of the operands whose elements reach the result, for the first 32 operands. */
 static uint32_t data_operands(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_SELECT: return 6;
@@ -59,7 +59,7 @@ static unsigned char of_call(const hlo_fp8_operations *f, const hlo_instr *call)
     return depends & ON_PARAMETERS ? (depends & ON_MORE) | of_operands(f, call) : depends;
 }
 
-/* True for an instruction whose result other computations make, or no operand reaches. */
+/* True for an instruction whose result other computations compute, or that no operand reaches. */
 static bool is_unknown(const hlo_fp8_operations *f, const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_WHILE:
@@ -82,7 +82,7 @@ static unsigned char depends_on(const hlo_fp8_operations *f, const hlo_instr *in
     if (!is_unknown(f, instr)) {
         const unsigned char depends =
             instr->op == HLO_OP_CALL ? of_call(f, instr) : of_operands(f, instr);
-        /* Of a tuple that another computation makes, the provenance knows each element. */
+        /* For a tuple that another computation computes, the provenance knows each element. */
         if (instr->op != HLO_OP_GET_TUPLE_ELEMENT || !(depends & ON_OTHERS)) return depends;
     }
     const bool matmul = hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
@@ -108,13 +108,14 @@ hlo_fp8_operations *hlo_fp8_operations_find(const hlo_module *module,
     return f;
 }
 
-/* True if fp8 values alone make the value; those of a called computation may be parameters. */
+/* True if the value is computed from fp8 values only. In a called computation, they may be
+ * parameters. */
 static bool is_computed(const hlo_fp8_operations *f, const hlo_instr *value) {
     const unsigned char depends = f->depends[value->id];
     return depends && !(depends & ON_OTHERS);
 }
 
-/* True if the factor is an array that repeats fewer elements: a scale, whatever it comes from. */
+/* True if the factor is an array that repeats fewer elements: such a factor is a scale. */
 static bool repeats_fewer(const hlo_instr *factor) {
     const int64_t count = hlo_shape_count(factor->shape);
     for (unsigned step = 0; step < HLO_CHAIN_LIMIT; step++) {
@@ -126,8 +127,8 @@ static bool repeats_fewer(const hlo_instr *factor) {
     return false;
 }
 
-/* Returns the operand of a product or quotient that the other one scales; NULL: it is no scaling.
- */
+/* Returns the operand of a product or quotient that the other operand scales; NULL if it is not a
+ * scaling. */
 static const hlo_instr *scaled_operand(const hlo_fp8_operations *f, const hlo_instr *value,
                                        const hlo_instr **out_factor) {
     const uint32_t count = value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;
@@ -140,15 +141,15 @@ static const hlo_instr *scaled_operand(const hlo_fp8_operations *f, const hlo_in
     return NULL;
 }
 
-/* True for a branch that fp8 values may be joined with: such values, or 0 or NaN. */
+/* True for a branch that may be joined with fp8 values: it comes from fp8, or is 0 or NaN. */
 static bool joins(const hlo_fp8_operations *f, const hlo_instr *branch) {
     double number;
     return is_computed(f, branch) ||
            (hlo_known_number(branch, &number) && (number == 0 || isnan(number)));
 }
 
-/* Returns the first operand that fp8 values reach, of a select, a concatenate or an update; NULL:
- * it joins them with others. */
+/* Returns the first operand that fp8 values reach in a select, a concatenate or an update; NULL if
+ * it joins them with other values. */
 static const hlo_instr *joined_operand(const hlo_fp8_operations *f, const hlo_instr *value) {
     const bool update = value->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
     const uint32_t first = value->op == HLO_OP_SELECT, count = update ? 2 : value->operand_count;
@@ -161,7 +162,7 @@ static const hlo_instr *joined_operand(const hlo_fp8_operations *f, const hlo_in
     return found;
 }
 
-/* Returns the operand that the instruction moves or converts; NULL: it does something else. */
+/* Returns the operand that the instruction moves or converts, or NULL. */
 static const hlo_instr *moved_operand(const hlo_fp8_operations *f, const hlo_instr *value) {
     const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
     if (hlo_hands_on(value) || hlo_instr_moves(value)) return from;
@@ -174,7 +175,7 @@ static const hlo_instr *moved_operand(const hlo_fp8_operations *f, const hlo_ins
     return hlo_op_is(value->op, HLO_COLLECTIVE) && !reduction ? from : NULL;
 }
 
-/* True for q - z, where q is an fp8 value that is converted and z is the same for all elements. */
+/* True for q - z if q is a converted fp8 value and z is the same for all elements. */
 static bool shifts(const hlo_instr *value) {
     if (value->op != HLO_OP_SUBTRACT) return false;
     const hlo_instr *left = hlo_instr_operand(value, 0);
@@ -182,7 +183,7 @@ static bool shifts(const hlo_instr *value) {
            hlo_splat_source(hlo_instr_operand(value, 1));
 }
 
-/* True for an instruction that hands an array on to or from another computation. */
+/* True for an instruction that passes an array to or from another computation. */
 static bool is_boundary(const hlo_instr *value) {
     if (value->op == HLO_OP_GET_TUPLE_ELEMENT) {
         const hlo_op from = hlo_instr_operand(value, 0)->op;
@@ -192,13 +193,13 @@ static bool is_boundary(const hlo_instr *value) {
            value->op == HLO_OP_CONDITIONAL || value->op == HLO_OP_FUSION;
 }
 
-/* The calls that a walk is inside. */
+/* The calls that contain the current position of a walk. */
 typedef struct calls {
     const hlo_instr *v[CALL_LIMIT];
     unsigned count;
 } calls;
 
-/* Steps into a call, or out of it. NULL: `value` is neither a call nor its parameter. */
+/* Enters or leaves a call. Returns NULL if `value` is neither a call nor its parameter. */
 static const hlo_instr *step_across(calls *inside, const hlo_instr *value) {
     if (value->op == HLO_OP_CALL && inside->count < CALL_LIMIT) {
         inside->v[inside->count++] = value;
@@ -208,18 +209,19 @@ static const hlo_instr *step_across(calls *inside, const hlo_instr *value) {
     return hlo_instr_operand(inside->v[--inside->count], (uint32_t)value->u.parameter);
 }
 
-/* The instructions that a walk from a matmul to fp8 values has passed. */
+/* The instructions on the path from a matmul to fp8 values. */
 typedef struct passed {
     calls inside;
     const hlo_instr *relu;   /* the relu nearest to the matmul */
-    const hlo_instr *array;  /* the factor nearest to the matmul with a number for each element */
-    const hlo_instr *barred; /* the gate or update nearest to the matmul, which FP8 never passes */
+    const hlo_instr *array;  /* the factor nearest to the matmul with a value for each element */
+    const hlo_instr *barred; /* the gate or update nearest to the matmul, through which FP8 never
+                              * passes */
     const hlo_instr *join;   /* the join nearest to the matmul */
     bool scaled;             /* any factor */
     double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
 
-/* True if the module computes the factor from others: a gate or a mask, which is no scale. */
+/* True if the module computes the factor from others: a gate or a mask, not a scale. */
 static bool is_computed_here(const hlo_instr *factor) {
     while (factor->op == HLO_OP_CONVERT || hlo_instr_moves(factor))
         factor = hlo_instr_operand(factor, 0);
@@ -237,13 +239,13 @@ static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *fa
     *least = fmin(*least, hlo_range_of(factor).low);
 }
 
-/* True if the factors' signs let fp8 values pass through relu: passes/builders/scaled_operand.c. */
+/* True if the factors' signs let fp8 values pass through relu; see
+ * passes/builders/scaled_operand.c. */
 static bool passes_relu(const passed *p, hlo_type fp8) {
     return p->divisor > 0 && (fp8 == HLO_TYPE_F8E5M2 ? p->factor > 0 : p->factor >= 0);
 }
 
-/* Returns the value that `value` moves, converts, scales or rectifies; NULL: it does something
- * else. */
+/* Returns the value that `value` moves, converts, scales or rectifies, or NULL. */
 static const hlo_instr *step_below(const hlo_fp8_operations *f, passed *p, const hlo_instr *value) {
     uint32_t index;
     const hlo_instr *factor, *from = hlo_handed_on(value, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that the instructions of the input had, by their offset in the source. */
+/* Names of the instructions in the input, by source offset. */
 #include <stdlib.h>
 
 #include "passes/verdict/report.h"
@@ -19,7 +19,7 @@ void hlo_report_note_names(hlo_report *report, const hlo_module *module) {
     report->names = names;
 }
 
-/* True if no other instruction has the offset: those that a program adds have none. */
+/* True if no other instruction has the offset. Instructions that a program adds have none. */
 static bool is_unique(const hlo_report *report, const input_name *name) {
     const input_name *end = report->names + report->name_count;
     return (name == report->names || name[-1].offset != name->offset) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reasons that no pass gives, from a matmul's kind, its computation and the sources of its
+/* Reasons that no pass sets, derived from a matmul's kind, its computation and the sources of its
  * operands. */
 #include "passes/verdict/judge.h"
 
@@ -18,9 +18,9 @@
 struct hlo_judge_context {
     const hlo_module *module;
     hlo_arena *arena;
-    bool keeps_ragged; /* ragged-dots of fp8 values stay on purpose */
+    bool keeps_ragged; /* ragged-dots of fp8 values are kept intentionally */
     const bool *fused; /* by computation id */
-    /* made on demand: */
+    /* computed on demand: */
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
     const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
     const hlo_fp8_provenance *provenance;
@@ -40,12 +40,12 @@ hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ra
 
 /* -------------------------------------------------------------------------------------- fusions */
 
-/* By hlo_fusion_maker. XLA's own kernels, and those of libraries for CPUs, compute on wider types.
- */
+/* By hlo_fusion_maker. XLA's kernels, and those of CPU libraries, compute on wider types. */
 static const struct {
     const char *name, *epilogue;
     bool multiplies_fp8;
-    hlo_reason reason; /* reason of a matmul of fp8 values that are converted up in the fusion */
+    hlo_reason reason; /* reason of a matmul whose fp8 operands are converted to a wider type in the
+                        * fusion */
 } makers[] = {
     [HLO_FUSION_XLA] = {"a fusion", "", false, HLO_REASON_INSIDE_FUSION},
     [HLO_FUSION_TRITON] = {"a Triton fusion", "in a Triton fusion", true, HLO_REASON_TRITON_FUSION},
@@ -62,8 +62,8 @@ static void note_maker(void *user, hlo_computation *called) {
     m->makers[called->id] = m->maker;
 }
 
-/* Returns the maker of the kernel that a fused computation is part of: of nested fusions, the outer
- * one's. */
+/* Returns the generator of the kernel that contains a fused computation; for nested fusions, that
+ * of the outer one. */
 static hlo_fusion_maker maker_of(hlo_judge_context *j, const hlo_computation *comp) {
     if (j->makers) return (hlo_fusion_maker)j->makers[comp->id];
     making m = {hlo_arena_zero(j->arena, j->module->next_computation_id), 0};
@@ -80,7 +80,7 @@ static hlo_fusion_maker maker_of(hlo_judge_context *j, const hlo_computation *co
 
 /* ------------------------------------------------------------------------------------- operands */
 
-/* True if XLA compiled the module for a CPU: it writes how kernels are split for threads. */
+/* True if XLA compiled the module for a CPU: XLA annotates the thread partitions of kernels. */
 static bool is_for_cpu(hlo_judge_context *j) {
     if (j->looked_for_cpu) return j->cpu;
     j->looked_for_cpu = true;
@@ -93,8 +93,8 @@ static bool is_for_cpu(hlo_judge_context *j) {
     return j->cpu;
 }
 
-/* Finds an integer of at most 8 bits, or a float of fewer, that `value` comes from by movement,
- * conversion and scaling; NULL: none within a few steps. */
+/* Finds an integer of at most 8 bits, or a narrower float, that `value` comes from by movement,
+ * conversion and scaling, within a few steps; NULL if not found. */
 static const hlo_instr *find_narrow(const hlo_instr *value) {
     enum { STEPS_MOST = 64 };
     const hlo_instr *list[STEPS_MOST] = {value};
@@ -111,7 +111,7 @@ static const hlo_instr *find_narrow(const hlo_instr *value) {
     return NULL;
 }
 
-/* Returns the value without factors of 1, which torch-xla writes. */
+/* Skips factors of 1, which torch-xla emits. */
 static const hlo_instr *without_ones(const hlo_instr *value) {
     double factor;
     while (value->op == HLO_OP_MULTIPLY && hlo_known_number(hlo_instr_operand(value, 1), &factor) &&
@@ -120,8 +120,8 @@ static const hlo_instr *without_ones(const hlo_instr *value) {
     return value;
 }
 
-/* Returns the sum x + (q - x) or q + (x - x), where q comes from fp8, that `value` is but for
- * movement and conversion: a straight-through estimator. NULL: it is none. */
+/* Returns the straight-through estimator that `value` is except for movement and conversion: x + (q
+ * - x) or q + (x - x), where q comes from fp8; otherwise NULL. */
 static const hlo_instr *find_straight_through(const hlo_judge_context *j, const hlo_instr *value) {
     while (value->operand_count &&
            (value->op == HLO_OP_CONVERT || hlo_op_is(value->op, HLO_MOVEMENT)))
@@ -148,7 +148,7 @@ static bool is_integer(const hlo_instr *narrow) {
            hlo_types[narrow->shape->type].bits == 8;
 }
 
-/* Judges a dot of which no operand comes from fp8. */
+/* Judges a dot if neither operand comes from fp8. */
 static hlo_judgment judge_unquantized(const hlo_instr *left, const hlo_instr *right) {
     const hlo_instr *l = find_narrow(left), *r = find_narrow(right);
     if (is_integer(l)) return wide(HLO_REASON_INTEGER_OPERAND, l);
@@ -168,7 +168,8 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *op
     return hlo_fp8_operation(j->operations, operand, out_obstacle);
 }
 
-/* Judges the operation that is applied to a dequantized operand. No reason: there is none. */
+/* Judges the operation that is applied to a dequantized operand. Without such an operation, the
+ * judgment has no reason. */
 static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
     static const hlo_reason reasons[] = {
         [HLO_OBSTACLE_OPERATION] = HLO_REASON_OPERATION_AFTER_DEQUANTIZE,
@@ -183,7 +184,7 @@ static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *opera
     return at ? wide(reasons[obstacle], at) : wide(HLO_REASON_COUNT, NULL);
 }
 
-/* Judges a dot of dequantized operands that nothing else holds: by a join, or unrecognized. */
+/* Judges a dot of dequantized operands that has no other reason: by a join, or as unrecognized. */
 static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instr *dot) {
     for (uint32_t i = 0; i < 2; i++) {
         hlo_fp8_obstacle obstacle;
@@ -193,13 +194,14 @@ static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instr *do
     return wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
 }
 
-/* Judges the operations of both operands, the first operand's first. */
+/* Judges the operations of both operands, in order. */
 static hlo_judgment judge_operations(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_judgment left = judge_operation(j, hlo_instr_operand(dot, 0));
     return left.reason != HLO_REASON_COUNT ? left : judge_operation(j, hlo_instr_operand(dot, 1));
 }
 
-/* Returns the value of a branch that a conditional's result, or `get`, an element of it, may be. */
+/* Returns the value in a branch that the conditional's result, or `get`, an element of it, may
+ * equal. */
 static const hlo_instr *branch_value(const hlo_instr *get, const hlo_computation *branch) {
     const hlo_instr *root = branch->root;
     if (get->op == HLO_OP_CONDITIONAL) return root;
@@ -209,7 +211,7 @@ static const hlo_instr *branch_value(const hlo_instr *get, const hlo_computation
 
 typedef struct branches {
     hlo_judge_context *judging;
-    const hlo_instr *result; /* of the conditional, or an element of it */
+    const hlo_instr *result; /* result of the conditional, or an element of it */
     hlo_judgment found;
 } branches;
 
@@ -223,7 +225,7 @@ static void judge_branch(void *user, hlo_computation *branch) {
         b->found = wide(HLO_REASON_ONE_OPERAND_WIDE, value);
 }
 
-/* Judges an operand that a conditional makes, by the first branch that does not dequantize it. */
+/* Judges an operand that a conditional returns, by the first branch that does not dequantize it. */
 static hlo_judgment judge_branches(hlo_judge_context *j, const hlo_instr *result) {
     branches b = {j, result, wide(HLO_REASON_COUNT, NULL)};
     const hlo_instr *conditional =
@@ -233,7 +235,7 @@ static hlo_judgment judge_branches(hlo_judge_context *j, const hlo_instr *result
     return b.found;
 }
 
-/* Returns the first operand with dynamic sizes; NULL: both are static. */
+/* Returns the first operand with dynamic sizes, or NULL. */
 static const hlo_instr *find_dynamic(const hlo_instr *dot) {
     for (uint32_t i = 0; i < dot->operand_count; i++) {
         const hlo_instr *operand = hlo_instr_operand(dot, i);
@@ -242,8 +244,8 @@ static const hlo_instr *find_dynamic(const hlo_instr *dot) {
     return NULL;
 }
 
-/* Returns the fusion of fp8 or dequantized values that `value` is but for movement and conversion;
- * NULL: none. */
+/* Returns the fusion of fp8 or dequantized values that `value` is except for movement and
+ * conversion, or NULL. */
 static const hlo_instr *find_fusion(const hlo_judge_context *j, const hlo_instr *value) {
     while (value->operand_count && (value->op == HLO_OP_CONVERT || hlo_hands_on(value) ||
                                     hlo_op_is(value->op, HLO_MOVEMENT)))
@@ -299,8 +301,9 @@ static unsigned char fp8_of(hlo_judge_context *j, const hlo_instr *value) {
     return j->fp8[value->id];
 }
 
-/* Returns why a dot that could be FP8 must stay as it is. That precedes the reason of a rule,
- * unless the rule was about a call all but made. No reason: it need not stay. */
+/* Returns why a dot that could be FP8 must stay unchanged. This takes precedence over the reason
+ * from a rule, unless that rule had matched a nearly complete call. Returns no reason if it need
+ * not stay. */
 static hlo_judgment judge_held(hlo_judge_context *j, const hlo_instr *dot) {
     const bool looked_at = dot->op == HLO_OP_DOT || dot->op == HLO_OP_RAGGED_DOT;
     const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(dot) : NULL;
@@ -325,7 +328,7 @@ static hlo_judgment judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
     return operation.reason != HLO_REASON_COUNT ? operation : judge_unrecognized(j, dot);
 }
 
-/* Judges block-scaled notation that no rule has looked at. */
+/* Judges block-scaled notation that no rule has matched. */
 static hlo_judgment judge_blocks(const hlo_instr *instr) {
     const hlo_instr *dynamic = find_dynamic(instr);
     if (dynamic) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
@@ -336,7 +339,7 @@ static hlo_judgment judge_blocks(const hlo_instr *instr) {
                 NULL);
 }
 
-/* Judges a matmul that is no FP8 call or kernel. */
+/* Judges a matmul that is not an FP8 call or kernel. */
 static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     static const hlo_reason reasons[] = {
         [HLO_PRODUCT_WIDE_CALL] = HLO_REASON_WIDE_LIBRARY_CALL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots: the instruction that stands for each matmul of the original module, and its facts. */
+/* Slots: the current instruction of each matmul of the original module, and its facts. */
 #include "passes/verdict/remark.h"
 
 #include <string.h>
@@ -161,11 +161,12 @@ static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
         made->surroundings = hlo_surroundings_of(matmul, report->arena);
 }
 
-/* Opens a report; arrays have their final size at once, as growing leaves the old ones in the
- * arena. */
+/* Opens a report. Arrays have their final size from the start, because growing leaves the old ones
+ * in the arena. */
 void hlo_report_open(hlo_pass_context *context) {
     hlo_report *report = context->report;
     report->target = context->target;
+    report->cuda = context->cuda;
     grow_ids(report, context->module->next_id);
     report->capacity = context->module->op_counts[HLO_OP_DOT] + 64;
     report->slots = hlo_arena_array(report->arena, report->capacity, sizeof *report->slots);
@@ -205,7 +206,7 @@ void hlo_attempt_undo(hlo_pass_context *context, const hlo_attempt *attempt) {
     context->order = NULL;
     context->changes = attempt->changes;
     hlo_report *report = context->report;
-    /* Backwards, so that a copy of a copy passes its reason on before its origin does. */
+    /* Backwards, so that a copy of a copy propagates its reason before its origin does. */
     for (uint32_t i = report->count; i-- > 0;) {
         const slot *from = &report->slots[i];
         slot *to = i < attempt->count ? &attempt->slots[i] : &report->slots[from->origin - 1];
@@ -213,7 +214,7 @@ void hlo_attempt_undo(hlo_pass_context *context, const hlo_attempt *attempt) {
         to->blocker = from->blocker;
     }
     report->count = attempt->count;
-    report->input_costs = NULL; /* of an intermediate module */
+    report->input_costs = NULL; /* they describe an intermediate module */
     if (report->ids) memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
     if (attempt->count)
         memcpy(report->slots, attempt->slots, attempt->count * sizeof *attempt->slots);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts, made from the slots after the last pass. */
+/* Creates verdicts from the slots after the last pass. */
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static const char *copy_text(hlo_arena *arena, const char *text) {
     return text ? hlo_arena_format(arena, "%s", text) : NULL;
 }
 
-/* True if one of the globs, which commas separate, matches the whole name. */
+/* True if one of the comma-separated globs matches the whole name. */
 static bool is_framework(const char *file, const char *globs) {
     char glob[256];
     size_t length;
@@ -39,8 +39,9 @@ static bool is_framework(const char *file, const char *globs) {
     return false;
 }
 
-/* Finds the innermost frame, from `frame` on, in a file, and, with `own`, in one of the user's; 0:
- * there is none. Results are cached for the frames on the way, so that each is visited once. */
+/* Finds the innermost frame, starting at `frame`, that has a file and, with `own`, whose file is
+ * the user's; 0 if not found. Results are cached for the frames on the way, so that each is visited
+ * once. */
 static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t frame, bool own) {
     enum { NOWHERE = -1 };
     int64_t *places = report->places[own], end = frame, found = 0;
@@ -55,7 +56,7 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
     return found;
 }
 
-/* Returns the innermost frame in a user's file, else the innermost one; 0: none is known. */
+/* Returns the innermost frame in a user's file, otherwise the innermost frame; 0 if unknown. */
 static int64_t frame_of(hlo_report *report, const hlo_tables *tables, int64_t frame) {
     if (report->frames != tables->frames || !report->frames) {
         report->frames = tables->frames;
@@ -93,7 +94,7 @@ static const char *scales_text(const hlo_matmul *matmul) {
     return a->across || b->across ? " +row-scales" : "";
 }
 
-/* Tells of the scales of a call that are no scalars. */
+/* Describes the scales of a call that are not scalars. */
 static void set_scales(hlo_arena *arena, const hlo_matmul *matmul, hlo_verdict *verdict) {
     const hlo_scale_info *a = &hlo_scale_modes[matmul->a_mode];
     const hlo_scale_info *b = &hlo_scale_modes[matmul->b_mode];
@@ -171,8 +172,7 @@ static int lint_order(const void *a, const void *b) {
 /* Returns the cost of each matmul in the current module. */
 static const hlo_costs *record_costs(const hlo_pass_context *context, const bool *needed,
                                      hlo_arena *arena) {
-    return hlo_costs_record(context->module, needed, hlo_target_find(context->target.sm), arena,
-                            context->scratch);
+    return hlo_costs_record(context->module, needed, context->target, arena, context->scratch);
 }
 
 /* Records the current costs as those of the input. */
@@ -197,10 +197,10 @@ typedef struct closing {
     const hlo_costs *costs;
     const double *runs; /* by computation id */
     double min_gain;
-    const bool *present; /* by instruction id: something needs it */
+    const bool *present; /* by instruction id: the instruction is needed */
     hlo_judge_context *judging;
     const hlo_module *module;
-    uint32_t line, line_start; /* line number in the file and offset of the last position */
+    uint32_t line, line_start; /* line number in the file, and offset, of the last position */
     const char *file;
 } closing;
 
@@ -211,7 +211,7 @@ static void set_reason(closing *c, hlo_verdict *verdict, hlo_reason reason, cons
     verdict->blocker = copy_text(c->report->arena, blocker);
 }
 
-/* Sets line and column. Verdicts and lints are each in text order, so that the lines between two
+/* Sets line and column. Verdicts and lints are each in text order, so that lines between two
  * positions are counted once. */
 static void set_position(closing *c, hlo_verdict *verdict, uint32_t offset) {
     verdict->file = c->file;
@@ -232,7 +232,7 @@ static bool is_present(const closing *c, const slot *s) {
     return c->present[s->instr->id];
 }
 
-/* Judges a matmul that is no FP8 call of ours or of XLA's. */
+/* Judges a matmul that is not an FP8 call of this project or of XLA. */
 static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
     const hlo_judgment judgment = hlo_judge(c->judging, now->instr, now->reason);
     verdict->kind = judgment.kind;
@@ -251,7 +251,7 @@ static const slot *current_slot(const hlo_report *report, const slot *s) {
     return s;
 }
 
-/* A call that stays FP8 all the same was a call in the input. */
+/* A call that stays FP8 nevertheless was a call in the input. */
 void hlo_report_keep(hlo_report *report, const slot *s, const char *reason) {
     const char **first = &report->keep[s - report->slots],
                **last = &report->keep[current_slot(report, s) - report->slots];
@@ -312,7 +312,7 @@ static int by_position(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Lists the slots in text order. Returns their number. Copies stand for a matmul whose computation
+/* Lists the slots in text order. Returns their number. Copies replace a matmul whose computation
  * was inlined and removed. */
 static size_t order_slots(const closing *c, hlo_arena *scratch, slot ***out_order) {
     slot **order = hlo_arena_array(scratch, c->report->count, sizeof *order);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a report: slots while passes run (remark.c), verdicts afterwards (report.c). */
+/* Internals of a report: slots while passes run (remark.c), verdicts afterwards (report.c). */
 #ifndef HLO_PASSES_VERDICT_REPORT_H
 #define HLO_PASSES_VERDICT_REPORT_H
 
@@ -9,28 +9,27 @@
 #include "passes/verdict/surroundings.h"
 
 typedef struct slot {
-    const hlo_instr *instr; /* the instruction that stands for the matmul, or did last */
-    uint32_t same_as;       /* another slot with that instruction, plus one; 0: none */
-    uint32_t origin;        /* the slot that this one was copied from, plus one; 0: none */
+    const hlo_instr *instr; /* the current or last instruction of the matmul */
+    uint32_t same_as;       /* another slot with that instruction, plus one, or 0 */
+    uint32_t origin;        /* the slot that this one was copied from, plus one, or 0 */
     bool copied;            /* other slots are copies of this one */
     bool wide;              /* options->wide selects the matmul, or one that became equal to it */
-    hlo_reason reason;      /* HLO_REASON_COUNT: none */
-    uint64_t judged;        /* value of report->judging when `instr` got the reason */
+    hlo_reason reason;      /* or HLO_REASON_COUNT */
+    uint64_t judged;        /* value of report->judging when the reason of `instr` was set */
     const char *blocker;
     uint32_t offset;                      /* in the module's source */
-    const hlo_surroundings *surroundings; /* in the original module; NULL: not kept */
-    uint32_t costed_id; /* id of the instruction that stood for the matmul when report->input_costs
-                           were recorded */
+    const hlo_surroundings *surroundings; /* in the original module; NULL: not recorded */
+    uint32_t costed_id; /* id of the matmul's instruction when report->input_costs were recorded */
     const char *output; /* name of the FP8 call in the output; NULL before the report is closed */
     hlo_verdict was;    /* facts of the original matmul; kind, reason, position unset */
 } slot;
 
-/* Surroundings of a matmul before and after; NULL: not kept, or the matmul is gone. */
+/* Surroundings of a matmul before and after; NULL: not recorded, or the matmul is gone. */
 typedef struct surroundings {
     const hlo_surroundings *side[2];
 } surroundings;
 
-/* An instruction of the input. Its copies have the same offset, and names of their own. */
+/* An instruction of the input. Its copies have the same offset, but other names. */
 typedef struct input_name {
     uint32_t offset;
     const char *name;
@@ -55,29 +54,30 @@ typedef struct tallies {
 } tallies;
 
 struct hlo_report {
-    hlo_arena *arena;              /* owns everything below, strings included */
+    hlo_arena *arena;              /* owns everything below, including strings */
     const char *frameworks;        /* globs */
     const hlo_stack_frame *frames; /* the frames of `places` */
     int64_t *places[2];            /* by frame: see find_frame() in report.c; 0: not searched yet */
-    hlo_target target;             /* target of the rewritten module */
+    const hlo_target *target;      /* of the rewritten module */
+    int cuda;                      /* the toolkit's version */
     const char *module, *file;     /* name of the module and of its file; file may be NULL */
     slot *slots;
     uint32_t count, capacity;
-    uint32_t *slot_of;       /* by instruction id: its slot plus one; 0: none */
+    uint32_t *slot_of;       /* by instruction id: its slot plus one, or 0 */
     uint32_t ids;            /* capacity of slot_of */
-    const input_name *names; /* of the instructions of the input, by offset */
+    const input_name *names; /* instructions of the input, by offset */
     uint32_t name_count;
-    uint64_t judging;             /* calls of hlo_remark_begin(), plus one */
-    const hlo_costs *input_costs; /* before the rewriter; NULL: it has not run */
-    const char *const *kept; /* by slot: the reason why it stays wide; NULL: it may become FP8 */
+    uint64_t judging;             /* number of calls of hlo_remark_begin(), plus one */
+    const hlo_costs *input_costs; /* before the rewriter; NULL: it did not run */
+    const char *const *kept;      /* by slot: the reason why it must stay wide, or NULL */
     uint32_t kept_count;
-    const char **keep;        /* of a closed report, by slot: `kept` of the next run */
-    bool any_new;             /* `keep` has a matmul that `kept` does not have */
-    const char *output_words; /* words of options->wide that name FP8 calls of the output, separated
-                                 by commas; NULL: none */
+    const char **keep;        /* of a closed report, by slot: `kept` for the next run */
+    bool any_new;             /* `keep` has a matmul that is not in `kept` */
+    const char *output_words; /* comma-separated words of options->wide that name FP8 calls of the
+                               * output, or NULL */
     hlo_verdict *verdicts;
     size_t verdict_count;
-    surroundings *surroundings; /* by verdict; NULL: not kept */
+    surroundings *surroundings; /* by verdict; NULL: not recorded */
     lint *lints;
     uint32_t lint_count, lint_capacity;
     tallies passes, rules;
@@ -86,15 +86,15 @@ struct hlo_report {
 /* Keeps the matmul of a slot wide in the next run, for a reason of static lifetime. */
 void hlo_report_keep(hlo_report *report, const slot *s, const char *reason);
 
-/* Keeps the names of all instructions of the input. */
+/* Records the names of all instructions of the input. */
 void hlo_report_note_names(hlo_report *report, const hlo_module *module);
-/* Returns the name, in the input, of an instruction: of a copy, that of its original, and of an
- * instruction that a pass made, that of the one it replaces. */
+/* Returns the name of an instruction in the input: for a copy, that of its original; for an
+ * instruction that a pass created, that of the one it replaces. */
 const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *instr);
 
 /* Describes a matmul for a verdict: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *matmul);
-/* True if a word of the list, which is hlo_pass_options.wide, selects the matmul. */
+/* True if a word of the list, hlo_pass_options.wide, selects the matmul. */
 bool hlo_wide_selects(const char *list, const hlo_verdict *matmul);
 
 #endif

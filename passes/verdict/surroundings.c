@@ -10,15 +10,15 @@
 
 enum { BEFORE_MOST = 20, BEHIND_MOST = 12, STEPS_BEFORE = 6, STEPS_BEHIND = 4 };
 enum { MOST = BEFORE_MOST + BEHIND_MOST + 1 };
-/* Operands, and users, visited of each instruction: all matmuls of a module may share an operand or
- * a user, and the time is to depend on the matmuls alone. */
+/* Maximum number of operands, and of users, visited per instruction: all matmuls of a module may
+ * share an operand or a user, and the time must depend only on the number of matmuls. */
 enum { LOOKED_AT = 32, OPERANDS_MOST = LOOKED_AT + MOST };
 
 typedef struct found {
     const hlo_instr *instr;
-    int step;                        /* from the matmul; negative: before it */
-    uint8_t operands[OPERANDS_MOST]; /* indices of instructions found too; shown() of one operand
-                                        each */
+    int step;                        /* distance from the matmul; negative: before it */
+    uint8_t operands[OPERANDS_MOST]; /* indices of the found instructions that are, by shown(), its
+                                      * operands */
     uint32_t operand_count;
 } found;
 
@@ -31,7 +31,7 @@ static bool is_scalar(const hlo_instr *instr) {
     return instr->shape->type != HLO_TYPE_TUPLE && instr->shape->rank == 0;
 }
 
-/* Returns the instruction that represents the value in the picture. */
+/* Returns the instruction that represents the value in the graph. */
 static const hlo_instr *shown(const hlo_instr *value) {
     for (;;) {
         bool splat = value->op == HLO_OP_BROADCAST && is_scalar(hlo_instr_operand(value, 0));
@@ -56,8 +56,8 @@ static uint32_t looked_at(const hlo_instr *instr) {
     return instr->operand_count < LOOKED_AT ? instr->operand_count : LOOKED_AT;
 }
 
-/* Users of a value that is shown(): the first users of each instruction that it represents, splats
- * and elements included. */
+/* Users of a value that is shown(): the first users of each instruction that it represents,
+ * including splats and elements. */
 typedef struct users {
     const hlo_instr *v[LOOKED_AT];
     uint32_t count, looks;
@@ -108,7 +108,7 @@ static void add_operand(found *to, uint8_t from) {
     if (!memchr(to->operands, from, to->operand_count)) to->operands[to->operand_count++] = from;
 }
 
-/* Adds edges: each is found from its end, or from its start if the end has too many operands. */
+/* Adds edges. Each is found from its end, or from its start if the end has too many operands. */
 static void connect(search *s) {
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t o = 0; o < looked_at(s->v[i].instr); o++) {
@@ -132,7 +132,8 @@ static int by_step(const void *a, const void *b) {
     return x->instr->id < y->instr->id ? -1 : x->instr->id > y->instr->id;
 }
 
-/* Orders operands before users, regardless of steps: an operand may be found on a shorter path. */
+/* Orders operands before users, regardless of distance: an operand may be found on a shorter
+ * path. */
 static void place(const search *s, uint32_t index, bool *placed, uint32_t *order, uint32_t *count) {
     if (placed[index]) return;
     placed[index] = true;

@@ -11,18 +11,18 @@
 
 enum { WORD_SIZE = 1024, SHOWN = 3 };
 
-/* Compares the texts first: the brackets of an op_name are no glob. */
+/* Compares the texts first: the brackets in an op_name are not a glob. */
 static bool matches(const char *word, const char *name) {
     return name && (strcmp(word, name) == 0 || fnmatch(word, name, 0) == 0);
 }
 
-/* Returns the text after the first slash of a path; NULL: it has none. */
+/* Returns the text after the first slash of a path, or NULL. */
 static const char *after_slash(const char *path) {
     const char *slash = strchr(path, '/');
     return slash ? slash + 1 : NULL;
 }
 
-/* True if the word matches FOLDER/FILE:LINE, or what follows one of its slashes. */
+/* True if the word matches FOLDER/FILE:LINE, or the text after one of its slashes. */
 static bool matches_source(const char *word, const hlo_verdict *v) {
     char place[WORD_SIZE];
     if (!v->source_file || !v->source_line) return false;
@@ -32,7 +32,7 @@ static bool matches_source(const char *word, const hlo_verdict *v) {
     return false;
 }
 
-/* Copies the next word of a list; false: there is none. */
+/* Copies the next word of a list. Returns false at the end. */
 static bool take_word(const char **list, char *out) {
     size_t length;
     const char *at = hlo_next_word(list, &length);
@@ -54,7 +54,7 @@ bool hlo_wide_selects(const char *list, const hlo_verdict *v) {
     return false;
 }
 
-/* True if hlo_report_keep_outputs() has found a call of that name or glob. */
+/* True if hlo_report_keep_outputs() has found a call with that name or glob. */
 static bool names_output(const hlo_report *report, const char *word) {
     const char *list = report->output_words;
     for (char listed[WORD_SIZE]; list && take_word(&list, listed);)

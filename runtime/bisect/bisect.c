@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules with each rewritten matmul alone, and with all but it, beside the module as it is. */
+/* Compares the original module with modules in which only one matmul, or all matmuls but one, are
+ * rewritten. */
 #include <stdlib.h>
 
 #include "hlo/bisect.h"
@@ -10,14 +11,14 @@ struct hlo_bisection {
     hlo_bisected *rows;
     size_t count;
     hlo_moved all, rounding;
-    hlo_report *report; /* has the names of rows */
-    /* While it is made: */
+    hlo_report *report; /* owns the names of rows */
+    /* Used during construction: */
     const hlo_module *module;
     const hlo_pass_options *pass;
     const hlo_arrays *inputs;
     const hlo_diag_sink *sink;
     hlo_arrays *original;
-    char *names; /* room for a list of all names */
+    char *names; /* buffer for a list of all names */
 };
 
 static hlo_status execute(const hlo_bisection *s, const hlo_module *module,
@@ -29,7 +30,7 @@ static hlo_status execute(const hlo_bisection *s, const hlo_module *module,
     return status;
 }
 
-/* Rewrites a copy of the module but for the matmuls in `wide`; *out_report may be NULL. */
+/* Rewrites a copy of the module except for the matmuls in `wide`; *out_report may be NULL. */
 static hlo_status rewrite(const hlo_bisection *s, const char *wide, hlo_module **out,
                           hlo_report **out_report) {
     hlo_pass_options pass = *s->pass;
@@ -87,8 +88,8 @@ static hlo_status list(hlo_bisection *s) {
 }
 
 /* Returns the names of the matmuls that stay wide: those of pass->wide, and one row, or all other
- * rows. Names in the input replace pass->wide: a run with other words there may name its FP8 calls
- * differently. */
+ * rows. Names in the input replace pass->wide, because a run with other words may assign other
+ * names to its FP8 calls. */
 static const char *but(const hlo_bisection *s, size_t index, bool others) {
     char *at = s->names;
     for (size_t i = 0; s->pass->wide && i < hlo_report_count(s->report); i++) {

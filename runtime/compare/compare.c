@@ -17,7 +17,7 @@ static bool same_kind(const hlo_array *a, const hlo_array *b) {
            (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
-/* Returns the modulus of a complex element, any other element as a number. */
+/* Returns the modulus of a complex element, or any other element as a number. */
 static double modulus(hlo_type type, const char *at) {
     if (hlo_types[type].class != HLO_CLASS_COMPLEX) return hlo_number_load(type, at);
     const hlo_type part = type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64;
@@ -39,7 +39,7 @@ hlo_status hlo_array_distance(const hlo_array *from, const hlo_array *to, double
     return HLO_OK;
 }
 
-/* Views all elements in one dimension: both arrays have one order. */
+/* Views all elements in one dimension: both arrays have the same order. */
 static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, void *data) {
     return (hlo_view){.type = type, .rank = 1, .dims = count, .strides = one, .data = data};
 }
@@ -48,11 +48,11 @@ static hlo_view flat(hlo_type type, const int64_t *count, const int64_t *one, vo
  * of sigma; elements of unknown sigma, in units of their root mean square. */
 typedef struct sums {
     double count[2];
-    double squares[2];  /* of a - b */
-    double rounding[2]; /* of the change that one rounding of the type makes */
+    double squares[2];  /* squares of a - b */
+    double rounding[2]; /* squares of the change by one rounding to the type */
 } sums;
 
-/* Sigmas of this size and above stand for infinity. */
+/* Sigmas of at least this size represent infinity. */
 #define UNKNOWN 0x1p120f
 
 typedef struct pair {
@@ -85,7 +85,7 @@ static double unknown_size(const pair *p) {
 
 static sums add_up(const pair *p) {
     sums s = {0};
-    /* Steps of fp8 elements are part of their sigmas. */
+    /* The sigmas of fp8 elements include their rounding steps. */
     double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
     double size = unknown_size(p), a[HLO_CHUNK], b[HLO_CHUNK];
     for (int64_t i = 0; i < p->count; i++) {
@@ -117,7 +117,8 @@ void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
             fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_ERROR_AMPLITUDE);
 }
 
-/* Of known and unknown elements, the kind nearer to its limit or further beyond counts. */
+/* Among known and unknown elements, the kind that is nearer to its limit, or farther beyond it,
+ * counts. */
 void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
                              hlo_difference *d) {
     if (!same_kind(judge, other)) return;
@@ -165,7 +166,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
 typedef struct finding {
     hlo_type type;
     int64_t count, equal, within, steps, violations;
-    int64_t unjudged; /* different, but neither a bound nor noise rejects any value */
+    int64_t unjudged; /* different, but no bound or noise limit rejects any value */
     double noise, noise_limit, largest;
     double max_error, max_relative, signal, error; /* the last two: sums of squares */
     int64_t worst;
@@ -181,8 +182,8 @@ static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type ty
     hlo_error_excess(&a, &b, &sigma, out);
 }
 
-/* Compares both sides by a judge's bounds: `out` for each element, `scratch` as long. The noise,
- * relative to its limit, is the larger of both. */
+/* Compares both sides by a judge's bounds: `out` for each element, `scratch` of the same length.
+ * The noise, relative to its limit, is the larger of both. */
 static void compare_sides(const hlo_array *judge, const hlo_array *const *sides, bool drops,
                           finding *f, float *out, float *scratch) {
     f->noise_limit = HLO_ERROR_NOISE;
@@ -210,14 +211,15 @@ static void note_errors(finding *f, double error, double expected) {
     f->error += error * error;
 }
 
-/* True if the elements are neighbors of an fp8 type. */
+/* True if the elements are neighbors in an fp8 type. */
 static bool is_step(hlo_type type, const char *found, const char *expected) {
     if (!hlo_type_is_fp8(type)) return false;
     const double x = hlo_number_load(type, found), y = hlo_number_load(type, expected);
     return isfinite(x) && isfinite(y) && hlo_error_neighbor(type, y, x) == x;
 }
 
-/* `unbounded`: the element's bound is infinite. `sampled`: noise judges such elements if finite. */
+/* `unbounded`: the element's bound is infinite. `sampled`: such elements are judged by noise if
+ * finite. */
 static void note_element(finding *f, const hlo_array *const *sides, int64_t i, float excess,
                          bool unbounded, bool sampled) {
     const char *found = element_of(sides[0], f->type, i);
@@ -244,7 +246,7 @@ static bool differs(const finding *f) {
     return f->violations || f->noise > f->noise_limit;
 }
 
-/* Compares an output; `judge` NULL: both must be equal. `drops`: the judge drops roundings. */
+/* Compares an output. `judge` NULL: both must be equal. `drops`: the judge drops roundings. */
 static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judge, bool drops,
                                  size_t index, finding *out) {
     const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
@@ -290,13 +292,13 @@ static bool is_milder(const verdict *a, const verdict *b) {
     return a->noise < b->noise;
 }
 
-/* Returns the judge that drops roundings, to which outputs go that the others reject; or NULL. */
+/* Returns the judge that drops roundings, which judges outputs that the others reject, or NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
 }
 
-/* Chooses the judge with the fewest violations. Each assumes that the other module was made from
- * its own, so that one must accept all. */
+/* Chooses the judge with the fewest violations. Each judge assumes that the other module was
+ * derived from its own module, so one of them must accept all outputs. */
 static hlo_status choose_judge(const hlo_comparison *c, const hlo_arrays **out) {
     *out = c->judge_count ? c->judges[0] : NULL;
     verdict least;
@@ -371,12 +373,12 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
                                     NULL, out);
 }
 
-/* A dropped rounding to bf16 of a term that is more than 2^-8 of its sum moves at least one element
- * of the sum in this many. */
+/* A dropped rounding to bf16 of a term that is more than 2^-8 of its sum changes at least one
+ * element of the sum in this many. */
 enum { DROPPED_MOVES_ONE_IN = 1024 };
 
-/* Returns the judge that drops roundings, or NULL: fewer elements differ than a dropped rounding
- * moves, of those that it may move, whose sigma is known and above 0. */
+/* Returns the judge that drops roundings. NULL: among the elements that a dropped rounding may
+ * change (known sigma above 0), fewer differ than it would change. */
 static const hlo_arrays *judge_for_dropped(const hlo_comparison *c, size_t index,
                                            const finding *f) {
     const hlo_arrays *judge = dropping_judge(c);
@@ -386,7 +388,7 @@ static const hlo_arrays *judge_for_dropped(const hlo_comparison *c, size_t index
     return f->count - f->equal < movable / DROPPED_MOVES_ONE_IN ? NULL : judge;
 }
 
-/* Notes an output of which no differing element was judged. */
+/* Emits a note about an output in which no differing element was judged. */
 static void note_unjudged(const hlo_comparison *c, size_t index, const finding *f) {
     if (!f->unjudged || f->equal + f->unjudged < f->count || !c->sink) return;
     char message[160];
@@ -398,7 +400,7 @@ static void note_unjudged(const hlo_comparison *c, size_t index, const finding *
     c->sink->emit(c->sink->user, &diag);
 }
 
-/* Number of differing outputs whose worst element is recomputed. */
+/* Maximum number of differing outputs whose worst element is recomputed. */
 enum { COMPUTED_AGAIN = 3 };
 
 static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, size_t index,
@@ -464,7 +466,8 @@ hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
     HLO_IN_C_LOCALE;
     hlo_comparison own = {.found = NULL};
     const hlo_status status =
-        hlo_options_take("hlo_comparison", &own, sizeof own, sizeof own, comparison, NULL);
+        hlo_options_take("hlo_comparison", &own, sizeof own, comparison, NULL);
+    if (status == HLO_OK && (!own.found || !own.expected)) return HLO_INVALID_USAGE;
     return status == HLO_OK ? compare_all(&own, out) : status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The computation of one element of an output: its instruction and the values of its operands, from
- * an execution of the module up to that instruction. */
+/* Explains the computation of one element of an output: its instruction and the values of its
+ * operands, from an execution of the module up to that instruction. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -53,8 +53,9 @@ static hlo_status end_at(hlo_module *module, hlo_instr *instr) {
     return made ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Computes all operands of the instruction of an output; NULL: not possible, as where one is no
- * array or cannot be executed by itself. HLO_OUT_OF_MEMORY. */
+/* Computes all operands of the instruction of an output. Returns NULL if that is impossible, for
+ * example because an operand is not an array or cannot be executed separately.
+ * HLO_OUT_OF_MEMORY. */
 static hlo_status operands_of(const hlo_module *module, size_t output, const hlo_arrays *inputs,
                               hlo_arrays **out) {
     hlo_module *copy;
@@ -73,7 +74,7 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
     return status == HLO_OUT_OF_MEMORY ? status : HLO_OK;
 }
 
-/* Prints the value of an operand: its only element, or the one at that index. */
+/* Prints the value of an operand: its only element, or the element at that index. */
 static void print_value(const hlo_array *operand, const hlo_shape *result, int64_t element,
                         FILE *out) {
     hlo_type type = hlo_type_find(operand->type, strlen(operand->type));
@@ -87,8 +88,8 @@ static void print_value(const hlo_array *operand, const hlo_shape *result, int64
     hlo_print_number(type, (const char *)operand->data + at, out);
 }
 
-/* True if the arrays differ, and differ only where rounding `values` to f16 and then to the fp8
- * type gives the second one. */
+/* True if the arrays differ, and only in ways explained by rounding `values` to f16 before rounding
+ * to the fp8 type of the second one. */
 static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides) {
     const hlo_type type = hlo_type_find(sides[1]->type, strlen(sides[1]->type));
     if (!hlo_type_is_fp8(type) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Noise: the difference of legitimate executions, measured by perturbed ones. */
+/* Noise: the difference of legitimate executions, measured by perturbed executions. */
 #include "ir/float/c_locale.h"
 #include "ir/text/options.h"
 #include "runtime/io/arrays.h"
@@ -32,11 +32,12 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
     HLO_IN_C_LOCALE;
     hlo_plan_options perturbed;
     hlo_plan_options_init(&perturbed);
-    hlo_status status = hlo_options_take("hlo_plan_options", &perturbed, sizeof perturbed,
-                                         sizeof perturbed, options, sink);
+    hlo_status status =
+        hlo_options_take("hlo_plan_options", &perturbed, sizeof perturbed, options, sink);
     hlo_comparison own = {.found = NULL};
     if (status == HLO_OK)
-        status = hlo_options_take("hlo_comparison", &own, sizeof own, sizeof own, comparison, sink);
+        status = hlo_options_take("hlo_comparison", &own, sizeof own, comparison, sink);
+    if (status == HLO_OK && (!own.found || !own.expected)) status = HLO_INVALID_USAGE;
     if (status != HLO_OK) return status;
     perturbed.bounds = false;
     perturbed.perturbed = true;

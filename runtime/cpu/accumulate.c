@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of products as the tensor cores of Hopper make them of fp8 values: docs/numerics.md. */
+/* Sums of products of fp8 values as the tensor cores of Hopper compute them: docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
 #include "runtime/cpu/cpu.h"
 
-/* Products that one instruction adds to the accumulator, fraction bits that it keeps of the largest
- * of them, and products after which the accumulator is added to a sum in f32. */
+/* STEP: products that one instruction adds to the accumulator. FRACTION_BITS: fraction bits of the
+ * largest product that it keeps. PROMOTED: products after which the accumulator is added to a sum
+ * in f32. */
 enum { STEP = 32, FRACTION_BITS = 13, PROMOTED = 128 };
 
 typedef struct sums {
     const float *a, *b; /* [batch, m, k] and [batch, n, k] */
     float *c;           /* [batch, m, n] */
     int64_t m, n, k;
-    int64_t promoted; /* terms of an accumulator */
+    int64_t promoted; /* terms per accumulator */
 } sums;
 
-/* Adds up to STEP products to the accumulator: all are cut, toward zero, to the place of the last
- * kept bit of the largest. */
+/* Adds up to STEP products to the accumulator: all are truncated toward zero at the last kept bit
+ * of the largest. */
 static float add_step(float sum, const float *a, const float *b, int64_t count) {
     float terms[STEP + 1], largest = 0;
     terms[STEP] = sum;
@@ -78,10 +79,10 @@ void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_
     hlo_arena_release(cpu->scratch, mark);
 }
 
-/* True if a rewrite can find an fp8 value, converted and scaled, in the value: such operations, and
- * those that rewrites move across a scale, lead to a value of at most 8 bits, as fp8 has all values
- * of the narrower types; or the value enters a computation, or leaves a loop or a branch, where
- * rewrites keep fp8 values, too. */
+/* True if a rewrite can find a converted and scaled fp8 value in the value. Either such operations,
+ * and those that rewrites move across a scale, lead to a value of at most 8 bits (fp8 represents
+ * all values of the narrower types). Or the value enters a computation, or leaves a loop or a
+ * branch, where rewrites also keep fp8 values. */
 static bool may_be_dequantized(const hlo_instr *value, int depth) {
     if (!hlo_shape_is_array(value->shape) || depth == 0) return false;
     if (hlo_types[value->shape->type].bytes == 1) return true;
@@ -105,7 +106,7 @@ static bool may_be_dequantized(const hlo_instr *value, int depth) {
     case HLO_OP_MINIMUM:
     case HLO_OP_MULTIPLY:
     case HLO_OP_NEGATE: break;
-    case HLO_OP_CUSTOM_CALL: /* of one operand: a mark, as of a sharding */
+    case HLO_OP_CUSTOM_CALL: /* of one operand: for example a sharding annotation */
         if (value->operand_count == 1) break;
         return false;
     default:
@@ -116,8 +117,8 @@ static bool may_be_dequantized(const hlo_instr *value, int depth) {
     return false;
 }
 
-/* Of a product whose operands can both be dequantized an FP8 call may be made, which sums fast
- * unless an operand asks for more precision. */
+/* If both operands of a product can be dequantized values, the product may become an FP8 call,
+ * which uses fast accumulation unless an operand requests higher precision. */
 static hlo_error_sums sums_of_product(const hlo_instr *dot) {
     enum { DEEPEST = 12 };
     for (uint32_t i = 0; i < 2; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives: who takes part, and when. */
+/* Collectives: participants and rendezvous. */
 #include <string.h>
 
 #include "runtime/cpu/collective.h"
@@ -24,8 +24,8 @@ static bool is_permute(const hlo_instr *instr) {
 
 /* The meaning of the numbers in groups. */
 typedef enum group_mode {
-    REPLICAS,   /* replicas; each partition has groups of its own */
-    PARTITIONS, /* partitions; each replica has groups of its own */
+    REPLICAS,   /* replicas; each partition has separate groups */
+    PARTITIONS, /* partitions; each replica has separate groups */
     BOTH,       /* replicas, with all their partitions */
     DEVICES     /* replica * partitions + partition */
 } group_mode;
@@ -41,7 +41,7 @@ static group_mode mode_of(const hlo_instr *instr) {
     return hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0) ? DEVICES : BOTH;
 }
 
-/* Returns the number of numbers that groups may name, and the device's own. */
+/* Returns how many numbers groups may use, and the number of the device. */
 static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_own) {
     switch (mode) {
     case PARTITIONS: *out_own = seat->partition; return seat->partitions;
@@ -52,7 +52,7 @@ static int64_t own_number(const hlo_seat *seat, group_mode mode, int64_t *out_ow
     }
 }
 
-/* Returns the devices that a list of numbers means to the device, in order. */
+/* Returns the devices that a list of numbers represents for the device, in order. */
 static hlo_ints *devices_of(const hlo_seat *seat, group_mode mode, const hlo_ints *numbers,
                             hlo_arena *arena) {
     const uint32_t each = mode == BOTH ? seat->partitions : 1;
@@ -78,8 +78,8 @@ static hlo_ints *first_numbers(int64_t count, hlo_arena *arena) {
     return all;
 }
 
-/* Lists the devices that the device meets. NULL: no group names it, or, with `why`, the groups are
- * for other devices. */
+/* Lists the participants of the device's group. Returns NULL if no group contains the device, or
+ * with `why` set if the groups are for other devices. */
 static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);
@@ -99,7 +99,7 @@ static const hlo_ints *find_members(const hlo_seat *seat, const hlo_instr *instr
     return devices_of(seat, mode, numbers, arena);
 }
 
-/* Lists the devices whose parts are joined by an instruction that leaves a manual region. NULL if
+/* Lists the devices whose parts are joined by an instruction that leaves a manual region; NULL if
  * unknown. */
 static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves,
                                    hlo_arena *arena) {
@@ -115,8 +115,8 @@ static const hlo_ints *find_joined(const hlo_seat *seat, const hlo_instr *leaves
     return all;
 }
 
-/* Returns the source device of each device in a collective-permute; NULL, with `why` set, on error.
- */
+/* Returns the source device of each device in a collective-permute. Returns NULL, with `why` set,
+ * on error. */
 static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr, hlo_arena *arena,
                                     const char **why) {
     const group_mode mode = mode_of(instr);
@@ -146,7 +146,8 @@ static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr
 
 /* -------------------------------------------------------------------------------------- refusal */
 
-/* Returns how many devices the collective is for at least: by the header, or by what it names. */
+/* Returns the minimum number of devices that the collective requires, from the header or from the
+ * devices that it names. */
 static int64_t device_count(const hlo_instr *instr) {
     const hlo_module *module = instr->parent->module;
     int64_t count = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1) *
@@ -165,7 +166,7 @@ static const hlo_shape *leaf_of(const hlo_shape *shape, uint32_t leaf) {
     return shape->type == HLO_TYPE_TUPLE ? shape->elements[leaf] : shape;
 }
 
-/* Returns a shape of the result; a start's comes behind its operands. */
+/* Returns a shape of the result; the result of a start comes after its operands. */
 static const hlo_shape *result_shape(const hlo_instr *instr, uint32_t leaf) {
     const bool starts =
         instr->op == HLO_OP_ALL_GATHER_START || instr->op == HLO_OP_COLLECTIVE_PERMUTE_START;

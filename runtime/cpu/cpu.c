@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU backend: memory is the host's, opcodes run in ir/eval. */
+/* The CPU backend: memory is the host's; opcodes are evaluated by ir/eval. */
 #include "runtime/cpu/cpu.h"
 
 #include <limits.h>
@@ -79,8 +79,8 @@ static bool same_strides(const hlo_view *a, const hlo_view *b) {
                              memcmp(a->strides, b->strides, a->rank * sizeof *a->strides) == 0));
 }
 
-/* Finds the operands whose views a result may share, as ir/eval allows. Sigmas need views of their
- * own. */
+/* Finds the operands whose views a result may share, as allowed by ir/eval. Sigmas need separate
+ * views. */
 static void find_overwritten(hlo_job *job, hlo_arena *arena) {
     const hlo_instr *instr = job->instr;
     uint32_t candidates = 0;
@@ -219,7 +219,7 @@ static void cpu_fill(void *device, void *memory, unsigned char byte, size_t size
     if (size) memset(memory, byte, size);
 }
 
-/* A mark without memory is left out, and finish() says so. */
+/* If memory for a mark runs out, the mark is omitted, and finish() reports it. */
 static void cpu_mark(void *device, uint32_t index) {
     cpu_device *cpu = device;
     struct timespec now;

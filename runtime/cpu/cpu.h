@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU backend: its device, its threads, and cuBLASLt's calls. */
+/* The CPU backend: its device, its threads, and cuBLASLt calls. */
 #ifndef HLO_RUNTIME_CPU_CPU_H
 #define HLO_RUNTIME_CPU_CPU_H
 
@@ -15,36 +15,36 @@ typedef struct cpu_pool cpu_pool;
 
 typedef struct cpu_device {
     hlo_arena *scratch;
-    cpu_pool *pool; /* NULL: another program's threads are lent */
+    cpu_pool *pool; /* NULL: another program's threads are used */
     hlo_eval_env env;
     bool wants_every_value; /* instructions are not grouped */
     double *marks;          /* seconds on a clock */
     uint32_t mark_capacity;
-    bool unmarked; /* there was no memory for a mark */
+    bool unmarked; /* memory for a mark ran out */
     hlo_seat seat;
 } cpu_device;
 
 extern const hlo_backend cpu_backend;
 
-/* hlo_eval_env.parallel. */
+/* Type of hlo_eval_env.parallel. */
 typedef void cpu_parallel(void *user, int64_t count,
                           void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
-/* Makes a device that has no threads: `parallel` divides its loops. It is not closed. Jobs are
- * executed as on a device that cpu_backend opens, one at a time. */
+/* Initializes a device without threads: `parallel` divides its loops. It need not be closed. Jobs
+ * are executed as on a device that cpu_backend opens, one at a time. */
 void cpu_device_init(cpu_device *cpu, hlo_arena *scratch, void *user, cpu_parallel *parallel);
 
 enum { CPU_MAX_THREADS = 64 };
 
-/* A stretch of a loop's indices, taken from its beginning on. */
+/* A range of a loop's indices, taken from its start. */
 typedef struct cpu_share {
     _Alignas(64) _Atomic int64_t next; /* first index that is not taken */
     int64_t end, chunk;
 } cpu_share;
 
-/* pool.c: a loop that threads share: opened and finished by one, helped by others at any time, also
- * when it is over. Who waits for it asks for a while whether it is time, and then sleeps. A thread
- * begins with the share of its seat, so that loops over equal arrays, one after the other, find
- * them in the caches of their processors, and then helps with other shares. */
+/* pool.c: a loop that threads share. One thread opens and finishes it; others help at any time,
+ * even after its end. Waiting threads spin briefly, and then sleep. A thread begins with its own
+ * share, so that consecutive loops over equal arrays find them in the cache of their processor. It
+ * then helps with other shares. */
 typedef struct cpu_loop {
     void (*body)(void *arg, int64_t begin, int64_t end);
     void *arg;
@@ -53,36 +53,36 @@ typedef struct cpu_loop {
     int64_t share_count;
     cpu_share shares[CPU_MAX_THREADS];
     _Alignas(64) atomic_uint generation; /* odd while the loop is open */
-    _Alignas(64) atomic_int inside;      /* threads that help */
-    atomic_int asleep;                   /* threads that wait for the loop to open */
-    atomic_bool finishing;               /* the thread that opened it sleeps */
+    _Alignas(64) atomic_int inside;      /* number of threads that help */
+    atomic_int asleep;                   /* number of threads that wait for the loop to open */
+    atomic_bool finishing;               /* the thread that opened the loop sleeps */
     pthread_mutex_t lock;
     pthread_cond_t opened, left;
 } cpu_loop;
 void cpu_loop_init(cpu_loop *loop);
 void cpu_loop_end(cpu_loop *loop);
-/* Opens the loop, with a share for each of `threads`, or of as many as there are indices. */
+/* Opens the loop, with a share for each of `threads`, but at most one per index. */
 void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
                    void (*body)(void *arg, int64_t begin, int64_t end), void *arg);
-/* Runs chunks until none is left, if the loop is still open as of `generation`. The seat of who
- * opened the loop is 0. */
+/* Runs chunks until none is left, if the loop is still open with that `generation`. The seat of the
+ * thread that opened the loop is 0. */
 void cpu_loop_help(cpu_loop *loop, unsigned generation, int64_t seat);
 /* Runs chunks, closes the loop and waits for the other threads. */
 void cpu_loop_finish(cpu_loop *loop);
 
-/* pool.c: makes a pool with a thread for each processor that the process may use, at most `most`
- * with the caller's, or fewer if the system refuses them. NULL when there is no memory. */
+/* pool.c: creates a pool with a thread for each processor that the process may use, at most `most`
+ * including the caller's, or fewer if the system refuses them. NULL if memory runs out. */
 cpu_pool *cpu_pool_new(int most);
-/* Counts the threads, the caller's among them. */
+/* Returns the number of threads, including the caller's. */
 int cpu_pool_threads(const cpu_pool *pool);
 /* Ends the threads. */
 void cpu_pool_free(cpu_pool *pool);
-/* Sets the watch of the next loops; NULL: none. */
+/* Sets the watch of the next loops; may be NULL. */
 void cpu_pool_watch(cpu_pool *pool, const hlo_watch *watch);
-/* Divides a loop among the threads: hlo_eval_env.parallel; `user` is the pool. */
+/* Divides a loop among the threads; see hlo_eval_env.parallel. `user` is the pool. */
 cpu_parallel cpu_pool_run;
 
-/* scales.c: scales of a and b, by any modes. Arrays are dense; NULL: 1, or exact. */
+/* scales.c: scales of a and b, in any modes. Arrays are dense. NULL: 1, or exact. */
 typedef struct cpu_scales {
     const float *a, *b, *a_sigma, *b_sigma;
     hlo_scale_mode a_mode, b_mode;
@@ -91,18 +91,18 @@ typedef struct cpu_scales {
 
 /* The factor of one element of the product. */
 typedef struct cpu_scale {
-    double value; /* a product of two scales: rounded to f32, but exact of scales of 8 bits */
+    double value; /* a product of two scales: rounded to f32, but exact for 8-bit scales */
     double sigma; /* ir/error/error.h; without the value's own rounding */
 } cpu_scale;
 
 /* True if both scales are scalars. */
 bool cpu_scales_scalar(const cpu_scales *scales);
-/* True if a scale changes along the contracting dimension. */
+/* True if a scale varies along the contracting dimension. */
 bool cpu_scales_inside(const cpu_scales *scales);
 /* Returns the factor of term `along` of element `element` (row-major) of the product. */
 cpu_scale cpu_scale_at(const cpu_scales *scales, int64_t element, int64_t along);
-/* Computes the scaled product, f32 and dense, of operands with one contracting dimension each;
- * unless `variance` is NULL, also the squares of its sigmas. */
+/* Computes the scaled product, f32 and dense, of operands with one contracting dimension each.
+ * Unless `variance` is NULL, also computes the squares of its sigmas. */
 hlo_status cpu_scales_multiply(const cpu_device *cpu, const cpu_scales *scales, hlo_dot_dims dims,
                                const hlo_view *a, const hlo_view *a_sigma, const hlo_view *b,
                                const hlo_view *b_sigma, const hlo_view *product, double *variance,
@@ -115,7 +115,7 @@ void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_
 /* Returns the options of the job's sigmas. */
 hlo_error_options cpu_error_options(const hlo_job *job);
 
-/* activation.c: an activation; of HLO_ACTIVATION_NONE all are NULL. */
+/* activation.c: an activation. For HLO_ACTIVATION_NONE, all members are NULL. */
 typedef struct cpu_activation {
     float (*value)(float x);
     double (*exact)(double x);
@@ -124,7 +124,7 @@ typedef struct cpu_activation {
 } cpu_activation;
 extern const cpu_activation cpu_activations[HLO_ACTIVATION_COUNT];
 
-/* matmul.c: true if the CPU can run the cuBLASLt call; false: *why has the reason. */
+/* matmul.c: returns true if the CPU supports the cuBLASLt call; otherwise sets *why. */
 bool cpu_matmul_supports(const hlo_instr *call, hlo_arena *arena, const char **why);
 /* Finds the parts of the call; sets the job's state and scratch size. */
 void cpu_matmul_prepare(hlo_job *job, hlo_arena *arena);

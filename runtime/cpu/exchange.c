@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exchange of arrays between the members of a group. */
+/* Exchanges arrays between the members of a group. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
 #include "runtime/cpu/collective.h"
 
-/* The jobs of a group, and which of their arrays are exchanged: the values, or their sigmas. */
+/* The jobs of a group, and the arrays that are exchanged: the values, or their sigmas. */
 typedef struct party {
     const hlo_job *const *jobs;
     uint32_t count;
@@ -25,7 +25,7 @@ static const hlo_view *received(const party *p, uint32_t member, uint32_t leaf) 
     return p->sigmas ? &job->result_sigmas[leaf] : &job->results[leaf];
 }
 
-/* Copies elements; sigmas of no data are zeros. */
+/* Copies elements. Sigmas without data are zeros. */
 static void copy(const party *p, const hlo_view *from, const hlo_view *to) {
     static const double none = 0;
     const hlo_view zero = {to->type, 0, NULL, NULL, (void *)(uintptr_t)&none};
@@ -36,7 +36,7 @@ static void clear(const hlo_view *to) {
     if (to->data) memset(to->data, 0, hlo_view_bytes(to));
 }
 
-/* Memory of a part's dimensions. */
+/* Storage for a part's dimensions. */
 typedef struct part {
     hlo_dims start, dims, strides;
     hlo_view view;
@@ -97,7 +97,7 @@ static void transpose(const party *p, uint32_t leaf) {
                  part_of(received(p, i, leaf), dim_of(p), j, p->count, &to));
 }
 
-/* Operand i of each member goes to member i. */
+/* Sends operand i of each member to member i. */
 static void transpose_leaves(const party *p) {
     for (uint32_t i = 0; i < p->count; i++)
         for (uint32_t j = 0; j < p->count; j++) copy(p, sent(p, j, i), received(p, i, j));
@@ -133,7 +133,7 @@ static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     return HLO_OK;
 }
 
-/* Joins the members' tiles. Of equal tiles each member keeps its own. */
+/* Joins the members' tiles. If tiles are equal, each member keeps its own. */
 static void join(const party *p, uint32_t leaf) {
     const cpu_gathering *g = p->jobs[0]->state;
     part to;
@@ -161,8 +161,8 @@ static bool inside(const hlo_view *view, int64_t at, int64_t size) {
     return at >= 0 && size >= 0 && at <= view->dims[0] && size <= view->dims[0] - at;
 }
 
-/* Sends rows: operands 2 to 5 are where they begin, how many there are, where they begin at the
- * receiver, and how many come; each has the same number of entries for each member. */
+/* Sends rows. Operands 2 to 5 are the input offsets, send sizes, output offsets and receive sizes;
+ * each has the same number of entries for each member. */
 static hlo_status send_ragged(const party *p, const char **why) {
     for (uint32_t i = 0; i < p->count; i++) copy(p, sent(p, i, 1), received(p, i, 0));
     const int64_t entries = p->jobs[0]->operands[2].dims[0], each = entries / p->count;
@@ -191,13 +191,13 @@ static hlo_status send_ragged(const party *p, const char **why) {
 
 /* ------------------------------------------------------------------------------------- reducing */
 
-/* Parts of equal dimensions, one of each member, with their sigmas. */
+/* Parts of equal dimensions, one from each member, with their sigmas. */
 typedef struct terms {
     part *values, *sigmas;
 } terms;
 
-/* Reduces the parts as a reduce of an array of all but the first does, which begins with the first.
- */
+/* Reduces the parts like a reduce over an array of all but the first part, whose initial value is
+ * the first part. */
 static hlo_status fold(const party *p, const terms *t, const hlo_view *to, const hlo_view *to_sigma,
                        const char **why) {
     const hlo_view *first = &t->values[0].view;
@@ -240,7 +240,7 @@ static hlo_status fold(const party *p, const terms *t, const hlo_view *to, const
                             why);
 }
 
-/* Reduces a leaf. Each member gets the same, or, along `dim`, its part. */
+/* Reduces a leaf. Each member receives the whole result or, along `dim`, its part. */
 static hlo_status reduce(const party *p, uint32_t leaf, int64_t dim, const char **why) {
     const uint32_t rounds = dim < 0 ? 1 : p->count;
     terms t = {hlo_arena_array(p->scratch, p->count, sizeof *t.values),

@@ -12,7 +12,7 @@
 #include "matmul/call.h"
 #include "runtime/cpu/cpu.h"
 
-/* Operand number of each part of the call; -1: absent. */
+/* Operand number of each part of the call, or -1. */
 typedef struct parts {
     hlo_matmul matmul;
     int a, b, c, a_scale, b_scale, c_scale, d_scale, bias;
@@ -70,21 +70,20 @@ static float scale(const hlo_job *job, int operand) {
     return operand < 0 ? 1.0f : *(const float *)job->operands[operand].data;
 }
 
-/* The epilogue's state: it computes every element before the output scale, in place of the product.
- */
+/* The epilogue's state. The epilogue computes every element before the output scale, in place. */
 typedef struct epilogue {
     float *d;          /* row-major */
-    const float *c;    /* row-major; NULL: none */
-    const float *bias; /* n elements; NULL: none */
-    float *aux;        /* row-major; NULL: none */
+    const float *c;    /* row-major, or NULL */
+    const float *bias; /* n elements, or NULL */
+    float *aux;        /* row-major, or NULL */
     int64_t n;
-    const cpu_scales *scales; /* scales for the product's rows and columns; NULL: none */
+    const cpu_scales *scales; /* scales for the product's rows and columns, or NULL */
     float product_scale, c_scale, d_scale;
-    float limit; /* largest finite value of D's type; infinite: D does not saturate */
+    float limit; /* largest finite value of D's type; infinity: D does not saturate */
     const cpu_activation *activation;
     bool amax_wanted;
-    atomic_uint amax; /* bits of a float that is not negative: they compare like integers, and NaN
-                         is largest */
+    atomic_uint
+        amax; /* bits of a nonnegative float: they compare like integers, and NaN is largest */
 } epilogue;
 
 static void raise_amax(epilogue *e, float value) {
@@ -94,14 +93,14 @@ static void raise_amax(epilogue *e, float value) {
     while (bits > before && !atomic_compare_exchange_weak(&e->amax, &before, bits)) continue;
 }
 
-/* Each of the comparisons is made for every x, so that compilers make vectors of them. */
+/* All comparisons are evaluated for every x, so that compilers vectorize them. */
 static inline float saturate(float x, float limit) {
     x = x > limit ? limit : x;
     return x < -limit ? -limit : x;
 }
 
-/* True if the call reads A, B and their scales. With an alpha of 0 it does not: infinities and NaNs
- * in them do not reach D. */
+/* True if the call reads A, B and their scales. If alpha is 0, it does not, so that their
+ * infinities and NaNs do not reach D. */
 static bool multiplies(const hlo_matmul *m) {
     return m->alpha != 0;
 }
@@ -118,7 +117,7 @@ static double factor(const epilogue *e, int64_t i) {
     return (double)(e->product_scale * scale);
 }
 
-/* An epilogue that only scales, which most have. */
+/* True for the most common epilogue, which only scales. */
 static bool only_scales(const epilogue *e) {
     return !e->scales && !e->c && !e->bias && !e->aux && !e->activation->value && !e->amax_wanted;
 }
@@ -148,7 +147,7 @@ static void finish_range(void *arg, int64_t begin, int64_t end) {
     raise_amax(e, amax);
 }
 
-/* Returns an operand as dense f32; NULL: there is none. */
+/* Returns an operand as dense f32, or NULL. */
 static const float *widen(const cpu_device *cpu, const hlo_job *job, int operand) {
     if (operand < 0) return NULL;
     const hlo_view *from = &job->operands[operand];
@@ -183,7 +182,7 @@ static const float *dense_sigma(const cpu_device *cpu, const hlo_job *job, int o
 typedef struct product {
     cpu_scales scales;
     const float *copy;  /* copy of the product, which the epilogue overwrites; both only if bounds
-                           are requested */
+                         * are requested */
     const float *sigma; /* ir/error/error.h */
 } product;
 
@@ -209,7 +208,7 @@ static const float *roots(const cpu_device *cpu, const double *variance, size_t 
     return sigma;
 }
 
-/* Makes the product of a call that does not multiply: zeros, exact. */
+/* Creates the product of a call that does not multiply: zeros, exact. */
 static void no_product(const cpu_device *cpu, const hlo_job *job, size_t count, product *out) {
     memset(job->scratch, 0, count * sizeof(float));
     if (!job->bounded) return;
@@ -217,7 +216,7 @@ static void no_product(const cpu_device *cpu, const hlo_job *job, size_t count, 
     out->sigma = out->copy;
 }
 
-/* Computes A x B without scales, in the job's way of accumulating. */
+/* Computes A x B without scales, with the job's accumulation mode. */
 static hlo_status sum(const cpu_device *cpu, const hlo_job *job, hlo_dot_dims dims,
                       const hlo_view *a, const hlo_view *b, const hlo_view *values,
                       const char **why) {
@@ -277,7 +276,7 @@ typedef struct bounds {
     hlo_type type, aux_type;
     const hlo_error_options *options;
     float *d, *aux;      /* results; NULL: not requested */
-    bool anything;       /* some element may be NaN, and the amax with it */
+    bool anything;       /* an element may be NaN, and therefore also the amax */
     double above, below; /* the amax with all elements moved up, and moved down */
 } bounds;
 
@@ -294,8 +293,8 @@ static double addend_variance(float value, float sigma) {
     return overflowed ? HLO_ERROR_ANYTHING : squared((double)sigma);
 }
 
-/* True if such a scale changes zeros, including those of padding, which another module may have
- * elsewhere. */
+/* True if such a scale changes zeros, including those of padding, which may be elsewhere in another
+ * module. */
 static bool spoils_zeros(const bounds *b, double scale) {
     return b->options->roundings_may_be_dropped && !isfinite(scale);
 }
@@ -347,7 +346,7 @@ static double scale_sigma(const hlo_job *job, int operand) {
     return *(const float *)job->operand_sigmas[operand].data;
 }
 
-/* Returns the sigma of the product of both scales: from their sigmas, and its own rounding. */
+/* Returns the sigma of the product of both scales, from their sigmas and its own rounding. */
 static double product_scale_sigma(const hlo_job *job, const parts *p) {
     double a = scale(job, p->a_scale), b = scale(job, p->b_scale), alpha = p->matmul.alpha;
     if (!multiplies(&p->matmul)) return 0;
@@ -400,7 +399,7 @@ static void write_amax(const hlo_job *job, const parts *p, epilogue *e) {
     memcpy(job->results[p->amax].data, &bits, sizeof bits);
 }
 
-/* Clears a workspace that a program returns; no other workspace is read. */
+/* Clears a workspace that a program returns; other workspaces are never read. */
 static void clear_workspace(const hlo_job *job, const parts *p) {
     if (p->workspace < 0 || !job->results[p->workspace].data) return;
     size_t count = (size_t)hlo_view_count(&job->results[p->workspace]);

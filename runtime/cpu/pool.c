@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool of threads that share one loop at a time. Loops follow one another within microseconds,
- * and to wake a thread takes as long: threads sleep only when there was nothing to do for a while.
- */
+/* A thread pool that runs one loop at a time. Loops follow one another within microseconds, and
+ * waking a thread takes as long. Therefore threads sleep only after a period without work. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -11,8 +10,8 @@
 
 enum {
     CHUNKS_PER_SHARE = 8,
-    WATCHED_CHUNKS = 64, /* of a share, if the loop has a watch */
-    ASKED = 2000         /* times that a thread asks before it sleeps: some 50 microseconds */
+    WATCHED_CHUNKS = 64, /* per share, if the loop has a watch */
+    ASKED = 2000         /* number of spins before a thread sleeps: about 50 microseconds */
 };
 
 /* ----------------------------------------------------------------------------------------- loop */
@@ -34,7 +33,7 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* True until the loop's watch stops it; only the thread that opened the loop, `seat` 0, calls the
+/* True until the loop's watch stops it. Only the thread that opened the loop, `seat` 0, calls the
  * watch. */
 static bool goes_on(cpu_loop *loop, int64_t seat) {
     if (!loop->watch) return true;
@@ -79,8 +78,8 @@ void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
     pthread_mutex_unlock(&loop->lock);
 }
 
-/* The thread is counted before it looks whether the loop is open, and the loop is closed before its
- * threads are counted: none is inside when it is opened again. */
+/* A thread is counted before it checks whether the loop is open, and the loop is closed before its
+ * threads are counted. Therefore no thread is inside when the loop is opened again. */
 void cpu_loop_help(cpu_loop *loop, unsigned generation, int64_t seat) {
     atomic_fetch_add(&loop->inside, 1);
     if (generation % 2 && atomic_load(&loop->generation) == generation) take_all(loop, seat);
@@ -119,7 +118,7 @@ typedef struct pool_thread {
 struct cpu_pool {
     cpu_loop loop;
     pool_thread threads[CPU_MAX_THREADS];
-    int thread_count; /* without the caller's */
+    int thread_count; /* without the caller's thread */
     atomic_bool stop;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that every run draws again: element i of the n-th execution of an `rng` in a run
- * is made of Philox-4x32 of the counter (i, device * 2^32 + n), whose key is the FNV-1a hash of the
- * instruction's name. So rewriting a module does not change what it draws. */
+/* Reproducible random numbers: element i of the n-th execution of an `rng` in a run is derived from
+ * Philox-4x32 of the counter (i, device * 2^32 + n), whose key is the FNV-1a hash of the
+ * instruction's name. Therefore rewriting a module does not change its random numbers. */
 #include "runtime/cpu/random.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 /* The state of a job. */
 typedef struct draws {
-    uint64_t key, run, count; /* executions in the run */
+    uint64_t key, run, count; /* count: number of executions in the run */
 } draws;
 
 bool cpu_is_random(hlo_op op) {
@@ -40,7 +40,7 @@ void cpu_random_prepare(hlo_job *job, hlo_arena *arena) {
     job->state = d;
 }
 
-/* Returns a number of [0, 1) that has at most `bits` bits. */
+/* Returns a number in [0, 1) with at most `bits` bits. */
 static double unit(uint32_t high, uint32_t low, int bits) {
     const uint64_t all = (uint64_t)high << 32 | low;
     return ldexp((double)(all >> (64 - bits)), -bits);
@@ -52,7 +52,7 @@ static double draw_float(bool normal, const uint32_t words[4], int bits, double 
     return a + b * radius * cos(6.283185307179586 * unit(words[2], words[3], 53));
 }
 
-/* Draws one element; `ends`: lanes of the type, lowest and limit or mean and deviation. */
+/* Draws one element. `ends`: lanes of the type; minimum and limit, or mean and deviation. */
 static void draw(const hlo_instr *rng, const hlo_chunk ends[2], const uint32_t words[4],
                  hlo_chunk *out) {
     const bool normal = is_normal(rng);
@@ -74,7 +74,7 @@ static void draw(const hlo_instr *rng, const hlo_chunk ends[2], const uint32_t w
     out->u64[0] = from + (range ? all % range : 0);
 }
 
-/* Counts the executions of the job in this run; 0: this is the first. */
+/* Counts the executions of the job in this run. Returns 0 for the first. */
 static uint64_t next_execution(const hlo_job *job) {
     draws *d = job->state;
     if (d->run != job->stream >> 40) d->count = 0;
@@ -100,7 +100,7 @@ static void draw_all(const cpu_device *cpu, const hlo_job *job) {
     } while (hlo_dims_next(out->rank, out->dims, index.v));
 }
 
-/* Reads the instruction's state, which begins with this number in XLA, and advances it. */
+/* Reads and advances the instruction's state, which has this initial value in XLA. */
 static void update_state(const hlo_job *job) {
     static const uint64_t first = 0x7012395;
     const uint64_t delta = (uint64_t)hlo_instr_int(job->instr, HLO_ATTR_DELTA, 0);
@@ -112,7 +112,7 @@ static void update_state(const hlo_job *job) {
     memcpy(job->results[0].data, state, sizeof state);
 }
 
-/* Sets the sigmas: numbers drawn within exact ends are exact. */
+/* Sets the sigmas: numbers drawn between exact ends are exact. */
 static void bound(const hlo_job *job) {
     const hlo_view *sigma = &job->result_sigmas[0];
     float worst = 0, *out = sigma->data;

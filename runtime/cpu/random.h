@@ -6,9 +6,9 @@
 #include "runtime/cpu/cpu.h"
 
 bool cpu_is_random(hlo_op op);
-/* Returns why the device does not run it; NULL: it does. */
+/* Returns why the device does not support it, or NULL. */
 const char *cpu_random_refusal(const hlo_instr *instr);
-/* Makes the job's state. */
+/* Creates the job's state. */
 void cpu_random_prepare(hlo_job *job, hlo_arena *arena);
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
 

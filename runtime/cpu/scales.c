@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scales of matmul operands per row and per block. Those that vary along the contracting dimension
- * multiply the product of each stretch of it before the stretches are summed, all in f32. */
+/* Scales of matmul operands per row and per block. Scales that vary along the contracting dimension
+ * multiply the product of each of its ranges before these are summed, all in f32. */
 #include <math.h>
 
 #include "ir/kernel/kernel.h"
@@ -25,16 +25,16 @@ cpu_scale cpu_scale_at(const cpu_scales *s, int64_t element, int64_t along) {
     double x = (double)at(s->a, a, 1), y = (double)at(s->b, b, 1);
     double x_sigma = (double)at(s->a_sigma, a, 0), y_sigma = (double)at(s->b_sigma, b, 0);
     const bool narrow =
-        hlo_scale_modes[s->a_mode].type != HLO_TYPE_F32; /* their signs do not count */
+        hlo_scale_modes[s->a_mode].type != HLO_TYPE_F32; /* their signs are ignored */
     return (cpu_scale){.value = narrow ? fabs(x * y) : (double)((float)x * (float)y),
                        .sigma = hypot(x_sigma * y, y_sigma * x)};
 }
 
-/* A stretch of the contracting dimension with constant scales. */
+/* A range of the contracting dimension with constant scales. */
 typedef struct stretch {
     const cpu_scales *scales;
     int64_t start;
-    const float *part, *part_sigma; /* its product */
+    const float *part, *part_sigma; /* product of the range */
     float *product;
     double *variance; /* NULL: not requested */
 } stretch;
@@ -53,7 +53,7 @@ static void add_stretch(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* Views `count` elements from `start` on along dimension `dim`. */
+/* Views `count` elements, starting at `start`, along dimension `dim`. */
 static hlo_view part_of(const hlo_view *view, int64_t dim, int64_t start, int64_t count,
                         hlo_dims *dims, hlo_dims *strides) {
     hlo_dims from = {{0}};

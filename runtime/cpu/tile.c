@@ -6,10 +6,10 @@
 
 #include "runtime/cpu/cpu.h"
 
-/* Lanes computed from which on a job is shared among threads. */
+/* Minimum number of computed lanes for which a job is shared among threads. */
 enum { WORTH_SHARING = 1 << 15 };
 
-/* Copies `count` elements of a source, from element `first` on, to consecutive ones. */
+/* Copies `count` elements of a source, starting at element `first`, to consecutive positions. */
 static void gather(const tile_source *s, hlo_type type, const char *data, int64_t first,
                    int64_t count, char *out) {
     const uint32_t inner = s->rank - 1;

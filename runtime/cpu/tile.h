@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of elementwise instructions, computed tile by tile: the values between them stay in the
- * cache. Each value is rounded to its type as if it had been written to memory. */
+/* Groups of elementwise instructions, computed tile by tile, so that intermediate values stay in
+ * the cache. Each value is rounded to its type as if it had been written to memory. */
 #ifndef HLO_RUNTIME_CPU_TILE_H
 #define HLO_RUNTIME_CPU_TILE_H
 
 #include "ir/kernel/kernel.h"
 #include "runtime/cpu/cpu.h"
 
-/* Groups live instructions, as hlo_backend.group does. */
+/* Groups live instructions; see hlo_backend.group. */
 uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena *arena,
                         hlo_group **out_groups);
-/* Makes the program of a group of several instructions, the job's state. */
+/* Creates the program of a group of several instructions, which is the job's state. */
 void cpu_tile_prepare(hlo_job *job, hlo_arena *arena);
 /* Runs the program. */
 void cpu_tile_execute(const cpu_device *cpu, const hlo_job *job);
@@ -22,10 +22,10 @@ typedef enum tile_place { TILE_BUFFER, TILE_OPERAND, TILE_RESULT } tile_place;
 typedef struct tile_ref {
     tile_place place;
     uint32_t index;
-    uint32_t bytes; /* of an element in memory */
+    uint32_t bytes; /* bytes of an element in memory */
 } tile_ref;
 
-/* An operand whose elements are read in another order than they lie in memory. */
+/* An operand whose elements are read in an order that differs from memory order. */
 typedef struct tile_source {
     uint32_t operand, rank;                                    /* at least 1 */
     int64_t dims[HLO_EVAL_MAX_RANK], steps[HLO_EVAL_MAX_RANK]; /* bytes */
@@ -55,12 +55,12 @@ typedef struct tile_program {
     uint32_t op_count, once;
     uint32_t buffer_count;
     int64_t count;  /* elements */
-    int64_t length; /* elements of a tile */
+    int64_t length; /* elements per tile */
 } tile_program;
 
 enum {
-    TILE_LENGTH = 512,     /* elements of a tile at most */
-    TILE_MEMORY = 6 * 1024 /* lanes of all buffers together, of 8 bytes */
+    TILE_LENGTH = 512,     /* maximum elements per tile */
+    TILE_MEMORY = 6 * 1024 /* lanes of all buffers together, 8 bytes each */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instructions are computed in tiles, and their programs. */
+/* Selects the instructions that are computed in tiles, and creates their programs. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -57,12 +57,12 @@ uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena 
 /* ------------------------------------------------------------------------------------- programs */
 
 /* A value: a member's, or an operand's as a member reads it. Lanes of floats that are moved as
- * codes are others than those that are computed with. */
+ * codes differ from lanes that are computed with. */
 typedef struct value {
     hlo_type type;
-    const tile_source *source; /* elements are still to be gathered; NULL: there are none */
+    const tile_source *source; /* elements must still be gathered from it; may be NULL */
     bool has_elements, has_lanes[2];
-    tile_ref elements, lanes[2]; /* as `type`, as its codes */
+    tile_ref elements, lanes[2]; /* as `type`, and as its codes */
 } value;
 
 typedef struct making {
@@ -72,7 +72,7 @@ typedef struct making {
     tile_op *once;
     uint32_t once_count;
     value **members; /* by position in the group */
-    value **sources; /* that were made */
+    value **sources; /* created so far */
     uint32_t source_count;
 } making;
 
@@ -99,7 +99,7 @@ static tile_op one_to_one(tile_op_kind kind, hlo_type type, tile_ref in, tile_re
     return (tile_op){.kind = kind, .type = type, .in = {in}, .in_count = 1, .out = out};
 }
 
-/* Returns where the elements are, gathered first if they must be. */
+/* Returns the location of the elements, after gathering them if necessary. */
 static tile_ref elements_of(making *m, value *v) {
     if (!v->has_elements) {
         v->elements = new_buffer(m);
@@ -112,7 +112,7 @@ static tile_ref elements_of(making *m, value *v) {
     return v->elements;
 }
 
-/* Returns where the lanes are of the elements, read as `type`. */
+/* Returns the location of the lanes of the elements, read as `type`. */
 static tile_ref lanes_of(making *m, value *v, hlo_type type) {
     const int as = type != v->type;
     if (!v->has_lanes[as]) {
@@ -133,8 +133,8 @@ static uint32_t position(const hlo_instr *const *instrs, uint32_t count, const h
     return i;
 }
 
-/* Gives a source the dimensions of `shape`, of which `strides` are the operand's; adjacent ones
- * that are like one are merged. */
+/* Sets the dimensions of a source to those of `shape`, with the operand's `strides`. Merges
+ * adjacent dimensions if possible. */
 static void set_dims(tile_source *s, const hlo_shape *shape, const int64_t *strides) {
     const int64_t size = hlo_types[shape->type].bytes;
     for (uint32_t d = 0; d < shape->rank; d++) {
@@ -151,8 +151,8 @@ static void set_dims(tile_source *s, const hlo_shape *shape, const int64_t *stri
     if (!s->rank) s->dims[s->rank++] = 1;
 }
 
-/* Returns the value of an operand that is read with these strides along the dimensions of `shape`;
- * the same for equal reads. */
+/* Returns the value of an operand that is read with these strides along the dimensions of `shape`.
+ * Equal reads share a value. */
 static value *read_operand(making *m, uint32_t operand, const hlo_shape *shape,
                            const int64_t *strides) {
     tile_source *s = hlo_arena_zero(m->arena, sizeof *s);
@@ -181,7 +181,7 @@ static value *read_operand(making *m, uint32_t operand, const hlo_shape *shape,
     return v;
 }
 
-/* Returns the value that `user` reads: a member's, or an operand's. */
+/* Returns the value that `user` reads: that of a member or of an operand. */
 static value *value_read(making *m, const hlo_instr *user, const hlo_instr *operand) {
     const hlo_group *g = &m->job->group;
     uint32_t at = position(g->instrs, g->instr_count, operand);
@@ -199,7 +199,7 @@ static value *value_read(making *m, const hlo_instr *user, const hlo_instr *oper
     return read_operand(m, position(g->inputs, g->input_count, operand), &typed, strides.v);
 }
 
-/* Returns where a member's elements are written: its result, if it is one. */
+/* Returns where a member's elements are written: its result, if it is a result. */
 static tile_ref elements_ref(making *m, const hlo_instr *instr) {
     const hlo_group *g = &m->job->group;
     uint32_t result = position(g->results, g->result_count, instr);
@@ -207,7 +207,7 @@ static tile_ref elements_ref(making *m, const hlo_instr *instr) {
                                     : new_buffer(m);
 }
 
-/* Makes the value of a member that is its operand's, or repeats it. */
+/* Creates the value of a member that equals its operand, or repeats it. */
 static value *move(making *m, const hlo_instr *instr) {
     const hlo_group *g = &m->job->group;
     value *v = value_read(m, instr, hlo_instr_operand(instr, 0));
@@ -253,7 +253,7 @@ static value *compute(making *m, const hlo_instr *instr) {
     bool direct = hlo_type_is_lane(op.loop.result);
     op.out = direct ? elements_ref(m, instr) : new_buffer(m);
     add_op(m, op, false);
-    /* Truth is 0 or 1 in lanes as well; all else is rounded or wrapped by being stored. */
+    /* Truth is also 0 or 1 in lanes; other values are rounded or wrapped when they are stored. */
     if (hlo_kernel_elementwise(instr)->out == HLO_OUT_PRED) {
         v->has_lanes[0] = true;
         v->lanes[0] = op.out;
@@ -265,7 +265,7 @@ static value *compute(making *m, const hlo_instr *instr) {
     return v;
 }
 
-/* Gives buffers that are not in use at the same time the same memory. Those that are filled once
+/* Shares memory between buffers that are not in use at the same time. Buffers that are filled once
  * are in use to the end. */
 static void share_buffers(tile_program *p, hlo_arena *arena) {
     uint32_t *last = hlo_arena_zero(arena, p->buffer_count * sizeof *last);
@@ -295,8 +295,8 @@ static void share_buffers(tile_program *p, hlo_arena *arena) {
     p->buffer_count = used;
 }
 
-/* True if in each tile an operand is read at the places of a result's elements alone, and no later
- * than these are written. */
+/* True if each tile reads an operand only at the positions of a result's elements, and writes no
+ * position after these. */
 static bool is_overwritten(const tile_program *p, const hlo_job *job, uint32_t operand,
                            uint32_t result) {
     bool written = false;

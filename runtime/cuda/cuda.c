@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA backend's table: each job goes to the part that runs it. */
+/* The CUDA backend's table: dispatches each job to the part that runs it. */
 #include "runtime/cuda/driver/cuda.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void release_host(cuda_device *device, void *host) {
     cpu_backend.close(host);
 }
 
-/* Makes the device's shared state: the program of all kernels, and the CPU's device. */
+/* Creates the device's shared state: the program of all kernels, and the CPU's device. */
 static hlo_status equip(cuda_device *device, const hlo_plan_options *options, const hlo_seat *seat,
                         const hlo_diag_sink *sink) {
     device->program = cuda_program_new();
@@ -48,7 +48,7 @@ static hlo_status cuda_open(const hlo_plan_options *options, const hlo_seat *sea
     return status;
 }
 
-/* Finds the first part that runs the instruction; NULL: none runs it. `why` is the first reason of
+/* Finds the first part that supports the instruction, or returns NULL. `why` is the first reason of
  * a part before it. */
 static const cuda_part *find_part(const cuda_device *device, const hlo_instr *instr,
                                   hlo_arena *arena, const char **why) {
@@ -77,7 +77,7 @@ static hlo_status cuda_prepare(void *device, hlo_job *job, hlo_arena *arena, con
     hlo_status status = HLO_INVALID_INPUT;
     if (alone) part = find_part(device, job->instr, arena, &reason);
     if (part != &cuda_host_part) status = part->prepare(device, job, arena, &reason);
-    /* Some reasons appear as late as in the code. */
+    /* Some reasons are only found during code generation. */
     if (status == HLO_INVALID_INPUT && alone &&
         cuda_host_part.supports(device, job->instr, arena, &ignored)) {
         part = &cuda_host_part;
@@ -116,7 +116,7 @@ static void cuda_describe_shared(void *device, FILE *out) {
 static void cuda_identify_all(void *device, FILE *out) {
     const cuda_device *d = device;
     cuda_identify(device, out);
-    fflush(out); /* what follows runs on the device */
+    fflush(out); /* the following code runs on the device */
     const bool branches = cuda_branches(device);
     fprintf(out, "CUDA graphs: %s, %s, %s\n",
             branches ? "conditional nodes" : "no conditional nodes",

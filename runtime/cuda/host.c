@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs of --fallback=cpu: an instruction that no other part runs is run by the cpu backend on
- * copies of its operands. */
+/* Jobs of --fallback=cpu: the cpu backend runs an instruction that no other part supports on copies
+ * of its operands. */
 #include "ir/kernel/kernel.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/driver/cuda.h"
@@ -23,7 +23,7 @@ static hlo_view *on_host(const hlo_view *views, uint32_t count, hlo_arena *arena
     return copies;
 }
 
-/* Makes the job's state: a job of the host, whose arrays are in the plan's memory. */
+/* Creates the job's state: a job of the host, whose arrays are in the plan's memory. */
 static hlo_status prepare(cuda_device *device, hlo_job *job, hlo_arena *arena, const char **why) {
     hlo_job *host = hlo_arena_copy(arena, job, sizeof *job);
     hlo_status status = cpu_backend.prepare(device->host, host, arena, why);

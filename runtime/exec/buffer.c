@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in memory of a device. */
+/* Arrays in device memory. */
 #include "runtime/exec/buffer.h"
 
 #include <stdarg.h>
@@ -33,8 +33,8 @@ size_t hlo_plan_donated_input(const hlo_plan *plan, size_t output) {
 hlo_status plan_buffer_check(const hlo_plan *plan, size_t input, const hlo_diag_sink *sink) {
     if (!plan->options.resident || !plan->shared)
         return plan_misuse(sink, "the plan %s, so it does not accept buffers",
-                           plan->options.describe ? "is for printing only"
-                                                  : "was created without `resident`");
+                           plan->options.target ? "is for printing only"
+                                                : "was created without `resident`");
     if (input < plan->inputs.count) return HLO_OK;
     return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu does not exist: the plan has %zu inputs",
                            input, plan->inputs.count);

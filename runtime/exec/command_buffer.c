@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recorded runs. All addresses are known once a plan has its memory, so that a run is recorded once
- * and replayed: straight-line steps are a graph of the backend (a CUDA graph). A loop that is not
- * unrolled and a conditional are branches of it, where the backend has them. Otherwise they, and a
- * job that runs on the host, stand between graphs: the host reads the predicate and replays the
- * selected one. */
+/* Recorded runs. All addresses are known once a plan has its memory, so a run is recorded once and
+ * replayed. Straight-line steps form a graph of the backend (a CUDA graph). A loop that is not
+ * unrolled and a conditional are branches of the graph, if the backend supports them. Otherwise
+ * they, like jobs on the host, come between graphs: the host reads the predicate and replays the
+ * selected graph. */
 #include <string.h>
 
 #include "ir/module/trip_count.h"
@@ -18,9 +18,10 @@ typedef struct node {
     hlo_job job;               /* NODE_JOB: a copy with the views of this run */
     const plan_slot *selector; /* NODE_CONDITIONAL: type and size of the index */
     const void *choice;        /* NODE_WHILE, NODE_CONDITIONAL: address of the predicate or index */
-    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each, for the state in either
-                                                 of its slots */
-    plan_command_buffer *back; /* NODE_WHILE: copies the state from the spare slots to its own */
+    plan_command_buffer *conditions, *bodies; /* NODE_WHILE: two of each, for the state in either of
+                                               * its slots */
+    plan_command_buffer
+        *back; /* NODE_WHILE: copies the state from the spare slots to its own slots */
     plan_command_buffer *branches; /* NODE_CONDITIONAL: step->called_count */
 } node;
 
@@ -51,7 +52,7 @@ static hlo_status begin(const plan_run *r) {
     return plan_failed(r, NULL, HLO_INVALID_INPUT, "cannot continue recording");
 }
 
-/* Ends the graph being recorded, and adds it unless it is empty. */
+/* Ends the recorded graph, and adds it unless it is empty. */
 static hlo_status cut(const plan_run *r) {
     const char *why = "cannot record";
     const void *graph;
@@ -61,16 +62,17 @@ static hlo_status cut(const plan_run *r) {
     return HLO_OK;
 }
 
-/* Ends the graph being recorded, which is dropped unless its recording has the status HLO_OK. */
+/* Ends the recorded graph. Drops it unless its recording has the status HLO_OK. */
 static hlo_status end(const plan_run *r, hlo_status status) {
     const char *why;
     const void *graph;
     if (status == HLO_OK) return cut(r);
-    r->plan->backend->recorded(r->plan->device, &graph, &why); /* may have ended when it failed */
+    r->plan->backend->recorded(r->plan->device, &graph, &why); /* a failure may have ended the
+                                                                * recording */
     return status;
 }
 
-/* Records a run of the computation, in a buffer of its own. */
+/* Records a run of the computation, in a separate buffer. */
 static hlo_status record_comp(const plan_run *r, plan_comp *comp, char *frame,
                               const plan_place *arguments, const plan_place *results,
                               plan_command_buffer *out) {
@@ -81,8 +83,8 @@ static hlo_status record_comp(const plan_run *r, plan_comp *comp, char *frame,
     return end(&own, plan_run_comp(&own, comp, frame, arguments, results));
 }
 
-/* Returns the slot of a loop's state in step->results or step->spare; a state that is written in
- * place has one for both. */
+/* Returns the slot of a loop's state in step->results or step->spare. A state that is written in
+ * place has one slot for both. */
 static const plan_slot *state_slot(const plan_comp *comp, const plan_step *step,
                                    const uint32_t *slots, uint32_t i) {
     return &comp->slots[slots[i] == PLAN_NONE ? step->results[i] : slots[i]];
@@ -118,8 +120,8 @@ static hlo_status record_back(const plan_run *r, const plan_comp *comp, const pl
     return cut(&own);
 }
 
-/* True if a step with these callees can be a branch of the graph, `own` branches within each other
- * itself. */
+/* True if a step with these callees can be a branch of the graph; `own`: the number of nested
+ * branches of the step itself. */
 static bool is_branch(const plan_run *r, const plan_step *step, uint32_t own) {
     for (uint32_t i = 0; i < step->called_count; i++)
         if (step->called[i]->hosted || step->called[i]->depth + own > HLO_MOST_BRANCHES)
@@ -151,7 +153,7 @@ static hlo_status record_test(const plan_run *r, const plan_comp *comp, const pl
                          &test);
 }
 
-/* Records the body, from the state in the slots `from` to that in `to`, and the condition. */
+/* Records the body, from the state in the slots `from` to the state in `to`, and the condition. */
 static hlo_status record_round(const plan_run *r, const plan_comp *comp, const plan_step *step,
                                const uint32_t *from, const uint32_t *to, plan_place test) {
     lend_state(comp, step, step->arguments, from);
@@ -161,8 +163,8 @@ static hlo_status record_round(const plan_run *r, const plan_comp *comp, const p
     return status == HLO_OK ? record_test(r, comp, step, to, test) : status;
 }
 
-/* Records a loop as a branch. A round leads to the spare slots; there the loop ends, and the state
- * is copied back, or the next round leads back. */
+/* Records a loop as a branch. Each iteration goes to the spare slots and back to the loop's own
+ * slots. If the loop ends in the spare slots, the state is copied back. */
 static hlo_status record_loop(const plan_run *r, const plan_comp *comp, const plan_step *step) {
     const plan_place test = comp->slots[step->predicate].place;
     const hlo_choice more = {test.data, 1, 0}, over = {test.data, 0, 0};

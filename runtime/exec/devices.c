@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as callers have them: one device, or several that are simulated side by side. */
+/* Public functions of plans: for one device, or for several simulated devices. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static const hlo_plan_options default_options = {.struct_size = sizeof default_options,
                                                  .backend = "cpu",
-                                                 .cuda = 1208,
+                                                 .cuda = 12080,
                                                  .graph = true,
                                                  .devices = 1};
 
@@ -44,7 +44,7 @@ hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *
     return HLO_OK;
 }
 
-/* Makes the world of a module's devices. A header that has no numbers is that of a module with
+/* Creates the device group of a module. A header without device numbers is that of a module with
  * partitions. */
 static hlo_status make_world(const hlo_module *module, uint32_t devices, const hlo_diag_sink *sink,
                              hlo_world **out) {
@@ -64,7 +64,8 @@ static hlo_status make_world(const hlo_module *module, uint32_t devices, const h
     return *out ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Makes the plans of all devices. Each has the same errors: those of the first are reported. */
+/* Creates the plans of all devices. Each has the same errors, so only those of the first are
+ * reported. */
 static hlo_status make_plans(const hlo_module *module, const hlo_backend *backend,
                              hlo_plan_options *options, const hlo_diag_sink *sink, hlo_plan **out) {
     hlo_world *world = NULL;
@@ -94,8 +95,7 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
     HLO_IN_C_LOCALE;
     *out = NULL;
     hlo_plan_options own = default_options;
-    const size_t least = offsetof(hlo_plan_options, devices);
-    if (hlo_options_take("hlo_plan_options", &own, sizeof own, least, options, sink) != HLO_OK)
+    if (hlo_options_take("hlo_plan_options", &own, sizeof own, options, sink) != HLO_OK)
         return HLO_INVALID_USAGE;
     const hlo_backend *backend = find_backend(own.backend);
     if (own.resident && (own.bounds || own.perturbed || own.devices > 1)) return HLO_INVALID_USAGE;
@@ -127,7 +127,7 @@ static hlo_plan *plan_of(hlo_plan *plan, uint32_t device) {
     return plan->devices ? plan->devices[device] : plan;
 }
 
-/* Returns a device's inputs among those of all; those of one are everyone's. */
+/* Returns a device's inputs from those of all devices; inputs for one device are shared by all. */
 static hlo_arrays inputs_of(const hlo_plan *plan, const hlo_arrays *inputs, uint32_t device) {
     const size_t count = plan->inputs.count;
     if (inputs->count != count * device_count(plan)) return *inputs;
@@ -147,7 +147,7 @@ hlo_status hlo_plan_check(const hlo_plan *plan, const hlo_arrays *inputs,
 
 typedef struct side_by_side {
     hlo_plan *plan;
-    size_t count; /* of runs */
+    size_t count; /* number of runs */
     hlo_status *statuses;
 } side_by_side;
 
@@ -156,7 +156,7 @@ static void run_device(void *arg, uint32_t device) {
     all->statuses[device] = plan_execute(plan_of(all->plan, device), all->count, NULL);
 }
 
-/* Reports the failure of one device: not that it waited in vain, if another one failed first. */
+/* Reports the failure of one device. A deadlock is not reported if another device failed first. */
 static hlo_status report(const side_by_side *all, const hlo_diag_sink *sink) {
     hlo_status status = HLO_OK;
     const hlo_plan *failed = NULL;
@@ -200,7 +200,7 @@ static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sin
     return status;
 }
 
-/* Returns the time of a run: the longest of all devices. */
+/* Returns the time of a run: the maximum over all devices. */
 static hlo_status seconds_of(hlo_plan *plan, uint32_t n, const hlo_diag_sink *sink,
                              double *out_seconds) {
     hlo_status status = HLO_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers as tensors of DLPack, and tensors as buffers. */
+/* Buffers as DLPack tensors, and tensors as buffers. */
 #include "runtime/exec/dlpack.h"
 
 #include <stdlib.h>
@@ -25,21 +25,21 @@ static uint8_t bits_of(hlo_type type) {
     return type == HLO_TYPE_PRED ? 8 : (uint8_t)hlo_types[type].bits;
 }
 
-/* True if DLPack packs such elements, unless told otherwise: here they take a byte each. */
+/* True if DLPack packs such elements by default, whereas they occupy one byte each here. */
 static bool is_padded(hlo_type type) {
     return bits_of(type) < 8;
 }
 
 /* ---------------------------------------------------------------------------------- buffers out */
 
-/* A tensor that was made here, in one piece with its numbers. */
+/* A tensor that was created here, in one allocation with its numbers. */
 typedef struct lent {
     union {
         struct DLManagedTensorVersioned versioned;
         struct DLManagedTensor plain;
     } tensor;
     plan_memory *memory;
-    void *stream;      /* of the caller's work on it; NULL: not known */
+    void *stream;      /* stream of the caller's work on it; NULL: unknown */
     int64_t numbers[]; /* dimensions, strides */
 } lent;
 
@@ -129,7 +129,7 @@ static bool has_dims(const dlpack_tensor *tensor, const hlo_shape *shape) {
             memcmp(tensor->dims, shape->dims, shape->rank * sizeof *shape->dims) == 0);
 }
 
-/* True if the elements are where the shape's layout has them. */
+/* True if the elements have the shape's layout. */
 static bool has_layout(const dlpack_tensor *tensor, const hlo_shape *shape) {
     int64_t strides[HLO_LARGEST_RANK], row_major[HLO_LARGEST_RANK];
     const hlo_shape plain = {.rank = shape->rank, .dims = shape->dims};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The structs of dlpack.h 1.1, under their own names: its header is not needed. */
+/* The structs of dlpack.h 1.1, under other names, so that its header is not needed. */
 #ifndef HLO_RUNTIME_EXEC_DLPACK_H
 #define HLO_RUNTIME_EXEC_DLPACK_H
 
@@ -29,7 +29,7 @@ typedef struct dlpack_tensor {
 struct DLManagedTensor {
     dlpack_tensor tensor;
     void *context;
-    void (*deleter)(struct DLManagedTensor *self); /* NULL: there is nothing to free */
+    void (*deleter)(struct DLManagedTensor *self); /* NULL: nothing to free */
 };
 
 struct DLManagedTensorVersioned {

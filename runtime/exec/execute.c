@@ -58,7 +58,7 @@ void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const 
         plan->backend->fill(plan->device, to.bound, 0, like->bound_size);
 }
 
-/* Copies a leaf; does nothing while jobs are bound, as no job reads its operands then. */
+/* Copies a leaf. Does nothing while jobs are bound, because no job reads its operands then. */
 static void copy(const plan_run *r, plan_place to, plan_place from, const plan_slot *like) {
     if (r->mode == PLAN_BIND) return;
     if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
@@ -88,7 +88,7 @@ bool plan_goes_on(void *user) {
     return !p->stopped;
 }
 
-/* Returns HLO_STOPPED if the run shall not go on with the step. */
+/* Returns HLO_STOPPED if the run should stop before the step. */
 static hlo_status check_progress(const plan_run *r, const plan_step *step) {
     hlo_plan *plan = r->plan;
     if (r->mode != PLAN_EXECUTE || !plan->options.progress) return HLO_OK;
@@ -130,15 +130,15 @@ static void lend(const plan_comp *comp, const plan_step *step) {
             step->results[i] == PLAN_NONE ? (plan_place){0} : comp->slots[step->results[i]].place;
 }
 
-/* True if another execution may have taken another branch at this predicate or index. */
+/* True if another execution may take another branch at this predicate or index. */
 static bool is_uncertain(const hlo_plan *plan, plan_place place) {
     float sigma = 0;
     if (place.bound) plan->backend->copy_out(plan->device, &sigma, place.bound, sizeof sigma);
     return sigma != 0;
 }
 
-/* Sets the sigmas of a step's results to the largest float of one repeated byte, 3.4e38: another
- * execution may have run the step differently. */
+/* Sets the sigmas of a step's results to 3.4e38, the largest float of one repeated byte: another
+ * execution may run the step differently. */
 static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step *step) {
     for (uint32_t i = 0; i < step->result_count; i++) {
         if (step->results[i] == PLAN_NONE) continue;
@@ -147,7 +147,7 @@ static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step 
     }
 }
 
-/* Begins to take the time of a step, or of the run. */
+/* Starts timing a step, or the run. */
 static hlo_status begin_span(const plan_run *r, plan_step *step, bool on_host,
                              plan_span *out_span) {
     const char *why = "failed";
@@ -155,7 +155,7 @@ static hlo_status begin_span(const plan_run *r, plan_step *step, bool on_host,
     return plan_failed(r, NULL, status, why);
 }
 
-/* Begins a decision of the host about a loop or conditional, once what it reads is there. */
+/* Begins a decision of the host about a loop or conditional, after its input is available. */
 static hlo_status begin_decision(const plan_run *r, plan_step *step, plan_span *out_span) {
     const bool timed = r->plan->trace && r->plan->backend->own_clock;
     return timed ? begin_span(r, step, true, out_span) : HLO_OK;
@@ -187,8 +187,8 @@ static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step,
     return end_decision(r, &span);
 }
 
-/* Runs a loop. The state begins in `arguments`; the body writes the next one to whichever of its
- * two slots is free, or in place. */
+/* Runs a loop. The state begins in `arguments`. The body writes the next state to the free one of
+ * its two slots, or in place. */
 static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step *step) {
     char *frame = comp->slots[step->work].place.data;
     bool uncertain = false, more;
@@ -275,7 +275,7 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
                          step->lent);
 }
 
-/* Executes in a profiler's range with the op_name. */
+/* Executes a step in a profiler's range named by the op_name. */
 static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *step) {
     const hlo_backend *backend = r->plan->backend;
     if (r->mode != PLAN_EXECUTE || !backend->range_push) return visit_step(r, comp, step);
@@ -286,7 +286,7 @@ static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *
     return status;
 }
 
-/* Executes, and takes the time of it: of a job that runs on the host by the host's clock. */
+/* Executes a step and times it; a job on the host is timed by the host's clock. */
 static hlo_status run_timed(const plan_run *r, const plan_comp *comp, plan_step *step) {
     plan_span span;
     hlo_status status = begin_span(r, step, step->job && step->job->host, &span);
@@ -348,7 +348,7 @@ static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK && plan->trace ? plan_span_end(plan, &span) : status;
 }
 
-/* Begin to take times, if any are taken, with marks from number `mark` on; read them. */
+/* Begin timing, if enabled, with marks from number `mark` on; read the times. */
 static hlo_status begin_times(hlo_plan *plan, uint32_t mark, const hlo_diag_sink *sink) {
     const char *why = "failed";
     const hlo_status status = plan->trace ? plan_trace_begin(plan, mark, &why) : HLO_OK;
@@ -377,7 +377,7 @@ hlo_status plan_execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink)
     }
     if (status == HLO_OK) status = plan_finish(plan, sink);
     if (status == HLO_OK) return read_times(plan, sink);
-    plan->backend->finish(plan->device, &why); /* the first failure is told */
+    plan->backend->finish(plan->device, &why); /* only the first failure is reported */
     return status;
 }
 

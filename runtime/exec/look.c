@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of a run: kept, and checked for NaNs and infinities. */
+/* Values of a run: saved, and checked for NaNs and infinities. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { FOUND_NAN, FOUND_INFINITY, FOUND_KINDS };
 
-/* A warning to be given when all devices are done. */
+/* A warning to emit when all devices are done. */
 typedef struct warning {
     const hlo_instr *instr;
     char *text;
@@ -20,10 +20,10 @@ struct plan_look {
     hlo_arrays values;
     warning warnings[FOUND_KINDS];
     uint32_t warning_count;
-    uint32_t *places; /* by instruction id: one above the index of its first value; 0: not computed
-                         in this run */
+    uint32_t *places; /* by instruction id: index of its first value, plus one; 0: not computed in
+                       * this run */
     bool reported[FOUND_KINDS];
-    void *staging[2]; /* a value in row-major order, and in its own */
+    void *staging[2]; /* a value in row-major order, and in its own order */
     size_t staged;
 };
 
@@ -48,7 +48,7 @@ void plan_look_free(plan_look *look) {
     free(look);
 }
 
-/* Returns device `d` of the plan's; NULL: there are no more. */
+/* Returns device `d` of the plan, or NULL. */
 static hlo_plan *device_of(const hlo_plan *plan, uint32_t d) {
     if (plan->devices) return d < plan->device_count ? plan->devices[d] : NULL;
     return d ? NULL : (hlo_plan *)(uintptr_t)plan;
@@ -77,7 +77,7 @@ static bool reserve(plan_look *look, size_t size) {
 
 /* ----------------------------------------------------------------------------------------- kept */
 
-/* Adds arrays for the value of an instruction that had none in this run. */
+/* Adds arrays for the value of an instruction that had no value in this run. */
 static bool add_arrays(const hlo_plan *plan, const plan_step *step) {
     enum { MOST_DIGITS = 12 };
     plan_look *look = plan->look;
@@ -113,7 +113,7 @@ static hlo_status keep(const plan_run *r, const plan_comp *comp, const plan_step
 
 /* -------------------------------------------------------------------------------------- checked */
 
-/* The first elements of an array, in row-major order, that are NaN and infinite; -1: none is. */
+/* The first elements of an array, in row-major order, that are NaN and infinite, or -1. */
 typedef struct nonfinite {
     int64_t first[FOUND_KINDS];
 } nonfinite;
@@ -152,7 +152,7 @@ static nonfinite find(const hlo_shape *shape, const char *data) {
     return found;
 }
 
-/* Returns leaf `leaf` of a look in row-major order, in the staging memory. */
+/* Returns leaf `leaf` of an inspected value in row-major order, in the staging memory. */
 static const char *stage(const plan_run *r, const plan_comp *comp, const plan_step *step,
                          uint32_t leaf) {
     plan_look *look = r->plan->look;
@@ -223,7 +223,7 @@ static hlo_status report(const plan_run *r, const plan_comp *comp, const plan_st
     return status;
 }
 
-/* Sets what the operands have already. */
+/* Sets the entries for elements that the operands already have. */
 static bool find_in_operands(const plan_run *r, const plan_comp *comp, const plan_step *step,
                              bool *out_has) {
     for (uint32_t i = step->own; i < step->operand_count; i++) {
@@ -235,8 +235,7 @@ static bool find_in_operands(const plan_run *r, const plan_comp *comp, const pla
     return true;
 }
 
-/* Reports a NaN that the value has and no operand, and an infinity where all operands are finite.
- */
+/* Reports a NaN in the value that is in no operand, and an infinity if all operands are finite. */
 static hlo_status check(const plan_run *r, const plan_comp *comp, const plan_step *step) {
     const bool *reported = r->plan->look->reported;
     for (uint32_t leaf = 0; leaf < step->own; leaf++) {

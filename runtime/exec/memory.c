@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of a device that outlives a run. */
+/* Device memory that outlives a run. */
 #include "runtime/exec/memory.h"
 
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static void drop_device(plan_device *device) {
     free(device);
 }
 
-/* Frees the events of spares: one that is the last user of a device would close it. */
+/* Frees the events of spare ranges. An event may not be freed while the device's lock is held,
+ * because the last user of another device would close it. */
 static void free_spares(plan_device *device) {
     pthread_mutex_lock(&device->lock);
     while (device->count) {
@@ -60,8 +61,8 @@ void plan_device_retire(plan_device *device) {
 
 /* --------------------------------------------------------------------------------------- events */
 
-/* Makes an event that owns the handle. NULL: memory ran out, and what is before the handle is done.
- */
+/* Creates an event that owns the handle. NULL: memory ran out; all work before the handle is
+ * complete then. */
 static hlo_event *new_event(plan_device *device, void *handle) {
     hlo_event *event = calloc(1, sizeof *event);
     if (!event) {
@@ -134,7 +135,7 @@ static plan_memory *new_memory(plan_device *device, void *data, size_t size) {
     return memory;
 }
 
-/* Takes a spare range of this size; false: there is none. */
+/* Takes a spare range of this size. Returns false if not found. */
 static bool take_spare(plan_device *device, size_t size, plan_spare *out) {
     bool found = false;
     pthread_mutex_lock(&device->lock);
@@ -147,7 +148,7 @@ static bool take_spare(plan_device *device, size_t size, plan_spare *out) {
     return found;
 }
 
-/* Keeps a range; false: its device is to be closed, or has enough. */
+/* Keeps a range as a spare. Returns false if its device is being closed, or has enough spares. */
 static bool keep_spare(plan_device *device, plan_spare spare) {
     pthread_mutex_lock(&device->lock);
     bool kept = !device->retired && device->count < MOST_SPARES;
@@ -218,7 +219,7 @@ void plan_memory_drop(plan_memory *memory) {
     drop_device(device);
 }
 
-/* Shares the end of what others did. */
+/* Returns a reference to the event of others' use. */
 static hlo_event *share_lent(plan_memory *memory) {
     pthread_mutex_lock(&memory->device->lock);
     hlo_event *lent = plan_event_share(memory->lent);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans: making, running, printing, freeing. */
+/* Plans: creating, running, printing, freeing. */
 #include "ir/expand/expand.h"
 #include "ir/float/c_locale.h"
 #include "ir/module/trip_count.h"
@@ -16,9 +16,9 @@
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* Marks the computations that an instruction runs, and sets the layouts of their arguments and
+/* Marks the computations that an instruction calls, and sets the layouts of their arguments and
  * results: a loop's state has the layout of the body's parameter; the branches of a conditional all
- * return its own layout. */
+ * return the conditional's layout. */
 static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
     switch (instr->op) {
     case HLO_OP_CALL: wanted[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true; break;
@@ -42,8 +42,8 @@ static void want_called(hlo_plan *plan, const hlo_instr *instr, bool *wanted) {
     }
 }
 
-/* Plans all computations: from callers to callees the needed ones are found, then callees are
- * planned before callers. */
+/* Plans all computations: finds the needed ones from callers to callees, then plans callees before
+ * callers. */
 static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     const hlo_module *module = plan->module;
     size_t comps = module->next_computation_id;
@@ -73,7 +73,7 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     return good;
 }
 
-/* Places a leaf and its sigmas `*at` bytes behind `base`; `*at` advances. */
+/* Places a leaf and its sigmas at `*at` bytes after `base`; advances `*at`. */
 static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool bounded, char *base,
                              size_t *at) {
     size_t size = (size_t)hlo_shape_bytes(shape);
@@ -100,8 +100,8 @@ static bool is_in_frame(const hlo_plan *plan, size_t output) {
            plan_makes_result(plan->entry, (uint32_t)output);
 }
 
-/* Sums the memory of a run: the entry's frame, inputs and the other outputs, in this order, in one
- * piece; of a resident plan the frame alone. */
+/* Computes the memory of a run: the entry's frame, inputs and the other outputs, in this order, in
+ * one allocation. For a resident plan, only the frame. */
 static void measure(hlo_plan *plan) {
     plan->memory_size = plan->entry->frame_size;
     if (plan->options.resident) return;
@@ -121,7 +121,7 @@ typedef struct need {
     const char *what;
 } need;
 
-/* Adds a leaf to the largest ones, which are in descending order. */
+/* Inserts a leaf into the largest ones, which are in descending order. */
 static void add_need(need *largest, need added) {
     for (int i = 0; i < LARGEST; i++)
         if (added.size > largest[i].size) {
@@ -212,7 +212,7 @@ static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
     if (status == HLO_OK && !build_all(plan, sink)) status = HLO_INVALID_INPUT;
     if (status == HLO_OK && plan->options.resident) status = plan_find_donations(plan, sink);
     if (status == HLO_OK) measure(plan);
-    if (status != HLO_OK || plan->options.describe) return status;
+    if (status != HLO_OK || plan->options.target) return status;
     status = allocate(plan, sink);
     if (status == HLO_OK && plan_looks(plan)) status = plan_look_new(plan);
     if (status == HLO_OK && plan->options.profile) status = plan_trace_new(plan);
@@ -221,9 +221,9 @@ static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK ? plan_record(plan, sink) : status;
 }
 
-/* True if calls are planned as parts of their callers: bounds and noise are derived computation by
- * computation, values are looked at where the text has them, and simulated devices meet at the
- * instructions of one module. */
+/* True if calls are inlined in the plan. They are not if bounds and noise are derived per
+ * computation, values are inspected by their place in the text, or simulated devices must meet at
+ * the same instructions. */
 static bool inlines(const hlo_plan *plan) {
     const hlo_plan_options *o = &plan->options;
     return plan->backend->rearranges && plan->module->op_counts[HLO_OP_CALL] && !o->bounds &&
@@ -231,7 +231,7 @@ static bool inlines(const hlo_plan *plan) {
 }
 
 /* Plans a copy of the module without block-scaled notation, scans, batch normalization, dynamic
- * shapes and calls, if it has any. */
+ * shapes and calls, if it has any of these. */
 static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
     const bool blocks = hlo_block_any(plan->module), calls = inlines(plan);
     if (!blocks && !calls && !hlo_dynamic_any(plan->module) &&
@@ -270,7 +270,7 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
     plan->seat = *seat;
     plan->watch =
         seat->world ? (hlo_watch){hlo_world_goes_on, seat->world} : (hlo_watch){plan_goes_on, plan};
-    /* Reading calls caches their configs in the module, which may run out of memory. */
+    /* Decoding calls caches their configs in the module, which may run out of memory. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     const hlo_status status =
         setjmp(recover) ? HLO_OUT_OF_MEMORY : expand_and_make(plan, &recover, sink);
@@ -330,7 +330,7 @@ hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arr
     return plan_finish(plan, sink);
 }
 
-/* Returns the bytes of the largest input or output, sigmas included. */
+/* Returns the bytes of the largest input or output, including sigmas. */
 size_t plan_staging_size(const hlo_plan *plan) {
     size_t most = 1;
     for (size_t i = 0; i < plan->inputs.count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of the steps of runs: as tables, and as a trace. */
+/* Times of the steps of runs, as tables and as a trace. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,33 +8,33 @@
 #include "ir/text/plain.h"
 #include "runtime/exec/run.h"
 
-/* A step that ran. */
+/* A step that was executed. */
 typedef struct event {
     plan_step *step; /* NULL: the whole run */
     bool on_host;
     double start, seconds; /* by plan_trace_clock() */
 } event;
 
-/* A span that has ended, and is not read yet. */
+/* A span that has ended, and was not read yet. */
 typedef struct pending {
     plan_span span;
-    uint32_t mark; /* of its end */
-    double end;    /* of one of the host */
+    uint32_t mark; /* mark of its end */
+    double end;    /* time of the end, for a span of the host */
 } pending;
 
 enum {
     MOST_EVENTS = 1000000,
-    MOST_MARKS = 4096 /* and ended spans, from one reading to the next */
+    MOST_MARKS = 4096 /* maximum number of marks, and of ended spans, between readings */
 };
 
 struct plan_trace {
     event *events;
     size_t count, capacity;
-    double first, seconds; /* when the first run began; of all runs */
+    double first, seconds; /* start of the first run; total time of all runs */
     uint64_t runs;
-    /* Spans that are not read yet. The mark `base` is that of the time `moment`. */
+    /* Spans that were not read yet. The mark `base` is at the time `moment`. */
     plan_span *open; /* the innermost */
-    uint32_t depth;  /* number of those that are open */
+    uint32_t depth;  /* number of open spans */
     pending *pending;
     size_t pending_count, pending_capacity;
     uint32_t base, marks;
@@ -59,15 +59,15 @@ double plan_trace_clock(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* True if the time is that of the step's own work: of a loop, a conditional or a call it is that of
- * the host's decisions. */
+/* True if the time is that of the step's own work. For a loop, a conditional or a call, that is the
+ * time of the host's decisions. */
 static bool is_own(const plan_step *step, bool on_host) {
     return step && (step->kind == STEP_JOB || step->kind == STEP_COPY || on_host);
 }
 
 /* ---------------------------------------------------------------------------------------- times */
 
-/* Adds an event, unless there are enough. HLO_OUT_OF_MEMORY. */
+/* Adds an event, up to a limit. HLO_OUT_OF_MEMORY. */
 static hlo_status add(plan_trace *trace, event e) {
     if (!e.step && !trace->runs++) trace->first = e.start;
     if (!e.step) trace->seconds += e.seconds;
@@ -125,8 +125,8 @@ hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
     return status;
 }
 
-/* Begins to make marks from the base on, whose time it finds by the host's clock: the device has
- * nothing else to do. */
+/* Begins to record marks from the base on, whose time is read from the host's clock while the
+ * device is idle. */
 static hlo_status begin_marks(const hlo_plan *plan, const char **why) {
     plan_trace *trace = plan->trace;
     plan->backend->mark(plan->device, trace->base);
@@ -140,7 +140,7 @@ hlo_status plan_trace_begin(const hlo_plan *plan, uint32_t mark, const char **wh
     plan_trace *trace = plan->trace;
     trace->open = NULL;
     trace->depth = 0;
-    trace->pending_count = 0; /* of a run that failed */
+    trace->pending_count = 0; /* from a failed run */
     trace->base = mark;
     const hlo_status status = plan->backend->finish(plan->device, why);
     return status == HLO_OK ? begin_marks(plan, why) : status;
@@ -196,16 +196,16 @@ hlo_status plan_span_end(const hlo_plan *plan, const plan_span *span) {
 
 /* --------------------------------------------------------------------------------------- tables */
 
-/* One row of a table: a step, or all steps of one op_name. */
+/* One row of a table: a step, or all steps with one op_name. */
 typedef struct row {
     const plan_step *step;
     const char *op_name;
-    double seconds, bytes; /* of all its runs */
+    double seconds, bytes; /* over all its runs */
     uint64_t runs;
-    double *in_run; /* seconds in each run that the events have whole */
+    double *in_run; /* seconds in each run whose events are complete */
 } row;
 
-/* Returns the bytes that a run of the step reads and writes; a decision reads next to none. */
+/* Returns the bytes that a run of the step reads and writes. A decision reads almost none. */
 static double bytes_of(const plan_comp *comp, const plan_step *step) {
     double bytes = 0;
     if (step->called_count) return 0;
@@ -260,7 +260,8 @@ static size_t whole_runs(const plan_trace *trace) {
     return runs;
 }
 
-/* Sorts the rows by step, and sets their seconds in each whole run, in `seconds`, all 0. */
+/* Sorts the rows by step, and sets their seconds in each complete run, in `seconds`, initially all
+ * 0. */
 static void fill_runs(const plan_trace *trace, row *rows, size_t count, size_t runs,
                       double *seconds) {
     size_t run = 0;
@@ -276,7 +277,7 @@ static void fill_runs(const plan_trace *trace, row *rows, size_t count, size_t r
     }
 }
 
-/* Makes one row of those of each op_name; returns their number. */
+/* Merges the rows of each op_name. Returns their number. */
 static size_t join(row *rows, size_t count, size_t runs) {
     size_t kept = 0;
     qsort(rows, count, sizeof *rows, by_name);
@@ -304,7 +305,7 @@ static void print_step(const plan_step *step, FILE *out) {
         fputs(" (copy)", out);
 }
 
-/* Prints the minimum and the median time per run. `sorted` has room for all runs. */
+/* Prints the minimum and the median time per run. `sorted` is scratch space for all runs. */
 static void print_spread(const row *r, size_t runs, double *sorted, FILE *out) {
     if (runs) memcpy(sorted, r->in_run, runs * sizeof *sorted);
     qsort(sorted, runs, sizeof *sorted, by_size);
@@ -382,7 +383,7 @@ static void print_text(const char *text, FILE *out) {
     fputc('"', out);
 }
 
-enum { DEVICE = 1, HOST }; /* tracks */
+enum { DEVICE = 1, HOST }; /* track numbers */
 
 static void print_event(const plan_trace *trace, const event *e, FILE *out) {
     const hlo_instr *instr = e->step ? e->step->instr : NULL;
@@ -402,7 +403,7 @@ static void print_event(const plan_trace *trace, const event *e, FILE *out) {
     fputs("}", out);
 }
 
-/* Prints the name of the process, or of a track. */
+/* Prints the name of the process or of a track. */
 static void print_name(const char *kind, int track, const char *name, FILE *out) {
     fprintf(out, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"%s\", \"args\": {\"name\": ",
             track, kind);

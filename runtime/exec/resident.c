@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of resident plans: on buffers, which a run takes and makes. */
+/* Runs of resident plans on buffers: a run takes and creates buffers. */
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +10,18 @@
 #include "runtime/exec/run.h"
 
 /* A run is recorded for the addresses of its inputs and outputs. A loop that donates alternates
- * between few sets of them. */
+ * between a few sets of addresses. */
 enum { RECORDINGS = 8 };
 
 typedef struct recording {
-    plan_place *places;          /* of inputs, then of outputs; NULL: not used yet */
-    plan_command_buffer *buffer; /* NULL: a run had these addresses once */
+    plan_place *places;          /* of inputs, followed by outputs; NULL: unused */
+    plan_command_buffer *buffer; /* NULL: only one run has had these addresses */
 } recording;
 
 struct plan_resident {
     hlo_event *last; /* the end of the last run */
     recording recordings[RECORDINGS];
-    size_t oldest; /* of the recordings without a buffer, the next to be replaced */
+    size_t oldest; /* the next of the recordings without a buffer to replace */
 };
 
 hlo_status plan_resident_new(hlo_plan *plan) {
@@ -70,7 +70,8 @@ hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------ recording */
 
-/* Finds the recording of these addresses; NULL: no run had them, and they are noted. */
+/* Finds the recording of these addresses. Returns NULL, after recording the addresses, if no run
+ * has had them. */
 static recording *find_recording(hlo_plan *plan) {
     plan_resident *r = plan->resident;
     const size_t inputs = plan->inputs.count * sizeof(plan_place);
@@ -126,7 +127,7 @@ static bool overlap(const hlo_buffer *a, const hlo_buffer *b) {
     return from <= other ? other - from < size && others : from - other < others && size;
 }
 
-/* Checks a buffer that is to be donated. */
+/* Checks a buffer to be donated. */
 static hlo_status check_donated(hlo_buffer *const *inputs, size_t count, size_t i,
                                 const hlo_diag_sink *sink) {
     const plan_memory *memory = inputs[i]->memory;

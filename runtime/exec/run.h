@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Visiting the steps of a plan, to bind, execute or record them: execute.c and command_buffer.c. */
+/* Visits the steps of a plan, to bind, execute or record them: execute.c and command_buffer.c. */
 #ifndef HLO_RUNTIME_EXEC_RUN_H
 #define HLO_RUNTIME_EXEC_RUN_H
 
@@ -21,10 +21,10 @@ typedef struct plan_run {
     uint64_t *stream;            /* stream of the next job */
 } plan_run;
 
-/* Runs the computation on `arguments`, to `results`. */
+/* Runs the computation on `arguments`, with results in `results`. */
 hlo_status plan_run_comp(const plan_run *r, plan_comp *comp, char *frame,
                          const plan_place *arguments, const plan_place *results);
-/* Calls options.progress if it is time. False stops the run. `plan` is a hlo_plan. */
+/* Calls options.progress if it is due. False stops the run. `plan` is an hlo_plan. */
 bool plan_goes_on(void *plan);
 /* Copies a leaf of the type and size of slot `like`. */
 void plan_copy_leaf(const hlo_plan *plan, plan_place to, plan_place from, const plan_slot *like);
@@ -38,39 +38,41 @@ hlo_status plan_failed(const plan_run *r, const plan_step *step, hlo_status stat
 /* look.c: sets plan->look; HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_new(hlo_plan *plan);
 void plan_look_free(plan_look *look); /* NULL is allowed */
-/* Forgets the last run, of all devices. */
+/* Clears the values of the last run, on all devices. */
 void plan_look_start(hlo_plan *plan);
-/* Looks at the values of a STEP_LOOK. HLO_OUT_OF_MEMORY. */
+/* Saves or checks the values of a STEP_LOOK. HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step);
-/* Gives the warnings of all devices, and lists the values that they kept. HLO_OUT_OF_MEMORY. */
+/* Emits the warnings of all devices, and lists the values that they saved. HLO_OUT_OF_MEMORY. */
 hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink);
 
 /* The time of a step that is being queued, or of the whole run. */
 typedef struct plan_span {
-    struct plan_span *outer; /* around it; NULL: there is none */
+    struct plan_span *outer; /* the enclosing span, or NULL */
     plan_step *step;         /* NULL: the whole run */
-    bool on_host;            /* by the host's clock; otherwise the device's, between two marks */
-    bool known;              /* `start` is */
-    uint32_t mark;           /* of its start */
+    bool on_host;            /* timed by the host's clock; otherwise by the device's, between two
+                              * marks */
+    bool known;              /* `start` is known */
+    uint32_t mark;           /* mark of its start */
     double start;            /* by plan_trace_clock() */
 } plan_span;
 
 /* profile.c: sets plan->trace; HLO_OUT_OF_MEMORY. */
 hlo_status plan_trace_new(hlo_plan *plan);
 void plan_trace_free(plan_trace *trace); /* NULL is allowed */
-/* Returns seconds from some moment on, by the host's clock. */
+/* Returns seconds since an arbitrary time, by the host's clock. */
 double plan_trace_clock(void);
-/* `why` in these is as the backend's functions have it (backend.h). Waits for the device, and
- * begins to take times, with marks from number `mark` on. */
+/* `why` in these functions is as in the backend's functions (backend.h). Waits for the device, and
+ * starts timing, with marks from number `mark` on. */
 hlo_status plan_trace_begin(const hlo_plan *plan, uint32_t mark, const char **why);
-/* Waits for the device, and reads all marks, so that they can be made again. HLO_OUT_OF_MEMORY. */
+/* Waits for the device, and reads all marks, so that they can be reused. HLO_OUT_OF_MEMORY. */
 hlo_status plan_trace_read(const hlo_plan *plan, const char **why);
-/* Begins a span, which stays where it is until it ends. One of the host waits for the device. */
+/* Begins a span, which must not move in memory until it ends. A span of the host waits for the
+ * device. */
 hlo_status plan_span_begin(const hlo_plan *plan, plan_step *step, bool on_host, plan_span *out_span,
                            const char **why);
 /* Ends the innermost span. HLO_OUT_OF_MEMORY. */
 hlo_status plan_span_end(const hlo_plan *plan, const plan_span *span);
-/* plan.c: makes the plan of one device. */
+/* plan.c: creates the plan of one device. */
 hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
                     const hlo_plan_options *options, const hlo_seat *seat,
                     const hlo_diag_sink *sink, hlo_plan **out);
@@ -87,15 +89,15 @@ hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arr
 hlo_status plan_resident_new(hlo_plan *plan);
 /* Waits for the last run. NULL is allowed. */
 void plan_resident_free(plan_resident *resident);
-/* Binds every job to its memory, with inputs and outputs that exist meanwhile. */
+/* Binds every job to its memory, with temporary inputs and outputs. */
 hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink);
 
 /* command_buffer.c: records a job that is executed between graphs. */
 hlo_status plan_command_buffer_job(const plan_run *r, const plan_step *step);
-/* Records a loop of unknown length; step->arguments and step->lent are set. */
+/* Records a loop of unknown length; step->arguments and step->lent must be set. */
 hlo_status plan_command_buffer_while(const plan_run *r, const plan_comp *comp,
                                      const plan_step *step);
-/* Records a conditional; step->arguments and step->lent are set. */
+/* Records a conditional; step->arguments and step->lent must be set. */
 hlo_status plan_command_buffer_conditional(const plan_run *r, const plan_comp *comp,
                                            const plan_step *step);
 /* Marks the graph being recorded as not empty. */

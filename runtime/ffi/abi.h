@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XLA's C interface to functions that execute typed custom calls, which it calls FFI: numbers and
- * the layout of structs, as far as they are used here. Source: xla/ffi/api/c_api.h in jaxlib's
- * include folder, version 0.3; tests/unit/runtime/test_runtime_ffi_abi.c holds this file against
- * it.
+/* XLA's C interface for handlers of typed custom calls, which XLA calls FFI: numbers and the layout
+ * of structs, as far as they are used here. Source: xla/ffi/api/c_api.h in jaxlib's include folder,
+ * version 0.3; tests/unit/runtime/test_runtime_ffi_abi.c compares this file with it.
  *
- * A struct begins with its size in bytes as XLA knows it: a member may be read if it ends within
- * (FFI_HAS). */
+ * A struct begins with its size in bytes in XLA's version: a member may be read if it ends within
+ * that size (FFI_HAS). */
 #ifndef HLO_RUNTIME_FFI_ABI_H
 #define HLO_RUNTIME_FFI_ABI_H
 
@@ -19,8 +18,8 @@ enum { FFI_MAJOR = 0, FFI_MINOR = 3 };
 #define FFI_HAS(object, type, member) ((object)->size >= FFI_SIZE(type, member))
 
 typedef struct XLA_FFI_CallFrame ffi_frame;
-typedef struct XLA_FFI_Error ffi_error; /* XLA's own */
-typedef struct ffi_context ffi_context; /* likewise */
+typedef struct XLA_FFI_Error ffi_error; /* defined by XLA */
+typedef struct ffi_context ffi_context; /* defined by XLA */
 
 typedef struct ffi_extension {
     size_t size;
@@ -35,7 +34,7 @@ typedef struct ffi_version {
     int major, minor;
 } ffi_version;
 
-/* An extension of a call frame by which XLA asks for the properties of the function. */
+/* An extension of a call frame by which XLA queries the properties of the function. */
 typedef struct ffi_metadata {
     size_t size;
     ffi_version version;
@@ -93,7 +92,7 @@ enum {
     FFI_TYPE_F6E3M2FN = -4
 };
 
-/* An array, dense in a layout that the struct does not state. */
+/* A dense array in a layout that the struct does not specify. */
 typedef struct ffi_buffer {
     size_t size;
     ffi_extension *extensions;
@@ -108,7 +107,7 @@ typedef struct ffi_list {
     size_t size;
     ffi_extension *extensions;
     int64_t count;
-    int *kinds; /* FFI_BUFFER; of each item */
+    int *kinds; /* FFI_BUFFER for each item */
     void **items;
 } ffi_list;
 enum { FFI_BUFFER = 1 };
@@ -122,9 +121,9 @@ typedef struct ffi_attrs {
     size_t size;
     ffi_extension *extensions;
     int64_t count;
-    int *kinds; /* FFI_ATTR_... of each */
+    int *kinds; /* FFI_ATTR_... for each attribute */
     ffi_span **names;
-    void **values; /* each the struct that belongs to the kind; for a string an ffi_span */
+    void **values; /* the struct for the attribute's kind; for a string an ffi_span */
 } ffi_attrs;
 enum { FFI_ATTR_ARRAY = 1, FFI_ATTR_DICTIONARY = 2, FFI_ATTR_SCALAR = 3, FFI_ATTR_STRING = 4 };
 
@@ -154,7 +153,7 @@ typedef struct ffi_stream_get {
     size_t size;
     ffi_extension *extensions;
     ffi_context *context;
-    void *stream; /* out */
+    void *stream; /* output */
 } ffi_stream_get;
 typedef struct ffi_task {
     size_t size;
@@ -167,7 +166,7 @@ typedef struct ffi_thread_count {
     size_t size;
     ffi_extension *extensions;
     ffi_context *context;
-    int64_t *count; /* where it is written to */
+    int64_t *count; /* output address */
 } ffi_thread_count;
 
 typedef void ffi_unused(void);

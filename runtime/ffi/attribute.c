@@ -13,8 +13,8 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Returns the bytes in quotes, with codes for bytes that are not plain; for people, MOST bytes at
- * most. */
+/* Returns the bytes in quotes, with escapes for bytes that are not plain; for people, at most MOST
+ * bytes. */
 static const char *quote(const ffi_span *span, hlo_arena *arena, ffi_reader reader) {
     enum { MOST = 80 };
     size_t size = reader == FFI_FOR_PEOPLE && span->size > MOST ? MOST : span->size;
@@ -32,7 +32,7 @@ static const char *quote(const ffi_span *span, hlo_arena *arena, ffi_reader read
     return text;
 }
 
-/* Returns the name as it is, or in quotes. */
+/* Returns the name unchanged, or in quotes. */
 static const char *format_name(const ffi_span *name, hlo_arena *arena, ffi_reader reader) {
     bool plain = name->size > 0 && name->size < 80 && is_letter(name->bytes[0]);
     for (size_t i = 0; plain && i < name->size; i++)
@@ -48,7 +48,7 @@ static const char *format_float(double value, hlo_arena *arena, ffi_reader reade
     return hlo_arena_format(arena, "0x%016" PRIX64 " : f64", bits);
 }
 
-/* The integer types, by their numbers and C's types. */
+/* The integer types: XLA's number and the C type. */
 #define INTEGERS(ROW)                                                                              \
     ROW(FFI_TYPE_S8, int8_t)                                                                       \
     ROW(FFI_TYPE_S16, int16_t)                                                                     \
@@ -59,7 +59,7 @@ static const char *format_float(double value, hlo_arena *arena, ffi_reader reade
     ROW(FFI_TYPE_U32, uint32_t)                                                                    \
     ROW(FFI_TYPE_U64, uint64_t)
 
-/* Returns integer `index` of an array; NULL: `type` is no integer type. */
+/* Returns integer `index` of an array; NULL if `type` is not an integer type. */
 static const char *format_integer(int type, const void *values, size_t index, hlo_arena *arena) {
     switch (type) {
 #define ROW(number, c_type)                                                                        \

@@ -20,8 +20,8 @@ static ffi_error *fail(const ffi_frame *frame, int code, const char *message) {
 
 /* ----------------------------------------------------------------------------------- properties */
 
-/* Says which version the function speaks: its own, or that of an older XLA, whose structs have the
- * same members up to those that are used. */
+/* Reports the version of the function: its own, or that of an older XLA whose structs have the same
+ * members as far as they are used. */
 static bool answers(const ffi_frame *frame) {
     if (!FFI_HAS(frame, struct XLA_FFI_CallFrame, extensions)) return false;
     for (ffi_extension *e = frame->extensions; e && FFI_HAS(e, ffi_extension, next); e = e->next) {
@@ -43,7 +43,7 @@ static bool answers(const ffi_frame *frame) {
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* A call, and the state that a jump back must find. */
+/* A call, and the state that must be available after a jump back. */
 typedef struct run {
     ffi_call call;
     bool checked;
@@ -57,14 +57,17 @@ static hlo_status attempt(run *r, ffi_execute *execute) {
     return execute(&r->call, &r->why);
 }
 
-/* Returns the call's text; without memory, or if it cannot be read, an empty one. */
+/* Returns the call's text; an empty one if memory runs out, or if it cannot be read. */
 static const char *text_of(const run *r) {
     if (!r->checked || setjmp(*r->call.recover)) return "";
     return ffi_frame_text(r->call.frame, r->call.arena);
 }
 
 static ffi_error *report(const run *r, hlo_status status) {
-    enum { MOST = 3000 }; /* of the call's text, so that the reason is never cut off */
+    enum {
+        MOST = 3000
+    }; /* maximum length of the call's text, so that the reason is never
+        * truncated */
     char message[MOST + 1100];
     const bool starved = status == HLO_OUT_OF_MEMORY;
     const char *text = text_of(r);

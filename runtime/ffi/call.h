@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call from the frame to its result, or to an error of XLA's. */
+/* Executes a call from its frame to its result, or to an XLA error. */
 #ifndef HLO_RUNTIME_FFI_CALL_H
 #define HLO_RUNTIME_FFI_CALL_H
 
@@ -12,21 +12,21 @@
 typedef struct ffi_call {
     const ffi_frame *frame; /* checked */
     hlo_arena *arena;       /* freed with the call */
-    jmp_buf *recover;       /* of the arena, for other arenas */
-    hlo_module *module;     /* NULL, or freed with the call */
-    int code;               /* of the error, if the call is invalid */
+    jmp_buf *recover;       /* recovery point of the arena, for other arenas */
+    hlo_module *module;     /* freed with the call; may be NULL */
+    int code;               /* status of the error, if the call is invalid */
 } ffi_call;
 
-/* Executes a call. HLO_INVALID_INPUT: *why, a sentence that begins with a verb, is set. It may run
- * out of memory in the arena, and in other arenas that recover likewise. */
+/* Executes a call. HLO_INVALID_INPUT, with *why set to a sentence that begins with a verb. It may
+ * run out of memory in the arena, and in other arenas with the same recovery point. */
 typedef hlo_status ffi_execute(ffi_call *call, const char **why);
 
-/* Answers XLA if it asks for the function's properties, or else executes the call. Returns NULL, or
- * the error that the function returns. */
+/* Answers XLA's query for the function's properties, or executes the call. Returns NULL, or the
+ * error for XLA. */
 ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute);
 
-/* Makes call->module, with the instruction that the call stands for, as the job of a backend: views
- * of all arrays, without memory. NULL: it is no call that matmul/ reads, and *why is set. */
+/* Creates call->module with the call's instruction as the job of a backend: views of all arrays,
+ * without memory. Returns NULL, with *why set, if matmul/ does not support the call. */
 hlo_job *ffi_call_job(ffi_call *call, const char **why);
 
 #endif

@@ -8,11 +8,11 @@
 
 /* -------------------------------------------------------------------------------------- threads */
 
-/* A loop that XLA's threads share with the caller. XLA may start a task at any time, also when the
- * loop is done, or not beside the caller at all: the last thread to let go frees the loop. */
+/* A loop that XLA's threads share with the caller. XLA may start a task at any time, even after the
+ * loop, or never concurrently with the caller: the last thread to release the loop frees it. */
 typedef struct shared {
     cpu_loop loop;
-    unsigned generation; /* of the loop */
+    unsigned generation; /* generation of the loop */
     atomic_int holders, seats;
 } shared;
 
@@ -34,7 +34,7 @@ static bool good(const ffi_frame *frame, ffi_error *error) {
     return !error;
 }
 
-/* Counts XLA's threads; 0: it lends none. */
+/* Returns the number of XLA's threads; 0 if it provides none. */
 static int64_t count_threads(const ffi_frame *frame) {
     const ffi_api *api = frame->api;
     int64_t count = 0;
@@ -75,7 +75,7 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* Fills in the job's memory. A workspace, in which the job writes nothing, is left out. */
+/* Fills in the job's memory, except for a workspace, in which the job writes nothing. */
 static void place(const ffi_frame *frame, hlo_job *job, hlo_arena *arena) {
     for (uint32_t i = 0; i < job->operand_count; i++)
         job->operands[i].data = ffi_buffer_at(&frame->operands, i)->data;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls on a CUDA device: cuBLASLt's problems, on XLA's stream and in XLA's memory.
  *
- * XLA has one function for all calls of a process and keeps nothing between them, so plans are kept
- * here, for the life of the process. A plan holds no addresses: it serves all calls with its types,
- * dimensions, attributes and alignments in one context. The library is asked only when a plan is
- * made; afterwards a call sets pointers and is enqueued. */
+ * XLA has one handler for all calls of a process and keeps no state between them, so plans are
+ * cached here for the lifetime of the process. A plan has no addresses: it serves all calls with
+ * its types, dimensions, attributes and alignments in one context. The library is queried only when
+ * a plan is created; afterwards a call sets pointers and is enqueued. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +22,8 @@ typedef struct site {
 
 typedef struct plan {
     struct plan *next;
-    cuda_device device; /* its site's, with the stream of the launch */
-    hlo_module *module; /* holds the objects that the problem refers to */
+    cuda_device device; /* that of its site, with the stream of the launch */
+    hlo_module *module; /* owns the objects that the problem refers to */
     cuda_matmul problem;
     cuda_call *call;
     lt_heuristic chosen;
@@ -41,7 +41,7 @@ typedef struct store {
     char why[1024];
 } store;
 
-/* Returns the one store of the process. */
+/* Returns the only store of the process. */
 static store *the_store(void) {
     static store only = {.lock = PTHREAD_MUTEX_INITIALIZER};
     return &only;
@@ -49,7 +49,7 @@ static store *the_store(void) {
 
 /* ---------------------------------------------------------------------------------------- sites */
 
-/* A sink: keeps the first error as the reason. */
+/* A sink that keeps the first error as the reason. */
 static void keep_error(void *user, const hlo_diag *diag) {
     store *s = user;
     if (!*s->why) snprintf(s->why, sizeof s->why, "cannot be run: %s", diag->message);
@@ -61,7 +61,7 @@ static hlo_status load(store *s) {
     return status == HLO_OK ? cuda_library_load(&s->lib, CUDA_CUBLASLT, &sink) : status;
 }
 
-/* Finds the site of the context, which is current, or makes it. */
+/* Finds or creates the site of the context, which must be current. */
 static hlo_status find_site(store *s, cuda_context *context, site **out_site) {
     const hlo_diag_sink sink = {keep_error, s};
     for (site *at = s->sites; at; at = at->next)
@@ -84,7 +84,7 @@ static hlo_status find_site(store *s, cuda_context *context, site **out_site) {
 
 /* ---------------------------------------------------------------------------------------- plans */
 
-/* The memory for scratch: the last result, a vector of bytes, from an aligned address on. */
+/* The memory for scratch: the last result, a byte vector, starting at an aligned address. */
 typedef struct workspace {
     char *memory;
     size_t size;
@@ -100,7 +100,7 @@ static workspace find_workspace(const ffi_frame *frame) {
     return (workspace){(char *)last->data + skipped, size - skipped};
 }
 
-/* Returns the least alignment of the arrays of a list, but for scalars and the workspace. */
+/* Returns the smallest alignment of the arrays of a list, except scalars and the workspace. */
 static uint32_t least_alignment(const ffi_list *list, uint32_t least) {
     for (int64_t i = 0; i < list->count; i++) {
         const ffi_buffer *buffer = ffi_buffer_at(list, i);
@@ -126,7 +126,7 @@ static void find_addresses(const ffi_frame *frame, const cuda_matmul *problem,
     }
 }
 
-/* Makes the plan's problem, and its call. `recover` is where it jumps to without memory. */
+/* Creates the plan's problem and its call. `recover`: where to jump if memory runs out. */
 static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *recover) {
     p->module = hlo_module_new(recover);
     if (!p->module) return HLO_OUT_OF_MEMORY;
@@ -134,7 +134,8 @@ static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *reco
     const char *why = NULL;
     const hlo_instr *instr = ffi_frame_read(frame, p->module, &why);
     const cuda_matmul_options options = {
-        .target = {.sm = p->device.target, .cuda = p->device.cublaslt / 100},
+        .target = p->device.target,
+        .cuda = cuda_cublaslt_version(&p->device),
         .workspace = find_workspace(frame).size,
         .alignment =
             least_alignment(&frame->results, least_alignment(&frame->operands, UINT32_C(256))),
@@ -252,7 +253,7 @@ static hlo_status find_stream(const ffi_frame *frame, void **out_stream, const c
 static hlo_status execute(ffi_call *call, const char **why) {
     store *s = the_store();
     void *stream = NULL;
-    cuda_context *none = NULL; /* its place in the key */
+    cuda_context *none = NULL; /* reserves its position in the key */
     ffi_key key = {.arena = call->arena};
     char said[sizeof s->why];
     call->code = FFI_FAILED_PRECONDITION;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call frames of XLA: checks, and the instruction that a frame stands for. */
+/* Call frames of XLA: checks, and conversion to an instruction. */
 #include "runtime/ffi/frame.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static const int type_numbers[HLO_TYPE_COUNT] = {
 #undef HLO_TYPE
 };
 
-/* Finds the type of a number; HLO_TYPE_INVALID: there is none with elements. */
+/* Finds the type with that number; HLO_TYPE_INVALID if it is unknown or has no elements. */
 static hlo_type type_of(int number) {
     for (int type = 0; type < HLO_TYPE_COUNT; type++)
         if (type_numbers[type] == number && hlo_types[type].bytes) return (hlo_type)type;
@@ -173,11 +173,11 @@ const char *ffi_frame_text(const ffi_frame *frame, hlo_arena *arena) {
 typedef struct reader {
     hlo_module *module;
     const hlo_config_layouts *layouts;
-    uint32_t at; /* in `layouts` */
+    uint32_t at; /* position in `layouts` */
     const char *wrong;
 } reader;
 
-/* Takes the layout of an array; NULL: it is row-major, or wrong. */
+/* Takes the layout of an array; NULL if it is row-major or invalid. */
 static const int64_t *take_layout(reader *r, uint32_t rank) {
     if (!r->layouts->count) return NULL;
     const int64_t *order = r->layouts->v + r->at;

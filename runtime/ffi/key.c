@@ -42,7 +42,7 @@ static void append_span(ffi_key *key, const ffi_span *span) {
     ffi_key_append(key, span->bytes, span->size);
 }
 
-/* Appends values as attribute.c reads them. No plan is made of a call with other values. */
+/* Appends values in the form that attribute.c reads. Calls with other values have no plan. */
 static void append_value(ffi_key *key, int kind, const void *value) {
     append_number(key, kind);
     if (kind == FFI_ATTR_STRING) append_span(key, value);

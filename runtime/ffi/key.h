@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call as bytes that are equal for calls which one plan serves. */
+/* A call as bytes that are equal for calls that share a plan. */
 #ifndef HLO_RUNTIME_FFI_KEY_H
 #define HLO_RUNTIME_FFI_KEY_H
 
@@ -16,7 +16,7 @@ void ffi_key_append(ffi_key *key, const void *bytes, size_t size);
 /* Appends types, dimensions and attributes of a checked frame, and the alignments of its memory. */
 void ffi_key_append_frame(ffi_key *key, const ffi_frame *frame);
 
-/* Returns the alignment of an address, 256 at most. */
+/* Returns the alignment of an address, at most 256. */
 uint32_t ffi_alignment(const void *address);
 
 #endif

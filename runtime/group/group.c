@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups the instructions that run together in one job.
  *
- * An instruction is inlined when one job reads its value, or when it costs next to nothing: it
- * is then a member of the group of each reader. All others are computed once, and grouped in the
- * order of the computation: an instruction joins a group that runs through as many elements and
- * that it reads from, or shares an input with, when no path leads from the group to it through an
- * instruction outside (join.c). A value that is read inside its own group only is no result.
+ * An instruction is inlined if one job reads its value, or if it is nearly free: it is then a
+ * member of the group of each reader. All others are computed once, and grouped in the order of the
+ * computation. An instruction joins a group with the same number of elements if it reads from the
+ * group or shares an input with it, and if no path leads from the group to it through an
+ * instruction outside (join.c). A value that is read only inside its own group is not a result.
  *
- * A group that reduces has rows. An instruction that reads a reduce of its own
- * group must read it row by row: every instruction on the way has an element for each element of
- * the space, in the same order ("full"), or one for each row ("row"). */
+ * A group that reduces has rows. An instruction that reads a reduce of its own group must read it
+ * row by row: every instruction on the path has an element for each element of the space, in the
+ * same order ("full"), or one for each row ("row"). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 /* --------------------------------------------------------------------------------- instructions */
 
-/* Counts the different operands that are not written out as numbers. */
+/* Counts the different operands that are not written as numbers. */
 static uint32_t reads_of(const hlo_instr *instr) {
     uint32_t reads = 0;
     for (uint32_t o = 0; o < instr->operand_count; o++) {
@@ -30,7 +30,8 @@ static uint32_t reads_of(const hlo_instr *instr) {
     return reads;
 }
 
-/* Inlines the instruction in its owner. False: the owner would have too many inputs or members. */
+/* Inlines the instruction in its owner. Returns false if the owner would have too many inputs or
+ * members. */
 static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr) {
     if (n->owner == GROUP_NONE) return true;
     group_node *owner = &g->nodes[n->owner];
@@ -41,22 +42,22 @@ static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr)
     return true;
 }
 
-/* Returns how often the user reads one element of the operand. */
+/* Returns how often the user reads each element of the operand. */
 static int64_t times_of(const hlo_instr *operand, const hlo_instr *user, const group_node *u) {
     const int64_t inside = u->computed ? 1 : u->times;
     if (user->op != HLO_OP_BROADCAST || hlo_shape_count(operand->shape) == 0) return inside;
     return hlo_shape_count(user->shape) / hlo_shape_count(operand->shape) * inside;
 }
 
-/* True if the instruction is slow, and its elements are read so often that they are better stored.
- */
+/* True if the instruction is slow, and its elements are read so often that storing them is
+ * better. */
 static bool is_repeated(const grouping *g, const group_node *n, const hlo_instr *instr) {
     return g->rules->is_slow && n->class == GROUP_PULL && n->times > GROUP_TIMES &&
            n->times * hlo_shape_count(instr->shape) > GROUP_SLOW && g->rules->is_slow(instr);
 }
 
-/* Finds the instruction's owner and decides whether it is computed or inlined; its users must have
- * been asked before. */
+/* Finds the instruction's owner and decides whether it is computed or inlined. Its users must have
+ * been processed before. */
 static void find_owner(grouping *g, uint32_t i) {
     const hlo_instr *instr = g->instrs[i];
     group_node *n = &g->nodes[i];
@@ -113,7 +114,7 @@ static void find_owner(grouping *g, uint32_t i) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* Lists the members that compute `instr` in the group, in `closed`, and marks their inputs by
+/* Lists the members that compute `instr` in the group, in `closed`, and marks their inputs with
  * `read`. */
 static void close_over(grouping *g, group_search *search, uint32_t number, const hlo_instr *instr,
                        bool first) {
@@ -151,7 +152,8 @@ static uint32_t new_group(grouping *g, uint32_t m) {
     return g->group_count++;
 }
 
-/* Adds a group to the candidates, which are sorted; of too many the oldest is left out. */
+/* Adds a group to the candidates, which are sorted. If there are too many, the oldest is
+ * dropped. */
 static void add_candidate(grouping *g, uint32_t number) {
     uint32_t at = g->candidate_count;
     while (at > 0 && g->candidates[at - 1] < number) at--;
@@ -162,7 +164,7 @@ static void add_candidate(grouping *g, uint32_t number) {
     g->candidates[at] = number;
 }
 
-/* Adds the groups that compute what the instruction reads, or read it as well. */
+/* Adds the groups that compute values that the instruction reads, or that also read them. */
 static void add_sharing(grouping *g, group_search *search, const hlo_instr *instr) {
     for (uint32_t o = 0; o < instr->operand_count; o++) {
         const hlo_instr *operand = hlo_instr_operand(instr, o);
@@ -245,8 +247,7 @@ static void number_instrs(grouping *g) {
     for (uint32_t i = 0; i < g->count; i++) g->place[g->instrs[i]->id - g->first_id] = i;
 }
 
-/* Searches for groups; `again`: values that an earlier search has marked are inlined. NULL: none.
- */
+/* Searches for groups. `again`: inlines values that an earlier search has marked; may be NULL. */
 static void search_groups(grouping *g, group_search *search, const grouping *again) {
     g->nodes = hlo_arena_zero(g->arena, g->count * sizeof *g->nodes);
     g->groups = hlo_arena_array(g->arena, g->count, sizeof *g->groups);
@@ -280,8 +281,8 @@ uint32_t group_instrs(const group_rules *rules, const hlo_instr *const *live, ui
             search = others;
         }
     }
-    /* A value that a later group reads is a result of an earlier one: the groups are written twice,
-     * and the second time all inputs are marked. */
+    /* A value that a later group reads is a result of an earlier one, so the groups are written
+     * twice; the second time all inputs are marked. */
     hlo_group *groups = hlo_arena_array(arena, g.group_count + 1, sizeof *groups);
     for (uint32_t h = 0; h < g.group_count; h++) groups[h] = write_group(&g, &search, h);
     for (uint32_t h = 0; h < g.group_count; h++) groups[h] = write_group(&g, &search, h);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instruction can join which group: how its elements lie in the group's space, and whether a
- * path leads from the group to it through an instruction outside. */
+/* Decides which instruction can join which group: the relation of its elements to the group's
+ * space, and whether a path leads from the group to it through an instruction outside. */
 #include <string.h>
 
 #include "ir/module/index_map.h"
@@ -51,9 +51,9 @@ static group_relation relation_of_operand(const group *to, const hlo_instr *inst
 typedef struct trial {
     const grouping *g;
     group_search *search;
-    uint32_t number;  /* of the group */
-    const group *to;  /* the group as it would be */
-    uint32_t members; /* visited ones */
+    uint32_t number;  /* number of the group */
+    const group *to;  /* the group after joining */
+    uint32_t members; /* number of visited members */
     bool tainted;     /* a reduce of the group was reached */
     bool shares;      /* a member or an input of the group was reached */
     bool good;
@@ -72,7 +72,7 @@ static void visit_operands(trial *t, const hlo_instr *instr, group_relation rela
     }
 }
 
-/* Marks an instruction as seen in that relation. False: it was marked so before. */
+/* Marks an instruction as visited in that relation. Returns false if it was already marked so. */
 static bool mark_visited(group_search *search, uint32_t i, group_relation relation) {
     bool seen = search->nodes[i].visited == search->attempt;
     if (seen && search->nodes[i].relations & 1u << relation) return false;
@@ -122,8 +122,8 @@ static bool has_dependent_operand(const trial *t, const hlo_instr *instr, uint32
 }
 
 /* Marks the instructions from `low` to `m` that depend on the group and are not in it. A group
- * depends on each thing that one of its members depends on, so that a marked group with an earlier
- * member is a reason to begin again; nothing else before the group's first member depends on it. */
+ * depends on every dependency of its members, so a marked group with an earlier member requires a
+ * restart. Nothing else before the group's first member depends on it. */
 static void mark_dependents(trial *t, uint32_t low, uint32_t m) {
     const uint32_t attempt = t->search->attempt;
     bool again = true;
@@ -212,8 +212,8 @@ static bool is_transposed(const grouping *g, const group *to, const hlo_instr *i
     return group_is_live(g, operand) && hlo_shape_same_dims(operand->shape, to->shape);
 }
 
-/* Returns the relation of the elements of `instr` to the group's space; GROUP_APART: they are not
- * in it. */
+/* Returns the relation of the elements of `instr` to the group's space; GROUP_APART if there is
+ * none. */
 static group_relation relation_to(const grouping *g, const group *to, const hlo_instr *instr) {
     int64_t count = hlo_shape_count(instr->shape);
     if (count == to->kept * to->reduced) {
@@ -224,7 +224,7 @@ static group_relation relation_to(const grouping *g, const group *to, const hlo_
     return to->reduce && count == to->kept ? GROUP_ROW : GROUP_APART;
 }
 
-/* Gives `to` the rows of a reduce that is to join it. False: it has others. */
+/* Sets the rows of `to` to those of a reduce that joins it. Returns false if it has others. */
 static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
     if (reduce->shape->type == HLO_TYPE_TUPLE) return false;
     if (to->reduce) return same_rows(to->reduce, reduce);
@@ -253,7 +253,7 @@ bool group_can_join(const grouping *g, group_search *search, uint32_t number, ui
     bool small = to.kept * to.reduced <= GROUP_SMALL && !to.reduce &&
                  hlo_shape_same_dims(instr->shape, to.shape);
     if (!t.good || !(t.shares || small) || to.members + t.members > GROUP_MEMBERS) return false;
-    /* A row is whole in one block only up to some length. */
+    /* A row is in one block only up to some length. */
     bool whole = reduces || relation == GROUP_FULL;
     bool chunked = t.tainted && whole && g->rules->is_chunked && g->rules->is_chunked(to.reduce);
     if (chunked || makes_circle(&t, m)) return false;

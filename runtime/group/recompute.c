@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that are computed again in each group that reads them, where that moves fewer bytes than
- * writing them once: the exponentials of a softmax from its rows, a normalized array from the
- * narrow one that it was made of.
+/* Values that are recomputed in each group that reads them, if that moves fewer bytes than writing
+ * them once: for example the exponentials of a softmax from its rows, or a normalized array from
+ * the narrow one that it is computed from.
  *
- * Decided on the groups of a first search. A value qualifies if it is computed element by element
- * from arrays that are in memory anyway, are no larger together, and have few operations on the
- * way. A second search follows with these values inlined. */
+ * Decided on the groups of a first search. A value qualifies if it is computed elementwise from
+ * arrays that are in memory anyway and together are no larger, with few operations. A second search
+ * follows with these values inlined. */
 
 #include "runtime/group/search.h"
 
 enum {
     LEAVES = 16,
-    MEMBERS = 64,         /* instructions from the leaves to a value, */
-    WORK = 40,            /* and operations, */
-    TRANSCENDENTAL = 8,   /* of which one of these counts for so many */
-    WORTHWHILE = 1 << 12, /* bytes */
+    MEMBERS = 64,         /* maximum instructions from the leaves to a value, */
+    WORK = 40,            /* and maximum operations, */
+    TRANSCENDENTAL = 8,   /* where a transcendental operation counts as this many */
+    WORTHWHILE = 1 << 12, /* minimum bytes saved */
     LAUNCH = 1 << 22,     /* bytes that a device moves in the time of a launch */
-    LARGER_BY = 8         /* the leaves may have one part in so many more bytes: values of rows */
+    LARGER_BY = 8         /* leaves may exceed the value by one part in this many: values of rows */
 };
 
 /* A value traced to its leaves. */
@@ -40,13 +40,13 @@ static bool is_simple(const hlo_instr *instr) {
     }
 }
 
-/* True if groups that compute what reads it again compute it as well: it is not in memory. */
+/* True if groups that recompute its readers also recompute the value: it is not in memory. */
 static bool is_traced(const group_node *n) {
     return n->again || group_is_inlined(n) || (n->class == GROUP_PULL && !n->outside);
 }
 
-/* Counts the operations of an instruction and of those that are inlined in it, and lists them and
- * their leaves. */
+/* Counts the operations of an instruction and of those inlined in it, and lists them and their
+ * leaves. */
 static void trace(recomputing *r, uint32_t member) {
     const hlo_instr *instr = r->g->instrs[member];
     r->work +=
@@ -80,7 +80,7 @@ static uint32_t mark_readers(const grouping *g, group_search *search, uint32_t i
     return count;
 }
 
-/* True if the value is read by groups alone, in full. */
+/* True if only groups read the value, in full. */
 static bool is_candidate(const grouping *g, uint32_t i) {
     const hlo_instr *instr = g->instrs[i];
     const group_node *n = &g->nodes[i];
@@ -93,7 +93,7 @@ static bool is_candidate(const grouping *g, uint32_t i) {
     return true;
 }
 
-/* Returns the bytes that the leaves of a value cost the groups that would compute it again. */
+/* Returns the bytes of leaves that the groups that would recompute a value read additionally. */
 static int64_t leaf_bytes(const recomputing *r, uint32_t value) {
     int64_t bytes = 0;
     for (uint32_t l = 0; l < r->leaf_count; l++) {
@@ -110,7 +110,7 @@ static int64_t leaf_bytes(const recomputing *r, uint32_t value) {
     return bytes;
 }
 
-/* Marks the value, and the instructions that are inlined in it, if it is worth it. */
+/* Marks the value, and the instructions that are inlined in it, if it is worthwhile. */
 static bool decide(grouping *g, group_search *search, uint32_t i) {
     recomputing r = {.g = g, .search = search, .possible = true};
     search->attempt++;

@@ -8,8 +8,8 @@
 #define GROUP_NONE UINT32_MAX
 
 enum {
-    GROUP_CANDIDATES = 64, /* groups that an instruction is tried with */
-    GROUP_NEWEST = 16      /* of those, groups that need share nothing with it */
+    GROUP_CANDIDATES = 64, /* maximum number of groups that an instruction is tried with */
+    GROUP_NEWEST = 16      /* number of those that need not share anything with it */
 };
 
 /* Relation of an instruction's elements to the space of a group. */
@@ -23,19 +23,20 @@ typedef struct group_reader {
 /* An instruction. */
 typedef struct group_node {
     group_class class;
-    bool computed;        /* once, in one group: not inlined */
-    bool outside;         /* read by an instruction that is not in its group */
-    bool again;           /* computed in each group that reads it: inlined */
-    bool stored;          /* an instruction reads it from memory: it is inlined nowhere */
-    uint32_t owner;       /* the computed instruction that reads it, itself or through inlined ones;
-                             GROUP_NONE: several */
-    uint32_t index_class; /* equal ones are read at the same index */
-    uint32_t weight;      /* times that it is written out in its owner's job */
-    int64_t times;        /* that an element is computed if the instruction is inlined: it is
-                             broadcast to so many */
-    uint32_t reads;       /* upper bound of a computed instruction's inputs, inlined ones counted */
+    bool computed;        /* computed once, in one group: not inlined */
+    bool outside;         /* read by an instruction outside its group */
+    bool again;           /* recomputed in each group that reads it: inlined */
+    bool stored;          /* an instruction reads it from memory: it is never inlined */
+    uint32_t owner;       /* the computed instruction that reads it, directly or through inlined
+                           * ones; GROUP_NONE: several */
+    uint32_t index_class; /* equal values are read at the same index */
+    uint32_t weight;      /* number of times that it is written in its owner's job */
+    int64_t times;        /* number of times that an element is computed if the instruction is
+                           * inlined, because of broadcasts */
+    uint32_t reads;       /* upper bound of a computed instruction's inputs, including those of
+                           * inlined ones */
     uint32_t inlined;     /* number of instructions that are inlined in it */
-    uint32_t group;       /* of a computed instruction */
+    uint32_t group;       /* group of a computed instruction */
     uint32_t read;        /* the last group that reads it from memory, plus 1 */
     struct group_reader *readers; /* the groups that read it from memory, newest first */
 } group_node;
@@ -43,22 +44,23 @@ typedef struct group_node {
 typedef struct group {
     uint32_t first, last; /* computed instructions */
     uint32_t computed, members, inputs;
-    const hlo_shape *shape;  /* of the space */
-    const hlo_instr *reduce; /* the first; NULL: none */
-    int64_t kept, reduced;   /* rows, and elements of each; without a reduce, `reduced` is 1 */
+    const hlo_shape *shape;  /* shape of the space */
+    const hlo_instr *reduce; /* the first reduce, or NULL */
+    int64_t kept, reduced;   /* number of rows, and elements of each; without a reduce, `reduced` is
+                              * 1 */
     bool trailing;           /* the reduced dimensions are the last ones */
     bool alone;
 } group;
 
-/* Marks of one search through the instructions. Those of an earlier attempt do not count, so that
- * no search reads another one's. */
+/* Marks of one search through the instructions. Marks of an earlier attempt are ignored, so that no
+ * search reads those of another. */
 typedef struct group_search {
     uint32_t attempt;
     struct {
         uint32_t visited, relations;
-        uint32_t depends; /* on the group to be joined, through an instruction outside */
+        uint32_t depends; /* depends on the group to be joined, through an instruction outside */
     } * nodes;
-    uint32_t *groups; /* `depends`, of groups */
+    uint32_t *groups; /* `depends`, for groups */
 } group_search;
 
 typedef struct grouping {
@@ -66,7 +68,7 @@ typedef struct grouping {
     hlo_arena *arena;
     const hlo_instr *const *instrs;
     uint32_t count, first_id, last_id;
-    uint32_t *place; /* of an instruction in `instrs`, by id - first_id; GROUP_NONE: not there */
+    uint32_t *place; /* index of an instruction in `instrs`, by id - first_id, or GROUP_NONE */
     group_node *nodes;
     group *groups;
     uint32_t group_count;
@@ -74,7 +76,7 @@ typedef struct grouping {
     uint32_t candidates[GROUP_CANDIDATES], candidate_count; /* groups, newest first */
 } grouping;
 
-/* Returns the index of `instr` in `instrs`, which must have it or an instruction with its id. */
+/* Returns the index of `instr` in `instrs`, which must contain it or an instruction with its id. */
 static inline uint32_t group_place(const grouping *g, const hlo_instr *instr) {
     return g->place[instr->id - g->first_id];
 }
@@ -94,18 +96,18 @@ static inline bool group_is_elementwise(const hlo_instr *instr) {
     return hlo_op_is(instr->op, HLO_ELEMENTWISE);
 }
 
-/* Gives the group the rows of its first reduce. */
+/* Sets the rows of the group to those of its first reduce. */
 void group_set_reduce(group *to, const hlo_instr *reduce);
 
-/* Marks as `again` what is better computed by each group that reads it than once; true: there is
- * such a value. */
+/* Marks as `again` the values that are better recomputed by each group that reads them. Returns
+ * true if there are any. */
 bool group_find_again(grouping *g, group_search *search);
-/* Returns the bytes that groups move, and what their launches cost, as bytes; INT64_MAX: a group
- * has too many inputs. */
+/* Returns the bytes that groups move, plus the cost of their launches in bytes; INT64_MAX if a
+ * group has too many inputs. */
 int64_t group_cost(const grouping *g, group_search *search);
 
 /* True if instruction `m` can join group `number`; *out_joined is then the group with the rows and
- * the members that it gets by that. Changes nothing but the marks of `search`. */
+ * members after joining. Changes only the marks of `search`. */
 bool group_can_join(const grouping *g, group_search *search, uint32_t number, uint32_t m,
                     group *out_joined);
 

@@ -160,7 +160,7 @@ static bool same_array(const hlo_array *array, const hlo_shape *shape) {
             memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0);
 }
 
-/* Writes the type and the dimensions of an array, cut off at `size`. */
+/* Writes the type and the dimensions of an array, truncated at `size`. */
 static void show_array(const hlo_array *array, char *out, size_t size) {
     size_t used = (size_t)snprintf(out, size, "%s[", array->type);
     for (uint32_t i = 0; i < array->rank && used < size; i++)

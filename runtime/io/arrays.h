@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of hlo_arrays, and the leaves of a module's signature. */
+/* Internals of hlo_arrays, and the leaves of a module's signature. */
 #ifndef HLO_RUNTIME_IO_ARRAYS_H
 #define HLO_RUNTIME_IO_ARRAYS_H
 
@@ -13,12 +13,12 @@ struct hlo_arrays {
 
 /* Removes all arrays. */
 void hlo_arrays_clear(hlo_arrays *arrays);
-/* Adds an array of zeros; NULL when memory runs out or the size overflows. */
+/* Adds an array of zeros; NULL if memory runs out or the size overflows. */
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound);
 
 /* Extends elements of fewer than 8 bits, whose bytes another program wrote, to the form of a
- * literal: the bits above the element's own repeat its sign, or are 0. ml_dtypes leaves 0 there. */
+ * literal: the upper bits repeat the element's sign, or are 0. ml_dtypes leaves them 0. */
 void hlo_array_extend(hlo_array *array);
 
 /* Prints an element: an integer with all digits, a complex number as (REAL, IMAGINARY). */
@@ -27,16 +27,17 @@ void hlo_print_number(hlo_type type, const void *element, FILE *out);
 /* compare.c: raises judge->noise to the noise of a perturbed execution's array. */
 void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample);
 /* compare.c: raises rms, noise and noise_limit to the difference of both arrays, in units of
- * judge->noise. Leaves them if types or dimensions differ. `drops`: the judge drops the roundings
- * that the other may have dropped. Its samples drop them too and move each result by the amplitude,
- * so the limit is the amplitude; the larger limit is for a module and a rewritten one. */
+ * judge->noise. Leaves them unchanged if types or dimensions differ. `drops`: the judge drops
+ * the roundings that the other may have dropped. Its samples also drop them and move each result
+ * by the amplitude, so the limit is the amplitude; the larger limit is for a module and a
+ * rewritten one. */
 void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
                              hlo_difference *d);
 
-/* element_origin.c: prints a line, which begins with `name`, on the computation of element
+/* element_origin.c: prints a line, which begins with `name`, about the computation of element
  * `element` of output `output` of `module`: the instruction, and its operands' values there. Prints
- * nothing if they are not known. `sides`: NULL, or the output and the array that it differs from:
- * one more line if rounding to f16 first makes all the differences. HLO_OUT_OF_MEMORY. */
+ * nothing if they are unknown. `sides`: NULL, or the output and the array that it differs from;
+ * then prints another line if rounding to f16 first explains all differences. HLO_OUT_OF_MEMORY. */
 hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
                                     const hlo_arrays *inputs, size_t output, int64_t element,
                                     const hlo_array *const *sides, FILE *out);
@@ -48,13 +49,13 @@ typedef struct hlo_leaves {
     size_t count;
 } hlo_leaves;
 
-/* Finds the leaves of the entry computation's parameters or result. HLO_OUT_OF_MEMORY. Freed with
+/* Finds the leaves of the entry computation's parameters or result. HLO_OUT_OF_MEMORY. Free with
  * hlo_leaves_free(). */
 hlo_status hlo_leaves_of(const hlo_module *module, hlo_role role, hlo_leaves *out);
 void hlo_leaves_free(hlo_leaves *leaves);
 
 /* Checks `inputs` against the leaves of the parameters. HLO_INVALID_INPUT, with an error in `sink`:
- * their number, or a type or the dimensions of one, differ. */
+ * their number, or a type or dimensions, differ. */
 hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
                             const hlo_arrays *inputs, const hlo_diag_sink *sink);
 
@@ -62,8 +63,8 @@ hlo_status hlo_leaves_check(const hlo_leaves *leaves, const hlo_module *module,
 hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, size_t index,
                           const hlo_array *array, const hlo_diag_sink *sink);
 
-/* Writes the name of leaf `leaf` of an instruction's value: the instruction's own, or of a tuple
- * `NAME{0}`. Returns its length, as snprintf() does. */
+/* Writes the name of leaf `leaf` of an instruction's value: the instruction's name or, for a tuple,
+ * `NAME{0}`. Returns its length like snprintf(). */
 int hlo_leaf_name(const hlo_instr *instr, size_t leaf, char *out, size_t size);
 
 /* Writes "parameter 3" or "output 3", for messages. */

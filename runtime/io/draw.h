@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers that are drawn for an input. */
+/* The distribution of an input's numbers. */
 #ifndef HLO_RUNTIME_IO_DRAW_H
 #define HLO_RUNTIME_IO_DRAW_H
 
@@ -11,8 +11,8 @@ typedef struct hlo_draw_role {
     bool positive;
 } hlo_draw_role;
 
-/* Returns the role of a parameter, or of an array in it of that shape, in a model in use: by its
- * name, and by the dots that it is an operand of. */
+/* Returns the role of a parameter, or of an array in it with that shape, in a trained model, from
+ * its name and from the dots that use it. */
 hlo_draw_role hlo_draw_realistic(const hlo_instr *parameter, const hlo_shape *shape);
 
 #endif

@@ -40,7 +40,7 @@ typedef struct npy_header {
     int64_t dims[MAX_RANK];
 } npy_header;
 
-/* Finds the text behind `'key':`; NULL: there is no such key. */
+/* Finds the text after `'key':`; NULL if not found. */
 static const char *find_key(const char *text, const char *key) {
     char quoted[32];
     snprintf(quoted, sizeof quoted, "'%s'", key);
@@ -88,8 +88,8 @@ typedef struct npz_reader {
     zip_t *archive;
 } npz_reader;
 
-/* True if memory ran out: libzip reports an invalid file then, but errno, which is 0 before the
- * call, is set. */
+/* True if memory ran out: libzip then reports an invalid file, but sets errno, which is 0 before
+ * the call. */
 static bool starved(const npz_reader *r) {
     const int code = r->archive ? zip_error_code_zip(zip_get_error(r->archive)) : ZIP_ER_OK;
     return errno == ENOMEM || code == ZIP_ER_MEMORY;
@@ -120,8 +120,8 @@ static char *read_header(zip_file_t *file) {
     return NULL;
 }
 
-/* Largest list of an archive's files in a message: names, types as numpy writes them, dimensions.
- */
+/* Maximum size of the list of an archive's files in a message: names, types in NumPy's notation,
+ * dimensions. */
 enum { LIST_SIZE = 1024 };
 
 /* Writes `name` up to its `.npy`, without bytes that control a terminal. */
@@ -198,7 +198,7 @@ static bool same_dims(const npy_header *header, const hlo_shape *shape) {
             memcmp(header->dims, shape->dims, shape->rank * sizeof *shape->dims) == 0);
 }
 
-/* Reorders from first dimension fastest to last dimension fastest. */
+/* Reorders from column-major to row-major. */
 static bool to_row_major(hlo_array *array, size_t width) {
     char *from = array->data, *to = calloc(array->size ? array->size : 1, 1);
     if (!to) return false;
@@ -232,7 +232,7 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     if (!array) return HLO_OUT_OF_MEMORY;
     if (!read_bytes(file, array->data, array->size))
         return fail(r, index, false, "file %s is corrupted or truncated", name);
-    /* libzip compares the checksum when it reads the end of the file. */
+    /* libzip checks the checksum when it reads the end of the file. */
     char more;
     const zip_int64_t rest = zip_fread(file, &more, 1);
     if (rest)
@@ -246,8 +246,8 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     return HLO_OK;
 }
 
-/* Finds a file: arrays are named by number, as numpy.savez names unnamed ones, or, of inputs, as
- * the parameter: like the value that a plan keeps of it. Writes the last of these names. */
+/* Finds a file. Arrays are named by number, as numpy.savez names unnamed ones; inputs may also be
+ * named after the parameter, like its value saved by a plan. Writes the last of these names. */
 static zip_int64_t find_member(const npz_reader *r, const hlo_leaves *leaves, size_t index,
                                size_t number, char name[MAX_NAME + 16]) {
     const uint32_t owner = leaves->owners[index];
@@ -267,7 +267,7 @@ static zip_int64_t find_member(const npz_reader *r, const hlo_leaves *leaves, si
     return place;
 }
 
-/* True if there is an array behind the first `count`: of another device, or of another module. */
+/* True if there is an array after the first `count`, for another device or another module. */
 static bool has_more(const npz_reader *r, size_t count) {
     zip_int64_t place = -1;
     for (int i = 0; i < 2 && place < 0; i++) {
@@ -346,7 +346,7 @@ hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role 
 
 /* -------------------------------------------------------------------------------------- writing */
 
-/* Makes a whole .npy file, which the caller frees; NULL when memory runs out. */
+/* Creates a complete .npy file, which the caller frees; NULL if memory runs out. */
 static char *make_npy(const hlo_array *array, size_t *out_size) {
     hlo_type type = hlo_type_find(array->type, strlen(array->type));
     char dims[MAX_RANK * 21 + 1] = "";
@@ -360,8 +360,8 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     int length =
         snprintf(text, sizeof text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (%s), }",
                  width == 1 ? '|' : '<', numpy_kind(type), width, dims);
-    /* The header ends with spaces and a line end at a multiple of 64, with magic, version and
-     * length. */
+    /* The header is padded with spaces and a newline to a multiple of 64, including magic, version
+     * and length. */
     size_t lead = MAGIC_SIZE + 4;
     size_t header = (lead + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
     char *file = malloc(header + array->size);
@@ -376,7 +376,7 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
     file[header - 1] = '\n';
     if (array->size) memcpy(file + header, array->data, array->size);
     const int bits = hlo_types[type].bits;
-    const int own = bits < 8 ? 0xff >> (8 - bits) : 0xff; /* as ml_dtypes */
+    const int own = bits < 8 ? 0xff >> (8 - bits) : 0xff; /* like ml_dtypes */
     for (size_t i = 0; bits < 8 && type != HLO_TYPE_PRED && i < array->size; i++)
         file[header + i] = (char)((unsigned char)file[header + i] & own);
     *out_size = header + array->size;
@@ -385,7 +385,7 @@ static char *make_npy(const hlo_array *array, size_t *out_size) {
 
 enum { DOS_1980 = 1 << 5 | 1 }; /* the first day that a zip archive can represent */
 
-/* Adds `file`, a whole .npy file, which the caller frees when the archive is closed. */
+/* Adds `file`, a complete .npy file, which the caller frees when the archive is closed. */
 static bool add_member(zip_t *archive, const char *file, size_t size, const hlo_array *array,
                        size_t index) {
     char name[MAX_NAME + 8];
@@ -414,7 +414,7 @@ static bool copy_out(zip_source_t *source, FILE *out) {
     return got == 0 && !ferror(out);
 }
 
-/* Writes an empty archive, an end record alone, which libzip does not write. */
+/* Writes an empty archive, which is only an end record, because libzip does not write it. */
 static hlo_status write_empty(FILE *out) {
     static const char end[22] = "PK\5\6";
     return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;

@@ -79,8 +79,9 @@ static double next_double(hlo_random *r) {
 
 /* ------------------------------------------------------------------------------------- ziggurat */
 
-/* Right edge of the base layer, and the area of each layer, tail included. The area is 4 ulp below
- * the exact one: numpy's tables were computed in doubles, and these must have the same bits. */
+/* Right edge of the base layer, and the area of each layer, including the tail. The area is 4
+ * ulp below the exact one: numpy's tables were computed in doubles, and these must have the same
+ * bits. */
 static const double edge = 3.6541528853610088;
 static const double area = 0.0049286732339746519;
 

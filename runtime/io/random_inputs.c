@@ -12,8 +12,8 @@
 #include "runtime/io/draw.h"
 #include "runtime/io/random.h"
 
-/* True if values of a parameter of this name are never negative: scales, maxima of absolute values,
- * second moments. */
+/* True if values of a parameter with this name are never negative: scales, maxima of absolute
+ * values, second moments. */
 static bool is_positive(const char *op_name) {
     if (!op_name) return false;
     if (strstr(op_name, "_scale") || strstr(op_name, "amax") || strstr(op_name, "['scale"))
@@ -26,8 +26,8 @@ static bool is_positive(const char *op_name) {
 static void draw(hlo_random *random, hlo_type type, hlo_draw_role role, hlo_array *array) {
     size_t width = hlo_types[type].bytes;
     char *at = array->data;
-    role.positive |= type == HLO_TYPE_F8E8M0FNU; /* it has no other numbers */
-    /* Types that numpy does not know as integers are drawn like floats. */
+    role.positive |= type == HLO_TYPE_F8E8M0FNU; /* the type has no negative numbers */
+    /* Types that numpy does not treat as integers are drawn like floats. */
     bool integer =
         type == HLO_TYPE_PRED || (hlo_type_is_integer(type) && hlo_types[type].bits >= 8);
     for (size_t done = 0; done < array->size; done += width, at += width) {
@@ -74,7 +74,7 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
     return HLO_OK;
 }
 
-/* Returns the sharding of leaf `index` of a parameter; NULL: it has none. */
+/* Returns the sharding of leaf `index` of a parameter, or NULL. */
 static const hlo_sharding *sharding_of(const hlo_instr *parameter, size_t index) {
     const hlo_sharding *sharding = hlo_instr_sharding(parameter);
     if (!sharding || sharding->kind != HLO_SHARDING_TUPLE) return sharding;
@@ -98,7 +98,7 @@ static void find_sources(const hlo_module *module, const hlo_leaves *leaves, uin
     }
 }
 
-/* Draws the inputs of each device, and lets the devices share. */
+/* Draws the inputs of each device, and shares them between devices. */
 static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, hlo_draw kind,
                             uint64_t seed, uint32_t devices, const hlo_diag_sink *sink,
                             hlo_arrays *out) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs from a seed that are like those of a model in use: weights as layers initialize them,
- * scales that fit what they quantize, data around 0 of size 1. */
+/* Inputs from a seed that resemble those of a trained model: weights as layers initialize them,
+ * scales that fit the quantized values, data around 0 of size 1. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "runtime/io/draw.h"
 
-/* A value that a parameter becomes: an element of a tuple, or an array. */
+/* A value derived from a parameter: an element of a tuple, or an array. */
 typedef struct visit {
     const hlo_instr *instr;
-    int64_t element; /* of a tuple; -1: an array */
+    int64_t element; /* element index; -1: an array */
 } visit;
 
 enum { VISITS_MOST = 512 };
@@ -18,8 +18,8 @@ enum { VISITS_MOST = 512 };
 typedef struct search {
     visit visits[VISITS_MOST];
     uint32_t count;
-    const hlo_instr *dot; /* the first one in the text */
-    double contracted;    /* terms of its sums */
+    const hlo_instr *dot; /* the first dot in the text */
+    double contracted;    /* number of terms of its sums */
 } search;
 
 static void add(search *s, const hlo_instr *instr, int64_t element) {
@@ -69,7 +69,7 @@ static void follow(search *s, visit from, const hlo_instr *user, uint32_t operan
     if (from.element < 0 && ((moves && operand == 0) || scales)) add(s, user, -1);
 }
 
-/* Follows what the computation that a value is returned from is called by. */
+/* Continues with the callers of the computation that returns a value. */
 static void follow_root(search *s, const hlo_instr *root) {
     const hlo_module *module = root->parent->module;
     for (const hlo_computation *c = module->first; c; c = c->next)
@@ -78,7 +78,7 @@ static void follow_root(search *s, const hlo_instr *root) {
                 add(s, i, -1);
 }
 
-/* Returns the number of terms of the sums in which a weight is a factor; 0: no dot has it. */
+/* Returns the number of terms of the sums in which a weight is a factor; 0 if no dot uses it. */
 static double terms_of(const hlo_instr *parameter) {
     search s = {.count = 0};
     if (!hlo_shape_is_array(parameter->shape)) return 0;
@@ -96,9 +96,9 @@ static bool has(const char *name, const char *word) {
     return strcasestr(name, word) != NULL;
 }
 
-/* Returns the largest absolute value to be expected of what a scale or an amax belongs to: of data
- * of size 1, or of weights of 64 terms. Gradients are as large at most, and f8e5m2 reaches far
- * below. */
+/* Returns the expected largest absolute value for a scale or an amax: that of data of size 1, or
+ * of weights of 64 terms. Gradients are at most that large, and f8e5m2 represents much smaller
+ * values. */
 static double amax_of(const char *name) {
     return has(name, "kernel") || has(name, "weight") || has(name, "rhs") ? 0.5 : 4;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the PJRT C API (major version 0) that this folder calls, declared anew.
+/* The part of the PJRT C API (major version 0) that this folder uses.
  *
  * A structure of arguments begins with its size and a list of extensions. A plugin reads the
- * members that it knows and that the size covers, and refuses a size below that of its own oldest
- * version; so each structure here ends in room for members of later versions, all zero. */
+ * members that it knows and that the size covers, and rejects a size below that of its oldest
+ * version. Therefore each structure here ends with room for members of later versions, all zero. */
 #ifndef HLO_RUNTIME_PJRT_ABI_H
 #define HLO_RUNTIME_PJRT_ABI_H
 
@@ -19,14 +19,14 @@ typedef struct pjrt_executable pjrt_executable;
 typedef struct pjrt_loaded pjrt_loaded; /* an executable on the devices of a client */
 typedef struct pjrt_buffer pjrt_buffer;
 
-/* Extensions of the function table, chained. */
+/* Extensions of the function table, a linked list. */
 typedef struct pjrt_extension {
     size_t size;
     int type;
     struct pjrt_extension *next;
 } pjrt_extension;
 
-/* The members with which each structure begins. */
+/* The first members of each structure. */
 #define PJRT_HEAD                                                                                  \
     size_t size;                                                                                   \
     pjrt_extension *extensions
@@ -59,7 +59,7 @@ typedef enum pjrt_function {
     PJRT_COMPILE = 89
 } pjrt_function;
 
-/* The function table. Errors and messages are asked for by functions that return nothing. */
+/* The function table. Errors and messages are queried by functions without a result. */
 typedef pjrt_error *pjrt_call(void *arguments);
 typedef struct pjrt_api {
     PJRT_HEAD;
@@ -73,12 +73,12 @@ typedef struct pjrt_api {
 typedef struct pjrt_error_args {
     PJRT_HEAD;
     pjrt_error *error;
-    const char *message; /* out, of PJRT_ERROR_MESSAGE; lives as long as the error */
+    const char *message; /* output of PJRT_ERROR_MESSAGE; valid as long as the error */
     size_t message_size;
     PJRT_LATER;
 } pjrt_error_args;
 
-/* Arguments of functions that take one object, or none, and return nothing. */
+/* Arguments of functions that take at most one object, and return nothing. */
 typedef struct pjrt_object_args {
     PJRT_HEAD;
     void *object;
@@ -97,7 +97,7 @@ typedef struct pjrt_named_value {
         const char *string;
         int64_t number;
     } value;
-    size_t value_size; /* of a number: 1 */
+    size_t value_size; /* for a number: 1 */
 } pjrt_named_value;
 
 typedef struct pjrt_client_create_args {
@@ -105,14 +105,14 @@ typedef struct pjrt_client_create_args {
     const pjrt_named_value *options;
     size_t option_count;
     void *key_value_store[4];
-    pjrt_client *client; /* out */
+    pjrt_client *client; /* output */
     PJRT_LATER;
 } pjrt_client_create_args;
 
 typedef struct pjrt_platform_name_args {
     PJRT_HEAD;
     pjrt_client *client;
-    const char *name; /* out, lives as long as the client */
+    const char *name; /* output, valid as long as the client */
     size_t name_size;
     PJRT_LATER;
 } pjrt_platform_name_args;
@@ -120,12 +120,13 @@ typedef struct pjrt_platform_name_args {
 typedef struct pjrt_devices_args {
     PJRT_HEAD;
     pjrt_client *client;
-    pjrt_device *const *devices; /* out, live as long as the client */
+    pjrt_device *const *devices; /* output, valid as long as the client */
     size_t count;
     PJRT_LATER;
 } pjrt_devices_args;
 
-/* A module; `format` is "hlo", an HloModuleProto, or "hlo_with_config", where field 1 is one. */
+/* A module. `format` is "hlo", an HloModuleProto, or "hlo_with_config", whose field 1 is an
+ * HloModuleProto. */
 typedef struct pjrt_program {
     PJRT_HEAD;
     char *code;
@@ -140,7 +141,7 @@ typedef struct pjrt_client_compile_args {
     const pjrt_program *program;
     const char *options; /* a CompileOptionsProto */
     size_t options_size;
-    pjrt_loaded *loaded; /* out */
+    pjrt_loaded *loaded; /* output */
     PJRT_LATER;
 } pjrt_client_compile_args;
 
@@ -150,7 +151,7 @@ typedef struct pjrt_topology_create_args {
     size_t name_size;
     const pjrt_named_value *options;
     size_t option_count;
-    pjrt_topology *topology; /* out */
+    pjrt_topology *topology; /* output */
     PJRT_LATER;
 } pjrt_topology_create_args;
 
@@ -161,28 +162,28 @@ typedef struct pjrt_compile_args {
     const char *options;
     size_t options_size;
     pjrt_client *client;
-    pjrt_executable *executable; /* out */
+    pjrt_executable *executable; /* output */
     PJRT_LATER;
 } pjrt_compile_args;
 
 typedef struct pjrt_optimized_program_args {
     PJRT_HEAD;
     pjrt_executable *executable;
-    pjrt_program *program; /* `code` NULL: its size is asked for */
+    pjrt_program *program; /* `code` NULL: its size is queried */
     PJRT_LATER;
 } pjrt_optimized_program_args;
 
 typedef struct pjrt_get_executable_args {
     PJRT_HEAD;
     pjrt_loaded *loaded;
-    pjrt_executable *executable; /* out, destroyed by the caller */
+    pjrt_executable *executable; /* output, destroyed by the caller */
     PJRT_LATER;
 } pjrt_get_executable_args;
 
 typedef struct pjrt_num_outputs_args {
     PJRT_HEAD;
     pjrt_executable *executable;
-    size_t count; /* out */
+    size_t count; /* output */
     PJRT_LATER;
 } pjrt_num_outputs_args;
 
@@ -207,14 +208,14 @@ typedef struct pjrt_buffer_from_host_args {
     int type; /* runtime/pjrt/type.def */
     const int64_t *dims;
     size_t dim_count;
-    const int64_t *byte_strides; /* of `data`; none: row-major */
+    const int64_t *byte_strides; /* of `data`; empty: row-major */
     size_t byte_stride_count;
     int semantics; /* 1: `data` does not change until `done` */
     pjrt_device *device;
     void *memory;
     const pjrt_layout *layout; /* on the device; NULL: row-major */
-    pjrt_event *done;          /* out */
-    pjrt_buffer *buffer;       /* out */
+    pjrt_event *done;          /* output */
+    pjrt_buffer *buffer;       /* output */
     PJRT_LATER;
 } pjrt_buffer_from_host_args;
 
@@ -222,9 +223,9 @@ typedef struct pjrt_buffer_to_host_args {
     PJRT_HEAD;
     pjrt_buffer *buffer;
     const pjrt_layout *layout; /* on the host */
-    void *data;                /* NULL: `data_size` is asked for */
+    void *data;                /* NULL: `data_size` is queried */
     size_t data_size;
-    pjrt_event *done; /* out */
+    pjrt_event *done; /* output */
     PJRT_LATER;
 } pjrt_buffer_to_host_args;
 
@@ -253,7 +254,7 @@ typedef struct pjrt_ffi_extension {
     pjrt_call *functions[3];
 } pjrt_ffi_extension;
 typedef struct pjrt_ffi_register_args {
-    size_t size; /* no list of extensions */
+    size_t size; /* without a list of extensions */
     const char *target;
     size_t target_size;
     void (*handler)(void);

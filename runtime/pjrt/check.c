@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules that no plugin takes. */
+/* Rejects modules that no plugin supports. */
 #include "runtime/pjrt/check.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 #define DISABLE_PASSES "xla_disable_hlo_passes"
 #define PARTITIONING_PASSES "sharding-propagation,spmd-partitioning"
 
-/* Messages that are filled in one after the other; freed together. */
+/* Messages that are filled in sequence and freed together. */
 typedef struct draft {
     char disable_passes[sizeof DISABLE_PASSES], partitioning_passes[sizeof PARTITIONING_PASSES];
     Pjrt__CompileOptions all;
@@ -22,7 +22,7 @@ typedef struct draft {
     int64_t *devices;
     Pjrt__OptionOverride *overrides;
     Pjrt__OptionEntry *entries, **entry_list;
-    char *text; /* keys, ended by NUL */
+    char *text; /* NUL-terminated keys */
 } draft;
 
 static bool assign_devices(draft *d, uint32_t count) {
@@ -56,19 +56,19 @@ static void add_override(draft *d, char *key, char *value) {
     d->entry_list[at] = &d->entries[at];
 }
 
-/* Returns the bytes of a setting, with those that its value may grow by. */
+/* Returns the bytes of a setting, plus the number by which its value may grow. */
 static size_t room_of(const char *setting) {
     return strlen(setting) + sizeof PARTITIONING_PASSES + 1;
 }
 
-/* Copies a value to `at`, behind the passes that a partitioned module is not to have. */
+/* Copies a value to `at`, after the passes that must not run on a partitioned module. */
 static char *join_passes(char *at, const char *value) {
     const int length = sprintf(at, PARTITIONING_PASSES "%s%s", *value ? "," : "", value);
     return at + length + 1;
 }
 
 /* Adds the settings, `KEY=VALUE` each; later ones override earlier ones. Passes that a setting
- * disables are disabled beside those of a partitioned module. */
+ * disables are disabled in addition to those of a partitioned module. */
 static bool override_options(draft *d, const hlo_pjrt_options *options) {
     size_t size = 1;
     const size_t count = options->setting_count + 1;
@@ -100,7 +100,7 @@ static bool fill(draft *d, pjrt_module_kind kind, const hlo_pjrt_options *option
     pjrt__build_options__init(&d->build);
     d->all.executable_build_options = &d->build;
     d->all.parameter_is_tupled_arguments = kind.tupled;
-    if (shape && !kind.tupled) { /* a plugin asks for no layouts of a tuple in this form */
+    if (shape && !kind.tupled) { /* plugins do not use layouts of a tuple in this form */
         d->all.n_argument_layouts = shape->n_parameters;
         d->all.argument_layouts = shape->parameters;
     }
@@ -138,7 +138,7 @@ hlo_status pjrt_program_module(pjrt_bytes program, const char *format, size_t fo
                                pjrt_bytes *out) {
     *out = (pjrt_bytes){0};
     const bool plain = format_size == 3 && memcmp(format, "hlo", 3) == 0;
-    errno = 0; /* which an allocation sets */
+    errno = 0; /* set by a failed allocation */
     Pjrt__ModuleWithConfig *read =
         plain ? NULL
               : pjrt__module_with_config__unpack(NULL, program.size, (const uint8_t *)program.data);

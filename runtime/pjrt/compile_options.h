@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message with which a plugin is told how to compile a module. */
+/* The message that specifies to a plugin how to compile a module. */
 #ifndef HLO_RUNTIME_PJRT_COMPILE_OPTIONS_H
 #define HLO_RUNTIME_PJRT_COMPILE_OPTIONS_H
 
 #include "hlo/pjrt.h"
 #include "hlo/status.h"
 
-/* Bytes of a message; `data` is the caller's to free. */
+/* Bytes of a message; the caller frees `data`. */
 typedef struct pjrt_bytes {
     char *data;
     size_t size;
@@ -19,14 +19,13 @@ typedef struct pjrt_module_kind {
 } pjrt_module_kind;
 
 /* Writes a CompileOptionsProto for the HloModuleProto `module`. It repeats the layouts of the
- * entry's parameters and result: a plugin resets layouts that only the module has.
- * HLO_OUT_OF_MEMORY.
- */
+ * entry's parameters and result, because a plugin resets layouts that are only in the module.
+ * HLO_OUT_OF_MEMORY. */
 hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
                                 const hlo_pjrt_options *options, pjrt_bytes *out);
 
-/* Takes the HloModuleProto, a copy, out of a program as a plugin returns it. HLO_INVALID_INPUT: the
- * program is none. HLO_OUT_OF_MEMORY. */
+/* Returns a copy of the HloModuleProto in a program from a plugin. HLO_INVALID_INPUT: the program
+ * does not contain one. HLO_OUT_OF_MEMORY. */
 hlo_status pjrt_program_module(pjrt_bytes program, const char *format, size_t format_size,
                                pjrt_bytes *out);
 

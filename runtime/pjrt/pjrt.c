@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules compiled and executed by a plugin. */
+/* Compiles and executes modules with a plugin. */
 #include "hlo/pjrt.h"
 
 #include <setjmp.h>
@@ -43,15 +43,15 @@ void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size) 
 
 /* --------------------------------------------------------------------------------------- leaves */
 
-/* Returns the sharding of leaf `index` of a value; NULL: it has none. */
+/* Returns the sharding of leaf `index` of a value, or NULL. */
 static const hlo_sharding *sharding_of(const hlo_instr *value, size_t index) {
     const hlo_sharding *sharding = hlo_instr_sharding(value);
     if (!sharding || sharding->kind != HLO_SHARDING_TUPLE) return sharding;
     return index < sharding->count ? sharding->v[index] : NULL;
 }
 
-/* Returns the layouts of the entry's parameters and, last, its result; NULL: those of the shapes.
- */
+/* Returns the layouts of the entry's parameters and, last, its result; NULL: those of the
+ * shapes. */
 static const hlo_shapes *entry_layout(const hlo_module *module) {
     for (uint32_t i = 0; i < module->attr_count; i++)
         if (module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
@@ -59,7 +59,7 @@ static const hlo_shapes *entry_layout(const hlo_module *module) {
     return NULL;
 }
 
-/* Finds leaf `*index` of a shape, as hlo_leaves_of() counts them; lowers *index otherwise. */
+/* Finds leaf `*index` of a shape, counted like hlo_leaves_of(); otherwise decreases *index. */
 static const hlo_shape *find_leaf(const hlo_shape *shape, size_t *index) {
     if (shape->type != HLO_TYPE_TUPLE)
         return hlo_types[shape->type].bytes && (*index)-- == 0 ? shape : NULL;
@@ -120,7 +120,7 @@ static hlo_status describe_leaves(hlo_pjrt *pjrt, hlo_role role, const hlo_diag_
 
 /* ------------------------------------------------------------------------------------ compiling */
 
-/* Creates a client of as many devices as the module needs. */
+/* Creates a client with as many devices as the module needs. */
 static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     static const char count[] = "cpu_device_count";
     const pjrt_named_value option = {.size = sizeof option,
@@ -130,7 +130,7 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
                                      .value.number = pjrt->device_count,
                                      .value_size = 1};
     pjrt_client_create_args args = {.size = sizeof args, .options = &option};
-    /* Plugins of other platforms refuse this option, and have the devices that exist. */
+    /* Plugins of other platforms reject this option, and use the existing devices. */
     args.option_count = pjrt->device_count > 1;
     hlo_status status = pjrt_plugin_call(&pjrt->plugin, PJRT_CLIENT_CREATE, &args,
                                          "create a client", args.option_count ? NULL : sink);
@@ -187,8 +187,8 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
     return status;
 }
 
-/* Registers the function that executes typed calls on the plugin's platform. A plugin without the
- * extension for it refuses the module by itself. */
+/* Registers the function that executes typed calls on the plugin's platform. A plugin without that
+ * extension rejects the module itself. */
 static hlo_status register_calls(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     if (!pjrt_find_call(pjrt->module, HLO_FFI_TARGET)) return HLO_OK;
     pjrt_platform_name_args name = {.size = sizeof name, .client = pjrt->client};
@@ -242,8 +242,7 @@ static pjrt_module_kind kind_of(const hlo_pjrt *pjrt) {
     return kind;
 }
 
-/* Writes the module for the plugin. Its number of partitions is left out where the options, which
- * are the only place for it, have it. */
+/* Writes the module for the plugin. Its number of partitions is omitted if the options have it. */
 static hlo_status write_module(const hlo_pjrt *pjrt, const hlo_diag_sink *sink, FILE *out) {
     hlo_module *told;
     const hlo_module *module = pjrt->module;
@@ -251,7 +250,7 @@ static hlo_status write_module(const hlo_pjrt *pjrt, const hlo_diag_sink *sink, 
         return hlo_module_print_proto(module, HLO_PROTO_BINARY, sink, out);
     hlo_status status = hlo_module_clone(module, &told);
     if (status != HLO_OK) return status;
-    hlo_attr *attrs = (hlo_attr *)(uintptr_t)told->attrs; /* the copy's own */
+    hlo_attr *attrs = (hlo_attr *)(uintptr_t)told->attrs; /* owned by the copy */
     uint32_t kept = 0;
     for (uint32_t i = 0; i < told->attr_count; i++)
         if (attrs[i].id != HLO_ATTR_NUM_PARTITIONS) attrs[kept++] = attrs[i];
@@ -280,7 +279,8 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     return status;
 }
 
-/* Makes all members and compiles the module; when it fails, the caller frees the members made. */
+/* Creates all members and compiles the module. On failure, the caller frees the members created so
+ * far. */
 static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hlo_diag_sink *sink) {
     hlo_status status = pjrt_check_module(pjrt->module, options, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
@@ -306,8 +306,7 @@ hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *option
     HLO_IN_C_LOCALE;
     *out = NULL;
     hlo_pjrt_options own = {.devices = 0};
-    if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, sizeof own, options, sink) !=
-            HLO_OK ||
+    if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, options, sink) != HLO_OK ||
         !is_usable(&own))
         return HLO_INVALID_USAGE;
     hlo_status status = hlo_module_ensure_verified(module, 0, sink);
@@ -348,10 +347,10 @@ void hlo_pjrt_free(hlo_pjrt *pjrt) {
 
 /* ------------------------------------------------------------------------------------ executing */
 
-/* Buffers of one execution: rows of one device each. */
+/* Buffers of one execution, in rows of one device each. */
 typedef struct buffers {
     pjrt_buffer **all, ***rows;
-    size_t count; /* in a row */
+    size_t count; /* buffers per row */
 } buffers;
 
 static bool buffers_new(buffers *b, size_t devices, size_t count) {
@@ -410,7 +409,7 @@ static hlo_status execute(hlo_pjrt *pjrt, const buffers *arguments, buffers *res
     return status;
 }
 
-/* Makes arrays of the results: whole arrays, or the parts of each device. */
+/* Creates arrays of the results: whole arrays, or the parts of each device. */
 static hlo_status receive_all(const hlo_pjrt *pjrt, const buffers *results,
                               const hlo_diag_sink *sink, hlo_arrays *out) {
     const size_t count = results->count, rounds = pjrt->partitioned ? pjrt->device_count : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading a plugin and calling it. */
+/* Loads a plugin and calls its functions. */
 #include "runtime/pjrt/plugin.h"
 
 #include <dlfcn.h>
@@ -78,7 +78,7 @@ hlo_status pjrt_plugin_register(const pjrt_plugin *plugin, const char *target, c
 }
 
 hlo_status pjrt_plugin_load(const char *path, const hlo_diag_sink *sink, pjrt_plugin *out) {
-    /* A path without a slash names a file here, not one of the system's libraries. */
+    /* A path without a slash names a file here, not a system library. */
     char local[4096];
     snprintf(local, sizeof local, "%s%s", strchr(path, '/') ? "" : "./", path);
     const hlo_status readable = hlo_file_check(local, sink);

@@ -8,7 +8,7 @@
 
 #include "ir/text/diag.h"
 
-/* Returns the first field that is missing or 0; NULL: none is. */
+/* Returns the first field that is missing or 0, or NULL. */
 static const char *missing_field(const char *text, size_t text_size) {
     static const char *const fields[] = {"gpu_device_info",   "threads_per_block_limit",
                                          "threads_per_warp",  "threads_per_core_limit",

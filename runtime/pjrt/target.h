@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The description of a GPU that --topology reads. */
+/* The GPU description that --topology reads. */
 #ifndef HLO_RUNTIME_PJRT_TARGET_H
 #define HLO_RUNTIME_PJRT_TARGET_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of arrays, to devices and back. */
+/* Copies parts of arrays to devices and back. */
 #include "runtime/pjrt/transfer.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static size_t part_size(const pjrt_leaf *leaf) {
     return size;
 }
 
-/* Copies rows between a part and its place in the whole array, both row-major. */
+/* Copies rows between a part and its position in the whole array, both row-major. */
 static void copy_part(const pjrt_leaf *leaf, size_t device, char *whole, char *part, bool out) {
     const hlo_shape *shape = leaf->shape;
     const uint32_t rank = shape->rank;

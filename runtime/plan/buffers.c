@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Offset of each buffer of a computation in its frame: dead memory is reused. */
+/* Assigns the offset of each buffer of a computation in its frame, reusing dead memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,8 +73,8 @@ static void give(frame *f, size_t offset, size_t size) {
     }
 }
 
-/* True if the slot is a range of this frame: a buffer, or a result of the entry that its caller
- * does not lend, which lives to the end. */
+/* True if the slot is a range of this frame: a buffer, or a result of the entry whose memory the
+ * caller does not provide, which lives to the end. */
 static bool is_placed(const hlo_plan *plan, const plan_comp *comp, const plan_slot *slot) {
     return slot->kind == SLOT_BUFFER ||
            (slot->kind == SLOT_RESULT && plan_places_results(plan, comp) &&
@@ -82,7 +82,7 @@ static bool is_placed(const hlo_plan *plan, const plan_comp *comp, const plan_sl
 }
 
 /* True if the operand is a buffer that dies in this step, which reads it once, and whose memory the
- * result can take. */
+ * result can reuse. */
 static bool can_take(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t result,
                      uint32_t operand) {
     const plan_step *step = &comp->steps[s];
@@ -95,8 +95,8 @@ static bool can_take(const hlo_plan *plan, const plan_comp *comp, uint32_t s, ui
     return times == 1;
 }
 
-/* Returns the buffer whose memory result `r` of a step takes: one that the backend overwrites, or
- * the first state of a loop; PLAN_NONE: there is none. */
+/* Returns the buffer whose memory result `r` of a step reuses: one that the backend overwrites, or
+ * the first state of a loop; otherwise PLAN_NONE. */
 static uint32_t overwritten(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t r,
                             const bool *freed) {
     const plan_step *step = &comp->steps[s];
@@ -111,7 +111,7 @@ static uint32_t overwritten(const hlo_plan *plan, const plan_comp *comp, uint32_
     return PLAN_NONE;
 }
 
-/* Writes the slots that a step uses to `out`, its results first; returns their number. */
+/* Writes the slots that a step uses to `out`, results first. Returns their number. */
 static uint32_t slots_of(const plan_step *step, uint32_t *out) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < step->result_count; i++) out[count++] = step->results[i];
@@ -122,9 +122,8 @@ static uint32_t slots_of(const plan_step *step, uint32_t *out) {
     return count;
 }
 
-/* Gives the slots that a step is the first to use their places, then frees those that it is the
- * last to use. `shares`, by slot: the slot whose memory it takes; `done`: it has its place;
- * `freed`: its place is another's. */
+/* Places the slots whose first use is this step, then frees those whose last use it is. `shares`,
+ * by slot: the slot whose memory it reuses; `done`: it is placed; `freed`: its memory is reused. */
 static void place_step(frame *f, plan_comp *comp, uint32_t s, uint32_t *slots, uint32_t *shares,
                        bool *done, bool *freed) {
     const plan_step *step = &comp->steps[s];
@@ -155,14 +154,14 @@ static void place_step(frame *f, plan_comp *comp, uint32_t s, uint32_t *slots, u
 
 /* ------------------------------------------------------------------------------- by their sizes */
 
-/* Memory of one slot, or of several in turn. */
+/* Memory of one slot, or of several in sequence. */
 typedef struct range {
     size_t size, offset;
     uint32_t first, last; /* steps */
     uint32_t slot;
 } range;
 
-/* Computations of at most so many slots are placed by size as well: the time is quadratic. */
+/* Computations with at most this many slots are also placed by size, which takes quadratic time. */
 enum { MOST_BY_SIZE = 1024 };
 
 static int compare_sizes(const void *a, const void *b) {
@@ -171,8 +170,8 @@ static int compare_sizes(const void *a, const void *b) {
     return x->slot < y->slot ? -1 : 1;
 }
 
-/* Returns the offset of the smallest gap for `r` between the first `count` ranges, which are in the
- * order of their offsets, that are in use at the same time. */
+/* Returns the offset of the smallest gap for `r` between those of the first `count` ranges, in
+ * offset order, that are in use at the same time. */
 static size_t fit(const range *placed, uint32_t count, const range *r) {
     size_t end = 0, best = SIZE_MAX, least = SIZE_MAX;
     for (uint32_t i = 0; i < count; i++) {
@@ -187,7 +186,7 @@ static size_t fit(const range *placed, uint32_t count, const range *r) {
     return best == SIZE_MAX ? end : best;
 }
 
-/* Gathers the ranges of memory; slots that share one are one range. */
+/* Collects the ranges of memory; slots that share memory are one range. */
 static uint32_t find_ranges(const hlo_plan *plan, const plan_comp *comp, const uint32_t *shares,
                             const bool *done, uint32_t *range_of, range *out) {
     uint32_t count = 0;
@@ -208,7 +207,7 @@ static uint32_t find_ranges(const hlo_plan *plan, const plan_comp *comp, const u
     return count;
 }
 
-/* Places the largest first, and takes these places if the frame is then smaller. */
+/* Places the largest ranges first, and uses these offsets if the frame is then smaller. */
 static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, const bool *done) {
     hlo_arena *arena = f->plan->arena;
     range *ranges = hlo_arena_array(arena, comp->slot_count + 1, sizeof *ranges);

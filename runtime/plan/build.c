@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values, slots and refusals, for the makers of steps. */
+/* Values, slots and errors, for the functions that create steps. */
 #include "runtime/plan/build.h"
 #include "ir/text/diag.h"
 

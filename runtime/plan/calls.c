@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps that run other computations: call, fusion, while, conditional. */
+/* Steps that call other computations: call, fusion, while, conditional. */
 #include <string.h>
 
 #include "ir/module/trip_count.h"
 #include "runtime/plan/build.h"
 
-/* Largest number of jobs that an unrolled loop records. */
+/* Maximum number of jobs that an unrolled loop records. */
 enum { UNROLLED = 1 << 14 };
 
-/* Largest nesting of computations: a run visits them recursively, on threads with small stacks. */
+/* Maximum nesting of computations: a run visits them recursively, on threads with small stacks. */
 enum { MOST_NESTED = 100 };
 
 uint32_t plan_branch_count(const hlo_instr *conditional) {
@@ -55,7 +55,7 @@ static build_value arguments(build *b, const hlo_instr *instr, const plan_comp *
     return build_adapt(b, instr, v, shapes, callee->argument_shapes);
 }
 
-/* Makes slots for a callee's results. */
+/* Creates slots for a callee's results. */
 static build_value result_slots(build *b, const plan_comp *callee) {
     build_value v = build_new_value(b, callee->result_count);
     for (uint32_t i = 0; i < v.count; i++)
@@ -63,8 +63,7 @@ static build_value result_slots(build *b, const plan_comp *callee) {
     return v;
 }
 
-/* Makes a call's results, of a shape: leaves that the callee only forwards keep their slots here.
- */
+/* Creates a call's results with a shape; leaves that the callee only forwards keep their slots. */
 build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called,
                        const hlo_shape *shape) {
     plan_comp **callee = callees(b, 1);
@@ -88,8 +87,8 @@ build_value build_call(build *b, const hlo_instr *instr, hlo_computation *called
     return build_adapt(b, instr, v, callee[0]->result_shapes, build_leaves(b, shape));
 }
 
-/* Makes a loop's state: leaves that the body only forwards, or can write in place, have one slot;
- * each other leaf has two, as the body reads one while it writes the other. */
+/* Creates a loop's state. Leaves that the body only forwards, or can write in place, have one slot;
+ * other leaves have two, because the body reads one while it writes the other. */
 build_value build_while(build *b, const hlo_instr *instr) {
     plan_comp **callee = callees(b, 2);
     callee[0] = b->plan->comps[hlo_instr_comp(instr, HLO_ATTR_CONDITION)->id];
@@ -109,7 +108,7 @@ build_value build_while(build *b, const hlo_instr *instr) {
     step->spare = spare.slots;
     finish(b, step, 2, callee);
     step->predicate = result_slots(b, callee[0]).slots[0];
-    /* With a known trip count the condition is not run, which may have a value that is kept. */
+    /* With a known trip count, the condition is not run; but it may have a value to save. */
     step->trip_count = b->plan->kept ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(instr);
     step->unrolls = step->trip_count != HLO_TRIP_COUNT_UNKNOWN &&
                     step->trip_count * (body->weight + 1) <= UNROLLED;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Donated inputs: which output gets the memory of which, and whether in place. */
+/* Donated inputs: which output reuses the memory of which input, and whether in place. */
 #include <stdlib.h>
 
 #include "ir/ir.h"
 #include "ir/text/diag.h"
 #include "runtime/plan/plan.h"
 
-/* Finds the leaf at the end of a path into a shape; false: there is no array. `*index` advances by
- * the leaves before it. */
+/* Finds the leaf at the end of a path into a shape. Returns false if it is not an array. `*index`
+ * advances by the leaves before it. */
 static bool find_leaf(const hlo_shape *shape, const hlo_ints *path, size_t *index) {
     for (uint32_t k = 0; path && k < path->count; k++) {
         for (int64_t e = 0; e < path->v[k]; e++) *index += hlo_shape_leaf_count(shape->elements[e]);
@@ -90,8 +90,8 @@ static bool overwrites(const plan_comp *comp, const plan_step *step, uint32_t re
            comp->slots[argument].size == comp->slots[result].size;
 }
 
-/* True if nothing reads the argument once the result is begun, but the step that writes it over the
- * argument. */
+/* True if, once the result is begun, nothing reads the argument except the step that overwrites
+ * it. */
 static bool dies_before(const plan_comp *comp, uint32_t argument, uint32_t result) {
     const plan_slot *from = &comp->slots[argument], *to = &comp->slots[result];
     if (from->first == PLAN_NONE || to->first == PLAN_NONE || from->last < to->first) return true;
@@ -101,7 +101,7 @@ static bool dies_before(const plan_comp *comp, uint32_t argument, uint32_t resul
 bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input) {
     const uint32_t argument = comp->arguments[input], result = comp->results[output];
     if (argument == PLAN_NONE) return plan_makes_result(comp, output);
-    /* Another output that is the argument is copied in the end. */
+    /* Another output that equals the argument is copied at the end. */
     if (comp->slots[argument].results > (result == argument)) return false;
     if (result == argument) return true;
     return plan_makes_result(comp, output) && dies_before(comp, argument, result);
@@ -120,14 +120,14 @@ static bool is_free(const plan_comp *comp, uint32_t argument, uint32_t result) {
     return from->size == to->size && to->first != PLAN_NONE && dies_before(comp, argument, result);
 }
 
-/* An input that may be written over. */
+/* An input that may be overwritten. */
 typedef struct candidate {
     size_t size;
-    uint32_t input; /* its index */
+    uint32_t input; /* index of the input */
 } candidate;
 
-/* Inputs by size, then by index. `dies` is a tree of least numbers over them, the root at 1, the
- * inputs from `width` on: the number of the step that follows the last reader. */
+/* Inputs by size, then by index. `dies` is a tree of minimum numbers over them, with the root at 1
+ * and the inputs from `width` on: the number of the step after the last reader. */
 typedef struct candidates {
     candidate *list;
     uint32_t count, width, *dies;
@@ -151,7 +151,7 @@ static void find_candidates(hlo_plan *plan, const plan_comp *entry, candidates *
                       .width = 1};
     for (uint32_t i = 0; i < plan->inputs.count; i++) {
         const uint32_t slot = entry->arguments[i];
-        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* copied in the end */
+        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* copied at the end */
         c->list[c->count++] = (candidate){entry->slots[slot].size, i};
     }
     qsort(c->list, c->count, sizeof *c->list, compare_candidates);
@@ -163,7 +163,7 @@ static void find_candidates(hlo_plan *plan, const plan_comp *entry, candidates *
     }
 }
 
-/* Returns the place of a candidate, or where it would be. */
+/* Returns the position of a candidate, or where it would be inserted. */
 static uint32_t place_of(const candidates *c, candidate wanted) {
     uint32_t low = 0, high = c->count;
     while (low < high) {
@@ -176,7 +176,7 @@ static uint32_t place_of(const candidates *c, candidate wanted) {
     return low;
 }
 
-/* Returns the first place, from `place` on, of an input that no step from `step` on reads. */
+/* Returns the first position, from `place` on, of an input that no step from `step` on reads. */
 static uint32_t next_dead(const candidates *c, uint32_t place, uint32_t step) {
     uint32_t at = c->width + place;
     if (place >= c->count) return c->count;
@@ -194,8 +194,7 @@ static uint32_t next_dead(const candidates *c, uint32_t place, uint32_t step) {
     return c->count;
 }
 
-/* Returns the input whose memory an output takes, the first one that is free; PLAN_NONE: there is
- * none. */
+/* Returns the first free input whose memory an output can reuse, or PLAN_NONE. */
 static uint32_t choose_input(const hlo_plan *plan, const plan_comp *entry, candidates *c,
                              uint32_t o) {
     const uint32_t result = entry->results[o];

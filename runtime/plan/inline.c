@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls replaced by the instructions that they call, in a copy of the module that only the plan
- * sees: groups reach across what was a call, and its values share memory with the caller's. */
+/* Inlines calls in a copy of the module that only the plan uses: groups can extend across former
+ * calls, and their values share memory with the caller's. */
 #include "runtime/plan/plan.h"
 
-/* Copies that all calls together may make: nested calls can grow a module exponentially. */
+/* Maximum number of copies for all calls together: nested calls can grow a module exponentially. */
 enum { MOST_COPIES = 1 << 18 };
 
-/* True if nothing ties the instruction to its computation: no side effect whose place in the order
- * matters, and no computation that has one caller. */
+/* True if the instruction is independent of its computation: it has no side effect whose order
+ * matters, and calls no computation with a single caller. */
 static bool is_free(const hlo_instr *instr) {
     return !hlo_op_is(instr->op, HLO_SIDE_EFFECT | HLO_NONDET | HLO_COLLECTIVE | HLO_SOLE_CALLER);
 }
 
-/* True if a value of one shape may stand for the other, once it is copied to its layout. */
+/* True if a value of one shape may replace the other after copying it to its layout. */
 static bool is_convertible(const hlo_shape *from, const hlo_shape *to) {
     return from == to || (hlo_shape_is_array(from) && hlo_shape_is_array(to));
 }
 
-/* Returns the computation that replaces the call; NULL: it stays. */
+/* Returns the computation that replaces the call; NULL if the call stays. */
 static const hlo_computation *callee_of(const hlo_instr *call) {
     if (call->op != HLO_OP_CALL) return NULL;
     const hlo_computation *callee = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
@@ -74,8 +74,8 @@ static void inline_call(inliner *in, hlo_instr *call, const hlo_computation *cal
     hlo_instr_remove(call);
 }
 
-/* Numbers instructions in order: side tables of a computation begin at its least id, and copies in
- * a computation would leave the ids of all later ones between. */
+/* Numbers instructions in order: side tables of a computation start at its smallest id, and copies
+ * in a computation would put the ids of all later ones in between. */
 static void renumber(hlo_module *module) {
     module->next_id = 0;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps that a backend runs: from instructions to jobs. */
+/* The steps that a backend runs: converts instructions to jobs. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -24,7 +24,7 @@ static uint32_t leaf_count(const hlo_instr *const *instrs, uint32_t count) {
     return leaves;
 }
 
-/* Makes views of the leaves of some instructions, in order. */
+/* Creates views of the leaves of several instructions, in order. */
 static hlo_view *views_of_all(const build *b, const hlo_instr *const *instrs, uint32_t count) {
     uint32_t leaves = leaf_count(instrs, count);
     const hlo_shape **shapes = hlo_arena_array(b->plan->arena, leaves, sizeof *shapes),

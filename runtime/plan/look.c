@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions whose values a run keeps or checks, and the steps that look at them. */
+/* The instructions whose values a run saves or checks, and the steps that inspect them. */
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,9 @@ static bool is_glob(const char *word) {
     return strpbrk(word, "*?[") != NULL;
 }
 
-/* Marks the instructions of that name, or of that glob, in computations that are run by themselves.
- * Returns one of that name in another computation, or of no array; NULL. */
+/* Marks the instructions matching a name or glob in computations that are executed directly.
+ * Returns an instruction with that name in another computation, or one whose value has no array, or
+ * NULL. */
 static const hlo_instr *mark(hlo_plan *plan, const bool *runs, const char *word, uint32_t *found,
                              hlo_suggestion *near) {
     const hlo_instr *elsewhere = NULL;

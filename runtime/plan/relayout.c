@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements copied from one order in memory to another. */
+/* Copies elements from one memory order to another. */
 #include <string.h>
 
 #include "runtime/plan/plan.h"

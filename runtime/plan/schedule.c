@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The units of a computation that run, and their order. */
+/* The units of a computation to run, and their order. */
 #include <string.h>
 
 #include "runtime/plan/build.h"
 
-/* Units are numbered: an instruction alone has its place in the computation, a group the number of
- * instructions plus its own number. */
+/* Units are numbered: an instruction alone by its position in the computation, a group by the
+ * number of instructions plus its own number. */
 typedef struct order {
     const build *b;
     uint32_t instr_count, unit_count;
-    const hlo_instr **instrs; /* by place */
+    const hlo_instr **instrs; /* by position */
     hlo_group *groups;
-    uint32_t *maker;   /* by place: the unit that makes the instruction's value */
+    uint32_t *maker;   /* by position: the unit that computes the instruction's value */
     bool *wanted;      /* by unit */
     uint8_t *state;    /* by unit */
     uint32_t *waiting; /* a stack of units */
-    uint32_t *next;    /* parallel to `waiting`: inputs of each that are made */
-    uint32_t *made;    /* units in their order */
+    uint32_t *next;    /* parallel to `waiting`: number of scheduled inputs of each */
+    uint32_t *made;    /* units in execution order */
     uint32_t count;
 } order;
 
@@ -42,7 +42,8 @@ static uint32_t maker_of_input(const order *o, build_unit unit, uint32_t index) 
     return o->maker[place_of(o, input)];
 }
 
-/* Marks the instructions that root and side effects depend on; true if there is one. */
+/* Marks the instructions that the root and side effects depend on. Returns true if there are
+ * any. */
 static bool *find_live(const order *o) {
     bool *live = hlo_arena_zero(o->b->plan->arena, o->instr_count);
     const hlo_computation *comp = o->b->comp->comp;
@@ -57,8 +58,8 @@ static bool *find_live(const order *o) {
     return live;
 }
 
-/* Finds the group's inputs: operands of members that are no members, each once. `seen` is by place,
- * and does not contain this mark. */
+/* Finds the group's inputs: operands of members that are not members, each once. `seen` is by
+ * position, and does not contain this mark. */
 static void find_inputs(const order *o, hlo_group *group, uint32_t *seen, uint32_t mark) {
     uint32_t most = 0;
     for (uint32_t i = 0; i < group->instr_count; i++) {
@@ -104,7 +105,8 @@ static void want(order *o, uint32_t unit, uint32_t *waiting) {
     o->waiting[(*waiting)++] = unit;
 }
 
-/* Marks the units to run: an instruction that is a member of groups alone is not run by itself. */
+/* Marks the units to run: an instruction that is only a member of groups does not run
+ * separately. */
 static void find_wanted(order *o) {
     const hlo_computation *comp = o->b->comp->comp;
     uint32_t waiting = 0;
@@ -119,8 +121,8 @@ static void find_wanted(order *o) {
     }
 }
 
-/* Schedules the units that a unit reads, transitively, and then the unit. False: it depends on
- * itself. */
+/* Schedules the units that a unit reads, transitively, and then the unit. Returns false if it
+ * depends on itself. */
 static bool make(order *o, uint32_t unit) {
     uint32_t depth = 0;
     if (o->state[unit] == MADE) return true;
@@ -150,19 +152,20 @@ static bool make(order *o, uint32_t unit) {
 
 enum { FEW_INPUTS = 64 };
 
-/* The order made anew: a unit runs as soon as its inputs are made, if it then frees more bytes than
- * it takes. */
+/* A second ordering: a unit runs as soon as its inputs are available, if it frees more bytes than
+ * it allocates. */
 typedef struct hastening {
     order *o;
     uint32_t *first_user,
-        *users;       /* by unit: where its users begin in `users`; one behind the end */
-    uint32_t *unread; /* by unit: reads of its values to come */
-    uint32_t *waits;  /* by unit: inputs that are not made */
+        *users;       /* by unit: where its users begin in `users`, plus one entry for the end */
+    uint32_t *unread; /* by unit: remaining reads of its values */
+    uint32_t *waits;  /* by unit: inputs that are not scheduled */
     bool *done;
     uint32_t *stack, depth, *out, count;
 } hastening;
 
-/* Returns the bytes of a unit's results; 0: none, or another unit's, or not known to be its own. */
+/* Returns the bytes of a unit's results; 0 if there are none, they belong to another unit, or, with
+ * `surely`, their owner is unknown. */
 static int64_t bytes_of(const order *o, uint32_t unit, bool surely) {
     const build_unit u = unit_at(o, unit);
     int64_t bytes = 0;
@@ -176,7 +179,7 @@ static int64_t bytes_of(const order *o, uint32_t unit, bool surely) {
     return hlo_shape_bytes(u.instr->shape);
 }
 
-/* True if the unit may run earlier: nothing but its inputs says when, and there are few. */
+/* True if the unit may run earlier: it is ordered only by its inputs, and there are few of them. */
 static bool may_move(const order *o, uint32_t unit) {
     const build_unit u = unit_at(o, unit);
     if (input_count(u) > FEW_INPUTS) return false;
@@ -195,7 +198,7 @@ static bool may_move(const order *o, uint32_t unit) {
     }
 }
 
-/* Returns the bytes that the unit frees, less those that it takes. */
+/* Returns the bytes that the unit frees minus those that it allocates. */
 static int64_t gain_of(const hastening *h, uint32_t unit) {
     const build_unit u = unit_at(h->o, unit);
     int64_t gain = -bytes_of(h->o, unit, false);
@@ -218,7 +221,7 @@ static void consider(hastening *h, uint32_t unit) {
     }
 }
 
-/* Appends a unit; puts those on the stack that may follow at once. */
+/* Appends a unit; pushes those on the stack that may follow immediately. */
 static void append(hastening *h, uint32_t unit) {
     const build_unit u = unit_at(h->o, unit);
     h->done[unit] = true;
@@ -270,7 +273,7 @@ static void hasten(order *o) {
                    .stack = hlo_arena_alloc(arena, size),
                    .out = hlo_arena_alloc(arena, size)};
     find_users(&h, hlo_arena_zero(arena, size));
-    h.unread[o->maker[place_of(o, o->b->comp->comp->root)]]++; /* the caller's read */
+    h.unread[o->maker[place_of(o, o->b->comp->comp->root)]]++; /* read by the caller */
     for (uint32_t m = 0; m < o->count; m++) {
         if (h.done[o->made[m]]) continue;
         append(&h, o->made[m]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a computation to steps and slots, and the slots' live ranges. */
+/* Creates the steps and slots of a computation, and the live ranges of the slots. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /* -------------------------------------------------------------------------------------- layouts */
 
-/* Returns a value in the layouts of another shape: text may write one value with two layouts. */
+/* Returns a value in the layouts of another shape: text may specify two layouts for one value. */
 static build_value relaid(build *b, const hlo_instr *instr, build_value value,
                           const hlo_shape *from, const hlo_shape *to) {
     if (from == to) return value;
@@ -33,15 +33,15 @@ static bool is_single_device(const hlo_instr *collective) {
     return !groups || groups->devices == 0 || groups->devices == 1;
 }
 
-/* True for a custom call that tells a partitioner how its operand is divided. */
+/* True for a custom call that specifies to a partitioner how its operand is divided. */
 static bool is_annotation(const hlo_instr *call) {
     const char *target = hlo_instr_str(call, HLO_ATTR_CUSTOM_CALL_TARGET);
     return call->operand_count == 1 && target &&
            (!strcmp(target, "Sharding") || !strcmp(target, "xla.sdy.FuncResultSharding"));
 }
 
-/* True if a transpose, or a broadcast that only adds dimensions of one, leaves every element at its
- * place in memory. */
+/* True if a transpose, or a broadcast that only adds dimensions of size one, keeps every element at
+ * its position in memory. */
 static bool keeps_places(const hlo_instr *instr) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
     hlo_index_map map;
@@ -57,8 +57,8 @@ static bool keeps_places(const hlo_instr *instr) {
     return true;
 }
 
-/* True if the instruction's value is its first operand, unchanged in memory, or in another layout.
- */
+/* True if the instruction's value is its first operand, unchanged in memory or in another
+ * layout. */
 static bool is_alias(const build *b, const hlo_instr *instr) {
     const hlo_shape *from =
         instr->operand_count ? hlo_instr_operand(instr, 0)->shape : instr->shape;
@@ -109,8 +109,8 @@ static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) 
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
 
-/* Forwards the operand's bytes. Sigmas belong to elements of one type, so that with sigmas a change
- * of type is a copy. */
+/* Forwards the operand's bytes. Sigmas belong to elements of one type, so with sigmas a change of
+ * type is a copy. */
 static build_value bitcast_value(build *b, const hlo_instr *instr) {
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
     if (from->type == instr->shape->type || !b->plan->options.bounds)
@@ -199,7 +199,7 @@ static void check_called(void *user, hlo_computation *called) {
     if (comp && !comp->results) b->failed = true;
 }
 
-/* True if a callee cannot be run; its errors are reported already. */
+/* True if a callee cannot be executed; its errors were already reported. */
 static bool runs_failed(build *b, const hlo_instr *instr) {
     bool before = b->failed;
     b->failed = false;
@@ -209,8 +209,8 @@ static bool runs_failed(build *b, const hlo_instr *instr) {
     return failed;
 }
 
-/* Makes the value of an asynchronous start: its operands, its results, and what other devices keep
- * beside them, which has no memory here. The results come first in a copy's. */
+/* Creates the value of an asynchronous start: its operands, its results, and additional elements of
+ * other devices, which have no memory here. For a copy, the results come first. */
 static build_value start_value(build *b, const hlo_instr *instr) {
     const bool copies = instr->op == HLO_OP_COPY_START;
     const hlo_shape *shape = instr->shape, *from = shape->elements[copies];
@@ -302,7 +302,7 @@ static void find_lifetimes(plan_comp *comp) {
     }
 }
 
-/* Places the root's leaves that a step computes in memory that the caller lends. */
+/* Places the root's leaves that a step computes in memory that the caller provides. */
 static void lend_results(plan_comp *comp) {
     for (uint32_t i = 0; i < comp->result_count; i++) {
         plan_slot *slot = &comp->slots[comp->results[i]];
@@ -313,7 +313,7 @@ static void lend_results(plan_comp *comp) {
     }
 }
 
-/* Drops results that a job does not compute and that have no user. */
+/* Drops results that a job does not compute and that have no users. */
 static void drop_untouched(plan_comp *comp) {
     for (uint32_t s = 0; s < comp->step_count; s++) {
         const plan_step *step = &comp->steps[s];
@@ -341,7 +341,7 @@ static double jobs_of(const plan_step *step) {
     return most;
 }
 
-/* Notes what decides whether a graph may hold the computation, loops and all. */
+/* Records whether a graph can contain the computation, including its loops. */
 static void note_branches(plan_comp *comp, const plan_step *step) {
     uint32_t depth = 0;
     if (step->job && step->job->host) comp->hosted = true;

@@ -172,7 +172,7 @@ static void sm100(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     options.target = 100;
-    options.cuda_major = 12, options.cuda_minor = 9;
+    options.cuda = 12090;
     options.scales_used = true;
     options.min_gain = 0.5;
     hlo_module_free(print_optimized(module, &options, out));
@@ -182,7 +182,7 @@ static void sm89(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     options.target = 89;
-    options.cuda_major = 12, options.cuda_minor = 3;
+    options.cuda = 12030;
     options.ragged = HLO_RAGGED_KEEP;
     hlo_module_free(print_optimized(module, &options, out));
 }
@@ -190,7 +190,7 @@ static void sm89(const hlo_module *module, FILE *out) {
 static void merged(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
-    options.cuda_major = 12, options.cuda_minor = 9;
+    options.cuda = 12090;
     options.merge_dots = options.allow_bias_rounding = true;
     options.ragged = HLO_RAGGED_DENSE;
     hlo_module_free(print_optimized(module, &options, out));
@@ -285,12 +285,12 @@ static void plans(const hlo_module *module, FILE *out) {
     print_plan(module, &options, out);
     if (changed) print_plan(copy, &options, out);
     options.backend = "cuda";
-    options.describe = 90;
+    options.target = 90;
     options.host_fallback = true;
     print_plan(module, &options, out);
     if (changed) print_plan(copy, &options, out);
-    options.describe = 100;
-    options.cuda = 1209;
+    options.target = 100;
+    options.cuda = 12090;
     options.overwrites_inputs = true;
     if (changed) print_plan(copy, &options, out);
     hlo_module_free(copy);

@@ -78,7 +78,8 @@ static hlo_status rewrite(hlo_module *module, FILE *out) {
     hlo_status status = hlo_module_optimize(module, &options, &report);
     const hlo_report *reports[] = {report};
     for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COSTS && status == HLO_OK; format++)
-        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, out);
+        status =
+            hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, true, out);
     if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, out);
     hlo_report_free(report);
     return status;

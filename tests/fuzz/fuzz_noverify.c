@@ -25,8 +25,8 @@ static void print_all(const hlo_module *module, FILE *out) {
 }
 
 static void tell_all(const hlo_report *report, FILE *out) {
-    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COLORED; format++)
-        if (hlo_reports_print(&report, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, out) !=
+    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COSTS; format++)
+        if (hlo_reports_print(&report, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, true, out) !=
             HLO_OK)
             abort();
     if (hlo_reports_page(&report, 1, NULL, out) != HLO_OK) abort();
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hlo_pass_options_init(&options);
     options.verify_none = true;
     options.surroundings = options.lint = true;
-    options.cuda_minor = 9;
+    options.cuda = 12090;
     hlo_report *report = NULL;
     const hlo_status status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK) {

@@ -173,22 +173,36 @@ def words():
 
 
 # The files whose text is plain English, as patterns of fnmatch: extend the list with each folder that becomes so.
-PLAIN = "*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "passes/reason/*", "include/*", "tools/*.c", "tools/*.h", "tools/*.def"
-ODD = re.compile(r"\b(is none|(?<![Tt]here )is no (?!longer\b)|(?<!-)(?i:behind(?!-)|beside|told|lent|mend(s|ed|ing)?)|tells of|of one's own|has not (?!been\b|yet\b)|in vain|as it is|so no longer)\b")
+PLAIN = ("*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "include/*", "tools/*", "ir/*", "passes/*", "matmul/*", "report/*", "runtime/*", "bindings/*", "grammar/[!p]*")
+PROSE = {**dict.fromkeys((".c", ".h", ".cc", ".cuh", ".def", ".y", ".l"), re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)),
+         ".py": re.compile(r"""\"{3}.*?\"{3}|'{3}.*?'{3}|\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)}
+ODD = re.compile(r"\b((?:is|are) none|(?<![Tt]here )(?:is|are) no (?!longer\b)|(?<!-)(?i:behind(?!-)|beside|told|(?<![.>])lent|mend(s|ed|ing)?)|tells of|of one's own|has not (?:its|an?|the|all|any)\b|in vain|"
+                 r"as it is|so no longer|hand(?:s|ed)? (?:it |them )?on|go(?:es)? on|likewise|as \w+ (?:has|have) it|(?:is|are) to be|whom|whoever|of its own accord|had (?:it|they) not|nor is|nor has)\b")
 BRITISH = re.compile(r"\b\w*(?:(?:quant|optim|normal|serial|initial|recogn|organ|minim|maxim|general|special|synchron|summar|util|material|parallel|canonical|token|emphas|author|"
                      r"custom|stabil|vector|linear|random|real|item|memo|equal)is(?:e|ed|er|es|ing|ations?)\b|(?:col|neighb|behavi|fav|lab|hon)our|analys(?:e|ed|ing)\b|"
                      r"artefact|licence|defence|judgement|(?:modell|labell|signall|cancell|travell)(?:ed|ing)\b|fulfil\b|whilst|amongst|centre|fibre|\bgrey\b|catalogue)\w*", re.I)
 
 
+def prose(name):
+    """The lines of a file; those of a program without its code, so that only comments and strings are left."""
+    text, found = read(name), PROSE.get(pathlib.PurePath(name).suffix)
+    if found:
+        end, kept = 0, []
+        for m in found.finditer(text):
+            kept += re.sub(r"[^\n]", " ", text[end : m.start()]), m[0]
+            end = m.end()
+        text = "".join(kept)
+    return enumerate(text.split("\n"), 1)
+
+
 def language():
-    """Phrases that are not plain English, and British spelling, in the files of PLAIN."""
+    """Phrases that are not plain English in comments, strings and pages, and British spelling anywhere, in the files of PLAIN."""
     for name in FILES:
         if name.startswith((*MODELS, "tests/lint/")) or not any(fnmatch.fnmatch(name, p) for p in PLAIN):
             continue
-        for number, line in lines(name):
-            for pattern in (ODD, BRITISH):
-                found = pattern.search(line)
-                if found:
+        for text, pattern in (prose(name), ODD), (lines(name), BRITISH):
+            for number, line in text:
+                if found := pattern.search(line):
                     yield name, number, f"says {found[0]!r}"
 
 
@@ -288,12 +302,13 @@ def tables():
             row = re.match(r"HLO_ACTIVATION\((\w+),", line)
             if row and f"epilogue += {row[1]};" not in rules:
                 yield name, number, f"no rule adds {row[1]} to a call"
-    pages = {name: read(name) if name in FILES else "" for name in ("tools/options.def", "docs/cost.md")}
+    pages = {name: read(name) if name in FILES else "" for name in ("tools/options.def", "docs/cost.md", "docs/diagnostics.md")}
     examples = "".join(re.findall(r"^```.*?^```", read("docs/cli.md"), re.M | re.S)) if "docs/cli.md" in FILES else ""
     programs = "".join(read(name) for name in FILES if name.startswith("tools/") and name.endswith(".c"))
     goldens = "".join(read(name) for name in FILES if name.startswith("testdata/") and not name.startswith(MODELS))
     for name, pattern, lacks in (
-            ("target.def", r'HLO_TARGET\((\d+),', lambda row: [f"{n} does not have sm_{row[1]}" for n, text in pages.items() if not re.search(rf"\bsm_{row[1]}\b", text)]),
+            ("target.def", r'HLO_TARGET\((\d+),', lambda row: [] if re.search(rf"\bsm_{row[1]}\b", pages["docs/cost.md"]) else [f"docs/cost.md does not have sm_{row[1]}"]),
+            ("format.def", r"HLO_REMARKS_FORMAT\(\w+, (\w+)\)", lambda row: [] if f"| `{row[1]}` |" in pages["docs/diagnostics.md"] else [f"docs/diagnostics.md does not have {row[1]}"]),
             ("reason.def", r'HLO_REASON\(\w+, "([\w-]+)"', lambda row: [] if f"passes/reason/pages/{row[1]}.md" in FILES else [f"there is no page passes/reason/pages/{row[1]}.md"]),
             ("pass.def", r'PASS\("([\w-]+)", FUNCTION', lambda row: [] if re.search(rf"\b{row[1]}\b", goldens) else [f"no test in testdata runs {row[1]}"]),
             ("options.def", r"OPTION\((\w+),", lambda row: [] if f"OPTION_{row[1]}" in programs else [f"no program reads OPTION_{row[1]}"]),

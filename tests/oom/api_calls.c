@@ -214,9 +214,9 @@ static hlo_status call_optimize(hlo_module *module) {
     hlo_status status = hlo_module_optimize(module, &options, &report);
     if (status == HLO_OK && last[0] != HLO_OK && last[1] != HLO_OK) status = HLO_INTERNAL;
     const hlo_report *reports[] = {report};
-    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COLORED && status == HLO_OK; format++)
-        status =
-            hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, nowhere);
+    for (int format = HLO_REMARKS_TEXT; format <= HLO_REMARKS_COSTS && status == HLO_OK; format++)
+        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, (hlo_remarks_format)format, true,
+                                   nowhere);
     if (status == HLO_OK) status = hlo_reports_page(reports, 1, NULL, nowhere);
     if (status == HLO_OK)
         status = hlo_reports_gate(reports, 1, "all", NULL, false, why, sizeof why);
@@ -457,7 +457,7 @@ static hlo_status prepare(void) {
     if (status == HLO_OK) status = hlo_module_optimize(module, NULL, &report);
     const hlo_report *reports[] = {report};
     if (status == HLO_OK)
-        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, HLO_REMARKS_JSON, files[1]);
+        status = hlo_reports_print(reports, 1, HLO_REMARKS_ALL, HLO_REMARKS_JSON, false, files[1]);
     for (int i = 0; i < 4; i++) fclose(files[i]);
     hlo_arrays_free(inputs);
     hlo_report_free(report);

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 
+FORMATS = pathlib.Path(__file__).parents[2] / "report" / "format.def"
 MOST = 60  # runs of a command, of either kind, without --long
 SAYS = "out of memory"
 RULES = """phase algebra measure expression_size
@@ -47,7 +48,7 @@ def commands(work, model, other):
     yield "pbtxt", opt, ["--format=pbtxt", model, "-o", out], [out], 0
     yield "from-pb", opt, ["--passes=", work / "model.pb", "-o", out], [out], 0
     yield "from-gz", opt, ["--passes=", work / "model.hlo.gz", "-o", out], [out], 0
-    for form in "text", "json", "sarif", "junit", "costs":
+    for form in re.findall(r"^HLO_REMARKS_FORMAT\(\w+, (\w+)", FORMATS.read_text(), re.M):
         yield f"remarks-{form}", opt, ["--remarks=all", f"--remarks-format={form}", f"--remarks-file={out}", "--lint", other, "-o", "/dev/null"], [out], 0
     yield "report", opt, [f"--report={out}", model, "-o", "/dev/null"], [out], 0
     yield "gates", opt, ["--expect-fp8=2", "--fail-on-missed", f"--baseline={work}/baseline.json", model, "-o", out], [out], 3

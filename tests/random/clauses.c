@@ -125,8 +125,8 @@ static hlo_pass_options run_options(const char *text, char *capacity, size_t siz
     }
     if ((at = strstr(text, "--target=sm_"))) o.target = atoi(at + 12);
     if ((at = strstr(text, "--cuda="))) {
-        o.cuda_major = atoi(at + 7);
-        o.cuda_minor = (at = strchr(at, '.')) ? atoi(at + 1) : 0;
+        o.cuda = 1000 * atoi(at + 7);
+        if ((at = strchr(at, '.'))) o.cuda += 10 * atoi(at + 1);
     }
     o.scales_used = strstr(text, "--scale-operands=used") != NULL;
     o.allow_bias_rounding = strstr(text, "--allow-bias-rounding") != NULL;
@@ -137,8 +137,7 @@ static hlo_pass_options run_options(const char *text, char *capacity, size_t siz
 
 static bool alike(const hlo_pass_options *a, const hlo_pass_options *b) {
     return !strcmp(a->passes ? a->passes : "", b->passes ? b->passes : "") &&
-           a->target == b->target && a->cuda_major == b->cuda_major &&
-           a->cuda_minor == b->cuda_minor && a->scales_used == b->scales_used &&
+           a->target == b->target && a->cuda == b->cuda && a->scales_used == b->scales_used &&
            a->allow_bias_rounding == b->allow_bias_rounding && a->merge_dots == b->merge_dots &&
            a->ragged == b->ragged;
 }

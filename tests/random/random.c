@@ -29,8 +29,8 @@ static void show(const hlo_module *module, const hlo_pass_options *options, uint
     static const char *const forms[] = {"cublas", "ffi", "qdq", "dq"};
     printf("seed %llu: --passes=%s --target=sm_%d --cuda=%d.%d --scale-operands=%s --emit=%s order "
            "%llu\n%s\n",
-           (unsigned long long)seed, options->passes, options->target, options->cuda_major,
-           options->cuda_minor, options->scales_used ? "used" : "all", forms[options->emit],
+           (unsigned long long)seed, options->passes, options->target, options->cuda / 1000,
+           options->cuda % 1000 / 10, options->scales_used ? "used" : "all", forms[options->emit],
            (unsigned long long)options->rule_order, why);
     hlo_module *small = reduced ? reduce_module(module, options, seed) : NULL;
     if (small) hlo_module_print(small, NULL, stdout);

@@ -128,7 +128,7 @@ class Rewritten:
         what, how = enumerator("hlo_remarks", which), enumerator("hlo_remarks_format", format)
         reports = ffi.new("hlo_report *[]", [self._report])
         with sink() as told:
-            status, text = written(lambda file: lib.hlo_reports_print(reports, 1, what, how, file))
+            status, text = written(lambda file: lib.hlo_reports_print(reports, 1, what, how, False, file))
             told.check(status)
         return text.decode()
 
@@ -235,10 +235,10 @@ def _option(key: str, value: Any) -> dict[str, Any]:
     if key == "target":
         return {"target": target_number(value)}
     if key == "cuda":
-        version = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", value) if isinstance(value, str) else None
+        version = re.fullmatch(r"([1-9]\d{0,2})\.(\d{1,2})", value) if isinstance(value, str) else None
         if not version:
             raise invalid_value("cuda", value, "a version such as '12.8'")
-        return {"cuda_major": int(version[1]), "cuda_minor": int(version[2])}
+        return {"cuda": int(version[1]) * 1000 + int(version[2]) * 10}
     if key == "scale_operands":
         if value not in ("all", "used"):
             raise invalid_value("scale_operands", value, "one of all, used")

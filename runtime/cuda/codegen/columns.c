@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that reduce columns, several of which a thread has. */
+/* Kernels that reduce columns, with several columns per thread. */
 #include <string.h>
 
 #include "runtime/cuda/codegen/reduce.h"
 
-enum { SHARED = 1 << 15 }; /* the most bytes of shared memory for accumulators */
+enum { SHARED = 1 << 15 }; /* maximum bytes of shared memory for accumulators */
 
 void reduce_open_columns(reduction *s) {
     if (s->each == 1) return;
@@ -44,7 +44,7 @@ const emit_index *reduce_columns_index(reduction *s, const char *step, emit_line
     return emit_index_new(e, s->shape->rank, s->shape->dims, at, NULL, NULL);
 }
 
-/* Finds a tile whose columns are a thread's and whose rows are contiguous in the columns. */
+/* Finds a tile whose columns belong to one thread and whose rows are contiguous in the columns. */
 static bool find_tile(const reduction *s, int each, emit_tile *out_tile) {
     emit_tile tile;
     uint32_t fastest = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that reduce: accumulators of threads, and combining them. */
+/* Kernels that reduce: accumulators of threads, and their combination. */
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static const char *const identities[][KINDS] = {
                         "0x7fffffffffffffffll", "~0u", "~0ull"},
 };
 
-/* Returns the text of the identity of an operation on a type; NULL: it has none. */
+/* Returns the text of the identity of an operation on a type, or NULL. */
 static const char *identity(hlo_op op, hlo_type type) {
     const bool wide = hlo_types[type].bits == 64;
     const int kind = type == HLO_TYPE_PRED                       ? PRED
@@ -78,8 +78,8 @@ static const char *declare_each(reduction *s, const char *storage, const char *t
     return hlo_arena_format(e->arena, "%s[u]", name);
 }
 
-/* Declares a thread's accumulators: the identity if there is one, else the initial value, which HLO
- * allows to be combined any number of times. */
+/* Declares a thread's accumulators. They start with the identity, if there is one, otherwise with
+ * the initial value, which HLO allows to be combined any number of times. */
 void reduce_declare(reduction *s, reducing *r) {
     emit *e = s->e;
     r->acc = hlo_arena_array(e->arena, r->arrays, sizeof *r->acc);
@@ -103,14 +103,14 @@ void reduce_accumulate(reduction *s, const reducing *r, const char *const *x) {
     for (uint32_t i = 0; i < r->arrays; i++) emit_text(s->e, "%s = %s;", r->acc[i], sum[i]);
 }
 
-/* Accumulators of other threads: `format` makes one of a thread's own, or of its shared array, and
- * of `which`. */
+/* Accumulators of other threads: `format` converts the name of an accumulator of this thread, or of
+ * its shared array, and `which`. */
 typedef struct other {
     const char *format, *which;
     bool shared;
 } other;
 
-/* Sets the accumulators of a phase to another thread's, or combines them with these. */
+/* Sets the accumulators of a phase to those of another thread, or combines them with these. */
 static void take(reduction *s, uint32_t phase, other from, bool combines) {
     emit *e = s->e;
     reduce_open_columns(s);
@@ -130,8 +130,8 @@ static void take(reduction *s, uint32_t phase, other from, bool combines) {
     reduce_close_columns(s);
 }
 
-/* Combines what the warps of a row have, in order, through shared memory: `lanes` of each have been
- * combined to that of the first. */
+/* Combines the accumulators of a row's warps, in order, through shared memory: the first of `lanes`
+ * in each warp already has the combined accumulators of its warp. */
 static void gather_warps(reduction *s, uint32_t phase, int lanes) {
     emit *e = s->e;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -165,7 +165,7 @@ void reduce_gather_lanes(reduction *s, uint32_t phase) {
     bool any = false;
     for (uint32_t i = 0; i < s->count; i++) any |= s->reduces[i].phase == phase;
     if (!any || s->lanes == 1) return;
-    const int apart = s->row ? 1 : s->rows; /* threads from a lane to the next */
+    const int apart = s->row ? 1 : s->rows; /* distance in threads from one lane to the next */
     const int most = apart < WARP ? WARP / apart : 1, lanes = s->lanes < most ? s->lanes : most;
     if (lanes > 1) {
         const char *step = emit_name(e, "i");

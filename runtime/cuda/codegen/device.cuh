@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversions by hardware instructions for generated kernels: from_<type>() and to_<type>() as
- * element.cuh has them for other types. Before sm_89 there are none of 8 bits. */
+/* Conversions by hardware instructions for generated kernels: from_<type>() and to_<type>(), like
+ * element.cuh for other types. Before sm_89, there are none for 8-bit types. */
 
-/* Waits until the kernels before have ended and what they wrote can be read, then lets those behind
- * start, which wait as well. Before sm_90 no kernel starts early. */
+/* Waits until the previous kernels have ended and their writes are visible, then lets the next
+ * kernels start, which also wait. Before sm_90, no kernel starts early. */
 static inline void wait_for_kernels() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -11,8 +11,8 @@ static inline void wait_for_kernels() {
 #endif
 }
 
-/* Two floats at once, of which the last operand is in the low half: the conversion of one is a slower
- * instruction (F2F, not F2FP). */
+/* Converts two floats at once; the last operand is in the low half. Converting one float is a
+ * slower instruction (F2F instead of F2FP). */
 static inline unsigned short to_f16(float x) {
     unsigned pair;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(0.0f), "f"(x));
@@ -29,7 +29,7 @@ static inline unsigned short to_bf16(float x) {
     return (unsigned short)pair;
 }
 
-/* clamped_<type>() rounds to nearest; a value above the type's range becomes its largest. The
+/* clamped_<type>() rounds to nearest; a value above the type's range becomes its largest value. The
  * instruction puts its last operand into the low byte. */
 #if __CUDA_ARCH__ >= 890
 static inline unsigned char clamped_f8e4m3fn(float x) {
@@ -48,8 +48,8 @@ static inline float from_f8e4m3fn(unsigned char bits) {
     return from_f16((unsigned short)pair);
 }
 #else
-/* Of a type with M bits behind the point and the least exponent `least`: a sum with `steps`, whose last
- * bit is the smallest value's, rounds what is below, and what carries rounds the rest. */
+/* For a type with M fraction bits and the smallest exponent `least`: a sum with `steps`, whose last
+ * bit is that of the smallest value, rounds smaller values, and a carry rounds the rest. */
 template <int M, int LEAST> static inline unsigned char rounded(float x, float largest) {
     const float size = fabsf(x) < largest ? fabsf(x) : largest;
     const float steps = __int_as_float((127 + LEAST - M + 23) << 23);
@@ -76,7 +76,7 @@ static inline float from_f8e5m2(unsigned char bits) {
     return from_f16((unsigned short)((unsigned)bits << 8));
 }
 
-/* The larger and the smaller of two floats: a NaN if one is, and -0 is less than 0. */
+/* The larger and the smaller of two floats: NaN if one is NaN, and -0 is less than 0. */
 static inline float ptx_maximum(float x, float y) {
     float z;
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
@@ -88,8 +88,8 @@ static inline float ptx_minimum(float x, float y) {
     return z;
 }
 
-/* Return x of the thread `step` behind this one, and of the thread with the number `lane`, in a warp all
- * of whose threads call it. */
+/* Return x of the thread `step` after this one, and of the thread with the number `lane`, in a warp
+ * all of whose threads call it. */
 template <typename T> static inline T shuffled_down(T x, int step) {
     return __shfl_down_sync(0xffffffffu, x, step);
 }
@@ -97,7 +97,7 @@ template <typename T> static inline T shuffled_from(T x, int lane) {
     return __shfl_sync(0xffffffffu, x, lane);
 }
 
-/* Returns 1/x, one step off at most. Subnormal values, x or 1/x, count as 0. */
+/* Returns 1/x, at most one step off. Subnormal values of x or 1/x count as 0. */
 static inline float ptx_reciprocal(float x) {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

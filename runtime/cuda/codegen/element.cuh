@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types in generated kernels, in C++ that is CUDA's as well as any other: from_<type>()
- * brings an element from memory to the type that it is computed in, to_<type>() brings it back, and
- * convert_<type>() is HLO's convert to it. They compute what ir/eval computes. */
+/* Element types in generated kernels, in C++ that is valid with and without CUDA: from_<type>()
+ * converts an element in memory to the type that it is computed in, to_<type>() converts it back,
+ * and convert_<type>() is HLO's convert to it. The results equal those of ir/eval. */
 
 typedef unsigned char uchar;
 typedef unsigned short ushort;
@@ -16,12 +16,12 @@ template <typename To, typename From> static inline To bits_as(From from) {
     return to;
 }
 
-/* N elements that are loaded and stored as one. */
+/* N elements that are loaded and stored at once. */
 template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack {
     T v[N];
 };
 
-/* Elements of 4 bits two to a byte, the first in the low bits. */
+/* 4-bit elements, two per byte, the first in the low bits. */
 template <int N> static inline pack<uchar, N / 2> halved(pack<uchar, N> x) {
     const pack<uint, N / 4> words = bits_as<pack<uint, N / 4>>(x);
     pack<ushort, N / 4> out;
@@ -42,7 +42,7 @@ static inline float float_nan() {
 
 /* --------------------------------------------------------------------------- floats of few bits */
 
-/* encode() is that of ir/float/encode.h. */
+/* encode() is defined in ir/float/encode.h. */
 template <int E, int M, int BIAS, special KIND> static inline float decode(uint bits) {
     if (KIND == E8M0)
         return bits == 0xff ? float_nan() : bits_as<float>(bits ? bits << 23 : 0x400000u);
@@ -73,7 +73,7 @@ NARROW(f8e5m2fnuz, 5, 2, 16, FNUZ)
 NARROW(f8e8m0fnu, 8, 0, 127, E8M0)
 #undef NARROW
 
-/* 464 is half way between the largest value and what would be the next. */
+/* 464 is halfway between the largest value and the next multiple of its step. */
 static inline uchar to_f8e4m3fn(float x) {
     const uint size = bits_as<uint>(x) & 0x7fffffffu;
     return size > 0x43e80000u ? (uchar)(bits_as<uint>(x) >> 24 | 0x7f) : clamped_f8e4m3fn(x);
@@ -126,7 +126,8 @@ SMALL_UNSIGNED(u16, ushort, 16)
 
 /* -------------------------------------------------------------------------------------- convert */
 
-/* Rounded to odd: rounding that to a type with at least two bits less is rounding once. */
+/* Rounds to odd: rounding the result to a type with at least two bits less is equivalent to
+ * rounding once. */
 static inline float shorten(double x) {
     const float toward = ptx_shorten(x);
     if ((double)toward == x || x != x) return toward;
@@ -164,7 +165,8 @@ template <typename T> static inline bool convert_pred(T x) {
     return x != 0;
 }
 
-/* Integers wrap; floats are cut toward zero, what is too large becomes the nearest end, NaN 0. */
+/* Integers wrap; floats are truncated toward zero; too large values become the nearest end of the
+ * range, and NaN becomes 0. */
 template <typename To> static inline To cut(double x, double low, double above, To lowest, To highest) {
     return x != x ? (To)0 : x >= above ? highest : x <= low ? lowest : (To)x;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops over a thread's elements: what is loaded, and what is computed, in front of them. */
+/* The loops over a thread's elements: hoists loads and computations out of them. */
 #include <string.h>
 
 #include "runtime/cuda/codegen/emit.h"
 
-enum { EARLY = 16 }; /* packs that are loaded early at most: registers */
+enum { EARLY = 16 }; /* maximum number of packs that are loaded early, limited by registers */
 
 static void append(emit *e, emit_lines *to, const emit_lines *from) {
     for (uint32_t i = 0; i < from->count; i++) emit_add(e, to, from->v[i].target, from->v[i].text);
@@ -12,7 +12,7 @@ static void append(emit *e, emit_lines *to, const emit_lines *from) {
 
 /* ------------------------------------------------------------------ what is the same every time */
 
-/* Marks what a line may set: its target, and a variable that it begins with. */
+/* Marks the variables that a line may set: its target, and a variable at its start. */
 static void mark_set(const emit_line *line, bool *set, uint32_t count) {
     size_t length;
     const char *word = emit_word(line->text, &length);
@@ -21,7 +21,7 @@ static void mark_set(const emit_line *line, bool *set, uint32_t count) {
     if (line->target) emit_mark_names(line->target, set, count);
 }
 
-/* Marks what the lines read, and returns those of `from` that they need. */
+/* Marks the variables that the lines read, and returns the lines of `from` that they need. */
 static emit_lines needed(emit *e, const emit_lines *lines, const emit_lines *from) {
     bool *read = hlo_arena_zero(e->arena, e->next_name + 1);
     bool *need = hlo_arena_zero(e->arena, from->count + 1);
@@ -51,10 +51,10 @@ static bool depends(const emit_line *line, const char *counter, const bool *set,
     return false;
 }
 
-/* Finds the constants of a loop that are the same in each of its turns: those that depend neither
- * on the counter nor on what is set in the loop. `head`: lines of the loop in front of `lines`;
- * `depth`: blocks of `lines` in which there may be such constants. Every turn computes them, and
- * there is a turn: lines in blocks further inside are none of them. */
+/* Finds the loop-invariant lines: those that depend neither on the counter nor on variables set in
+ * the loop. `head`: lines of the loop before `lines`. `depth`: maximum nesting of blocks in `lines`
+ * with such lines. Every iteration computes them, and there is at least one iteration; lines in
+ * deeper blocks are excluded. */
 static bool *find_constants(emit *e, const emit_lines *head, const emit_lines *lines, int depth,
                             const char *counter) {
     const uint32_t names = e->next_name;
@@ -77,8 +77,7 @@ static bool *find_constants(emit *e, const emit_lines *head, const emit_lines *l
     return same;
 }
 
-/* Moves the constants of a loop that are the same in each of its turns to `out`; find_constants()
- * explains the arguments. */
+/* Moves the loop-invariant lines to `out`; see find_constants() for the arguments. */
 static void move_constants(emit *e, const emit_lines *head, emit_lines *lines, int depth,
                            const char *counter, emit_lines *out) {
     const bool *same = find_constants(e, head, lines, depth, counter);
@@ -98,8 +97,8 @@ void emit_open_repeat(emit *e, const char *name, int count) {
     emit_open(e, "for (int %s = 0; %s < %d; %s++) {", name, name, count, name);
 }
 
-/* Moves the first loads of the unrolled loop, and what their addresses are computed of, to a loop
- * in front of it, and in front of both those `constants` that are the same in each turn. */
+/* Moves the first loads of the unrolled loop, and the computation of their addresses, to a loop
+ * before it. Moves the `constants` that are loop-invariant before both loops. */
 static void load_early(emit *e, emit_lines *constants) {
     emit_lines *out = e->out, loop = {0}, early = {0}, rest = {0};
     for (uint32_t i = e->repeat_from; i < out->count; i++)

@@ -105,7 +105,7 @@ static bool is_open(const emit *e, uint32_t scope) {
     return false;
 }
 
-/* Names end in `_` and their number. */
+/* Names end in `_` and a number. */
 uint32_t emit_name_at(const char *text, size_t length) {
     size_t digits = length;
     while (digits > 0 && isdigit((unsigned char)text[digits - 1])) digits--;
@@ -187,7 +187,7 @@ void emit_add_derived(emit *e, const char *name) {
     e->derived[e->derived_count++] = name;
 }
 
-/* Notes the name of an index that is computed of outer ones. */
+/* Records the name of an index that is computed from outer ones. */
 static void note_derived(emit *e, const char *name, const char *text) {
     if (!emit_in_elements(e)) return;
     size_t length;
@@ -302,8 +302,8 @@ void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t
     }
 }
 
-/* Maps dimensions [a, a_end) of `from` to [b, b_end) of `dims`, which have equally many elements.
- */
+/* Maps dimensions [a, a_end) of `from` to [b, b_end) of `dims`, which have the same number of
+ * elements. */
 static void reshape_part(emit *e, const emit_index *from, uint32_t a, uint32_t a_end,
                          const int64_t *dims, uint32_t b, uint32_t b_end, const char **at) {
     uint32_t wide_from = 0, wide_to = 0, only_from = a, only_to = b;

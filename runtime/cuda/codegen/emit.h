@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of the code generator: the text of one kernel as it is written.
+/* Internals of the code generator: the text of one kernel during generation.
  *
- * A kernel runs through an index space. The value of an instruction at an index is pulled: its
- * operands are pulled at the indices that it reads them at, and so on, up to arrays in memory.
- * What was pulled already is a variable. Every line that only sets a variable knows which one; in
- * the end those that nobody reads are left out. */
+ * A kernel iterates over an index space. The value of an instruction at an index is pulled: its
+ * operands are pulled at the indices at which it reads them, and so on, up to arrays in memory. A
+ * value that was pulled before is in a variable. Every line that only sets a variable records which
+ * one; at the end, lines whose variable is never read are dropped. */
 #ifndef HLO_RUNTIME_CUDA_CODEGEN_EMIT_H
 #define HLO_RUNTIME_CUDA_CODEGEN_EMIT_H
 
@@ -14,15 +14,15 @@
 typedef struct cuda_type {
     const char *cell, *compute;
 } cuda_type;
-extern const cuda_type cuda_types[HLO_TYPE_COUNT]; /* members NULL: no kernels */
+extern const cuda_type cuda_types[HLO_TYPE_COUNT]; /* members NULL: not supported in kernels */
 
 enum { CUDA_BLOCK = 256 }; /* threads */
 
 /* ---------------------------------------------------------------------------------------- lines */
 
 typedef struct emit_line {
-    const char *target; /* the variable that the line sets, without other effect; NULL: the line
-                           stays */
+    const char *target; /* the variable that the line sets, without other effects; NULL: the line is
+                         * always kept */
     const char *text;
 } emit_line;
 
@@ -33,13 +33,13 @@ typedef struct emit_lines {
 
 /* -------------------------------------------------------------------------------------- indices */
 
-/* A position in an array: for each dimension a variable or a number. Interned: equal ones are one
- * pointer. */
+/* A position in an array: for each dimension a variable or a number. Interned: equal positions have
+ * the same pointer. */
 typedef struct emit_index {
     uint32_t rank;
     const int64_t *dims;
     const char **at;
-    const char *linear;            /* sum over at[d] * linear_strides[d]; NULL: not known */
+    const char *linear;            /* sum over at[d] * linear_strides[d]; NULL: unknown */
     const int64_t *linear_strides; /* dense */
 } emit_index;
 
@@ -47,18 +47,17 @@ typedef struct emit_index {
 
 /* How a kernel reads an operand or writes a result. */
 typedef struct emit_access {
-    const char *address;   /* of an element; NULL: there is no access */
-    bool elsewhere;        /* also at another address */
-    uint32_t first, after; /* numbers of the accesses to single elements: of the first, and behind
-                              the last; 0: all are to packs, which are read before anything is
-                              written, and written behind that */
+    const char *address;   /* of an element; NULL: no access */
+    bool elsewhere;        /* it is also accessed at another address */
+    uint32_t first, after; /* range of the numbers of accesses to single elements; 0: all accesses
+                            * are to packs, and all reads come before all writes */
 } emit_access;
 
 /* An operand or a result of the job in a kernel. */
 typedef struct emit_array {
-    bool occurs; /* in the text */
+    bool occurs; /* it is used in the text */
     bool turned; /* outside of tiles: a thread's elements are not contiguous in it, but those of the
-                    space's dimension `turned_dim` are */
+                  * space's dimension `turned_dim` are */
     emit_access access;
 } emit_array;
 
@@ -70,24 +69,24 @@ typedef struct emit_memo {
     uint32_t scope;
 } emit_memo;
 
-/* A reduce of the group whose result every thread of the block has in a variable: it replaces
+/* A reduce of the group whose result every thread of the block has in a variable, which replaces
  * pulling. */
 typedef struct emit_known {
     const hlo_instr *instr;
     const char *name;
-    bool cell; /* it is the form in memory */
+    bool cell; /* `name` is its form in memory */
 } emit_known;
 
 typedef struct emit {
     const cuda_device *device;
     const hlo_job *job;
     hlo_arena *arena;
-    const char *why;            /* the first reason to give up; NULL: none */
+    const char *why;            /* the first reason to fail, or NULL */
     const char *offset;         /* "int" or "int64": the type of indices */
-    emit_lines *out;            /* where lines go */
+    emit_lines *out;            /* destination of lines */
     emit_lines *around, *inner; /* around the loop over a thread's elements, and inside it */
     emit_lines before, after;   /* loads and stores around the loop over a thread's elements, */
-    emit_lines declared;        /* and variables of loads in front of the loop around that one */
+    emit_lines declared;        /* and variables of loads before the loop around that one */
     uint32_t next_name;
 
     uint32_t scope, next_scope; /* the innermost open scope; numbers are not reused */
@@ -105,163 +104,163 @@ typedef struct emit {
     emit_known *known;
     uint32_t known_count;
 
-    /* Each thread has `width` contiguous elements: at linear indices `base` + u, in the variable
-     * `linear`; `base` is a multiple of width. If `minor` is not NULL, they are at `minor_base` + u
-     * in that dimension as well. `outer` are variables equal for all of them. */
+    /* Each thread has `width` contiguous elements, at linear indices `base` + u, in the variable
+     * `linear`; `base` is a multiple of width. If `minor` is not NULL, they are also at
+     * `minor_base` + u in that dimension. `outer` are variables that are equal for all of them. */
     int width;
     const char *linear, *base, *minor, *minor_base;
     const char **outer;
     uint32_t outer_count;
-    const char **derived; /* indices of these alone */
+    const char **derived; /* indices that depend only on these */
     uint32_t derived_count, derived_capacity;
     struct {
         const char *name, *first;
-    } * moved; /* indices that are multiples of the width behind `minor` */
+    } * moved; /* indices that are multiples of the width after `minor` */
     uint32_t moved_count, moved_capacity;
     struct {
         const char *name, *address;
     } * packs;
     uint32_t pack_count, pack_capacity;
     uint32_t pack_depth; /* scope in which every element runs */
-    /* The unrolled loop around that one: its variable, NULL if there is none; how often it runs;
-     * and its first line in `out`. What it loads first is loaded for all of it before anything
-     * else. */
+    /* The unrolled loop around that loop: its variable (may be NULL), its trip count, and its first
+     * line in `out`. Its first loads are executed for all iterations before anything else. */
     const char *repeat;
     int repeat_count;
     uint32_t repeat_from;
 
-    /* In a tile (tile.c), which has `height` rows, from `row_base` on in the variable `row` (NULL:
-     * no tile). `turned`, by result leaf: the packs that collect its cells across the thread's
-     * rows; an element NULL: none. `across`: loads of packs across the rows, in front of the loop
-     * over them. */
+    /* In a tile (tile.c) with `height` rows, starting at `row_base` in the variable `row` (NULL: no
+     * tile). `turned`, by result leaf: the packs that collect its cells across the thread's rows,
+     * or NULL. `across`: loads of packs across the rows, before the loop over them. */
     const char *row, *row_base;
     int height;
     const char **turned;
     emit_lines across;
-    int64_t turned_dim; /* of operands that are `turned`; -1: there are none */
+    int64_t turned_dim; /* of operands that are `turned`, or -1 */
 
     emit_array *operands, *results; /* by leaf */
-    uint32_t array_count;           /* of those that occur */
-    uint32_t accesses;              /* to single elements */
-    hlo_overwrites overwrites;      /* of the kernel: these pointers may be equal */
+    uint32_t array_count;           /* number of used arrays */
+    uint32_t accesses;              /* number of accesses to single elements */
+    hlo_overwrites overwrites;      /* pointers of the kernel that may be equal */
 } emit;
 
 void emit_init(emit *e, const cuda_device *device, const hlo_job *job, hlo_arena *arena);
-/* Begins a kernel: lines go to `lines`, no variable is known, no array occurs. */
+/* Begins a kernel: lines go to `lines`, no variable is known, and no array is used. */
 void emit_restart(emit *e, emit_lines *lines);
-/* Gives up, with a reason for cuda_part's `why`. Returns "0". */
+/* Fails, with a reason for cuda_part's `why`. Returns "0". */
 const char *emit_refuse(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes a line that stays. */
+/* Writes a line that is always kept. */
 #define emit_text(e, ...) emit_set(e, NULL, __VA_ARGS__)
-/* Writes a line that is dropped unless `target` is read behind it; NULL: it stays. */
+/* Writes a line that is dropped unless `target` is read after it; NULL: it is kept. */
 void emit_set(emit *e, const char *target, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Writes `const <type> <name> = <value>;` and returns the new name, which starts with `prefix`. */
 const char *emit_value(emit *e, const char *prefix, const char *type, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 const char *emit_name(emit *e, const char *prefix);
-/* Opens a block with that line, which ends in `{`; variables set in it are forgotten at its end. */
+/* Opens a block with that line, which ends in `{`. Variables set in the block are forgotten at its
+ * end. */
 void emit_open(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_close(emit *e);
-/* True if the index is the same for all of a thread's elements; `given`: it is one of `outer`, or a
+/* True if the index is the same for all elements of a thread. `given`: it is one of `outer`, or a
  * number. */
 bool emit_is_outer(const emit *e, const char *name, bool given);
-/* True if every element of a thread runs the code that is written now, and there are several. */
+/* True if the current code runs for each of several elements of a thread. */
 bool emit_in_elements(const emit *e);
-/* Makes the name an index that is the same for all of a thread's elements. */
+/* Records that the name is an index that is the same for all elements of a thread. */
 void emit_add_derived(emit *e, const char *name);
-/* Adds a line at the end of `lines`. */
+/* Appends a line to `lines`. */
 void emit_add(emit *e, emit_lines *lines, const char *target, const char *text);
-/* Returns the number of the name of emit_name() at `text`; UINT32_MAX: there is none. */
+/* Returns the number of the emit_name() at `text`, or UINT32_MAX. */
 uint32_t emit_name_at(const char *text, size_t length);
-/* Returns the first word at or behind `text`: letters, digits and `_`; *out_length 0: there is
- * none. */
+/* Returns the first word at or after `text`: letters, digits and `_`; *out_length is 0 if not
+ * found. */
 const char *emit_word(const char *text, size_t *out_length);
-/* Sets the elements of the names in the text; `set` has `count`, by a name's number. */
+/* Sets the entries of the names in the text; `set` has `count` entries, by the number of a name. */
 void emit_mark_names(const char *text, bool *set, uint32_t count);
 /* Closes a block with that line, which begins with `}`. */
 void emit_close_as(emit *e, const char *line);
-/* Returns the text of the lines that are not dropped, as a kernel's: it begins with a wait for the
- * kernels before (cuda_launch_kernel()). */
+/* Returns the text of the lines that are not dropped as a kernel body, which begins with a wait for
+ * the previous kernels (cuda_launch_kernel()). */
 const char *emit_finish(const emit *e, const emit_lines *lines);
 
-/* Returns the variable of an earlier emit_pull() that is in scope; NULL: none. */
+/* Returns the variable of an earlier emit_pull() that is in scope, or NULL. */
 const char *emit_remembered(const emit *e, const hlo_instr *instr, const emit_index *index,
                             bool cell);
 void emit_remember(emit *e, const hlo_instr *instr, const emit_index *index, bool cell,
                    const char *name);
 
-/* Returns the index that is so many elements behind another. */
+/* Returns the index plus `count` elements. */
 const char *emit_behind(emit *e, const char *at, int64_t count);
-/* Returns the first of the thread's elements' indices if `at` is that of each, and the first is a
- * multiple of the width; NULL: not so. */
+/* Returns the first index of the thread's elements if `at` is that of each element and the first is
+ * a multiple of the width; otherwise NULL. */
 const char *emit_first(const emit *e, const char *at);
-/* Makes an index variable of the text; numbers and names are returned unchanged. */
+/* Creates an index variable for the text; numbers and names are returned unchanged. */
 const char *emit_offset(emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const emit_index *emit_index_new(emit *e, uint32_t rank, const int64_t *dims, const char *const *at,
                                  const char *linear, const int64_t *linear_strides);
-/* Returns the index of an element in an array of `dims` with the same row-major number. */
+/* Returns the index with the same row-major number in an array of `dims`. */
 const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank, const int64_t *dims);
 /* Writes the sum over at[d] * strides[d]. */
 const char *emit_dot(emit *e, const emit_index *index, const int64_t *strides);
-/* Splits a linear index over the dimensions that `chosen` (NULL: all) selects, the last of `order`
- * (minor to major) slowest. */
+/* Splits a linear index over the dimensions in `chosen` (NULL: all); the last of `order` (minor to
+ * major) varies slowest. */
 void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t *order,
                 uint32_t count, const char **out_at);
 
 /* --------------------------------------------------------------------------------------- values */
 
-/* Returns the value at an index, or its form in memory (`cell`): a variable or a literal. */
+/* Returns the value at an index, or with `cell` its form in memory: a variable or a literal. */
 const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell);
 const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell);
 /* Writes the element that is a start at run time, clamped, for the result's elements at `index`. */
 const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
                        const emit_index *index);
 /* Loads element `k` of the index vector at `place`, which has an index for every dimension of
- * `indices` but `vector`. */
+ * `indices` except `vector`. */
 const char *emit_index_element(emit *e, const hlo_instr *indices, int64_t vector, int64_t k,
                                const char *const *place);
-/* Load an element of an operand of the job, and of a result, as it is in memory. */
+/* Load an element of an operand of the job, and of a result, in its form in memory. */
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index);
 const char *emit_load_result(emit *e, uint32_t result, const emit_index *index);
-/* Return the pointer to an operand or a result, `p0` and `q0`, which becomes a parameter of the
+/* Return the pointer to an operand or a result, `p0` and `q0`, and make it a parameter of the
  * kernel. */
 const char *emit_operand(emit *e, uint32_t leaf);
 const char *emit_result(emit *e, uint32_t leaf);
-/* True if the instruction is in the group; false: *out_operand is the leaf of its value. */
+/* True if the instruction is in the group; otherwise *out_operand is the leaf of its value. */
 bool emit_is_member(const emit *e, const hlo_instr *instr);
 uint32_t emit_leaf(const emit *e, const hlo_instr *instr);
 
 /* Stores a cell to a result. */
 void emit_store(emit *e, uint32_t result, const emit_index *index, const char *cell);
-/* Opens an unrolled loop around the code for each of a thread's elements: `name` counts to `count`.
+/* Opens an unrolled loop around the code for each element of a thread: `name` counts to `count`.
  * emit_close() closes it. */
 void emit_open_repeat(emit *e, const char *name, int count);
-/* Begin and end the code for each of a thread's elements. What is the same for all of them is
- * computed in front of it, and in front of the unrolled loop where it is the same there. */
+/* Begin and end the code for each element of a thread. Values that are the same for all elements
+ * are computed before it, and before the unrolled loop if they are the same there. */
 void emit_elements_begin(emit *e, emit_lines *inner);
 void emit_elements_end(emit *e);
-/* Notes the start of a slice or window, an index, if it is the same for all of a thread's elements:
- * such are derived indices, and elements from there on may be in packs. */
+/* Records the start of a slice or window, an index, if it is the same for all elements of a thread:
+ * such indices are derived, and elements from there on may be in packs. */
 void emit_note_start(emit *e, const char *name);
 
-/* Evaluates a computation on scalars: `in` are its parameters, `out` receives its root's leaves:
- * values, or cells. */
+/* Evaluates a computation on scalars: `in` are its parameters, `out` receives the leaves of its
+ * root: values, or cells. */
 void emit_region(emit *e, const hlo_computation *region, const char *const *in, bool in_cells,
                  const char **out, bool out_cells);
-/* True if a computation chooses or orders what it is given, or hands it on: it needs cells, in
- * which a NaN has its sign. */
+/* True if a computation selects, orders or forwards its arguments: it needs cells, in which a NaN
+ * keeps its sign. */
 bool emit_region_moves(const hlo_computation *region);
-/* True if an elementwise instruction works on its operands' cells, not on their values. */
+/* True if an elementwise instruction operates on its operands' cells, not on their values. */
 bool emit_takes_codes(const hlo_instr *instr);
-/* Returns the expression of one elementwise instruction, not yet rounded to its type. */
+/* Returns the expression of an elementwise instruction, before rounding to its type. */
 const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in);
-/* True if an elementwise instruction makes the form in memory first, and its value of that. */
+/* True if an elementwise instruction computes the form in memory first, and derives its value from
+ * that. */
 bool emit_makes_cell(const hlo_instr *instr);
 /* Returns a variable with the rounded result of an elementwise instruction: a value or a cell. */
 const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const *in, bool cell);
-/* Converts `in`, computed as `from`, as HLO's convert does; `within`: it cannot exceed the other
+/* Converts `in`, computed as `from`, like HLO's convert. `within`: it cannot exceed the other
  * type's range. */
 const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell);
 /* Rounds an expression to the type. */
@@ -269,26 +268,26 @@ const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell
 bool emit_is_wide(hlo_type type); /* cells are values */
 const char *emit_cell(emit *e, hlo_type type, const char *value);
 const char *emit_decoded(emit *e, hlo_type type, const char *cell);
-/* Returns a cell, or a value, as what is asked for. */
+/* Converts a cell or a value to the requested form. */
 const char *emit_as(emit *e, hlo_type type, const char *it, bool is_cell, bool cell);
-/* Return the bits of an element in memory, and the element in memory of such bits. */
+/* Return the bits of an element in memory, and the element in memory with such bits. */
 const char *emit_code(emit *e, hlo_type type, const char *cell);
 const char *emit_coded(emit *e, hlo_type type, const char *code);
 /* Returns a constant's first element, or its cell. */
 const char *emit_literal(emit *e, const hlo_literal *literal, bool cell);
 
-/* Returns why a computation cannot be a region; NULL: it can. */
+/* Returns why a computation cannot be a region, or NULL. */
 const char *cuda_region_refusal(const hlo_computation *region);
 const char *cuda_reduce_refusal(const hlo_instr *instr);
-/* True if the reduced dimensions have one element: each result is computed of one element, as any
- * other instruction's is. */
+/* True if the reduced dimensions have one element, so that each result is computed from one
+ * element, like that of any other instruction. */
 bool cuda_reduce_is_single(const hlo_instr *instr);
 const char *cuda_elementwise_refusal(const hlo_instr *instr);
-/* Returns why the instruction cannot be pulled, for cuda_part's `why`; NULL: it can. */
+/* Returns why the instruction cannot be pulled, for cuda_part's `why`, or NULL. */
 const char *cuda_pull_refusal(const hlo_instr *instr);
 /* ---------------------------------------------------------------------------------------- forms */
 
-/* An index space: dimensions from the fastest in memory to the slowest. */
+/* An index space, with dimensions from the fastest to the slowest in memory. */
 typedef struct emit_space {
     uint32_t rank;
     const int64_t *dims;
@@ -297,74 +296,75 @@ typedef struct emit_space {
     int64_t count;
 } emit_space;
 emit_space emit_space_of(const hlo_view *view);
-enum { EMIT_ACCESS = 16 }; /* bytes of a load or a store at most */
-/* Returns how many elements a pack should have where those of the arrays have these bytes: as many
- * as one access takes of the narrowest, unless the widest would need more than two. */
+enum { EMIT_ACCESS = 16 }; /* maximum bytes of a load or a store */
+/* Returns how many elements a pack should have for arrays with these element sizes: as many of the
+ * narrowest as one access covers, unless the widest would need more than two accesses. */
 int emit_pack_width(int narrowest, int widest);
-/* Returns the number of contiguous elements that one thread should have, for a space in which
- * `side` elements are contiguous in memory. */
+/* Returns the number of contiguous elements per thread, for a space in which `side` elements are
+ * contiguous in memory. */
 int emit_width(const emit *e, const emit_space *space, int64_t side);
-/* Returns "int" or "int64": the type that can number the elements of all leaves and members, and
- * `count`. */
+/* Returns "int" or "int64": the type that can represent `count` and the indices of all leaves and
+ * members. */
 const char *emit_offset_type(const emit *e, int64_t count);
 
-/* Adds the launch of the kernel whose body is `lines`. Its scratch is t<i>, i below
- * `scratch_count`, of these types and at these offsets. */
+/* Adds the launch of the kernel whose body is `lines`. Its scratch is t<i>, i < `scratch_count`, of
+ * these types and at these offsets. */
 typedef struct emit_scratch {
     const char *type;
     size_t offset;
-    bool number; /* t<i> is the offset itself, no address */
+    bool number; /* t<i> is the offset itself, not an address */
 } emit_scratch;
 cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int64_t blocks,
                         uint32_t scratch_count, const emit_scratch *scratch);
 
 void emit_add_launch(emit *e, cuda_code *code, cuda_launch launch);
-/* Adds the launch that copies an operand to a result of its layout; false: the layouts differ. */
+/* Adds the launch that copies an operand to a result of the same layout. Returns false if the
+ * layouts differ. */
 bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to);
 /* Adds the launch of a kernel that copies an operand to a result of another layout. */
 void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to);
-/* Returns the index at which a result, which has as many elements as the space of `index`, is
- * written with the element there. A result that transposes an array of the space's dimensions has
- * the element at the transposed index; any other at the same row-major number. */
+/* Returns the index at which a result, with as many elements as the space of `index`, stores the
+ * element. If the result transposes an array of the space's dimensions, it is the transposed index;
+ * otherwise it has the same row-major number. */
 const emit_index *emit_result_index(emit *e, const emit_index *index, const hlo_instr *result);
 
-/* A thread's elements as a rectangle, so that arrays in the space's order and transposed ones both
+/* A thread's elements as a rectangle, so that both arrays in the space's order and transposed ones
  * have contiguous elements. */
 typedef struct emit_tile {
-    uint32_t row, column; /* dimensions of the space: the fastest of the transposed arrays, and the
-                             space's own */
-    int width, height;    /* columns, and rows */
-    int64_t count;        /* tiles in the space */
+    uint32_t row, column; /* dimensions of the space: the fastest of the transposed arrays, and of
+                           * the space */
+    int width, height;    /* number of columns and rows */
+    int64_t count;        /* number of tiles in the space */
     const char *row_base, *column_base;
     const char *at[HLO_EVAL_MAX_RANK];
 } emit_tile;
-/* Finds a tile; false: no result is transposed, nor operands (`turned_dim`), or sizes do not allow
- * it. */
+/* Finds a tile. Returns false if no result or operand (`turned_dim`) is transposed, or sizes do not
+ * allow a tile. */
 bool emit_find_tile(emit *e, const emit_space *space, emit_tile *out_tile);
-/* Begin and end the code for each element of tile number `number`; NULL: of the one at the tile's
- * `at`, `row_base` and `column_base`. */
+/* Begin and end the code for each element of tile number `number`; NULL: of the tile at `at`,
+ * `row_base` and `column_base`. */
 const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *tile,
                                   const char *number, emit_lines *inner);
 void emit_tile_end(emit *e, const emit_space *space, const emit_tile *tile);
 
-/* Write the launches of the group into `code`; e->why: they cannot. */
+/* Write the launches of the group into `code`; on failure, set e->why. */
 void emit_loop(emit *e, cuda_code *code);
 int64_t emit_blocks(const emit *e, int64_t count);
-/* Returns the index of a thread's elements, inside the loop over them, in which lines are written
- * then. */
+/* Returns the index of a thread's elements, inside the loop over them, to which lines are then
+ * written. */
 const emit_index *emit_loop_index(emit *e, const emit_space *space, emit_lines *inner);
 void emit_loop_end(emit *e, const emit_space *space);
-/* Writes an update in place; false, and nothing is written: the update is not in place. */
+/* Writes an in-place update. Returns false, without writing, if the update is not in place. */
 bool emit_update(emit *e, cuda_code *code);
-/* Writes each operand of a concatenate by a kernel of its own; false, and nothing is written: one
- * kernel has room for all of them. */
+/* Writes each operand of a concatenate by a separate kernel. Returns false, without writing, if one
+ * kernel can handle all operands. */
 bool emit_parts(emit *e, cuda_code *code);
 void emit_reduce(emit *e, cuda_code *code);
-/* True if rows are so few and long that several blocks share each. */
+/* True if rows are so few and long that several blocks share each row. */
 bool cuda_reduce_is_chunked(const hlo_instr *reduce);
 
-/* Texts of device.cuh, ir/float/encode.h, element.cuh, opcodes.cuh and sort.cuh, ended by NULL;
- * cmake/embed.cmake makes them. */
+/* Texts of device.cuh, ir/float/encode.h, element.cuh, opcodes.cuh and sort.cuh, terminated by
+ * NULL; cmake/embed.cmake generates them. */
 extern const char *const cuda_helpers[];
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels in which every thread computes a few contiguous elements of the results: "loop";
- * "update", a dynamic-update-slice in place; and "part", one operand of a concatenate that has
- * many. */
+ * "update", an in-place dynamic-update-slice; and "part", one operand of a concatenate with many
+ * operands. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
@@ -11,7 +11,7 @@ emit_space emit_space_of(const hlo_view *view) {
     emit_space s = {.rank = view->rank, .dims = view->dims, .count = hlo_view_count(view)};
     for (uint32_t d = 0; d < s.rank; d++) {
         uint32_t at =
-            d; /* slower dimensions go last; so do, of equal strides, dimensions of size 1 */
+            d; /* slower dimensions go last, and so do dimensions of size 1 with equal strides */
         for (; at > 0; at--) {
             uint32_t other = s.order[at - 1];
             if (view->strides[other] < view->strides[d]) break;
@@ -56,8 +56,8 @@ static void add_pointer(emit *e, cuda_launch *launch, cuda_pointer pointer, cons
     *parameters = hlo_arena_format(e->arena, "%s%s%s", *parameters, **parameters ? ", " : "", text);
 }
 
-/* Returns what a pointer has whose memory no other pointer refers to. Loads of the others are not
- * those of memory that does not change while the kernel runs. */
+/* Returns the qualifier of a pointer whose memory no other pointer refers to. Loads through other
+ * pointers may not use the read-only cache. */
 static const char *restricts(const emit *e, cuda_pointer_kind kind, uint32_t leaf) {
     const hlo_overwrites *o = &e->overwrites;
     for (uint32_t i = 0; i < o->count; i++)
@@ -99,14 +99,15 @@ cuda_launch emit_launch(emit *e, const char *form, const emit_lines *lines, int6
 
 /* ----------------------------------------------------------------------------------------- loop */
 
-/* Returns the number of places in which a thread has elements, a block apart: several, whose loads
- * it begins together, where there are enough of them and none is left over. */
+/* Returns the number of positions, a block apart, in which a thread has elements. It is above 1, so
+ * that a thread begins several loads together, if there are enough positions and the division is
+ * exact. */
 static int loop_parts(const emit *e, int64_t count) {
     const int64_t each = (int64_t)CUDA_BLOCK * e->width;
     return count % (PARTS * each) == 0 && count / each >= MANY ? PARTS : 1;
 }
 
-/* Returns the dimension of contiguous elements; 0: there is none. */
+/* Returns the dimension of contiguous elements, or 0. */
 static uint32_t minor_of(const emit_space *space) {
     for (uint32_t i = 0; i < space->rank; i++)
         if (space->dims[space->order[i]] > 1) return space->order[i];
@@ -174,12 +175,12 @@ static const char *copied(emit *e, const emit_index *index) {
     return from == to ? cell : emit_cast(e, from, to, false, emit_decoded(e, from, cell), true);
 }
 
-/* The values that a kernel stores: the results', or those of a part of the only one, which is an
- * operand of it. */
+/* The values that a kernel stores: those of the results, or of a part of the only result, which is
+ * one of its operands. */
 typedef struct stored {
-    const char *form;      /* of the launch */
+    const char *form;      /* form of the launch */
     const hlo_instr *part; /* NULL: the results */
-    const int64_t *begin;  /* of the part in the result; NULL: at the indices of an update */
+    const int64_t *begin;  /* offset of the part in the result; NULL: at the indices of an update */
 } stored;
 
 static void store_part(emit *e, const emit_index *index, const stored *s) {
@@ -207,8 +208,8 @@ static void store_results(emit *e, const emit_index *index) {
     }
 }
 
-/* Returns the space of the value that the first result only reorders, in that value's order in
- * memory. */
+/* Returns the space of the value that the first result only reorders, in that value's memory
+ * order. */
 static emit_space source_space(const emit *e) {
     const hlo_group *group = &e->job->group;
     if (group->instr_count == 0) return emit_space_of(&e->job->operands[0]);
@@ -218,8 +219,8 @@ static emit_space source_space(const emit *e) {
     return emit_space_of(&view);
 }
 
-/* Finds the operands of which a thread reads an element only at the place of a result's, of `count`
- * elements, and before it writes that. */
+/* Finds the operands of which a thread reads an element only at the position of a result's element,
+ * among `count` elements, and before it writes that. */
 static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
     const hlo_job *job = e->job;
     for (uint32_t r = 0; r < job->result_count; r++)
@@ -243,7 +244,7 @@ static void store(emit *e, const emit_index *index, const stored *s) {
         store_results(e, index);
 }
 
-/* Writes tiles; false: arrays have the space's order, or are small. */
+/* Writes tiles. Returns false if arrays have the space's order, or are small. */
 static bool emit_tiles(emit *e, cuda_code *code, emit_space space, const stored *s) {
     emit_lines lines = {0}, inner;
     emit_tile tile;
@@ -261,7 +262,7 @@ static bool emit_tiles(emit *e, cuda_code *code, emit_space space, const stored 
     return true;
 }
 
-/* Writes a loop over the space, or tiles where operands are in another order. */
+/* Writes a loop over the space, or tiles if operands are in another order. */
 static void emit_all(emit *e, cuda_code *code, const emit_space *space, const stored *s) {
     emit_lines lines = {0}, inner;
     emit_restart(e, &lines);
@@ -314,8 +315,8 @@ void emit_relayout(emit *e, cuda_code *code, uint32_t from, uint32_t to) {
     emit_add_launch(e, code, emit_launch(e, "loop", &lines, emit_blocks(e, space.count), 0, NULL));
 }
 
-/* Adds the launch of a kernel that writes a part of the result. Its elements are contiguous in the
- * result as well, but from any element on. */
+/* Adds the launch of a kernel that writes a part of the result. Its elements are also contiguous in
+ * the result, but may start at any element. */
 static void emit_part(emit *e, cuda_code *code, const stored *s) {
     hlo_view view = e->job->results[0];
     view.dims = s->part->shape->dims;

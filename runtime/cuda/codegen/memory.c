@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays in memory: loads and stores, of one element or of packs. */
+/* Arrays in memory: loads and stores of single elements or of packs. */
 #include <ctype.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 /* --------------------------------------------------------------------------- how wide a pack is */
 
 enum {
-    ACCESSES = 2, /* loads or stores of a pack at most */
-    FEW = 1 << 16 /* elements, up to which threads are scarcer than instructions */
+    ACCESSES = 2, /* maximum loads or stores per pack */
+    FEW = 1 << 16 /* number of elements up to which threads are scarcer than instructions */
 };
 
 int emit_pack_width(int narrowest, int widest) {
@@ -68,8 +68,8 @@ uint32_t emit_leaf(const emit *e, const hlo_instr *instr) {
     return leaf;
 }
 
-/* Returns the address of the thread's elements if they are contiguous from a multiple of the width
- * on; NULL: they are not. */
+/* Returns the address of the thread's elements if they are contiguous, starting at a multiple of
+ * the width; otherwise NULL. */
 static const char *pack_address(emit *e, const emit_index *index, const hlo_view *view,
                                 const char *address) {
     if (e->width == 1 || e->open_count != e->pack_depth) return NULL;
@@ -93,8 +93,8 @@ static const char *pack_address(emit *e, const emit_index *index, const hlo_view
     return moves ? sum : NULL;
 }
 
-/* Returns the address of the row of a tile that the thread's element is in, in an array in which
- * rows are columns; NULL: they are not, or do not begin at multiples of the height. */
+/* Returns the address of the row of a tile that contains the thread's element, in an array in which
+ * rows are columns. NULL: they are not, or do not begin at multiples of the height. */
 static const char *turned_address(emit *e, const emit_index *index, const hlo_view *view) {
     if (!e->row || e->open_count != e->pack_depth) return NULL;
     const char *sum = "0";
@@ -119,7 +119,7 @@ static const char *turned_address(emit *e, const emit_index *index, const hlo_vi
     return moves && turns ? sum : NULL;
 }
 
-/* Notes that the operand has contiguous elements along another dimension of the space than the
+/* Records that the operand has contiguous elements along another dimension of the space than the
  * thread's. */
 static void note_turned(emit *e, uint32_t operand, const emit_index *index) {
     if (e->row || e->width == 1 || !e->minor || e->open_count != e->pack_depth) return;
@@ -138,8 +138,8 @@ static void note_turned(emit *e, uint32_t operand, const emit_index *index) {
     }
 }
 
-/* Returns the pack at an address of type `cell`, in which the thread's element is `u`, or in
- * its row (`across`) the repeat's counter. */
+/* Returns the pack at an address of type `cell`, in which the index of the thread's element is `u`
+ * or, with `across`, the repeat's counter. */
 static const char *pack_name(emit *e, const char *pointer, const char *cell, const char *address,
                              bool across) {
     const char *whole = hlo_arena_format(e->arena, "%s + (%s)", pointer, address);
@@ -188,7 +188,7 @@ static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
     return emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
 }
 
-/* Notes how an element of an array is read or written. */
+/* Records how an element of an array is read or written. */
 static void note_access(emit *e, emit_access *a, const hlo_view *view, const emit_index *index) {
     const char *address = emit_dot(e, index, view->strides);
     a->elsewhere |= a->address && strcmp(a->address, address) != 0;

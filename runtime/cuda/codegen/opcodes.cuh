@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opcodes in generated kernels: op_<opcode>() computes what ir/eval computes, on the types of
+/* Opcodes in generated kernels: op_<opcode>() computes the same as ir/eval, on the types of
  * element.cuh. */
 
 /* -------------------------------------------------------------------------- floats: one operand */
@@ -119,13 +119,13 @@ ARITHMETIC(multiply, *)
 static inline float op_divide(float x, float y) {
     return x / y;
 }
-/* A divisor of bf16 values, as two factors: the reciprocal, to the nearest, and a power of two without
- * which that, or its approximation, would leave the range of f32. */
+/* A divisor of bf16 values, as two factors: the reciprocal, rounded to nearest, and a power of two
+ * without which the reciprocal, or its approximation, would exceed the range of f32. */
 struct divisor_bf16 {
     float reciprocal, scale;
 };
-/* One step of Newton's makes the nearest of the approximation, as y has few bits; of 0 and infinities it
- * makes NaN. */
+/* One Newton step rounds the approximation to nearest, because y has few bits; for 0 and infinities
+ * it produces NaN. */
 static inline divisor_bf16 divide_by(float y) {
     const float size = fabsf(y), least = 0x1p-125f;
     const float scale = size < least ? 0x1p24f : size > 1 / least ? 0x1p-24f : 1.0f;
@@ -133,10 +133,10 @@ static inline divisor_bf16 divide_by(float y) {
     const float nearest = fmaf(fmaf(-y * scale, near, 1.0f), near, near);
     return {nearest == nearest ? nearest : near, scale};
 }
-/* x / y for a result that is rounded to bf16. A quotient of significands of 8 bits is at least 2^-17 of
- * itself away from a boundary of rounding, which is further than the errors here, or it is a boundary
- * among subnormal results, and then the products are exact, because the reciprocal is the nearest.
- * testdata/run/divide-bf16.hlo compares all of them. */
+/* x / y for a result that is rounded to bf16. A quotient of significands of 8 bits is at least
+ * 2^-17 of itself away from a boundary of rounding, which exceeds the errors here, or it is a
+ * boundary among subnormal results. In that case the products are exact, because the reciprocal is
+ * rounded to nearest. testdata/run/divide-bf16.hlo compares all of them. */
 static inline float op_divide_bf16(float x, divisor_bf16 y) {
     return x * y.reciprocal * y.scale;
 }
@@ -162,7 +162,7 @@ template <typename T> static inline T op_remainder(T x, T y) {
     return y ? (T)(x % y) : x;
 }
 
-/* NaN when either operand is; -0 is below 0. */
+/* NaN if either operand is NaN; -0 is less than 0. */
 static inline bool is_minus(float x) {
     return bits_as<uint>(x) >> 31;
 }
@@ -214,7 +214,7 @@ template <typename T> static inline T op_xor(T x, T y) {
     return (T)(x ^ y);
 }
 
-/* Integers, `bits` wide. */
+/* Integers with `bits` bits. */
 template <typename T> static inline T op_shift_left(T x, T y, int bits) {
     const uint64 by = low((uint64)y, bits);
     return by < (uint64)bits ? (T)((uint64)x << by) : (T)0;
@@ -261,7 +261,7 @@ template <typename T> static inline T op_clamp(T x, T y, T z) {
 
 /* -------------------------------------------------------------------------------------- compare */
 
-/* A float's code in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, as the CPU has it
+/* A float's code in the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, as on the CPU
  * (ir/eval/elementwise.c). */
 static inline uint64 total(uint64 code, uint64 sign, bool signed_zero) {
     const uint64 size = code & ~sign;
@@ -285,8 +285,8 @@ COMPARE(GE, >=)
 
 /* ----------------------------------------------------------------------------- reduce-precision */
 
-/* As the CPU has it (ir/eval/elementwise.c), of a type with `wide` and `digits` bits of exponent and
- * significand. */
+/* As on the CPU (ir/eval/elementwise.c), for a type with `wide` exponent bits and `digits`
+ * significand bits. */
 static inline double op_reduce_precision(double x, int wide, int digits, int exponent,
                                          int mantissa) {
     if (x == 0 || x - x != 0) return x;

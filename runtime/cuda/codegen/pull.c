@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pulling: from an instruction at an index to its operands at theirs. */
+/* Pulling: from an instruction at an index to its operands at their indices. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/emit.h"
 
-/* A group nests up to GROUP_MEMBERS operands, each a call of emit_pull(). These functions have
- * arrays of indices, which must not be part of every call's frame. */
+/* Calls of emit_pull() are nested up to GROUP_MEMBERS deep. These functions have arrays of indices,
+ * which must not be part of every call's frame. */
 #define DEEP __attribute__((noinline))
 
 const char *emit_pull_scalar(emit *e, const hlo_instr *instr, bool cell) {
@@ -73,8 +73,8 @@ const char *emit_start(emit *e, const hlo_index_map *map, const hlo_index *x,
     return start;
 }
 
-/* Returns the index along a dimension of an operand that the result, `count` of whose indices are
- * `i`, is a part of. `start`: at run time; NULL: x->start. */
+/* Returns the index along a dimension of an operand of which the result is a part; `i` are `count`
+ * indices of the result. `start`: start at run time; NULL: x->start. */
 static const char *part_index(emit *e, const hlo_index *x, const char *start, const char *i,
                               int64_t count, int64_t size) {
     if (start) return count == 1 ? start : emit_offset(e, "%s + %s", start, i);
@@ -85,8 +85,8 @@ static const char *part_index(emit *e, const hlo_index *x, const char *start, co
     return emit_offset(e, "%lld + %s * %lld", (long long)x->start, i, (long long)x->stride);
 }
 
-/* Returns the index along a dimension of an operand that is placed in the result. Adds to `*inside`
- * (NULL: nothing) that it is one. */
+/* Returns the index along a dimension of an operand that is placed in the result. Appends to
+ * `*inside` (NULL: nothing) the condition that it is inside the operand. */
 static const char *placed_index(emit *e, const hlo_index *x, const char *start, const char *i,
                                 int64_t size, const char **inside) {
     const long long step = x->stride;
@@ -103,7 +103,8 @@ static const char *placed_index(emit *e, const hlo_index *x, const char *start, 
     return step > 1 ? emit_offset(e, "%s / %lld", i, step) : i;
 }
 
-/* Returns the index of the operand of a map. Adds to `*inside` that it has the element. */
+/* Returns the index in the operand of a map. Appends to `*inside` the condition that the operand
+ * has the element. */
 DEEP static const emit_index *operand_index(emit *e, const hlo_index_map *map,
                                             const emit_index *index, const char **inside) {
     const hlo_shape *from = map->from->shape;
@@ -146,7 +147,7 @@ static void choose(emit *e, choice c, const hlo_instr *instr, const emit_index *
     emit_close(e);
 }
 
-/* Pulls from the operand of two that has the element. */
+/* Pulls from the one of two operands that has the element. */
 static const char *pull_placed(emit *e, hlo_index_map *map, const emit_index *index, bool cell) {
     const char *inside = "true";
     choice c;
@@ -179,7 +180,7 @@ static const char *pull_joined(emit *e, hlo_index_map *map, const emit_index *in
 
 /* -------------------------------------------------------------------------------- other opcodes */
 
-/* Returns the bits of a wide element, which the operand has in parts, low bits first. */
+/* Returns the bits of a wide element whose parts, low bits first, are in the operand. */
 static const char *joined(emit *e, const hlo_instr *operand, const emit_index *index) {
     const hlo_shape *parts = operand->shape;
     const char *at[HLO_EVAL_MAX_RANK], *all = "0";
@@ -231,7 +232,7 @@ static const char *pull_elementwise(emit *e, const hlo_instr *instr, const emit_
                                     bool cell) {
     const char *in[3] = {NULL};
     const hlo_type type = instr->shape->type;
-    /* A NaN that is chosen keeps its bits. */
+    /* A selected NaN keeps its bits. */
     const bool chooses = instr->op == HLO_OP_SELECT && cell && hlo_type_is_float(type);
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_instr *from = hlo_instr_operand(instr, i);

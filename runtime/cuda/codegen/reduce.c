@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that reduce: "row" where the reduced elements are contiguous in memory, "column" where
- * they are not.
+/* Kernels that reduce: "row" if the reduced elements are contiguous in memory, otherwise "column".
  *
- * All reduces of the group run through one space, whose kept dimensions make `kept` rows of
- * `reduced` elements. A block has a few rows, and in each some threads ("lanes"). A reduce that
- * needs the result of another is a phase later; every phase runs through the row once more. Results
- * as large as the space are written in the first phase that knows their inputs, results as large
- * as the rows at the end. Where rows are few and long, several blocks share one ("chunks"): each
- * writes its accumulators to scratch memory, and a second launch combines them. */
+ * All reduces of the group iterate over one space, whose kept dimensions form `kept` rows of
+ * `reduced` elements. A block has a few rows, with several threads ("lanes") each. A reduce that
+ * needs the result of another is in a later phase; each phase iterates over the row once more.
+ * Results as large as the space are written in the first phase in which their inputs are known,
+ * results as large as the rows at the end. If rows are few and long, several blocks share a row
+ * ("chunks"): each writes its accumulators to scratch memory, and a second launch combines them. */
 #include <string.h>
 
 #include "runtime/cuda/codegen/reduce.h"
 
 enum {
-    LONG = 1 << 14,        /* elements of a row, up to which one block has all of it */
-    CHUNK = 1 << 12,       /* the least elements of a chunk in a row, */
+    LONG = 1 << 14,        /* maximum elements of a row that one block reduces */
+    CHUNK = 1 << 12,       /* minimum elements of a chunk in a row, */
     TALL = 64,             /* and in a column */
-    BLOCKS = 4,            /* blocks that fill a multiprocessor */
-    PAIRED = 2,            /* steps whose loads are begun together, */
-    MANY_PAIRS = 4,        /* and pairs of them, from which on blocks have whole ones */
+    BLOCKS = 4,            /* number of blocks that fill a multiprocessor */
+    PAIRED = 2,            /* steps whose loads are started together, */
+    MANY_PAIRS = 4,        /* and minimum number of such pairs for blocks to have whole pairs */
     ACROSS = 32,           /* threads along the columns of a block */
-    MOST_SHARED = 48 << 10 /* bytes of shared memory that a kernel has without asking for more */
+    MOST_SHARED = 48 << 10 /* bytes of shared memory that a kernel has by default */
 };
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* Computes the value of each reduce of a phase: with its initial value, rounded. */
+/* Computes the value of each reduce of a phase, with its initial value, rounded. */
 static void finish(reduction *s, uint32_t phase) {
     emit *e = s->e;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -93,8 +92,8 @@ static uint32_t level_of(const reduction *s, const hlo_instr *instr) {
 
 /* ---------------------------------------------------------------------------------- one element */
 
-/* Returns the index of an element and opens the loop over the thread's elements, in which lines are
- * written then. `step`: position of the first of them in the row. */
+/* Returns the index of an element and opens the loop over the thread's elements, to which lines are
+ * then written. `step`: position of the first element in the row. */
 static const emit_index *element_index(reduction *s, const char *step, emit_lines *inner) {
     emit *e = s->e;
     if (s->each > 1) return reduce_columns_index(s, step, inner);
@@ -106,7 +105,8 @@ static const emit_index *element_index(reduction *s, const char *step, emit_line
     for (uint32_t i = s->order_count; i-- > 0;)
         if (s->shape->dims[s->order[i]] > 1) minor = s->order[i];
     bool aligned = e->width > 1 && s->shape->dims[minor] % e->width == 0;
-    /* Reduced dimensions are the fastest: the row-major number of an element is its offset. */
+    /* If the reduced dimensions are the fastest, the row-major number of an element is its
+     * offset. */
     bool dense = s->row && (s->order_count == 0 || row_major[s->order[0]] == 1);
     int64_t inside = 1;
     for (uint32_t i = 0; i < s->order_count; i++) {
@@ -142,15 +142,16 @@ static int64_t full_blocks(const reduction *s) {
     return (int64_t)BLOCKS * s->e->device->processors;
 }
 
-/* Returns the contiguous elements of a row, or rows of columns, that a thread has at once. */
+/* Returns the number of contiguous elements of a row, or of rows of columns, that a thread
+ * processes at once. */
 static int along(const reduction *s) {
     if (s->each == 1) return s->e->width;
     return s->tile.width ? s->tile.height : 1;
 }
 
-/* Opens the loop over a thread's elements of the row, and returns the position of the first of
- * those that it has at once. Where steps come in pairs, a second loop, over these, is open as well.
- */
+/* Opens the loop over a thread's elements of the row, and returns the position of the first
+ * elements that it processes at once. If steps come in pairs, a second loop, over these, is also
+ * open. */
 static const char *open_steps(reduction *s) {
     emit *e = s->e;
     const int64_t stride = (int64_t)s->lanes * along(s);
@@ -201,8 +202,8 @@ static void run_phase(reduction *s, uint32_t phase) {
 
 /* -------------------------------------------------------------------------------------- kernels */
 
-/* Divides a block's threads into rows and lanes, for `count` elements of a row, `width` at a time.
- */
+/* Divides a block's threads into rows and lanes, for `count` elements of a row, `width` at a
+ * time. */
 static void divide(reduction *s, int64_t count, int width) {
     int64_t parts = (count + width - 1) / width;
     int most = CUDA_BLOCK, lanes = 1;
@@ -211,7 +212,7 @@ static void divide(reduction *s, int64_t count, int width) {
         while (across < ACROSS && across < s->kept / s->each) across *= 2;
         most = CUDA_BLOCK / across;
     }
-    /* Rows are enough for the device, and a thread begins several loads. */
+    /* There are enough rows for the device, and a thread starts several loads. */
     if (s->row && s->kept * parts / (PAIRED * CUDA_BLOCK) >= full_blocks(s))
         parts = (parts + PAIRED - 1) / PAIRED;
     while (lanes < most && lanes < parts) lanes *= 2;
@@ -219,7 +220,7 @@ static void divide(reduction *s, int64_t count, int width) {
     s->rows = CUDA_BLOCK / lanes;
 }
 
-/* Computes the thread's row and lane, and its part of the row, of `count` elements. */
+/* Computes the thread's row and lane, and its part of the row, which has `count` elements. */
 static void begin_kernel(reduction *s, int64_t chunks, int64_t chunk, int64_t count) {
     emit *e = s->e;
     int across = s->row ? s->lanes : s->rows;
@@ -374,7 +375,7 @@ static void find_rows(reduction *s, const hlo_instr *first) {
         if (!hlo_ints_contain(dims, d)) s->kept_dims[k++] = s->shape->dims[d];
 }
 
-/* Counts the phases; the last reduce is followed by one more only where a result as large as the
+/* Counts the phases. The last reduce is followed by one more phase only if a result as large as the
  * space reads it. */
 static void count_phases(reduction *s) {
     const hlo_group *group = &s->e->job->group;
@@ -387,7 +388,7 @@ static void count_phases(reduction *s) {
     }
 }
 
-/* Returns the number of blocks that share a row, where `full` fill the device. */
+/* Returns the number of blocks that share a row, if `full` blocks fill the device. */
 static int64_t chunks_of(const reduction *s, int64_t full) {
     int64_t blocks = s->row ? s->kept : (s->kept / s->each + 31) / 32;
     int64_t most = s->row ? (s->reduced > LONG ? s->reduced / CHUNK : 1) : s->reduced / TALL;
@@ -422,7 +423,7 @@ static bool has_tuple(const emit *e) {
     return e->job->group.result_count != e->job->result_count;
 }
 
-/* Chooses tiles or elements, and returns how many of them a row has. */
+/* Chooses tiles or elements, and returns their number per row. */
 static int64_t find_elements(reduction *s) {
     emit *e = s->e;
     if (s->kept == 1 && s->phases == 1 && s->reduced > 1 && !has_tuple(e) &&

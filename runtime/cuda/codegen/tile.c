@@ -10,10 +10,10 @@
 enum {
     ACROSS = 8,
     DOWN = 4,
-    HELD = 256,      /* bytes of an array in a thread's tile at most */
-    LEAST = 4,       /* elements of a side, */
-    MANY = 1 << 13,  /* and how many tiles there should be, */
-    ENOUGH = 1 << 12 /* and must be */
+    HELD = 256,      /* maximum bytes of an array in a thread's tile */
+    LEAST = 4,       /* minimum elements of a side, */
+    MANY = 1 << 13,  /* preferred number of tiles, */
+    ENOUGH = 1 << 12 /* and minimum number of tiles */
 };
 
 static bool same_dims(const emit_space *space, uint32_t rank, const int64_t *dims) {
@@ -21,7 +21,7 @@ static bool same_dims(const emit_space *space, uint32_t rank, const int64_t *dim
            (rank == 0 || memcmp(dims, space->dims, rank * sizeof *dims) == 0);
 }
 
-/* Returns the dimension of the space that is the fastest of a result in memory; -1: none. */
+/* Returns the dimension of the space that is the fastest of a result in memory, or -1. */
 static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) {
     const hlo_group *group = &e->job->group;
     const hlo_view *view = &e->job->results[result];
@@ -37,8 +37,8 @@ static int64_t fastest(const emit *e, const emit_space *space, uint32_t result) 
     return -1;
 }
 
-/* Finds the bytes of the narrowest and the widest element of arrays in the order of `row`, or else
- * in the space's order. */
+/* Finds the sizes of the narrowest and the widest element of arrays in the order of `row`, or
+ * otherwise in the space's order. */
 static void find_bytes(const emit *e, const emit_space *space, uint32_t row, bool turned,
                        int *out_narrowest, int *out_widest) {
     const hlo_job *job = e->job;
@@ -61,8 +61,8 @@ static int side(int narrowest, int widest) {
     return elements < LEAST ? LEAST : elements;
 }
 
-/* Sets the sides: as many elements as loads and stores take of the narrowest arrays in either
- * order, but no more than registers hold of the widest. */
+/* Sets the sides: as many elements as a load or store of the narrowest arrays covers in either
+ * order, but no more than registers can hold of the widest. */
 static void find_sides(const emit *e, const emit_space *space, emit_tile *t) {
     int narrowest, widest, other;
     find_bytes(e, space, t->row, true, &narrowest, &other);

@@ -9,7 +9,7 @@
 #include "ir/module/known.h"
 #include "runtime/cuda/codegen/emit.h"
 
-/* A value of a region or a constant. `cell`: its form in memory; NULL: it is made of `name`. */
+/* A value of a region or a constant. `cell`: its form in memory; NULL: derived from `name`. */
 typedef struct region_value {
     const char *name, *cell;
 } region_value;
@@ -57,7 +57,7 @@ static bool is_nan(hlo_type type, const hlo_chunk *lane) {
            (hlo_lane_of(type) == HLO_LANE_F64 && isnan(lane->f64[0]));
 }
 
-/* Returns the element as a value. A NaN keeps its bits, because it has a sign. */
+/* Returns the element as a value. A NaN keeps its bits, because they include its sign. */
 static region_value literal(emit *e, const hlo_literal *literal) {
     hlo_type type = literal->shape->type;
     if (!literal->data)
@@ -229,7 +229,7 @@ bool emit_makes_cell(const hlo_instr *instr) {
                                        : !needs_no_rounding(instr);
 }
 
-/* True if the operand of a convert cannot exceed the type's range: the hardware instruction then
+/* True if the operand of a convert cannot exceed the type's range, so that the hardware instruction
  * needs no comparison. */
 static bool is_within(const hlo_instr *convert) {
     hlo_type type = convert->shape->type;
@@ -283,7 +283,7 @@ const char *cuda_region_refusal(const hlo_computation *region) {
     return why;
 }
 
-/* True if an instruction of a region hands on or selects narrow floats, or orders them. */
+/* True if an instruction of a region forwards, selects or orders narrow floats. */
 static bool moves(const hlo_computation *region, const hlo_instr *instr) {
     const hlo_instr *root = region->root;
     const bool orders = emit_takes_codes(instr);
@@ -303,7 +303,7 @@ bool emit_region_moves(const hlo_computation *region) {
     return any;
 }
 
-/* Writes an operation. A select of narrow floats is one of their cells as well: NaN keeps its
+/* Writes an operation. A select of narrow floats also selects their cells, so that a NaN keeps its
  * bits. */
 static region_value region_operation(emit *e, const hlo_instr *i, const region_value *operands) {
     const char **in = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *in);

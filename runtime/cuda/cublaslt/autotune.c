@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timing cuBLASLt's algorithms. */
+/* Times cuBLASLt's algorithms. */
 #include "runtime/cuda/cublaslt/autotune.h"
 
 #include <math.h>
@@ -11,11 +11,11 @@
 #include "ir/text/diag.h"
 
 enum {
-    MOST = 128,        /* algorithms */
-    TIMES = 9,         /* timed launches of each */
+    MOST = 128,        /* maximum number of algorithms */
+    TIMES = 9,         /* timed launches per algorithm */
     PATTERN = 1 << 18, /* elements of the pattern that fills memory */
-    PIECES = 16,       /* parts of a result that are compared */
-    PIECE = 1 << 12,   /* elements of one */
+    PIECES = 16,       /* number of parts of a result that are compared */
+    PIECE = 1 << 12,   /* elements per part */
     SAMPLE = PIECES * PIECE
 };
 
@@ -34,13 +34,13 @@ typedef struct tuning {
     void *const *addresses;
     saved saved[LT_PART_COUNT];
     uint32_t saved_count;
-    cuda_address flush; /* as large as the L2 cache, twice */
+    cuda_address flush; /* twice the size of the L2 cache */
     size_t flush_size;
     cuda_event *begun, *ended;
-    void *raw;            /* room on the host */
-    float *samples[MOST]; /* part of the result of each algorithm; NULL if it failed */
+    void *raw;            /* buffer on the host */
+    float *samples[MOST]; /* sample of the result of each algorithm; NULL if it failed */
     int broken;           /* first nonzero CUresult: the device failed, not an algorithm */
-    int64_t sampled;      /* elements in a sample */
+    int64_t sampled;      /* elements per sample */
     char *why;
     size_t size;
 } tuning;
@@ -75,7 +75,7 @@ static int64_t matrix_elements(const cuda_matmul *p, lt_part part) {
     return (p->batch - 1) * m->stride + (m->cols - 1) * m->ld + m->rows;
 }
 
-/* Finds type and size of a part that the call reads. */
+/* Returns the type and size of a part that the call reads. */
 static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *out_count) {
     const cuda_pointer *at = &t->p->places[part];
     if (part <= LT_PART_C) {
@@ -88,7 +88,7 @@ static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *o
     *out_count = hlo_view_count(view);
 }
 
-/* Returns the bytes of elements in the library's memory. */
+/* Returns the size in bytes of elements in the library's memory. */
 static size_t bytes_of(hlo_type type, int64_t count) {
     return type == HLO_TYPE_F4E2M1FN ? (size_t)count / 2 : (size_t)count * hlo_types[type].bytes;
 }
@@ -104,7 +104,7 @@ static void store(hlo_type type, unsigned char *array, size_t i, double value) {
     array[i / 2] = (unsigned char)(i % 2 ? array[i / 2] | code << 4 : code);
 }
 
-/* Draws numbers of a model's distribution, about normal; the same ones each time. */
+/* Draws approximately normal numbers with a model's distribution; the same numbers each time. */
 static void draw(hlo_type type, bool scale, size_t count, void *out) {
     uint64_t state = 1;
     for (size_t i = 0; i < count; i++) {
@@ -126,7 +126,7 @@ static int fill(tuning *t, lt_part part, char *memory) {
     draw(type, part >= LT_PART_A_SCALE && part <= LT_PART_D_SCALE, (size_t)drawn, t->raw);
     cuda_stream *stream = t->device->stream;
     int result = t->lib->cuMemcpyHtoDAsync(address_of(memory), t->raw, first, stream);
-    if (!result) result = t->lib->cuStreamSynchronize(stream); /* raw is used again */
+    if (!result) result = t->lib->cuStreamSynchronize(stream); /* raw is reused */
     for (size_t done = first; done < size && !result; done += first) {
         size_t next = size - done < first ? size - done : first;
         result =
@@ -159,7 +159,7 @@ static int save_operands(tuning *t) {
     return result;
 }
 
-/* Fills the operands; parts that share memory have the last one's numbers. */
+/* Fills the operands; parts that share memory have the numbers of the last one. */
 static int fill_operands(tuning *t) {
     int result = 0;
     for (int part = 0; part < LT_PART_COUNT && !result; part++)
@@ -182,7 +182,7 @@ static int restore_operands(tuning *t) {
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* Copies pieces of D, evenly spread, as f32. */
+/* Copies evenly spread parts of D, as f32. */
 static bool take_sample(tuning *t, float *out) {
     hlo_type type = lt_type_find(t->p->matrices[LT_PART_D].type)->type;
     size_t bytes = hlo_types[type].bytes;
@@ -203,8 +203,9 @@ static bool take_sample(tuning *t, float *out) {
     return true;
 }
 
-/* True if both samples agree within one rounding of the result's type and a share of the root mean
- * square, which exceeds the error of reordered sums, also with the 14 bits of fast accumulation. */
+/* True if both samples agree within one rounding of the result's type and a fraction of the root
+ * mean square, which exceeds the error of reordered sums, also with the 14 bits of fast
+ * accumulation. */
 static bool agree(const tuning *t, const float *a, const float *b) {
     const double step = lt_type_find(t->p->matrices[LT_PART_D].type)->step;
     double squares = 0;
@@ -215,7 +216,7 @@ static bool agree(const tuning *t, const float *a, const float *b) {
     return true;
 }
 
-/* Returns the sample that most algorithms agree with, the first of equals; NULL: no algorithm
+/* Returns the sample that most algorithms agree with, the first one in a tie; NULL if no algorithm
  * works. */
 static const float *find_reference(const tuning *t, uint32_t count) {
     const float *best = NULL;
@@ -237,7 +238,7 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Times an algorithm in milliseconds; negative: it fails. */
+/* Times an algorithm in milliseconds; negative if it fails. */
 static double time_algo(tuning *t, const lt_heuristic *algorithm) {
     double times[TIMES];
     const cuda_library *lib = t->lib;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tuned choices, in memory and in a file. */
+/* Cache of tuned choices, in memory and in a file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a problem to cuBLASLt's objects: descriptors, algorithms, launches. */
+/* Creates cuBLASLt's objects from a problem: descriptors, algorithms, launches. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static const log_row log_rows[] = {
 #undef LT_LOG
 };
 
-/* The most informative line of the log: the first that log.def knows, else the first. */
+/* The most informative line of the log: the first one in log.def, otherwise the first one. */
 typedef struct log_line {
     char text[512];
     const char *rule;
@@ -40,7 +40,7 @@ typedef struct log_target {
     log_line *line;
 } log_target;
 
-/* Target of the library's log callback, which gets the line alone, on the thread of the call. */
+/* Target of the library's log callback, which receives only the line, on the thread of the call. */
 static _Thread_local const log_target *log_to;
 
 static void take_line(int level, const char *function, const char *message) {
@@ -55,8 +55,8 @@ static void take_line(int level, const char *function, const char *message) {
     line->text[strcspn(line->text, "\r\n")] = '\0';
 }
 
-/* Calls `again` with the library's log on: errors and level "info", which has the reasons why no
- * algorithm fits. Without a file of its own the library would write to the program's output. */
+/* Calls `again` with the library's log enabled: errors and level "info", which has the reasons why
+ * no algorithm fits. Without a log file, the library would write to the program's output. */
 static void with_log(const cuda_library *lib, void (*again)(void *arg), void *arg,
                      log_line *out_line) {
     enum { ERRORS_AND_INFO = 1 | 8 };
@@ -89,7 +89,7 @@ static hlo_status refuse(const cuda_library *lib, const char *function, int stat
 
 /* ---------------------------------------------------------------------------------- descriptors */
 
-/* A value in as many bytes as the attribute has. */
+/* A value with the attribute's number of bytes. */
 typedef union scalar {
     unsigned char one;
     int32_t four;
@@ -127,7 +127,8 @@ static int64_t number_of(const void *address) {
     return (int64_t)(uintptr_t)address;
 }
 
-/* Sets the pointers. On failure the descriptor has some of them, and is for no addresses. */
+/* Sets the pointers. On failure, the descriptor has only some of them, and is not valid for any
+ * addresses. */
 static int set_pointers(cuda_call *call, void *const *addresses) {
     int status = 0;
     const cuda_matmul *p = call->p;
@@ -165,7 +166,7 @@ static int make_layout(cuda_call *call, lt_part part) {
     return status;
 }
 
-/* Returns the alignment of a part's memory, up to the largest that cuBLASLt asks for. */
+/* Returns the alignment of a part's memory, up to the largest that cuBLASLt requires. */
 static int64_t alignment_of(const void *address) {
     enum { MOST = 256 };
     uintptr_t bits = (uintptr_t)address | MOST;

@@ -41,8 +41,8 @@ static bool lacks_epilogue(const cuda_matmul *p) {
 
 static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options) {
     facts f = {
-        .sm = options->target.sm,
-        .tn_only = hlo_target_find(options->target.sm)->tn_only,
+        .sm = options->target->sm,
+        .tn_only = options->target->tn_only,
         .tn = setting(p, LT_DESC_TRANSA) == LT_OPERATION_T &&
               setting(p, LT_DESC_TRANSB) == LT_OPERATION_N,
         .fp4 = p->matrices[LT_PART_A].type == LT_TYPE_4F_E2M1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types in which cuBLASLt computes a dot whose own it has no product of. */
+/* Selects the types in which cuBLASLt computes a dot whose own types it does not support. */
 #include "ir/float/float.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 
@@ -7,12 +7,12 @@ static bool is_integer(hlo_type type) {
     return hlo_types[type].class == HLO_CLASS_SIGNED || hlo_types[type].class == HLO_CLASS_UNSIGNED;
 }
 
-/* Returns n where the integers of a type are of magnitude 2^n at most. */
+/* Returns n such that the integers of a type have magnitudes of at most 2^n. */
 static int magnitude(hlo_type type) {
     return hlo_types[type].bits - (hlo_types[type].class == HLO_CLASS_SIGNED);
 }
 
-/* True if every value of one type is a value of the other, of floats. */
+/* True if the second float type represents every value of the first. */
 static bool holds(hlo_type from, hlo_type to) {
     if (from == to) return true;
     if (is_integer(from)) return magnitude(from) <= hlo_float_precision(to);
@@ -20,8 +20,9 @@ static bool holds(hlo_type from, hlo_type to) {
     return to != HLO_TYPE_F16 || from != HLO_TYPE_F8E8M0FNU;
 }
 
-/* True if every sum of `k` products of two integers is one of the type `d`, and of floats of type
- * `sum`, in any order of summing: a conversion to `d` does not wrap, as a dot does. */
+/* True if every sum of `k` products of two integers is representable in the type `d`, and exact
+ * in floats of type `sum` in any order of summing. A conversion to `d` does not wrap, but a dot
+ * does. */
 static bool sums_exactly(hlo_type a, hlo_type b, int64_t k, hlo_type d, hlo_type sum) {
     const bool is_signed = hlo_types[d].class == HLO_CLASS_SIGNED;
     if (!is_integer(a) || !is_integer(b) || !is_integer(d)) return false;

@@ -19,17 +19,11 @@ typedef struct matmul_job {
 
 static cuda_matmul_options options_of(const cuda_device *device) {
     return (cuda_matmul_options){
-        .target = {.sm = device->target, .cuda = device->cublaslt / 100},
+        .target = device->target,
+        .cuda = cuda_cublaslt_version(device),
         .workspace = device->workspace,
         .alignment = ALIGNMENT,
     };
-}
-
-/* Returns the first architecture with FP8. */
-static int first_fp8(void) {
-    int sm = 0;
-    while (!hlo_target_find(sm) || !hlo_target_find(sm)->fp8) sm++;
-    return sm;
 }
 
 /* Plans the instruction's problem with cuda_matmul_plan(). On a device without FP8, `why` names the
@@ -38,11 +32,13 @@ static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_aren
                      cuda_matmul *problem, const char **why) {
     const cuda_matmul_options options = options_of(device);
     if (cuda_matmul_plan(instr, &options, arena, problem, why)) return true;
-    if (hlo_matmul_is_call(instr) && !hlo_target_find(device->target)->fp8)
+    if (hlo_matmul_is_call(instr) && !device->target->fp8) {
+        const int first = hlo_target_first_fp8()->sm;
         *why = hlo_arena_format(
             arena,
             "requires FP8 tensor cores (compute capability %d.%d or later), but %s has %d.%d",
-            first_fp8() / 10, first_fp8() % 10, device->name, device->sm / 10, device->sm % 10);
+            first / 10, first % 10, device->name, device->sm / 10, device->sm % 10);
+    }
     return false;
 }
 

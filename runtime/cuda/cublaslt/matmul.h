@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products by cuBLASLt: from an instruction to a problem, which is plain data, and from a
- * problem to a call that can be launched. cuda_matmul_part (cuda.h) is made of these.
+ * problem to a call that can be launched. cuda_matmul_part (cuda.h) uses both.
  *
  * cuBLASLt's matrices are column-major and HLO's row-major: a row-major [r,c] array *is* a
  * column-major c x r matrix, so D[m,n] = A[m,k] B[k,n] is computed as D^T = B^T A^T, and the
- * library's A is the instruction's b. (Where D itself is column-major nothing is swapped.) Rows,
+ * library's A is the instruction's b. (If D itself is column-major, nothing is swapped.) Rows,
  * cols, m and n below are the library's: D has m rows and n cols.
  *
- * Where the batch dimensions of an operand do not join, the call is made for each index of the
- * first of them, if that costs less than copies.
+ * If the batch dimensions of an operand cannot be merged, the call is made for each index of the
+ * first one, if that costs less than copies.
  *
- * An operand that does not lie as the library wants it (its contracting dimension is not minor and
- * the target takes TN only; dimensions that do not join to one; an element type that it has no
- * product for) is copied first, to the call's scratch memory. A result of that kind is made there
- * and copied out. An operand of f4e2m1fn, which has an element to a byte here and two in the
- * library's memory, is always copied: so no other kernel has to write half a byte. */
+ * An operand that the library does not support (its contracting dimension is not minor and the
+ * target supports only TN; dimensions that cannot be merged; an unsupported element type) is first
+ * copied to the call's scratch memory. Such a result is computed there and copied out. An operand
+ * of f4e2m1fn, which has one element per byte here and two in the library's memory, is always
+ * copied, so that no other kernel has to write half a byte. */
 #ifndef HLO_RUNTIME_CUDA_CUBLASLT_MATMUL_H
 #define HLO_RUNTIME_CUDA_CUBLASLT_MATMUL_H
 
@@ -55,21 +55,21 @@ typedef struct lt_attribute {
     lt_kind kind;
 } lt_attribute;
 
-/* Finds an attribute; NULL: the table has none. Static. */
+/* Finds an attribute (static); NULL if not found. */
 const lt_attribute *lt_attribute_find(lt_object object, int number);
-/* Returns the word of word.def, or of matmul/table/scale.def, for that number; "?": none. */
+/* Returns the word of word.def, or of matmul/table/scale.def, for that number; "?" if not found. */
 const char *lt_word(lt_kind kind, int64_t number);
 
 /* A type of matrices. */
 typedef struct lt_type {
     int word; /* LT_TYPE_... */
     hlo_type type;
-    double step; /* relative size of a rounding to the type, of at least that of a sum in f32 */
+    double step; /* relative size of a rounding to the type, at least that of a sum in f32 */
 } lt_type;
 
 /* Finds the type of a word of word.def. */
 const lt_type *lt_type_find(int number);
-/* Returns the word of a type; LT_TYPE_32F for types of no matrix. */
+/* Returns the word of a type; LT_TYPE_32F for types that matrices cannot have. */
 int lt_type_word(hlo_type type);
 
 typedef enum lt_part {
@@ -83,23 +83,23 @@ const char *lt_part_name(lt_part part);
 
 /* ------------------------------------------------------------------------------------- problems */
 
-/* A column-major matrix, or `batch` of them. */
+/* A column-major matrix, or a batch of `batch` matrices. */
 typedef struct lt_matrix {
     int type;               /* LT_TYPE_... */
     int64_t rows, cols, ld; /* elements */
-    int64_t stride;         /* elements from one matrix to the next; 0: one for all */
+    int64_t stride;         /* elements from one matrix to the next; 0: all are the same */
 } lt_matrix;
 
-/* An attribute of the matmul's descriptor; a pointer's value is an lt_part. */
+/* An attribute of the matmul's descriptor; the value of a pointer is an lt_part. */
 typedef struct lt_setting {
     int attribute; /* LT_DESC_... */
     int64_t value;
 } lt_setting;
 
-/* A copy of a part before the call (A, B, C) or after it (D, AUX), converted as HLO's convert does
- * if the types differ. One of the two sides is scratch memory. The views have equal dimensions, in
- * the instruction's order, and no data; but f4e2m1fn is copied to u8, two elements to a byte, the
- * first in the low bits: the dimension along which they are has half as many. */
+/* A copy of a part before the call (A, B, C) or after it (D, AUX), converted like HLO's convert if
+ * the types differ. One of the two sides is scratch memory. The views have equal dimensions, in the
+ * instruction's order, and no data. Exception: f4e2m1fn is copied to u8, two elements per byte, the
+ * first in the low bits, so that the dimension along which they are packed has half the size. */
 typedef struct cuda_copy {
     lt_part part;
     cuda_pointer from, to;
@@ -112,65 +112,67 @@ enum { CUDA_SETTINGS = 20, CUDA_COPIES = 5 };
 typedef struct cuda_matmul {
     bool fp8;
     int64_t m, n, k, batch;
-    int64_t times;                      /* calls, of `batch` matrices each, */
+    int64_t times;                      /* number of calls, of `batch` matrices each, */
     int64_t steps[4];                   /* and bytes from one to the next, by lt_part A to D */
     int compute, scale_type;            /* LT_COMPUTE_..., LT_TYPE_... of alpha and beta */
     lt_matrix matrices[4];              /* by lt_part, A to D */
     lt_setting settings[CUDA_SETTINGS]; /* in the order in which they are set */
     uint32_t setting_count;
     double alpha, beta;
-    size_t workspace;   /* bytes of its workspace at most */
-    int reductions;     /* LT_REDUCTION_...: MASK is the set of all; if D is narrower than the
-                           accumulator, reductions that round partial sums to D's type are excluded */
+    size_t workspace;   /* maximum bytes of its workspace */
+    int reductions;     /* LT_REDUCTION_...: MASK is the set of all. If D is narrower than the
+                         * accumulator, reductions that round partial sums to D's type are
+                         * excluded */
     uint32_t alignment; /* alignment of all parts in bytes */
-    uint32_t present;   /* bit p: the call has the lt_part p, which is at places[p] */
+    uint32_t present;   /* bit p: the call has the lt_part p, whose position is places[p] */
     cuda_pointer places[LT_PART_COUNT];
-    cuda_copy copies[CUDA_COPIES]; /* copies before the call first */
+    cuda_copy copies[CUDA_COPIES]; /* copies; those before the call come first */
     uint32_t copies_before, copy_count;
-    size_t scratch; /* bytes, with the workspace */
-    int overwrites; /* the operand leaf whose memory D may take; -1: none */
+    size_t scratch; /* bytes, including the workspace */
+    int overwrites; /* the operand leaf whose memory D may reuse, or -1 */
 } cuda_matmul;
 
 typedef struct cuda_matmul_options {
-    hlo_target target;  /* `cuda`: of the cuBLASLt library, major * 100 + minor */
+    const hlo_target *target;
+    int cuda;           /* the version of cuBLASLt, major * 1000 + minor * 10 */
     size_t workspace;   /* bytes */
-    uint32_t alignment; /* least alignment of operands, results and scratch memory in bytes; a power
-                           of two from 16 to 256 */
+    uint32_t alignment; /* minimum alignment of operands, results and scratch memory in bytes; a
+                         * power of two from 16 to 256 */
 } cuda_matmul_options;
 
-/* Makes the problem of a dot, an FP8 matmul call, or a call on wider types. Needs no device and no
- * library. What is allocated is in the arena. False when it is none that cuBLASLt runs (a dot can
- * then be computed in some other way): `why` is a sentence as cuda_part has it, which names the
- * rule that it breaks, static or in the arena; NULL for what is no matmul at all. */
+/* Creates the problem of a dot, an FP8 matmul call, or a call on wider types. Needs no device and
+ * no library. Allocates in the arena. Returns false if cuBLASLt does not support it (a dot can then
+ * be computed in another way). `why` is then a sentence as in cuda_part that names the violated
+ * rule, static or in the arena; NULL for instructions that are not matmuls. */
 bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
                       cuda_matmul *out_matmul, const char **why);
 
-/* dot_types.c: finds the types to compute a dot in: operands that hold its own, and its result
- * type, or else a wider one of at least f32, to be converted. Integers are computed in floats where
- * these have every sum. Static; NULL: there are none. */
+/* dot_types.c: finds the types to compute a dot in: operand types that represent its own, and its
+ * result type, or else a wider one of at least f32, to be converted. Integers are computed in
+ * floats if these represent every sum. Static; NULL if not found. */
 const hlo_wide_types *lt_dot_types(const hlo_matmul *dot);
 
-/* Returns the limit of cuBLASLt that a problem exceeds beside types.def and limit.def: sizes,
- * leading dimensions, alignment, transposition. A sentence with the rule and the numbers, in the
- * arena; NULL: none. */
+/* Returns the limit of cuBLASLt that a problem exceeds, in addition to types.def and limit.def:
+ * sizes, leading dimensions, alignment, transposition. A sentence with the rule and the numbers, in
+ * the arena, or NULL. */
 const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_options *options,
                                   hlo_arena *arena);
 
-/* Prints the problem, each line behind `indent`. The text depends on the problem alone. */
+/* Prints the problem, each line after `indent`. The text depends only on the problem. */
 void cuda_matmul_print(const cuda_matmul *matmul, const char *indent, FILE *out);
 
-/* Returns a key equal for problems that the library treats alike, in one line: all of the problem
- * but the addresses of parts and the values of alpha and beta. In the arena. */
+/* Returns a one-line key that is equal for problems that the library treats alike. It covers all of
+ * the problem except the addresses of parts and the values of alpha and beta. In the arena. */
 const char *cuda_matmul_key(const cuda_matmul *matmul, hlo_arena *arena);
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* A problem with its descriptors and an algorithm. Launching one sets its pointers: each is for one
- * thread at a time. */
+/* A problem with its descriptors and an algorithm. Launching a call sets its pointers, so each call
+ * must be used by one thread at a time. */
 typedef struct cuda_call cuda_call;
 
-/* Makes the descriptors and sets every pointer; `addresses` are those of the parts. The device,
- * whose library and handle are open, and the matmul are borrowed. HLO_INVALID_INPUT or
+/* Creates the descriptors and sets every pointer; `addresses` are those of the parts. Borrows the
+ * device, whose library and handle are open, and the matmul. HLO_INVALID_INPUT or
  * HLO_OUT_OF_MEMORY, with `why` of `size` bytes filled. The caller frees *out_call with
  * cuda_call_free(). */
 hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
@@ -178,18 +180,19 @@ hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
                          cuda_call **out_call);
 void cuda_call_free(cuda_call *call); /* NULL is allowed */
 
-/* Asks the library for algorithms, fastest first by its heuristic, and writes at most `count`
- * usable ones. HLO_INVALID_INPUT: there is none, and `why` has the library's log line. */
+/* Queries the library for algorithms, fastest first by its heuristic, and writes at most `count`
+ * usable ones. HLO_INVALID_INPUT: there is no usable algorithm; `why` has the library's log
+ * line. */
 hlo_status cuda_call_heuristic(cuda_call *call, uint32_t count, lt_heuristic *out_found,
                                uint32_t *out_count, char *why, size_t size);
 
-/* True if the library accepts, for this call and within its workspace, an algorithm that it gave
- * before, perhaps to another process; writes the workspace that it requires. */
+/* True if the library accepts, for this call and within its workspace, an algorithm that it
+ * returned before, possibly to another process. Writes the workspace that it requires. */
 bool cuda_call_accepts(const cuda_call *call, lt_heuristic *algorithm);
 
-/* Sets the pointers to `addresses` and enqueues the call with that algorithm and as much workspace
- * as it requires, and nothing else: it may be captured in a graph. The caller makes copies. Errors
- * as above. */
+/* Sets the pointers to `addresses` and enqueues only the call, with that algorithm and as much
+ * workspace as it requires. It may be captured in a graph. The caller makes copies. Errors as for
+ * cuda_call_new(). */
 hlo_status cuda_call_launch(cuda_call *call, const lt_heuristic *algorithm,
                             void *const addresses[LT_PART_COUNT], char *why, size_t size);
 

@@ -27,7 +27,7 @@ typedef struct builder {
     const hlo_instr *instr;
     const hlo_matmul *m;
     const cuda_matmul_options *options;
-    const hlo_target_info *target;
+    const hlo_target *target;
     hlo_arena *arena;
     cuda_matmul *p;
     hlo_type operand_type, d_type; /* types that the library computes with; INVALID: the
@@ -438,7 +438,8 @@ static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) 
 static const char *plan_dot(builder *b) {
     const hlo_matmul *m = b->m;
     const hlo_type ta = m->a->shape->type, tb = m->b->shape->type, td = m->d->type;
-    if (!hlo_type_is_fp8(td) && !hlo_matmul_check(m, &b->options->target) &&
+    if (!hlo_type_is_fp8(td) &&
+        !hlo_matmul_check(m, b->options->target, b->options->cuda, HLO_SCALES_ALL) &&
         !attempt(b, true, HLO_TYPE_INVALID, HLO_TYPE_INVALID))
         return NULL;
     const hlo_wide_types *types = lt_dot_types(m);
@@ -452,7 +453,7 @@ static const char *plan_call(builder *b, hlo_matmul *m) {
     const char *why;
     if (hlo_matmul_decode(b->instr, m, &why) != HLO_OK)
         return hlo_arena_format(b->arena, "is not a valid matmul call: %s", why);
-    why = hlo_matmul_check(m, &b->options->target);
+    why = hlo_matmul_check(m, b->options->target, b->options->cuda, HLO_SCALES_ALL);
     if (why) return hlo_arena_format(b->arena, "is not supported by cuBLASLt: %s", why);
     return attempt(b, !m->wide, HLO_TYPE_INVALID, HLO_TYPE_INVALID);
 }
@@ -464,7 +465,7 @@ bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options
         .instr = instr,
         .m = &m,
         .options = options,
-        .target = hlo_target_find(options->target.sm),
+        .target = options->target,
         .arena = arena,
         .p = out_matmul,
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A problem as text. */
+/* Prints a problem as text. */
 #include "runtime/cuda/cublaslt/matmul.h"
 
 static void print_pointer(const cuda_pointer *at, FILE *out) {

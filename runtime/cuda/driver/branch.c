@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches and loops of graphs: conditional nodes, where the driver has them. */
+/* Branches and loops of graphs: conditional nodes, if the driver supports them. */
 #include <stdlib.h>
 
 #include "runtime/cuda/driver/graph.h"
 
-enum { FIRST_DRIVER = 12040 }; /* that has all of them */
+enum { FIRST_DRIVER = 12040 }; /* the first that has all of them */
 
 /* Sets the value of a conditional handle: whether a choice holds (hlo_choice). The driver compiles
- * it: cudaGraphSetConditional is a function of the driver's alone. */
+ * it, because only the driver has cudaGraphSetConditional. */
 static const char program[] =
     ".version 7.0\n.target sm_80\n.address_size 64\n"
     ".extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n"
@@ -43,7 +43,8 @@ static const char program[] =
     "    ret;\n"
     "}\n";
 
-/* A branch being recorded: on a stream of its own, as the one around it is captured as well. */
+/* A branch being recorded, on a separate stream, because the branch around it is also being
+ * captured. */
 typedef struct level {
     cuda_stream *stream;
     uint64_t handle;
@@ -111,7 +112,7 @@ static bool is_empty(const cuda_device *d) {
            !count;
 }
 
-/* A branch without nodes gets one: the driver hangs on it before CUDA 12.8. */
+/* Adds a node to an empty branch: the driver hangs on empty branches before CUDA 12.8. */
 static int end_branch(cuda_device *d) {
     level *l = &d->branching->levels[cuda_capture_depth(d) - 1];
     const int result = l->loop || is_empty(d) ? choose(d, l) : 0,
@@ -129,7 +130,7 @@ hlo_status cuda_branch_end(void *device, const char **why) {
     return result ? cuda_fails(device, "record a branch", result, why) : HLO_OK;
 }
 
-/* Runs a graph with kernels, and a loop that is not entered, in which there is a branch. */
+/* Runs a graph with kernels, and a loop that is not entered, which contains a branch. */
 static int try_branches(cuda_device *d, void *predicate) {
     const hlo_choice choice = {predicate, 1, 0};
     cuda_graph_exec *exec = NULL;
@@ -158,7 +159,7 @@ static void release_branching(cuda_device *device, void *branching) {
     free(b);
 }
 
-/* Makes what branches need, and tries them; 0, or why there are none. */
+/* Creates the resources for branches, and tries them. Returns 0, or the status of the failure. */
 static int prepare(cuda_device *d) {
     const cuda_library *lib = d->lib;
     cuda_branching *b = d->branching;
@@ -175,7 +176,7 @@ static int prepare(cuda_device *d) {
     void *predicate = result ? NULL : cuda_allocate(d, 1);
     if (!predicate) return result ? result : CUDA_NOT_SUPPORTED;
     result = try_branches(d, predicate);
-    if (result && d->early) { /* perhaps not both */
+    if (result && d->early) { /* possibly not both */
         d->failed = 0;
         d->early = false;
         result = try_branches(d, predicate);
@@ -194,6 +195,6 @@ bool cuda_branches(void *device) {
     cuda_try_parallel(d);
     const int before = d->failed;
     b->works = !prepare(d) && !d->failed;
-    d->failed = before; /* what does not work here is done by the host */
+    d->failed = before; /* unsupported features run on the host */
     return b->works;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Capturing in CUDA graphs. The calls of a run are captured from one stream; before each, the nodes
- * that it depends on are set to those whose memory it needs (order.h), so that others run beside
- * it. What is captured without a word about its memory depends on everything before, and everything
- * behind it on that: branches and loops, for example (branch.c). */
+/* Captures calls in CUDA graphs. The calls of a run are captured from one stream. Before each call,
+ * its dependencies are set to the nodes whose memory it needs (order.h), so that others can run
+ * concurrently. Captured calls without information about their memory depend on everything before,
+ * and everything after depends on them: for example, branches and loops (branch.c). */
 #include "runtime/cuda/driver/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct node {
-    uint32_t first, count; /* handles that have no other of the node's behind them */
+    uint32_t first, count; /* handles after which the node has no others */
     bool kernel;           /* it is one generated kernel */
 } node;
 
@@ -19,15 +19,16 @@ typedef struct handles {
 } handles;
 
 struct cuda_capture {
-    cuda_capture *outer; /* of the graph around it */
+    cuda_capture *outer; /* of the enclosing graph */
     void *outer_stream;
-    uint32_t depth;    /* 0: `outer` is NULL */
-    cuda_order *order; /* NULL: each call depends on the one before; the rest is unused */
-    node *nodes;       /* by number in `order` */
+    uint32_t depth; /* 0: `outer` is NULL */
+    cuda_order
+        *order;  /* NULL: each call depends on the previous one; the members below are unused */
+    node *nodes; /* by number in `order` */
     uint32_t count, capacity;
     handles all;
-    handles set; /* what the next call depends on, if it says nothing of its memory */
-    bool early;  /* the node that was begun may start before the kernel before it has ended */
+    handles set; /* dependencies of the next call, if it does not declare its memory */
+    bool early;  /* the node that was begun may start before the previous kernel has ended */
     bool begun;  /* a node was begun, and has not ended or has failed */
 };
 
@@ -45,7 +46,7 @@ static bool append(handles *h, cuda_graph_node *const *nodes, size_t count) {
 
 /* ---------------------------------------------------------------------------------------- nodes */
 
-/* Asks what the next call would depend on, until the next call of the driver. */
+/* Queries the dependencies of the next call; valid until the next call of the driver. */
 static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t *out_count) {
     cuda_graph *graph;
     int capturing = 0;
@@ -55,7 +56,7 @@ static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t 
     return result;
 }
 
-/* Adds the node that was added to the order last, which was captured up to `ends`. */
+/* Adds the node that was last added to the order, which was captured up to `ends`. */
 static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count, bool kernel) {
     if (c->count == c->capacity) {
         const uint32_t capacity = c->capacity ? 2 * c->capacity : 64;
@@ -89,8 +90,8 @@ static bool is_set(const handles *set, cuda_graph_node *const *nodes, size_t cou
     return count == set->count;
 }
 
-/* Adds what was captured since the last node, if anything was, as one that everything before comes
- * before, and everything behind comes behind. */
+/* Adds the calls captured since the last node, if any, as a node that is ordered after all previous
+ * nodes and before all later ones. */
 static int add_unknown(const cuda_device *d) {
     cuda_capture *c = d->capture;
     cuda_graph_node *const *nodes;
@@ -129,17 +130,17 @@ int cuda_node_end(cuda_device *d, bool kernel) {
     return result;
 }
 
-/* Launches a kernel that waits for the kernels before it, by the instruction griddepcontrol.wait in
+/* Launches a kernel that waits for the previous kernels, by the instruction griddepcontrol.wait in
  * each of its threads, before it accesses memory. It may start as soon as each block of the one
- * kernel that it depends on, K, has executed griddepcontrol.launch_dependents, which comes behind
+ * kernel that it depends on, K, has executed griddepcontrol.launch_dependents, which comes after
  * K's own wait. The wait ends when K has ended and its writes are visible.
  *
- * Everything before K has ended then as well. K has ended, so that its threads were past their
- * wait; then, if K started early itself, the kernel that K depends on had ended, and by induction
- * what that one depends on. If K did not, its edges are full: K began after what it depends on. The
- * same holds for a node of another kind behind K, whose edge is full: it begins when K has ended.
- * So an edge orders memory whether or not it is of this kind, and edges that others imply can be
- * left out. */
+ * Everything before K has then ended, too. K has ended, so its threads were past their wait. If K
+ * started early itself, the kernel that K depends on had ended, and by induction that kernel's
+ * dependencies. If K did not start early, its edges are full: K began after its dependencies. The
+ * same holds for a node of another kind after K, whose edge is full: it begins when K has ended.
+ * Therefore an edge of either kind orders memory, and edges that are implied by others can be
+ * omitted. */
 static int launch_early(const cuda_device *d, cuda_function *function, unsigned grid,
                         unsigned block, void **arguments) {
     cuda_launch_attribute attribute = {.id = CUDA_LAUNCH_PROGRAMMATIC, .value.allowed = 1};
@@ -165,7 +166,7 @@ int cuda_launch_kernel(cuda_device *d, void *function, unsigned grid, unsigned b
 
 /* ------------------------------------------------------------------------------------- captures */
 
-/* Begins another capture, if there is memory for it. */
+/* Begins a nested capture. Returns NULL if memory runs out. */
 static cuda_capture *push(cuda_device *d) {
     cuda_capture *c = calloc(1, sizeof *c);
     if (c && d->parallel && !(c->order = cuda_order_new())) {

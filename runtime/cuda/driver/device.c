@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device: opening it, memory, time. */
+/* The device: opening, memory, time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
 
-enum { FIRST_DRIVER = 11080 }; /* whose cuBLASLt has FP8 */
+enum { FIRST_DRIVER = 11080 }; /* the first whose cuBLASLt has FP8 */
 
 /* -------------------------------------------------------------------------------------- keeping */
 
@@ -55,12 +55,6 @@ static void note(cuda_device *device, int result) {
 }
 
 /* -------------------------------------------------------------------------------------- opening */
-
-/* Returns the architecture, or the closest older one that is known; 0 if there is none. */
-static int nearest_target(int sm) {
-    while (sm > 0 && !hlo_target_find(sm)) sm--;
-    return sm > 0 ? sm : 0;
-}
 
 static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,
                          int result) {
@@ -128,7 +122,7 @@ static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink)
                            lib->cublasLtGetStatusName(result));
 }
 
-/* Makes the event of a mark, unless there is one. */
+/* Creates the event of a mark, unless it exists. */
 static int make_mark(cuda_device *d, uint32_t index) {
     if (index >= d->mark_capacity) {
         const uint32_t capacity = index < 8 ? 16 : 2 * index;
@@ -163,7 +157,7 @@ static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
 }
 
 static hlo_status find_target(cuda_device *device, const hlo_diag_sink *sink) {
-    device->target = nearest_target(device->sm);
+    device->target = hlo_target_nearest(device->sm);
     if (device->target) return HLO_OK;
     return hlo_diag_refuse(sink, NULL, 0, 0,
                            "%s has compute capability %d.%d, which is not supported", device->name,
@@ -178,16 +172,16 @@ hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink
     return status == HLO_OK ? start_cublaslt(out_device, sink) : status;
 }
 
-/* Describes the device of options->describe without opening it. */
+/* Describes a device of options->target without opening it. */
 static hlo_status describe_device(cuda_device *device, const hlo_plan_options *options,
                                   const hlo_diag_sink *sink) {
-    const int cuda = options->cuda;
-    if (cuda < 100 || cuda > 99999)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "unsupported CUDA version %d.%d", cuda / 100,
-                               cuda % 100);
-    device->sm = options->describe;
+    if (!hlo_cuda_is_version(options->cuda))
+        return hlo_diag_refuse(sink, NULL, 0, 0,
+                               "invalid CUDA version %d, expected major * 1000 + minor * 10",
+                               options->cuda);
+    device->sm = options->target;
     device->processors = CUDA_PROCESSORS;
-    device->cublaslt = cuda * 100;
+    device->cublaslt = options->cuda * 10;
     snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
     return HLO_OK;
 }
@@ -204,15 +198,14 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     device->kernel_cache = options->kernel_cache;
     device->sink = sink;
     hlo_status status = HLO_OK;
-    if (options->describe)
+    if (options->target)
         status = describe_device(device, options, sink);
     else
         status = open_device(device, sink);
     if (status == HLO_OK) status = find_target(device, sink);
-    if (status == HLO_OK) {
-        size_t wanted = (size_t)hlo_target_find(device->target)->workspace;
-        device->workspace = options->workspace ? options->workspace : wanted;
-    }
+    if (status == HLO_OK)
+        device->workspace =
+            options->workspace ? options->workspace : (size_t)device->target->workspace;
     if (status != HLO_OK) {
         cuda_device_close(device);
         return status;
@@ -289,8 +282,8 @@ const void *cuda_import(void *device, const void *bytes, size_t size) {
     return memory;
 }
 
-/* Returns when the host's memory may be reused: where the device reads pageable memory itself, the
- * copy is under way when the driver's function returns. */
+/* Returns when the host's memory may be reused: if the device itself reads pageable memory, the
+ * copy is still in progress when the driver's function returns. */
 void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
     cuda_device *d = device;
     note(d, d->lib->cuCtxSetCurrent(d->context));

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recording a run in CUDA graphs: whole, as straight-line code, or with branches (branch.c). */
+/* Records a run in CUDA graphs: the whole run, as straight-line code or with branches
+ * (branch.c). */
 #include "runtime/cuda/driver/graph.h"
 
 #include <string.h>
 
 enum {
-    FIRST_EARLY_SM = 90,       /* that can start a kernel before the one before has ended */
-    FIRST_EARLY_DRIVER = 12030 /* whose graphs have edges for that */
+    FIRST_EARLY_SM = 90,       /* the first that can start a kernel before the previous one has
+                                * ended */
+    FIRST_EARLY_DRIVER = 12030 /* the first whose graphs have edges for that */
 };
 
 /* A kernel to try graphs with. */
@@ -17,7 +19,7 @@ static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);
 }
 
-/* Loads the kernel; false: there is none. */
+/* Loads the kernel. Returns false on failure. */
 static bool load(cuda_device *d) {
     cuda_module *module = NULL;
     cuda_function *nothing = NULL;
@@ -36,7 +38,7 @@ int cuda_try_kernels(cuda_device *d, void *memory) {
     return result;
 }
 
-/* Runs a graph with two nodes beside each other, one behind both, and kernels behind that. */
+/* Runs a graph with two concurrent nodes, one node after both, and kernels after that. */
 static int try_graph(cuda_device *d, unsigned char *memory) {
     static const unsigned char wanted[4] = {1, 2, 1, 2};
     unsigned char found[4] = {0};
@@ -74,7 +76,7 @@ void cuda_try_parallel(cuda_device *d) {
         if (try_graph(d, memory)) d->parallel = d->early = false;
     }
     cuda_release(d, memory);
-    d->failed = before; /* what does not work here is not used */
+    d->failed = before; /* unsupported features are not used */
 }
 
 bool cuda_record(void *device) {
@@ -99,7 +101,7 @@ hlo_status cuda_recorded(void *device, const void **out_graph, const char **why)
         return HLO_INVALID_INPUT;
     }
     int result = cuda_capture_end(d, &exec);
-    if (result) d->failed = 0; /* it is told now */
+    if (result) d->failed = 0; /* it is reported now */
     if (result) return cuda_fails(d, "record the run in a graph", result, why);
     *out_graph = exec;
     return cuda_own(d, exec, release_exec) ? HLO_OK : HLO_OUT_OF_MEMORY;

@@ -11,7 +11,7 @@ typedef struct cuda_conditional_parameters {
     uint64_t handle;
     int type; /* CUDA_CONDITIONAL_... of number.def */
     unsigned size;
-    struct cuda_graph **graphs; /* the driver's: the graph to be filled */
+    struct cuda_graph **graphs; /* written by the driver: the graph to fill */
     void *context;
 } cuda_conditional_parameters;
 
@@ -44,21 +44,21 @@ typedef struct cuda_launch_config {
     unsigned attribute_count;
 } cuda_launch_config;
 
-/* capture.c: begins to capture the device's stream; 0, or a status. */
+/* capture.c: begins to capture the device's stream. Returns 0, or a status. */
 int cuda_capture_begin(cuda_device *device);
-/* Begins to capture `stream` into the graph of a node of what is captured; it becomes the device's.
- * 0, or a status. */
+/* Begins to capture `stream`, which becomes the device's stream, into the graph of a node of the
+ * current capture. Returns 0, or a status. */
 int cuda_capture_begin_within(cuda_device *device, cuda_stream *stream, cuda_graph *graph);
-/* Returns how many captures are around the innermost one. */
+/* Returns the number of captures that enclose the innermost one. */
 uint32_t cuda_capture_depth(const cuda_device *device);
-/* Ends the innermost capture, which is within another; 0, or a status. */
+/* Ends the innermost capture, which must be nested. Returns 0, or a status. */
 int cuda_capture_end_within(cuda_device *device);
-/* Ends all captures and makes the graph; 0, or a status. */
+/* Ends all captures and creates the graph. Returns 0, or a status. */
 int cuda_capture_end(cuda_device *device, cuda_graph_exec **out);
 
-/* graph.c: tries, once, what graphs can do; sets the device's `parallel` and `early`. */
+/* graph.c: tries once which graph features work; sets the device's `parallel` and `early`. */
 void cuda_try_parallel(cuda_device *device);
-/* Launches kernels that do nothing, one behind the other; 0, or a status. */
+/* Launches empty kernels, one after another. Returns 0, or a status. */
 int cuda_try_kernels(cuda_device *device, void *memory);
 
 #endif

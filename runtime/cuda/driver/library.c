@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening CUDA's libraries. */
+/* Opens CUDA's libraries. */
 #include "runtime/cuda/driver/library.h"
 
 #include <dlfcn.h>
@@ -33,12 +33,11 @@ static const folder_info folders[] = {
 
 enum { PATH_SIZE = 4096 };
 
-/* Libraries stay loaded: they keep memory that only they refer to, which each unloading would leak.
- */
+/* Libraries stay loaded: they keep memory that only they refer to, which unloading would leak. */
 #define LOADING (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
 
-/* Opens what `info` has beside the library at `path`, and then the library. What cannot be opened
- * is left to the library's own message. */
+/* Opens the libraries that `info` lists next to the library at `path`, and then the library itself.
+ * Failures of the former are reported by the library's own message. */
 static void *open_path(const library_info *info, const char *path) {
     const char *slash = strrchr(path, '/');
     char pattern[PATH_SIZE];
@@ -53,7 +52,8 @@ static void *open_path(const library_info *info, const char *path) {
     return dlopen(path, LOADING);
 }
 
-/* Writes the folder above the one of the first python3 in PATH; false: there is none. */
+/* Writes the parent folder of the folder of the first python3 in PATH. Returns false if not
+ * found. */
 static bool find_python(char *out, size_t size) {
     const char *at = getenv("PATH");
     while (at && *at) {
@@ -67,7 +67,7 @@ static bool find_python(char *out, size_t size) {
     return false;
 }
 
-/* Writes the folder of the file that has this code; false: it is not known. */
+/* Writes the folder of the file that contains this code. Returns false if unknown. */
 static bool find_self(char *out, size_t size) {
     Dl_info self;
     const char *slash = dladdr(folders, &self) ? strrchr(self.dli_fname, '/') : NULL;
@@ -75,7 +75,7 @@ static bool find_self(char *out, size_t size) {
            snprintf(out, size, "%.*s", (int)(slash - self.dli_fname), self.dli_fname) < (int)size;
 }
 
-/* Writes the folder that a row's root names; false: there is none. */
+/* Writes the folder that a row's root names. Returns false if not found. */
 static bool find_root(const char *root, char *out, size_t size) {
     if (strcmp(root, "python3") == 0) return find_python(out, size);
     if (strcmp(root, "self") == 0) return find_self(out, size);
@@ -83,7 +83,7 @@ static bool find_root(const char *root, char *out, size_t size) {
     return folder && (*folder || !*root) && snprintf(out, size, "%s", folder) < (int)size;
 }
 
-/* Opens the soname in the folders of library.def; NULL: it is in none. */
+/* Opens the soname in the folders of library.def; NULL if not found. */
 static void *open_in_folders(const library_info *info, const char *soname) {
     void *handle = NULL;
     for (size_t i = 0; i < sizeof folders / sizeof *folders && !handle; i++) {
@@ -101,7 +101,7 @@ static void *open_in_folders(const library_info *info, const char *soname) {
     return handle;
 }
 
-/* Returns the driver's version of CUDA, or INT_MAX: no driver is loaded. */
+/* Returns the driver's CUDA version, or INT_MAX if no driver is loaded. */
 static int driver_major(const cuda_library *lib) {
     int version = 0;
     if (!lib->cuDriverGetVersion || lib->cuDriverGetVersion(&version)) return INT_MAX;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA's libraries, opened at run time: no header and no library of CUDA is needed to build. */
+/* CUDA's libraries, opened at run time: neither headers nor libraries of CUDA are needed to
+ * build. */
 #ifndef HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 #define HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 
@@ -42,7 +43,7 @@ typedef struct lt_preference lt_preference;
 typedef struct nvrtc_program nvrtc_program;
 typedef unsigned long long cuda_address; /* CUdeviceptr */
 
-/* cublasLtMatmulAlgo_t. May be kept in a file and used with the same version of the library. */
+/* cublasLtMatmulAlgo_t. May be stored in a file and used with the same version of the library. */
 typedef struct lt_algo {
     uint64_t data[8];
 } lt_algo;
@@ -59,7 +60,7 @@ typedef struct lt_heuristic {
 /* A callback of cuBLASLt's log: level, function, message. */
 typedef void (*lt_log_callback)(int level, const char *function, const char *message);
 
-/* Functions of the libraries that were loaded; NULL: the function's library was not. */
+/* Functions of the loaded libraries; NULL if the function's library is not loaded. */
 typedef struct cuda_library {
     void *handles[CUDA_LIBRARY_COUNT];
 #define CUDA_SYMBOL(library, name, symbol, result, parameters) result(*name) parameters;
@@ -67,15 +68,15 @@ typedef struct cuda_library {
 #undef CUDA_SYMBOL
 } cuda_library;
 
-/* Opens a library and looks up every function that cublaslt.def has for it; does nothing if it is
- * loaded. `lib` is all zero at first. HLO_INVALID_INPUT, with one error in `sink`: there is no such
- * library, or it lacks a function; nothing is loaded then. */
+/* Opens a library and looks up every function that cublaslt.def lists for it; does nothing if it is
+ * loaded. `lib` must initially be all zero. HLO_INVALID_INPUT, with one error in `sink`: the
+ * library is not found, or lacks a function; nothing is loaded then. */
 hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink);
 /* Closes the libraries. */
 void cuda_library_unload(cuda_library *lib);
 
-/* Returns "NAME (text)" of a CUresult other than 0, from the driver. Static storage of the
- * driver's, or `capacity`. */
+/* Returns "NAME (text)" for a nonzero CUresult, from the driver. In static storage of the driver,
+ * or in `capacity`. */
 const char *cuda_error_text(const cuda_library *lib, int result, char *capacity, size_t size);
 
 #endif

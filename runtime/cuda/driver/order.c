@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes of a graph wait for which. Nodes are added in the order of a correct run. Of every
- * byte the node is known that wrote it last, and by lane the last one that read it since: as the
- * nodes of a lane wait for each other, that is all that a node may have to wait for. */
+/* Dependencies between the nodes of a graph. Nodes are added in the order of a correct run. For
+ * every byte, the last node that wrote it is tracked, and for each lane the last node that has read
+ * it since. Because the nodes of a lane are ordered, a node only needs to wait for these. */
 #include "runtime/cuda/driver/order.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* In a `mark`, a node's number + 1; 0: none. */
+/* In a `mark`, a node's number + 1, or 0. */
 typedef uint32_t mark;
 
 typedef struct node {
@@ -25,8 +25,8 @@ struct cuda_order {
     uint32_t count, capacity;
     segment *segments; /* by address; they do not overlap */
     size_t segment_count, segment_capacity;
-    mark last[CUDA_LANES]; /* of each lane */
-    mark barrier;          /* the last one; everything else since is after it */
+    mark last[CUDA_LANES]; /* last node of each lane */
+    mark barrier;          /* the last barrier; all later nodes are after it */
 };
 
 cuda_order *cuda_order_new(void) {
@@ -42,7 +42,7 @@ void cuda_order_free(cuda_order *order) {
 
 /* ------------------------------------------------------------------------------------- segments */
 
-/* Returns the first segment that ends behind the address. */
+/* Returns the first segment that ends after the address. */
 static size_t find(const cuda_order *o, uintptr_t address) {
     size_t low = 0, high = o->segment_count;
     while (low < high) {
@@ -75,7 +75,7 @@ static void replace(cuda_order *o, size_t at, size_t end, segment by) {
     o->segments[at] = by;
 }
 
-/* Splits the segment around the address, if there is one. */
+/* Splits the segment that contains the address, if any. */
 static void split(cuda_order *o, uintptr_t address) {
     const size_t at = find(o, address);
     if (at == o->segment_count || o->segments[at].begin >= address) return;
@@ -83,7 +83,7 @@ static void split(cuda_order *o, uintptr_t address) {
     o->segments[at].end = o->segments[at + 1].begin = address;
 }
 
-/* Notes that the node reads the bytes, some of which no node has accessed. */
+/* Records that the node reads the bytes, some of which no node has accessed. */
 static bool note_read(cuda_order *o, uintptr_t begin, uintptr_t end, uint32_t lane, mark reader) {
     split(o, begin);
     split(o, end);
@@ -118,7 +118,7 @@ static void need_node(const cuda_order *o, mark needed[CUDA_LANES], mark m) {
     if (m) raise(&needed[o->nodes[m - 1].lane], m);
 }
 
-/* Finds the last node of each lane that accesses the range in a way that the new node waits for. */
+/* Finds, for each lane, the last node that the new node must wait for because of the range. */
 static void need_range(const cuda_order *o, const cuda_range *range, mark needed[CUDA_LANES]) {
     const uintptr_t begin = (uintptr_t)range->data, end = begin + range->size;
     for (size_t at = find(o, begin); at < o->segment_count && o->segments[at].begin < end; at++) {
@@ -128,8 +128,8 @@ static void need_range(const cuda_order *o, const cuda_range *range, mark needed
     }
 }
 
-/* Drops each needed node that is before another needed node. `seen`: the last node of each lane
- * that is one of them or before one. */
+/* Drops each needed node that is before another needed node. `seen`: for each lane, the last node
+ * that is a needed node or before one. */
 static void reduce(const cuda_order *o, mark needed[CUDA_LANES], mark seen[CUDA_LANES]) {
     memset(seen, 0, CUDA_LANES * sizeof *seen);
     for (int l = 0; l < CUDA_LANES; l++)
@@ -143,8 +143,8 @@ static void reduce(const cuda_order *o, mark needed[CUDA_LANES], mark seen[CUDA_
     }
 }
 
-/* Chooses the lane of a node: one that ends with the latest node that it waits for; else one whose
- * end is before it anyway; else the one whose end is oldest, for which it waits then. */
+/* Chooses the lane of a node: one that ends with the latest node that it waits for; otherwise one
+ * whose end is before it anyway; otherwise the one with the oldest end, for which it then waits. */
 static uint32_t choose_lane(const cuda_order *o, const mark needed[CUDA_LANES],
                             const mark seen[CUDA_LANES]) {
     uint32_t best = CUDA_LANES;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of NVTX, which a profiler shows: the library that it names in NVTX_INJECTION64_PATH is
- * asked for its functions, as by the headers of NVTX 3. Without a profiler there are none. */
+/* NVTX ranges, which a profiler shows. The functions come from the library that the profiler
+ * names in NVTX_INJECTION64_PATH, as with the headers of NVTX 3. Without a profiler, there are
+ * no ranges. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -16,11 +17,10 @@ typedef void function(void);
 typedef struct profiler {
     pthread_once_t once;
     function *functions[CUDA_NVTX_CORE_FUNCTIONS];
-    function **addresses[CUDA_NVTX_CORE_FUNCTIONS + 1]; /* of these; ended by NULL */
+    function **addresses[CUDA_NVTX_CORE_FUNCTIONS + 1]; /* of these, terminated by NULL */
 } profiler;
 
-/* Returns the one of the process: a profiler's functions have no argument that tells whose they
- * are. */
+/* Returns the profiler of the process: its functions have no argument for context. */
 static profiler *find_profiler(void) {
     static profiler p = {.once = PTHREAD_ONCE_INIT};
     return &p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules by which instructions run together in one kernel. */
+/* Rules for grouping instructions in one kernel. */
 #include "ir/float/literal.h"
 #include "runtime/cuda/codegen/emit.h"
 #include "runtime/group/group.h"
@@ -24,7 +24,7 @@ static group_class class_of(const hlo_instr *instr) {
                                                                                        : GROUP_PULL;
     case HLO_OP_REDUCE: return cuda_reduce_is_single(instr) ? GROUP_PULL : GROUP_REDUCE;
     case HLO_OP_DYNAMIC_UPDATE_SLICE: return GROUP_ALONE;
-    case HLO_OP_BITCAST_CONVERT: /* several elements of the operand make one */
+    case HLO_OP_BITCAST_CONVERT: /* several elements of the operand form one element */
         return hlo_instr_operand(instr, 0)->shape->rank > instr->shape->rank ? GROUP_OTHER
                                                                              : GROUP_PULL;
     case HLO_OP_REDUCE_WINDOW:
@@ -35,7 +35,7 @@ static group_class class_of(const hlo_instr *instr) {
     }
 }
 
-/* True for functions of tens of instructions and more, some with a part in local memory. */
+/* True for functions of tens of instructions or more, some of which use local memory. */
 static bool is_slow(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_ATAN2:

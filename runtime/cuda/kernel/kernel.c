@@ -94,7 +94,8 @@ static hlo_status kernel_bind(cuda_device *device, hlo_job *job, const char **wh
     return HLO_OK;
 }
 
-/* Returns the memory of an array; NULL: it has no elements, and its address may be another's. */
+/* Returns the memory of an array; NULL if it has no elements, because its address may then be that
+ * of another array. */
 static void *memory_of(const hlo_view *view) {
     return hlo_view_count(view) ? view->data : NULL;
 }

@@ -63,8 +63,8 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
 
 /* ------------------------------------------------------------------------------------ the cache */
 
-/* Finds the file of a program, named by a hash of its text, the target and the compiler's version.
- * A file that cannot be read counts as absent. False: nothing is kept. */
+/* Returns the path of a program's file, named by a hash of its text, the target and the compiler's
+ * version. A file that cannot be read counts as absent. Returns false if there is no cache. */
 static bool cache_path(const cuda_library *lib, const char *folder, const char *source, int sm,
                        char *out, size_t size) {
     int major = 0, minor = 0;
@@ -86,7 +86,8 @@ static bool read_image(const char *path, cuda_image *out) {
     return false;
 }
 
-/* Writes through a temporary file, so that no reader sees half of it; false: that failed. */
+/* Writes through a temporary file, so that readers never see partial contents. Returns false on
+ * failure. */
 static bool write_image(const char *path, const cuda_image *image) {
     char beside[4200];
     snprintf(beside, sizeof beside, "%s.XXXXXX", path);
@@ -120,7 +121,7 @@ static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);
 }
 
-/* Reports the line of the log that has the error, with the kernel that it is in: the last one that
+/* Reports the line of the log with the error, and the kernel that contains it: the last one that
  * begins before it. */
 static void report_error(cuda_device *device, const cuda_image *image, const char *source,
                          const char **why) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that pack elements of 4 bits two to a byte: "pack". A thread has a few elements that
- * follow one another in the packed order, loads them as one where they lie so, and stores their
- * bytes as one. */
+/* Kernels that pack 4-bit elements, two per byte: "pack". A thread has a few elements that are
+ * consecutive in the packed order, loads them at once if they are contiguous, and stores their
+ * bytes at once. */
 #include "runtime/cuda/kernel/pack.h"
 
 #include "ir/kernel/kernel.h"
 
-enum { WIDEST = 16, NARROWEST = 4 }; /* elements of a thread */
+enum { WIDEST = 16, NARROWEST = 4 }; /* elements per thread */
 
 bool cuda_packs(const hlo_job *job) {
     return !job->group.instr_count && job->operand_count == 1 &&

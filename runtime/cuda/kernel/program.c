@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a job to its code, and from codes to a program. */
+/* Generates the code of a job, and combines code into a program. */
 #include <stdlib.h>
 #include <string.h>
 

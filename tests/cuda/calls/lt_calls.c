@@ -5,8 +5,9 @@
  *
  *   lt_calls [--sm=N] [--cublaslt=N] [--workspace=BYTES] [--algorithms=N] [--plan] FILE
  *
- * --plan prints problems only. What computes the operands is not executed. The exit status is 1
- * when a matmul is refused, 3 when a result differs. */
+ * --cublaslt is a version as in CUDA_VERSION, such as 13010. --plan prints problems only. What
+ * computes the operands is not executed. The exit status is 1 when a matmul is refused, 3 when a
+ * result differs. */
 #include <getopt.h>
 #include <math.h>
 #include <setjmp.h>
@@ -316,8 +317,9 @@ int main(int argc, char **argv) {
     static tester t;
     jmp_buf recover;
     int sm = 90;
-    t = (tester){
-        .options = {{90, 1301, HLO_SCALES_ALL}, 4 << 20, 256}, .random = 1, .algorithms = 1};
+    t = (tester){.options = {.cuda = 13010, .workspace = 4 << 20, .alignment = 256},
+                 .random = 1,
+                 .algorithms = 1};
     for (int option; (option = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         if (option == PLAN)
             t.plan_only = true;
@@ -326,14 +328,14 @@ int main(int argc, char **argv) {
         else if (option == SM)
             sm = atoi(optarg);
         else if (option == CUBLASLT)
-            t.options.target.cuda = atoi(optarg);
+            t.options.cuda = atoi(optarg);
         else if (option == WORKSPACE)
             t.options.workspace = (size_t)atol(optarg);
         else
             t.algorithms = atoi(optarg);
     }
-    if (optind + 1 != argc) return 2;
-    t.options.target.sm = sm;
+    t.options.target = hlo_target_find(sm);
+    if (optind + 1 != argc || !t.options.target) return 2;
     char text[16];
     snprintf(text, sizeof text, "%d", sm);
     setenv("HLO_STANDIN_SM", text, 0);

@@ -62,8 +62,8 @@ hlo_pass_options draw_options(dice *d) {
     hlo_pass_options_init(&options);
     if (dice_chance(d, 50)) options.passes = "fp8-gemm-rewriter";
     options.target = DICE_PICK(d, targets);
-    options.cuda_minor = DICE_PICK(d, minors);
-    if (dice_chance(d, 4)) options.cuda_major = 11;
+    const int minor = DICE_PICK(d, minors), major = dice_chance(d, 4) ? 11 : 12;
+    options.cuda = major * 1000 + minor * 10;
     options.scales_used = dice_chance(d, 50);
     options.allow_bias_rounding = dice_chance(d, 15);
     options.merge_dots = dice_chance(d, 15);

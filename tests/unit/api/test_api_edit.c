@@ -225,7 +225,7 @@ static void test_refused_new(void **state) {
         s = hlo_instruction_new_parameter(f->main, "f32[]", names[i], &f->sink, &made);
         assert_refused(f, "invalid name '", s, HLO_INVALID_USAGE);
     }
-    options.struct_size = 8;
+    options.struct_size++;
     s = hlo_instruction_new(f->main, &options, &f->sink, &made);
     assert_refused(f, "hlo_instruction_options.struct_size", s, HLO_INVALID_USAGE);
     s = hlo_instruction_new(f->main, &options, NULL, &made); /* and without a sink */

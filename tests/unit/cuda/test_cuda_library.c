@@ -134,8 +134,8 @@ static int set_preference(lt_preference *preference, int attribute, const void *
  * found, and the library's name for that is told. */
 static size_t make_calls(const hlo_module *module, hlo_arena *arena, const cuda_device *device) {
     const cuda_matmul_options targets[] = {
-        {.target = {.sm = 90, .cuda = 1301}, .workspace = 1 << 20, .alignment = 256},
-        {.target = {.sm = 100, .cuda = 1301}, .workspace = 1 << 20, .alignment = 256}};
+        {.target = hlo_target_find(90), .cuda = 13010, .workspace = 1 << 20, .alignment = 256},
+        {.target = hlo_target_find(100), .cuda = 13010, .workspace = 1 << 20, .alignment = 256}};
     size_t made = 0;
     void *addresses[LT_PART_COUNT];
     for (int part = 0; part < LT_PART_COUNT; part++)

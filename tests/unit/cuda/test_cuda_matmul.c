@@ -30,8 +30,7 @@ static const char text[] =
     "\"epilogue\":\"BIAS_GELU_AUX\",\"damax_output\":false}}\n"
     "}\n";
 
-static const cuda_matmul_options options = {
-    .target = {.sm = 90, .cuda = 1301}, .workspace = 1 << 20, .alignment = 256};
+static cuda_matmul_options options = {.cuda = 13010, .workspace = 1 << 20, .alignment = 256};
 
 typedef struct fixture {
     jmp_buf recover;
@@ -47,6 +46,7 @@ static int set_up(void **state) {
     f.arena = hlo_arena_new(&f.recover);
     if (!f.arena || setjmp(f.recover)) return -1;
     *state = &f;
+    options.target = hlo_target_find(90);
     return cuda_matmul_plan(f.module->entry->root, &options, f.arena, &f.matmul, &why) ? 0 : -1;
 }
 
@@ -124,7 +124,7 @@ static void test_transposition(void **state) {
     change_setting(&m, LT_DESC_TRANSA, LT_OPERATION_N);
     refused(f, &m, "transposed-not-normal (90)");
     cuda_matmul_options free_options = options;
-    free_options.target.sm = 100;
+    free_options.target = hlo_target_find(100);
     assert_null(cuda_matmul_preflight(&m, &free_options, f->arena));
     m.fp8 = false;
     assert_null(cuda_matmul_preflight(&m, &options, f->arena));
@@ -149,7 +149,7 @@ static void test_fp4(void **state) {
     m.settings[m.setting_count++] = (lt_setting){LT_DESC_A_SCALE_MODE, 1};
     m.batch = 1;
     cuda_matmul_options other = options;
-    other.target.sm = 100;
+    other.target = hlo_target_find(100);
     assert_string_equal(cuda_matmul_preflight(&m, &other, f->arena), "transposed-not-normal (100)");
 }
 

@@ -22,7 +22,9 @@ typedef struct fixture {
     hlo_computation *comp;
     hlo_instr *c, *bias, *scale[4];
     hlo_matmul matmul; /* batched, no scales, bf16 result */
-    hlo_target target;
+    const hlo_target *target;
+    int cuda;
+    hlo_scale_form scales;
 } fixture;
 
 static const hlo_shape *array(fixture *f, hlo_type type, uint32_t rank, int64_t d0, int64_t d1,
@@ -39,7 +41,7 @@ static hlo_instr *parameter(fixture *f, const hlo_shape *shape) {
 
 static int set_up(void **state) {
     static fixture f;
-    f = (fixture){.target = {.sm = 90, .cuda = 1208, .scales = HLO_SCALES_ALL}};
+    f = (fixture){.target = hlo_target_find(90), .cuda = 12080, .scales = HLO_SCALES_ALL};
     if (setjmp(f.recover)) return -1;
     f.module = hlo_module_new(&f.recover);
     f.module->read = hlo_notation_read;

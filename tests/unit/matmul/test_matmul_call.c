@@ -4,7 +4,7 @@
 #include "tests/unit/matmul/matmul_fixture.h"
 
 static hlo_instr *encode(fixture *f, const hlo_matmul *m) {
-    return hlo_matmul_encode(m, &f->target, f->comp, NULL, f->matmul.a);
+    return hlo_matmul_encode(m, f->target, f->scales, f->comp, NULL, f->matmul.a);
 }
 
 static hlo_matmul decode(const hlo_instr *call) {
@@ -68,7 +68,7 @@ static hlo_matmul choose(fixture *f, hlo_epilogue epilogue, unsigned choice, boo
 static void every_form_comes_back(void **state) {
     fixture *f = *state;
     for (int form = 0; form < 2; form++) {
-        f->target.scales = form ? HLO_SCALES_USED : HLO_SCALES_ALL;
+        f->scales = form ? HLO_SCALES_USED : HLO_SCALES_ALL;
         for (int epilogue = 0; epilogue < HLO_EPILOGUE_COUNT; epilogue++)
             for (unsigned choice = 0; choice < 128; choice++) {
                 hlo_matmul before = choose(f, (hlo_epilogue)epilogue, choice, !form);
@@ -92,7 +92,7 @@ static void operands_stand_in_order(void **state) {
     hlo_instr *all = encode(f, &m);
     hlo_instr *want[] = {m.a, m.b, m.c, m.a_scale, m.b_scale, m.c_scale, m.d_scale, m.bias};
     for (uint32_t i = 0; i < 8; i++) assert_ptr_equal(hlo_instr_operand(all, i), want[i]);
-    f->target.scales = HLO_SCALES_USED;
+    f->scales = HLO_SCALES_USED;
     hlo_instr *used = encode(f, &m);
     hlo_instr *less[] = {m.a, m.b, m.c, m.a_scale, m.b_scale, m.bias, m.d_scale};
     assert_int_equal(used->operand_count, 7);
@@ -102,7 +102,7 @@ static void operands_stand_in_order(void **state) {
 /* What XLA makes of a plain fp8 matmul: no output scale behind two scales of 1. */
 static void an_output_scale_may_be_absent(void **state) {
     fixture *f = *state;
-    f->target.scales = HLO_SCALES_USED;
+    f->scales = HLO_SCALES_USED;
     hlo_matmul m = choose(f, HLO_EPILOGUE_DEFAULT, 8, false);
     hlo_instr *full = encode(f, &m), *operands[4];
     for (uint32_t i = 0; i < 4; i++) operands[i] = hlo_instr_operand(full, i);
@@ -129,7 +129,7 @@ static void config_is_golden(void **state) {
                         "\"grad_x\":false,\"grad_y\":false}}");
     m = f->matmul;
     m.alpha = 0.25;
-    f->target.scales = HLO_SCALES_USED;
+    f->scales = HLO_SCALES_USED;
     assert_string_equal(hlo_instr_str(encode(f, &m), HLO_ATTR_BACKEND_CONFIG),
                         "{\"gemm_backend_config\":{\"alpha_real\":0.25,\"alpha_imag\":0,\"beta\":0,"
                         "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"2\"],"
@@ -172,7 +172,7 @@ static void every_scale_mode_comes_back(void **state) {
     for (int form = 0; form < 2; form++)
         for (int a = 0; a < HLO_SCALE_MODE_COUNT; a++)
             for (int b = 0; b < HLO_SCALE_MODE_COUNT; b++) {
-                f->target.scales = form ? HLO_SCALES_USED : HLO_SCALES_ALL;
+                f->scales = form ? HLO_SCALES_USED : HLO_SCALES_ALL;
                 if ((hlo_scale_modes[a].tiled || hlo_scale_modes[b].tiled) && a != b) continue;
                 set_scales(f, &m, (hlo_scale_mode)a, (hlo_scale_mode)b);
                 hlo_matmul read = decode(encode(f, &m));
@@ -273,7 +273,7 @@ static void results_are_taken_apart(void **state) {
     m = f->matmul;
     assert_int_equal(hlo_matmul_aux_index(&m), -1);
     assert_int_equal(hlo_matmul_amax_index(&m), -1);
-    f->target.sm = 89;
+    f->target = hlo_target_find(89);
     assert_int_equal(encode(f, &m)->shape->elements[1]->dims[0], 4194304);
 }
 

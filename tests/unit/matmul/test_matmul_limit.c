@@ -3,7 +3,7 @@
 #include "tests/unit/matmul/matmul_fixture.h"
 
 static const char *check(fixture *f, hlo_matmul m) {
-    const char *reason = hlo_matmul_check(&m, &f->target);
+    const char *reason = hlo_matmul_check(&m, f->target, f->cuda, f->scales);
     return reason ? reason : "";
 }
 
@@ -12,16 +12,16 @@ static void limits_have_reasons(void **state) {
     const hlo_matmul m = f->matmul;
     hlo_matmul x = m;
     assert_string_equal(check(f, m), "");
-    f->target.sm = 80;
+    f->target = hlo_target_find(80);
     assert_string_equal(check(f, m), "target-without-fp8");
-    f->target.sm = 120;
-    f->target.cuda = 1108;
+    f->target = hlo_target_find(120);
+    f->cuda = 11080;
     assert_string_equal(check(f, m), "cuda-before-12");
-    f->target.cuda = 1203;
+    f->cuda = 12030;
     assert_string_equal(check(f, m), "");
     x.epilogue = HLO_EPILOGUE_GELU;
     assert_string_equal(check(f, x), "gelu-before-cuda-12-4");
-    f->target.cuda = 1204;
+    f->cuda = 12040;
     assert_string_equal(check(f, x), "");
     x = m, x.a = f->c;
     assert_string_equal(check(f, x), "operand-not-fp8");
@@ -68,33 +68,32 @@ static void the_result_lies_as_it_must(void **state) {
     assert_string_equal(check(f, m), "bias-not-along-minor");
 }
 
-static bool lies(fixture *f, hlo_matmul m, int sm, bool b) {
-    f->target.sm = sm;
-    return hlo_matmul_layout_ok(&m, &f->target, b);
+static bool lies(hlo_matmul m, int sm, bool b) {
+    return hlo_matmul_layout_ok(&m, hlo_target_find(sm), b);
 }
 
 static void operands_lie_as_the_target_wants(void **state) {
     fixture *f = *state;
     hlo_matmul m = f->matmul;
-    assert_true(lies(f, m, 90, false));
-    assert_false(lies(f, m, 90, true));
-    assert_true(lies(f, m, 100, true));
+    assert_true(lies(m, 90, false));
+    assert_false(lies(m, 90, true));
+    assert_true(lies(m, 100, true));
     const hlo_ints *second = hlo_ints_new(f->module, 1, (int64_t[]){1});
     const hlo_ints *last = hlo_ints_new(f->module, 1, (int64_t[]){2});
     hlo_matmul x = m;
     x.a_batch = second;
-    assert_true(lies(f, x, 90, false));
+    assert_true(lies(x, 90, false));
     x.a_batch = last;
-    assert_false(lies(f, x, 100, false));
+    assert_false(lies(x, 100, false));
     x.a_batch = hlo_ints_new(f->module, 2, (int64_t[]){1, 0});
-    assert_false(lies(f, x, 90, false));
+    assert_false(lies(x, 90, false));
     const int64_t k_minor[] = {1, 2, 0}, batch_minor[] = {0, 2, 1};
     const hlo_shape *b = m.b->shape;
     m.b = parameter(f, hlo_shape_with_layout(f->module, b->type, 3, b->dims, k_minor));
-    assert_false(lies(f, m, 90, true));
-    assert_true(lies(f, m, 100, true));
+    assert_false(lies(m, 90, true));
+    assert_true(lies(m, 100, true));
     m.b = parameter(f, hlo_shape_with_layout(f->module, b->type, 3, b->dims, batch_minor));
-    assert_false(lies(f, m, 100, true));
+    assert_false(lies(m, 100, true));
 }
 
 static void epilogues_add_up(void **state) {

@@ -25,9 +25,10 @@ static hlo_matmul decode(const hlo_instr *call) {
 
 static void check_round_trip(hlo_instr *call, const hlo_matmul *m) {
     for (int form = HLO_SCALES_ALL; form <= HLO_SCALES_USED; form++) {
-        hlo_target target = {.sm = 90, .cuda = 1208, .scales = (hlo_scale_form)form};
-        assert_null(hlo_matmul_check(m, &target));
-        hlo_instr *made = hlo_matmul_encode(m, &target, call->parent, call, call);
+        const hlo_target *target = hlo_target_find(90);
+        const hlo_scale_form scales = (hlo_scale_form)form;
+        assert_null(hlo_matmul_check(m, target, 12080, scales));
+        hlo_instr *made = hlo_matmul_encode(m, target, scales, call->parent, call, call);
         assert_ptr_equal(made->shape, call->shape);
         hlo_matmul again = decode(made);
         assert_ptr_equal(again.bias, m->bias);

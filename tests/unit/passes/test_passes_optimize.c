@@ -137,7 +137,7 @@ static void test_refusals(void **state) {
     hlo_pass_options bad[5] = {good, good, good, good, good};
     bad[0].passes = "dce,nonsense";
     bad[1].target = 70;
-    bad[2].cuda_minor = -1;
+    bad[2].cuda = -1;
     bad[3].print_after = "nonsense";
     bad[3].dump = stderr;
     bad[4].print_after = "all";
@@ -266,7 +266,7 @@ static void test_defaults_of_programs(void **state) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     char cuda[32], target[32];
-    snprintf(cuda, sizeof cuda, "%d.%d", options.cuda_major, options.cuda_minor);
+    snprintf(cuda, sizeof cuda, "%d.%d", options.cuda / 1000, options.cuda % 1000 / 10);
     snprintf(target, sizeof target, "sm_%d", options.target);
     int found = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -19,7 +19,7 @@ typedef struct fixture {
 } fixture;
 
 static void open_text(fixture *f, const char *text) {
-    *f = (fixture){.context = {.target = {.sm = 90}, .options = &f->options}};
+    *f = (fixture){.context = {.target = hlo_target_find(90), .options = &f->options}};
     hlo_pass_options_init(&f->options);
     hlo_module *module;
     assert_int_equal(hlo_module_parse(text, strlen(text), "t.hlo", NULL, &module), HLO_OK);

@@ -69,7 +69,7 @@ static void check_example(const hlo_rules *rules, const hlo_rule *rule) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
     options.allow_bias_rounding = options.merge_dots = true;
-    options.cuda_minor = 9;
+    options.cuda = 12090;
     if (!strcmp(rule->name, "ragged-unscaled")) options.ragged = HLO_RAGGED_KEEP;
     if (strstr(rules->file, "blocks")) options.target = 100;
     options.passes = every_phase;

@@ -42,7 +42,7 @@ static hlo_plan_options described(int sm) {
     hlo_plan_options options;
     hlo_plan_options_init(&options);
     options.backend = "cuda";
-    options.describe = sm;
+    options.target = sm;
     return options;
 }
 

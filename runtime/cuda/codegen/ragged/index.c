@@ -8,7 +8,7 @@ void ragged_split(ragging *g, const char *linear, const ragged_side *s, const ra
     emit_split(g->e, linear, s->operand->shape->dims, d->order, d->count, at);
 }
 
-/* Sets the right operand's indices of contracting dimensions to those of the left. */
+/* Sets the right operand's indices of contracting dimensions to those of the left operand. */
 static void pair_summed(ragging *g) {
     for (uint32_t i = 0; i < g->side[0].summed->count; i++)
         g->side[1].at[g->side[1].summed->v[i]] = g->side[0].at[g->side[0].summed->v[i]];

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of a ragged-dot of FP8 values on the tensor cores (mma.sync, from sm_89 on). Tiles of both
- * operands are in shared memory with the terms contiguous, as the instruction takes them; what it
- * sums, with fewer bits than f32 on some devices, is added in f32 tile by tile. */
+ * operands are in shared memory with contiguous terms, as the instruction requires. Its sums, which
+ * have fewer bits than f32 on some devices, are added in f32 tile by tile. */
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/ragged/ragged.h"
 #include "runtime/cuda/driver/library.h"
 
-/* Terms in shared memory at once, bytes from row to row there, terms of an instruction, and bytes
- * that are loaded as one. */
+/* TERMS: terms in shared memory at once. PITCH: bytes from row to row there. STEP: terms per
+ * instruction. RUN: bytes loaded at once. */
 enum { TERMS = 64, PITCH = TERMS + 16, STEP = 32, RUN = 16 };
-enum { FIRST_SM = 89, FIRST_NVRTC = 1204 }; /* that have the instruction */
+enum { FIRST_SM = 89, FIRST_NVRTC = 1204 }; /* first versions with the instruction */
 
 static bool is_mma_type(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
-/* True if the compiler has the instruction, or there is none, as no device is opened. */
+/* True if the compiler supports the instruction, or there is no compiler because no device is
+ * open. */
 static bool is_compiled(const cuda_library *lib) {
     int major, minor;
     return !lib || lib->nvrtcVersion(&major, &minor) || major * 100 + minor >= FIRST_NVRTC;
@@ -37,8 +38,8 @@ void ragged_mma_declare(ragging *g) {
     }
 }
 
-/* Returns the operand's fastest dimension in memory if bytes along it are loaded RUN at a time: a
- * run begins at a multiple of RUN, and is in the group or is not; -1: byte by byte. */
+/* Returns the operand's fastest dimension in memory if its bytes can be loaded RUN at a time: a run
+ * starts at a multiple of RUN and is entirely inside or outside the group. -1: byte by byte. */
 static int64_t run_dim(const ragging *g, unsigned number) {
     const ragged_side *s = &g->side[number];
     const hlo_shape *shape = s->operand->shape;
@@ -73,7 +74,7 @@ static const char *load_run(ragging *g, const ragged_side *s, int run) {
                             emit_operand(e, leaf), at);
 }
 
-/* Brings TERMS terms of an operand to shared memory. */
+/* Copies TERMS terms of an operand to shared memory. */
 static void load_tile(ragging *g, unsigned number, const ragged_part *part) {
     emit *e = g->e;
     const ragged_side *s = &g->side[number];
@@ -93,7 +94,7 @@ static void load_tile(ragging *g, unsigned number, const ragged_part *part) {
     emit_close(e);
 }
 
-/* Writes the loads of a thread's registers for one instruction: of 16 rows, or of 8 columns. */
+/* Writes the loads of a thread's registers for one instruction: 16 rows, or 8 columns. */
 static const char *registers(ragging *g, unsigned number, const char *row) {
     const char *text = "";
     for (int i = 0; i < (number ? 2 : 4); i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels for ragged-dots. A block has a tile of the result, and reads of the group sizes where
- * groups begin and end: it sums for the groups that its rows are in, or over the terms that its
- * group has, and nothing else. The grid depends on shapes alone, so that a graph can hold it. */
+/* Kernels for ragged-dots. A block computes a tile of the result, and reads from the group sizes
+ * where groups begin and end. It only sums for the groups of its rows, or over the terms of its
+ * group. The grid depends only on shapes, so that a graph can contain the launch. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
@@ -26,7 +26,7 @@ const char *cuda_ragged_refusal(const hlo_instr *instr) {
                : "has no CUDA kernel for its element type";
 }
 
-/* Counts dimensions as one: from the last of those that `chosen` has. */
+/* Merges the `chosen` dimensions, starting with the last. */
 static ragged_dims joined(const hlo_shape *shape, const bool *chosen) {
     ragged_dims d = {.size = 1};
     for (uint32_t i = 0, rank = shape->rank; i < rank; i++) {
@@ -39,7 +39,8 @@ static ragged_dims joined(const hlo_shape *shape, const bool *chosen) {
     return d;
 }
 
-/* Sets the result's dimension of each of an operand's, and which of these the tile divides. */
+/* Sets the result's dimension for each of an operand's dimensions, and which of these the tile
+ * divides. */
 static void read_side(ragging *g, unsigned number) {
     const hlo_ragged *r = &g->r;
     ragged_side *s = &g->side[number];
@@ -86,8 +87,8 @@ static bool is_open(const ragged_side *s, uint32_t dim) {
     return false;
 }
 
-/* Computes the place of the block: its tile, and the index of each dimension that no tile divides.
- * Returns the number of blocks. */
+/* Computes the position of the block: its tile, and the index of each dimension that no tile
+ * divides. Returns the number of blocks. */
 static int64_t find_place(ragging *g) {
     emit *e = g->e;
     const uint32_t rank = g->instr->shape->rank;
@@ -118,7 +119,7 @@ static int64_t find_place(ragging *g) {
     return blocks;
 }
 
-/* Opens a loop over groups, behind whose first line `start` and `end` are where the group is. */
+/* Opens a loop over groups. After its first line, `start` and `end` are the range of the group. */
 static void open_groups(ragging *g, const char *below, const char *which, const char *start,
                         const char *end) {
     emit *e = g->e;
@@ -148,7 +149,7 @@ static const char *element(ragging *g, const ragged_side *s) {
     return holds ? value : emit_cast(e, shape->type, g->type, false, value, false);
 }
 
-/* Brings DEPTH terms of an operand to shared memory. */
+/* Copies DEPTH terms of an operand to shared memory. */
 static void load_tile(ragging *g, unsigned number, const ragged_part *part) {
     emit *e = g->e;
     const ragged_side *s = &g->side[number];
@@ -162,8 +163,8 @@ static void load_tile(ragging *g, unsigned number, const ragged_part *part) {
     emit_close(e);
 }
 
-/* Adds the terms from `start` to `end`, for rows in [first, last). `guarded`: others keep their
- * sums, whatever the right operand has there. */
+/* Adds the terms from `start` to `end`, for rows in [first, last). `guarded`: the sums of other
+ * rows do not change, whatever values the right operand has. */
 static void add_terms(ragging *g, const char *start, const char *end, const char *first,
                       const char *last, bool guarded) {
     emit *e = g->e;
@@ -200,7 +201,7 @@ static const char *count_text(ragging *g, int64_t count) {
     return hlo_arena_format(g->e->arena, "%lld", (long long)count);
 }
 
-/* Sums for each group that a row of the tile is in. */
+/* Sums for each group with a row in the tile. */
 static void sum_rows(ragging *g) {
     emit *e = g->e;
     const ragged_side *s = &g->side[0];
@@ -213,7 +214,7 @@ static void sum_rows(ragging *g) {
     emit_close(e);
 }
 
-/* Sums the terms that the block's group has. */
+/* Sums the terms of the block's group. */
 static void sum_group(ragging *g) {
     emit *e = g->e;
     const char *apart = emit_name(e, "i"), *which = emit_name(e, "i"), *start = emit_name(e, "i"),
@@ -241,7 +242,7 @@ static void sum_batch(ragging *g) {
 
 /* ---------------------------------------------------------------------------------- the results */
 
-/* The row or column of a thread's sum r or c in the tile, and how many rows or columns it has. */
+/* The row or column of a thread's sum r or c in the tile, and its number of rows or columns. */
 typedef struct sum_place {
     const char *text;
     int count;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels whose results go to positions computed at run time: "scatter". The operands are copied to
- * the results, then the updates of each element are applied in their order, so that the bits are
- * those of one thread that applies them all.
+ * the results, then the updates of each element are applied in order, so that the bits equal those
+ * of one thread that applies all updates.
  *
- * Two windows are the same or apart if along each dimension that an index moves along they have one
- * element, or all of them and so no place but one. Then updates are sorted by where their window
- * goes, stably, and each element of a window has a thread that applies what goes there. Other
- * windows may overlap in part: dimensions of a result that no index moves along are divided among
- * threads, so that no two threads write one element, and a thread applies all updates; so it does
- * if these are few. If indices are declared unique, all dimensions are divided; so they are where
- * the hardware combines integers in any order with the same bits, by atomic operations. */
+ * Two windows are equal or disjoint if along each dimension that an index moves along they have one
+ * element, or all of them and therefore only one position. In that case updates are sorted stably
+ * by the position of their window, and each element of a window has a thread that applies its
+ * updates. Other windows may partially overlap: dimensions of a result that no index moves along
+ * are divided among threads, so that no two threads write one element, and each thread applies all
+ * updates. The same is done if there are few updates. If indices are declared unique, all
+ * dimensions are divided. All dimensions are also divided if the hardware combines integers in any
+ * order with the same bits, by atomic operations. */
 #include <string.h>
 
 #include "ir/eval/apply.h"
@@ -17,8 +18,8 @@
 #include "runtime/cuda/codegen/sort/sort.h"
 
 enum {
-    FEW = 8,     /* updates that are not worth sorting */
-    TOGETHER = 4 /* updates whose loads are begun together; twice as many if they are narrow */
+    FEW = 8,     /* number of updates that are not worth sorting */
+    TOGETHER = 4 /* updates whose loads are started together; twice as many if they are narrow */
 };
 
 typedef struct scattering {
@@ -28,24 +29,27 @@ typedef struct scattering {
     const hlo_ints *window, *dropped, *batching, *with, *map;
     int64_t vector;
     uint32_t arrays;
-    int64_t sizes[HLO_EVAL_MAX_RANK];      /* of a window, by dimension of the result */
-    int64_t window_dim[HLO_EVAL_MAX_RANK]; /* of the updates; -1: the window has none */
+    int64_t sizes[HLO_EVAL_MAX_RANK];      /* sizes of a window, by dimension of the result */
+    int64_t window_dim[HLO_EVAL_MAX_RANK]; /* dimension of the updates; -1: the window has none */
     bool shared[HLO_EVAL_MAX_RANK];        /* dimensions of the updates divided among threads */
-    const char *at[HLO_EVAL_MAX_RANK];     /* of the updates */
+    const char *at[HLO_EVAL_MAX_RANK];     /* index in the updates */
     int64_t updates;                       /* windows */
-    const char *atomic;                    /* the operation that applies updates; NULL: none */
-    /* where updates are sorted */
-    int64_t places;                     /* for windows */
-    int64_t strides[HLO_EVAL_MAX_RANK]; /* of a place's number, by dimension of the result */
-    const char *key;                    /* type of a record: place << shift | update */
+    const char *atomic;                    /* the atomic operation that applies updates, or NULL */
+    /* for sorted updates: */
+    int64_t places;                     /* number of positions of windows */
+    int64_t strides[HLO_EVAL_MAX_RANK]; /* strides of a position's number, by dimension of the
+                                         * result */
+    const char *key;                    /* type of a record: position << shift | update */
     int shift;
-    uint32_t minor; /* dimension of the updates in which threads have several */
-    const char *base[HLO_EVAL_MAX_RANK]; /* of a thread's elements, by dimension of the updates */
-    bool cells;                          /* the combiner is given cells, not values */
-    const char **sum;                    /* the results' elements, as the combiner is given them */
+    uint32_t minor; /* dimension of the updates in which threads have several elements */
+    const char
+        *base[HLO_EVAL_MAX_RANK]; /* base of a thread's elements, by dimension of the updates */
+    bool cells;                   /* the combiner takes cells, not values */
+    const char **sum;             /* the results' elements, in the form that the combiner
+                                   * takes */
 } scattering;
 
-/* True if windows have several places along a dimension of the result. */
+/* True if windows have several positions along a dimension of the result. */
 static bool moves_along(const scattering *s, uint32_t d) {
     return hlo_ints_contain(s->map, d) && s->sizes[d] < s->wide->dims[d];
 }
@@ -83,8 +87,8 @@ static void find_dimensions(scattering *s) {
     }
 }
 
-/* Finds the atomic operation of a combiner whose order is of no consequence, where elements would
- * have several updates one after the other. */
+/* Finds the atomic operation of an order-independent combiner, if elements would have several
+ * sequential updates. */
 static void find_atomic(scattering *s) {
     static const char *const names[] = {
         [HLO_OP_ADD] = "Add", [HLO_OP_MAXIMUM] = "Max", [HLO_OP_MINIMUM] = "Min",
@@ -100,7 +104,7 @@ static void find_atomic(scattering *s) {
     for (uint32_t d = 0; d < s->narrow->rank; d++) s->shared[d] |= s->atomic != NULL;
 }
 
-/* Returns the index that an update goes to, and whether its window fits. */
+/* Returns the index that an update goes to, and whether its window is in bounds. */
 static const emit_index *destination(scattering *s, const char **out_fits) {
     emit *e = s->e;
     const char *place[HLO_EVAL_MAX_RANK], *at[HLO_EVAL_MAX_RANK], *inside = "true";
@@ -123,7 +127,7 @@ static const emit_index *destination(scattering *s, const char **out_fits) {
     return emit_index_new(e, s->wide->rank, s->wide->dims, at, NULL, NULL);
 }
 
-/* Writes the atomic operation, which takes numbers without sign unless it compares. */
+/* Writes the atomic operation, which takes unsigned numbers unless it compares. */
 static void apply_atomic(scattering *s, const emit_index *to, const char *update) {
     const hlo_view *view = &s->e->job->results[0];
     const char *type = s->atomic[0] == 'M'                ? cuda_types[view->type].cell
@@ -133,13 +137,13 @@ static void apply_atomic(scattering *s, const emit_index *to, const char *update
               emit_dot(s->e, to, view->strides), type, update);
 }
 
-/* Returns the type of what the combiner is given of an array. */
+/* Returns the type of the combiner's arguments for an array. */
 static const char *type_of(const scattering *s, uint32_t array) {
     const cuda_type *type = &cuda_types[s->e->job->results[array].type];
     return s->cells ? type->cell : type->compute;
 }
 
-/* Loads an element of a result, as the combiner is given it. */
+/* Loads an element of a result, in the form that the combiner takes. */
 static const char *load(const scattering *s, uint32_t array, const emit_index *at) {
     const char *cell = emit_load_result(s->e, array, at);
     return emit_as(s->e, s->e->job->results[array].type, cell, true, s->cells);
@@ -206,7 +210,7 @@ static int bits_of(int64_t value) {
     return bits;
 }
 
-/* Decides whether updates are sorted, and numbers the places of windows. */
+/* Decides whether updates are sorted, and numbers the positions of windows. */
 static bool find_places(scattering *s) {
     int64_t serial = 1;
     for (uint32_t d = 0; d < s->narrow->rank; d++)
@@ -314,8 +318,8 @@ static void declare_sums(scattering *s) {
     }
 }
 
-/* Writes the loops over a window's updates, which are sorted from `first` on: several at a time,
- * and the rest. */
+/* Writes the loops over a window's updates, which are sorted and start at `first`: several at a
+ * time, and then the rest. */
 static void apply_segment(scattering *s, const char *first, const char **outer, uint32_t count) {
     emit *e = s->e;
     const int together = e->width > 2 ? TOGETHER : 2 * TOGETHER;
@@ -335,12 +339,12 @@ static void apply_segment(scattering *s, const char *first, const char **outer, 
 }
 
 /* Adds the launch of a kernel with a thread for a few elements of each update. The threads of a
- * window's first update apply them all, the others nothing. */
+ * window's first update apply all updates, the other threads none. */
 static void scatter_sorted(scattering *s, cuda_code *code, size_t keys) {
     emit *e = s->e;
     emit_lines lines = {0};
     emit_restart(e, &lines);
-    /* Windows one behind the other, each as in memory. */
+    /* Views the windows as consecutive, each in memory order. */
     hlo_view view = hlo_view_in_layout(e->arena, s->narrow);
     emit_space space = emit_space_of(&view);
     uint32_t order[HLO_EVAL_MAX_RANK], rank = 0;
@@ -405,7 +409,7 @@ void emit_scatter(emit *e, cuda_code *code) {
     find_dimensions(&s);
     find_atomic(&s);
     if (hlo_shape_count(s.wide) == 0) return;
-    /* A result takes its operand's memory unless that is read as something else. */
+    /* A result reuses its operand's memory unless the operand is also read elsewhere. */
     for (uint32_t a = 0; a < s.arrays; a++) {
         const hlo_instr *operand = hlo_instr_operand(s.instr, a);
         const uint32_t leaf = emit_leaf(e, operand);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that sort: tiles in shared memory, then runs merged in pairs, a launch for each doubling.
- * Rows that fit into a tile are sorted by one launch. */
+/* Kernels that sort: tiles in shared memory, then pairwise merges of runs, with a launch for each
+ * doubling. Rows that fit into a tile are sorted by one launch. */
 #include <string.h>
 
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/codegen/sort/sort.h"
 
 enum {
-    EACH = 8,                   /* records of a thread at most */
-    SHARED = 1 << 15,           /* bytes of a tile at most, */
-    MOST = 3 * SHARED / 2 - 256 /* and where each thread has one record */
+    EACH = 8,                   /* maximum records per thread */
+    SHARED = 1 << 15,           /* maximum bytes per tile, */
+    MOST = 3 * SHARED / 2 - 256 /* and if each thread has one record */
 };
 
 /* ------------------------------------------------------------------------------------- launches */
 
-/* Chooses tiles: large ones, unless a row fits into smaller ones, of which there are too few to
- * fill the device. */
+/* Chooses tiles: large ones, unless a row fits into smaller ones and there are too few large ones
+ * to fill the device. */
 static void find_tile(sorting *s) {
     int64_t places = 1;
     while (places < s->count) places *= 2;
@@ -29,7 +29,7 @@ static void find_tile(sorting *s) {
     if (CUDA_BLOCK * s->bytes > MOST) emit_refuse(s->e, "has too many operands for a CUDA kernel");
 }
 
-/* Begins a kernel: its tile, and the order of records. */
+/* Begins a kernel with its tile and the comparison of records. */
 static void begin_kernel(sorting *s, emit_lines *lines) {
     emit *e = s->e;
     emit_restart(e, lines);
@@ -41,7 +41,7 @@ static void begin_kernel(sorting *s, emit_lines *lines) {
     emit_close_as(e, "};");
 }
 
-/* Writes the function that takes a sorted record: `to` is scratch memory, NULL: none. */
+/* Writes the function that stores a sorted record. `to` is scratch memory, or NULL. */
 static void write_store(sorting *s, const char *to) {
     emit *e = s->e;
     const char *row = emit_name(e, "i"), *at = emit_name(e, "i"), *x = emit_name(e, "x");
@@ -55,7 +55,7 @@ static void write_store(sorting *s, const char *to) {
     emit_close_as(e, "};");
 }
 
-/* Adds the launch that sorts tiles; `to` NULL: rows are sorted then. */
+/* Adds the launch that sorts tiles. `to` NULL: this sorts complete rows. */
 static void sort_tiles(sorting *s, const emit_scratch *to) {
     emit *e = s->e;
     emit_lines lines = {0};
@@ -105,7 +105,7 @@ size_t emit_sorting(sorting *s) {
     sort_tiles(s, kept ? &buffers[0] : NULL);
     const uint32_t name = e->next_name;
     for (uint32_t p = 0; p < passes; p++) {
-        e->next_name = name; /* equal kernels have equal texts */
+        e->next_name = name; /* equal kernels must have equal texts */
         merge_tiles(s, tile << p, buffers[p % 2], p + 1 < kept ? &buffers[(p + 1) % 2] : NULL);
     }
     return kept > passes ? buffers[passes % 2].offset : 0;
@@ -120,11 +120,11 @@ const char *cuda_applied_refusal(const hlo_instr *instr) {
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }
 
-/* A record has the elements that the comparator reads, and the position of the others. */
+/* A record contains the elements that the comparator reads, and the position of the others. */
 typedef struct sorted {
     const hlo_instr *instr;
     int64_t dim;
-    emit_space rows; /* the dimensions that are not sorted */
+    emit_space rows; /* the dimensions other than the sorted one */
     bool *is_key;    /* by operand */
     bool positioned;
 } sorted;

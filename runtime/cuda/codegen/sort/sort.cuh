@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorting records stably, in generated kernels. A thread has V records one behind the other; a block
- * sorts a tile of as many as all its threads have, or several rows of SPAN places each, and merges two
- * sorted runs a tile of the merged one at a time. `less(y, x)` is asked only where y came behind x. Of an
- * order that is no strict weak one the results are some of the records, from their own row. */
+/* Sorts records stably, in generated kernels. A thread has V consecutive records. A block sorts a
+ * tile with the records of all its threads, or several rows of SPAN positions each, and merges two
+ * sorted runs one tile of the result at a time. `less(y, x)` is called only if y came after x. If
+ * the order is not a strict weak order, the results are some of the records of the same row. */
 
-/* Returns how many of the first `d` records of two merged runs are of the first run. */
+/* Returns how many of the first `d` records of two merged runs are from the first run. */
 template <typename R, typename N, typename Less>
 static inline N split_merge(const R *a, N a_count, const R *b, N b_count, N d, const Less &less) {
     N low = d > b_count ? d - b_count : 0, high = d < a_count ? d : a_count;
@@ -50,7 +50,7 @@ static inline void merge_few(R (&x)[V], const R *a, int a_count, const R *b, int
     }
 }
 
-/* Puts the records of all threads into the tile. */
+/* Writes the records of all threads to the tile. */
 template <int V, typename R> static inline void put_tile(R *tile, const R (&x)[V]) {
     __syncthreads();
 #pragma unroll
@@ -58,8 +58,9 @@ template <int V, typename R> static inline void put_tile(R *tile, const R (&x)[V
     __syncthreads();
 }
 
-/* Sorts tiles of `rows` rows with n records each: load(row, i) makes a record, store(row, i, x) takes it
- * where it belongs in its tile. ACROSS: threads beside each other have rows beside each other. */
+/* Sorts tiles of `rows` rows with n records each: load(row, i) creates a record, store(row, i,
+ * x) stores it at its sorted position in its tile. ACROSS: neighboring threads have neighboring
+ * rows. */
 template <int V, int SPAN, bool ACROSS, int SIZE, typename N, typename R, typename Load, typename Less,
           typename Store>
 static inline void sort_tiles(R (&tile)[SIZE], N rows, N n, const Load &load, const Less &less,
@@ -93,7 +94,8 @@ static inline void sort_tiles(R (&tile)[SIZE], N rows, N n, const Load &load, co
                   less);
     }
     put_tile(tile, x);
-/* Not all at once: the compiler would keep the places of the loads above for it, in local memory. */
+/* Do not unroll completely: the compiler would keep the addresses of the loads above in local
+ * memory. */
 #pragma unroll 4
     for (int v = 0; v < V; v++) {
         const int k = (int)threadIdx.x + v * (SIZE / V);
@@ -103,7 +105,7 @@ static inline void sort_tiles(R (&tile)[SIZE], N rows, N n, const Load &load, co
     }
 }
 
-/* Merges runs of `width` records, of rows with n in `from`, in pairs. */
+/* Merges pairs of runs of `width` records, in rows with n records in `from`. */
 template <int V, int SIZE, typename N, typename R, typename Less, typename Store>
 static inline void merge_tiles(R (&tile)[SIZE], const R *from, N n, N width, const Less &less,
                                const Store &store) {

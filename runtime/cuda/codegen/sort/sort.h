@@ -9,29 +9,29 @@ typedef struct sorting sorting;
 struct sorting {
     emit *e;
     cuda_code *code;
-    int64_t rows, count;     /* of records in a row, which is sorted by itself */
+    int64_t rows, count;     /* rows, each sorted separately, and records per row */
     const char *record;      /* type of a record */
-    const char *declaration; /* of that type; NULL: it needs none */
-    size_t bytes;            /* of a record */
-    bool across;             /* neighbors in memory are of different rows */
+    const char *declaration; /* declaration of that type, or NULL */
+    size_t bytes;            /* bytes per record */
+    bool across;             /* neighbors in memory belong to different rows */
     void *user;
-    /* Write the bodies of functions; `row` and `at` are where a record is or goes. */
+    /* Write the bodies of functions; `row` and `at` are the position of a record. */
     void (*load)(sorting *s, const char *row, const char *at); /* ends with a return */
     const char *(*less)(sorting *s, const char *x, const char *y);
     /* NULL: the sorted records stay in scratch memory */
     void (*store)(sorting *s, const char *row, const char *at, const char *x);
 
-    int each, span; /* set by emit_sorting(): records of a thread, places of a row in a tile */
+    int each, span; /* set by emit_sorting(): records per thread, positions of a row in a tile */
 };
 
-/* Adds the launches that sort stably, whatever the order. Returns the offset in scratch memory of
- * the sorted records, if they stay there. */
+/* Adds the launches that sort stably, for any order. Returns the offset in scratch memory of the
+ * sorted records, if they stay there. */
 size_t emit_sorting(sorting *s);
 
-/* Write the launches of the job into `code`; e->why: they cannot. */
+/* Write the launches of the job into `code`; on failure, set e->why. */
 void emit_sort(emit *e, cuda_code *code);
 void emit_scatter(emit *e, cuda_code *code);
-/* Returns why kernels cannot run the scatter or sort; NULL: they can. */
+/* Returns why kernels do not support the scatter or sort, or NULL. */
 const char *cuda_applied_refusal(const hlo_instr *instr);
 
 #endif
