@@ -64,30 +64,25 @@ static long rank_of(const char *name, size_t length) {
     return counted && number < LAST - NUMBERED && strstr(name, ".after_") ? NUMBERED + number : -1;
 }
 
-/* Finds the end of `module_NNNN.NAME` before a `.` and a stage; false if the file is not a module
- * dump. The name may contain dots, so the longest stage is used. */
-static bool split(const char *file, size_t length, size_t *out_module, long *out_rank) {
-    const char *dot = starts(file, "module_") ? strchr(file, '.') : NULL;
-    while (dot && (dot = strchr(dot + 1, '.')) && (size_t)(dot - file) < length) {
-        size_t at = (size_t)(dot - file);
-        *out_module = at;
-        *out_rank = rank_of(dot + 1, length - at - 1);
-        if (*out_rank >= 0 && *out_rank != LAST) return true;
-        /* The TARGET of TARGET_after_optimizations contains a dot: sm_9.0a_gpu. */
-        if (*out_rank == LAST && starts(dot + 1, "sm_")) return true;
-        if (*out_rank == LAST && !memchr(dot + 1, '.', length - at - 1)) return true;
-    }
-    return false;
-}
-
 static void add_file(hlo_dump *dump, const char *folder, const char *file) {
     size_t length = strlen(file), module = 0;
     int form = 0;
-    long rank;
+    long rank = -1;
     while (form < FORM_COUNT && !ends(file, length, forms[form])) form++;
     if (form == FORM_COUNT) return;
     length -= strlen(forms[form]);
-    if (!split(file, length, &module, &rank)) return;
+    /* `module_NNNN.NAME` ends before a `.` and a stage. The name may contain dots, so the longest
+     * stage is used. */
+    const char *dot = starts(file, "module_") ? strchr(file, '.') : NULL;
+    while (rank < 0 && dot && (dot = strchr(dot + 1, '.')) && (size_t)(dot - file) < length) {
+        module = (size_t)(dot - file);
+        rank = rank_of(dot + 1, length - module - 1);
+        /* The TARGET of TARGET_after_optimizations contains a dot only in names such as
+         * sm_9.0a_gpu. */
+        if (rank == LAST && !starts(dot + 1, "sm_") && memchr(dot + 1, '.', length - module - 1))
+            rank = -1;
+    }
+    if (rank < 0) return;
     hlo_arena_grow(dump->arena, &dump->stages, dump->stage_count, &dump->stage_capacity,
                    sizeof *dump->stages);
     dump->stages[dump->stage_count++] = (stage){

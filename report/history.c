@@ -97,20 +97,6 @@ static group *find_groups(const hlo_history *h, size_t most, size_t *out_count) 
 
 /* ------------------------------------------------------------------------------------- passages */
 
-/* Returns the `X` of `NNNN.PIPELINE.after_X.before_Y`; NULL if the preceding passes were not
- * dumped.
- */
-static const char *pass_before(hlo_arena *arena, const char *stage) {
-    static const char after[] = ".after_";
-    const char *at = strstr(stage, after);
-    if (!at) return NULL;
-    at += strlen(after);
-    const char *end = strstr(at, ".before_");
-    size_t length = end ? (size_t)(end - at) : strlen(at);
-    if (strncmp(at, "pipeline-start", length) == 0) return NULL;
-    return hlo_arena_format(arena, "%.*s", (int)length, at);
-}
-
 static bool is(const char *reason, const char *name) {
     return reason && strcmp(reason, name) == 0;
 }
@@ -151,7 +137,16 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
             p.lost = SIZE_MAX;
         } else if (p.kept != SIZE_MAX && p.lost == SIZE_MAX) {
             p.lost = k;
-            p.pass = pass_before(h->arena, hlo_dump_stage(dump, module, k));
+            p.pass = NULL; /* unless the passes before the stage were dumped */
+            /* The `X` of `NNNN.PIPELINE.after_X.before_Y`. */
+            const char *pass = strstr(hlo_dump_stage(dump, module, k), ".after_");
+            if (pass) {
+                pass += strlen(".after_");
+                const char *stop = strstr(pass, ".before_");
+                size_t length = stop ? (size_t)(stop - pass) : strlen(pass);
+                if (strncmp(pass, "pipeline-start", length) != 0)
+                    p.pass = hlo_arena_format(h->arena, "%.*s", (int)length, pass);
+            }
             p.how = say_how(h->arena, &then, now, were, count);
         }
     }

@@ -207,7 +207,7 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
             "<title>hlo-fp8: %zu of %zu matmuls in FP8</title>\n<style>%s</style></head>\n<body>\n"
             "<h1>Which matmuls run in FP8</h1>\n",
             writer_fp8_count(&t->sum), t->sum.total, report_assets[REPORT_STYLE]);
-    /* Prints target, date and command. */
+    /* Target, date and command. */
     FILE *out = t->out;
     fputs("<p class=\"dim\">", out);
     if (t->count) {

@@ -92,34 +92,26 @@ hlo_status writer_json(const report_writer *t) {
                            t->out);
 }
 
-/* Converts a path to a URI reference (RFC 3986), byte for byte in any encoding, without a scheme.
- */
-static json_t *uri_of(const char *path) {
+static json_t *sarif_place(const char *file, long line, long column) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "-._~/!$&'()*+,;=@";
-    if (!path) return json_null();
     json_malloc_t take; /* records a failed allocation */
     json_free_t give;
     json_get_alloc_funcs(&take, &give);
-    char *text = take(3 * strlen(path) + 1), *to = text;
-    if (!text) return NULL;
-    for (; *path; path++)
-        if (strchr(plain, *path))
-            *to++ = *path;
-        else
-            to += sprintf(to, "%%%02X", (unsigned char)*path);
-    *to = '\0';
-    json_t *uri = json_string(text);
-    give(text);
-    return uri;
-}
-
-static json_t *sarif_place(const char *file, long line, long column) {
+    /* A URI reference (RFC 3986), byte for byte in any encoding, without a scheme. */
+    json_t *uri = file ? NULL : json_null();
+    char *text = file ? take(3 * strlen(file) + 1) : NULL, *to = text;
+    for (const char *at = file; text && *at; at++)
+        to += sprintf(to, strchr(plain, *at) ? "%c" : "%%%02X", (unsigned char)*at);
+    if (text) {
+        *to = '\0';
+        uri = json_string(text);
+        give(text);
+    }
     json_t *region = json_object();
     if (line) json_object_set_new(region, "startLine", json_integer(line));
     if (column) json_object_set_new(region, "startColumn", json_integer(column));
-    json_t *place =
-        json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri", uri_of(file));
+    json_t *place = json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri", uri);
     if (line) json_object_set(json_object_get(place, "physicalLocation"), "region", region);
     json_decref(region);
     return place;

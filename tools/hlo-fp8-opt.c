@@ -41,36 +41,6 @@ static bool wants_remarks(const option_value *values) {
            values[OPTION_REMARKS_FILE].given || values[OPTION_LINT].given;
 }
 
-static hlo_status process(const opt_job *job, hlo_module *module, hlo_report **out_report) {
-    const option_value *values = job->options.values;
-    hlo_status status = HLO_OK;
-    const hlo_verify_options verifying = {.struct_size = sizeof verifying,
-                                          .max_errors = job->pass.max_errors};
-    if (!values[OPTION_NO_VERIFY].given)
-        status = hlo_module_verify(module, &verifying, &options_sink);
-    if (status != HLO_OK || values[OPTION_DIFF].given) return status;
-    if (values[OPTION_EXTRACT].given) {
-        status = hlo_module_extract(module, values[OPTION_EXTRACT].text, &job->pass, &options_sink);
-        if (status != HLO_OK) return status;
-        const hlo_computation *entry = hlo_module_entry(module);
-        fputs("to capture its inputs, run: hlo-fp8-run MODULE --values=in.npz --dump-values=",
-              stderr);
-        for (size_t i = 0; i < hlo_computation_parameter_count(entry); i++)
-            hlo_print_plain(stderr, i ? ",%s" : "%s",
-                            hlo_instruction_name(hlo_computation_parameter(entry, i)));
-        fputc('\n', stderr);
-    }
-    /* Building a report takes longer than parsing a module. */
-    const bool reports = wants_remarks(values) || values[OPTION_REPORT].given ||
-                         values[OPTION_TIME_PASSES].given || values[OPTION_EXPECT_FP8].given ||
-                         values[OPTION_FAIL_ON_MISSED].given || values[OPTION_BASELINE].given ||
-                         values[OPTION_WIDE].given;
-    status = hlo_module_optimize(module, &job->pass, reports ? out_report : NULL);
-    if (status != HLO_OK) return status;
-    if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(*out_report, stderr);
-    return values[OPTION_STATS].given ? hlo_module_print_stats(module, stderr) : HLO_OK;
-}
-
 static hlo_status read_file(opt_job *job, const char *path) {
     const hlo_parse_options reading = {.struct_size = sizeof reading,
                                        .max_errors = job->pass.max_errors};
@@ -90,8 +60,36 @@ static hlo_status read_file(opt_job *job, const char *path) {
     memset(reports + job->count, 0, count * sizeof *reports);
     job->count += count;
     free(read);
-    for (size_t i = job->count - count; i < job->count && status == HLO_OK; i++)
-        status = process(job, all[i], &reports[i]);
+    const option_value *values = job->options.values;
+    const hlo_verify_options verifying = {.struct_size = sizeof verifying,
+                                          .max_errors = job->pass.max_errors};
+    /* Building a report takes longer than parsing a module. */
+    const bool reported = wants_remarks(values) || values[OPTION_REPORT].given ||
+                          values[OPTION_TIME_PASSES].given || values[OPTION_EXPECT_FP8].given ||
+                          values[OPTION_FAIL_ON_MISSED].given || values[OPTION_BASELINE].given ||
+                          values[OPTION_WIDE].given;
+    for (size_t i = job->count - count; i < job->count && status == HLO_OK; i++) {
+        hlo_module *module = all[i];
+        if (!values[OPTION_NO_VERIFY].given)
+            status = hlo_module_verify(module, &verifying, &options_sink);
+        if (status != HLO_OK || values[OPTION_DIFF].given) continue;
+        if (values[OPTION_EXTRACT].given) {
+            const char *name = values[OPTION_EXTRACT].text;
+            status = hlo_module_extract(module, name, &job->pass, &options_sink);
+            if (status != HLO_OK) break;
+            const hlo_computation *entry = hlo_module_entry(module);
+            fputs("to capture its inputs, run: hlo-fp8-run MODULE --values=in.npz --dump-values=",
+                  stderr);
+            for (size_t p = 0; p < hlo_computation_parameter_count(entry); p++)
+                hlo_print_plain(stderr, p ? ",%s" : "%s",
+                                hlo_instruction_name(hlo_computation_parameter(entry, p)));
+            fputc('\n', stderr);
+        }
+        status = hlo_module_optimize(module, &job->pass, reported ? &reports[i] : NULL);
+        if (status != HLO_OK) break;
+        if (values[OPTION_TIME_PASSES].given) hlo_report_print_times(reports[i], stderr);
+        if (values[OPTION_STATS].given) status = hlo_module_print_stats(module, stderr);
+    }
     return status;
 }
 

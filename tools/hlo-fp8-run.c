@@ -82,21 +82,6 @@ static bool spares_files(const options *given) {
     return true;
 }
 
-/* True if --devices is valid with the other options; otherwise prints an error. */
-static bool suits_devices(const options *given) {
-    const option_value *values = given->values;
-    const bool plugin = usage_plugin(values) != NULL;
-    const bool simulates =
-        !plugin || (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given);
-    const int most = simulates ? HLO_MOST_DEVICES : HLO_PJRT_MOST_DEVICES;
-    if (values[OPTION_DEVICES].number > most)
-        return refuse("invalid value '%s' for --devices: expected a number from 1 to %d",
-                      values[OPTION_DEVICES].text, most);
-    if (values[OPTION_DEVICES].given && !plugin && values[OPTION_BACKEND].number)
-        return refuse("--devices cannot be combined with --backend=cuda");
-    return true;
-}
-
 /* True if the combination of options is valid; otherwise prints an error. */
 static bool usage_is_right(const options *given) {
     if (given->file_count != 1)
@@ -115,7 +100,14 @@ static bool usage_is_right(const options *given) {
     if (!options_suit(PROGRAM_RUN, given, modes)) return false;
     if (usage_plugin(values) && values[OPTION_PLAN].given)
         return refuse("--plan cannot be combined with --backend=pjrt:PLUGIN");
-    if (!suits_devices(given)) return false;
+    const bool simulates =
+        !usage_plugin(values) || (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given);
+    const int most = simulates ? HLO_MOST_DEVICES : HLO_PJRT_MOST_DEVICES;
+    if (values[OPTION_DEVICES].number > most)
+        return refuse("invalid value '%s' for --devices: expected a number from 1 to %d",
+                      values[OPTION_DEVICES].text, most);
+    if (values[OPTION_DEVICES].given && modes & MODE_DEVICE)
+        return refuse("--devices cannot be combined with --backend=cuda");
     if (values[OPTION_TIME].number > HLO_MOST_RUNS)
         return refuse("invalid value '%s' for --time: expected a number from 1 to %d",
                       values[OPTION_TIME].text, HLO_MOST_RUNS);
@@ -158,22 +150,6 @@ static bool is_npz(const char *path) {
 static hlo_status load(const char *path, hlo_module **out) {
     hlo_status status = hlo_module_parse_file(path, &options_sink, out);
     return status == HLO_OK ? hlo_module_verify(*out, NULL, &options_sink) : status;
-}
-
-/* Parses the module and the modules to compare it with. */
-static hlo_status load_modules(run_job *job) {
-    const option_value *values = job->options.values;
-    const char *compare = values[OPTION_COMPARE].text;
-    bool with_before = compare && strcmp(compare, "before") == 0;
-    bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
-    hlo_status status = load(job->options.files[0], &job->module);
-    if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compare && (with_before || other))))
-        status = hlo_module_clone(job->module, &job->before);
-    if (status == HLO_OK && compare && !with_before && !is_npz(compare))
-        status = load(compare, &job->reference);
-    if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
-        status = hlo_module_optimize(job->module, &job->pass, NULL);
-    return status;
 }
 
 /* Returns the module whose execution provides the first error bounds. NULL: nothing is compared, or
@@ -280,19 +256,6 @@ static hlo_status run_once(run_job *job) {
     return hlo_plan_run(job->plan, job->inputs, &options_sink, &job->outputs);
 }
 
-/* Times `count` more runs, after the warm-up run. */
-static hlo_status run_times(run_job *job, double *seconds, size_t count) {
-    if (job->plan) return hlo_plan_time(job->plan, count, &options_sink, seconds);
-    for (size_t i = 0; i < count; i++) {
-        hlo_arrays_free(job->outputs);
-        job->outputs = NULL;
-        hlo_status status = run_once(job);
-        if (status != HLO_OK) return status;
-        seconds[i] = hlo_pjrt_seconds(job->pjrt);
-    }
-    return HLO_OK;
-}
-
 /* Loads the expected arrays and builds the plans, so that all input errors are reported before
  * anything runs. */
 static hlo_status prepare(run_job *job) {
@@ -376,14 +339,6 @@ static hlo_status compare(run_job *job) {
     return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
 
-static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
-    if (id == OPTION_OUTPUTS) return hlo_arrays_write(job->outputs, out);
-    if (id == OPTION_VALUES) return hlo_arrays_write(hlo_plan_values(job->plan), out);
-    if (id == OPTION_OPTIMIZED) return hlo_module_print(job->made, NULL, out);
-    hlo_plan_print_trace(job->plan, out);
-    return HLO_OK;
-}
-
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
     if (values[OPTION_COMPILE_ONLY].given) {
@@ -394,7 +349,15 @@ static hlo_status execute_all(run_job *job) {
     size_t count = time->given ? (size_t)time->number : 0;
     double *seconds = calloc(count + 1, sizeof *seconds);
     hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
-    if (status == HLO_OK && count) status = run_times(job, seconds, count);
+    /* Time `count` more runs, after the warm-up run. */
+    if (status == HLO_OK && count && job->plan)
+        status = hlo_plan_time(job->plan, count, &options_sink, seconds);
+    for (size_t i = 0; i < count && !job->plan && status == HLO_OK; i++) {
+        hlo_arrays_free(job->outputs);
+        job->outputs = NULL;
+        status = run_once(job);
+        if (status == HLO_OK) seconds[i] = hlo_pjrt_seconds(job->pjrt);
+    }
     if (job->progress.shown) fputs("\r\033[K", stderr);
     fflush(stderr);
     if (status == HLO_OK) {
@@ -459,7 +422,13 @@ static hlo_status execute_to(run_job *job) {
     }
     for (int i = 0; i < USAGE_WRITTEN && keep; i++) {
         if (!names[i]) continue;
-        ended = write_file(job, usage_written[i], files[i].file);
+        FILE *out = files[i].file;
+        switch (usage_written[i]) {
+        case OPTION_OUTPUTS: ended = hlo_arrays_write(job->outputs, out); break;
+        case OPTION_VALUES: ended = hlo_arrays_write(hlo_plan_values(job->plan), out); break;
+        case OPTION_OPTIMIZED: ended = hlo_module_print(job->made, NULL, out); break;
+        default: hlo_plan_print_trace(job->plan, out);
+        }
         if (ended == HLO_INVALID_INPUT || (ended == HLO_OK && !output_end(&files[i])))
             ended = complain("write", names[i]);
         keep = ended == HLO_OK;
@@ -473,7 +442,16 @@ static hlo_status execute_to(run_job *job) {
 static hlo_status run(run_job *job) {
     const option_value *values = job->options.values;
     const char *plugin = usage_plugin(values);
-    hlo_status status = load_modules(job);
+    const char *compared = values[OPTION_COMPARE].text;
+    const bool with_before = compared && strcmp(compared, "before") == 0;
+    const bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
+    hlo_status status = load(job->options.files[0], &job->module);
+    if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compared && (with_before || other))))
+        status = hlo_module_clone(job->module, &job->before);
+    if (status == HLO_OK && compared && !with_before && !is_npz(compared))
+        status = load(compared, &job->reference);
+    if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
+        status = hlo_module_optimize(job->module, &job->pass, NULL);
     hlo_plan_options how = plan_options(job);
     if (status == HLO_OK)
         status = plugin ? make_pjrt(job, plugin) : make_plan(job->module, &how, &job->plan);

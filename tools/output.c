@@ -14,15 +14,6 @@
 enum { MOST_TEMPORARIES = 8 };
 static char *volatile temporaries[MOST_TEMPORARIES];
 
-/* True if the default action of a signal ends the process and a handler can catch it. */
-static bool ends_process(int number) {
-    static const int others[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
-                                 SIGCHLD, SIGCONT, SIGURG,  SIGWINCH};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (number == others[i]) return false;
-    return true;
-}
-
 /* Removes the files. The signal is blocked until this returns; then its default action follows. */
 static void remove_temporaries(int number) {
     for (int i = 0; i < MOST_TEMPORARIES; i++)
@@ -111,13 +102,17 @@ static FILE *open_beside(output *out, mode_t mode) {
     /* Catch signals, except ignored ones, as with nohup. */
     static bool caught;
     if (!caught) {
+        /* Signals whose default action does not end the process, or that cannot be caught. */
+        static const int others[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+                                     SIGCHLD, SIGCONT, SIGURG,  SIGWINCH};
         caught = true;
         for (int number = 1; number <= SIGRTMAX; number++) {
+            bool ends = true;
+            for (size_t i = 0; i < sizeof others / sizeof *others; i++) ends &= number != others[i];
             struct sigaction action = {.sa_handler = remove_temporaries,
                                        .sa_flags = (int)SA_RESETHAND},
                              old;
-            if (ends_process(number) && sigaction(number, NULL, &old) == 0 &&
-                old.sa_handler == SIG_DFL)
+            if (ends && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
                 sigaction(number, &action, NULL);
         }
     }

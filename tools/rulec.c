@@ -13,24 +13,6 @@ static void show(void *user, const hlo_diag *diag) {
     hlo_diag_print(user, diag, 0);
 }
 
-static char *read_file(const char *path, size_t *out_size) {
-    FILE *in = fopen(path, "rb");
-    char *text = NULL;
-    long size = -1;
-    if (in && !fseek(in, 0, SEEK_END) && (size = ftell(in)) >= 0 && !fseek(in, 0, SEEK_SET) &&
-        (text = malloc((size_t)size + 1)) && fread(text, 1, (size_t)size, in) == (size_t)size)
-        text[size] = 0;
-    else
-        size = -1;
-    if (in) fclose(in);
-    if (size < 0) {
-        perror(path);
-        exit(1);
-    }
-    *out_size = (size_t)size;
-    return text;
-}
-
 /* ----------------------------------------------------------------------------------------- as C */
 
 static void put_string(FILE *out, const char *text) {
@@ -159,12 +141,20 @@ static const hlo_rules *load(const char *path, hlo_module **out_owner) {
     }
     hlo_module *owner = hlo_module_new(&recover);
     if (!owner) exit(1);
-    size_t size;
-    char *text = read_file(path, &size);
+    FILE *in = fopen(path, "rb");
+    char *text = NULL;
+    long size = -1;
+    if (!in || fseek(in, 0, SEEK_END) || (size = ftell(in)) < 0 || fseek(in, 0, SEEK_SET) ||
+        !(text = hlo_arena_alloc(owner->arena, (size_t)size + 1)) ||
+        fread(text, 1, (size_t)size, in) != (size_t)size) {
+        perror(path);
+        exit(1);
+    }
+    fclose(in);
+    text[size] = '\0';
     owner->file = path;
-    owner->source = hlo_arena_copy(owner->arena, text, size + 1);
-    owner->source_size = size;
-    free(text);
+    owner->source = text;
+    owner->source_size = (size_t)size;
     if (hlo_rules_parse(owner, &hlo_rule_words, 0, &sink, &rules) != HLO_OK) exit(1);
     *out_owner = owner;
     return rules;

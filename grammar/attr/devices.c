@@ -287,31 +287,6 @@ static bool axis_name(hlo_notation *f, const char **out) {
     return true;
 }
 
-/* Reads `, device_ids=(1,0)`, or only a comma. */
-static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
-    if (!hlo_notation_take(f, ",") || !hlo_notation_take_name(f, "device_ids")) return true;
-    if (!hlo_notation_expect(f, "(")) return false;
-    if (hlo_notation_next(f, '[')) {
-        iota ids;
-        if (!read_iota(f, &ids)) return false;
-        if (ids.rank > 1) keep_iota(f, &ids, &m->devices);
-        return hlo_notation_expect(f, ")");
-    }
-    const char *from = f->at;
-    hlo_notation_ints ids;
-    if (!hlo_notation_int_list(f, ")", 1, &ids)) return false;
-    int64_t all = 1;
-    for (uint32_t i = 0; i < m->devices.dims->count; i++)
-        if (__builtin_mul_overflow(all, m->devices.dims->v[i], &all)) all = -1;
-    if (all != (int64_t)ids.count)
-        return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are listed",
-                                 (long long)all, ids.count);
-    bool in_order = true; /* as the ids of a mesh without a list */
-    for (size_t i = 0; i < ids.count; i++) in_order &= ids.v[i] == (int64_t)i;
-    if (!in_order) m->devices.listed = hlo_notation_keep(f, &ids);
-    return true;
-}
-
 /* Reads a mesh after the word `mesh`, with its device ids. */
 static bool read_mesh(hlo_notation *f, hlo_mesh *out) {
     enum { MOST_AXES = 256 };
@@ -337,7 +312,29 @@ static bool read_mesh(hlo_notation *f, hlo_mesh *out) {
     out->names = hlo_arena_array(f->module->arena, sizes.count + 1, sizeof *names);
     memcpy(out->names, names, sizes.count * sizeof *names);
     out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &sizes)};
-    return hlo_notation_expect(f, "]") && read_device_ids(f, out);
+    if (!hlo_notation_expect(f, "]")) return false;
+    /* `, device_ids=(1,0)`, or only a comma. */
+    if (!hlo_notation_take(f, ",") || !hlo_notation_take_name(f, "device_ids")) return true;
+    if (!hlo_notation_expect(f, "(")) return false;
+    if (hlo_notation_next(f, '[')) {
+        iota order;
+        if (!read_iota(f, &order)) return false;
+        if (order.rank > 1) keep_iota(f, &order, &out->devices);
+        return hlo_notation_expect(f, ")");
+    }
+    const char *from = f->at;
+    hlo_notation_ints ids;
+    if (!hlo_notation_int_list(f, ")", 1, &ids)) return false;
+    int64_t all = 1;
+    for (size_t i = 0; i < sizes.count; i++)
+        if (__builtin_mul_overflow(all, sizes.v[i], &all)) all = -1;
+    if (all != (int64_t)ids.count)
+        return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are listed",
+                                 (long long)all, ids.count);
+    bool in_order = true; /* as the ids of a mesh without a list */
+    for (size_t i = 0; i < ids.count; i++) in_order &= ids.v[i] == (int64_t)i;
+    if (!in_order) out->devices.listed = hlo_notation_keep(f, &ids);
+    return true;
 }
 
 /* Reads `'a'` or `'a':(2)2` and adds it to *refs, which must not overlap it. `last`: the axis
@@ -422,7 +419,7 @@ static bool keep_groups(hlo_notation *f, hlo_groups groups) {
 /* Reads `{{0,1},{2,3}}`, `[2,2]<=[4]` or `mesh['a'=2,'b'=2] {'a'}`. */
 bool hlo_notation_groups(hlo_notation *f) {
     if (hlo_notation_next(f, '{') || f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS) {
-        /* Reads `{{0,1},{2}}`. */
+        /* `{{0,1},{2}}`. */
         const bool pair = f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS;
         hlo_notation_ints all = {0}, sizes = {0};
         if (!hlo_notation_expect(f, "{")) return false;
@@ -444,7 +441,7 @@ bool hlo_notation_groups(hlo_notation *f) {
                                            .mesh.devices.listed = hlo_notation_keep(f, &all)});
     }
     if (hlo_notation_take_word(f, "mesh")) {
-        /* Reads `['a'=2,'b'=2] {'a'}` after `mesh`. */
+        /* `['a'=2,'b'=2] {'a'}` after `mesh`. */
         hlo_groups groups = {0};
         axis_ref *refs = NULL;
         if (!read_mesh(f, &groups.mesh)) return false;
@@ -599,7 +596,7 @@ static bool read_part(hlo_notation *f, parts *p, hlo_sharding *s) {
     }
     if (hlo_notation_take_name(f, "last_tile_dims")) {
         p->last_kinds = true;
-        /* Reads `{manual, replicated}`. */
+        /* `{manual, replicated}`. */
         p->tiles.kind_count = 0;
         if (!hlo_notation_expect(f, "{")) return false;
         while (hlo_notation_item(f, '}', p->tiles.kind_count)) {

@@ -21,35 +21,6 @@ void hlo_notation_put_array(hlo_notation *f, const hlo_notation_array *array) {
     hlo_notation_put(f, "}");
 }
 
-/* Reads nested tuples without recursion: their depth is unbounded. */
-static bool origin_tree(hlo_notation *f) {
-    size_t open = 0;
-    do {
-        if (hlo_notation_take(f, "(")) {
-            hlo_notation_put(f, "(");
-            open++;
-            if (!hlo_notation_next(f, ')')) continue;
-        } else {
-            hlo_notation_array array;
-            if (!hlo_notation_take(f, "{")) return hlo_notation_unexpected(f, "'{' or '('");
-            if (!hlo_notation_origin_array(f, &array)) return false;
-            hlo_notation_put_array(f, &array);
-        }
-        while (open) {
-            const bool more = hlo_notation_take(f, ",");
-            if (more && !hlo_notation_next(f, ')')) {
-                hlo_notation_put(f, ", ");
-                break;
-            }
-            if (!(more ? hlo_notation_expect(f, ")") : hlo_notation_expect_end(f, ")")))
-                return false;
-            hlo_notation_put(f, ")");
-            open--;
-        }
-    } while (open);
-    return true;
-}
-
 bool hlo_notation_origin(hlo_notation *f) {
     if (!hlo_notation_expect(f, "{")) return false;
     hlo_notation_put(f, "{");
@@ -60,8 +31,31 @@ bool hlo_notation_origin(hlo_notation *f) {
         hlo_notation_put(f, "[synthetic_call]");
     } else if (hlo_notation_next(f, '}')) {
         hlo_notation_put(f, "()");
-    } else if (!origin_tree(f)) {
-        return false;
+    } else {
+        size_t open = 0; /* tuples; no recursion, because their depth is unbounded */
+        do {
+            if (hlo_notation_take(f, "(")) {
+                hlo_notation_put(f, "(");
+                open++;
+                if (!hlo_notation_next(f, ')')) continue;
+            } else {
+                hlo_notation_array array;
+                if (!hlo_notation_take(f, "{")) return hlo_notation_unexpected(f, "'{' or '('");
+                if (!hlo_notation_origin_array(f, &array)) return false;
+                hlo_notation_put_array(f, &array);
+            }
+            while (open) {
+                const bool more = hlo_notation_take(f, ",");
+                if (more && !hlo_notation_next(f, ')')) {
+                    hlo_notation_put(f, ", ");
+                    break;
+                }
+                if (!(more ? hlo_notation_expect(f, ")") : hlo_notation_expect_end(f, ")")))
+                    return false;
+                hlo_notation_put(f, ")");
+                open--;
+            }
+        } while (open);
     }
     hlo_notation_put(f, "}");
     return hlo_notation_expect(f, "}");

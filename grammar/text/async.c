@@ -114,7 +114,7 @@ void hlo_text_async_check(hlo_text *text, hlo_frame *frame) {
             return;
         }
         const hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
-        /* Drops the attributes that an async-update or async-done repeats from its async-start. */
+        /* Drop the attributes that an async-update or async-done repeats from its async-start. */
         hlo_attr *attrs = hlo_frame_attrs(text, frame);
         size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
         for (size_t i = 0; i < given; i++) {
