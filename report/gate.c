@@ -148,17 +148,6 @@ static key key_of(const hlo_verdict *v) {
     return (key){v->op_name ? v->op_name : "", v->input_shape, v->input_instr};
 }
 
-/* Returns the reason of a wide matmul with the key `wanted`, or NULL if no matmul has it. */
-static const char *find_reason(const hlo_report *const *reports, size_t count, const key *wanted) {
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < reports[i]->verdict_count; j++) {
-            const hlo_verdict *v = &reports[i]->verdicts[j];
-            const key at = key_of(v);
-            if (v->kind == HLO_VERDICT_WIDE && by_key(&at, wanted) == 0) return v->reason;
-        }
-    return NULL;
-}
-
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,
                                 bool allow_empty, const hlo_diag_sink *sink, char *why,
                                 size_t why_size) {
@@ -210,7 +199,13 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
         status = HLO_MISMATCH;
     }
     if (status == HLO_OK && lost) {
-        const char *reason = find_reason(reports, count, first);
+        const char *reason = NULL; /* of a wide matmul with this key */
+        for (size_t i = 0; i < count && !reason; i++)
+            for (size_t j = 0; j < reports[i]->verdict_count && !reason; j++) {
+                const hlo_verdict *v = &reports[i]->verdicts[j];
+                const key at = key_of(v);
+                if (v->kind == HLO_VERDICT_WIDE && by_key(&at, first) == 0) reason = v->reason;
+            }
         snprintf(why, why_size,
                  "%zu of %zu matmuls that were FP8 have regressed; first: %s %s is %s%s", lost,
                  old.count, *first->op_name ? first->op_name : first->instr, first->shape,

@@ -166,27 +166,6 @@ static hlo_status print_remarks(const opt_job *job, FILE *out) {
                              which_remarks(job), format, colored, out);
 }
 
-/* Returns the command line, quoted for a shell. The caller frees it; NULL when memory runs out. */
-static char *command_line(const opt_job *job) {
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=.,/:%+";
-    char *line = NULL;
-    size_t size;
-    FILE *out = open_memstream(&line, &size);
-    if (!out) return NULL;
-    fputs("hlo-fp8-opt", out);
-    for (int i = 1; i < job->argc; i++) {
-        const char *word = job->argv[i];
-        bool quoted = !*word || word[strspn(word, plain)];
-        fputs(quoted ? " '" : " ", out);
-        for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, out);
-        if (quoted) fputc('\'', out);
-    }
-    if (fclose(out) == 0) return line;
-    free(line);
-    return NULL;
-}
-
 /* True if `dot` read `in` and wrote `out`. */
 static bool run_dot(FILE *in, FILE *out) {
     posix_spawn_file_actions_t actions;
@@ -243,8 +222,24 @@ static hlo_status draw(void *user, const char *const *graphs, size_t count, char
 }
 
 static hlo_status print_page(const opt_job *job, FILE *out) {
-    char date[64], *command = command_line(job);
-    if (!command) return HLO_OUT_OF_MEMORY;
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=.,/:%+";
+    char date[64], *command = NULL; /* the command line, quoted for a shell */
+    size_t size;
+    FILE *line = open_memstream(&command, &size);
+    if (!line) return HLO_OUT_OF_MEMORY;
+    fputs("hlo-fp8-opt", line);
+    for (int i = 1; i < job->argc; i++) {
+        const char *word = job->argv[i];
+        bool quoted = !*word || word[strspn(word, plain)];
+        fputs(quoted ? " '" : " ", line);
+        for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, line);
+        if (quoted) fputc('\'', line);
+    }
+    if (fclose(line) != 0) {
+        free(command);
+        return HLO_OUT_OF_MEMORY;
+    }
     /* SOURCE_DATE_EPOCH: the time of a reproducible build (reproducible-builds.org). */
     const char *epoch = getenv("SOURCE_DATE_EPOCH");
     time_t now = epoch ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);

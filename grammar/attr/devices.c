@@ -1,46 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that name devices, in canonical form: iotas, tilings, meshes, groups, shardings, and the
  * domains between two shardings. */
+#include "grammar/attr/devices.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/attr/notation.h"
 #include "hlo/suggest.h"
-#include "ir/device_list.h"
 #include "ir/intern.h"
 #include "ir/text/print_devices.h"
 
-/* `[R]T(P)`: the numbers 0, 1, ... in an array of dimensions R, transposed by P, in row-major
- * order. In canonical form, no dimension is 1, dimensions that remain adjacent are merged, and rank
- * 1 has no T. */
-typedef struct iota {
-    int64_t *dims, *perm;
-    size_t rank;
-} iota;
-
-enum { MOST_KINDS = 64 };
-
-/* `[2,2]<=[4]` or `[2,2]0,1,2,3`, with the kinds of the last dimensions. */
-typedef struct tiling {
-    hlo_notation_ints dims;
-    hlo_notation_ints devices; /* if listed */
-    iota iota;                 /* rank 0: the devices are listed */
-    int64_t kinds[MOST_KINDS]; /* hlo_sharding_kind */
-    size_t kind_count;
-} tiling;
-
-/* A list of references to axes. */
-typedef struct axis_ref {
-    hlo_axis at;
-    struct axis_ref *next;
-} axis_ref;
-
 /* ---------------------------------------------- devices by number: iotas, and tilings over them */
 
-enum { LARGEST_LIST = 1 << 20, KINDS = HLO_SHARDING_REPLICATED + 1 };
+enum { LARGEST_LIST = 1 << 20 };
+
+enum { KINDS = HLO_SHARDING_REPLICATED + 1 };
 
 /* Removes dimension `d`, whose size is 1 or was multiplied into the dimension before it. */
-static void drop_dim(iota *a, size_t d) {
+static void drop_dim(hlo_iota *a, size_t d) {
     size_t to = 0;
     memmove(a->dims + d, a->dims + d + 1, (a->rank - d - 1) * sizeof *a->dims);
     for (size_t i = 0; i < a->rank; i++)
@@ -48,7 +25,7 @@ static void drop_dim(iota *a, size_t d) {
     a->rank--;
 }
 
-static void normalize_iota(iota *a) {
+static void normalize_iota(hlo_iota *a) {
     for (size_t d = 0; d < a->rank;)
         if (a->dims[d] == 1 && a->rank > 1)
             drop_dim(a, d);
@@ -65,36 +42,37 @@ static void normalize_iota(iota *a) {
     }
 }
 
-/* Reads `[2,2]T(1,0)` or `[4]`. */
-static bool read_iota(hlo_notation *f, iota *out) {
-    hlo_notation_ints dims, perm;
-    if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &dims)) return false;
-    *out = (iota){.dims = dims.v, .rank = dims.count};
-    if (dims.count == 1) {
-        out->perm = hlo_arena_zero(f->scratch, sizeof *out->perm);
-        return true;
-    }
-    if (!hlo_notation_expect(f, "T") || !hlo_notation_expect(f, "(")) return false;
-    const char *from = f->at - 1;
-    if (!hlo_notation_int_list(f, ")", 1, &perm)) return false;
-    bool permutation = perm.count == dims.count, *seen = hlo_arena_zero(f->scratch, dims.count);
-    for (size_t i = 0; permutation && i < perm.count; i++) {
-        const int64_t d = perm.v[i];
-        permutation = d >= 0 && (size_t)d < perm.count && !seen[d];
+bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
+                   hlo_notation_ints *perm, hlo_iota *out) {
+    if (dims->count == 1 && !perm->count) hlo_notation_add(f, perm, 0);
+    bool permutation = dims->count && perm->count == dims->count;
+    bool *seen = hlo_arena_zero(f->scratch, dims->count);
+    for (size_t i = 0; permutation && i < perm->count; i++) {
+        const int64_t d = perm->v[i];
+        permutation = d >= 0 && (size_t)d < perm->count && !seen[d];
         if (permutation) seen[d] = true;
     }
     if (!permutation)
         return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                 "expected a permutation of %zu dimensions", dims.count);
-    out->perm = perm.v;
-    for (size_t i = 0; i < dims.count; i++)
-        if (dims.v[i] < 1) return true;
+                                 "expected a permutation of %zu dimensions", dims->count);
+    *out = (hlo_iota){.dims = dims->v, .perm = perm->v, .rank = dims->count};
+    for (size_t i = 0; i < dims->count; i++)
+        if (dims->v[i] < 1) return true;
     normalize_iota(out);
     return true;
 }
 
-/* Copies the iota to the module, as a device array. */
-static void keep_iota(hlo_notation *f, const iota *a, hlo_device_array *out) {
+/* Reads `[2,2]T(1,0)`, or `[4]`. */
+bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
+    hlo_notation_ints dims, perm;
+    if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &dims)) return false;
+    if (dims.count == 1) return hlo_iota_make(f, f->at, &dims, &(hlo_notation_ints){0}, out);
+    if (!hlo_notation_expect(f, "T") || !hlo_notation_expect(f, "(")) return false;
+    const char *from = f->at - 1;
+    return hlo_notation_int_list(f, ")", 1, &perm) && hlo_iota_make(f, from, &dims, &perm, out);
+}
+
+void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out) {
     out->iota = hlo_ints_new(f->module, (uint32_t)a->rank, a->dims);
     out->order = a->rank > 1 ? hlo_ints_new(f->module, (uint32_t)a->rank, a->perm) : NULL;
 }
@@ -121,7 +99,8 @@ static int by_source(const void *a, const void *b) {
 
 /* Splits the iota so that each dimension of the tiling consists of whole pieces. Returns 0 if its
  * dimensions do not divide into such pieces. */
-static size_t cut(const iota *a, const int64_t *tiles, size_t rank, factor *out, size_t capacity) {
+static size_t cut(const hlo_iota *a, const int64_t *tiles, size_t rank, factor *out,
+                  size_t capacity) {
     size_t count = 0, tile = 0;
     int64_t wanted = rank ? tiles[0] : 1;
     for (size_t i = 0; i < a->rank; i++) {
@@ -140,8 +119,8 @@ static size_t cut(const iota *a, const int64_t *tiles, size_t rank, factor *out,
 }
 
 /* Merges the pieces, in order, into an iota. */
-static iota join(hlo_notation *f, const factor *factors, size_t count) {
-    iota a = {.rank = count ? count : 1};
+static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
+    hlo_iota a = {.rank = count ? count : 1};
     factor *sorted = hlo_arena_array(f->scratch, a.rank, sizeof *sorted);
     a.dims = hlo_arena_array(f->scratch, a.rank, sizeof *a.dims);
     a.perm = hlo_arena_zero(f->scratch, a.rank * sizeof *a.perm);
@@ -158,7 +137,7 @@ static iota join(hlo_notation *f, const factor *factors, size_t count) {
 }
 
 /* Lists the numbers of an iota. */
-static void list_iota(hlo_notation *f, const iota *a, int64_t count, hlo_notation_ints *out) {
+static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_notation_ints *out) {
     int64_t *stride = hlo_arena_array(f->scratch, a->rank, sizeof *stride), step = 1;
     int64_t *at = hlo_arena_zero(f->scratch, a->rank * sizeof *at);
     for (size_t d = a->rank; d-- > 0;) {
@@ -179,7 +158,7 @@ static void list_iota(hlo_notation *f, const iota *a, int64_t count, hlo_notatio
 
 /* Puts the dimensions in `order`, and sorts the devices along the last `sort` dimensions, which
  * only replicate, by number. */
-static void reorder(hlo_notation *f, tiling *t, const size_t *order, size_t sort) {
+static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t sort) {
     size_t rank = t->dims.count;
     int64_t all = product(t->dims.v, rank), last = product(t->dims.v, 0);
     if (t->iota.rank) {
@@ -202,9 +181,9 @@ static void reorder(hlo_notation *f, tiling *t, const size_t *order, size_t sort
         }
     }
     if (!t->iota.rank) {
-        iota whole = {.rank = rank,
-                      .dims = hlo_arena_copy(f->scratch, t->dims.v, rank * sizeof(int64_t)),
-                      .perm = hlo_arena_array(f->scratch, rank, sizeof(int64_t))};
+        hlo_iota whole = {.rank = rank,
+                          .dims = hlo_arena_copy(f->scratch, t->dims.v, rank * sizeof(int64_t)),
+                          .perm = hlo_arena_array(f->scratch, rank, sizeof(int64_t))};
         for (size_t i = 0; i < rank; i++) whole.perm[i] = (int64_t)order[i];
         hlo_notation_ints places;
         list_iota(f, &whole, (int64_t)t->devices.count, &places);
@@ -219,10 +198,7 @@ static void reorder(hlo_notation *f, tiling *t, const size_t *order, size_t sort
     t->dims.v = dims;
 }
 
-/* Brings the tiling to canonical form: dimensions after the data dimensions are sorted by kind,
- * dimensions of one kind merged, dimensions of size 1 dropped. Returns the kind that the whole
- * tiling is equivalent to, otherwise HLO_SHARDING_TILED. */
-static hlo_sharding_kind normalize_tiling(hlo_notation *f, tiling *t) {
+hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t) {
     size_t rank = t->dims.count, data = rank - t->kind_count, kept = data;
     bool alike = true;
     for (size_t i = 1; i < t->kind_count; i++) alike &= t->kinds[i] == t->kinds[0];
@@ -256,24 +232,42 @@ static hlo_sharding_kind normalize_tiling(hlo_notation *f, tiling *t) {
     return sort && count == 1 && tiled == 1 ? HLO_SHARDING_REPLICATED : HLO_SHARDING_TILED;
 }
 
-/* Reads a tiling without its kinds. `listed`: devices may be listed. */
-static bool read_tiling(hlo_notation *f, bool listed, tiling *t) {
+/* Reads `[2,2]<=[4]` or, if `listed`, also `[2,2]0,1,2,3`. */
+bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t) {
     if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &t->dims)) return false;
     t->iota.rank = 0;
     t->devices.count = 0;
-    if (hlo_notation_take(f, "<=")) return read_iota(f, &t->iota);
+    if (hlo_notation_take(f, "<=")) return hlo_iota_read(f, &t->iota);
     if (!listed) return hlo_notation_unexpected(f, "'<='");
     return hlo_notation_int_list(f, "", 1, &t->devices);
 }
 
-/* Copies the tiling to the module, without its kinds. */
-static hlo_device_array keep_tiling(hlo_notation *f, const tiling *t) {
+hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t) {
     hlo_device_array d = {.dims = hlo_notation_keep(f, &t->dims)};
     if (t->iota.rank)
-        keep_iota(f, &t->iota, &d);
+        hlo_iota_keep(f, &t->iota, &d);
     else
         d.listed = hlo_notation_keep(f, &t->devices);
     return d;
+}
+
+bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {
+    t->kind_count = 0;
+    if (!hlo_notation_expect(f, "{")) return false;
+    while (hlo_notation_item(f, '}', t->kind_count)) {
+        int64_t kind = 0;
+        while (kind < KINDS && !hlo_notation_take_word(f, hlo_sharding_words[kind])) kind++;
+        if (kind == KINDS || t->kind_count == HLO_MOST_TILE_KINDS)
+            return hlo_notation_unexpected(f, "'manual', 'replicated', 'unreduced' or 'maximal'");
+        t->kinds[t->kind_count++] = kind;
+    }
+    return hlo_notation_expect(f, "}");
+}
+
+bool hlo_tiling_is_whole(const hlo_tiling *t) {
+    int64_t all = product(t->dims.v, t->dims.count);
+    int64_t named = t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
+    return all > 0 && all == named;
 }
 
 /* ---------------------------------------------------------------- devices by the axes of a mesh */
@@ -287,130 +281,154 @@ static bool axis_name(hlo_notation *f, const char **out) {
     return true;
 }
 
-/* Reads a mesh after the word `mesh`, with its device ids. */
-static bool read_mesh(hlo_notation *f, hlo_mesh *out) {
-    enum { MOST_AXES = 256 };
-    const char *names[MOST_AXES];
-    hlo_notation_ints sizes = {0};
+bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *ids, hlo_mesh *m) {
+    int64_t all = 1;
+    for (uint32_t i = 0; i < m->devices.dims->count; i++)
+        if (__builtin_mul_overflow(all, m->devices.dims->v[i], &all)) all = -1;
+    if (all != (int64_t)ids->count)
+        return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are listed",
+                                 (long long)all, ids->count);
+    /* A mesh that lists no ids has 0, 1, 2, ... */
+    for (size_t i = 0; i < ids->count && !m->devices.listed; i++)
+        if (ids->v[i] != (int64_t)i) m->devices.listed = hlo_notation_keep(f, ids);
+    return true;
+}
+
+bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const char *name,
+                  int64_t size) {
+    if (to->sizes.count == HLO_MOST_MESH_AXES)
+        return hlo_notation_fail(f, from, 1, "a mesh has at most %d axes", HLO_MOST_MESH_AXES);
+    for (size_t i = 0; i < to->sizes.count; i++)
+        if (name == to->names[i])
+            return hlo_notation_fail(f, from, hlo_intern_length(name) + 2,
+                                     "the mesh repeats axis '%s'", name);
+    to->names[to->sizes.count] = name;
+    hlo_notation_add(f, &to->sizes, size);
+    return true;
+}
+
+void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out) {
+    /* Allocate an array for a mesh without axes, too: names NULL means no mesh. */
+    const size_t count = axes->sizes.count;
+    out->names = hlo_arena_array(f->module->arena, count + 1, sizeof *out->names);
+    memcpy(out->names, axes->names, count * sizeof *out->names);
+    out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &axes->sizes)};
+}
+
+/* Reads `['a'=2,'b'=4]` after `mesh`, and the ids. */
+bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
+    hlo_mesh_axes axes = {.sizes.count = 0};
     if (!hlo_notation_expect(f, "[")) return false;
-    while (hlo_notation_item(f, ']', sizes.count)) {
+    while (hlo_notation_item(f, ']', axes.sizes.count)) {
         int64_t size;
-        const char **name = &names[sizes.count];
+        const char *name;
         hlo_notation_skip(f);
         const char *from = f->at;
-        if (sizes.count == MOST_AXES)
-            return hlo_notation_fail(f, from, 1, "a mesh has at most %d axes", MOST_AXES);
-        if (!axis_name(f, name) || !hlo_notation_expect(f, "=") || !hlo_notation_int(f, &size))
+        if (!axis_name(f, &name) || !hlo_notation_expect(f, "=") || !hlo_notation_int(f, &size) ||
+            !hlo_mesh_add(f, from, &axes, name, size))
             return false;
-        for (size_t i = 0; i < sizes.count; i++)
-            if (*name == names[i])
-                return hlo_notation_fail(f, from, hlo_intern_length(*name) + 2,
-                                         "the mesh repeats axis '%s'", *name);
-        hlo_notation_add(f, &sizes, size);
     }
-    /* Allocate an array for a mesh without axes, too: names NULL means no mesh. */
-    out->names = hlo_arena_array(f->module->arena, sizes.count + 1, sizeof *names);
-    memcpy(out->names, names, sizes.count * sizeof *names);
-    out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &sizes)};
+    hlo_mesh_keep(f, &axes, out);
     if (!hlo_notation_expect(f, "]")) return false;
     /* `, device_ids=(1,0)`, or only a comma. */
     if (!hlo_notation_take(f, ",") || !hlo_notation_take_name(f, "device_ids")) return true;
     if (!hlo_notation_expect(f, "(")) return false;
     if (hlo_notation_next(f, '[')) {
-        iota order;
-        if (!read_iota(f, &order)) return false;
-        if (order.rank > 1) keep_iota(f, &order, &out->devices);
+        hlo_iota order;
+        if (!hlo_iota_read(f, &order)) return false;
+        if (order.rank > 1) hlo_iota_keep(f, &order, &out->devices);
         return hlo_notation_expect(f, ")");
     }
     const char *from = f->at;
     hlo_notation_ints ids;
-    if (!hlo_notation_int_list(f, ")", 1, &ids)) return false;
-    int64_t all = 1;
-    for (size_t i = 0; i < sizes.count; i++)
-        if (__builtin_mul_overflow(all, sizes.v[i], &all)) all = -1;
-    if (all != (int64_t)ids.count)
-        return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are listed",
-                                 (long long)all, ids.count);
-    bool in_order = true; /* as the ids of a mesh without a list */
-    for (size_t i = 0; i < ids.count; i++) in_order &= ids.v[i] == (int64_t)i;
-    if (!in_order) out->devices.listed = hlo_notation_keep(f, &ids);
-    return true;
+    return hlo_notation_int_list(f, ")", 1, &ids) && hlo_mesh_list(f, from, &ids, out);
 }
 
-/* Reads `'a'` or `'a':(2)2` and adds it to *refs, which must not overlap it. `last`: the axis
- * before it in its list, or NULL. */
-static bool read_axis(hlo_notation *f, const hlo_mesh *m, axis_ref **refs, const hlo_axis *last) {
-    const char *name;
-    axis_ref *ref = hlo_arena_zero(f->scratch, sizeof *ref);
-    hlo_axis *a = &ref->at;
-    hlo_notation_skip(f);
-    const char *from = f->at;
-    if (!axis_name(f, &name)) return false;
-    while (a->axis < m->devices.dims->count && name != m->names[a->axis]) a->axis++;
-    if (a->axis == m->devices.dims->count) {
-        hlo_suggestion s = hlo_suggest(name);
-        for (uint32_t i = 0; i < m->devices.dims->count; i++) hlo_suggest_offer(&s, m->names[i]);
-        return hlo_notation_fail(f, from, (size_t)(f->at - from), "the mesh has no axis '%s'%s",
-                                 name, hlo_suggest_meant(&s));
-    }
-    int64_t whole = m->devices.dims->v[a->axis];
-    a->before = 1;
-    a->size = whole;
-    if (hlo_notation_take(f, ":")) {
-        if (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &a->before) ||
-            !hlo_notation_expect(f, ")") || !hlo_notation_int(f, &a->size))
-            return false;
-        int64_t up;
-        if (a->before < 1 || a->size < 2 || a->size >= whole ||
-            __builtin_mul_overflow(a->before, a->size, &up) || whole % up)
-            return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                     "(%lld)%lld is not a sub-axis of an axis of %lld devices",
-                                     (long long)a->before, (long long)a->size, (long long)whole);
-    }
-    for (const axis_ref *r = *refs; r; r = r->next)
-        if (r->at.axis == a->axis && a->before < r->at.before * r->at.size &&
-            r->at.before < a->before * a->size)
-            return hlo_notation_fail(f, from, (size_t)(f->at - from), "axis '%s' is used twice",
-                                     name);
-    if (last && last->axis == a->axis && last->before * last->size == a->before)
-        return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                 "merge this with the preceding sub-axis of '%s'", name);
-    ref->next = *refs;
+bool hlo_mesh_use(hlo_notation *f, const char *from, const hlo_mesh *m, hlo_axis a, bool part,
+                  const hlo_axis *last, bool sorted, hlo_axis_ref **refs) {
+    const int64_t whole = m->devices.dims->v[a.axis];
+    const char *name = m->names[a.axis];
+    const size_t length = (size_t)(f->at - from);
+    int64_t up;
+    if (!part)
+        a = (hlo_axis){a.axis, 1, whole};
+    else if (a.before < 1 || a.size < 2 || a.size >= whole ||
+             __builtin_mul_overflow(a.before, a.size, &up) || whole % up)
+        return hlo_notation_fail(f, from, length,
+                                 "(%lld)%lld is not a sub-axis of an axis of %lld devices",
+                                 (long long)a.before, (long long)a.size, (long long)whole);
+    for (const hlo_axis_ref *r = *refs; r; r = r->next)
+        if (r->at.axis == a.axis && a.before < r->at.before * r->at.size &&
+            r->at.before < a.before * a.size)
+            return hlo_notation_fail(f, from, length, "axis '%s' is used twice", name);
+    if (last && last->axis == a.axis && last->before * last->size == a.before)
+        return hlo_notation_fail(f, from, length, "merge this with the preceding sub-axis of '%s'",
+                                 name);
+    if (sorted && last &&
+        (last->axis > a.axis || (last->axis == a.axis && last->before > a.before)))
+        return hlo_notation_fail(f, from, length, "the axes are not in the order of the mesh");
+    hlo_axis_ref *ref = hlo_arena_alloc(f->scratch, sizeof *ref);
+    *ref = (hlo_axis_ref){a, *refs};
     *refs = ref;
     return true;
 }
 
-/* Reads axes up to the closing brace and adds them to *refs. No two references may overlap. `open`:
- * `?` may be last. `sorted`: the axes are in the order of the mesh. */
-static bool read_axes(hlo_notation *f, const hlo_mesh *m, axis_ref **refs, bool open, bool sorted,
-                      const hlo_axes **out) {
-    uint32_t count = 0;
+const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, size_t count,
+                                   bool open) {
+    hlo_axes *axes = hlo_arena_alloc(f->module->arena, sizeof *axes + count * sizeof *axes->v);
+    axes->count = (uint32_t)count;
+    axes->open = open;
+    for (; count; refs = refs->next) axes->v[--count] = refs->at;
+    return axes;
+}
+
+bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
+                        bool sorted, const hlo_axes **out) {
+    size_t count = 0;
     bool unknown = false;
     if (!hlo_notation_expect(f, "{")) return false;
     for (; hlo_notation_item(f, '}', count); count++) {
         if (open && (unknown = hlo_notation_take(f, "?"))) break;
-        const hlo_axis *before = count ? &(*refs)->at : NULL;
+        const char *name;
+        hlo_axis a = {0};
         hlo_notation_skip(f);
         const char *from = f->at;
-        if (!read_axis(f, m, refs, before)) return false;
-        const hlo_axis *last = &(*refs)->at;
-        if (sorted && before &&
-            (before->axis > last->axis ||
-             (before->axis == last->axis && before->before > last->before)))
-            return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                     "the axes are not in the order of the mesh");
+        if (!axis_name(f, &name)) return false;
+        while (a.axis < m->devices.dims->count && name != m->names[a.axis]) a.axis++;
+        if (a.axis == m->devices.dims->count) {
+            hlo_suggestion s = hlo_suggest(name);
+            for (a.axis = 0; a.axis < m->devices.dims->count; a.axis++)
+                hlo_suggest_offer(&s, m->names[a.axis]);
+            return hlo_notation_fail(f, from, (size_t)(f->at - from), "the mesh has no axis '%s'%s",
+                                     name, hlo_suggest_meant(&s));
+        }
+        const bool part = hlo_notation_take(f, ":");
+        if (part && (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &a.before) ||
+                     !hlo_notation_expect(f, ")") || !hlo_notation_int(f, &a.size)))
+            return false;
+        const hlo_axis *last = count ? &(*refs)->at : NULL;
+        if (!hlo_mesh_use(f, from, m, a, part, last, sorted, refs)) return false;
     }
-    hlo_axes *axes = hlo_arena_alloc(f->module->arena, sizeof *axes + count * sizeof *axes->v);
-    axes->count = count;
-    axes->open = unknown;
-    for (const axis_ref *r = *refs; count; r = r->next) axes->v[--count] = r->at;
-    *out = axes;
+    *out = hlo_mesh_keep_axes(f, *refs, count, unknown);
     return hlo_notation_expect_end(f, "}");
 }
 
 /* --------------------------------------------------------- replica groups, and pairs of devices */
 
-static bool keep_groups(hlo_notation *f, hlo_groups groups) {
+bool hlo_groups_keep(hlo_notation *f, const char *from, hlo_groups groups) {
+    int64_t devices = 1;
+    for (uint32_t i = 0; groups.axes && i < groups.axes->count; i++)
+        if (__builtin_mul_overflow(devices, groups.axes->v[i].size, &devices)) devices = INT64_MAX;
+    if (groups.axes && devices <= 1)
+        return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                 "a group has %lld device%s, expected several", (long long)devices,
+                                 devices == 1 ? "" : "s");
+    if (!groups.sizes && !groups.axes) {
+        hlo_axes *axes = hlo_arena_zero(f->module->arena, sizeof *axes + sizeof *axes->v);
+        axes->count = 1;
+        axes->v[0] = (hlo_axis){.axis = 1, .before = 1, .size = groups.mesh.devices.dims->v[1]};
+        groups.axes = axes;
+    }
     hlo_groups_measure(&groups, f->scratch);
     groups.parsed.text = hlo_print_interned(f->module, hlo_put_groups, &groups);
     return hlo_notation_made(f, f->value.id, &groups.parsed, sizeof groups);
@@ -418,9 +436,8 @@ static bool keep_groups(hlo_notation *f, hlo_groups groups) {
 
 /* Reads `{{0,1},{2,3}}`, `[2,2]<=[4]` or `mesh['a'=2,'b'=2] {'a'}`. */
 bool hlo_notation_groups(hlo_notation *f) {
-    if (hlo_notation_next(f, '{') || f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS) {
-        /* `{{0,1},{2}}`. */
-        const bool pair = f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS;
+    const bool pair = f->value.id == HLO_ATTR_SOURCE_TARGET_PAIRS;
+    if (pair || hlo_notation_next(f, '{')) {
         hlo_notation_ints all = {0}, sizes = {0};
         if (!hlo_notation_expect(f, "{")) return false;
         bool more = !hlo_notation_next(f, '}');
@@ -437,48 +454,37 @@ bool hlo_notation_groups(hlo_notation *f) {
             more = hlo_notation_take(f, ",");
         }
         return hlo_notation_expect_end(f, "}") &&
-               keep_groups(f, (hlo_groups){.sizes = hlo_notation_keep(f, &sizes),
-                                           .mesh.devices.listed = hlo_notation_keep(f, &all)});
+               hlo_groups_keep(f, f->at,
+                               (hlo_groups){.sizes = hlo_notation_keep(f, &sizes),
+                                            .mesh.devices.listed = hlo_notation_keep(f, &all)});
     }
     if (hlo_notation_take_word(f, "mesh")) {
-        /* `['a'=2,'b'=2] {'a'}` after `mesh`. */
         hlo_groups groups = {0};
-        axis_ref *refs = NULL;
-        if (!read_mesh(f, &groups.mesh)) return false;
+        hlo_axis_ref *refs = NULL;
+        if (!hlo_mesh_read(f, &groups.mesh)) return false;
         hlo_notation_skip(f);
         const char *from = f->at;
-        if (!read_axes(f, &groups.mesh, &refs, false, false, &groups.axes)) return false;
-        int64_t devices = 1;
-        for (uint32_t i = 0; i < groups.axes->count; i++)
-            if (__builtin_mul_overflow(devices, groups.axes->v[i].size, &devices))
-                devices = INT64_MAX;
-        if (devices > 1) return keep_groups(f, groups);
-        return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                 "a group has %lld device%s, expected several", (long long)devices,
-                                 devices == 1 ? "" : "s");
+        return hlo_mesh_read_axes(f, &groups.mesh, &refs, false, false, &groups.axes) &&
+               hlo_groups_keep(f, from, groups);
     }
-    tiling t = {0};
+    hlo_tiling t = {0};
     if (!hlo_notation_next(f, '[')) return hlo_notation_unexpected(f, "'{', '[' or 'mesh['");
     const char *from = f->at;
-    if (!read_tiling(f, false, &t)) return false;
+    if (!hlo_tiling_read(f, false, &t)) return false;
     if (t.dims.count != 2)
         return hlo_notation_fail(
             f, from, 1, "expected two dimensions, groups and devices, found %zu", t.dims.count);
-    hlo_axes *axes = hlo_arena_zero(f->module->arena, sizeof *axes + sizeof *axes->v);
-    axes->count = 1;
-    axes->v[0] = (hlo_axis){.axis = 1, .before = 1, .size = t.dims.v[1]};
-    return keep_groups(f, (hlo_groups){.mesh.devices = keep_tiling(f, &t), .axes = axes});
+    return hlo_groups_keep(f, from, (hlo_groups){.mesh.devices = hlo_tiling_keep(f, &t)});
 }
 
 /* ------------------------------------------------------------------------------------ shardings */
 
-static bool keep_sharding(hlo_notation *f, hlo_attr_id id, hlo_sharding s) {
+bool hlo_sharding_keep(hlo_notation *f, hlo_attr_id id, hlo_sharding s) {
     s.parsed.text = hlo_print_interned(f->module, hlo_put_sharding, &s);
     return hlo_notation_made(f, id, &s.parsed, sizeof s);
 }
 
-/* Reads metadata. `list`: single metadata is also written as a list. */
-static bool read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
+bool hlo_sharding_read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
     hlo_bytes outer = f->out;
     f->out = (hlo_bytes){.arena = f->scratch};
     const bool read = hlo_notation_metadata(f, list);
@@ -490,7 +496,7 @@ static bool read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
 /* ---------------------------------------------------------------------------------- with a mesh */
 
 /* Reads sets of axes, each at most once, and metadata. `axes`: sets may occur here. */
-static bool read_sets(hlo_notation *f, hlo_sharding *s, axis_ref *refs, bool axes) {
+static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool axes) {
     bool given[HLO_SHARDING_SETS + 1] = {false};
     while (hlo_notation_take(f, ",")) {
         size_t n = axes ? 0 : HLO_SHARDING_SETS;
@@ -505,7 +511,7 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, axis_ref *refs, bool axe
         if (given[n]) return hlo_notation_fail(f, from, strlen(name), "'%s' is repeated", name);
         given[n] = true;
         if (n == HLO_SHARDING_SETS) {
-            if (!read_metadata(f, true, s)) return false;
+            if (!hlo_sharding_read_metadata(f, true, s)) return false;
             continue;
         }
         if (hlo_sharding_sets[n] == HLO_SHARDING_UNREDUCED) {
@@ -515,17 +521,34 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, axis_ref *refs, bool axe
                 if (hlo_notation_take_word(f, words[i]) && strcmp(words[i], "sum") != 0)
                     s->reduction = words[i];
         }
-        if (!read_axes(f, &s->mesh, &refs, false, true, &s->sets[n])) return false;
+        if (!hlo_mesh_read_axes(f, &s->mesh, &refs, false, true, &s->sets[n])) return false;
         if (!s->sets[n]->count) s->sets[n] = NULL;
     }
     return hlo_notation_expect_end(f, "}");
 }
 
+void hlo_sharding_drop_sets(hlo_sharding *s) {
+    size_t used = 0, last = 0;
+    for (size_t n = 0; n < HLO_SHARDING_SETS; n++)
+        if (s->sets[n]) used++, last = n;
+    if (used > 1) return;
+    const hlo_sharding_kind kind = hlo_sharding_sets[last];
+    const hlo_axes *axes = s->sets[last];
+    const hlo_ints *sizes = s->mesh.devices.dims;
+    if (used && (kind == HLO_SHARDING_REPLICATED || !axes->count || axes->count != sizes->count ||
+                 (kind == HLO_SHARDING_UNREDUCED && s->reduction)))
+        return;
+    for (uint32_t i = 0; used && i < axes->count; i++)
+        if (axes->v[i].size != sizes->v[axes->v[i].axis]) return;
+    s->kind = kind;
+    s->sets[last] = NULL;
+}
+
 /* Reads the dimensions and sets of a sharding after `mesh`. */
 static bool read_named(hlo_notation *f, hlo_sharding *s) {
-    axis_ref *refs = NULL;
+    hlo_axis_ref *refs = NULL;
     s->kind = HLO_SHARDING_NAMED;
-    if (!read_mesh(f, &s->mesh)) return false;
+    if (!hlo_mesh_read(f, &s->mesh)) return false;
     hlo_notation_take(f, ",");
     for (size_t n = 0; n < HLO_SHARDING_SETS; n++) {
         const char *word = hlo_sharding_words[hlo_sharding_sets[n]];
@@ -542,43 +565,20 @@ static bool read_named(hlo_notation *f, hlo_sharding *s) {
     if (!hlo_notation_take(f, "]")) {
         while (hlo_notation_item(f, ']', s->count)) {
             s->dims = hlo_notation_grow(f, s->dims, s->count, sizeof *s->dims);
-            if (!read_axes(f, &s->mesh, &refs, true, false, &s->dims[s->count++])) return false;
+            if (!hlo_mesh_read_axes(f, &s->mesh, &refs, true, false, &s->dims[s->count++]))
+                return false;
         }
         s->dims = hlo_arena_copy(f->module->arena, s->dims, s->count * sizeof *s->dims);
         return hlo_notation_expect(f, "]") && read_sets(f, s, refs, true);
     }
     if (!read_sets(f, s, refs, true)) return false;
-    /* Without dimensions, one word replaces a set of the whole mesh, or an empty sharding. */
-    size_t used = 0, last = 0;
-    for (size_t n = 0; n < HLO_SHARDING_SETS; n++)
-        if (s->sets[n]) used++, last = n;
-    const hlo_sharding_kind kind = hlo_sharding_sets[last];
-    const hlo_axes *axes = s->sets[last];
-    const hlo_ints *sizes = s->mesh.devices.dims;
-    bool whole = used <= 1;
-    if (used) {
-        whole &= kind != HLO_SHARDING_REPLICATED && axes->count && axes->count == sizes->count &&
-                 (kind != HLO_SHARDING_UNREDUCED || !s->reduction);
-        for (uint32_t i = 0; i < axes->count; i++)
-            whole &= axes->v[i].size == sizes->v[axes->v[i].axis];
-    }
-    if (whole) {
-        s->kind = kind;
-        s->sets[last] = NULL;
-    }
+    hlo_sharding_drop_sets(s);
     return true;
 }
 
 /* ------------------------------------------------------------------------------- without a mesh */
 
-typedef struct parts {
-    tiling tiles;
-    size_t devices; /* number of devices named */
-    bool last_replicated, last_kinds;
-    const char *from; /* the opening brace of the sharding */
-} parts;
-
-static bool read_part(hlo_notation *f, parts *p, hlo_sharding *s) {
+static bool read_part(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
     for (int kind = 0; kind < HLO_SHARDING_TILED; kind++)
         if (hlo_notation_take_word(f, hlo_sharding_words[kind])) {
             s->kind = (hlo_sharding_kind)kind;
@@ -589,25 +589,14 @@ static bool read_part(hlo_notation *f, parts *p, hlo_sharding *s) {
         return hlo_notation_int(f, &s->device);
     }
     if (hlo_notation_take_name(f, "devices")) {
-        if (!read_tiling(f, true, &p->tiles)) return false;
+        if (!hlo_tiling_read(f, true, &p->tiles)) return false;
         p->devices = p->tiles.devices.count;
         if (p->devices) s->device = p->tiles.devices.v[0];
         return true;
     }
     if (hlo_notation_take_name(f, "last_tile_dims")) {
         p->last_kinds = true;
-        /* `{manual, replicated}`. */
-        p->tiles.kind_count = 0;
-        if (!hlo_notation_expect(f, "{")) return false;
-        while (hlo_notation_item(f, '}', p->tiles.kind_count)) {
-            int64_t kind = 0;
-            while (kind < KINDS && !hlo_notation_take_word(f, hlo_sharding_words[kind])) kind++;
-            if (kind == KINDS || p->tiles.kind_count == MOST_KINDS)
-                return hlo_notation_unexpected(f,
-                                               "'manual', 'replicated', 'unreduced' or 'maximal'");
-            p->tiles.kinds[p->tiles.kind_count++] = kind;
-        }
-        return hlo_notation_expect(f, "}");
+        return hlo_tiling_read_kinds(f, &p->tiles);
     }
     if (hlo_notation_take_word(f, "last_tile_dim_replicate")) return p->last_replicated = true;
     bool like = hlo_notation_take_word(f, "shard_like");
@@ -621,50 +610,41 @@ static bool read_part(hlo_notation *f, parts *p, hlo_sharding *s) {
             "'replicated' 'maximal' 'manual' 'unknown' 'unreduced' 'devices=' "
             "'device=' 'last_tile_dims=' 'last_tile_dim_replicate' "
             "'shard_like' 'shard_as' 'metadata=' 'mesh' 'maximal_mesh'");
-    return read_metadata(f, false, s);
+    return hlo_sharding_read_metadata(f, false, s);
 }
 
-static bool join_parts(hlo_notation *f, parts *p, hlo_sharding *s) {
-    if (s->kind == HLO_SHARDING_TILED) {
-        tiling *t = &p->tiles;
-        if (!t->dims.count)
-            return hlo_notation_fail(f, p->from, 1, "expected a sharding keyword or 'devices='");
-        if (!t->iota.rank && t->devices.count < 2)
-            return hlo_notation_fail(f, p->from, 1,
-                                     "a tiled sharding requires at least two devices");
-        if (p->last_kinds && p->last_replicated)
-            return hlo_notation_fail(
-                f, p->from, 1, "last_tile_dims and last_tile_dim_replicate are mutually exclusive");
-        if (p->last_replicated) {
-            t->kinds[0] = HLO_SHARDING_REPLICATED;
-            t->kind_count = 1;
-        }
-        if (t->kind_count > t->dims.count)
-            return hlo_notation_fail(f, p->from, 1,
-                                     "last_tile_dims has %zu dimensions, but there are only %zu",
-                                     t->kind_count, t->dims.count);
-        const int64_t all = product(t->dims.v, t->dims.count);
-        const int64_t named =
-            t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
-        if (all > 0 && all == named) s->kind = normalize_tiling(f, t);
-        if (s->kind != HLO_SHARDING_TILED) return true;
-        s->mesh.devices = keep_tiling(f, t);
-        if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);
-    } else if (s->kind == HLO_SHARDING_MAXIMAL) {
-        if (p->devices != 1)
-            return hlo_notation_fail(f, p->from, 1,
-                                     "a maximal sharding requires exactly one device, found %zu",
-                                     p->devices);
-    } else if (p->devices || p->tiles.dims.count) {
+bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
+    hlo_tiling *t = &p->tiles;
+    const bool tiled = s->kind == HLO_SHARDING_TILED;
+    if (s->kind == HLO_SHARDING_MAXIMAL && p->devices != 1)
+        return hlo_notation_fail(
+            f, p->from, 1, "a maximal sharding requires exactly one device, found %zu", p->devices);
+    if (!tiled && s->kind != HLO_SHARDING_MAXIMAL && (p->devices || t->dims.count))
         return hlo_notation_fail(f, p->from, 1, "a %s sharding must not have devices",
                                  hlo_sharding_words[s->kind]);
-    }
+    if (!tiled) return true;
+    if (!t->dims.count)
+        return hlo_notation_fail(f, p->from, 1, "expected a sharding keyword or 'devices='");
+    if (!t->iota.rank && t->devices.count < 2)
+        return hlo_notation_fail(f, p->from, 1, "a tiled sharding requires at least two devices");
+    if (p->last_kinds && p->last_replicated)
+        return hlo_notation_fail(
+            f, p->from, 1, "last_tile_dims and last_tile_dim_replicate are mutually exclusive");
+    if (p->last_replicated) t->kinds[t->kind_count++] = HLO_SHARDING_REPLICATED;
+    if (t->kind_count > t->dims.count)
+        return hlo_notation_fail(f, p->from, 1,
+                                 "last_tile_dims has %zu dimensions, but there are only %zu",
+                                 t->kind_count, t->dims.count);
+    if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalize(f, t);
+    if (s->kind != HLO_SHARDING_TILED) return true;
+    s->mesh.devices = hlo_tiling_keep(f, t);
+    if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);
     return true;
 }
 
 static bool read_one(hlo_notation *f) {
     hlo_sharding s = {.kind = HLO_SHARDING_TILED};
-    parts p = {0};
+    hlo_sharding_parts p = {0};
     if (!hlo_notation_expect(f, "{")) return false;
     p.from = f->at - 1;
     bool mesh = hlo_notation_take_word(f, "mesh");
@@ -678,9 +658,9 @@ static bool read_one(hlo_notation *f) {
     } else {
         while (!hlo_notation_take(f, "}"))
             if (!read_part(f, &p, &s)) return false;
-        if (!join_parts(f, &p, &s)) return false;
+        if (!hlo_sharding_join(f, &p, &s)) return false;
     }
-    return keep_sharding(f, HLO_ATTR_SHARDING, s);
+    return hlo_sharding_keep(f, HLO_ATTR_SHARDING, s);
 }
 
 bool hlo_notation_sharding(hlo_notation *f) {
@@ -696,7 +676,7 @@ bool hlo_notation_sharding(hlo_notation *f) {
         s.v[s.count++] = f->value.u.sharding;
     }
     s.v = hlo_arena_copy(f->module->arena, s.v, s.count * sizeof *s.v);
-    return hlo_notation_expect_end(f, "}") && keep_sharding(f, HLO_ATTR_SHARDING, s);
+    return hlo_notation_expect_end(f, "}") && hlo_sharding_keep(f, HLO_ATTR_SHARDING, s);
 }
 
 bool hlo_notation_domain(hlo_notation *f) {
@@ -731,8 +711,9 @@ bool hlo_notation_domain(hlo_notation *f) {
     for (size_t n = 0; n < 2; n++)
         if (!sides[n]) return hlo_notation_fail(f, f->from, 1, "the domain lacks '%s='", names[n]);
     if (!kind) return hlo_notation_fail(f, f->from, 1, "the domain lacks 'kind='");
-    return keep_sharding(f, HLO_ATTR_DOMAIN,
-                         (hlo_sharding){.kind = HLO_SHARDING_DOMAIN,
-                                        .v = hlo_arena_copy(f->module->arena, sides, sizeof sides),
-                                        .count = 2});
+    return hlo_sharding_keep(
+        f, HLO_ATTR_DOMAIN,
+        (hlo_sharding){.kind = HLO_SHARDING_DOMAIN,
+                       .v = hlo_arena_copy(f->module->arena, sides, sizeof sides),
+                       .count = 2});
 }

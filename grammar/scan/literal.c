@@ -95,52 +95,44 @@ static bool parse_int(const char *from, const char *to, int64_t *out) {
     return true;
 }
 
-/* True for decimal digits with at most one point and an exponent: XLA and strtod() read these
- * alike. */
-static bool is_decimal(const char *from, const char *to) {
-    const char *at = from + (*from == '-');
-    if (at == to || *at < '0' || *at > '9') return false;
-    while (at < to && *at >= '0' && *at <= '9') at++;
-    if (at < to && *at == '.')
-        for (at++; at < to && *at >= '0' && *at <= '9';) at++;
-    if (at < to && (*at == 'e' || *at == 'E')) {
-        at++;
-        if (at < to && (*at == '-' || *at == '+')) at++;
-        if (at == to) return false;
-        while (at < to && *at >= '0' && *at <= '9') at++;
-    }
-    return at == to;
-}
-
-/* Reads a number of at most 15 digits times a power of ten up to 22. Both are exact doubles, so a
- * single operation rounds correctly. */
-static bool quick_decimal(const char *from, const char *to, double *out) {
+/* Reads decimal digits with at most one point and an exponent: XLA and strtod() read these alike. A
+ * number of at most 15 digits times a power of ten up to 22 needs no strtod(): both are exact
+ * doubles, so a single operation rounds correctly. */
+static bool parse_decimal(const char *from, const char *to, double *out) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    bool negative = *from == '-';
+    const bool negative = *from == '-';
+    const char *at = from + negative;
     uint64_t value = 0;
     int count = 0, scale = 0;
-    bool point = false;
-    const char *at = from + negative;
-    for (; at < to && *at != 'e' && *at != 'E'; at++) {
+    bool exact = true;
+    if (at == to || *at < '0' || *at > '9') return false;
+    for (bool point = false; at < to && ((*at >= '0' && *at <= '9') || (*at == '.' && !point));
+         at++) {
         if (*at == '.') {
             point = true;
             continue;
         }
         value = value * 10 + (uint64_t)(*at - '0');
         scale -= point;
-        if (++count > 15) return false;
+        exact &= ++count <= 15;
     }
-    if (at < to) {
+    if (at < to && (*at == 'e' || *at == 'E')) {
         int exponent = 0;
-        bool minus = *++at == '-';
-        if (*at == '-' || *at == '+') at++;
-        if (to - at > 3) return false;
-        while (at < to) exponent = exponent * 10 + (*at++ - '0');
-        scale += minus ? -exponent : exponent;
+        const bool minus = *++at == '-';
+        if (at < to && (*at == '-' || *at == '+')) at++;
+        if (at == to) return false;
+        exact &= to - at <= 3;
+        for (; at < to && *at >= '0' && *at <= '9'; at++)
+            if (exact) exponent = exponent * 10 + (*at - '0');
+        if (exact) scale += minus ? -exponent : exponent;
     }
-    if (scale < -22 || scale > 22) return false;
+    if (at != to) return false;
+    if (!exact || scale < -22 || scale > 22) {
+        *out = strtod(from, NULL);
+        return true;
+    }
     double number = (double)value;
     number = scale < 0 ? number / powers[-scale] : number * powers[scale];
     *out = negative ? -number : number;
@@ -189,8 +181,7 @@ static bool store_float(reader *r, hlo_type type, const char *from, const char *
         }
     } else if (is_digits(from + (*from == '-'), to)) {
         return bad_value(r, from, to, "is out of the range of", type);
-    } else if (is_decimal(from, to)) {
-        if (!quick_decimal(from, to, &value)) value = strtod(from, NULL);
+    } else if (parse_decimal(from, to, &value)) {
         if (isinf(value)) return bad_value(r, from, to, "is out of the range of", type);
     } else {
         return store_nan(type, from, to, out) || bad_value(r, from, to, "is not a value of", type);

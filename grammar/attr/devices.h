@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values that name devices: iotas, tilings and meshes, read, in canonical form. */
+#ifndef HLO_GRAMMAR_ATTR_DEVICES_H
+#define HLO_GRAMMAR_ATTR_DEVICES_H
+
+#include "grammar/attr/notation.h"
+#include "ir/device_list.h"
+
+/* `[R]T(P)`: the numbers 0, 1, ... in an array of dimensions R, transposed by P, in row-major
+ * order. In canonical form, no dimension is 1, dimensions that remain adjacent are merged, and rank
+ * 1 has no T. */
+typedef struct hlo_iota {
+    int64_t *dims, *perm;
+    size_t rank;
+} hlo_iota;
+
+/* Makes an iota in canonical form; of rank 1, the permutation may be empty. */
+bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
+                   hlo_notation_ints *perm, hlo_iota *out);
+/* Reads `[2,2]T(1,0)` or `[4]`. */
+bool hlo_iota_read(hlo_notation *f, hlo_iota *out);
+
+enum { HLO_MOST_TILE_KINDS = 64 };
+
+/* `[2,2]<=[4]` or `[2,2]0,1,2,3`, with the kinds of the last dimensions. */
+typedef struct hlo_tiling {
+    hlo_notation_ints dims;
+    hlo_notation_ints devices;          /* if listed */
+    hlo_iota iota;                      /* rank 0: the devices are listed */
+    int64_t kinds[HLO_MOST_TILE_KINDS]; /* hlo_sharding_kind */
+    size_t kind_count;
+} hlo_tiling;
+
+/* Reads a tiling without its kinds. `listed`: devices may be listed. */
+bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t);
+/* Reads `{manual, replicated}`. */
+bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t);
+/* Copies the iota to the module, as a device array. */
+void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out);
+/* Copies the tiling to the module, without its kinds. */
+hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t);
+/* True if the tiling has one position for each device. */
+bool hlo_tiling_is_whole(const hlo_tiling *t);
+/* Brings the tiling to canonical form: dimensions after the data dimensions are sorted by kind,
+ * dimensions of one kind merged, dimensions of size 1 dropped. Returns the kind that the whole
+ * tiling is equivalent to, otherwise HLO_SHARDING_TILED. */
+hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t);
+
+/* A list of references to axes. */
+typedef struct hlo_axis_ref {
+    hlo_axis at;
+    struct hlo_axis_ref *next;
+} hlo_axis_ref;
+
+/* The axes of a mesh while they are read. */
+enum { HLO_MOST_MESH_AXES = 256 };
+typedef struct hlo_mesh_axes {
+    const char *names[HLO_MOST_MESH_AXES];
+    hlo_notation_ints sizes;
+} hlo_mesh_axes;
+
+/* Adds an axis, whose name is interned. */
+bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const char *name,
+                  int64_t size);
+/* Copies the axes to the module, as a mesh without device ids. */
+void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out);
+/* Sets the listed device ids of a mesh. */
+bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *ids, hlo_mesh *m);
+/* Adds an axis to *refs, which must not overlap it: `part` of the axis, or all of it. `last`:
+ * the axis before it in its list; NULL: it is the first. `sorted`: the list has the order of the
+ * mesh. */
+bool hlo_mesh_use(hlo_notation *f, const char *from, const hlo_mesh *m, hlo_axis a, bool part,
+                  const hlo_axis *last, bool sorted, hlo_axis_ref **refs);
+/* Copies the newest `count` references to the module, oldest first. */
+const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, size_t count,
+                                   bool open);
+/* Reads a mesh after the word `mesh`, with its device ids. */
+bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out);
+/* Reads axes up to the closing brace and adds them to *refs. No two references may overlap. `open`:
+ * `?` may be last. `sorted`: the axes are in the order of the mesh. */
+bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
+                        bool sorted, const hlo_axes **out);
+
+/* The rest makes the value of f->value. Sets the members of groups that follow from the others. */
+bool hlo_groups_keep(hlo_notation *f, const char *from, hlo_groups groups);
+
+/* The parts of a sharding without a mesh. */
+typedef struct hlo_sharding_parts {
+    hlo_tiling tiles;
+    size_t devices; /* number of devices named */
+    bool last_replicated, last_kinds;
+    const char *from; /* the opening brace of the sharding */
+} hlo_sharding_parts;
+
+/* Checks the parts, and brings them to canonical form in a sharding whose kind is set. */
+bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s);
+/* Replaces a set by one word in a sharding without dimensions: a set of the whole mesh, or an empty
+ * sharding. */
+void hlo_sharding_drop_sets(hlo_sharding *s);
+/* Reads metadata. `list`: single metadata is also written as a list. */
+bool hlo_sharding_read_metadata(hlo_notation *f, bool list, hlo_sharding *s);
+bool hlo_sharding_keep(hlo_notation *f, hlo_attr_id id, hlo_sharding s);
+
+/* An alias while a list is read. */
+typedef struct hlo_alias_item {
+    hlo_notation_link link;
+    hlo_notation_ints output, part;
+    hlo_alias is;
+} hlo_alias_item;
+
+/* Sorts a list, which is newest first, where XLA sorts. */
+bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count);
+
+#endif
