@@ -314,21 +314,6 @@ static hlo_status rewrite(const opt_job *job) {
     return write_judged(job, job->count, products, count);
 }
 
-/* Checks that each name of --wide matches a matmul of some stage. */
-static hlo_status check_stages(const opt_job *job, size_t count) {
-    size_t total = 0;
-    for (size_t i = 0; i < count; i++) total += hlo_dump_stage_count(job->dump, i);
-    const hlo_report **all = calloc(total + 1, sizeof *all);
-    if (!all) return HLO_OUT_OF_MEMORY;
-    for (size_t i = 0, at = 0; i < count; i++)
-        for (size_t k = 0; k < hlo_dump_stage_count(job->dump, i); k++)
-            all[at++] = hlo_history_stage_report(job->histories[i], k);
-    const hlo_status status = hlo_reports_check_wide(
-        all, total, job->options.values[OPTION_WIDE].text, job->options.files[0], &options_sink);
-    free(all);
-    return status;
-}
-
 /* Prints a usage error; returns false. */
 static bool refuse_replaced(const char *path, const char *input) {
     options_refuse(PROGRAM_OPT, "output %s would overwrite input %s", path, input);
@@ -394,7 +379,18 @@ static hlo_status run_folder(opt_job *job) {
     if (!job->histories || !job->reports) return HLO_OUT_OF_MEMORY;
     for (size_t i = 0; i < count && status == HLO_OK; i++)
         status = hlo_history_new(job->dump, i, &job->pass, &job->histories[i]);
-    if (status == HLO_OK) status = check_stages(job, count);
+    if (status != HLO_OK) return status;
+    /* Each name of --wide must match a matmul of some stage. */
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) total += hlo_dump_stage_count(job->dump, i);
+    const hlo_report **all = calloc(total + 1, sizeof *all);
+    if (!all) return HLO_OUT_OF_MEMORY;
+    for (size_t i = 0, at = 0; i < count; i++)
+        for (size_t k = 0; k < hlo_dump_stage_count(job->dump, i); k++)
+            all[at++] = hlo_history_stage_report(job->histories[i], k);
+    status = hlo_reports_check_wide(all, total, values[OPTION_WIDE].text, job->options.files[0],
+                                    &options_sink);
+    free(all);
     if (status != HLO_OK) return status;
     size_t kept = 0; /* gates on a folder skip reports without matmuls */
     for (size_t i = 0; i < count; i++) {
