@@ -73,27 +73,23 @@ static int64_t product(const hlo_ints *ints) {
     return all;
 }
 
-static void measure_listed(hlo_groups *g, hlo_arena *scratch) {
-    const hlo_ints *listed = g->mesh.devices.listed;
-    g->count = g->sizes->count;
-    g->devices = listed->count;
-    for (uint32_t i = 0; i < g->sizes->count; i++) {
-        g->size = i && g->size != g->sizes->v[i] ? -1 : g->sizes->v[i];
-        g->empty |= g->sizes->v[i] == 0;
-    }
-    hlo_arena_mark mark = hlo_arena_here(scratch);
-    bool *seen = hlo_arena_zero(scratch, listed->count);
-    for (uint32_t i = 0; i < listed->count && !g->misfit; i++) {
-        g->odd = listed->v[i];
-        g->misfit = g->odd < 0 || g->odd >= listed->count || seen[g->odd];
-        if (!g->misfit) seen[g->odd] = true;
-    }
-    hlo_arena_release(scratch, mark);
-}
-
 void hlo_groups_measure(hlo_groups *g, hlo_arena *scratch) {
     if (g->sizes) {
-        measure_listed(g, scratch);
+        const hlo_ints *listed = g->mesh.devices.listed;
+        g->count = g->sizes->count;
+        g->devices = listed->count;
+        for (uint32_t i = 0; i < g->sizes->count; i++) {
+            g->size = i && g->size != g->sizes->v[i] ? -1 : g->sizes->v[i];
+            g->empty |= g->sizes->v[i] == 0;
+        }
+        hlo_arena_mark mark = hlo_arena_here(scratch);
+        bool *seen = hlo_arena_zero(scratch, listed->count);
+        for (uint32_t i = 0; i < listed->count && !g->misfit; i++) {
+            g->odd = listed->v[i];
+            g->misfit = g->odd < 0 || g->odd >= listed->count || seen[g->odd];
+            if (!g->misfit) seen[g->odd] = true;
+        }
+        hlo_arena_release(scratch, mark);
         return;
     }
     const hlo_device_array *of = &g->mesh.devices;

@@ -126,13 +126,6 @@ void hlo_strings_reserve(hlo_module *module, size_t count) {
     if (mask > module->strings->mask) resize(module->arena, module->strings, mask);
 }
 
-/* Names that differ only in their last digit are neighbors in the table: most names are numbered
- * and occur in order, so that one cache line serves several. */
-static uint32_t hash_of(const char *bytes, size_t length) {
-    if (!length) return 0;
-    return (uint32_t)XXH3_64bits(bytes, length - 1) + (unsigned char)bytes[length - 1];
-}
-
 /* Adds a string at the free slot `at`. Not inlined: most strings are in the table already. */
 __attribute__((noinline)) static const char *add_string(hlo_module *module, const char *bytes,
                                                         size_t length, uint32_t hash, size_t at) {
@@ -150,7 +143,8 @@ __attribute__((noinline)) static const char *add_string(hlo_module *module, cons
 
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length) {
     const struct hlo_strings *strings = module->strings;
-    const uint32_t hash = hash_of(bytes, length);
+    const uint32_t hash =
+        length ? (uint32_t)XXH3_64bits(bytes, length - 1) + (unsigned char)bytes[length - 1] : 0;
     size_t at = hash & strings->mask;
     for (const slot *s; (s = &strings->slots[at])->entry; at = (at + 1) & strings->mask) {
         if (s->hash != hash) continue;

@@ -45,13 +45,6 @@ static bool same_ints(const int64_t *a, const int64_t *b, uint32_t count) {
     return count == 0 || memcmp(a, b, count * sizeof *a) == 0;
 }
 
-static bool same_layout(const hlo_layout *a, const hlo_layout *b, uint32_t rank) {
-    if (!a || !b) return a == b;
-    return same_ints(a->minor_to_major, b->minor_to_major, rank) &&
-           a->element_bits == b->element_bits && a->memory_space == b->memory_space &&
-           (a->rest == b->rest || (a->rest && b->rest && strcmp(a->rest, b->rest) == 0));
-}
-
 static bool same_shape(const hlo_shape *a, const hlo_shape *b) {
     if (a->hash != b->hash || a->type != b->type || a->rank != b->rank || a->buffer != b->buffer)
         return false;
@@ -63,7 +56,14 @@ static bool same_shape(const hlo_shape *a, const hlo_shape *b) {
     if (!same_ints(a->dims, b->dims, a->rank) || !a->dynamic != !b->dynamic) return false;
     if (a->dynamic && memcmp(a->dynamic, b->dynamic, a->rank * sizeof *a->dynamic) != 0)
         return false;
-    return same_layout(a->layout, b->layout, a->rank);
+    return !a->layout || !b->layout
+               ? a->layout == b->layout
+               : same_ints(a->layout->minor_to_major, b->layout->minor_to_major, a->rank) &&
+                     a->layout->element_bits == b->layout->element_bits &&
+                     a->layout->memory_space == b->layout->memory_space &&
+                     (a->layout->rest == b->layout->rest ||
+                      (a->layout->rest && b->layout->rest &&
+                       strcmp(a->layout->rest, b->layout->rest) == 0));
 }
 
 static hlo_shape *copy_shape(hlo_module *module, const hlo_shape *from) {

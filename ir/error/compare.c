@@ -66,29 +66,12 @@ static double sigma_before(hlo_type type, double a, double sigma) {
     return sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
 }
 
-/* Returns the distance from `a` at which a number rounded to the fp8 type of `a` is accepted: the
- * numbers before rounding may differ by lambda * `sigma`, and each rounding adds up to half a step.
- */
-static double fp8_bound(hlo_type type, double a, double b, double sigma) {
-    double before = sigma_before(type, a, sigma);
-    double halves =
-        fabs(hlo_error_neighbor(type, a, b) - a) / 2 + fabs(hlo_error_neighbor(type, b, a) - b) / 2;
-    return sigma > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
-}
-
 /* Returns the difference that rounding both numbers to a 16-bit type adds, for a sigma that is too
  * large to resolve last places. */
 static double roundings(hlo_type type, double a, double b, double sigma) {
     if (type != HLO_TYPE_BF16 && type != HLO_TYPE_F16) return 0;
     double places = (hlo_error_last_place(type, a) + hlo_error_last_place(type, b)) / 2;
     return sigma > 4 * places ? places : 0;
-}
-
-/* True if `a` overflowed when rounded (docs/numerics.md) and `b` is the largest number, to which a
- * call saturates. */
-static bool overflows_to(hlo_type type, double a, double b) {
-    return hlo_type_is_fp8(type) && fabs(b) == hlo_float_max(type) &&
-           (isnan(a) || signbit(a) == signbit(b));
 }
 
 static double excess(element e) {
@@ -144,9 +127,13 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
         if (sigma && sigma->data) s = (double)((const float *)sigma->data)[at_sigma];
         bool numbers = isfinite(e.a) && isfinite(e.b), step = false;
         if (hlo_error_overflowed(e.a, s)) {
-            e.same |= overflows_to(a->type, e.a, e.b);
+            e.same |= hlo_type_is_fp8(a->type) && fabs(e.b) == hlo_float_max(a->type) &&
+                      (isnan(e.a) || signbit(e.a) == signbit(e.b));
         } else if (fp8 && numbers && isfinite(s) && !e.same) {
-            e.bound = fp8_bound(a->type, e.a, e.b, s);
+            double before = sigma_before(a->type, e.a, s);
+            double halves = fabs(hlo_error_neighbor(a->type, e.a, e.b) - e.a) / 2 +
+                            fabs(hlo_error_neighbor(a->type, e.b, e.a) - e.b) / 2;
+            e.bound = s > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
             step = hlo_error_neighbor(a->type, e.a, e.b) == e.b;
         } else {
             e.bound = HLO_ERROR_LAMBDA * s + roundings(a->type, e.a, e.b, s);

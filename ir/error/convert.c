@@ -46,18 +46,6 @@ static bool conversion_rounds(hlo_type from, hlo_type to) {
     return bits > hlo_float_precision(to);
 }
 
-/* Keeps an element overflowed if its value also exceeds the range of the result's type. */
-static void convert_overflow(const hlo_error_row *r, hlo_error_analysis *a, const double *result,
-                             int64_t count, double *sigma) {
-    for (int64_t i = 0; i < count; i++) {
-        if (!hlo_error_overflowed(a->value[i], a->sigma[0][i])) continue;
-        double number = hlo_error_instead(r->types[0], a->value[i], a->sigma[0][i]);
-        bool same = hlo_error_same(hlo_error_round(r->result, number), result[i]);
-        sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a->sigma[0][i];
-        a->anything[i] |= !same;
-    }
-}
-
 static void convert_sigma_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_error_row *r = arg;
     hlo_error_analysis a;
@@ -79,7 +67,15 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
             hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
             hlo_error_round_chunk(r->result, a.value, result, rounds, &r->ranges[0], r->options, n,
                                   sigma);
-            convert_overflow(r, &a, result, n, sigma);
+            /* Keeps an element overflowed if its value also exceeds the range of the result's type.
+             */
+            for (int64_t i = 0; i < n; i++) {
+                if (!hlo_error_overflowed(a.value[i], a.sigma[0][i])) continue;
+                double number = hlo_error_instead(r->types[0], a.value[i], a.sigma[0][i]);
+                bool same = hlo_error_same(hlo_error_round(r->result, number), result[i]);
+                sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a.sigma[0][i];
+                a.anything[i] |= !same;
+            }
         } else {
             discrete_sigma(r->result, a.value, a.sigma[0], n, sigma);
         }

@@ -56,13 +56,6 @@ static hlo_status unrounded(const hlo_error_call *b, hlo_dot_dims dims, const hl
     return status;
 }
 
-/* Returns the variance with this execution's own error (docs/numerics.md); `exact` was computed in
- * f64. */
-static double with_own(double variance, double value, double exact) {
-    double own = fabs(value - exact) / LAMBDA, sigma = sqrt(variance) + own;
-    return isfinite(own) ? sigma * sigma : variance;
-}
-
 /* Returns the variance, relative to the sum of the terms' squares, of converting an operand to the
  * result's narrower type first. */
 static double narrowing(hlo_type operand, hlo_type result) {
@@ -116,17 +109,6 @@ static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, cons
     return status;
 }
 
-/* Returns 1 where `value` may be 0 or of either sign, otherwise 0. */
-static hlo_view may_turn(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma) {
-    hlo_view out = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
-             s = hlo_error_as_f64(b, &from);
-    double *v = out.data;
-    const double *by = s.data;
-    for (int64_t i = 0; i < hlo_view_count(&out); i++)
-        v[i] = by[i] > 0 && !(fabs(v[i]) > LAMBDA * by[i]);
-    return out;
-}
-
 /* Marks sums with an infinity in `other` whose factor may be 0 or have another sign in the other
  * execution: the sum may then be NaN there, or an infinity here. */
 static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *value,
@@ -134,7 +116,13 @@ static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, co
                                   const char **why) {
     const hlo_extent e = hlo_view_extent(other);
     if ((isfinite(e.lowest) && isfinite(e.highest)) || hlo_error_is_exact(sigma)) return HLO_OK;
-    hlo_view turns = may_turn(b, value, sigma), infinite = hlo_error_as_f64(b, other);
+    hlo_view out = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
+             t = hlo_error_as_f64(b, &from);
+    double *w = out.data;
+    const double *by = t.data;
+    for (int64_t j = 0; j < hlo_view_count(&out); j++)
+        w[j] = by[j] > 0 && !(fabs(w[j]) > LAMBDA * by[j]);
+    hlo_view turns = out, infinite = hlo_error_as_f64(b, other);
     hlo_view sigmas = hlo_error_as_f64(b, &b->result_sigmas[0]);
     double *v = infinite.data, *s = sigmas.data, *found = hlo_error_variance_new(b, 0);
     for (int64_t i = 0; i < hlo_view_count(&infinite); i++) v[i] = isinf(v[i]);
@@ -210,7 +198,10 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
         if (real && isfinite(v))
             variance[i] += hlo_error_accumulation(u, terms, squares, v) + narrow * squares +
                            by_f16 * v * v + hlo_error_narrow_sums(options->sums, terms, squares, v);
-        if (real) variance[i] = with_own(variance[i], v, exact[i]);
+        if (real) {
+            double own = fabs(v - exact[i]) / LAMBDA, sigma = sqrt(variance[i]) + own;
+            variance[i] = isfinite(own) ? sigma * sigma : variance[i];
+        }
     }
     if (status == HLO_OK) hlo_error_finish(&b, 0, variance, value, true);
     if (status == HLO_OK) note_overflows(&b, value, found[0].some || found[1].some);

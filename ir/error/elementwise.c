@@ -44,25 +44,21 @@ static inline double smaller(double a, double b) {
     return a < b ? a : b;
 }
 
-HLO_CLONED static void move_floats(hlo_type type, hlo_range range, const double *x,
-                                   const double *sigma, double times, int64_t count, double *out) {
-    const double most = hlo_type_is_fp8(type) ? hlo_float_max(type) : 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double by = times * sigma[i], to = isinf(by) ? by : x[i] + by;
-        const bool moves = (sigma[i] > 0) & (isinf(by) | !isnan(x[i]));
-        const double inside = smaller(larger(to, range.low), range.high);
-        const double instead = copysign(most > 0 ? most : sigma[i], isnan(x[i]) ? 1 : x[i]);
-        const bool overflowed = !isfinite(x[i]) & (sigma[i] > 0) & (sigma[i] < 0x1p120);
-        out[i] = overflowed ? instead : moves ? inside : x[i];
-    }
-}
-
 /* Moves the operand by `times` * sigma. An infinite sigma moves it to infinity, even from NaN. A
  * predicate that may differ takes its other value. */
 static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const double *sigma,
                        double times, int64_t count, hlo_chunk *out) {
     if (hlo_error_lane(type) == HLO_LANE_F64) {
-        move_floats(type, range, x->f64, sigma, times, count, out->f64);
+        const double most = hlo_type_is_fp8(type) ? hlo_float_max(type) : 0;
+        for (int64_t i = 0; i < count; i++) {
+            const double by = times * sigma[i], to = isinf(by) ? by : x->f64[i] + by;
+            const bool moves = (sigma[i] > 0) & (isinf(by) | !isnan(x->f64[i]));
+            const double inside = smaller(larger(to, range.low), range.high);
+            const double instead =
+                copysign(most > 0 ? most : sigma[i], isnan(x->f64[i]) ? 1 : x->f64[i]);
+            const bool overflowed = !isfinite(x->f64[i]) & (sigma[i] > 0) & (sigma[i] < 0x1p120);
+            out->f64[i] = overflowed ? instead : moves ? inside : x->f64[i];
+        }
         return;
     }
     for (int64_t i = 0; i < count; i++) {
@@ -97,31 +93,6 @@ static bool has_pole(const hlo_error_row *r, uint32_t operand) {
            (op == HLO_OP_REMAINDER && operand == 1) || (op == HLO_OP_POWER && operand == 0);
 }
 
-/* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
-HLO_CLONED static void take_rate(const double *value, const double *moved, double times,
-                                 int64_t count, double *rate) {
-    for (int64_t i = 0; i < count; i++) {
-        const double d = fabs(moved[i] - value[i]);
-        const double distance = hlo_error_same(value[i], moved[i]) ? 0 : isnan(d) ? infinite : d;
-        rate[i] = larger(distance / times, rate[i]);
-    }
-}
-
-/* Marks results that become NaN or stop being infinite when operand `which` is moved. A NaN
- * represents numbers, which do not produce infinities by themselves. A value that is both operands
- * is moved in both. */
-static void note_turns(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
-                       const double *moved, int64_t count) {
-    if (r->twice || which == r->arity || !a->endless) return;
-    for (int64_t i = 0; i < count; i++) {
-        double value = a->value[i];
-        if (isfinite(value) || isfinite(moved[i]) || isnan(value) == isnan(moved[i])) continue;
-        bool infinite_operand = false;
-        for (uint32_t o = 0; o < r->arity; o++) infinite_operand |= isinf(a->x[o].f64[i]);
-        a->anything[i] |= infinite_operand || !isnan(a->x[which].f64[i]);
-    }
-}
-
 static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t count,
                      double *out) {
     hlo_chunk produced;
@@ -133,33 +104,6 @@ static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t
                        .instr = r->instr};
     r->op->loop[hlo_error_lane(r->types[r->arity - 1])](&lanes);
     if (!direct) as_doubles(r->produced, &produced, count, out);
-}
-
-/* Marks overflow; `out`: the results where operand `o` did not overflow. */
-static void note_overflows(hlo_error_analysis *a, uint32_t o, const double *out, int64_t count) {
-    if (!any_endless(a->x[o].f64, count)) return;
-    a->overflows = true;
-    for (int64_t i = 0; i < count; i++) {
-        if (!hlo_error_overflowed(a->x[o].f64[i], a->sigma[o][i])) continue;
-        if (hlo_error_same(a->value[i], out[i])) continue;
-        if (isinf(a->value[i]))
-            a->finite[i] = fmin(a->finite[i], copysign(1, a->value[i]) * out[i]);
-        else
-            a->anything[i] = true;
-    }
-}
-
-/* Raises the rate where operand `which` may reach a pole or has an infinite sigma. */
-HLO_CLONED static void note_jumps(const hlo_error_row *r, const hlo_error_analysis *a,
-                                  uint32_t which, int64_t count, double *rate) {
-    const double *x = a->x[which].f64, *sigma = a->sigma[which];
-    const hlo_range range = r->ranges[which];
-    const bool pole = has_pole(r, which) && range.low <= 0 && range.high >= 0;
-    const double jump = r->result == HLO_TYPE_PRED ? 1 : infinite;
-    for (int64_t i = 0; i < count; i++) {
-        const bool near = pole & (sigma[i] > 0) & (fabs(x[i]) <= LAMBDA * sigma[i]);
-        rate[i] = isinf(sigma[i]) ? jump : near ? infinite : rate[i];
-    }
 }
 
 /* Adds the change of moving operand `which` (all of them: arity) both ways. */
@@ -176,13 +120,52 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
             in[o] = &moved[o];
         }
         run_loop(r, in, count, out);
-        take_rate(a->value, out, fabs(hlo_error_times[t]), count, rate);
-        note_turns(r, a, which, out, count);
+        /* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
+        for (int64_t i = 0; i < count; i++) {
+            const double d = fabs(out[i] - a->value[i]);
+            const double distance = hlo_error_same(a->value[i], out[i]) ? 0
+                                    : isnan(d)                          ? infinite
+                                                                        : d;
+            rate[i] = larger(distance / fabs(hlo_error_times[t]), rate[i]);
+        }
+        /* Marks results that become NaN or stop being infinite when operand `which` is moved. A NaN
+         * represents numbers, which do not produce infinities by themselves. A value that is both
+         * operands is moved in both. */
+        if (r->twice || which == r->arity || !a->endless) continue;
+        for (int64_t i = 0; i < count; i++) {
+            double value = a->value[i];
+            if (isfinite(value) || isfinite(out[i]) || isnan(value) == isnan(out[i])) continue;
+            bool infinite_operand = false;
+            for (uint32_t o = 0; o < r->arity; o++) infinite_operand |= isinf(a->x[o].f64[i]);
+            a->anything[i] |= infinite_operand || !isnan(a->x[which].f64[i]);
+        }
     }
     for (uint32_t o = 0; o < r->arity; o++)
-        if (hlo_error_lane(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity))
-            note_overflows(a, o, out, count);
-    if (which < r->arity) note_jumps(r, a, which, count, rate);
+        if (hlo_error_lane(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity)) {
+            /* Marks overflow; `out`: the results where operand `o` did not overflow. */
+            if (any_endless(a->x[o].f64, count)) {
+                a->overflows = true;
+                for (int64_t i = 0; i < count; i++) {
+                    if (!hlo_error_overflowed(a->x[o].f64[i], a->sigma[o][i])) continue;
+                    if (hlo_error_same(a->value[i], out[i])) continue;
+                    if (isinf(a->value[i]))
+                        a->finite[i] = fmin(a->finite[i], copysign(1, a->value[i]) * out[i]);
+                    else
+                        a->anything[i] = true;
+                }
+            }
+        }
+    if (which < r->arity) {
+        /* Raises the rate where operand `which` may reach a pole or has an infinite sigma. */
+        const double *x = a->x[which].f64, *sigma = a->sigma[which];
+        const hlo_range range = r->ranges[which];
+        const bool pole = has_pole(r, which) && range.low <= 0 && range.high >= 0;
+        const double jump = r->result == HLO_TYPE_PRED ? 1 : infinite;
+        for (int64_t i = 0; i < count; i++) {
+            const bool near = pole & (sigma[i] > 0) & (fabs(x[i]) <= LAMBDA * sigma[i]);
+            rate[i] = isinf(sigma[i]) ? jump : near ? infinite : rate[i];
+        }
+    }
     for (int64_t i = 0; i < count; i++) a->variance[i] += rate[i] * rate[i];
 }
 
@@ -258,67 +241,12 @@ void hlo_error_store(const double *sigma, const bool *anything, int64_t count, c
     hlo_copy_row(sizeof *s, (const char *)s, sizeof *s, count, out, step);
 }
 
-/* Computes sigmas from variances and the error of the operation itself, `own` * value. With
- * `holds`, a sum or product of exact numbers that f32 represents has no error. */
-HLO_CLONED static void add_own(const hlo_error_analysis *a, double own, bool holds, double spread,
-                               int64_t count, double *sigma) {
-    for (int64_t i = 0; i < count; i++) {
-        const double value = a->value[i], size = fabs(value), error = own * size;
-        const bool held = holds & (a->variance[i] == 0) & ((double)(float)value == value);
-        const bool flushed = (error > 0) & (size < 2 * HLO_ERROR_FLUSHED);
-        const double e = flushed ? error + HLO_ERROR_FLUSHED / LAMBDA : error;
-        const double kept = (held | !isfinite(value)) ? 0 : e;
-        const double s = sqrt(a->variance[i] + kept * kept);
-        sigma[i] = isnan(value) ? s : smaller(s, spread);
-    }
-}
-
-/* Keeps an infinity certain only if it also occurs without the overflow of an operand. */
-static void keep_overflow(const hlo_error_row *r, hlo_error_analysis *a, int64_t count,
-                          double *sigma) {
-    for (int64_t i = 0; i < count && a->overflows; i++) {
-        if (isinf(a->finite[i]) && a->finite[i] > 0) continue;
-        bool again = a->finite[i] > 0 && isinf(hlo_error_round(r->result, a->finite[i]));
-        if (again) sigma[i] = hlo_error_overflow(a->finite[i]);
-        a->anything[i] |= !again;
-    }
-}
-
-/* Rounds as the operation does and writes the sigmas. */
-static void finish(const hlo_error_row *r, hlo_error_analysis *a, double ulps, int64_t count,
-                   char *const *data, const int64_t *steps) {
-    double result[HLO_CHUNK], sigma[HLO_CHUNK];
-    hlo_lane lane = hlo_lane_of(r->result);
-    bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
-    /* A range may contain only infinity. */
-    const bool one = r->spread.high == r->spread.low;
-    double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
-    double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
-    add_own(a, own, ulps <= 1 && r->result != HLO_TYPE_F64, spread, count, sigma);
-    if (real) {
-        hlo_lane_load_f64(r->result, data[0], steps[0], count, result);
-        hlo_error_round_chunk(r->result, a->value, result, ulps > 0, NULL, r->options, count,
-                              sigma);
-        keep_overflow(r, a, count, sigma);
-    }
-    hlo_error_store(sigma, real ? a->anything : NULL, count, data[1], steps[1]);
-}
-
 /* Returns the distance by which lambda sigmas move an operand within its range. */
 static double reach(const hlo_error_row *r, const hlo_error_analysis *a, uint32_t operand,
                     int64_t i) {
     double x = a->x[operand].f64[i], by = LAMBDA * a->sigma[operand][i];
     hlo_range range = r->ranges[operand];
     return larger(smaller(x + by, range.high) - x, x - larger(x - by, range.low));
-}
-
-/* Adds the change of moving both factors: they may be near 0 and depend on each other. */
-HLO_CLONED static void add_product(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        const double both = reach(r, a, 0, i) * reach(r, a, 1, i) / LAMBDA;
-        const bool adds = (both > 0) & isfinite(both) & !isinf(a->value[i]);
-        a->variance[i] += adds ? both * both : 0;
-    }
 }
 
 static bool may_be_zero(const hlo_error_analysis *a, uint32_t operand, int64_t i) {
@@ -339,19 +267,6 @@ static bool may_make_nan(const hlo_error_row *r, const hlo_error_analysis *a, in
     if (r->instr->op == HLO_OP_MULTIPLY) return (large[0] && small[1]) || (small[0] && large[1]);
     if (r->instr->op == HLO_OP_DIVIDE) return (large[0] && large[1]) || (small[0] && small[1]);
     return false;
-}
-
-/* Marks infinities that may be NaN in the other execution, because of their operands or because an
- * operand may be NaN. For a finite number, an infinite sigma already covers this, and the number is
- * judged by its noise. */
-static void note_nans(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
-    for (int64_t i = 0; i < count && a->endless; i++) {
-        if (!isinf(a->value[i])) continue;
-        for (uint32_t o = 0; o < r->arity; o++)
-            a->anything[i] |= hlo_error_lane(r->types[o]) == HLO_LANE_F64 &&
-                              isfinite(a->x[o].f64[i]) && isinf(a->sigma[o][i]);
-        a->anything[i] |= may_make_nan(r, a, i);
-    }
 }
 
 static void bound_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
@@ -376,11 +291,62 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         }
         if (uncertain && (r->squares || (discrete && uncertain > 1)))
             add_changes(r, &a, r->arity, n);
-        if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares)
-            add_product(r, &a, n);
-        if (uncertain && !discrete) note_nans(r, &a, n);
+        if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares) {
+            /* Adds the change of moving both factors: they may be near 0 and depend on each other.
+             */
+            for (int64_t i = 0; i < n; i++) {
+                const double both = reach(r, &a, 0, i) * reach(r, &a, 1, i) / LAMBDA;
+                const bool adds = (both > 0) & isfinite(both) & !isinf(a.value[i]);
+                a.variance[i] += adds ? both * both : 0;
+            }
+        }
+        if (uncertain && !discrete) {
+            /* Marks infinities that may be NaN in the other execution, because of their operands or
+             * because an operand may be NaN. For a finite number, an infinite sigma already covers
+             * this, and the number is judged by its noise. */
+            for (int64_t i = 0; i < n && a.endless; i++) {
+                if (!isinf(a.value[i])) continue;
+                for (uint32_t o = 0; o < r->arity; o++)
+                    a.anything[i] |= hlo_error_lane(r->types[o]) == HLO_LANE_F64 &&
+                                     isfinite(a.x[o].f64[i]) && isinf(a.sigma[o][i]);
+                a.anything[i] |= may_make_nan(r, &a, i);
+            }
+        }
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
-        finish(r, &a, (double)r->op->ulps, n, at, steps);
+        /* Rounds as the operation does and writes the sigmas. */
+        const double ulps = (double)r->op->ulps;
+        double result[HLO_CHUNK], sigma[HLO_CHUNK];
+        hlo_lane lane = hlo_lane_of(r->result);
+        bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
+        /* A range may contain only infinity. */
+        const bool one = r->spread.high == r->spread.low;
+        double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
+        double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
+        /* Computes sigmas from variances and the error of the operation itself, `own` * value. With
+         * `holds`, a sum or product of exact numbers that f32 represents has no error. */
+        for (int64_t i = 0; i < n; i++) {
+            const double value = a.value[i], size = fabs(value), error = own * size;
+            const bool held = (ulps <= 1 && r->result != HLO_TYPE_F64) & (a.variance[i] == 0) &
+                              ((double)(float)value == value);
+            const bool flushed = (error > 0) & (size < 2 * HLO_ERROR_FLUSHED);
+            const double e = flushed ? error + HLO_ERROR_FLUSHED / LAMBDA : error;
+            const double kept = (held | !isfinite(value)) ? 0 : e;
+            const double s = sqrt(a.variance[i] + kept * kept);
+            sigma[i] = isnan(value) ? s : smaller(s, spread);
+        }
+        if (real) {
+            hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
+            hlo_error_round_chunk(r->result, a.value, result, ulps > 0, NULL, r->options, n, sigma);
+            /* Keeps an infinity certain only if it also occurs without the overflow of an operand.
+             */
+            for (int64_t i = 0; i < n && a.overflows; i++) {
+                if (isinf(a.finite[i]) && a.finite[i] > 0) continue;
+                bool again = a.finite[i] > 0 && isinf(hlo_error_round(r->result, a.finite[i]));
+                if (again) sigma[i] = hlo_error_overflow(a.finite[i]);
+                a.anything[i] |= !again;
+            }
+        }
+        hlo_error_store(sigma, real ? a.anything : NULL, n, at[1], steps[1]);
     }
 }
 

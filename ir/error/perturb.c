@@ -28,14 +28,6 @@ static double moved(double value, double sigma, double by) {
     return value + by * (isinf(sigma) ? 0x1p-20 * fabs(value) : sigma);
 }
 
-static void perturb_complex(hlo_type type, char *at, double sigma, double times, uint64_t random) {
-    double parts[2];
-    hlo_lane_load(type, at, 0, 1, parts);
-    parts[0] = moved(parts[0], sigma, times * deviate(random));
-    parts[1] = moved(parts[1], sigma, times * deviate(scramble(random)));
-    hlo_lane_store(type, parts, 1, at, 0);
-}
-
 /* A row of an array: elements `step` bytes apart, the first with index `index`. */
 typedef struct row {
     hlo_type type;
@@ -53,20 +45,6 @@ static uint64_t random_of(const row *r, int64_t i, double value) {
     return scramble(r->key ^ bits);
 }
 
-/* Moves the finite elements of a chunk that have a nonzero sigma. Returns false if there are none,
- * or an element is NaN. */
-HLO_CLONED static bool move_all(const row *r, double *value) {
-    int64_t erring = 0, nans = 0;
-    for (int64_t i = 0; i < r->count; i++) {
-        const double sigma = (double)r->sigma[i], v = value[i];
-        const double to = moved(v, sigma, r->times * deviate(random_of(r, i, v)));
-        value[i] = (sigma > 0) & isfinite(v) ? to : v;
-        erring += sigma > 0;
-        nans += isnan(v);
-    }
-    return erring && !nans;
-}
-
 /* Moves the elements of a chunk one by one, so that a NaN keeps all its bits. */
 static void move_each(const row *r) {
     for (int64_t i = 0; i < r->count; i++) {
@@ -74,7 +52,13 @@ static void move_each(const row *r) {
         char *at = r->at + i * r->step;
         if (!(r->sigma[i] > 0)) continue;
         if (!hlo_type_is_float(r->type)) {
-            perturb_complex(r->type, at, (double)r->sigma[i], r->times, random_of(r, i, 0));
+            const double sigma = (double)r->sigma[i];
+            const uint64_t random = random_of(r, i, 0);
+            double parts[2];
+            hlo_lane_load(r->type, at, 0, 1, parts);
+            parts[0] = moved(parts[0], sigma, r->times * deviate(random));
+            parts[1] = moved(parts[1], sigma, r->times * deviate(scramble(random)));
+            hlo_lane_store(r->type, parts, 1, at, 0);
             continue;
         }
         hlo_lane_load_f64(r->type, at, r->step, 1, &value);
@@ -92,7 +76,17 @@ static void perturb_row(row r, int64_t count) {
             move_each(&r);
         } else {
             hlo_lane_load_f64(r.type, r.at, r.step, r.count, value);
-            if (move_all(&r, value))
+            /* Moves the finite elements of a chunk that have a nonzero sigma. Returns false if
+             * there are none, or an element is NaN. */
+            int64_t erring = 0, nans = 0;
+            for (int64_t i = 0; i < r.count; i++) {
+                const double sigma = (double)r.sigma[i], v = value[i];
+                const double to = moved(v, sigma, r.times * deviate(random_of(&r, i, v)));
+                value[i] = (sigma > 0) & isfinite(v) ? to : v;
+                erring += sigma > 0;
+                nans += isnan(v);
+            }
+            if (erring && !nans)
                 hlo_lane_convert(HLO_TYPE_F64, r.type, value, r.count, r.at, r.step);
             else
                 move_each(&r);

@@ -48,25 +48,6 @@ static uint64_t mixed(uint64_t hash, double number) {
     return hash ^ hash >> 29;
 }
 
-/* Hashes columns; 0 for a column without errors. */
-static void hash_columns(const columns *c, uint64_t *hashes) {
-    double most[HLO_CHUNK];
-    for (int64_t from = 0; from < c->count; from += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(c->count - from);
-        memset(hashes + from, 0, (size_t)n * sizeof *hashes);
-        memset(most, 0, sizeof most);
-        for (int64_t row = 0; row < c->rows; row++)
-            for (int64_t i = 0; i < n; i++) {
-                int64_t at = row * c->count + from + i;
-                uint64_t hash = mixed(hashes[from + i], c->values[at]);
-                hashes[from + i] = mixed(hash, c->variances[at]) | 1;
-                most[i] = fmax(most[i], c->variances[at]);
-            }
-        for (int64_t i = 0; i < n; i++)
-            if (!(most[i] > 0)) hashes[from + i] = 0;
-    }
-}
-
 static bool same_column(const columns *c, int64_t a, int64_t b) {
     for (int64_t row = 0; row < c->rows; row++, a += c->count, b += c->count)
         if (!hlo_error_same(c->values[a], c->values[b]) || c->variances[a] != c->variances[b])
@@ -109,7 +90,22 @@ const int64_t *hlo_error_repeats(const hlo_error_call *b, const hlo_view *value,
     columns c = {dense(b, &v), dense(b, &s), v.open, v.along};
     bool some = false;
     for (int64_t i = 0; i < v.batch; i++) {
-        hash_columns(&c, hashes);
+        /* Hashes columns; 0 for a column without errors. */
+        double most[HLO_CHUNK];
+        for (int64_t from = 0; from < c.count; from += HLO_CHUNK) {
+            int64_t n = hlo_chunk_size(c.count - from);
+            memset(hashes + from, 0, (size_t)n * sizeof *hashes);
+            memset(most, 0, sizeof most);
+            for (int64_t row = 0; row < c.rows; row++)
+                for (int64_t j = 0; j < n; j++) {
+                    int64_t at = row * c.count + from + j;
+                    uint64_t hash = mixed(hashes[from + j], c.values[at]);
+                    hashes[from + j] = mixed(hash, c.variances[at]) | 1;
+                    most[j] = fmax(most[j], c.variances[at]);
+                }
+            for (int64_t j = 0; j < n; j++)
+                if (!(most[j] > 0)) hashes[from + j] = 0;
+        }
         some |= find_firsts(&c, hashes, table, size, first + i * v.along);
         c.values += v.open * v.along;
         c.variances += v.open * v.along;

@@ -86,70 +86,21 @@ double hlo_error_overflow(double value) {
     return fmin(fabs(value), 0x1p119);
 }
 
-/* Counts the elements whose sigma is neither 0 nor infinite, and which exceed `limit` somewhere
- * within lambda sigmas. */
-HLO_CLONED static int64_t count_beyond(const double *value, const double *result, double limit,
-                                       int64_t count, const double *sigma) {
-    int64_t beyond = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const bool moves = (sigma[i] != 0) & (sigma[i] != infinite);
-        const bool inside = (fabs(value[i]) + LAMBDA * sigma[i] <= limit) & isfinite(result[i]);
-        beyond += moves & !inside;
-    }
-    return beyond;
-}
-
 /* True if rounding leaves all sigmas unchanged: no sigma moves its element, or roundings of the
  * type are not steps and all numbers are finite. */
 static bool keeps_sigmas(hlo_type type, bool steps, const double *value, const double *result,
                          const hlo_range *range, int64_t count, const double *sigma) {
     const double limit = steps ? -1 : hlo_float_max(type);
     if (!steps && range && !(range->low <= limit && range->high >= -limit)) return false;
-    return !count_beyond(value, result, limit, count, sigma);
-}
-
-/* Adds the errors of roundings that other executions omit. A type with more precision may have a
- * smaller range: bf16 numbers round to f16 at both ends. */
-static void add_dropped(hlo_type type, const double *value, const double *result, bool rounds,
-                        int64_t count, double *sigma) {
+    /* Counts the elements whose sigma is neither 0 nor infinite, and which exceed `limit` somewhere
+     * within lambda sigmas. */
+    int64_t beyond = 0;
     for (int64_t i = 0; i < count; i++) {
-        bool rounded = rounds || (isfinite(value[i]) && value[i] != result[i]);
-        if (rounded && !isinf(sigma[i]))
-            sigma[i] = hypot(sigma[i], hlo_error_last_place(type, value[i]) / sqrt(6));
+        const bool moves = (sigma[i] != 0) & (sigma[i] != infinite);
+        const bool inside = (fabs(value[i]) + LAMBDA * sigma[i] <= limit) & isfinite(result[i]);
+        beyond += moves & !inside;
     }
-}
-
-/* Rounds the ends of the intervals of the elements, and derives their sigmas. `steps`: a rounding
- * is a step; otherwise only numbers that are not finite matter. */
-static void round_ends(hlo_type type, bool steps, const double *value, const double *result,
-                       const hlo_range *range, bool overflows, int64_t count, double *sigma) {
-    double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
-    bool across[HLO_CHUNK];
-    for (int64_t i = 0; i < count; i++) {
-        low[i] = value[i] - LAMBDA * sigma[i];
-        high[i] = value[i] + LAMBDA * sigma[i];
-        if (range && sigma[i] > 0) {
-            low[i] = fmax(low[i], range->low);
-            high[i] = fmin(high[i], range->high);
-        }
-        across[i] = low[i] < 0 && high[i] > 0;
-    }
-    if (type != HLO_TYPE_F64) {
-        round_chunk(type, low, count, low);
-        round_chunk(type, high, count, high);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        if (sigma[i] == 0 || isinf(sigma[i])) continue;
-        bool finite = isfinite(low[i]) && isfinite(high[i]) && isfinite(result[i]);
-        bool certain =
-            !across[i] && hlo_error_same(low[i], result[i]) && hlo_error_same(high[i], result[i]);
-        if (!finite)
-            sigma[i] = !certain                          ? infinite
-                       : overflows && isfinite(value[i]) ? hlo_error_overflow(value[i])
-                                                         : 0;
-        else if (steps)
-            sigma[i] = rounded_sigma(type, value[i], result[i], low[i], high[i], sigma[i]);
-    }
+    return !beyond;
 }
 
 void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
@@ -160,10 +111,47 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
     bool dropped = half && options->roundings_may_be_dropped;
     bool overflows = options->roundings_may_be_dropped && !hlo_type_is_fp8(type);
     for (int64_t i = 0; i < count; i++) sigma[i] = isnan(sigma[i]) ? infinite : sigma[i];
-    if (dropped) add_dropped(type, value, result, rounds, count, sigma);
+    if (dropped) {
+        /* Adds the errors of roundings that other executions omit. A type with more precision may
+         * have a smaller range: bf16 numbers round to f16 at both ends. */
+        for (int64_t i = 0; i < count; i++) {
+            bool rounded = rounds || (isfinite(value[i]) && value[i] != result[i]);
+            if (rounded && !isinf(sigma[i]))
+                sigma[i] = hypot(sigma[i], hlo_error_last_place(type, value[i]) / sqrt(6));
+        }
+    }
     const bool steps = !wide && !dropped;
-    if (!keeps_sigmas(type, steps, value, result, range, count, sigma))
-        round_ends(type, steps, value, result, range, overflows, count, sigma);
+    if (!keeps_sigmas(type, steps, value, result, range, count, sigma)) {
+        /* Rounds the ends of the intervals of the elements, and derives their sigmas. `steps`: a
+         * rounding is a step; otherwise only numbers that are not finite matter. */
+        double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
+        bool across[HLO_CHUNK];
+        for (int64_t i = 0; i < count; i++) {
+            low[i] = value[i] - LAMBDA * sigma[i];
+            high[i] = value[i] + LAMBDA * sigma[i];
+            if (range && sigma[i] > 0) {
+                low[i] = fmax(low[i], range->low);
+                high[i] = fmin(high[i], range->high);
+            }
+            across[i] = low[i] < 0 && high[i] > 0;
+        }
+        if (type != HLO_TYPE_F64) {
+            round_chunk(type, low, count, low);
+            round_chunk(type, high, count, high);
+        }
+        for (int64_t i = 0; i < count; i++) {
+            if (sigma[i] == 0 || isinf(sigma[i])) continue;
+            bool finite = isfinite(low[i]) && isfinite(high[i]) && isfinite(result[i]);
+            bool certain = !across[i] && hlo_error_same(low[i], result[i]) &&
+                           hlo_error_same(high[i], result[i]);
+            if (!finite)
+                sigma[i] = !certain                          ? infinite
+                           : overflows && isfinite(value[i]) ? hlo_error_overflow(value[i])
+                                                             : 0;
+            else if (steps)
+                sigma[i] = rounded_sigma(type, value[i], result[i], low[i], high[i], sigma[i]);
+        }
+    }
 }
 
 double hlo_error_round(hlo_type type, double value) {

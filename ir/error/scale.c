@@ -38,18 +38,12 @@ static bool is_dequantized(const hlo_instr *value, int *steps) {
     return true;
 }
 
-/* True if rows of the shape may have one element, so that there are as many row scales as
- * elements. */
-static bool is_thin(const hlo_shape *shape) {
-    bool thin = shape->rank == 1;
-    for (uint32_t d = 0; d < shape->rank; d++) thin |= shape->dims[d] == 1;
-    return thin;
-}
-
 /* True if the value is repeated, or thin, directly or after movement and scaling, so that one of
  * its elements may scale a row. */
 static bool comes_to_rows(const hlo_instr *value, int *steps) {
-    if (is_thin(value->shape)) return true;
+    bool thin = value->shape->rank == 1;
+    for (uint32_t d = 0; d < value->shape->rank; d++) thin |= value->shape->dims[d] == 1;
+    if (thin) return true;
     for (const hlo_use *use = value->uses; use && --*steps > 0; use = use->next) {
         hlo_op op = use->user->op;
         if (op == HLO_OP_BROADCAST) return true;

@@ -191,28 +191,24 @@ typedef struct row_folding {
     int64_t length, step; /* length of a row; bytes between its elements */
 } row_folding;
 
-static void fold_some_rows(const row_folding *r, char *const *data, const int64_t *steps) {
-    hlo_chunk buffer, wide[ROWS];
-    const double *in[ROWS];
-    double acc[ROWS];
-    for (int i = 0; i < ROWS; i++) memcpy(&acc[i], data[1] + i * steps[1], sizeof acc[i]);
-    for (int64_t done = 0; done < r->length; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(r->length - done);
-        for (int i = 0; i < ROWS; i++)
-            in[i] = load_row(&r->f, data[0] + i * steps[0] + done * r->step, r->step, n, &buffer,
-                             &wide[i]);
-        fold_rows_f64(r->f.op, n, in, acc);
-    }
-    for (int i = 0; i < ROWS; i++) memcpy(data[1] + i * steps[1], &acc[i], sizeof acc[i]);
-}
-
 static void fold_rows(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const row_folding *r = arg;
     bool sums = r->f.op == HLO_OP_ADD || r->f.op == HLO_OP_MULTIPLY;
     int64_t row = 0;
     char *at[] = {data[0], data[1]};
     for (; sums && row + ROWS <= count; row += ROWS) {
-        fold_some_rows(r, at, steps);
+        hlo_chunk buffer, wide[ROWS];
+        const double *in[ROWS];
+        double acc[ROWS];
+        for (int i = 0; i < ROWS; i++) memcpy(&acc[i], at[1] + i * steps[1], sizeof acc[i]);
+        for (int64_t done = 0; done < r->length; done += HLO_CHUNK) {
+            int64_t n = hlo_chunk_size(r->length - done);
+            for (int i = 0; i < ROWS; i++)
+                in[i] = load_row(&r->f, at[0] + i * steps[0] + done * r->step, r->step, n, &buffer,
+                                 &wide[i]);
+            fold_rows_f64(r->f.op, n, in, acc);
+        }
+        for (int i = 0; i < ROWS; i++) memcpy(at[1] + i * steps[1], &acc[i], sizeof acc[i]);
         for (int v = 0; v < 2; v++) at[v] += ROWS * steps[v];
     }
     for (; row < count; row++) {

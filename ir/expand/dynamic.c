@@ -86,20 +86,6 @@ static void unpack(expansion *x, hlo_instr *instr) {
 
 /* --------------------------------------------------------------------------------- computations */
 
-static void enter(expansion *x, hlo_computation *comp) {
-    for (uint32_t i = 0; i < comp->parameter_count; i++) {
-        hlo_instr *parameter = comp->parameters[i];
-        dynamic_value_of(x, parameter)->declared = parameter->shape;
-        x->build->at = parameter;
-        if (comp != x->module->entry)
-            unpack(x, parameter);
-        else if (dims_of(x, parameter->shape).dynamic_count)
-            expand_refuse(
-                x,
-                "of the entry computation has a dynamic shape, but inputs have no run-time sizes");
-    }
-}
-
 /* Sets the padding of an entry result to zeros. `sizes` advances over its dimensions. */
 static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
     if (value->shape->type == HLO_TYPE_TUPLE) {
@@ -114,19 +100,6 @@ static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
         if (size) value = expand_mask(x, value, d, size, expand_zero(x, value->shape->type));
     }
     return value;
-}
-
-static void leave(expansion *x, hlo_computation *comp) {
-    hlo_instr *root = comp->root, **sizes = dynamic_value_of(x, root)->sizes;
-    if (!sizes) return;
-    /* Insert new instructions before this one, at the end. */
-    hlo_instr *end =
-        hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x->module, 0, NULL), 0, NULL, NULL);
-    end->offset = root->offset;
-    x->build->at = end;
-    hlo_computation_set_root(comp,
-                             comp == x->module->entry ? settle(x, root, &sizes) : pack(x, root));
-    hlo_instr_remove(end);
 }
 
 /* -------------------------------------------------------------------------------------- callers */
@@ -148,11 +121,6 @@ static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
                               index == 1 ? HLO_ATTR_TRUE_COMPUTATION : HLO_ATTR_FALSE_COMPUTATION);
     default: return NULL;
     }
-}
-
-static bool is_caller(hlo_op op) {
-    return op == HLO_OP_CALL || op == HLO_OP_FUSION || op == HLO_OP_WHILE ||
-           op == HLO_OP_CONDITIONAL;
 }
 
 /* Passes sizes to the computations that x->build->at calls, and receives those of the result. A
@@ -202,7 +170,8 @@ static bool check_declared(expansion *x, const dims *d, hlo_instr *const *sizes)
 
 static void expand_instr(expansion *x, hlo_instr *instr) {
     x->build->at = instr;
-    if (is_caller(instr->op)) {
+    if (instr->op == HLO_OP_CALL || instr->op == HLO_OP_FUSION || instr->op == HLO_OP_WHILE ||
+        instr->op == HLO_OP_CONDITIONAL) {
         expand_caller(x);
         return;
     }
@@ -227,14 +196,32 @@ hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
     if (!hlo_dynamic_any(module)) return HLO_OK;
     x.results = hlo_arena_zero(module->arena, module->next_computation_id * sizeof *x.results);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
-        enter(&x, comp);
+        for (uint32_t i = 0; i < comp->parameter_count; i++) {
+            hlo_instr *parameter = comp->parameters[i];
+            dynamic_value_of(&x, parameter)->declared = parameter->shape;
+            x.build->at = parameter;
+            if (comp != x.module->entry)
+                unpack(&x, parameter);
+            else if (dims_of(&x, parameter->shape).dynamic_count)
+                expand_refuse(&x, "of the entry computation has a dynamic shape, but inputs have "
+                                  "no run-time sizes");
+        }
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             if (instr->op != HLO_OP_PARAMETER) expand_instr(&x, instr);
             if (x.failed) return HLO_INVALID_INPUT;
         }
         x.results[comp->id] = declared(&x, comp->root);
-        leave(&x, comp);
+        hlo_instr *root = comp->root, **sizes = dynamic_value_of(&x, root)->sizes;
+        if (!sizes) continue;
+        /* Insert new instructions before this one, at the end. */
+        hlo_instr *end = hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x.module, 0, NULL),
+                                       0, NULL, NULL);
+        end->offset = root->offset;
+        x.build->at = end;
+        hlo_computation_set_root(comp, comp == x.module->entry ? settle(&x, root, &sizes)
+                                                               : pack(&x, root));
+        hlo_instr_remove(end);
     }
     return x.failed ? HLO_INVALID_INPUT : HLO_OK;
 }

@@ -14,10 +14,6 @@ typedef struct scan {
     const hlo_shape *const *parts; /* shapes of the state */
 } scan;
 
-static const hlo_shape *scalar(const expansion *x, hlo_type type) {
-    return hlo_shape_array(x->module, type, 0, NULL);
-}
-
 /* Creates a computation of the loop's state before the scan's computation, and moves x->build->at
  * into it. */
 static hlo_instr *open_computation(expansion *x, const scan *s, const char *name) {
@@ -40,13 +36,6 @@ static hlo_computation *close_computation(expansion *x, hlo_instr *root, hlo_ins
     hlo_instr_remove(end);
     x->build->at = at;
     return comp;
-}
-
-static hlo_computation *make_condition(expansion *x, const scan *s) {
-    hlo_instr *at = x->build->at, *state = open_computation(x, s, "scan_condition");
-    hlo_instr *turn = hlo_build_element(x->build, state, 0);
-    return close_computation(x, hlo_build_compare(x->build, turn, "LT", expand_number(x, s->turns)),
-                             at);
 }
 
 /* Builds the operands of a dynamic slice or update of a value in an iteration. */
@@ -119,7 +108,7 @@ static scan read_scan(expansion *x) {
     s.inputs = instr->operand_count - s.carries;
     s.outputs = (many ? result->rank : 1) - s.carries;
     s.turns = hlo_instr_operand(instr, 0)->shape->dims[s.dim];
-    *parts++ = scalar(x, HLO_TYPE_S32);
+    *parts++ = hlo_shape_array(x->module, HLO_TYPE_S32, 0, NULL);
     for (uint32_t i = 0; i < s.inputs; i++) *parts++ = hlo_instr_operand(instr, i)->shape;
     for (uint32_t i = 0; i < s.outputs; i++) *parts++ = many ? result->elements[i] : result;
     for (uint32_t i = 0; i < s.carries; i++)
@@ -143,7 +132,12 @@ static void expand_scan(expansion *x) {
     if (s.turns > 0) {
         hlo_instr *start = hlo_build(x->build, HLO_OP_TUPLE, s.state, first + results, parts);
         hlo_instr *loop = hlo_build(x->build, HLO_OP_WHILE, s.state, 1, &start);
-        hlo_instr_set_comp(loop, HLO_ATTR_CONDITION, make_condition(x, &s));
+        hlo_instr *at = x->build->at, *state = open_computation(x, &s, "scan_condition");
+        hlo_instr *turn = hlo_build_element(x->build, state, 0);
+        hlo_instr_set_comp(
+            loop, HLO_ATTR_CONDITION,
+            close_computation(x, hlo_build_compare(x->build, turn, "LT", expand_number(x, s.turns)),
+                              at));
         hlo_instr_set_comp(loop, HLO_ATTR_BODY, make_body(x, &s));
         for (uint32_t i = 0; i < results; i++)
             parts[first + i] = hlo_build_element(x->build, loop, first + i);

@@ -13,11 +13,6 @@ const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* True if the groups of an `op` may differ in length. */
-static bool may_differ(hlo_op op) {
-    return op == HLO_OP_ALL_REDUCE || op == HLO_OP_ALL_REDUCE_START;
-}
-
 /* Returns the number of devices per group; 0 if it is determined at run time or differs between
  * groups; -1, with `why` set, if the groups do not contain every device from 0 on exactly once. */
 static int64_t group_size(const hlo_inference *q) {
@@ -31,7 +26,7 @@ static int64_t group_size(const hlo_inference *q) {
     const hlo_groups *groups = attr->u.groups;
     const char *value = groups->parsed.text;
     int64_t all;
-    if (groups->size < 0 && !may_differ(q->op)) {
+    if (groups->size < 0 && !(q->op == HLO_OP_ALL_REDUCE || q->op == HLO_OP_ALL_REDUCE_START)) {
         hlo_infer_fail(q, "the groups of %s have different sizes", value);
     } else if (groups->empty) {
         hlo_infer_fail(q, "%s has an empty group", value);

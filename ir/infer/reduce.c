@@ -63,14 +63,6 @@ static const hlo_shape *with_dim(const hlo_inference *q, const hlo_shape *slice,
     return hlo_shape_array(q->module, slice->type, slice->rank + 1, dims);
 }
 
-static const hlo_shape *without_dim(const hlo_inference *q, const hlo_shape *shape, int64_t along) {
-    int64_t *dims = hlo_infer_scratch(q, shape->rank, sizeof *dims);
-    uint32_t rank = 0;
-    for (uint32_t i = 0; i < shape->rank; i++)
-        if (i != along) dims[rank++] = shape->dims[i];
-    return hlo_shape_array(q->module, shape->type, rank, dims);
-}
-
 /* Operands are the inputs, followed by the initial values of the carries. The computation takes a
  * slice of each input and the carries, and returns a slice of each output and the carries. */
 const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
@@ -96,7 +88,11 @@ const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
                 "the scan dimension of operand %u has size %lld, expected %lld", i, (long long)here,
                 (long long)size);
         if (size < 0) size = here;
-        slices[i] = without_dim(q, slices[i], along->v[0]);
+        int64_t *dims = hlo_infer_scratch(q, slices[i]->rank, sizeof *dims);
+        uint32_t rank = 0;
+        for (uint32_t j = 0; j < slices[i]->rank; j++)
+            if (j != along->v[0]) dims[rank++] = slices[i]->dims[j];
+        slices[i] = hlo_shape_array(q->module, slices[i]->type, rank, dims);
     }
     const hlo_computation *comp = hlo_infer_called(q, HLO_ATTR_TO_APPLY, q->count, slices, NULL);
     if (!comp) return NULL;

@@ -110,29 +110,6 @@ static hlo_factor factor_of(const operand *o) {
     return (hlo_factor){o->view.type, o->view.data, o->stride[0], o->stride[1], o->stride[2]};
 }
 
-static void multiply_floats(const hlo_eval_env *env, hlo_lane lane, const operand *a,
-                            const operand *b, void *c, hlo_arena *scratch) {
-    const hlo_product product = {lane_type(lane), a->size[0],   a->size[1],   b->size[1],
-                                 a->size[2],      factor_of(a), factor_of(b), c};
-    hlo_product_run(env, &product, scratch);
-}
-
-static void multiply_others(const hlo_eval_env *env, hlo_lane lane, const operand *a,
-                            const operand *b, void *c) {
-    int64_t m = a->size[1], n = b->size[1], k = a->size[2];
-    int64_t size = (int64_t)hlo_lane_size(lane);
-    void (*body)(void *, int64_t, int64_t) = lane == HLO_LANE_C128 ? inner_c128 : inner_u64;
-    for (int64_t batch = 0; batch < a->size[0]; batch++) {
-        inner p = {n, k, (const char *)a->view.data + batch * a->stride[0] * size,
-                   (const char *)b->view.data + batch * b->stride[0] * size,
-                   (char *)c + batch * m * n * size};
-        if (env->parallel && m * n * k > 1 << 18)
-            env->parallel(env->user, m, body, &p);
-        else
-            body(&p, 0, m);
-    }
-}
-
 /* Returns the lane of a product: that of the result. But floats are summed as floats if the result
  * has integers, and f64 as f64; both are converted after the sum, as in XLA. */
 static hlo_lane lane_of_product(const hlo_view *lhs, const hlo_view *rhs, const hlo_view *result) {
@@ -164,10 +141,24 @@ hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const 
     hlo_view c = *result;
     const bool in_place = result->type == type && is_dense(result);
     if (!in_place) c = hlo_view_scratch(scratch, type, result);
-    if (is_float_lane(lane))
-        multiply_floats(env, lane, &a, &b, c.data, scratch);
-    else
-        multiply_others(env, lane, &a, &b, c.data);
+    if (is_float_lane(lane)) {
+        const hlo_product product = {lane_type(lane), a.size[0],     a.size[1],     b.size[1],
+                                     a.size[2],       factor_of(&a), factor_of(&b), c.data};
+        hlo_product_run(env, &product, scratch);
+    } else {
+        int64_t m = a.size[1], n = b.size[1], k = a.size[2];
+        int64_t size = (int64_t)hlo_lane_size(lane);
+        void (*body)(void *, int64_t, int64_t) = lane == HLO_LANE_C128 ? inner_c128 : inner_u64;
+        for (int64_t batch = 0; batch < a.size[0]; batch++) {
+            inner p = {n, k, (const char *)a.view.data + batch * a.stride[0] * size,
+                       (const char *)b.view.data + batch * b.stride[0] * size,
+                       (char *)c.data + batch * m * n * size};
+            if (env->parallel && m * n * k > 1 << 18)
+                env->parallel(env->user, m, body, &p);
+            else
+                body(&p, 0, m);
+        }
+    }
     if (!in_place) hlo_view_convert(env, &c, result);
     hlo_arena_release(scratch, mark);
     return HLO_OK;

@@ -349,14 +349,6 @@ typedef struct packing {
     atomic_bool starved; /* a thread ran out of memory */
 } packing;
 
-static packing packing_of(const hlo_product *p) {
-    const kernel *k = kernel_of(p->type);
-    const int64_t rows = blocks_of(least(p->m, ROWS), k->rows) * k->rows;
-    const int64_t columns = blocks_of(least(p->n, COLUMNS), k->columns) * k->columns;
-    return (packing){p, k, (size_t)(rows * PITCH) * k->size,
-                     (size_t)(columns * least(p->k, DEPTH)) * k->size, false};
-}
-
 static void multiply_in(const hlo_eval_env *env, const packing *with, char *memory, int64_t batch) {
     const hlo_product *p = with->product;
     block b = {.product = p, .k = with->k, .a = memory, .b = memory + with->a};
@@ -380,7 +372,11 @@ static void multiply_small(void *arg, int64_t begin, int64_t end) {
 
 void hlo_product_run(const hlo_eval_env *env, const hlo_product *p, hlo_arena *scratch) {
     enum { WORTH_SHARING = 1 << 19 };
-    packing with = packing_of(p);
+    const kernel *k = kernel_of(p->type);
+    const int64_t rows = blocks_of(least(p->m, ROWS), k->rows) * k->rows;
+    const int64_t columns = blocks_of(least(p->n, COLUMNS), k->columns) * k->columns;
+    packing with = {p, k, (size_t)(rows * PITCH) * k->size,
+                    (size_t)(columns * least(p->k, DEPTH)) * k->size, false};
     const double size = (double)p->m * (double)p->n * (double)p->k;
     if (size == 0) {
         const size_t bytes = (size_t)(p->batches * p->m * p->n) * with.k->size;

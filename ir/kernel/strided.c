@@ -15,17 +15,6 @@ static bool outer(const hlo_strided_loop *w, uint32_t a, uint32_t b) {
     return false;
 }
 
-static void swap_dims(hlo_strided_loop *w, uint32_t a, uint32_t b) {
-    int64_t dim = w->dims[a];
-    w->dims[a] = w->dims[b];
-    w->dims[b] = dim;
-    for (uint32_t v = 0; v < w->views; v++) {
-        int64_t step = w->steps[v][a];
-        w->steps[v][a] = w->steps[v][b];
-        w->steps[v][b] = step;
-    }
-}
-
 static bool merges(const hlo_strided_loop *w, uint32_t into, uint32_t dim) {
     for (uint32_t v = 0; v < w->views; v++)
         if (w->steps[v][into] != w->steps[v][dim] * w->dims[dim]) return false;
@@ -52,7 +41,17 @@ void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *di
         r++;
     }
     for (uint32_t i = 1; i < r; i++)
-        for (uint32_t j = i; j > 0 && outer(w, j, j - 1); j--) swap_dims(w, j, j - 1);
+        for (uint32_t j = i; j > 0 && outer(w, j, j - 1); j--) {
+            const uint32_t b = j - 1;
+            int64_t dim = w->dims[j];
+            w->dims[j] = w->dims[b];
+            w->dims[b] = dim;
+            for (uint32_t v = 0; v < w->views; v++) {
+                int64_t step = w->steps[v][j];
+                w->steps[v][j] = w->steps[v][b];
+                w->steps[v][b] = step;
+            }
+        }
     uint32_t kept = 0;
     for (uint32_t d = 0; d < r; d++) {
         if (kept > 0 && merges(w, kept - 1, d))

@@ -33,13 +33,6 @@ static const hlo_literal *copy_literal(hlo_copier *c, const hlo_literal *literal
     return copy;
 }
 
-static hlo_attr read_again(hlo_copier *c, hlo_attr attr) {
-    const char *text = copy_string(c, attr.u.parsed->text);
-    const hlo_attr *read = c->to->read(c->to, attr.id, text);
-    if (!read) hlo_arena_exhausted(c->to->arena); /* canonical text can always be parsed */
-    return *read;
-}
-
 #define COPIED(list) hlo_arena_copy(arena, list, sizeof *list + list->count * sizeof *list->v)
 
 static hlo_attr copy_attr(hlo_copier *c, hlo_attr attr) {
@@ -55,7 +48,12 @@ static hlo_attr copy_attr(hlo_copier *c, hlo_attr attr) {
     case HLO_KIND_RAW: attr.u.str = copy_string(c, attr.u.str); break;
     case HLO_KIND_GROUPS:
     case HLO_KIND_SHARDING:
-    case HLO_KIND_ALIASES: return read_again(c, attr);
+    case HLO_KIND_ALIASES: {
+        const char *text = copy_string(c, attr.u.parsed->text);
+        const hlo_attr *read = c->to->read(c->to, attr.id, text);
+        if (!read) hlo_arena_exhausted(c->to->arena); /* canonical text can always be parsed */
+        return *read;
+    }
     case HLO_KIND_INTS:
     case HLO_KIND_SIZES:
     case HLO_KIND_SLICES:
@@ -122,20 +120,6 @@ static void copy_doubts(hlo_copier *c, const hlo_deferred_error *from) {
     }
 }
 
-static void copy_instr(hlo_copier *c, hlo_computation *comp, const hlo_instr *instr) {
-    hlo_instr **operands = hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        operands[i] = c->instrs[hlo_instr_operand(instr, i)->id];
-    hlo_instr *copy = hlo_instr_new(comp, NULL, instr->op, hlo_copy_shape(c, instr->shape),
-                                    instr->operand_count, operands, instr->name);
-    c->instrs[instr->id] = copy;
-    copy->offset = instr->offset;
-    hlo_instr_take_attrs(copy, hlo_copy_attrs(c, instr->attrs, instr->attr_count),
-                         instr->attr_count);
-    if (instr->op == HLO_OP_CONSTANT) copy->u.literal = copy_literal(c, instr->u.literal);
-    if (instr->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
-}
-
 hlo_copier hlo_copier_new(hlo_module *to, const hlo_module *from, hlo_arena *scratch) {
     hlo_copier c = {.to = to};
     c.instrs = hlo_arena_zero(scratch, from->next_id * sizeof *c.instrs);
@@ -152,8 +136,21 @@ void hlo_copy_computations(hlo_copier *c, const hlo_module *from) {
         copy->attr_count = comp->attr_count;
     }
     for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            copy_instr(c, c->comps[comp->id], instr);
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            hlo_instr **operands =
+                hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
+            for (uint32_t i = 0; i < instr->operand_count; i++)
+                operands[i] = c->instrs[hlo_instr_operand(instr, i)->id];
+            hlo_instr *copy =
+                hlo_instr_new(c->comps[comp->id], NULL, instr->op, hlo_copy_shape(c, instr->shape),
+                              instr->operand_count, operands, instr->name);
+            c->instrs[instr->id] = copy;
+            copy->offset = instr->offset;
+            hlo_instr_take_attrs(copy, hlo_copy_attrs(c, instr->attrs, instr->attr_count),
+                                 instr->attr_count);
+            if (instr->op == HLO_OP_CONSTANT) copy->u.literal = copy_literal(c, instr->u.literal);
+            if (instr->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
+        }
         if (comp->root) hlo_computation_set_root(c->comps[comp->id], c->instrs[comp->root->id]);
     }
 }
@@ -234,35 +231,33 @@ static void move_named(hlo_instr *instr, hlo_instr *const *relocated) {
     hlo_instr_set_attr(instr, (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = named});
 }
 
-static void move_pointers(hlo_computation *comp, hlo_instr *copies, hlo_instr *const *relocated) {
-    const uint32_t count = comp->instr_count;
-    for (hlo_instr *instr = copies; instr < copies + count; instr++) {
-        instr->prev = instr > copies ? instr - 1 : NULL;
-        instr->next = instr + 1 < copies + count ? instr + 1 : NULL;
-        instr->uses = moved_use(instr->uses, relocated);
-        for (uint32_t i = 0; i < instr->operand_count; i++) {
-            hlo_use *use = &instr->operands[i];
-            use->next = moved_use(use->next, relocated);
-            use->prev = moved_use(use->prev, relocated);
-            use->def = relocated[use->def->id];
-            use->user = instr;
-        }
-        move_named(instr, relocated);
-    }
-    comp->first = count ? copies : NULL;
-    comp->last = count ? copies + count - 1 : NULL;
-    if (comp->root) comp->root = relocated[comp->root->id];
-    for (uint32_t i = 0; i < comp->parameter_count; i++)
-        if (comp->parameters[i]) comp->parameters[i] = relocated[comp->parameters[i]->id];
-}
-
 hlo_instr **hlo_module_compact(hlo_module *module, hlo_arena *arena) {
     hlo_instr **relocated = hlo_arena_zero(arena, module->next_id * sizeof *relocated);
     hlo_instr **first = hlo_arena_zero(arena, module->next_computation_id * sizeof *first);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         first[comp->id] = copy_instrs(comp, relocated);
-    for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        move_pointers(comp, first[comp->id], relocated);
+    for (hlo_computation *comp = module->first; comp; comp = comp->next) {
+        hlo_instr *copies = first[comp->id];
+        const uint32_t count = comp->instr_count;
+        for (hlo_instr *instr = copies; instr < copies + count; instr++) {
+            instr->prev = instr > copies ? instr - 1 : NULL;
+            instr->next = instr + 1 < copies + count ? instr + 1 : NULL;
+            instr->uses = moved_use(instr->uses, relocated);
+            for (uint32_t i = 0; i < instr->operand_count; i++) {
+                hlo_use *use = &instr->operands[i];
+                use->next = moved_use(use->next, relocated);
+                use->prev = moved_use(use->prev, relocated);
+                use->def = relocated[use->def->id];
+                use->user = instr;
+            }
+            move_named(instr, relocated);
+        }
+        comp->first = count ? copies : NULL;
+        comp->last = count ? copies + count - 1 : NULL;
+        if (comp->root) comp->root = relocated[comp->root->id];
+        for (uint32_t i = 0; i < comp->parameter_count; i++)
+            if (comp->parameters[i]) comp->parameters[i] = relocated[comp->parameters[i]->id];
+    }
     module->relocated = module->instr_count;
     module->relocated_ids = module->next_id;
     return relocated;

@@ -104,12 +104,6 @@ bool hlo_instr_moves(const hlo_instr *instr) {
     return hlo_instr_moves_by(instr, HLO_MOVEMENT);
 }
 
-/* True if elements of one type are, bit for bit, elements of the other. */
-static bool same_bits(hlo_type from, hlo_type to) {
-    return from == to || (hlo_types[from].bits == hlo_types[to].bits && hlo_types[to].bits >= 8 &&
-                          from != HLO_TYPE_PRED && to != HLO_TYPE_PRED);
-}
-
 /* -------------------------------------------------------------------------------------- numbers */
 
 /* Converts an element to a double. Returns false if no double equals it. */
@@ -187,23 +181,6 @@ static bool add_start(const hlo_index_map *map, hlo_index *x, search *s) {
     return true;
 }
 
-/* Finds the position in the operand of a position in the result. `*out_inside` is false if there is
- * no such position. Returns false if it is unknown. */
-static bool find_place(const hlo_index_map *map, const place *at, search *s, place *out,
-                       bool *out_inside) {
-    const hlo_shape *from = map->from->shape;
-    hlo_index x;
-    *out_inside = true;
-    for (uint32_t d = 0; d < from->rank; d++) {
-        if (!hlo_index_along(map, d, &x) || !add_start(map, &x, s)) return false;
-        const int64_t index = x.of < 0 ? 0 : at->v[x.of], off = index - x.start;
-        out->v[d] = map->form == HLO_INDEX_PART ? x.start + x.stride * index : off / x.stride;
-        if (map->form != HLO_INDEX_PART)
-            *out_inside &= off >= 0 && off % x.stride == 0 && out->v[d] < from->dims[d];
-    }
-    return true;
-}
-
 /* ------------------------------------------------------------------------------------- elements */
 
 /* Finds the element of the operand that element `at` of the result comes from, as find_place()
@@ -212,7 +189,18 @@ __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int6
                                                   int64_t *out_at, bool *out_inside) {
     place here, there;
     unravel(map->instr->shape, at, &here);
-    if (!find_place(map, &here, s, &there, out_inside)) return false;
+    /* Finds the position in the operand of a position in the result. `*out_inside` is false if
+     * there is no such position. Returns false if it is unknown. */
+    const hlo_shape *from = map->from->shape;
+    hlo_index x;
+    *out_inside = true;
+    for (uint32_t d = 0; d < from->rank; d++) {
+        if (!hlo_index_along(map, d, &x) || !add_start(map, &x, s)) return false;
+        const int64_t index = x.of < 0 ? 0 : here.v[x.of], off = index - x.start;
+        there.v[d] = map->form == HLO_INDEX_PART ? x.start + x.stride * index : off / x.stride;
+        if (map->form != HLO_INDEX_PART)
+            *out_inside &= off >= 0 && off % x.stride == 0 && there.v[d] < from->dims[d];
+    }
     if (*out_inside) *out_at = ravel(map->from->shape, &there);
     return true;
 }
@@ -228,7 +216,10 @@ static bool moved_element(const hlo_instr *value, int64_t at, search *s, cell *o
         switch (map.form) {
         case HLO_INDEX_ORDER: return element(map.from, at, s, out);
         case HLO_INDEX_MEMORY:
-            if (!same_bits(map.from->shape->type, shape->type) ||
+            if (!(map.from->shape->type == shape->type ||
+                  (hlo_types[map.from->shape->type].bits == hlo_types[shape->type].bits &&
+                   hlo_types[shape->type].bits >= 8 && map.from->shape->type != HLO_TYPE_PRED &&
+                   shape->type != HLO_TYPE_PRED)) ||
                 !across_bitcast(map.from->shape, shape, &at) || !element(map.from, at, s, out))
                 return false;
             out->type = shape->type;
@@ -251,14 +242,6 @@ static bool literal_element(const hlo_literal *literal, int64_t at, cell *out) {
     return true;
 }
 
-/* Finds the tuple element that a get-tuple-element reads; NULL: its operand is not a tuple. */
-static const hlo_instr *taken(const hlo_instr *get) {
-    const hlo_instr *tuple = hlo_instr_operand(get, 0);
-    int64_t index = hlo_instr_int(get, HLO_ATTR_INDEX, -1);
-    bool there = tuple->op == HLO_OP_TUPLE && index >= 0 && index < tuple->operand_count;
-    return there ? hlo_instr_operand(tuple, (uint32_t)index) : NULL;
-}
-
 /* Finds element `at` of `value`, in row-major order. */
 static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     const hlo_shape *shape = value->shape;
@@ -273,9 +256,13 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
         if (dim < 0 || dim >= shape->rank) return false;
         for (uint32_t d = shape->rank; d-- > dim + 1;) at /= shape->dims[d];
         return cell_of(shape->type, (double)(at % shape->dims[dim]), out);
-    case HLO_OP_GET_TUPLE_ELEMENT:
-        from = taken(value);
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *tuple = hlo_instr_operand(value, 0);
+        int64_t index = hlo_instr_int(value, HLO_ATTR_INDEX, -1);
+        bool there = tuple->op == HLO_OP_TUPLE && index >= 0 && index < tuple->operand_count;
+        from = there ? hlo_instr_operand(tuple, (uint32_t)index) : NULL;
         return from && hlo_shape_compatible(from->shape, shape) && element(from, at, s, out);
+    }
     case HLO_OP_CONVERT: return element(from, at, s, out) && converted(shape->type, out);
     default: return moved_element(value, at, s, out);
     }

@@ -47,19 +47,6 @@ static affine affine_of_operand(const hlo_instr *i, int64_t index, const scope *
     return affine_of(hlo_instr_operand(i, (uint32_t)index), s, depth);
 }
 
-static affine affine_of_parameter(const hlo_instr *i, const scope *s, int depth) {
-    if (!s->caller) return unknown();
-    return affine_of_operand(s->caller, i->u.parameter, s->outer, depth);
-}
-
-static affine affine_of_element(const hlo_instr *i, const scope *s, int depth) {
-    const hlo_instr *tuple = hlo_instr_operand(i, 0);
-    int64_t index = hlo_instr_int(i, HLO_ATTR_INDEX, 0);
-    if (tuple->op == HLO_OP_TUPLE) return affine_of_operand(tuple, index, s, depth);
-    if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (affine){ELEMENT, index, 0};
-    return unknown();
-}
-
 static affine affine_of_call(const hlo_instr *i, hlo_attr_id attr, const scope *s, int depth) {
     const scope inner = {s, i};
     return affine_of(hlo_instr_comp(i, attr)->root, &inner, depth);
@@ -73,8 +60,16 @@ static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
     if (hlo_known_number(i, &number) && number < (double)INT64_MAX)
         return (affine){CONSTANT, 0, (int64_t)number};
     switch (i->op) {
-    case HLO_OP_PARAMETER: return affine_of_parameter(i, s, depth);
-    case HLO_OP_GET_TUPLE_ELEMENT: return affine_of_element(i, s, depth);
+    case HLO_OP_PARAMETER:
+        return s->caller ? affine_of_operand(s->caller, i->u.parameter, s->outer, depth)
+                         : unknown();
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *tuple = hlo_instr_operand(i, 0);
+        int64_t index = hlo_instr_int(i, HLO_ATTR_INDEX, 0);
+        if (tuple->op == HLO_OP_TUPLE) return affine_of_operand(tuple, index, s, depth);
+        if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (affine){ELEMENT, index, 0};
+        return unknown();
+    }
     case HLO_OP_CALL: return affine_of_call(i, HLO_ATTR_TO_APPLY, s, depth);
     case HLO_OP_FUSION: return affine_of_call(i, HLO_ATTR_CALLS, s, depth);
     case HLO_OP_ADD:

@@ -102,25 +102,23 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
     return s;
 }
 
-static void restore_instr(hlo_computation *comp, const instr_record *r) {
-    hlo_instr *instr = r->instr;
-    instr->shape = r->shape;
-    instr->operand_count = r->operand_count;
-    instr->uses = NULL;
-    instr->use_count = 0;
-    instr->queued = false;
-    hlo_instr_place(instr, comp, NULL);
-    hlo_instr_take_attrs(instr, r->attrs, r->attr_count);
-    if (r->operand_count) instr->operands = r->operands;
-    for (uint32_t i = 0; i < r->operand_count; i++)
-        hlo_use_link(&instr->operands[i], r->defs[i], instr);
-    hlo_unique_name(comp->module, HLO_NAME_INSTR, instr->name);
-}
-
 static void restore_computation(hlo_computation *comp, const computation_record *r) {
     comp->first = comp->last = NULL;
     comp->instr_count = 0;
-    for (const instr_record *i = r->instrs; i; i = i->next) restore_instr(comp, i);
+    for (const instr_record *i = r->instrs; i; i = i->next) {
+        hlo_instr *instr = i->instr;
+        instr->shape = i->shape;
+        instr->operand_count = i->operand_count;
+        instr->uses = NULL;
+        instr->use_count = 0;
+        instr->queued = false;
+        hlo_instr_place(instr, comp, NULL);
+        hlo_instr_take_attrs(instr, i->attrs, i->attr_count);
+        if (i->operand_count) instr->operands = i->operands;
+        for (uint32_t j = 0; j < i->operand_count; j++)
+            hlo_use_link(&instr->operands[j], i->defs[j], instr);
+        hlo_unique_name(comp->module, HLO_NAME_INSTR, instr->name);
+    }
     comp->root = r->root;
     comp->parameter_count = r->parameter_count;
     if (r->parameter_count)

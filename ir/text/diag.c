@@ -11,10 +11,6 @@
 
 enum { MESSAGE_SIZE = 1024 };
 
-static bool ends_line(const char *at, const char *end) {
-    return *at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n'));
-}
-
 enum { MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
 
 /* Finds the last known line start at or before `offset`. */
@@ -42,30 +38,12 @@ static hlo_line find_line(const hlo_module *module, size_t offset) {
     size_t stripe = module->source_size / MARKS + 1;
     hlo_line line = closest(module, offset, stripe);
     for (const char *at = source + line.offset; at < source + offset; at++) {
-        if (!ends_line(at, end)) continue;
+        if (!(*at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n')))) continue;
         line = (hlo_line){(size_t)(at + 1 - source), line.number + 1};
         hlo_line *mark = &module->lines->marks[line.offset / stripe];
         if (!mark->number) *mark = line;
     }
     return line;
-}
-
-static void locate(const hlo_module *module, size_t offset, size_t length, hlo_diag *diag) {
-    if (offset > module->source_size) offset = module->source_size;
-    const char *source = module->source;
-    hlo_line line = find_line(module, offset);
-    hlo_lines *lines = module->lines;
-    int kind = diag->severity != HLO_NOTE;
-    size_t end = lines->last[kind].number == line.number ? lines->end[kind] : offset;
-    if (lines->last[kind].number != line.number)
-        while (end < module->source_size && source[end] != '\n' && source[end] != '\r') end++;
-    lines->last[kind] = line;
-    lines->end[kind] = end;
-    diag->line = line.number;
-    diag->column = (uint32_t)(offset - line.offset + 1);
-    diag->source = source + line.offset;
-    diag->source_size = end - line.offset;
-    diag->length = length < end - offset ? length : end - offset;
 }
 
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
@@ -74,7 +52,23 @@ void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_sev
     char message[MESSAGE_SIZE];
     vsnprintf(message, sizeof message, format, args);
     hlo_diag diag = {.severity = severity, .message = message, .file = module->file};
-    if (*module->file && module->source) locate(module, offset, length, &diag);
+    if (*module->file && module->source) {
+        if (offset > module->source_size) offset = module->source_size;
+        const char *source = module->source;
+        hlo_line line = find_line(module, offset);
+        hlo_lines *lines = module->lines;
+        int kind = diag.severity != HLO_NOTE;
+        size_t end = lines->last[kind].number == line.number ? lines->end[kind] : offset;
+        if (lines->last[kind].number != line.number)
+            while (end < module->source_size && source[end] != '\n' && source[end] != '\r') end++;
+        lines->last[kind] = line;
+        lines->end[kind] = end;
+        diag.line = line.number;
+        diag.column = (uint32_t)(offset - line.offset + 1);
+        diag.source = source + line.offset;
+        diag.source_size = end - line.offset;
+        diag.length = length < end - offset ? length : end - offset;
+    }
     sink->emit(sink->user, &diag);
 }
 
@@ -100,10 +94,6 @@ hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, const char *file, int line
                            .column = line > 0 && column > 0 ? (uint32_t)column : 0};
     if (sink) sink->emit(sink->user, &diag);
     return HLO_INVALID_INPUT;
-}
-
-static const char *severity_name(hlo_severity severity) {
-    return severity == HLO_ERROR ? "error" : severity == HLO_WARNING ? "warning" : "note";
 }
 
 hlo_error_budget hlo_error_budget_new(unsigned most) {
@@ -200,7 +190,11 @@ void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {
         if (diag->line) fprintf(out, "%u:%u:", diag->line, diag->column);
         fputc(' ', out);
     }
-    hlo_print_plain(out, "%s: %s\n", severity_name(diag->severity), diag->message);
+    hlo_print_plain(out, "%s: %s\n",
+                    diag->severity == HLO_ERROR     ? "error"
+                    : diag->severity == HLO_WARNING ? "warning"
+                                                    : "note",
+                    diag->message);
     if (!diag->source) return;
 
     static const char dots[] = "...";

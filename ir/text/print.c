@@ -27,18 +27,6 @@ static void put_op_attrs(hlo_printer *o, hlo_op op, const hlo_attr *attrs, uint3
     hlo_put_attrs_between(o, attrs, count, late, HLO_ATTR_COUNT, ", ", ", ");
 }
 
-/* Writes the attributes of an async-start and of the instruction that it wraps, in one order. */
-static void put_merged_attrs(hlo_printer *o, const hlo_instr *start, const hlo_instr *wrapped) {
-    hlo_attr all[HLO_ATTR_COUNT];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < start->attr_count; i++)
-        if (start->attrs[i].id != HLO_ATTR_CALLS ||
-            (o->options->canonical && !hlo_op_has(wrapped->op, HLO_ATTR_CALLS)))
-            all[count++] = start->attrs[i];
-    for (uint32_t i = 0; i < wrapped->attr_count; i++) all[count++] = wrapped->attrs[i];
-    put_op_attrs(o, wrapped->op, all, count);
-}
-
 static void put_opcode(hlo_printer *o, const hlo_instr *instr, const hlo_instr *wrapped) {
     if (!wrapped) {
         hlo_put_string(o, hlo_ops[instr->op].name);
@@ -46,15 +34,6 @@ static void put_opcode(hlo_printer *o, const hlo_instr *instr, const hlo_instr *
     }
     hlo_put_string(o, hlo_ops[wrapped->op].name);
     hlo_put_string(o, hlo_ops[instr->op].name + sizeof "async" - 1);
-}
-
-static void put_constant(hlo_printer *o, const hlo_literal *literal) {
-    enum { FEW = 10 };
-    const hlo_shape *shape = literal->shape;
-    if (o->options->large_constants || (hlo_shape_is_array(shape) && hlo_shape_count(shape) <= FEW))
-        hlo_put_literal(o, literal);
-    else
-        HLO_PUT(o, "{...}");
 }
 
 static void put_instr(hlo_printer *o, const hlo_instr *instr) {
@@ -66,7 +45,15 @@ static void put_instr(hlo_printer *o, const hlo_instr *instr) {
     put_opcode(o, instr, wrapped);
     hlo_put_char(o, '(');
     if (instr->op == HLO_OP_PARAMETER) hlo_put_int(o, instr->u.parameter);
-    if (instr->op == HLO_OP_CONSTANT) put_constant(o, instr->u.literal);
+    if (instr->op == HLO_OP_CONSTANT) {
+        enum { FEW = 10 };
+        const hlo_shape *shape = instr->u.literal->shape;
+        if (o->options->large_constants ||
+            (hlo_shape_is_array(shape) && hlo_shape_count(shape) <= FEW))
+            hlo_put_literal(o, instr->u.literal);
+        else
+            HLO_PUT(o, "{...}");
+    }
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_instr *operand = hlo_instr_operand(instr, i);
         if (o->options->operand_index)
@@ -80,9 +67,18 @@ static void put_instr(hlo_printer *o, const hlo_instr *instr) {
         hlo_put_instr_name(o, operand);
     }
     hlo_put_char(o, ')');
-    if (wrapped && instr->op == HLO_OP_ASYNC_START)
-        put_merged_attrs(o, instr, wrapped);
-    else
+    if (wrapped && instr->op == HLO_OP_ASYNC_START) {
+        /* Writes the attributes of an async-start and of the instruction that it wraps, in one
+         * order. */
+        hlo_attr all[HLO_ATTR_COUNT];
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < instr->attr_count; i++)
+            if (instr->attrs[i].id != HLO_ATTR_CALLS ||
+                (o->options->canonical && !hlo_op_has(wrapped->op, HLO_ATTR_CALLS)))
+                all[count++] = instr->attrs[i];
+        for (uint32_t i = 0; i < wrapped->attr_count; i++) all[count++] = wrapped->attrs[i];
+        put_op_attrs(o, wrapped->op, all, count);
+    } else
         put_op_attrs(o, instr->op, instr->attrs, instr->attr_count);
 }
 
@@ -92,29 +88,6 @@ static void put_body_line(hlo_printer *o, const hlo_computation *comp, const hlo
     put_instr(o, instr);
 }
 
-static void put_body(hlo_printer *o, const hlo_computation *comp) {
-    uint32_t number = 0;
-    if (o->numbers)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            o->numbers[instr->id] = number++;
-    hlo_put_char(o, '{');
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-        put_body_line(o, comp, instr);
-    hlo_put_line(o, o->depth);
-    hlo_put_char(o, '}');
-}
-
-/* Writes the body instead of the name, in print order. */
-static void put_inner_body(hlo_printer *o, const hlo_computation *comp) {
-    const hlo_instr **order = hlo_print_order(comp, o->numbers);
-    o->failed |= !order;
-    hlo_put_char(o, '{');
-    for (uint32_t i = 0; order && i < comp->instr_count; i++) put_body_line(o, comp, order[i]);
-    hlo_put_line(o, o->depth);
-    hlo_put_char(o, '}');
-    free(order);
-}
-
 static void put_called(hlo_printer *o, const hlo_computation *comp) {
     if (!o->options->canonical) {
         hlo_put_name(o, comp->name);
@@ -122,29 +95,16 @@ static void put_called(hlo_printer *o, const hlo_computation *comp) {
     }
     o->depth++;
     for (uint32_t i = 0; i < o->depth; i++) HLO_PUT(o, "  ");
-    put_inner_body(o, comp);
+    /* Writes the body instead of the name, in print order. */
+    const hlo_instr **order = hlo_print_order(comp, o->numbers);
+    o->failed |= !order;
+    hlo_put_char(o, '{');
+    for (uint32_t i = 0; order && i < comp->instr_count; i++) put_body_line(o, comp, order[i]);
+    hlo_put_line(o, o->depth);
+    hlo_put_char(o, '}');
+    free(order);
     hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
     o->depth--;
-}
-
-static void put_computation(hlo_printer *o, const hlo_computation *comp) {
-    if (comp == comp->module->entry) HLO_PUT(o, "ENTRY ");
-    hlo_put_name(o, comp->name);
-    if (o->options->signature) {
-        HLO_PUT(o, " (");
-        for (uint32_t i = 0; i < comp->parameter_count; i++) {
-            if (i) HLO_PUT(o, ", ");
-            hlo_put_interned(o, comp->parameters[i]->name);
-            HLO_PUT(o, ": ");
-            hlo_put_shape(o, comp->parameters[i]->shape, false);
-        }
-        HLO_PUT(o, ") -> ");
-        hlo_put_shape(o, comp->root->shape, false);
-    }
-    hlo_put_char(o, ' ');
-    put_body(o, comp);
-    hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
-    HLO_PUT(o, "\n\n");
 }
 
 /* ----------------------------------------------------------------------------------- the module */
@@ -194,17 +154,6 @@ static void put_tables(hlo_printer *o, const hlo_tables *t) {
     HLO_PUT(o, "\n\n");
 }
 
-static void put_entry_layout(hlo_printer *o, const hlo_computation *entry) {
-    HLO_PUT(o, ", entry_computation_layout={(");
-    for (uint32_t i = 0; i < entry->parameter_count; i++) {
-        hlo_put_comma(o, i);
-        hlo_put_shape(o, entry->parameters[i]->shape, true);
-    }
-    HLO_PUT(o, ")->");
-    hlo_put_shape(o, entry->root->shape, true);
-    hlo_put_char(o, '}');
-}
-
 typedef struct caller_count {
     uint32_t *callers; /* by computation id */
 } caller_count;
@@ -240,9 +189,30 @@ static bool *find_hidden(const hlo_module *module) {
     return hidden;
 }
 
-/* Creates hlo_printer.wrapped for the callers of hidden computations. The caller frees it; it may
- * be NULL. */
-static const hlo_instr **find_wrapped(const hlo_module *module, const bool *hidden) {
+static void put_module(hlo_printer *o, const hlo_module *module) {
+    bool layout = !module->entry;
+    for (uint32_t i = 0; i < module->attr_count; i++)
+        layout |= module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
+    HLO_PUT(o, "HloModule ");
+    hlo_put_interned(o, module->name);
+    const int middle = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
+    hlo_put_attrs_between(o, module->attrs, module->attr_count, -1, middle + layout, ", ", ", ");
+    if (!layout) {
+        HLO_PUT(o, ", entry_computation_layout={(");
+        for (uint32_t i = 0; i < module->entry->parameter_count; i++) {
+            hlo_put_comma(o, i);
+            hlo_put_shape(o, module->entry->parameters[i]->shape, true);
+        }
+        HLO_PUT(o, ")->");
+        hlo_put_shape(o, module->entry->root->shape, true);
+        hlo_put_char(o, '}');
+    }
+    hlo_put_attrs_between(o, module->attrs, module->attr_count, middle, HLO_ATTR_COUNT, ", ", ", ");
+    HLO_PUT(o, "\n\n");
+    if (o->options->metadata) put_tables(o, &module->tables);
+    bool *hidden = find_hidden(module);
+    /* Creates hlo_printer.wrapped for the callers of hidden computations. The caller frees it; it
+     * may be NULL. */
     const hlo_instr **wrapped = hidden ? calloc(module->next_id, sizeof *wrapped) : NULL;
     for (const hlo_computation *comp = wrapped ? module->first : NULL; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
@@ -252,25 +222,35 @@ static const hlo_instr **find_wrapped(const hlo_module *module, const bool *hidd
             if (instr->op == HLO_OP_ASYNC_UPDATE || instr->op == HLO_OP_ASYNC_DONE)
                 wrapped[instr->id] = wrapped[hlo_instr_operand(instr, 0)->id];
         }
-    return wrapped;
-}
-
-static void put_module(hlo_printer *o, const hlo_module *module) {
-    bool layout = !module->entry;
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        layout |= module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
-    HLO_PUT(o, "HloModule ");
-    hlo_put_interned(o, module->name);
-    const int middle = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
-    hlo_put_attrs_between(o, module->attrs, module->attr_count, -1, middle + layout, ", ", ", ");
-    if (!layout) put_entry_layout(o, module->entry);
-    hlo_put_attrs_between(o, module->attrs, module->attr_count, middle, HLO_ATTR_COUNT, ", ", ", ");
-    HLO_PUT(o, "\n\n");
-    if (o->options->metadata) put_tables(o, &module->tables);
-    bool *hidden = find_hidden(module);
-    o->wrapped = find_wrapped(module, hidden);
+    o->wrapped = wrapped;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        if (!o->wrapped || !hidden[comp->id]) put_computation(o, comp);
+        if (!o->wrapped || !hidden[comp->id]) {
+            if (comp == comp->module->entry) HLO_PUT(o, "ENTRY ");
+            hlo_put_name(o, comp->name);
+            if (o->options->signature) {
+                HLO_PUT(o, " (");
+                for (uint32_t i = 0; i < comp->parameter_count; i++) {
+                    if (i) HLO_PUT(o, ", ");
+                    hlo_put_interned(o, comp->parameters[i]->name);
+                    HLO_PUT(o, ": ");
+                    hlo_put_shape(o, comp->parameters[i]->shape, false);
+                }
+                HLO_PUT(o, ") -> ");
+                hlo_put_shape(o, comp->root->shape, false);
+            }
+            hlo_put_char(o, ' ');
+            uint32_t number = 0;
+            if (o->numbers)
+                for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                    o->numbers[instr->id] = number++;
+            hlo_put_char(o, '{');
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                put_body_line(o, comp, instr);
+            hlo_put_line(o, o->depth);
+            hlo_put_char(o, '}');
+            hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
+            HLO_PUT(o, "\n\n");
+        }
     free(o->wrapped);
     free(hidden);
 }
@@ -302,10 +282,6 @@ typedef struct extents {
     extent now;
 } extents;
 
-static bool is_small(const extent *e) {
-    return e->depth <= MOST_DEPTH && e->instrs <= MOST_INSTRS;
-}
-
 static void add_called(void *user, hlo_computation *called) {
     extents *e = user;
     const extent *inner = &e->of[called->id];
@@ -319,7 +295,7 @@ static const hlo_instr *find_excess(const hlo_module *module, extents *e) {
         e->now = (extent){.depth = 1, .instrs = comp->instr_count};
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             hlo_instr_visit_called(instr, add_called, e);
-            if (!is_small(&e->now)) return instr;
+            if (!(e->now.depth <= MOST_DEPTH && e->now.instrs <= MOST_INSTRS)) return instr;
         }
         e->of[comp->id] = e->now;
     }

@@ -64,24 +64,20 @@ static void put_axes(hlo_printer *o, const hlo_mesh *m, const hlo_axes *axes, co
     hlo_put_char(o, '}');
 }
 
-static void put_listed(hlo_printer *o, const hlo_groups *g) {
-    const int64_t *device = g->mesh.devices.listed->v;
-    hlo_put_char(o, '{');
-    for (uint32_t i = 0; i < g->sizes->count; i++) {
-        hlo_put_string(o, i ? ",{" : "{");
-        for (int64_t k = 0; k < g->sizes->v[i]; k++) {
-            if (k) hlo_put_char(o, ',');
-            hlo_put_int(o, *device++);
-        }
-        hlo_put_char(o, '}');
-    }
-    hlo_put_char(o, '}');
-}
-
 void hlo_put_groups(hlo_printer *o, const void *groups) {
     const hlo_groups *g = groups;
     if (g->sizes) {
-        put_listed(o, g);
+        const int64_t *device = g->mesh.devices.listed->v;
+        hlo_put_char(o, '{');
+        for (uint32_t i = 0; i < g->sizes->count; i++) {
+            hlo_put_string(o, i ? ",{" : "{");
+            for (int64_t k = 0; k < g->sizes->v[i]; k++) {
+                if (k) hlo_put_char(o, ',');
+                hlo_put_int(o, *device++);
+            }
+            hlo_put_char(o, '}');
+        }
+        hlo_put_char(o, '}');
     } else if (g->mesh.names) {
         put_mesh(o, &g->mesh);
         hlo_put_char(o, ' ');
@@ -132,21 +128,17 @@ static void put_tiles(hlo_printer *o, const hlo_sharding *s) {
     hlo_put_char(o, '}');
 }
 
-static void put_tuple(hlo_printer *o, const hlo_sharding *s) {
-    const bool domain = s->kind == HLO_SHARDING_DOMAIN;
-    hlo_put_string(o, domain ? "{kind=\"sharding\", entry=" : "{");
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (i) hlo_put_string(o, domain ? ", exit=" : ", ");
-        hlo_put_sharding(o, s->v[i]);
-    }
-    hlo_put_char(o, '}');
-}
-
 void hlo_put_sharding(hlo_printer *o, const void *sharding) {
     const hlo_sharding *s = sharding;
     const bool maximal_mesh = s->kind == HLO_SHARDING_MAXIMAL_MESH;
     if (s->kind >= HLO_SHARDING_TUPLE) {
-        put_tuple(o, s);
+        const bool domain = s->kind == HLO_SHARDING_DOMAIN;
+        hlo_put_string(o, domain ? "{kind=\"sharding\", entry=" : "{");
+        for (uint32_t i = 0; i < s->count; i++) {
+            if (i) hlo_put_string(o, domain ? ", exit=" : ", ");
+            hlo_put_sharding(o, s->v[i]);
+        }
+        hlo_put_char(o, '}');
         return;
     }
     hlo_put_char(o, '{');

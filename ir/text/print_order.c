@@ -20,13 +20,6 @@ static void push(postorder *w, const hlo_instr *instr) {
     if (!is_placed(w, instr)) w->stack[w->depth++] = instr;
 }
 
-static void push_before(postorder *w, const hlo_instr *instr) {
-    for (uint32_t i = instr->operand_count; i > 0; i--) push(w, hlo_instr_operand(instr, i - 1));
-    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
-    for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
-        push(w, control->u.instrs->v[i]);
-}
-
 static void place_all(postorder *w, const hlo_instr *from) {
     push(w, from);
     while (w->depth) {
@@ -34,7 +27,11 @@ static void place_all(postorder *w, const hlo_instr *from) {
         uint32_t *number = &w->numbers[instr->id];
         if (*number == (uint32_t)NOT_SEEN) {
             *number = (uint32_t)BEGUN;
-            push_before(w, instr);
+            for (uint32_t i = instr->operand_count; i > 0; i--)
+                push(w, hlo_instr_operand(instr, i - 1));
+            const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+            for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
+                push(w, control->u.instrs->v[i]);
             continue;
         }
         w->depth--;

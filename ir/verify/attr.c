@@ -180,17 +180,6 @@ static void check_groups(const checked *c, const hlo_groups *groups) {
                  c->instr->name, groups->parsed.text, groups->devices, count, what);
 }
 
-static void check_pairs(const checked *c, const hlo_groups *pairs) {
-    const char *what;
-    const hlo_ints *devices = pairs->mesh.devices.listed;
-    int64_t count = members(c, &what);
-    uint32_t i = 0;
-    while (i < devices->count && devices->v[i] < count) i++;
-    if (count > 1 && i < devices->count)
-        COMPLAIN(c, "%%%s: %s has device %" PRId64 ", but the module has %" PRId64 " %s",
-                 c->instr->name, pairs->parsed.text, devices->v[i], count, what);
-}
-
 /* --------------------------------------------------------------------------------------- others */
 
 /* Checks that an element of the result has the shape of an operand or of a part of it. Returns
@@ -221,37 +210,21 @@ static bool check_alias(const checked *c, const hlo_alias *a) {
     return true;
 }
 
-static void check_aliases(const checked *c, const hlo_aliases *aliases) {
-    for (uint32_t i = 0; i < aliases->count && check_alias(c, &aliases->v[i]);) i++;
-}
-
-static void check_replication(const checked *c, const char *value) {
-    uint32_t count = items_of(value), leaves = leaves_of(c->instr->shape);
-    if (c->instr->op != HLO_OP_PARAMETER)
-        COMPLAIN(c, "%s has no attribute 'parameter_replication'", hlo_ops[c->instr->op].name);
-    else if (count != leaves)
-        COMPLAIN(c, "%%%s: parameter_replication has %u element%s, but %s has %u leaves",
-                 c->instr->name, count, count == 1 ? "" : "s",
-                 hlo_verify_text(c->v, c->instr->shape), leaves);
-}
-
-/* Skips the braces around the origin of one array. A string in them may contain braces. */
-static bool skip_origin(const char **at) {
-    unsigned depth = 0;
-    bool quoted = false;
-    if (**at != '{') return false;
-    do {
-        if (**at == '"') quoted = !quoted;
-        if (quoted && **at == '\\') ++*at;
-        if (!quoted) depth += (**at == '{') - (unsigned)(**at == '}');
-        ++*at;
-    } while (depth && **at);
-    return true;
-}
-
 /* True if the value has parentheses for a tuple and braces for anything else. */
 static bool origin_fits(const char **at, const hlo_shape *shape) {
-    if (shape->type != HLO_TYPE_TUPLE) return skip_origin(at);
+    if (shape->type != HLO_TYPE_TUPLE) {
+        /* Skips the braces around the origin of one array. A string in them may contain braces. */
+        unsigned depth = 0;
+        bool quoted = false;
+        if (**at != '{') return false;
+        do {
+            if (**at == '"') quoted = !quoted;
+            if (quoted && **at == '\\') ++*at;
+            if (!quoted) depth += (**at == '{') - (unsigned)(**at == '}');
+            ++*at;
+        } while (depth && **at);
+        return true;
+    }
     if (!hlo_value_take(at, "(")) return false;
     for (uint32_t i = 0; i < shape->rank; i++)
         if ((i && !hlo_value_take(at, ", ")) || !origin_fits(at, shape->elements[i])) return false;
@@ -275,9 +248,30 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
             for (uint32_t k = 0; k < 2; k++) check_sharding(&c, c.attr->u.sharding->v[k]);
             break;
         case HLO_ATTR_REPLICA_GROUPS: check_groups(&c, c.attr->u.groups); break;
-        case HLO_ATTR_SOURCE_TARGET_PAIRS: check_pairs(&c, c.attr->u.groups); break;
-        case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: check_aliases(&c, c.attr->u.aliases); break;
-        case HLO_ATTR_PARAMETER_REPLICATION: check_replication(&c, value); break;
+        case HLO_ATTR_SOURCE_TARGET_PAIRS: {
+            const char *what;
+            const hlo_ints *devices = c.attr->u.groups->mesh.devices.listed;
+            int64_t count = members(&c, &what);
+            uint32_t j = 0;
+            while (j < devices->count && devices->v[j] < count) j++;
+            if (count > 1 && j < devices->count)
+                COMPLAIN(&c, "%%%s: %s has device %" PRId64 ", but the module has %" PRId64 " %s",
+                         c.instr->name, c.attr->u.groups->parsed.text, devices->v[j], count, what);
+        } break;
+        case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: {
+            const hlo_aliases *all = c.attr->u.aliases;
+            for (uint32_t d = 0; d < all->count && check_alias(&c, &all->v[d]); d++) continue;
+        } break;
+        case HLO_ATTR_PARAMETER_REPLICATION: {
+            uint32_t count = items_of(value), leaves = leaves_of(c.instr->shape);
+            if (c.instr->op != HLO_OP_PARAMETER)
+                COMPLAIN(&c, "%s has no attribute 'parameter_replication'",
+                         hlo_ops[c.instr->op].name);
+            else if (count != leaves)
+                COMPLAIN(&c, "%%%s: parameter_replication has %u element%s, but %s has %u leaves",
+                         c.instr->name, count, count == 1 ? "" : "s",
+                         hlo_verify_text(c.v, c.instr->shape), leaves);
+        } break;
         case HLO_ATTR_ORIGIN: check_origin(&c, value); break;
         default: break;
         }

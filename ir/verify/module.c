@@ -64,25 +64,6 @@ static bool instrs_differ(const hlo_module *m) {
     return true;
 }
 
-static void check_computation_names(verifier *v) {
-    const hlo_module *m = v->module;
-    named *names = hlo_arena_array(v->scratch, m->next_computation_id, sizeof *names);
-    size_t count = 0;
-    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        names[count++] = (named){comp->name, comp->offset};
-    check_names(v, names, count, "computations");
-}
-
-static void check_instr_names(verifier *v) {
-    const hlo_module *m = v->module;
-    named *names = hlo_arena_array(v->scratch, m->next_id, sizeof *names);
-    size_t count = 0;
-    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            names[count++] = (named){instr->name, instr->offset};
-    check_names(v, names, count, "instructions");
-}
-
 /* ---------------------------------------------------------------------------------------- calls */
 
 /* One instruction that calls one computation. */
@@ -151,11 +132,6 @@ static void check_sole_caller(verifier *v, const call_edge *edge, const hlo_inst
     hlo_verify_note(v, (*first)->offset, "%%%s is declared here", (*first)->name);
 }
 
-static bool is_transfer(hlo_op op) {
-    return op == HLO_OP_SEND || op == HLO_OP_RECV || op == HLO_OP_BITCAST || op == HLO_OP_TUPLE ||
-           op == HLO_OP_PARAMETER;
-}
-
 /* Checks that an asynchronous computation is one operation on its parameters, or contains only
  * sends and receives. */
 static void check_started(verifier *v, const call_edge *edge) {
@@ -163,7 +139,9 @@ static void check_started(verifier *v, const call_edge *edge) {
     const hlo_instr *other = NULL;
     bool transfers = true;
     for (const hlo_instr *instr = edge->called->first; instr; instr = hlo_instr_next(instr)) {
-        transfers &= is_transfer(instr->op);
+        transfers &= instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV ||
+                     instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_TUPLE ||
+                     instr->op == HLO_OP_PARAMETER;
         if (instr != edge->called->root && instr->op != HLO_OP_PARAMETER && !other) other = instr;
     }
     if (!other || transfers) return;
@@ -242,29 +220,6 @@ bool hlo_verify_is_host_transfer(const hlo_instr *instr) {
            hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
 }
 
-/* Checks that host transfers on the same channel have the same opcode and shape. */
-static void check_channels(verifier *v) {
-    if (!v->host_transfers) return;
-    const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
-    size_t count = 0;
-    for (const hlo_computation *comp = v->module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (hlo_verify_is_host_transfer(instr)) all[count++] = instr;
-    qsort(all, count, sizeof *all, by_channel);
-    for (size_t i = 1; i < count; i++) {
-        int64_t channel = hlo_instr_int(all[i], HLO_ATTR_CHANNEL_ID, 0);
-        if (channel != hlo_instr_int(all[i - 1], HLO_ATTR_CHANNEL_ID, 0) ||
-            (all[i]->op == all[i - 1]->op &&
-             hlo_shape_compatible(all[i]->shape, all[i - 1]->shape)))
-            continue;
-        hlo_verify_error(v, all[i]->offset,
-                         "channel %" PRId64 " is already used by %s %%%s of shape %s", channel,
-                         hlo_ops[all[i - 1]->op].name, all[i - 1]->name,
-                         hlo_verify_text(v, all[i - 1]->shape));
-        hlo_verify_note(v, all[i - 1]->offset, "%%%s is declared here", all[i - 1]->name);
-    }
-}
-
 /* ----------------------------------------------------------------------------- header and entry */
 
 static void check_entry_layout(verifier *v) {
@@ -333,21 +288,51 @@ static int by_part(const void *a, const void *b) {
     return compare_ints(x->part, y->part);
 }
 
-/* Checks that no part of a parameter is aliased or donated twice. */
-static void check_given_once(verifier *v, const hlo_alias **given, size_t count) {
-    if (count) qsort(given, count, sizeof *given, by_part);
-    for (size_t i = 1; i < count; i++) {
-        const bool output = given[i]->output, other = given[i - 1]->output;
-        if (by_part(&given[i], &given[i - 1]) != 0 || (!output && !other)) continue;
-        const hlo_instr *parameter = v->module->entry->parameters[given[i]->number];
-        hlo_verify_error(v, header_offset(v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
-                         "input_output_alias aliases parameter %" PRId64 "%s", given[i]->number,
-                         output && other ? " twice" : ", which buffer_donor also donates");
-        hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
+void hlo_verify_module(verifier *v) {
+    if (!computations_differ(v->module)) {
+        const hlo_module *m = v->module;
+        named *names = hlo_arena_array(v->scratch, m->next_computation_id, sizeof *names);
+        size_t count = 0;
+        for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+            names[count++] = (named){comp->name, comp->offset};
+        check_names(v, names, count, "computations");
     }
-}
-
-static void check_aliases(verifier *v) {
+    if (!instrs_differ(v->module)) {
+        const hlo_module *m = v->module;
+        named *names = hlo_arena_array(v->scratch, m->next_id, sizeof *names);
+        size_t count = 0;
+        for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                names[count++] = (named){instr->name, instr->offset};
+        check_names(v, names, count, "instructions");
+    }
+    check_calls(v);
+    /* Checks that host transfers on the same channel have the same opcode and shape. */
+    if (v->host_transfers) {
+        const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
+        size_t count = 0;
+        for (const hlo_computation *comp = v->module->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                if (hlo_verify_is_host_transfer(instr)) all[count++] = instr;
+        qsort(all, count, sizeof *all, by_channel);
+        for (size_t i = 1; i < count; i++) {
+            int64_t channel = hlo_instr_int(all[i], HLO_ATTR_CHANNEL_ID, 0);
+            if (channel != hlo_instr_int(all[i - 1], HLO_ATTR_CHANNEL_ID, 0) ||
+                (all[i]->op == all[i - 1]->op &&
+                 hlo_shape_compatible(all[i]->shape, all[i - 1]->shape)))
+                continue;
+            hlo_verify_error(v, all[i]->offset,
+                             "channel %" PRId64 " is already used by %s %%%s of shape %s", channel,
+                             hlo_ops[all[i - 1]->op].name, all[i - 1]->name,
+                             hlo_verify_text(v, all[i - 1]->shape));
+            hlo_verify_note(v, all[i - 1]->offset, "%%%s is declared here", all[i - 1]->name);
+        }
+    }
+    if (!v->module->entry) {
+        hlo_verify_error(v, 0, "the module has no entry computation");
+        return;
+    }
+    check_entry_layout(v);
     static const hlo_attr_id ids[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR};
     const hlo_alias **given = NULL;
     size_t count = 0;
@@ -366,18 +351,15 @@ static void check_aliases(verifier *v) {
             if (check_alias(v, ids[k], a)) given[count++] = a;
         }
     }
-    check_given_once(v, given, count);
-}
-
-void hlo_verify_module(verifier *v) {
-    if (!computations_differ(v->module)) check_computation_names(v);
-    if (!instrs_differ(v->module)) check_instr_names(v);
-    check_calls(v);
-    check_channels(v);
-    if (!v->module->entry) {
-        hlo_verify_error(v, 0, "the module has no entry computation");
-        return;
+    /* Checks that no part of a parameter is aliased or donated twice. */
+    if (count) qsort(given, count, sizeof *given, by_part);
+    for (size_t i = 1; i < count; i++) {
+        const bool output = given[i]->output, other = given[i - 1]->output;
+        if (by_part(&given[i], &given[i - 1]) != 0 || (!output && !other)) continue;
+        const hlo_instr *parameter = v->module->entry->parameters[given[i]->number];
+        hlo_verify_error(v, header_offset(v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
+                         "input_output_alias aliases parameter %" PRId64 "%s", given[i]->number,
+                         output && other ? " twice" : ", which buffer_donor also donates");
+        hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
     }
-    check_entry_layout(v);
-    check_aliases(v);
 }

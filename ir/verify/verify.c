@@ -24,13 +24,6 @@ static void check_literal(verifier *v, const hlo_instr *instr, const hlo_literal
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-static void check_words(verifier *v, const hlo_instr *instr, const hlo_attr *attr,
-                        const char *words) {
-    if (hlo_word_in(words, attr->u.str, strlen(attr->u.str))) return;
-    hlo_verify_error(v, instr->offset, "%s: invalid %s '%s', expected one of%s",
-                     hlo_ops[instr->op].name, hlo_attrs_info[attr->id].name, attr->u.str, words);
-}
-
 static void check_attrs(verifier *v, const hlo_instr *instr) {
     if (!instr->attr_count) return;
     bool given[HLO_ATTR_COUNT] = {false};
@@ -43,7 +36,9 @@ static void check_attrs(verifier *v, const hlo_instr *instr) {
         if (given[attr->id]) hlo_verify_error(v, instr->offset, "attribute '%s' is repeated", name);
         given[attr->id] = true;
         const char *words = hlo_attr_values(instr->op, attr->id);
-        if (words) check_words(v, instr, attr, words);
+        if (words && !hlo_word_in(words, attr->u.str, strlen(attr->u.str)))
+            hlo_verify_error(v, instr->offset, "%s: invalid %s '%s', expected one of%s",
+                             hlo_ops[instr->op].name, name, attr->u.str, words);
     }
 }
 
@@ -69,16 +64,6 @@ static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def
 
 /* ----------------------------------------------------------------------------- starts and dones */
 
-static void check_follower(verifier *v, const hlo_instr *instr) {
-    const hlo_instr *start = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
-    if (!start || !hlo_op_async_pair(HLO_OP_INVALID, instr->op) ||
-        hlo_op_async_pair(start->op, instr->op))
-        return;
-    hlo_verify_error(v, instr->offset, "%s: operand %%%s is %s, expected a matching start",
-                     hlo_ops[instr->op].name, start->name, hlo_ops[start->op].name);
-    hlo_verify_note(v, start->offset, "%%%s is declared here", start->name);
-}
-
 /* Checks that a start has one user, a done or an update. A start that is checked in isolation may
  * not have a user yet. */
 static void check_start(verifier *v, const hlo_instr *instr) {
@@ -100,15 +85,6 @@ static void check_start(verifier *v, const hlo_instr *instr) {
     }
 }
 
-static void check_parameter(verifier *v, const hlo_instr *instr) {
-    const hlo_computation *comp = instr->parent;
-    int64_t number = instr->u.parameter;
-    if (number < 0 || number >= comp->parameter_count || comp->parameters[number] != instr)
-        hlo_verify_error(v, instr->offset,
-                         "%%%s: parameter number %lld of %%%s is invalid or used twice",
-                         instr->name, (long long)number, comp->name);
-}
-
 static bool is_operand_before(const hlo_instr *instr, uint32_t count, const hlo_instr *operand) {
     for (uint32_t i = 0; i < count; i++)
         if (hlo_instr_operand(instr, i) == operand) return true;
@@ -122,8 +98,33 @@ static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
                     hlo_verify_text(v, operand->shape));
 }
 
-/* Adds notes about the operands of an invalid instruction. `blamed` is the operand at fault. */
-static void note_places(verifier *v, const hlo_instr *instr, uint32_t blamed) {
+/* Checks an instruction in isolation. `sound`: its operands are defined before it. */
+static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
+    hlo_verify_shape(v, instr->offset, instr->shape, "shape");
+    check_attrs(v, instr);
+    hlo_verify_attrs(v, instr);
+    check_start(v, instr);
+    const hlo_instr *start = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
+    if (start && hlo_op_async_pair(HLO_OP_INVALID, instr->op) &&
+        !hlo_op_async_pair(start->op, instr->op)) {
+        hlo_verify_error(v, instr->offset, "%s: operand %%%s is %s, expected a matching start",
+                         hlo_ops[instr->op].name, start->name, hlo_ops[start->op].name);
+        hlo_verify_note(v, start->offset, "%%%s is declared here", start->name);
+    }
+    if (instr->op == HLO_OP_PARAMETER) {
+        const hlo_computation *comp = instr->parent;
+        int64_t number = instr->u.parameter;
+        if (number < 0 || number >= comp->parameter_count || comp->parameters[number] != instr)
+            hlo_verify_error(v, instr->offset,
+                             "%%%s: parameter number %lld of %%%s is invalid or used twice",
+                             instr->name, (long long)number, comp->name);
+    }
+    if (instr->op == HLO_OP_CONSTANT) check_literal(v, instr, instr->u.literal);
+    char why[HLO_VERIFY_TEXT];
+    uint32_t blamed;
+    if (!sound || hlo_infer_check(instr, v->scratch, why, sizeof why, &blamed)) return;
+    hlo_verify_error(v, instr->offset, "%s", why);
+    /* Adds notes about the operands of an invalid instruction. `blamed` is the operand at fault. */
     enum { MOST = 4 };
     uint32_t first = 0, count = instr->operand_count;
     while (first < count && hlo_instr_operand(instr, first)->offset != blamed) first++;
@@ -133,32 +134,6 @@ static void note_places(verifier *v, const hlo_instr *instr, uint32_t blamed) {
         hlo_verify_note(v, blamed, "declared here");
     for (uint32_t i = 0; i < count && i < MOST; i++)
         if (i != first) note_operand(v, instr, i);
-}
-
-/* Checks an instruction in isolation. `sound`: its operands are defined before it. */
-static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
-    hlo_verify_shape(v, instr->offset, instr->shape, "shape");
-    check_attrs(v, instr);
-    hlo_verify_attrs(v, instr);
-    check_start(v, instr);
-    check_follower(v, instr);
-    if (instr->op == HLO_OP_PARAMETER) check_parameter(v, instr);
-    if (instr->op == HLO_OP_CONSTANT) check_literal(v, instr, instr->u.literal);
-    char why[HLO_VERIFY_TEXT];
-    uint32_t blamed;
-    if (!sound || hlo_infer_check(instr, v->scratch, why, sizeof why, &blamed)) return;
-    hlo_verify_error(v, instr->offset, "%s", why);
-    note_places(v, instr, blamed);
-}
-
-static void check_instr(verifier *v, const hlo_instr *instr) {
-    bool sound = true;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        sound &= check_order(v, instr, hlo_instr_operand(instr, i), "operand");
-    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
-    for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
-        check_order(v, instr, control->u.instrs->v[i], "control predecessor");
-    check_itself(v, instr, sound);
 }
 
 static void keep_first(void *message, const hlo_diag *diag) {
@@ -183,48 +158,7 @@ static void count_call(void *count, hlo_computation *called) {
     ++*(size_t *)count;
 }
 
-/* Collects facts for hlo_verify_module(). */
-static void note_instr(verifier *v, const hlo_instr *instr) {
-    hlo_instr_visit_called(instr, count_call, &v->calls[instr->parent->id]);
-    v->host_transfers += hlo_verify_is_host_transfer(instr);
-    hlo_intern_bind(instr->name, (hlo_symbol_binding){.instr = (hlo_instr *)instr});
-}
-
-static void check_computation(verifier *v, const hlo_computation *comp) {
-    for (uint32_t i = 0; i < comp->parameter_count; i++)
-        if (!comp->parameters[i] || comp->parameters[i]->parent != comp)
-            hlo_verify_error(v, comp->offset, "%%%s has %u parameters, but no parameter %u",
-                             comp->name, comp->parameter_count, i);
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-        hlo_arena_mark mark = hlo_arena_here(v->scratch);
-        check_instr(v, instr);
-        hlo_arena_release(v->scratch, mark);
-        v->passed[instr->id] = instr->parent == comp;
-        note_instr(v, instr);
-    }
-    if (!comp->root)
-        hlo_verify_error(v, comp->offset, "%%%s has no root", comp->name);
-    else if (comp->root->parent != comp)
-        hlo_verify_error(v, comp->offset, "the root %%%s of %%%s is in another computation",
-                         comp->root->name, comp->name);
-}
-
 /* ----------------------------------------------------------------------------- the whole module */
-
-/* Reports deferred errors, in the order of the text. */
-static void check_doubts(verifier *v) {
-    size_t count = 0;
-    for (const hlo_deferred_error *deferred = v->module->deferred; deferred;
-         deferred = deferred->next)
-        count++;
-    const hlo_deferred_error **all = hlo_arena_array(v->scratch, count, sizeof *all);
-    size_t left = count;
-    for (const hlo_deferred_error *deferred = v->module->deferred; deferred;
-         deferred = deferred->next)
-        all[--left] = deferred;
-    for (size_t i = 0; i < count; i++)
-        hlo_verify_error_about(v, all[i]->offset, all[i]->length, "%s", all[i]->message);
-}
 
 hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options *options,
                              const hlo_diag_sink *sink) {
@@ -248,9 +182,45 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     }
     v.passed = hlo_arena_zero(scratch, module->next_id);
     v.calls = hlo_arena_zero(scratch, module->next_computation_id * sizeof *v.calls);
-    check_doubts(&v);
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        check_computation(&v, comp);
+    /* Reports deferred errors, in the order of the text. */
+    size_t count = 0;
+    for (const hlo_deferred_error *deferred = v.module->deferred; deferred;
+         deferred = deferred->next)
+        count++;
+    const hlo_deferred_error **all = hlo_arena_array(v.scratch, count, sizeof *all);
+    size_t left = count;
+    for (const hlo_deferred_error *deferred = v.module->deferred; deferred;
+         deferred = deferred->next)
+        all[--left] = deferred;
+    for (size_t i = 0; i < count; i++)
+        hlo_verify_error_about(&v, all[i]->offset, all[i]->length, "%s", all[i]->message);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+        for (uint32_t i = 0; i < comp->parameter_count; i++)
+            if (!comp->parameters[i] || comp->parameters[i]->parent != comp)
+                hlo_verify_error(&v, comp->offset, "%%%s has %u parameters, but no parameter %u",
+                                 comp->name, comp->parameter_count, i);
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            hlo_arena_mark mark = hlo_arena_here(v.scratch);
+            bool sound = true;
+            for (uint32_t i = 0; i < instr->operand_count; i++)
+                sound &= check_order(&v, instr, hlo_instr_operand(instr, i), "operand");
+            const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+            for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
+                check_order(&v, instr, control->u.instrs->v[i], "control predecessor");
+            check_itself(&v, instr, sound);
+            hlo_arena_release(v.scratch, mark);
+            v.passed[instr->id] = instr->parent == comp;
+            /* Collects facts for hlo_verify_module(). */
+            hlo_instr_visit_called(instr, count_call, &v.calls[instr->parent->id]);
+            v.host_transfers += hlo_verify_is_host_transfer(instr);
+            hlo_intern_bind(instr->name, (hlo_symbol_binding){.instr = (hlo_instr *)instr});
+        }
+        if (!comp->root)
+            hlo_verify_error(&v, comp->offset, "%%%s has no root", comp->name);
+        else if (comp->root->parent != comp)
+            hlo_verify_error(&v, comp->offset, "the root %%%s of %%%s is in another computation",
+                             comp->root->name, comp->name);
+    }
     hlo_verify_module(&v);
     hlo_status status = hlo_error_budget_end(&v.errors, module, sink);
     hlo_arena_set_recover(module->arena, before);
