@@ -87,19 +87,6 @@ static hlo_shape *copy_shape(hlo_module *module, const hlo_shape *from) {
     return s;
 }
 
-static void grow(hlo_arena *arena, struct hlo_shapeset *set) {
-    size_t mask = set->mask * 2 + 1;
-    const hlo_shape **slots = hlo_arena_zero(arena, (mask + 1) * sizeof *slots);
-    for (size_t i = 0; i <= set->mask; i++) {
-        if (!set->slots[i]) continue;
-        size_t at = set->slots[i]->hash & mask;
-        while (slots[at]) at = (at + 1) & mask;
-        slots[at] = set->slots[i];
-    }
-    set->slots = slots;
-    set->mask = mask;
-}
-
 const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape) {
     struct hlo_shapeset *set = module->shapes;
     hlo_shape key = *shape;
@@ -115,7 +102,18 @@ const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape) {
         if (same_shape(set->slots[at], &key)) return set->slots[at];
     const hlo_shape *made = copy_shape(module, &key);
     set->slots[at] = made;
-    if (++set->count * 2 > set->mask) grow(module->arena, set);
+    if (++set->count * 2 > set->mask) {
+        const size_t mask = set->mask * 2 + 1;
+        const hlo_shape **slots = hlo_arena_zero(module->arena, (mask + 1) * sizeof *slots);
+        for (size_t i = 0; i <= set->mask; i++) {
+            if (!set->slots[i]) continue;
+            size_t slot = set->slots[i]->hash & mask;
+            while (slots[slot]) slot = (slot + 1) & mask;
+            slots[slot] = set->slots[i];
+        }
+        set->slots = slots;
+        set->mask = mask;
+    }
     return made;
 }
 

@@ -68,15 +68,6 @@ static bool too_many(int64_t devices) {
     return devices < 0 || devices > MOST_DEVICES;
 }
 
-static bool place_list(const hlo_ints *listed, array *d) {
-    if (listed->count != d->count) return false;
-    for (int64_t i = 0; i < d->count; i++) {
-        if (listed->v[i] < 0 || listed->v[i] >= d->count) return false;
-        d->at[i] = (uint32_t)listed->v[i];
-    }
-    return true;
-}
-
 /* Assigns the devices of `[4,2]T(1,0)` to positions. */
 static bool place_iota(const hlo_ints *dims, const hlo_ints *order, array *d) {
     int64_t step[MOST_DIMS];
@@ -103,8 +94,16 @@ static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
     d->count = place_count(d->dims, d->rank);
     d->at = hlo_arena_array(arena, (size_t)d->count, sizeof *d->at);
     for (int64_t i = 0; i < d->count; i++) d->at[i] = (uint32_t)i;
-    return d->count > 0 && (!from->listed || place_list(from->listed, d)) &&
-           (!from->iota || place_iota(from->iota, from->order, d));
+    if (d->count <= 0) return false;
+    if (from->listed) {
+        if (from->listed->count != d->count) return false;
+        for (int64_t i = 0; i < d->count; i++) {
+            const int64_t device = from->listed->v[i];
+            if (device < 0 || device >= d->count) return false;
+            d->at[i] = (uint32_t)device;
+        }
+    }
+    return !from->iota || place_iota(from->iota, from->order, d);
 }
 
 static bool group_part(array *d, const hlo_axis *a) {

@@ -58,22 +58,6 @@ static bool is_tie(double change, double sigma) {
     return fabs(sigma * HLO_ERROR_FLIP_TIE / change - 1) < 0.5e-5;
 }
 
-/* Returns the sigma of the fp8 element `a` before it was rounded. */
-static double sigma_before(hlo_type type, double a, double sigma) {
-    double step = hlo_error_step(type, a), flip = step / HLO_ERROR_FLIP;
-    double inwards = fabs(hlo_error_neighbor(type, a, 0) - a);
-    if (is_tie(step, sigma) || is_tie(inwards, sigma)) return step / HLO_ERROR_FINE;
-    return sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
-}
-
-/* Returns the difference that rounding both numbers to a 16-bit type adds, for a sigma that is too
- * large to resolve last places. */
-static double roundings(hlo_type type, double a, double b, double sigma) {
-    if (type != HLO_TYPE_BF16 && type != HLO_TYPE_F16) return 0;
-    double places = (hlo_error_last_place(type, a) + hlo_error_last_place(type, b)) / 2;
-    return sigma > 4 * places ? places : 0;
-}
-
 static double excess(element e) {
     return isnan(e.distance) || isinf(e.distance) ? (double)INFINITY
            : e.bound > 0                          ? e.distance / e.bound
@@ -130,13 +114,23 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
             e.same |= hlo_type_is_fp8(a->type) && fabs(e.b) == hlo_float_max(a->type) &&
                       (isnan(e.a) || signbit(e.a) == signbit(e.b));
         } else if (fp8 && numbers && isfinite(s) && !e.same) {
-            double before = sigma_before(a->type, e.a, s);
+            double unit = hlo_error_step(a->type, e.a), flip = unit / HLO_ERROR_FLIP;
+            double inwards = fabs(hlo_error_neighbor(a->type, e.a, 0) - e.a);
+            double before = is_tie(unit, s) || is_tie(inwards, s) ? unit / HLO_ERROR_FINE
+                            : s > flip                            ? sqrt((s - flip) * (s + flip))
+                                       : 0; /* the sigma before rounding */
             double halves = fabs(hlo_error_neighbor(a->type, e.a, e.b) - e.a) / 2 +
                             fabs(hlo_error_neighbor(a->type, e.b, e.a) - e.b) / 2;
             e.bound = s > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
             step = hlo_error_neighbor(a->type, e.a, e.b) == e.b;
         } else {
-            e.bound = HLO_ERROR_LAMBDA * s + roundings(a->type, e.a, e.b, s);
+            /* Rounding both numbers to a 16-bit type adds a difference, for a sigma that is too
+             * large to resolve last places. */
+            const bool half = a->type == HLO_TYPE_BF16 || a->type == HLO_TYPE_F16;
+            double places =
+                half ? (hlo_error_last_place(a->type, e.a) + hlo_error_last_place(a->type, e.b)) / 2
+                     : 0;
+            e.bound = HLO_ERROR_LAMBDA * s + (s > 4 * places ? places : 0);
         }
         double beyond = judge(&c, e, step, i, &worst);
         if (excess) excess[i] = beyond > 1 ? fmaxf((float)beyond, 1.0001f) : (float)beyond;

@@ -22,13 +22,6 @@ hlo_lane hlo_error_lane(hlo_type type) {
     return lane == HLO_LANE_F32 ? HLO_LANE_F64 : lane;
 }
 
-static void load_wide(hlo_type type, const char *in, int64_t step, int64_t count, hlo_chunk *out) {
-    if (hlo_lane_of(type) == HLO_LANE_F32 || hlo_lane_of(type) == HLO_LANE_F64)
-        hlo_lane_load_f64(type, in, step, count, out->f64);
-    else
-        hlo_lane_load(type, in, step, count, out);
-}
-
 double hlo_error_instead(hlo_type type, double value, double sigma) {
     double size = hlo_type_is_fp8(type) ? hlo_float_max(type) : sigma;
     return copysign(size, isnan(value) ? 1 : value);
@@ -44,21 +37,25 @@ static inline double smaller(double a, double b) {
     return a < b ? a : b;
 }
 
+HLO_CLONED static void move_floats(hlo_type type, hlo_range range, const double *x,
+                                   const double *sigma, double times, int64_t count, double *out) {
+    const double most = hlo_type_is_fp8(type) ? hlo_float_max(type) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double by = times * sigma[i], to = isinf(by) ? by : x[i] + by;
+        const bool moves = (sigma[i] > 0) & (isinf(by) | !isnan(x[i]));
+        const double inside = smaller(larger(to, range.low), range.high);
+        const double instead = copysign(most > 0 ? most : sigma[i], isnan(x[i]) ? 1 : x[i]);
+        const bool overflowed = !isfinite(x[i]) & (sigma[i] > 0) & (sigma[i] < 0x1p120);
+        out[i] = overflowed ? instead : moves ? inside : x[i];
+    }
+}
+
 /* Moves the operand by `times` * sigma. An infinite sigma moves it to infinity, even from NaN. A
  * predicate that may differ takes its other value. */
 static void move_chunk(hlo_type type, hlo_range range, const hlo_chunk *x, const double *sigma,
                        double times, int64_t count, hlo_chunk *out) {
     if (hlo_error_lane(type) == HLO_LANE_F64) {
-        const double most = hlo_type_is_fp8(type) ? hlo_float_max(type) : 0;
-        for (int64_t i = 0; i < count; i++) {
-            const double by = times * sigma[i], to = isinf(by) ? by : x->f64[i] + by;
-            const bool moves = (sigma[i] > 0) & (isinf(by) | !isnan(x->f64[i]));
-            const double inside = smaller(larger(to, range.low), range.high);
-            const double instead =
-                copysign(most > 0 ? most : sigma[i], isnan(x->f64[i]) ? 1 : x->f64[i]);
-            const bool overflowed = !isfinite(x->f64[i]) & (sigma[i] > 0) & (sigma[i] < 0x1p120);
-            out->f64[i] = overflowed ? instead : moves ? inside : x->f64[i];
-        }
+        move_floats(type, range, x->f64, sigma, times, count, out->f64);
         return;
     }
     for (int64_t i = 0; i < count; i++) {
@@ -93,6 +90,16 @@ static bool has_pole(const hlo_error_row *r, uint32_t operand) {
            (op == HLO_OP_REMAINDER && operand == 1) || (op == HLO_OP_POWER && operand == 0);
 }
 
+/* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
+HLO_CLONED static void take_rate(const double *value, const double *moved, double times,
+                                 int64_t count, double *rate) {
+    for (int64_t i = 0; i < count; i++) {
+        const double d = fabs(moved[i] - value[i]);
+        const double distance = hlo_error_same(value[i], moved[i]) ? 0 : isnan(d) ? infinite : d;
+        rate[i] = larger(distance / times, rate[i]);
+    }
+}
+
 static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t count,
                      double *out) {
     hlo_chunk produced;
@@ -104,6 +111,19 @@ static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t
                        .instr = r->instr};
     r->op->loop[hlo_error_lane(r->types[r->arity - 1])](&lanes);
     if (!direct) as_doubles(r->produced, &produced, count, out);
+}
+
+/* Raises the rate where operand `which` may reach a pole or has an infinite sigma. */
+HLO_CLONED static void note_jumps(const hlo_error_row *r, const hlo_error_analysis *a,
+                                  uint32_t which, int64_t count, double *rate) {
+    const double *x = a->x[which].f64, *sigma = a->sigma[which];
+    const hlo_range range = r->ranges[which];
+    const bool pole = has_pole(r, which) && range.low <= 0 && range.high >= 0;
+    const double jump = r->result == HLO_TYPE_PRED ? 1 : infinite;
+    for (int64_t i = 0; i < count; i++) {
+        const bool near = pole & (sigma[i] > 0) & (fabs(x[i]) <= LAMBDA * sigma[i]);
+        rate[i] = isinf(sigma[i]) ? jump : near ? infinite : rate[i];
+    }
 }
 
 /* Adds the change of moving operand `which` (all of them: arity) both ways. */
@@ -120,14 +140,7 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
             in[o] = &moved[o];
         }
         run_loop(r, in, count, out);
-        /* Raises rate[i] to the distance of moved[i] from value[i], for each of `times` sigmas. */
-        for (int64_t i = 0; i < count; i++) {
-            const double d = fabs(out[i] - a->value[i]);
-            const double distance = hlo_error_same(a->value[i], out[i]) ? 0
-                                    : isnan(d)                          ? infinite
-                                                                        : d;
-            rate[i] = larger(distance / fabs(hlo_error_times[t]), rate[i]);
-        }
+        take_rate(a->value, out, fabs(hlo_error_times[t]), count, rate);
         /* Marks results that become NaN or stop being infinite when operand `which` is moved. A NaN
          * represents numbers, which do not produce infinities by themselves. A value that is both
          * operands is moved in both. */
@@ -143,6 +156,7 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
     for (uint32_t o = 0; o < r->arity; o++)
         if (hlo_error_lane(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity)) {
             /* Marks overflow; `out`: the results where operand `o` did not overflow. */
+
             if (any_endless(a->x[o].f64, count)) {
                 a->overflows = true;
                 for (int64_t i = 0; i < count; i++) {
@@ -155,17 +169,7 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
                 }
             }
         }
-    if (which < r->arity) {
-        /* Raises the rate where operand `which` may reach a pole or has an infinite sigma. */
-        const double *x = a->x[which].f64, *sigma = a->sigma[which];
-        const hlo_range range = r->ranges[which];
-        const bool pole = has_pole(r, which) && range.low <= 0 && range.high >= 0;
-        const double jump = r->result == HLO_TYPE_PRED ? 1 : infinite;
-        for (int64_t i = 0; i < count; i++) {
-            const bool near = pole & (sigma[i] > 0) & (fabs(x[i]) <= LAMBDA * sigma[i]);
-            rate[i] = isinf(sigma[i]) ? jump : near ? infinite : rate[i];
-        }
-    }
+    if (which < r->arity) note_jumps(r, a, which, count, rate);
     for (int64_t i = 0; i < count; i++) a->variance[i] += rate[i] * rate[i];
 }
 
@@ -173,7 +177,12 @@ void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count
                     char *const *data, const int64_t *steps) {
     for (uint32_t o = 0; o < r->arity; o++) {
         uint32_t v = 2 + 2 * o;
-        load_wide(r->types[o], data[v] + done * steps[v], steps[v], count, &a->x[o]);
+        const hlo_lane lane = hlo_lane_of(r->types[o]);
+        const char *in = data[v] + done * steps[v];
+        if (lane == HLO_LANE_F32 || lane == HLO_LANE_F64)
+            hlo_lane_load_f64(r->types[o], in, steps[v], count, a->x[o].f64);
+        else
+            hlo_lane_load(r->types[o], in, steps[v], count, &a->x[o]);
         hlo_lane_load_f64(HLO_TYPE_F32, data[v + 1] + done * steps[v + 1], steps[v + 1], count,
                           a->sigma[o]);
     }
@@ -189,29 +198,14 @@ void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count
     }
 }
 
-/* Zeros scaled by an infinite, NaN or too small factor become other numbers if another execution
- * applies the scale elsewhere. A factor that overflowed may also be infinite there. */
-static void find_scales(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
-    bool divides = r->instr->op == HLO_OP_DIVIDE;
-    for (uint32_t o = 0; o < 2; o++)
-        for (int64_t i = 0; r->scales[o] && i < count; i++) {
-            double scale = a->x[o].f64[i];
-            bool good = divides ? fabs(scale) >= HLO_ERROR_FLUSHED : isfinite(scale);
-            a->anything[i] |= !good;
-        }
-}
-
-/* True if the sign of a zero affects the result. */
-static bool shows_sign(const hlo_error_row *r, uint32_t operand) {
-    hlo_op op = r->instr->op;
-    if (hlo_error_lane(r->types[operand]) != HLO_LANE_F64) return false;
-    return op == HLO_OP_RSQRT || op == HLO_OP_ATAN2 || (op == HLO_OP_DIVIDE && operand == 1) ||
-           (op == HLO_OP_POWER && operand == 0);
-}
-
-/* Adds the change of a zero's sign, because a zero that is scaled elsewhere may have the other
- * sign. An infinity that depends on it may change its sign, and results of that may be NaN. */
+/* Adds the change of a zero's sign if it affects the result, because a zero that is scaled
+ * elsewhere may have the other sign. An infinity that depends on it may change its sign, and
+ * results of that may be NaN. */
 static void add_zeros(const hlo_error_row *r, hlo_error_analysis *a, uint32_t o, int64_t count) {
+    const hlo_op op = r->instr->op;
+    const bool shows_sign = op == HLO_OP_RSQRT || op == HLO_OP_ATAN2 ||
+                            (op == HLO_OP_DIVIDE && o == 1) || (op == HLO_OP_POWER && o == 0);
+    if (!shows_sign || hlo_error_lane(r->types[o]) != HLO_LANE_F64) return;
     hlo_chunk other;
     const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
     double out[HLO_CHUNK];
@@ -241,12 +235,36 @@ void hlo_error_store(const double *sigma, const bool *anything, int64_t count, c
     hlo_copy_row(sizeof *s, (const char *)s, sizeof *s, count, out, step);
 }
 
+/* Computes sigmas from variances and the error of the operation itself, `own` * value. With
+ * `holds`, a sum or product of exact numbers that f32 represents has no error. */
+HLO_CLONED static void add_own(const hlo_error_analysis *a, double own, bool holds, double spread,
+                               int64_t count, double *sigma) {
+    for (int64_t i = 0; i < count; i++) {
+        const double value = a->value[i], size = fabs(value), error = own * size;
+        const bool held = holds & (a->variance[i] == 0) & ((double)(float)value == value);
+        const bool flushed = (error > 0) & (size < 2 * HLO_ERROR_FLUSHED);
+        const double e = flushed ? error + HLO_ERROR_FLUSHED / LAMBDA : error;
+        const double kept = (held | !isfinite(value)) ? 0 : e;
+        const double s = sqrt(a->variance[i] + kept * kept);
+        sigma[i] = isnan(value) ? s : smaller(s, spread);
+    }
+}
+
 /* Returns the distance by which lambda sigmas move an operand within its range. */
 static double reach(const hlo_error_row *r, const hlo_error_analysis *a, uint32_t operand,
                     int64_t i) {
     double x = a->x[operand].f64[i], by = LAMBDA * a->sigma[operand][i];
     hlo_range range = r->ranges[operand];
     return larger(smaller(x + by, range.high) - x, x - larger(x - by, range.low));
+}
+
+/* Adds the change of moving both factors: they may be near 0 and depend on each other. */
+HLO_CLONED static void add_product(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        const double both = reach(r, a, 0, i) * reach(r, a, 1, i) / LAMBDA;
+        const bool adds = (both > 0) & isfinite(both) & !isinf(a->value[i]);
+        a->variance[i] += adds ? both * both : 0;
+    }
 }
 
 static bool may_be_zero(const hlo_error_analysis *a, uint32_t operand, int64_t i) {
@@ -280,26 +298,27 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         const hlo_chunk *in[3] = {&a.x[0], &a.x[1], &a.x[2]};
         run_loop(r, in, n, a.value);
         a.endless = any_endless(a.value, n);
-        find_scales(r, &a, n);
+        /* Zeros scaled by an infinite, NaN or too small factor become other numbers if another
+         * execution applies the scale elsewhere. A factor that overflowed may also be infinite
+         * there. */
+        const bool divides = r->instr->op == HLO_OP_DIVIDE;
+        for (uint32_t o = 0; o < 2; o++)
+            for (int64_t i = 0; r->scales[o] && i < n; i++) {
+                double scale = a.x[o].f64[i];
+                a.anything[i] |= divides ? !(fabs(scale) >= HLO_ERROR_FLUSHED) : !isfinite(scale);
+            }
         uint32_t uncertain = 0;
         for (int64_t i = 0; i < n; i++) a.variance[i] = 0;
         for (uint32_t o = 0; o < r->arity; o++) {
-            if (r->options->roundings_may_be_dropped && shows_sign(r, o)) add_zeros(r, &a, o, n);
+            if (r->options->roundings_may_be_dropped) add_zeros(r, &a, o, n);
             if (!any_above_zero(a.sigma[o], n)) continue;
             uncertain++;
             if (!r->squares) add_changes(r, &a, o, n);
         }
         if (uncertain && (r->squares || (discrete && uncertain > 1)))
             add_changes(r, &a, r->arity, n);
-        if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares) {
-            /* Adds the change of moving both factors: they may be near 0 and depend on each other.
-             */
-            for (int64_t i = 0; i < n; i++) {
-                const double both = reach(r, &a, 0, i) * reach(r, &a, 1, i) / LAMBDA;
-                const bool adds = (both > 0) & isfinite(both) & !isinf(a.value[i]);
-                a.variance[i] += adds ? both * both : 0;
-            }
-        }
+        if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares)
+            add_product(r, &a, n);
         if (uncertain && !discrete) {
             /* Marks infinities that may be NaN in the other execution, because of their operands or
              * because an operand may be NaN. For a finite number, an infinite sigma already covers
@@ -322,18 +341,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         const bool one = r->spread.high == r->spread.low;
         double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
         double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
-        /* Computes sigmas from variances and the error of the operation itself, `own` * value. With
-         * `holds`, a sum or product of exact numbers that f32 represents has no error. */
-        for (int64_t i = 0; i < n; i++) {
-            const double value = a.value[i], size = fabs(value), error = own * size;
-            const bool held = (ulps <= 1 && r->result != HLO_TYPE_F64) & (a.variance[i] == 0) &
-                              ((double)(float)value == value);
-            const bool flushed = (error > 0) & (size < 2 * HLO_ERROR_FLUSHED);
-            const double e = flushed ? error + HLO_ERROR_FLUSHED / LAMBDA : error;
-            const double kept = (held | !isfinite(value)) ? 0 : e;
-            const double s = sqrt(a.variance[i] + kept * kept);
-            sigma[i] = isnan(value) ? s : smaller(s, spread);
-        }
+        add_own(&a, own, ulps <= 1 && r->result != HLO_TYPE_F64, spread, n, sigma);
         if (real) {
             hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
             hlo_error_round_chunk(r->result, a.value, result, ulps > 0, NULL, r->options, n, sigma);

@@ -45,6 +45,20 @@ static uint64_t random_of(const row *r, int64_t i, double value) {
     return scramble(r->key ^ bits);
 }
 
+/* Moves the finite elements of a chunk that have a nonzero sigma. Returns false if there are none,
+ * or an element is NaN. */
+HLO_CLONED static bool move_all(const row *r, double *value) {
+    int64_t erring = 0, nans = 0;
+    for (int64_t i = 0; i < r->count; i++) {
+        const double sigma = (double)r->sigma[i], v = value[i];
+        const double to = moved(v, sigma, r->times * deviate(random_of(r, i, v)));
+        value[i] = (sigma > 0) & isfinite(v) ? to : v;
+        erring += sigma > 0;
+        nans += isnan(v);
+    }
+    return erring && !nans;
+}
+
 /* Moves the elements of a chunk one by one, so that a NaN keeps all its bits. */
 static void move_each(const row *r) {
     for (int64_t i = 0; i < r->count; i++) {
@@ -76,17 +90,7 @@ static void perturb_row(row r, int64_t count) {
             move_each(&r);
         } else {
             hlo_lane_load_f64(r.type, r.at, r.step, r.count, value);
-            /* Moves the finite elements of a chunk that have a nonzero sigma. Returns false if
-             * there are none, or an element is NaN. */
-            int64_t erring = 0, nans = 0;
-            for (int64_t i = 0; i < r.count; i++) {
-                const double sigma = (double)r.sigma[i], v = value[i];
-                const double to = moved(v, sigma, r.times * deviate(random_of(&r, i, v)));
-                value[i] = (sigma > 0) & isfinite(v) ? to : v;
-                erring += sigma > 0;
-                nans += isnan(v);
-            }
-            if (erring && !nans)
+            if (move_all(&r, value))
                 hlo_lane_convert(HLO_TYPE_F64, r.type, value, r.count, r.at, r.step);
             else
                 move_each(&r);
@@ -97,19 +101,11 @@ static void perturb_row(row r, int64_t count) {
     }
 }
 
-static bool is_dense(const hlo_view *view) {
-    hlo_dims dense;
-    hlo_view_dense(view, &dense);
-    for (uint32_t d = 0; d < view->rank; d++)
-        if (view->dims[d] != 1 && view->strides[d] != dense.v[d]) return false;
-    return true;
-}
-
 void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, uint64_t stream,
                        bool by_value) {
     if (!hlo_type_is_float(value->type) && hlo_lane_of(value->type) != HLO_LANE_C128) return;
     const int64_t count = hlo_view_count(value), bytes = hlo_types[value->type].bytes;
-    const bool dense = is_dense(value);
+    const bool dense = hlo_view_is_dense(value);
     const uint32_t inner = dense ? 0 : value->rank - 1;
     const int64_t length = dense ? count : value->dims[inner];
     const int64_t step = dense ? bytes : value->strides[inner] * bytes;

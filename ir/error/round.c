@@ -55,17 +55,6 @@ double hlo_error_neighbor(hlo_type type, double number, double toward) {
     return copysign(hlo_float_decode(type, away ? code + 1 : code - 1), number);
 }
 
-/* Returns the distance of a value from the nearer boundary of the interval that rounds to its
- * result. */
-static double boundary_distance(hlo_type type, double value, double result) {
-    double least = infinite;
-    for (int side = -1; side <= 1; side += 2) {
-        double other = hlo_error_neighbor(type, result, side * infinite);
-        if (isfinite(other)) least = fmin(least, fabs((result + other) / 2 - value));
-    }
-    return least;
-}
-
 /* Returns the sigma of a result for an interval whose ends round to `low` and `high`. It is that of
  * a single step only if both are neighbors or the result itself: below a power of two, two steps
  * are no longer than the step above it. */
@@ -77,8 +66,14 @@ static double rounded_sigma(hlo_type type, double value, double result, double l
     bool beyond = low < hlo_error_neighbor(type, result, -infinite) ||
                   high > hlo_error_neighbor(type, result, infinite);
     if (beyond) return hypot(sigma, step / HLO_ERROR_FLIP);
-    bool tie = sigma * HLO_ERROR_FINE < step &&
-               boundary_distance(type, value, result) <= HLO_ERROR_NEAR * sigma;
+    /* The distance of the value from the nearer boundary of the interval that rounds to `result`.
+     */
+    double nearest = infinite;
+    for (int side = -1; side <= 1 && sigma * HLO_ERROR_FINE < step; side += 2) {
+        double other = hlo_error_neighbor(type, result, side * infinite);
+        if (isfinite(other)) nearest = fmin(nearest, fabs((result + other) / 2 - value));
+    }
+    bool tie = nearest <= HLO_ERROR_NEAR * sigma;
     return change / (tie ? HLO_ERROR_FLIP_TIE : HLO_ERROR_FLIP);
 }
 
@@ -86,21 +81,17 @@ double hlo_error_overflow(double value) {
     return fmin(fabs(value), 0x1p119);
 }
 
-/* True if rounding leaves all sigmas unchanged: no sigma moves its element, or roundings of the
- * type are not steps and all numbers are finite. */
-static bool keeps_sigmas(hlo_type type, bool steps, const double *value, const double *result,
-                         const hlo_range *range, int64_t count, const double *sigma) {
-    const double limit = steps ? -1 : hlo_float_max(type);
-    if (!steps && range && !(range->low <= limit && range->high >= -limit)) return false;
-    /* Counts the elements whose sigma is neither 0 nor infinite, and which exceed `limit` somewhere
-     * within lambda sigmas. */
+/* Counts the elements whose sigma is neither 0 nor infinite, and which exceed `limit` somewhere
+ * within lambda sigmas. */
+HLO_CLONED static int64_t count_beyond(const double *value, const double *result, double limit,
+                                       int64_t count, const double *sigma) {
     int64_t beyond = 0;
     for (int64_t i = 0; i < count; i++) {
         const bool moves = (sigma[i] != 0) & (sigma[i] != infinite);
         const bool inside = (fabs(value[i]) + LAMBDA * sigma[i] <= limit) & isfinite(result[i]);
         beyond += moves & !inside;
     }
-    return !beyond;
+    return beyond;
 }
 
 void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
@@ -121,7 +112,11 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
         }
     }
     const bool steps = !wide && !dropped;
-    if (!keeps_sigmas(type, steps, value, result, range, count, sigma)) {
+    /* Rounding leaves all sigmas unchanged if no sigma moves its element, or if roundings of the
+     * type are not steps and all numbers are finite. */
+    const double limit = steps ? -1 : hlo_float_max(type);
+    const bool out_of_range = !steps && range && !(range->low <= limit && range->high >= -limit);
+    if (out_of_range || count_beyond(value, result, limit, count, sigma)) {
         /* Rounds the ends of the intervals of the elements, and derives their sigmas. `steps`: a
          * rounding is a step; otherwise only numbers that are not finite matter. */
         double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};

@@ -434,19 +434,6 @@ static bool find_part(const hlo_instr *value, hlo_range *out) {
     return true;
 }
 
-static hlo_range visited_range(search *s, const hlo_instr *value) {
-    const frame *here = s->inside;
-    const hlo_computation *called = hlo_region_called(value);
-    hlo_range range;
-    if (value->op == HLO_OP_CONSTANT) return hlo_range_of_constant(value, &s->elements);
-    if (called) return range_inside(s, &(frame){value, here, ++s->calls}, called->root);
-    if (value->op == HLO_OP_PARAMETER && here)
-        return range_inside(s, here->up,
-                            hlo_instr_operand(here->call, (uint32_t)value->u.parameter));
-    if (hlo_op_is(value->op, HLO_TAKES_PART) && find_part(value, &range)) return range;
-    return hlo_range_of_result(value, search_range, s);
-}
-
 static hlo_range search_range(void *arg, const hlo_instr *value) {
     search *s = arg;
     const hlo_instr *from = hlo_handed_on(value, NULL);
@@ -457,7 +444,18 @@ static hlo_range search_range(void *arg, const hlo_instr *value) {
     const uint32_t at = (value->id + 7 * call) % REMEMBERED;
     if (s->known[at].instr == value && s->known[at].call == call) return s->known[at].range;
     s->visits++;
-    const hlo_range range = visited_range(s, value);
+    const frame *here = s->inside;
+    const hlo_computation *called = hlo_region_called(value);
+    hlo_range range;
+    if (value->op == HLO_OP_CONSTANT)
+        range = hlo_range_of_constant(value, &s->elements);
+    else if (called)
+        range = range_inside(s, &(frame){value, here, ++s->calls}, called->root);
+    else if (value->op == HLO_OP_PARAMETER && here)
+        range =
+            range_inside(s, here->up, hlo_instr_operand(here->call, (uint32_t)value->u.parameter));
+    else if (!hlo_op_is(value->op, HLO_TAKES_PART) || !find_part(value, &range))
+        range = hlo_range_of_result(value, search_range, s);
     s->known[at].instr = value;
     s->known[at].call = call;
     s->known[at].range = range;

@@ -245,18 +245,6 @@ static void spread(const hlo_call *call, const hlo_view *in, const hlo_view *res
         out_strides->v[d] = reduced[d] ? 0 : result->strides[at++];
 }
 
-static void reduce_by(hlo_call *call, hlo_op op) {
-    const hlo_view *in = &call->operands[0], *out = &call->results[0];
-    hlo_view acc = hlo_view_scratch(call->scratch, accumulator(in->type), out);
-    hlo_view_convert(call->env, &call->operands[1], &acc);
-    hlo_dims strides;
-    bool reduced[HLO_EVAL_MAX_RANK];
-    spread(call, in, &acc, &strides, reduced);
-    hlo_view wide = {acc.type, in->rank, in->dims, strides.v, acc.data};
-    fold(call->env, op, in, &wide);
-    hlo_view_convert(call->env, &acc, out);
-}
-
 /* -------------------------------------------------------------------- reduce by any computation */
 
 static hlo_status run_reduce(hlo_call *call) {
@@ -264,16 +252,22 @@ static hlo_status run_reduce(hlo_call *call) {
     uint32_t arrays = call->operand_count / 2;
     const hlo_view *in = call->operands;
     hlo_op simple = hlo_region_simple(computation);
+    bool reduced[HLO_EVAL_MAX_RANK];
+    hlo_dims spare;
     if (arrays == 1 && in[0].type == call->results[0].type &&
         folds(simple, hlo_lane_of(in[0].type))) {
-        reduce_by(call, simple);
+        hlo_view acc = hlo_view_scratch(call->scratch, accumulator(in->type), call->results);
+        hlo_view_convert(call->env, &call->operands[1], &acc);
+        spread(call, in, &acc, &spare, reduced);
+        const hlo_view wide = {acc.type, in->rank, in->dims, spare.v, acc.data};
+        fold(call->env, simple, in, &wide);
+        hlo_view_convert(call->env, &acc, call->results);
         return HLO_OK;
     }
     if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     const hlo_region *region = hlo_region_new(call, computation);
     if (!region) return HLO_INVALID_INPUT;
-    bool reduced[HLO_EVAL_MAX_RANK];
-    hlo_dims spare, outer, index = {0}, strides[MAX_ARRAYS];
+    hlo_dims outer, index = {0}, strides[MAX_ARRAYS];
     hlo_view x[MAX_ARRAYS];
     spread(call, in, &call->results[0], &spare, reduced);
     bool empty = false;

@@ -145,29 +145,6 @@ static void expand_caller(expansion *x) {
 
 /* ----------------------------------------------------------------------------------- the module */
 
-/* True if neither the instruction nor an operand has dynamic sizes, and the opcode does not operate
- * on sizes. */
-static bool is_static(expansion *x, const hlo_instr *instr) {
-    if (instr->op == HLO_OP_SET_DIMENSION_SIZE || instr->op == HLO_OP_DYNAMIC_RESHAPE) return false;
-    if (dynamic_bound(x->module, instr->shape) != instr->shape) return false;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (dynamic_value_of(x, hlo_instr_operand(instr, i))->sizes) return false;
-    return true;
-}
-
-/* Compares the sizes that a rule computed with the dimensions that are declared dynamic. */
-static bool check_declared(expansion *x, const dims *d, hlo_instr *const *sizes) {
-    for (uint32_t i = 0; i < d->count; i++) {
-        if (!sizes[i] != d->dynamic[i]) continue;
-        expand_refuse(x,
-                      d->dynamic[i] ? "declares dimension %u dynamic, but no operand has its size"
-                                    : "declares dimension %u static, but its size is dynamic",
-                      i);
-        return false;
-    }
-    return true;
-}
-
 static void expand_instr(expansion *x, hlo_instr *instr) {
     x->build->at = instr;
     if (instr->op == HLO_OP_CALL || instr->op == HLO_OP_FUSION || instr->op == HLO_OP_WHILE ||
@@ -175,13 +152,26 @@ static void expand_instr(expansion *x, hlo_instr *instr) {
         expand_caller(x);
         return;
     }
-    if (is_static(x, instr)) return;
+    bool is_static = instr->op != HLO_OP_SET_DIMENSION_SIZE &&
+                     instr->op != HLO_OP_DYNAMIC_RESHAPE &&
+                     dynamic_bound(x->module, instr->shape) == instr->shape;
+    for (uint32_t i = 0; is_static && i < instr->operand_count; i++)
+        is_static = !dynamic_value_of(x, hlo_instr_operand(instr, i))->sizes;
+    if (is_static) return;
     const hlo_shape *shape = instr->shape;
     const dims d = dims_of(x, shape);
     hlo_instr **sizes = hlo_arena_zero(x->module->arena, (d.count + 1) * sizeof *sizes);
     dynamic_value_of(x, instr)->declared = shape;
     hlo_instr *value = dynamic_rule(x, sizes);
-    if (!value || !check_declared(x, &d, sizes)) return;
+    if (!value) return;
+    for (uint32_t i = 0; i < d.count; i++) {
+        if (!sizes[i] != d.dynamic[i]) continue;
+        expand_refuse(x,
+                      d.dynamic[i] ? "declares dimension %u dynamic, but no operand has its size"
+                                   : "declares dimension %u static, but its size is dynamic",
+                      i);
+        return;
+    }
     value->shape = dynamic_bound(x->module, value->shape);
     *dynamic_value_of(x, value) = (dynamic_value){shape, d.dynamic_count ? sizes : NULL};
 }

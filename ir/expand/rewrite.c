@@ -96,8 +96,18 @@ static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
 }
 
 /* Sorts with an additional operand, which is true in the padding. */
-static hlo_instr *sort_along(expansion *x, int64_t dim, hlo_instr *size) {
-    hlo_instr *old = x->build->at;
+hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
+    hlo_instr *old = x->build->at, *size = NULL;
+    const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
+    const uint32_t rank = hlo_instr_operand(old, 0)->shape->rank;
+    for (uint32_t i = 0; i < old->operand_count; i++, sizes += rank) {
+        for (uint32_t d = 0; d < rank; d++)
+            sizes[d] = dynamic_size(x, hlo_instr_operand(old, i), d);
+        if (i && size != sizes[dim])
+            return expand_refuse(x, "has operands with different dynamic sizes");
+        size = sizes[dim];
+    }
+    if (!size) return old;
     const uint32_t count = old->operand_count;
     hlo_arena *arena = x->module->arena;
     hlo_instr **parts = hlo_arena_array(arena, count + 1, sizeof(hlo_instr *));
@@ -116,18 +126,4 @@ static hlo_instr *sort_along(expansion *x, int64_t dim, hlo_instr *size) {
     const bool one = old->shape->type != HLO_TYPE_TUPLE;
     return expand_replace(x, one ? HLO_OP_COPY : HLO_OP_TUPLE, dynamic_bound(x->module, old->shape),
                           count, parts);
-}
-
-hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
-    hlo_instr *old = x->build->at, *size = NULL;
-    const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
-    const uint32_t rank = hlo_instr_operand(old, 0)->shape->rank;
-    for (uint32_t i = 0; i < old->operand_count; i++, sizes += rank) {
-        for (uint32_t d = 0; d < rank; d++)
-            sizes[d] = dynamic_size(x, hlo_instr_operand(old, i), d);
-        if (i && size != sizes[dim])
-            return expand_refuse(x, "has operands with different dynamic sizes");
-        size = sizes[dim];
-    }
-    return size ? sort_along(x, dim, size) : old;
 }

@@ -117,9 +117,14 @@ static scan read_scan(expansion *x) {
     return s;
 }
 
-static void expand_scan(expansion *x) {
+/* Replaces the scan at x->build->at by a loop. Returns false after an error. */
+static bool expand_scan(expansion *x) {
     hlo_instr *instr = x->build->at;
     const scan s = read_scan(x);
+    for (uint32_t i = 0; i < s.inputs; i++)
+        if (dynamic_declares(hlo_instr_operand(instr, i)->shape, s.dim))
+            return expand_refuse(x, "iterates over a dynamic dimension, which is not supported");
+    if (s.turns > INT32_MAX) return expand_refuse(x, "has more than 2^31-1 iterations");
     const uint32_t first = 1 + s.inputs, results = s.outputs + s.carries;
     hlo_instr **parts = hlo_arena_array(x->module->arena, first + results, sizeof(hlo_instr *));
     parts[0] = expand_number(x, 0);
@@ -144,15 +149,7 @@ static void expand_scan(expansion *x) {
     }
     expand_replace(x, instr->shape->type == HLO_TYPE_TUPLE ? HLO_OP_TUPLE : HLO_OP_COPY,
                    instr->shape, results, parts + first);
-}
-
-/* True if the scan at x->build->at can become a loop; otherwise reports an error. */
-static bool can_expand(expansion *x) {
-    const scan s = read_scan(x);
-    for (uint32_t i = 0; i < s.inputs; i++)
-        if (dynamic_declares(hlo_instr_operand(x->build->at, i)->shape, s.dim))
-            return expand_refuse(x, "iterates over a dynamic dimension, which is not supported");
-    return s.turns <= INT32_MAX || expand_refuse(x, "has more than 2^31-1 iterations");
+    return true;
 }
 
 hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {
@@ -163,8 +160,7 @@ hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {
             next = instr->next;
             if (instr->op != HLO_OP_SCAN) continue;
             x.build->at = instr;
-            if (!can_expand(&x)) return HLO_INVALID_INPUT;
-            expand_scan(&x);
+            if (!expand_scan(&x)) return HLO_INVALID_INPUT;
         }
     return HLO_OK;
 }

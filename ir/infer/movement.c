@@ -208,12 +208,6 @@ const hlo_shape *hlo_infer_DYNAMIC_UPDATE_SLICE(const hlo_inference *q) {
     return start_indices(q, 2, into) ? into : NULL;
 }
 
-static bool padding_in_range(const int64_t *padding) {
-    for (int i = 0; i < 3; i++)
-        if (padding[i] < -HLO_INFER_EXTENT_MAX || padding[i] > HLO_INFER_EXTENT_MAX) return false;
-    return true;
-}
-
 /* Computes n + low + high + (n - 1) * interior; -1 if that is negative or too large. */
 static int64_t padded(int64_t n, const int64_t *padding) {
     const int64_t most = HLO_INFER_EXTENT_MAX;
@@ -239,9 +233,10 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
     for (uint32_t i = 0; i < from->rank; i++) {
         if (padding->v[3 * i + 2] < 0)
             return hlo_infer_fail(q, "the interior padding of dimension %u is negative", i);
-        if (!padding_in_range(&padding->v[3 * i]))
+        const int64_t *p = &padding->v[3 * i], most = HLO_INFER_EXTENT_MAX;
+        if (p[0] < -most || p[0] > most || p[1] < -most || p[1] > most || p[2] > most)
             return hlo_infer_fail(q, "the padding of dimension %u is outside [-2^61, 2^61]", i);
-        dims[i] = from->dims[i] < 0 ? -1 : padded(from->dims[i], &padding->v[3 * i]);
+        dims[i] = from->dims[i] < 0 ? -1 : padded(from->dims[i], p);
         if (dims[i] < 0 && from->dims[i] >= 0)
             return hlo_infer_fail(q, "the padded size of dimension %u is negative or too large", i);
     }

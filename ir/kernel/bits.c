@@ -68,22 +68,15 @@ static void fill_philox(bits *b) {
     advance(b->counter, (uint64_t)((b->count + each - 1) / each));
 }
 
-/* Returns the dimension along which neighbors share a counter: the first of even size, otherwise
- * the first of the largest. */
-static uint32_t paired_dim(const hlo_view *view) {
-    uint32_t largest = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
-        if (view->dims[d] % 2 == 0) return d;
-        if (view->dims[d] > view->dims[largest]) largest = d;
-    }
-    return largest;
-}
-
 static void fill_threefry(bits *b, const hlo_view *like) {
     uint32_t words[2];
     int64_t pair = 1, inner = 1; /* sizes of the paired dimension and of the dimensions after it */
     if (like->rank && !b->wide) {
-        uint32_t dim = paired_dim(like);
+        /* Neighbors share a counter along the first dimension of even size, otherwise along the
+         * first of the largest. */
+        uint32_t dim = 0;
+        for (uint32_t d = 0; d < like->rank && like->dims[dim] % 2; d++)
+            if (like->dims[d] % 2 == 0 || like->dims[d] > like->dims[dim]) dim = d;
         pair = like->dims[dim];
         for (uint32_t d = dim + 1; d < like->rank; d++) inner *= like->dims[d];
     }

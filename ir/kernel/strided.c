@@ -15,12 +15,6 @@ static bool outer(const hlo_strided_loop *w, uint32_t a, uint32_t b) {
     return false;
 }
 
-static bool merges(const hlo_strided_loop *w, uint32_t into, uint32_t dim) {
-    for (uint32_t v = 0; v < w->views; v++)
-        if (w->steps[v][into] != w->steps[v][dim] * w->dims[dim]) return false;
-    return true;
-}
-
 void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *dims, uint32_t views,
                            const hlo_view *const *view) {
     w->views = views;
@@ -54,7 +48,10 @@ void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *di
         }
     uint32_t kept = 0;
     for (uint32_t d = 0; d < r; d++) {
-        if (kept > 0 && merges(w, kept - 1, d))
+        bool merges = kept > 0;
+        for (uint32_t v = 0; merges && v < views; v++)
+            merges = w->steps[v][kept - 1] == w->steps[v][d] * w->dims[d];
+        if (merges)
             w->dims[kept - 1] *= w->dims[d];
         else
             w->dims[kept++] = w->dims[d];
@@ -151,6 +148,14 @@ void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides) {
         out_strides->v[d] = stride;
         stride *= view->dims[d];
     }
+}
+
+bool hlo_view_is_dense(const hlo_view *view) {
+    hlo_dims dense;
+    hlo_view_dense(view, &dense);
+    for (uint32_t d = 0; d < view->rank; d++)
+        if (view->dims[d] != 1 && view->strides[d] != dense.v[d]) return false;
+    return true;
 }
 
 hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *like) {

@@ -197,45 +197,30 @@ bool hlo_module_is_fragmented(const hlo_module *module) {
     return module->instr_count < (module->relocated + made) / 3;
 }
 
-/* Copies the instructions; their operands and attributes are not copied. */
-static hlo_instr *copy_instrs(const hlo_computation *comp, hlo_instr **relocated) {
-    hlo_arena *arena = comp->module->arena;
-    size_t operand_count = 0;
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-        operand_count += instr->operand_count;
-    hlo_instr *copies = hlo_arena_array(arena, comp->instr_count, sizeof *copies), *copy = copies;
-    hlo_use *uses = hlo_arena_array(arena, operand_count, sizeof *uses);
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr), copy++) {
-        relocated[instr->id] = copy;
-        *copy = *instr;
-        if (!instr->operand_count) continue;
-        copy->operands = uses;
-        memcpy(uses, instr->operands, instr->operand_count * sizeof *uses);
-        uses += instr->operand_count;
-    }
-    return copies;
-}
-
 static hlo_use *moved_use(const hlo_use *use, hlo_instr *const *relocated) {
     return use ? relocated[use->user->id]->operands + (use - use->user->operands) : NULL;
-}
-
-static void move_named(hlo_instr *instr, hlo_instr *const *relocated) {
-    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
-    if (!control) return;
-    const uint32_t count = control->u.instrs->count;
-    hlo_instrs *named =
-        hlo_arena_alloc(instr->parent->module->arena, sizeof *named + count * sizeof *named->v);
-    named->count = count;
-    for (uint32_t i = 0; i < count; i++) named->v[i] = relocated[control->u.instrs->v[i]->id];
-    hlo_instr_set_attr(instr, (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = named});
 }
 
 hlo_instr **hlo_module_compact(hlo_module *module, hlo_arena *arena) {
     hlo_instr **relocated = hlo_arena_zero(arena, module->next_id * sizeof *relocated);
     hlo_instr **first = hlo_arena_zero(arena, module->next_computation_id * sizeof *first);
-    for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        first[comp->id] = copy_instrs(comp, relocated);
+    /* Copy the instructions and their operands; attributes are not copied. */
+    for (hlo_computation *comp = module->first; comp; comp = comp->next) {
+        size_t operand_count = 0;
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            operand_count += instr->operand_count;
+        hlo_instr *copy = hlo_arena_array(module->arena, comp->instr_count, sizeof *copy);
+        hlo_use *uses = hlo_arena_array(module->arena, operand_count, sizeof *uses);
+        first[comp->id] = copy;
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr), copy++) {
+            relocated[instr->id] = copy;
+            *copy = *instr;
+            if (!instr->operand_count) continue;
+            copy->operands = uses;
+            memcpy(uses, instr->operands, instr->operand_count * sizeof *uses);
+            uses += instr->operand_count;
+        }
+    }
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         hlo_instr *copies = first[comp->id];
         const uint32_t count = comp->instr_count;
@@ -250,7 +235,16 @@ hlo_instr **hlo_module_compact(hlo_module *module, hlo_arena *arena) {
                 use->def = relocated[use->def->id];
                 use->user = instr;
             }
-            move_named(instr, relocated);
+            const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+            if (!control) continue;
+            const uint32_t named_count = control->u.instrs->count;
+            hlo_instrs *named =
+                hlo_arena_alloc(module->arena, sizeof *named + named_count * sizeof *named->v);
+            named->count = named_count;
+            for (uint32_t i = 0; i < named_count; i++)
+                named->v[i] = relocated[control->u.instrs->v[i]->id];
+            hlo_instr_set_attr(instr,
+                               (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = named});
         }
         comp->first = count ? copies : NULL;
         comp->last = count ? copies + count - 1 : NULL;

@@ -76,22 +76,18 @@ hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
     }
 }
 
-/* True if the attributes remain valid on a call with another element type. */
-static bool is_typeless(const hlo_instr *call) {
+/* True for a sharding annotation that copies its operand and whose attributes remain valid with
+ * another element type, but not for that of a manual region's argument or result, which must stay
+ * next to it. */
+static bool copies(const hlo_instr *instr) {
     static const hlo_attr_id ids[] = {HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS,
                                       HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, HLO_ATTR_LITERAL,
                                       HLO_ATTR_TO_APPLY, HLO_ATTR_CALLED_COMPUTATIONS};
+    if (!hlo_instr_is_mark(instr)) return false;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        if (hlo_instr_attr(call, ids[i])) return false;
-    return true;
-}
-
-/* True for a sharding annotation that copies its operand, but not for that of a manual region's
- * argument or result, which must stay next to it. */
-static bool copies(const hlo_instr *instr) {
+        if (hlo_instr_attr(instr, ids[i])) return false;
     const char *sharding = hlo_instr_str(instr, HLO_ATTR_SHARDING);
-    return hlo_instr_is_mark(instr) && is_typeless(instr) &&
-           !(sharding && strstr(sharding, "manual")) && hlo_shape_is_array(instr->shape) &&
+    return !(sharding && strstr(sharding, "manual")) && hlo_shape_is_array(instr->shape) &&
            hlo_shape_same_dims(instr->shape, hlo_instr_operand(instr, 0)->shape);
 }
 
@@ -183,14 +179,13 @@ static bool add_start(const hlo_index_map *map, hlo_index *x, search *s) {
 
 /* ------------------------------------------------------------------------------------- elements */
 
-/* Finds the element of the operand that element `at` of the result comes from, as find_place()
- * does. Not inlined: moved_element() recurses, and its frame must be small. */
+/* Finds the element of the operand that element `at` of the result comes from. `*out_inside` is
+ * false if there is no such element. Returns false if it is unknown. Not inlined: moved_element()
+ * recurses, and its frame must be small. */
 __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int64_t at, search *s,
                                                   int64_t *out_at, bool *out_inside) {
     place here, there;
     unravel(map->instr->shape, at, &here);
-    /* Finds the position in the operand of a position in the result. `*out_inside` is false if
-     * there is no such position. Returns false if it is unknown. */
     const hlo_shape *from = map->from->shape;
     hlo_index x;
     *out_inside = true;

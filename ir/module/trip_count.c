@@ -124,28 +124,22 @@ static bool fits(hlo_type type, int64_t value) {
            (value < (INT64_C(1) << (bits - 1)) && value >= -(INT64_C(1) << (bits - 1)));
 }
 
-/* Finds the comparison that the condition returns, and its scope; NULL if not found. */
-static const hlo_instr *find_compare(const hlo_instr *root, scope *scopes) {
-    static const scope none = {0};
-    scopes[0] = none;
-    for (int depth = 0; depth + 1 < DEPTH; depth++) {
-        if (root->op == HLO_OP_COMPARE) {
-            scopes[DEPTH - 1] = scopes[depth];
-            return root;
-        }
-        if (root->op != HLO_OP_CALL && root->op != HLO_OP_FUSION) return NULL;
-        scopes[depth + 1] = (scope){&scopes[depth], root};
-        root = hlo_instr_comp(root, root->op == HLO_OP_CALL ? HLO_ATTR_TO_APPLY : HLO_ATTR_CALLS)
-                   ->root;
-    }
-    return NULL;
-}
-
 uint64_t hlo_while_trip_count(const hlo_instr *loop) {
     scope scopes[DEPTH];
-    const hlo_instr *compare = find_compare(hlo_instr_comp(loop, HLO_ATTR_CONDITION)->root, scopes);
-    if (!compare) return HLO_TRIP_COUNT_UNKNOWN;
-    const scope *s = &scopes[DEPTH - 1];
+    /* Find the comparison that the condition returns, and its scope. */
+    const hlo_instr *compare = hlo_instr_comp(loop, HLO_ATTR_CONDITION)->root;
+    int depth = 0;
+    scopes[0] = (scope){0};
+    for (; depth + 1 < DEPTH && compare->op != HLO_OP_COMPARE; depth++) {
+        if (compare->op != HLO_OP_CALL && compare->op != HLO_OP_FUSION)
+            return HLO_TRIP_COUNT_UNKNOWN;
+        scopes[depth + 1] = (scope){&scopes[depth], compare};
+        compare =
+            hlo_instr_comp(compare, compare->op == HLO_OP_CALL ? HLO_ATTR_TO_APPLY : HLO_ATTR_CALLS)
+                ->root;
+    }
+    if (depth + 1 == DEPTH) return HLO_TRIP_COUNT_UNKNOWN;
+    const scope *s = &scopes[depth];
     const char *direction = hlo_instr_str(compare, HLO_ATTR_DIRECTION);
     hlo_type type = hlo_instr_operand(compare, 0)->shape->type;
     int64_t a, a_step, b, b_step;

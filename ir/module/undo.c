@@ -69,19 +69,6 @@ struct hlo_snapshot {
     uint32_t attr_count;
 };
 
-static instr_record *record_instr(hlo_instr *instr, hlo_arena *arena) {
-    const uint32_t count = instr->operand_count;
-    instr_record *r = hlo_arena_alloc(arena, sizeof *r + count * sizeof *r->defs);
-    *r = (instr_record){.instr = instr,
-                        .shape = instr->shape,
-                        .attrs = instr->attrs,
-                        .attr_count = instr->attr_count,
-                        .operand_count = count,
-                        .operands = count ? instr->operands : NULL};
-    for (uint32_t i = 0; i < count; i++) r->defs[i] = hlo_instr_operand(instr, i);
-    return r;
-}
-
 const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena) {
     hlo_snapshot *s = hlo_arena_alloc(arena, sizeof *s);
     *s = (hlo_snapshot){
@@ -95,8 +82,17 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
             hlo_arena_copy(arena, comp->parameters, comp->parameter_count * sizeof *r->parameters);
         instr_record **last = &r->instrs;
         for (hlo_instr *instr = comp->first; instr;
-             instr = hlo_instr_next(instr), last = &(*last)->next)
-            *last = record_instr(instr, arena);
+             instr = hlo_instr_next(instr), last = &(*last)->next) {
+            const uint32_t count = instr->operand_count;
+            instr_record *i = *last = hlo_arena_alloc(arena, sizeof *i + count * sizeof *i->defs);
+            *i = (instr_record){.instr = instr,
+                                .shape = instr->shape,
+                                .attrs = instr->attrs,
+                                .attr_count = instr->attr_count,
+                                .operand_count = count,
+                                .operands = count ? instr->operands : NULL};
+            for (uint32_t o = 0; o < count; o++) i->defs[o] = hlo_instr_operand(instr, o);
+        }
         end = &r->next;
     }
     return s;
@@ -144,24 +140,22 @@ static void mix(uint64_t *hash, const void *bytes, size_t size) {
     *hash = XXH3_64bits_withSeed(bytes, size, *hash);
 }
 
-static void mix_instr(uint64_t *hash, const hlo_instr *instr) {
-    const uint32_t numbers[] = {instr->op, instr->attr_count, instr->id, instr->operand_count,
-                                instr->use_count};
-    const void *pointers[] = {instr, instr->shape, instr->attrs, instr->parent, instr->name};
-    mix(hash, numbers, sizeof numbers);
-    mix(hash, pointers, sizeof pointers);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        mix(hash, &instr->operands[i].def, sizeof instr->operands[i].def);
-    for (const hlo_use *use = instr->uses; use; use = use->next) mix(hash, &use, sizeof use);
-}
-
 uint64_t hlo_module_fingerprint(const hlo_module *module) {
     uint64_t hash = 0;
     mix(&hash, module->op_counts, sizeof module->op_counts);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         const void *pointers[] = {comp, comp->root, comp->name, comp->first, comp->last};
         mix(&hash, pointers, sizeof pointers);
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) mix_instr(&hash, i);
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            const uint32_t numbers[] = {i->op, i->attr_count, i->id, i->operand_count,
+                                        i->use_count};
+            const void *fields[] = {i, i->shape, i->attrs, i->parent, i->name};
+            mix(&hash, numbers, sizeof numbers);
+            mix(&hash, fields, sizeof fields);
+            for (uint32_t o = 0; o < i->operand_count; o++)
+                mix(&hash, &i->operands[o].def, sizeof i->operands[o].def);
+            for (const hlo_use *use = i->uses; use; use = use->next) mix(&hash, &use, sizeof use);
+        }
     }
     return hash;
 }

@@ -9,24 +9,7 @@
 #include "ir/ir.h"
 #include "ir/text/diag.h"
 
-enum { MESSAGE_SIZE = 1024 };
-
-enum { MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
-
-/* Finds the last known line start at or before `offset`. */
-static hlo_line closest(const hlo_module *module, size_t offset, size_t stripe) {
-    const hlo_lines *lines = module->lines;
-    hlo_line best = {.number = module->source_line};
-    for (size_t part = offset / stripe + 1; part-- && !best.offset;) {
-        const hlo_line *mark = &lines->marks[part < MARKS ? part : MARKS - 1];
-        if (mark->number && mark->offset <= offset) best = *mark;
-    }
-    for (int i = 0; i < 2; i++) {
-        const hlo_line *last = &lines->last[i];
-        if (last->number && last->offset <= offset && last->offset > best.offset) best = *last;
-    }
-    return best;
-}
+enum { MESSAGE_SIZE = 1024, MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
 
 /* Finds the line of `offset`. */
 static hlo_line find_line(const hlo_module *module, size_t offset) {
@@ -36,9 +19,18 @@ static hlo_line find_line(const hlo_module *module, size_t offset) {
         if (lines->last[i].offset <= offset && offset <= lines->end[i] && lines->last[i].number)
             return lines->last[i];
     size_t stripe = module->source_size / MARKS + 1;
-    hlo_line line = closest(module, offset, stripe);
+    /* Start from the last known line start at or before `offset`. */
+    hlo_line line = {.number = module->source_line};
+    for (size_t part = offset / stripe + 1; part-- && !line.offset;) {
+        const hlo_line *mark = &lines->marks[part < MARKS ? part : MARKS - 1];
+        if (mark->number && mark->offset <= offset) line = *mark;
+    }
+    for (int i = 0; i < 2; i++) {
+        const hlo_line *last = &lines->last[i];
+        if (last->number && last->offset <= offset && last->offset > line.offset) line = *last;
+    }
     for (const char *at = source + line.offset; at < source + offset; at++) {
-        if (!(*at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n')))) continue;
+        if (*at != '\n' && (*at != '\r' || (at + 1 < end && at[1] == '\n'))) continue;
         line = (hlo_line){(size_t)(at + 1 - source), line.number + 1};
         hlo_line *mark = &module->lines->marks[line.offset / stripe];
         if (!mark->number) *mark = line;
@@ -142,23 +134,18 @@ static size_t character(const char *text, size_t size, uint32_t *out_code) {
     return count + 1;
 }
 
-/* Returns the number of terminal columns that the character occupies. */
-static unsigned columns_of(uint32_t code) {
-    static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
-                                       {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
-                                       {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3ffff}};
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        if (code >= wide[i][0] && code <= wide[i][1]) return 2;
-    return 1;
-}
-
 /* Writes `text` with tabs as spaces, and `?` for each byte of characters that cannot be displayed;
  * with `mark`, writes that byte for each column instead. */
 static void put_source(FILE *out, const char *text, size_t size, char mark) {
+    static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
+                                       {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+                                       {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3ffff}};
     for (size_t i = 0, used; i < size; i += used) {
         uint32_t code = ' ';
         used = character(text + i, size - i, &code);
-        for (unsigned n = columns_of(code); mark && n; n--) fputc(mark, out);
+        if (mark) fputc(mark, out);
+        for (size_t w = 0; mark && w < sizeof wide / sizeof *wide; w++)
+            if (code >= wide[w][0] && code <= wide[w][1]) fputc(mark, out);
         if (!mark && used) fwrite(text + i, 1, used, out);
         if (!mark && !used) fputc(text[i] == '\t' ? ' ' : '?', out);
         if (!used) used = 1;

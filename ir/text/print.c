@@ -7,7 +7,6 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
-#include "ir/text/print_order.h"
 #include "ir/text/printer.h"
 
 /* ------------------------------------------------------------------- instructions, computations */
@@ -27,22 +26,16 @@ static void put_op_attrs(hlo_printer *o, hlo_op op, const hlo_attr *attrs, uint3
     hlo_put_attrs_between(o, attrs, count, late, HLO_ATTR_COUNT, ", ", ", ");
 }
 
-static void put_opcode(hlo_printer *o, const hlo_instr *instr, const hlo_instr *wrapped) {
-    if (!wrapped) {
-        hlo_put_string(o, hlo_ops[instr->op].name);
-        return;
-    }
-    hlo_put_string(o, hlo_ops[wrapped->op].name);
-    hlo_put_string(o, hlo_ops[instr->op].name + sizeof "async" - 1);
-}
-
-static void put_instr(hlo_printer *o, const hlo_instr *instr) {
+static void put_body_line(hlo_printer *o, const hlo_computation *comp, const hlo_instr *instr) {
+    hlo_put_line(o, o->depth + 1);
+    if (instr == comp->root) HLO_PUT(o, "ROOT ");
     const hlo_instr *wrapped = o->wrapped ? o->wrapped[instr->id] : NULL;
     hlo_put_instr_name(o, instr);
     HLO_PUT(o, " = ");
     hlo_put_shape(o, instr->shape, true);
     hlo_put_char(o, ' ');
-    put_opcode(o, instr, wrapped);
+    hlo_put_string(o, hlo_ops[(wrapped ? wrapped : instr)->op].name);
+    if (wrapped) hlo_put_string(o, hlo_ops[instr->op].name + sizeof "async" - 1);
     hlo_put_char(o, '(');
     if (instr->op == HLO_OP_PARAMETER) hlo_put_int(o, instr->u.parameter);
     if (instr->op == HLO_OP_CONSTANT) {
@@ -68,8 +61,7 @@ static void put_instr(hlo_printer *o, const hlo_instr *instr) {
     }
     hlo_put_char(o, ')');
     if (wrapped && instr->op == HLO_OP_ASYNC_START) {
-        /* Writes the attributes of an async-start and of the instruction that it wraps, in one
-         * order. */
+        /* Write the attributes of both in one order. */
         hlo_attr all[HLO_ATTR_COUNT];
         uint32_t count = 0;
         for (uint32_t i = 0; i < instr->attr_count; i++)
@@ -82,10 +74,58 @@ static void put_instr(hlo_printer *o, const hlo_instr *instr) {
         put_op_attrs(o, instr->op, instr->attrs, instr->attr_count);
 }
 
-static void put_body_line(hlo_printer *o, const hlo_computation *comp, const hlo_instr *instr) {
-    hlo_put_line(o, o->depth + 1);
-    if (instr == comp->root) HLO_PUT(o, "ROOT ");
-    put_instr(o, instr);
+enum { BEGUN = -1, NOT_SEEN = -2 };
+
+typedef struct postorder {
+    uint32_t *numbers;
+    const hlo_instr **stack;
+    size_t depth;
+} postorder;
+
+static bool is_placed(const postorder *w, const hlo_instr *instr) {
+    return w->numbers[instr->id] < (uint32_t)NOT_SEEN;
+}
+
+static void push(postorder *w, const hlo_instr *instr) {
+    if (!is_placed(w, instr)) w->stack[w->depth++] = instr;
+}
+
+/* Returns the instructions of a computation in the order of a canonical print, a depth-first
+ * postorder from the results without users, and numbers them. The caller frees the result; NULL:
+ * out of memory. */
+static const hlo_instr **print_order(const hlo_computation *comp, uint32_t *numbers) {
+    size_t most = 1; /* entries on the stack: an instruction once per user */
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+        most += 1 + instr->operand_count + (control ? control->u.instrs->count : 0);
+        numbers[instr->id] = (uint32_t)NOT_SEEN;
+    }
+    const hlo_instr **order = malloc((comp->instr_count + most) * sizeof *order);
+    if (!order) return NULL;
+    postorder w = {.numbers = numbers, .stack = order + comp->instr_count};
+    uint32_t count = 0;
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+        if (!instr->uses) {
+            push(&w, instr);
+            while (w.depth) {
+                const hlo_instr *top = w.stack[w.depth - 1];
+                uint32_t *number = &numbers[top->id];
+                if (*number == (uint32_t)NOT_SEEN) {
+                    *number = (uint32_t)BEGUN;
+                    for (uint32_t i = top->operand_count; i > 0; i--)
+                        push(&w, hlo_instr_operand(top, i - 1));
+                    const hlo_attr *control = hlo_instr_attr(top, HLO_ATTR_CONTROL_PREDECESSORS);
+                    for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
+                        push(&w, control->u.instrs->v[i]);
+                    continue;
+                }
+                w.depth--;
+                if (is_placed(&w, top)) continue;
+                *number = count;
+                order[count++] = top;
+            }
+        }
+    return order;
 }
 
 static void put_called(hlo_printer *o, const hlo_computation *comp) {
@@ -95,8 +135,7 @@ static void put_called(hlo_printer *o, const hlo_computation *comp) {
     }
     o->depth++;
     for (uint32_t i = 0; i < o->depth; i++) HLO_PUT(o, "  ");
-    /* Writes the body instead of the name, in print order. */
-    const hlo_instr **order = hlo_print_order(comp, o->numbers);
+    const hlo_instr **order = print_order(comp, o->numbers);
     o->failed |= !order;
     hlo_put_char(o, '{');
     for (uint32_t i = 0; order && i < comp->instr_count; i++) put_body_line(o, comp, order[i]);
@@ -211,8 +250,6 @@ static void put_module(hlo_printer *o, const hlo_module *module) {
     HLO_PUT(o, "\n\n");
     if (o->options->metadata) put_tables(o, &module->tables);
     bool *hidden = find_hidden(module);
-    /* Creates hlo_printer.wrapped for the callers of hidden computations. The caller frees it; it
-     * may be NULL. */
     const hlo_instr **wrapped = hidden ? calloc(module->next_id, sizeof *wrapped) : NULL;
     for (const hlo_computation *comp = wrapped ? module->first : NULL; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
@@ -289,23 +326,18 @@ static void add_called(void *user, hlo_computation *called) {
     e->now.instrs += inner->instrs;
 }
 
-/* Finds the first instruction with which a canonical print is too large, or NULL. */
-static const hlo_instr *find_excess(const hlo_module *module, extents *e) {
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
-        e->now = (extent){.depth = 1, .instrs = comp->instr_count};
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            hlo_instr_visit_called(instr, add_called, e);
-            if (!(e->now.depth <= MOST_DEPTH && e->now.instrs <= MOST_INSTRS)) return instr;
-        }
-        e->of[comp->id] = e->now;
-    }
-    return NULL;
-}
-
 static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *sink) {
     extents e = {.of = calloc((size_t)module->next_computation_id + 1, sizeof *e.of)};
     if (!e.of) return HLO_OUT_OF_MEMORY;
-    const hlo_instr *excess = find_excess(module, &e);
+    const hlo_instr *excess = NULL; /* the first instruction with which the print is too large */
+    for (const hlo_computation *comp = module->first; comp && !excess; comp = comp->next) {
+        e.now = (extent){.depth = 1, .instrs = comp->instr_count};
+        for (const hlo_instr *i = comp->first; i && !excess; i = hlo_instr_next(i)) {
+            hlo_instr_visit_called(i, add_called, &e);
+            if (e.now.depth > MOST_DEPTH || e.now.instrs > MOST_INSTRS) excess = i;
+        }
+        e.of[comp->id] = e.now;
+    }
     free(e.of);
     if (!excess) return HLO_OK;
     hlo_diag_emit(module, sink, HLO_ERROR, excess->offset, hlo_intern_length(excess->name),

@@ -100,13 +100,15 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
             hlo_put_int(o, attr->u.ints->v[i]);
         }
         hlo_put_char(o, '}');
-    } break;
+        break;
+    }
     case HLO_KIND_SIZES: {
         for (uint32_t i = 0; i < attr->u.ints->count; i++) {
             if (i) hlo_put_char(o, attr->id == HLO_ATTR_PAD && i % 2 ? '_' : 'x');
             hlo_put_int(o, attr->u.ints->v[i]);
         }
-    } break;
+        break;
+    }
     case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;
     case HLO_KIND_PADDING: put_padding(o, attr->u.ints); break;
     case HLO_KIND_COMPUTATION:

@@ -112,22 +112,6 @@ static void put_named(hlo_printer *o, const hlo_sharding *s) {
     }
 }
 
-/* Writes `devices=[2,2]<=[4] last_tile_dims={manual}`. */
-static void put_tiles(hlo_printer *o, const hlo_sharding *s) {
-    HLO_PUT(o, "devices=");
-    put_array(o, &s->mesh.devices);
-    if (!s->kinds) return;
-    if (s->kinds->count == 1 && s->kinds->v[0] == HLO_SHARDING_REPLICATED) {
-        HLO_PUT(o, " last_tile_dim_replicate");
-        return;
-    }
-    for (uint32_t i = 0; i < s->kinds->count; i++) {
-        hlo_put_string(o, i ? ", " : " last_tile_dims={");
-        hlo_put_string(o, hlo_sharding_words[s->kinds->v[i]]);
-    }
-    hlo_put_char(o, '}');
-}
-
 void hlo_put_sharding(hlo_printer *o, const void *sharding) {
     const hlo_sharding *s = sharding;
     const bool maximal_mesh = s->kind == HLO_SHARDING_MAXIMAL_MESH;
@@ -144,9 +128,18 @@ void hlo_put_sharding(hlo_printer *o, const void *sharding) {
     hlo_put_char(o, '{');
     if (s->mesh.names)
         put_named(o, s);
-    else if (s->kind == HLO_SHARDING_TILED)
-        put_tiles(o, s);
-    else
+    else if (s->kind == HLO_SHARDING_TILED) {
+        HLO_PUT(o, "devices=");
+        put_array(o, &s->mesh.devices);
+        const uint32_t kinds = s->kinds ? s->kinds->count : 0;
+        const bool replicate = kinds == 1 && s->kinds->v[0] == HLO_SHARDING_REPLICATED;
+        if (replicate) HLO_PUT(o, " last_tile_dim_replicate");
+        for (uint32_t i = 0; i < kinds && !replicate; i++) {
+            hlo_put_string(o, i ? ", " : " last_tile_dims={");
+            hlo_put_string(o, hlo_sharding_words[s->kinds->v[i]]);
+        }
+        if (s->kinds && !replicate) hlo_put_char(o, '}');
+    } else
         hlo_put_string(o, maximal_mesh ? "maximal_mesh[device_id=" : hlo_sharding_words[s->kind]);
     if (s->kind == HLO_SHARDING_MAXIMAL) HLO_PUT(o, " device=");
     if (maximal_mesh || s->kind == HLO_SHARDING_MAXIMAL) hlo_put_int(o, s->device);

@@ -20,12 +20,11 @@ static void put_layout(hlo_printer *o, const hlo_shape *shape) {
     if (more) {
         const char *rest = l->rest ? l->rest : "";
         static const char *const later[] = {"SC(", "P(", "M("};
-        size_t length = strlen(rest);
+        size_t head = strlen(rest);
         for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
             const char *found = strstr(rest, later[i]);
-            if (found && (size_t)(found - rest) < length) length = (size_t)(found - rest);
+            if (found && (size_t)(found - rest) < head) head = (size_t)(found - rest);
         }
-        size_t head = length;
         hlo_put_char(o, ':');
         hlo_put(o, rest, head);
         if (l->element_bits) {

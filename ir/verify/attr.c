@@ -36,23 +36,11 @@ static const hlo_shape **put_leaves(const hlo_shape *shape, const hlo_shape **ou
     return out;
 }
 
-/* Counts the elements of a list in braces. */
-static uint32_t items_of(const char *list) {
-    uint32_t count = list[1] != '}';
-    for (; *list; list++) count += *list == ',';
-    return count;
-}
-
 /* ------------------------------------------------------------------------------------ shardings */
 
-/* Returns the number of partitions in the module header; 0 if unknown. */
-static int64_t partitions(const checked *c) {
-    int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
-    return count > 1 ? count : 0;
-}
-
 static bool check_device(const checked *c, const char *text, int64_t device) {
-    int64_t count = partitions(c);
+    int64_t all = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
+    int64_t count = all > 1 ? all : 0;
     if (device >= 0 && (!count || device < count)) return true;
     if (count)
         COMPLAIN(c, "%%%s: %s uses device %" PRId64 ", but the module has num_partitions=%" PRId64,
@@ -168,18 +156,6 @@ static int64_t members(const checked *c, const char **out_what) {
     return channel && by_partition ? count : replicas;
 }
 
-/* Checks that groups contain all devices, if the header has their number. */
-static void check_groups(const checked *c, const hlo_groups *groups) {
-    const char *what;
-    int64_t count = members(c, &what);
-    if (count <= 1 || c->instr->op == HLO_OP_COLLECTIVE_BROADCAST) return;
-    if (!groups->count && hlo_instr_int(c->instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
-        COMPLAIN(c, "%%%s: use_global_device_ids requires replica_groups", c->instr->name);
-    else if (groups->count && groups->devices != count)
-        COMPLAIN(c, "%%%s: %s has %" PRId64 " devices, but the module has %" PRId64 " %s",
-                 c->instr->name, groups->parsed.text, groups->devices, count, what);
-}
-
 /* --------------------------------------------------------------------------------------- others */
 
 /* Checks that an element of the result has the shape of an operand or of a part of it. Returns
@@ -231,13 +207,6 @@ static bool origin_fits(const char **at, const hlo_shape *shape) {
     return hlo_value_take(at, ")");
 }
 
-static void check_origin(const checked *c, const char *value) {
-    const char *at = value + 1;
-    if (*at != '[' && !(origin_fits(&at, c->instr->shape) && *at == '}'))
-        COMPLAIN(c, "%%%s: %s is not a valid origin of %s", c->instr->name, value,
-                 hlo_verify_text(c->v, c->instr->shape));
-}
-
 void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
     for (uint32_t i = 0; i < instr->attr_count; i++) {
         checked c = {v, instr, &instr->attrs[i]};
@@ -247,7 +216,19 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
         case HLO_ATTR_DOMAIN:
             for (uint32_t k = 0; k < 2; k++) check_sharding(&c, c.attr->u.sharding->v[k]);
             break;
-        case HLO_ATTR_REPLICA_GROUPS: check_groups(&c, c.attr->u.groups); break;
+        case HLO_ATTR_REPLICA_GROUPS: {
+            /* Groups contain all devices, if the header has their number. */
+            const char *what;
+            const hlo_groups *groups = c.attr->u.groups;
+            const int64_t count = members(&c, &what);
+            if (count <= 1 || instr->op == HLO_OP_COLLECTIVE_BROADCAST) break;
+            if (!groups->count && hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
+                COMPLAIN(&c, "%%%s: use_global_device_ids requires replica_groups", instr->name);
+            else if (groups->count && groups->devices != count)
+                COMPLAIN(&c, "%%%s: %s has %" PRId64 " devices, but the module has %" PRId64 " %s",
+                         instr->name, groups->parsed.text, groups->devices, count, what);
+            break;
+        }
         case HLO_ATTR_SOURCE_TARGET_PAIRS: {
             const char *what;
             const hlo_ints *devices = c.attr->u.groups->mesh.devices.listed;
@@ -257,13 +238,19 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
             if (count > 1 && j < devices->count)
                 COMPLAIN(&c, "%%%s: %s has device %" PRId64 ", but the module has %" PRId64 " %s",
                          c.instr->name, c.attr->u.groups->parsed.text, devices->v[j], count, what);
-        } break;
+            break;
+        }
         case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: {
             const hlo_aliases *all = c.attr->u.aliases;
             for (uint32_t d = 0; d < all->count && check_alias(&c, &all->v[d]); d++) continue;
-        } break;
+            break;
+        }
         case HLO_ATTR_PARAMETER_REPLICATION: {
-            uint32_t count = items_of(value), leaves = leaves_of(c.instr->shape);
+            /* Counts the elements of a list in braces. */
+            const char *list = value;
+            uint32_t items = list[1] != '}';
+            for (; *list; list++) items += *list == ',';
+            uint32_t count = items, leaves = leaves_of(c.instr->shape);
             if (c.instr->op != HLO_OP_PARAMETER)
                 COMPLAIN(&c, "%s has no attribute 'parameter_replication'",
                          hlo_ops[c.instr->op].name);
@@ -271,8 +258,14 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
                 COMPLAIN(&c, "%%%s: parameter_replication has %u element%s, but %s has %u leaves",
                          c.instr->name, count, count == 1 ? "" : "s",
                          hlo_verify_text(c.v, c.instr->shape), leaves);
+            break;
+        }
+        case HLO_ATTR_ORIGIN: {
+            const char *at = value + 1;
+            if (*at != '[' && !(origin_fits(&at, c.instr->shape) && *at == '}'))
+                COMPLAIN(&c, "%%%s: %s is not a valid origin of %s", c.instr->name, value,
+                         hlo_verify_text(c.v, c.instr->shape));
         } break;
-        case HLO_ATTR_ORIGIN: check_origin(&c, value); break;
         default: break;
         }
     }

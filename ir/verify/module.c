@@ -49,21 +49,6 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
     }
 }
 
-/* True if a computation is not the one bound to its name, that is, if two have the same name. */
-static bool computations_differ(const hlo_module *m) {
-    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        if (hlo_intern_cache((hlo_module *)m, comp->name)->comp != comp) return false;
-    return true;
-}
-
-/* True if an instruction is not the one bound to its name. */
-static bool instrs_differ(const hlo_module *m) {
-    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (hlo_intern_binding(instr->name).instr != instr) return false;
-    return true;
-}
-
 /* ---------------------------------------------------------------------------------------- calls */
 
 /* One instruction that calls one computation. */
@@ -118,20 +103,6 @@ static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
                         path[depth - 1].comp->name);
 }
 
-/* Checks that a fused computation has one caller, and that an asynchronous one has one start. */
-static void check_sole_caller(verifier *v, const call_edge *edge, const hlo_instr **callers) {
-    if (!hlo_op_is(edge->call->op, HLO_SOLE_CALLER)) return;
-    const bool starts = edge->call->op == HLO_OP_ASYNC_START;
-    const hlo_instr **first = &callers[2 * edge->called->id + starts];
-    if (!*first) *first = edge->call;
-    if (*first == edge->call) return;
-    hlo_verify_error(v, edge->call->offset, "%%%s calls %%%s, but %%%s already calls it: %s",
-                     edge->call->name, edge->called->name, (*first)->name,
-                     starts ? "an asynchronous computation has exactly one start"
-                            : "a fused computation has exactly one fusion");
-    hlo_verify_note(v, (*first)->offset, "%%%s is declared here", (*first)->name);
-}
-
 /* Checks that an asynchronous computation is one operation on its parameters, or contains only
  * sends and receives. */
 static void check_started(verifier *v, const call_edge *edge) {
@@ -149,19 +120,6 @@ static void check_started(verifier *v, const call_edge *edge) {
                      "%%%s starts %%%s, which has an operation other than its root",
                      edge->call->name, edge->called->name);
     hlo_verify_note(v, other->offset, "%%%s is declared here", other->name);
-}
-
-/* Checks that a synchronous caller and its callee are on the same execution thread. */
-static void check_thread(verifier *v, const call_edge *edge) {
-    const hlo_instr *call = edge->call;
-    const char *here = hlo_computation_thread(call->parent);
-    const char *there = hlo_computation_thread(edge->called);
-    if (call->op != HLO_OP_FUSION && call->op != HLO_OP_WHILE && call->op != HLO_OP_CONDITIONAL)
-        return;
-    if (strcmp(here, there) == 0) return;
-    hlo_verify_error(v, call->offset, "%s %%%s is on the thread \"%s\", but calls %%%s on \"%s\"",
-                     hlo_ops[call->op].name, call->name, here, edge->called->name, there);
-    hlo_verify_note(v, edge->called->offset, "%%%s is declared here", edge->called->name);
 }
 
 /* Checks that no computation calls itself, directly or indirectly, by an iterative depth-first
@@ -186,9 +144,31 @@ static void check_calls(verifier *v) {
                 continue;
             }
             const call_edge *edge = frame->next++;
-            check_sole_caller(v, edge, callers);
+            /* A fused computation has one caller, and an asynchronous one has one start. */
+            const bool starts = edge->call->op == HLO_OP_ASYNC_START;
+            const hlo_instr **first = &callers[2 * edge->called->id + starts];
+            if (hlo_op_is(edge->call->op, HLO_SOLE_CALLER) && !*first) *first = edge->call;
+            if (hlo_op_is(edge->call->op, HLO_SOLE_CALLER) && *first != edge->call) {
+                hlo_verify_error(v, edge->call->offset,
+                                 "%%%s calls %%%s, but %%%s already calls it: %s", edge->call->name,
+                                 edge->called->name, (*first)->name,
+                                 starts ? "an asynchronous computation has exactly one start"
+                                        : "a fused computation has exactly one fusion");
+                hlo_verify_note(v, (*first)->offset, "%%%s is declared here", (*first)->name);
+            }
             check_started(v, edge);
-            check_thread(v, edge);
+            const hlo_op op = edge->call->op;
+            const char *here = hlo_computation_thread(edge->call->parent);
+            const char *there = hlo_computation_thread(edge->called);
+            if ((op == HLO_OP_FUSION || op == HLO_OP_WHILE || op == HLO_OP_CONDITIONAL) &&
+                strcmp(here, there) != 0) {
+                hlo_verify_error(v, edge->call->offset,
+                                 "%s %%%s is on the thread \"%s\", but calls %%%s on \"%s\"",
+                                 hlo_ops[op].name, edge->call->name, here, edge->called->name,
+                                 there);
+                hlo_verify_note(v, edge->called->offset, "%%%s is declared here",
+                                edge->called->name);
+            }
             if (edge->called == m->entry) {
                 hlo_verify_error(v, edge->call->offset, "%%%s calls the entry computation",
                                  edge->call->name);
@@ -289,16 +269,22 @@ static int by_part(const void *a, const void *b) {
 }
 
 void hlo_verify_module(verifier *v) {
-    if (!computations_differ(v->module)) {
-        const hlo_module *m = v->module;
+    const hlo_module *m = v->module;
+    /* Names differ if each is bound to the computation, and the instruction, that has it. */
+    bool comps_differ = true, instrs_differ = true;
+    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+        comps_differ = comps_differ && hlo_intern_cache((hlo_module *)m, comp->name)->comp == comp;
+    if (!comps_differ) {
         named *names = hlo_arena_array(v->scratch, m->next_computation_id, sizeof *names);
         size_t count = 0;
         for (const hlo_computation *comp = m->first; comp; comp = comp->next)
             names[count++] = (named){comp->name, comp->offset};
         check_names(v, names, count, "computations");
     }
-    if (!instrs_differ(v->module)) {
-        const hlo_module *m = v->module;
+    for (const hlo_computation *comp = m->first; comp && instrs_differ; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i && instrs_differ; i = hlo_instr_next(i))
+            instrs_differ = hlo_intern_binding(i->name).instr == i;
+    if (!instrs_differ) {
         named *names = hlo_arena_array(v->scratch, m->next_id, sizeof *names);
         size_t count = 0;
         for (const hlo_computation *comp = m->first; comp; comp = comp->next)

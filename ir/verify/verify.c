@@ -10,18 +10,6 @@
 
 #include <string.h>
 
-/* --------------------------------------------------------------------------------------- shapes */
-
-static void check_literal(verifier *v, const hlo_instr *instr, const hlo_literal *literal) {
-    if (!literal) {
-        hlo_verify_error(v, instr->offset, "%%%s has no value", instr->name);
-        return;
-    }
-    if (hlo_shape_compatible(literal->shape, instr->shape)) return;
-    hlo_verify_error(v, instr->offset, "the value of %%%s is %s, but its shape is %s", instr->name,
-                     hlo_verify_text(v, literal->shape), hlo_verify_text(v, instr->shape));
-}
-
 /* ----------------------------------------------------------------------------------- attributes */
 
 static void check_attrs(verifier *v, const hlo_instr *instr) {
@@ -85,15 +73,11 @@ static void check_start(verifier *v, const hlo_instr *instr) {
     }
 }
 
-static bool is_operand_before(const hlo_instr *instr, uint32_t count, const hlo_instr *operand) {
-    for (uint32_t i = 0; i < count; i++)
-        if (hlo_instr_operand(instr, i) == operand) return true;
-    return false;
-}
-
 static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
     const hlo_instr *operand = hlo_instr_operand(instr, number);
-    if (is_operand_before(instr, number, operand) || operand->offset == instr->offset) return;
+    if (operand->offset == instr->offset) return;
+    for (uint32_t i = 0; i < number; i++)
+        if (hlo_instr_operand(instr, i) == operand) return;
     hlo_verify_note(v, operand->offset, "operand %u, %%%s, is %s", number, operand->name,
                     hlo_verify_text(v, operand->shape));
 }
@@ -119,7 +103,15 @@ static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
                              "%%%s: parameter number %lld of %%%s is invalid or used twice",
                              instr->name, (long long)number, comp->name);
     }
-    if (instr->op == HLO_OP_CONSTANT) check_literal(v, instr, instr->u.literal);
+    if (instr->op == HLO_OP_CONSTANT) {
+        const hlo_literal *literal = instr->u.literal;
+        if (!literal)
+            hlo_verify_error(v, instr->offset, "%%%s has no value", instr->name);
+        else if (!hlo_shape_compatible(literal->shape, instr->shape))
+            hlo_verify_error(v, instr->offset, "the value of %%%s is %s, but its shape is %s",
+                             instr->name, hlo_verify_text(v, literal->shape),
+                             hlo_verify_text(v, instr->shape));
+    }
     char why[HLO_VERIFY_TEXT];
     uint32_t blamed;
     if (!sound || hlo_infer_check(instr, v->scratch, why, sizeof why, &blamed)) return;
@@ -184,14 +176,10 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     v.calls = hlo_arena_zero(scratch, module->next_computation_id * sizeof *v.calls);
     /* Reports deferred errors, in the order of the text. */
     size_t count = 0;
-    for (const hlo_deferred_error *deferred = v.module->deferred; deferred;
-         deferred = deferred->next)
-        count++;
+    for (const hlo_deferred_error *d = module->deferred; d; d = d->next) count++;
     const hlo_deferred_error **all = hlo_arena_array(v.scratch, count, sizeof *all);
     size_t left = count;
-    for (const hlo_deferred_error *deferred = v.module->deferred; deferred;
-         deferred = deferred->next)
-        all[--left] = deferred;
+    for (const hlo_deferred_error *d = module->deferred; d; d = d->next) all[--left] = d;
     for (size_t i = 0; i < count; i++)
         hlo_verify_error_about(&v, all[i]->offset, all[i]->length, "%s", all[i]->message);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
