@@ -14,22 +14,6 @@ bool hlo_value_take(const char **at, const char *mark) {
     return true;
 }
 
-/* Skips a text in double quotes, or in brackets. */
-static const char *past_value(const char *at) {
-    bool quoted = false;
-    int depth = 0;
-    do {
-        if (*at == '\\' && quoted && at[1])
-            at++;
-        else if (*at == '"')
-            quoted = !quoted;
-        else if (!quoted)
-            depth += (*at == '{') - (*at == '}');
-        at += *at != '\0';
-    } while (*at && (quoted || depth > 0));
-    return at;
-}
-
 static const char *unquoted(hlo_arena *arena, const char *at, const char *end) {
     char *copy = hlo_arena_alloc(arena, (size_t)(end - at) + 1), *to = copy;
     bool quoted = *at == '"';
@@ -45,7 +29,20 @@ bool hlo_value_next_entry(const char **at, hlo_value_pair *out_pair) {
     if (**at != '{' && **at != ',') return false;
     const char *key = *at + 1 + strspn(*at + 1, " "), *value = key + strcspn(key, "=");
     if (!*value) return false;
-    *at = past_value(value + 1);
+    /* Skip a text in double quotes, or in brackets. */
+    const char *end = value + 1;
+    bool quoted = false;
+    int depth = 0;
+    do {
+        if (*end == '\\' && quoted && end[1])
+            end++;
+        else if (*end == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            depth += (*end == '{') - (*end == '}');
+        end += *end != '\0';
+    } while (*end && (quoted || depth > 0));
+    *at = end;
     *out_pair = (hlo_value_pair){key, (size_t)(value - key), value + 1, *at};
     return true;
 }

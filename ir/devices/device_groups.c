@@ -68,25 +68,6 @@ static bool too_many(int64_t devices) {
     return devices < 0 || devices > MOST_DEVICES;
 }
 
-/* Assigns the devices of `[4,2]T(1,0)` to positions. */
-static bool place_iota(const hlo_ints *dims, const hlo_ints *order, array *d) {
-    int64_t step[MOST_DIMS];
-    if (dims->count > MOST_DIMS || place_count(dims->v, dims->count) != d->count) return false;
-    for (uint32_t i = 0; order && i < order->count; i++) {
-        step[i] = 1;
-        for (uint32_t k = (uint32_t)order->v[i] + 1; k < dims->count; k++) step[i] *= dims->v[k];
-    }
-    for (int64_t place = 0; order && place < d->count; place++) {
-        int64_t rest = place, device = 0;
-        for (uint32_t i = dims->count; i-- > 0;) {
-            device += rest % dims->v[order->v[i]] * step[i];
-            rest /= dims->v[order->v[i]];
-        }
-        d->at[place] = (uint32_t)device;
-    }
-    return true;
-}
-
 static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
     if (from->dims->count > MOST_DIMS) return false;
     *d = (array){.rank = from->dims->count};
@@ -103,7 +84,24 @@ static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
             d->at[i] = (uint32_t)device;
         }
     }
-    return !from->iota || place_iota(from->iota, from->order, d);
+    if (!from->iota) return true;
+    int64_t step[MOST_DIMS]; /* of `[4,2]T(1,0)` */
+    if (from->iota->count > MOST_DIMS || place_count(from->iota->v, from->iota->count) != d->count)
+        return false;
+    for (uint32_t i = 0; from->order && i < from->order->count; i++) {
+        step[i] = 1;
+        for (uint32_t k = (uint32_t)from->order->v[i] + 1; k < from->iota->count; k++)
+            step[i] *= from->iota->v[k];
+    }
+    for (int64_t place = 0; from->order && place < d->count; place++) {
+        int64_t rest = place, device = 0;
+        for (uint32_t i = from->iota->count; i-- > 0;) {
+            device += rest % from->iota->v[from->order->v[i]] * step[i];
+            rest /= from->iota->v[from->order->v[i]];
+        }
+        d->at[place] = (uint32_t)device;
+    }
+    return true;
 }
 
 static bool group_part(array *d, const hlo_axis *a) {
@@ -364,18 +362,6 @@ static const char *past_list(const char *at) {
     return at;
 }
 
-/* Finds a mesh by name, `'x'=2,'y'=2],device_ids=[1,0]>` in `{mesh=#sdy.mesh<['x'=2...}`. */
-static const char *mesh_called(const char *meshes, const char *name, size_t length) {
-    static const char mesh_is[] = "=#sdy.mesh<[";
-    const char *at = meshes;
-    while (hlo_value_take(&at, "{") || hlo_value_take(&at, ",")) {
-        if (!strncmp(at, name, length) && !strncmp(at + length, mesh_is, sizeof mesh_is - 1))
-            return at + length + sizeof mesh_is - 1;
-        at = past_item(at);
-    }
-    return NULL;
-}
-
 /* Reads item `number` of `[<@mesh,[{'x'},{}]>,...]` as an HLO sharding. `dims` replace its
  * dimensions, unless NULL. Returns NULL if it is malformed. */
 static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
@@ -390,7 +376,15 @@ static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, con
     if (!hlo_value_take(&at, "<@")) return NULL;
     const char *name = at;
     at = *name == '\'' ? past_name(name) : name + strcspn(name, ",>");
-    const char *mesh = mesh_called(all, name, (size_t)(at - name));
+    /* Find the mesh, `'x'=2,'y'=2],device_ids=[1,0]>` in `{mesh=#sdy.mesh<['x'=2...}`. */
+    static const char mesh_is[] = "=#sdy.mesh<[";
+    const size_t length = (size_t)(at - name);
+    const char *mesh = NULL;
+    for (const char *m = all; !mesh && (hlo_value_take(&m, "{") || hlo_value_take(&m, ","));)
+        if (!strncmp(m, name, length) && !strncmp(m + length, mesh_is, sizeof mesh_is - 1))
+            mesh = m + length + sizeof mesh_is - 1;
+        else
+            m = past_item(m);
     if (!mesh || !hlo_value_take(&at, ",")) return NULL;
     const char *axes = past_list(mesh), *rest = past_list(at), *end = axes + 1;
     if (*axes != ']' || *rest != '>') return NULL;

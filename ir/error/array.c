@@ -324,15 +324,12 @@ hlo_status hlo_error_move(const hlo_error_call *b) {
     return hlo_error_rerun(b, operands, b->result_sigmas);
 }
 
-static bool places_are_certain(const hlo_error_call *b) {
-    for (uint32_t o = elements(b->call.instr); o < b->call.operand_count; o++)
-        if (!hlo_error_is_exact(&b->operand_sigmas[o])) return false;
-    return true;
-}
-
 hlo_status hlo_error_indexed(const hlo_error_call *b) {
     uint32_t count = elements(b->call.instr);
-    if (places_are_certain(b)) return hlo_error_move(b);
+    bool certain = true; /* the positions */
+    for (uint32_t o = count; certain && o < b->call.operand_count; o++)
+        certain = hlo_error_is_exact(&b->operand_sigmas[o]);
+    if (certain) return hlo_error_move(b);
     if (hlo_error_any_overflow(b)) return hlo_error_fill_all(b, HLO_ERROR_ANYTHING);
     if (hlo_error_is_complex(&b->call.results[0])) return hlo_error_fill_all(b, (double)INFINITY);
     hlo_extent e = hlo_extent_empty;

@@ -23,22 +23,19 @@ static double distance_of(double a, double b) {
     return hlo_error_same(a, b) ? 0 : fabs(a - b);
 }
 
-/* Returns the distance of two integers, computed exactly and then rounded to f64. */
-static double whole_distance(hlo_type type, const void *a, const void *b) {
-    hlo_chunk x, y;
-    hlo_lane_load(type, a, 0, 1, &x);
-    hlo_lane_load(type, b, 0, 1, &y);
-    const bool below = hlo_lane_of(type) == HLO_LANE_S64 ? (int64_t)x.u64[0] < (int64_t)y.u64[0]
-                                                         : x.u64[0] < y.u64[0];
-    return (double)(below ? y.u64[0] - x.u64[0] : x.u64[0] - y.u64[0]);
-}
-
 /* Loads two elements; for complex elements, the part that differs more. */
 static element element_at(hlo_type type, const void *a, const void *b) {
     const hlo_lane lane = hlo_lane_of(type);
     element e = {.a = part(type, a, false), .b = part(type, b, false)};
-    const bool whole = lane == HLO_LANE_S64 || lane == HLO_LANE_U64;
-    e.distance = whole ? whole_distance(type, a, b) : distance_of(e.a, e.b);
+    e.distance = distance_of(e.a, e.b);
+    if (lane == HLO_LANE_S64 || lane == HLO_LANE_U64) {
+        /* The distance of integers is computed exactly and then rounded to f64. */
+        hlo_chunk x, y;
+        hlo_lane_load(type, a, 0, 1, &x);
+        hlo_lane_load(type, b, 0, 1, &y);
+        const bool below = lane == HLO_LANE_S64 ? x.s64[0] < y.s64[0] : x.u64[0] < y.u64[0];
+        e.distance = (double)(below ? y.u64[0] - x.u64[0] : x.u64[0] - y.u64[0]);
+    }
     if (lane == HLO_LANE_C128) {
         const element i = {.a = part(type, a, true), .b = part(type, b, true)};
         const double real = e.distance, imaginary = distance_of(i.a, i.b);

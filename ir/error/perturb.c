@@ -82,25 +82,6 @@ static void move_each(const row *r) {
     }
 }
 
-static void perturb_row(row r, int64_t count) {
-    double value[HLO_CHUNK];
-    for (; count > 0; count -= r.count) {
-        r.count = hlo_chunk_size(count);
-        if (!hlo_type_is_float(r.type)) {
-            move_each(&r);
-        } else {
-            hlo_lane_load_f64(r.type, r.at, r.step, r.count, value);
-            if (move_all(&r, value))
-                hlo_lane_convert(HLO_TYPE_F64, r.type, value, r.count, r.at, r.step);
-            else
-                move_each(&r);
-        }
-        r.at += r.count * r.step;
-        r.sigma += r.count;
-        r.index += r.count;
-    }
-}
-
 void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, uint64_t stream,
                        bool by_value) {
     if (!hlo_type_is_float(value->type) && hlo_lane_of(value->type) != HLO_LANE_C128) return;
@@ -111,15 +92,27 @@ void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, 
     const int64_t step = dense ? bytes : value->strides[inner] * bytes;
     hlo_dims index = {{0}};
     for (int64_t done = 0; done < count; done += length) {
-        const row r = {.type = value->type,
-                       .at = hlo_view_element(value, index.v),
-                       .step = step,
-                       .index = done,
-                       .sigma = sigma + done,
-                       .times = times,
-                       .key = scramble(stream),
-                       .by_value = by_value};
-        perturb_row(r, length);
+        row r = {.type = value->type,
+                 .at = hlo_view_element(value, index.v),
+                 .step = step,
+                 .index = done,
+                 .sigma = sigma + done,
+                 .times = times,
+                 .key = scramble(stream),
+                 .by_value = by_value};
+        for (int64_t left = length; left > 0; left -= r.count) {
+            double chunk[HLO_CHUNK];
+            r.count = hlo_chunk_size(left);
+            const bool real = hlo_type_is_float(r.type);
+            if (real) hlo_lane_load_f64(r.type, r.at, r.step, r.count, chunk);
+            if (real && move_all(&r, chunk))
+                hlo_lane_convert(HLO_TYPE_F64, r.type, chunk, r.count, r.at, r.step);
+            else
+                move_each(&r);
+            r.at += r.count * r.step;
+            r.sigma += r.count;
+            r.index += r.count;
+        }
         hlo_dims_next(inner, value->dims, index.v);
     }
 }

@@ -251,16 +251,10 @@ LOOP2(shift_right_arithmetic_u64, uint64_t, uint64_t,
       HIGH(x) >> (SHIFTS(y) ? LOW(y) : (uint64_t)l->bits - 1))
 KERNEL(shift_right_arithmetic, {2, HLO_OUT_SAME, 0, 0, {WRAPS(shift_right_arithmetic)}})
 
-static uint64_t high_product(uint64_t x, uint64_t y, int bits) {
-    __extension__ typedef unsigned __int128 wide;
-    return (uint64_t)((wide)x * y >> bits);
-}
-static int64_t high_product_signed(int64_t x, int64_t y, int bits) {
-    __extension__ typedef __int128 wide;
-    return (int64_t)((wide)x * y >> bits);
-}
-LOOP2(mulhi_s64, int64_t, int64_t, high_product_signed(x, y, l->bits))
-LOOP2(mulhi_u64, uint64_t, uint64_t, high_product(x, y, l->bits))
+__extension__ typedef __int128 wide_signed;
+__extension__ typedef unsigned __int128 wide_unsigned;
+LOOP2(mulhi_s64, int64_t, int64_t, (int64_t)((wide_signed)x *y >> l->bits))
+LOOP2(mulhi_u64, uint64_t, uint64_t, (uint64_t)((wide_unsigned)x *y >> l->bits))
 KERNEL(mulhi, {2, HLO_OUT_SAME, 0, 0, {INTS(mulhi)}})
 
 /* ------------------------------------------------------------------------------- three operands */

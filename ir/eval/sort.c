@@ -100,10 +100,6 @@ static bool is_greater(const void *keys, int64_t i, int64_t j) {
     return ((const int64_t *)keys)[i] > ((const int64_t *)keys)[j];
 }
 
-static bool is_less(const void *keys, int64_t i, int64_t j) {
-    return is_greater(keys, j, i);
-}
-
 /* Finds the largest elements along the last dimension, and their positions. Equal elements keep
  * their order. */
 static hlo_status run_topk(hlo_call *call) {
@@ -114,8 +110,7 @@ static hlo_status run_topk(hlo_call *call) {
     uint32_t last = in->rank - 1;
     int64_t length = in->dims[last], k = values->dims[last];
     int64_t size = hlo_types[in->type].bytes, step = in->strides[last] * size;
-    comes_before *order_of =
-        hlo_instr_int(call->instr, HLO_ATTR_LARGEST, true) ? is_greater : is_less;
+    const bool largest = hlo_instr_int(call->instr, HLO_ATTR_LARGEST, true);
     int64_t *keys = hlo_arena_array(call->scratch, (size_t)length, sizeof *keys);
     int64_t *order = hlo_arena_array(call->scratch, (size_t)length, sizeof *order);
     int64_t *spare = hlo_arena_array(call->scratch, (size_t)length, sizeof *spare);
@@ -129,13 +124,16 @@ static hlo_status run_topk(hlo_call *call) {
             int64_t n = hlo_chunk_size(length - at);
             hlo_chunk chunk;
             hlo_lane_load(in->type, row + at * step, step, n, &chunk);
-            for (int64_t i = 0; i < n; i++)
-                keys[at + i] = lane == HLO_LANE_F32   ? float_key((double)chunk.f32[i])
-                               : lane == HLO_LANE_F64 ? float_key(chunk.f64[i])
-                               : lane == HLO_LANE_U64 ? (int64_t)(chunk.u64[i] ^ UINT64_C(1) << 63)
-                                                      : chunk.s64[i];
+            for (int64_t i = 0; i < n; i++) {
+                const int64_t key = lane == HLO_LANE_F32   ? float_key((double)chunk.f32[i])
+                                    : lane == HLO_LANE_F64 ? float_key(chunk.f64[i])
+                                    : lane == HLO_LANE_U64
+                                        ? (int64_t)(chunk.u64[i] ^ UINT64_C(1) << 63)
+                                        : chunk.s64[i];
+                keys[at + i] = largest ? key : ~key;
+            }
         }
-        const int64_t *sorted = merge_sort(keys, order_of, length, order, spare);
+        const int64_t *sorted = merge_sort(keys, is_greater, length, order, spare);
         hlo_dims to = index;
         for (int64_t i = 0; i < k; i++) {
             to.v[last] = i;

@@ -13,26 +13,6 @@ typedef struct norm {
     hlo_computation **add;           /* the reducer, created on demand */
 } norm;
 
-static norm norm_of(expansion *x, hlo_computation **add) {
-    const hlo_shape *data = hlo_instr_operand(x->build->at, 0)->shape;
-    const hlo_shape *scale = hlo_instr_operand(x->build->at, 1)->shape;
-    norm n = {.x = x,
-              .type = data->type == scale->type &&
-                              (data->type == HLO_TYPE_F64 || data->type == HLO_TYPE_F32 ||
-                               data->type == HLO_TYPE_F16)
-                          ? data->type
-                      : data->type == HLO_TYPE_F64 || scale->type == HLO_TYPE_F64 ? HLO_TYPE_F64
-                                                                                  : HLO_TYPE_F32,
-              .count = 1,
-              .add = add};
-    n.feature = hlo_instr_int(x->build->at, HLO_ATTR_FEATURE_INDEX, 0);
-    n.whole = hlo_shape_retype(x->module, data, n.type);
-    n.vector = hlo_shape_retype(x->module, scale, n.type);
-    for (uint32_t d = 0; d < data->rank; d++)
-        if (d != n.feature) n.count *= data->dims[d];
-    return n;
-}
-
 static hlo_instr *operand(const norm *n, uint32_t index) {
     return hlo_build_convert(n->x->build, hlo_instr_operand(n->x->build->at, index), n->type);
 }
@@ -103,7 +83,22 @@ static bool is_dynamic(const hlo_shape *shape) {
 static void expand_one(expansion *x) {
     const hlo_op op = x->build->at->op;
     hlo_computation *add = NULL;
-    const norm n = norm_of(x, &add);
+    const hlo_shape *whole = hlo_instr_operand(x->build->at, 0)->shape;
+    const hlo_shape *vector = hlo_instr_operand(x->build->at, 1)->shape;
+    norm n = {.x = x,
+              .type = whole->type == vector->type &&
+                              (whole->type == HLO_TYPE_F64 || whole->type == HLO_TYPE_F32 ||
+                               whole->type == HLO_TYPE_F16)
+                          ? whole->type
+                      : whole->type == HLO_TYPE_F64 || vector->type == HLO_TYPE_F64 ? HLO_TYPE_F64
+                                                                                    : HLO_TYPE_F32,
+              .count = 1,
+              .add = &add};
+    n.feature = hlo_instr_int(x->build->at, HLO_ATTR_FEATURE_INDEX, 0);
+    n.whole = hlo_shape_retype(x->module, whole, n.type);
+    n.vector = hlo_shape_retype(x->module, vector, n.type);
+    for (uint32_t d = 0; d < whole->rank; d++)
+        if (d != n.feature) n.count *= whole->dims[d];
     if (op == HLO_OP_BATCH_NORM_TRAINING) {
         hlo_instr *data = operand(&n, 0), *mean = mean_of(&n, data);
         hlo_instr *squares = mean_of(&n, times(&n, data, data));

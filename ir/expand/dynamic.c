@@ -123,33 +123,28 @@ static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
     }
 }
 
-/* Passes sizes to the computations that x->build->at calls, and receives those of the result. A
- * dimension that is static here may still be dynamic there. */
-static void expand_caller(expansion *x) {
-    hlo_instr *instr = x->build->at;
-    const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
-    if (condition && !agree(x, instr->shape, declared(x, condition->parameters[0]))) return;
-    for (uint32_t i = 0; !i || i < instr->operand_count; i++) {
-        uint32_t parameter;
-        const hlo_computation *taker = taker_of(instr, i, &parameter);
-        if (!taker) continue;
-        if (!agree(x, instr->shape, x->results[taker->id])) return;
-        if (!instr->operand_count) break;
-        hlo_instr *operand = hlo_instr_operand(instr, i);
-        if (!agree(x, declared(x, operand), declared(x, taker->parameters[parameter]))) return;
-        hlo_instr_set_operand(instr, i, pack(x, operand));
-    }
-    dynamic_value_of(x, instr)->declared = instr->shape;
-    unpack(x, instr);
-}
-
 /* ----------------------------------------------------------------------------------- the module */
 
 static void expand_instr(expansion *x, hlo_instr *instr) {
     x->build->at = instr;
     if (instr->op == HLO_OP_CALL || instr->op == HLO_OP_FUSION || instr->op == HLO_OP_WHILE ||
         instr->op == HLO_OP_CONDITIONAL) {
-        expand_caller(x);
+        /* Pass sizes to the called computations, and receive those of the result. A dimension that
+         * is static here may still be dynamic there. */
+        const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
+        if (condition && !agree(x, instr->shape, declared(x, condition->parameters[0]))) return;
+        for (uint32_t i = 0; !i || i < instr->operand_count; i++) {
+            uint32_t parameter;
+            const hlo_computation *taker = taker_of(instr, i, &parameter);
+            if (!taker) continue;
+            if (!agree(x, instr->shape, x->results[taker->id])) return;
+            if (!instr->operand_count) break;
+            hlo_instr *operand = hlo_instr_operand(instr, i);
+            if (!agree(x, declared(x, operand), declared(x, taker->parameters[parameter]))) return;
+            hlo_instr_set_operand(instr, i, pack(x, operand));
+        }
+        dynamic_value_of(x, instr)->declared = instr->shape;
+        unpack(x, instr);
         return;
     }
     bool is_static = instr->op != HLO_OP_SET_DIMENSION_SIZE &&

@@ -46,20 +46,6 @@ static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-static hlo_instr *set_size(expansion *x, hlo_instr **sizes) {
-    hlo_instr *array = operand_of(x, 0), *size = operand_of(x, 1);
-    const int64_t dim = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS)->v[0];
-    double number;
-    for (uint32_t d = 0; d < array->shape->rank; d++) sizes[d] = dynamic_size(x, array, d);
-    sizes[dim] = dynamic_declares(x->build->at->shape, dim) ? size : NULL;
-    if (!sizes[dim] &&
-        (!hlo_known_number(size, &number) || number != (double)array->shape->dims[dim]))
-        return expand_refuse(x,
-                             "declares dimension %lld static, but sets a size other than its bound",
-                             (long long)dim);
-    return expand_replace(x, HLO_OP_COPY, x->build->at->shape, 1, &array);
-}
-
 /* Builds max(size, 0). */
 static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
     return hlo_build_binary(x->build, HLO_OP_MAXIMUM, size, expand_number(x, 0));
@@ -110,20 +96,6 @@ static hlo_instr *pad(expansion *x, hlo_instr **sizes) {
                                                        expand_number(x, v[2])));
         sizes[d] = at_least_0(x, plus(x, larger, v[0] + v[1]));
     }
-    return x->build->at;
-}
-
-/* Padding of a reduced dimension is replaced by the initial value, as in XLA: HLO's reductions may
- * use it any number of times. */
-static hlo_instr *reduce(expansion *x, hlo_instr **sizes) {
-    const uint32_t count = x->build->at->operand_count / 2, rank = operand_of(x, 0)->shape->rank;
-    const hlo_ints *along = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t d = 0; d < rank; d++)
-            if (!hlo_ints_contain(along, d))
-                *sizes++ = size_of(x, i, d);
-            else
-                mask(x, i, d, operand_of(x, count + i));
     return x->build->at;
 }
 
@@ -184,7 +156,19 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
         hlo_instr *size = size_of(x, 0, hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS)->v[0]);
         return size ? expand_replace(x, HLO_OP_COPY, x->build->at->shape, 1, &size) : x->build->at;
     }
-    case HLO_OP_SET_DIMENSION_SIZE: return set_size(x, sizes);
+    case HLO_OP_SET_DIMENSION_SIZE: {
+        hlo_instr *array = operand_of(x, 0), *size = operand_of(x, 1);
+        const int64_t dim = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS)->v[0];
+        double number;
+        for (uint32_t d = 0; d < array->shape->rank; d++) sizes[d] = dynamic_size(x, array, d);
+        sizes[dim] = dynamic_declares(x->build->at->shape, dim) ? size : NULL;
+        if (!sizes[dim] &&
+            (!hlo_known_number(size, &number) || number != (double)array->shape->dims[dim]))
+            return expand_refuse(
+                x, "declares dimension %lld static, but sets a size other than its bound",
+                (long long)dim);
+        return expand_replace(x, HLO_OP_COPY, x->build->at->shape, 1, &array);
+    }
     case HLO_OP_TRANSPOSE:
     case HLO_OP_BROADCAST:
     case HLO_OP_SLICE:
@@ -197,7 +181,20 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
         return forwarded(x, sizes);
     }
     case HLO_OP_PAD: return pad(x, sizes);
-    case HLO_OP_REDUCE: return reduce(x, sizes);
+    case HLO_OP_REDUCE: {
+        /* Padding of a reduced dimension is replaced by the initial value, as in XLA: HLO's
+         * reductions may use it any number of times. */
+        const uint32_t count = x->build->at->operand_count / 2,
+                       rank = operand_of(x, 0)->shape->rank;
+        const hlo_ints *along = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS);
+        for (uint32_t i = 0; i < count; i++)
+            for (uint32_t d = 0; d < rank; d++)
+                if (!hlo_ints_contain(along, d))
+                    *sizes++ = size_of(x, i, d);
+                else
+                    mask(x, i, d, operand_of(x, count + i));
+        return x->build->at;
+    }
     case HLO_OP_DOT: return dot(x, sizes);
     case HLO_OP_CONCATENATE: return dynamic_concatenate(x, sizes);
     case HLO_OP_REVERSE: return dynamic_reverse(x, sizes);

@@ -93,34 +93,27 @@ static hlo_computation *make_body(expansion *x, const scan *s) {
     return close_computation(x, hlo_build(x->build, HLO_OP_TUPLE, s->state, count, next), at);
 }
 
-/* Reads the scan and defines the loop's state. */
-static scan read_scan(expansion *x) {
-    const hlo_instr *instr = x->build->at;
+/* Replaces the scan at x->build->at by a loop. Returns false after an error. */
+static bool expand_scan(expansion *x) {
+    hlo_instr *instr = x->build->at;
     const hlo_shape *result = instr->shape;
     const bool many = result->type == HLO_TYPE_TUPLE;
-    const hlo_shape **parts = hlo_arena_array(
-        x->module->arena, instr->operand_count + (many ? result->rank : 1) + 1, sizeof *parts);
+    const hlo_shape **part = hlo_arena_array(
+        x->module->arena, instr->operand_count + (many ? result->rank : 1) + 1, sizeof *part);
     scan s = {.carries = (uint32_t)hlo_instr_int(instr, HLO_ATTR_NUM_CARRIES, 0),
               .dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0],
               .reverse = hlo_instr_int(instr, HLO_ATTR_IS_REVERSE, 0) != 0,
               .step = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY),
-              .parts = parts};
+              .parts = part};
     s.inputs = instr->operand_count - s.carries;
     s.outputs = (many ? result->rank : 1) - s.carries;
     s.turns = hlo_instr_operand(instr, 0)->shape->dims[s.dim];
-    *parts++ = hlo_shape_array(x->module, HLO_TYPE_S32, 0, NULL);
-    for (uint32_t i = 0; i < s.inputs; i++) *parts++ = hlo_instr_operand(instr, i)->shape;
-    for (uint32_t i = 0; i < s.outputs; i++) *parts++ = many ? result->elements[i] : result;
+    *part++ = hlo_shape_array(x->module, HLO_TYPE_S32, 0, NULL);
+    for (uint32_t i = 0; i < s.inputs; i++) *part++ = hlo_instr_operand(instr, i)->shape;
+    for (uint32_t i = 0; i < s.outputs; i++) *part++ = many ? result->elements[i] : result;
     for (uint32_t i = 0; i < s.carries; i++)
-        *parts++ = hlo_instr_operand(instr, s.inputs + i)->shape;
+        *part++ = hlo_instr_operand(instr, s.inputs + i)->shape;
     s.state = hlo_shape_tuple(x->module, 1 + s.inputs + s.outputs + s.carries, s.parts);
-    return s;
-}
-
-/* Replaces the scan at x->build->at by a loop. Returns false after an error. */
-static bool expand_scan(expansion *x) {
-    hlo_instr *instr = x->build->at;
-    const scan s = read_scan(x);
     for (uint32_t i = 0; i < s.inputs; i++)
         if (dynamic_declares(hlo_instr_operand(instr, i)->shape, s.dim))
             return expand_refuse(x, "iterates over a dynamic dimension, which is not supported");

@@ -257,18 +257,6 @@ typedef struct transposition {
 
 enum { TILE = 32 };
 
-static void copy_tiles(const transposition *t, char *out, char *in, int64_t begin, int64_t end) {
-    int64_t steps[] = {t->column_steps[0], t->column_steps[1]};
-    size_t size = t->size;
-    for (int64_t j = 0; j < t->columns; j += TILE)
-        for (int64_t i = begin; i < end; i++) {
-            int64_t count = t->columns - j < TILE ? t->columns - j : TILE;
-            char *data[] = {out + i * t->row_steps[0] + j * steps[0],
-                            in + i * t->row_steps[1] + j * steps[1]};
-            copy_row(&size, count, data, steps);
-        }
-}
-
 typedef struct tile_rows {
     const transposition *t;
     int64_t begin, end;
@@ -276,8 +264,17 @@ typedef struct tile_rows {
 
 static void copy_tile_rows(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const tile_rows *r = arg;
-    for (int64_t i = 0; i < count; i++)
-        copy_tiles(r->t, data[0] + i * steps[0], data[1] + i * steps[1], r->begin, r->end);
+    const transposition *t = r->t;
+    size_t size = t->size;
+    for (int64_t o = 0; o < count; o++)
+        for (int64_t j = 0; j < t->columns; j += TILE)
+            for (int64_t i = r->begin; i < r->end; i++) {
+                int64_t part = t->columns - j < TILE ? t->columns - j : TILE;
+                char *at[2];
+                for (int v = 0; v < 2; v++)
+                    at[v] = data[v] + o * steps[v] + i * t->row_steps[v] + j * t->column_steps[v];
+                copy_row(&size, part, at, t->column_steps);
+            }
 }
 
 /* Copies blocks of TILE rows. */
@@ -331,11 +328,7 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
  * dense. */
 static bool redimension(const hlo_view *view, const hlo_view *like, hlo_dims *strides,
                         hlo_view *out) {
-    int64_t stride = 1;
-    for (uint32_t d = view->rank; d-- > 0;) {
-        if (view->dims[d] != 1 && view->strides[d] != stride) return false;
-        stride *= view->dims[d];
-    }
+    if (!hlo_view_is_dense(view)) return false;
     hlo_view_dense(like, strides);
     *out = (hlo_view){view->type, like->rank, like->dims, strides->v, view->data};
     return true;
@@ -371,4 +364,28 @@ hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape) {
     int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
     hlo_shape_strides(shape, strides);
     return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
+}
+
+/* ---------------------------------------------------------------------------------------- calls */
+
+uint32_t hlo_call_leaves(const hlo_shape *shape) {
+    return shape->type == HLO_TYPE_TUPLE ? shape->rank : 1;
+}
+
+hlo_status hlo_call_refuse(hlo_call *call, const char *why) {
+    call->why = why;
+    return HLO_INVALID_INPUT;
+}
+
+void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
+                   const hlo_view *operands, const hlo_view *results, hlo_arena *scratch) {
+    static const hlo_eval_env alone = {0};
+    *call = (hlo_call){.env = env ? env : &alone,
+                       .instr = instr,
+                       .operands = operands,
+                       .results = results,
+                       .result_count = hlo_call_leaves(instr->shape),
+                       .scratch = scratch};
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        call->operand_count += hlo_call_leaves(hlo_instr_operand(instr, i)->shape);
 }

@@ -98,28 +98,6 @@ const hlo_attr *hlo_copy_attrs(hlo_copier *c, const hlo_attr *attrs, uint32_t co
     return copy;
 }
 
-static void copy_tables(hlo_copier *c, const hlo_tables *from) {
-    hlo_arena *arena = c->to->arena;
-    hlo_tables *to = &c->to->tables;
-    *to = *from;
-    to->files = hlo_arena_array(arena, from->file_count, sizeof *to->files);
-    for (uint32_t i = 0; i < from->file_count; i++) to->files[i] = copy_string(c, from->files[i]);
-    to->functions = hlo_arena_array(arena, from->function_count, sizeof *to->functions);
-    for (uint32_t i = 0; i < from->function_count; i++)
-        to->functions[i] = copy_string(c, from->functions[i]);
-    to->locations =
-        hlo_arena_copy(arena, from->locations, from->location_count * sizeof *to->locations);
-    to->frames = hlo_arena_copy(arena, from->frames, from->frame_count * sizeof *to->frames);
-}
-
-static void copy_doubts(hlo_copier *c, const hlo_deferred_error *from) {
-    for (hlo_deferred_error **end = &c->to->deferred; from;
-         from = from->next, end = &(*end)->next) {
-        *end = hlo_arena_copy(c->to->arena, from, sizeof *from);
-        (*end)->message = copy_string(c, from->message);
-    }
-}
-
 hlo_copier hlo_copier_new(hlo_module *to, const hlo_module *from, hlo_arena *scratch) {
     hlo_copier c = {.to = to};
     c.instrs = hlo_arena_zero(scratch, from->next_id * sizeof *c.instrs);
@@ -174,8 +152,22 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
         from->source ? hlo_arena_copy(to->arena, from->source, from->source_size + 1) : NULL;
     to->source_size = from->source_size;
     to->source_line = from->source_line;
-    copy_tables(&c, &from->tables);
-    copy_doubts(&c, from->deferred);
+    hlo_tables *t = &to->tables;
+    *t = from->tables;
+    t->files = hlo_arena_array(to->arena, t->file_count, sizeof *t->files);
+    for (uint32_t i = 0; i < t->file_count; i++)
+        t->files[i] = copy_string(&c, from->tables.files[i]);
+    t->functions = hlo_arena_array(to->arena, t->function_count, sizeof *t->functions);
+    for (uint32_t i = 0; i < t->function_count; i++)
+        t->functions[i] = copy_string(&c, from->tables.functions[i]);
+    t->locations =
+        hlo_arena_copy(to->arena, t->locations, t->location_count * sizeof *t->locations);
+    t->frames = hlo_arena_copy(to->arena, t->frames, t->frame_count * sizeof *t->frames);
+    hlo_deferred_error **end = &to->deferred;
+    for (const hlo_deferred_error *d = from->deferred; d; d = d->next, end = &(*end)->next) {
+        *end = hlo_arena_copy(to->arena, d, sizeof *d);
+        (*end)->message = copy_string(&c, d->message);
+    }
     to->verified = from->verified;
     hlo_copy_computations(&c, from);
     to->entry = from->entry ? c.comps[from->entry->id] : NULL;

@@ -288,19 +288,6 @@ static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     }
 }
 
-/* Finds the element that all elements equal by reading each. Returns false beyond a limit. */
-static bool one_by_one(const hlo_instr *value, bool through_pins, cell *out) {
-    int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
-    if (count < 1 || count > COUNT_LIMIT || value->op == HLO_OP_CONSTANT) return false;
-    cell next;
-    for (int64_t i = 0; i < count; i++) {
-        search s = {.through_pins = through_pins};
-        if (!element(value, i, &s, i ? &next : out)) return false;
-        if (i && !same_cell(next, *out)) return false;
-    }
-    return true;
-}
-
 /* ------------------------------------------------------------------------------------ questions */
 
 /* True if nothing below the value is pinned, including operands that were not read: a user of the
@@ -319,10 +306,19 @@ static bool answer(const hlo_instr *value, cell found, bool through_pins, double
 }
 
 static bool known_number(const hlo_instr *value, bool through_pins, double *out_number) {
-    cell c;
+    cell c, next;
     search s = {.through_pins = through_pins};
-    return (one_all_over(value, &s, &c) || one_by_one(value, through_pins, &c)) &&
-           answer(value, c, through_pins, out_number);
+    bool known = one_all_over(value, &s, &c);
+    if (!known && value->op != HLO_OP_CONSTANT && hlo_shape_is_array(value->shape)) {
+        /* Read each element, up to a limit. */
+        const int64_t count = hlo_shape_count(value->shape);
+        known = count >= 1 && count <= COUNT_LIMIT;
+        for (int64_t i = 0; known && i < count; i++) {
+            search each = {.through_pins = through_pins};
+            known = element(value, i, &each, i ? &next : &c) && (!i || same_cell(next, c));
+        }
+    }
+    return known && answer(value, c, through_pins, out_number);
 }
 
 bool hlo_known_number(const hlo_instr *value, double *out_number) {

@@ -98,30 +98,6 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
     return s;
 }
 
-static void restore_computation(hlo_computation *comp, const computation_record *r) {
-    comp->first = comp->last = NULL;
-    comp->instr_count = 0;
-    for (const instr_record *i = r->instrs; i; i = i->next) {
-        hlo_instr *instr = i->instr;
-        instr->shape = i->shape;
-        instr->operand_count = i->operand_count;
-        instr->uses = NULL;
-        instr->use_count = 0;
-        instr->queued = false;
-        hlo_instr_place(instr, comp, NULL);
-        hlo_instr_take_attrs(instr, i->attrs, i->attr_count);
-        if (i->operand_count) instr->operands = i->operands;
-        for (uint32_t j = 0; j < i->operand_count; j++)
-            hlo_use_link(&instr->operands[j], i->defs[j], instr);
-        hlo_unique_name(comp->module, HLO_NAME_INSTR, instr->name);
-    }
-    comp->root = r->root;
-    comp->parameter_count = r->parameter_count;
-    if (r->parameter_count)
-        memcpy(comp->parameters, r->parameters, r->parameter_count * sizeof *r->parameters);
-    hlo_unique_name(comp->module, HLO_NAME_COMPUTATION, comp->name);
-}
-
 void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     hlo_strings_free_names(module->strings);
     module->instr_count = 0;
@@ -131,8 +107,29 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     module->attrs = snapshot->attrs;
     module->attr_count = snapshot->attr_count;
     for (const computation_record *r = snapshot->comps; r; r = r->next) {
-        hlo_computation_place(r->comp, NULL);
-        restore_computation(r->comp, r);
+        hlo_computation *comp = r->comp;
+        hlo_computation_place(comp, NULL);
+        comp->first = comp->last = NULL;
+        comp->instr_count = 0;
+        for (const instr_record *i = r->instrs; i; i = i->next) {
+            hlo_instr *instr = i->instr;
+            instr->shape = i->shape;
+            instr->operand_count = i->operand_count;
+            instr->uses = NULL;
+            instr->use_count = 0;
+            instr->queued = false;
+            hlo_instr_place(instr, comp, NULL);
+            hlo_instr_take_attrs(instr, i->attrs, i->attr_count);
+            if (i->operand_count) instr->operands = i->operands;
+            for (uint32_t j = 0; j < i->operand_count; j++)
+                hlo_use_link(&instr->operands[j], i->defs[j], instr);
+            hlo_unique_name(module, HLO_NAME_INSTR, instr->name);
+        }
+        comp->root = r->root;
+        comp->parameter_count = r->parameter_count;
+        if (r->parameter_count)
+            memcpy(comp->parameters, r->parameters, r->parameter_count * sizeof *r->parameters);
+        hlo_unique_name(module, HLO_NAME_COMPUTATION, comp->name);
     }
 }
 

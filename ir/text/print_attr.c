@@ -93,7 +93,7 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
     case HLO_KIND_ALIASES: hlo_put_interned(o, attr->u.parsed->text); break;
     case HLO_KIND_SHARDING: put_sharding(o, attr); break;
     case HLO_KIND_STRING: hlo_put_quoted(o, attr->u.str); break;
-    case HLO_KIND_INTS: {
+    case HLO_KIND_INTS:
         hlo_put_char(o, '{');
         for (uint32_t i = 0; i < attr->u.ints->count; i++) {
             if (i) hlo_put_char(o, ',');
@@ -101,14 +101,12 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
         }
         hlo_put_char(o, '}');
         break;
-    }
-    case HLO_KIND_SIZES: {
+    case HLO_KIND_SIZES:
         for (uint32_t i = 0; i < attr->u.ints->count; i++) {
             if (i) hlo_put_char(o, attr->id == HLO_ATTR_PAD && i % 2 ? '_' : 'x');
             hlo_put_int(o, attr->u.ints->v[i]);
         }
         break;
-    }
     case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;
     case HLO_KIND_PADDING: put_padding(o, attr->u.ints); break;
     case HLO_KIND_COMPUTATION:

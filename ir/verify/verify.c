@@ -10,26 +10,6 @@
 
 #include <string.h>
 
-/* ----------------------------------------------------------------------------------- attributes */
-
-static void check_attrs(verifier *v, const hlo_instr *instr) {
-    if (!instr->attr_count) return;
-    bool given[HLO_ATTR_COUNT] = {false};
-    for (uint32_t i = 0; i < instr->attr_count; i++) {
-        const hlo_attr *attr = &instr->attrs[i];
-        const char *name = hlo_attrs_info[attr->id].name;
-        if (!hlo_op_allows(instr->op, attr->id))
-            hlo_verify_error(v, instr->offset, "%s has no attribute '%s'", hlo_ops[instr->op].name,
-                             name);
-        if (given[attr->id]) hlo_verify_error(v, instr->offset, "attribute '%s' is repeated", name);
-        given[attr->id] = true;
-        const char *words = hlo_attr_values(instr->op, attr->id);
-        if (words && !hlo_word_in(words, attr->u.str, strlen(attr->u.str)))
-            hlo_verify_error(v, instr->offset, "%s: invalid %s '%s', expected one of%s",
-                             hlo_ops[instr->op].name, name, attr->u.str, words);
-    }
-}
-
 /* --------------------------------------------------------------------- computations, one by one */
 
 /* Checks that `def` is in the same computation as `user` and before it. `how` is its role, for the
@@ -52,27 +32,6 @@ static bool check_order(verifier *v, const hlo_instr *user, const hlo_instr *def
 
 /* ----------------------------------------------------------------------------- starts and dones */
 
-/* Checks that a start has one user, a done or an update. A start that is checked in isolation may
- * not have a user yet. */
-static void check_start(verifier *v, const hlo_instr *instr) {
-    if (!hlo_op_async_pair(instr->op, HLO_OP_INVALID)) return;
-    if (!v->passed && !hlo_instr_user_count(instr)) return;
-    if (hlo_instr_user_count(instr) != 1) {
-        hlo_verify_error(v, instr->offset, "%s %%%s has %u users, expected one that ends it",
-                         hlo_ops[instr->op].name, instr->name, hlo_instr_user_count(instr));
-        for (const hlo_use *use = instr->uses; use; use = use->next)
-            hlo_verify_note(v, use->user->offset, "%%%s uses it here", use->user->name);
-    } else if (!instr->uses) {
-        hlo_verify_error(v, instr->offset, "%s %%%s is the root, so nothing ends it",
-                         hlo_ops[instr->op].name, instr->name);
-    } else if (!hlo_op_async_pair(instr->op, instr->uses->user->op)) {
-        const hlo_instr *user = instr->uses->user;
-        hlo_verify_error(v, instr->offset, "%s %%%s is used by %s %%%s, which does not end it",
-                         hlo_ops[instr->op].name, instr->name, hlo_ops[user->op].name, user->name);
-        hlo_verify_note(v, user->offset, "%%%s is declared here", user->name);
-    }
-}
-
 static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
     const hlo_instr *operand = hlo_instr_operand(instr, number);
     if (operand->offset == instr->offset) return;
@@ -85,9 +44,41 @@ static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
 /* Checks an instruction in isolation. `sound`: its operands are defined before it. */
 static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
     hlo_verify_shape(v, instr->offset, instr->shape, "shape");
-    check_attrs(v, instr);
+    bool given[HLO_ATTR_COUNT] = {false};
+    for (uint32_t i = 0; i < instr->attr_count; i++) {
+        const hlo_attr *attr = &instr->attrs[i];
+        const char *name = hlo_attrs_info[attr->id].name;
+        if (!hlo_op_allows(instr->op, attr->id))
+            hlo_verify_error(v, instr->offset, "%s has no attribute '%s'", hlo_ops[instr->op].name,
+                             name);
+        if (given[attr->id]) hlo_verify_error(v, instr->offset, "attribute '%s' is repeated", name);
+        given[attr->id] = true;
+        const char *words = hlo_attr_values(instr->op, attr->id);
+        if (words && !hlo_word_in(words, attr->u.str, strlen(attr->u.str)))
+            hlo_verify_error(v, instr->offset, "%s: invalid %s '%s', expected one of%s",
+                             hlo_ops[instr->op].name, name, attr->u.str, words);
+    }
     hlo_verify_attrs(v, instr);
-    check_start(v, instr);
+    /* A start has one user, a done or an update. A start that is checked in isolation may not have
+     * a user yet. */
+    const uint32_t users = hlo_instr_user_count(instr);
+    if (hlo_op_async_pair(instr->op, HLO_OP_INVALID) && (v->passed || users)) {
+        const hlo_instr *user = instr->uses ? instr->uses->user : NULL;
+        if (users != 1) {
+            hlo_verify_error(v, instr->offset, "%s %%%s has %u users, expected one that ends it",
+                             hlo_ops[instr->op].name, instr->name, users);
+            for (const hlo_use *use = instr->uses; use; use = use->next)
+                hlo_verify_note(v, use->user->offset, "%%%s uses it here", use->user->name);
+        } else if (!user) {
+            hlo_verify_error(v, instr->offset, "%s %%%s is the root, so nothing ends it",
+                             hlo_ops[instr->op].name, instr->name);
+        } else if (!hlo_op_async_pair(instr->op, user->op)) {
+            hlo_verify_error(v, instr->offset, "%s %%%s is used by %s %%%s, which does not end it",
+                             hlo_ops[instr->op].name, instr->name, hlo_ops[user->op].name,
+                             user->name);
+            hlo_verify_note(v, user->offset, "%%%s is declared here", user->name);
+        }
+    }
     const hlo_instr *start = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
     if (start && hlo_op_async_pair(HLO_OP_INVALID, instr->op) &&
         !hlo_op_async_pair(start->op, instr->op)) {
