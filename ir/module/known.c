@@ -165,18 +165,6 @@ __attribute__((noinline)) static bool across_bitcast(const hlo_shape *from, cons
     return true;
 }
 
-/* Adds the element that is a start at run time. */
-static bool add_start(const hlo_index_map *map, hlo_index *x, search *s) {
-    cell c;
-    double start;
-    if (!x->at) return true;
-    if (x->varies || !element(hlo_instr_operand(map->instr, x->at), x->element, s, &c) ||
-        !number_of(c, &start))
-        return false;
-    x->start += (int64_t)(start > (double)x->last ? (double)x->last : start < 0 ? 0 : start);
-    return true;
-}
-
 /* ------------------------------------------------------------------------------------- elements */
 
 /* Finds the element of the operand that element `at` of the result comes from. `*out_inside` is
@@ -190,7 +178,16 @@ __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int6
     hlo_index x;
     *out_inside = true;
     for (uint32_t d = 0; d < from->rank; d++) {
-        if (!hlo_index_along(map, d, &x) || !add_start(map, &x, s)) return false;
+        if (!hlo_index_along(map, d, &x)) return false;
+        if (x.at) {
+            cell c;
+            double start;
+            if (x.varies || !element(hlo_instr_operand(map->instr, x.at), x.element, s, &c) ||
+                !number_of(c, &start))
+                return false;
+            const double last = (double)x.last;
+            x.start += (int64_t)(start > last ? last : start < 0 ? 0 : start);
+        }
         const int64_t index = x.of < 0 ? 0 : here.v[x.of], off = index - x.start;
         there.v[d] = map->form == HLO_INDEX_PART ? x.start + x.stride * index : off / x.stride;
         if (map->form != HLO_INDEX_PART)

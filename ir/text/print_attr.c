@@ -18,38 +18,32 @@ static void put_shaped_literal(hlo_printer *o, const hlo_literal *literal) {
     HLO_PUT(o, " )");
 }
 
-static void put_slices(hlo_printer *o, const hlo_ints *ints) {
-    bool strides = false; /* strides are printed for all dimensions or for none */
-    for (uint32_t i = 2; i < ints->count; i += 3) strides |= ints->v[i] != 1;
-    hlo_put_char(o, '{');
-    for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
-        if (i) HLO_PUT(o, ", ");
-        hlo_put_char(o, '[');
+/* Writes a list, sizes, slices or padding. Strides and interior padding are written for all
+ * dimensions or for none. */
+static void put_ints(hlo_printer *o, const hlo_attr *attr) {
+    const hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
+    const hlo_ints *ints = attr->u.ints;
+    const bool slices = kind == HLO_KIND_SLICES, triples = slices || kind == HLO_KIND_PADDING;
+    const uint32_t count = triples ? ints->count / 3 * 3 : ints->count;
+    bool thirds = false;
+    for (uint32_t i = 2; triples && i < count; i += 3) thirds |= ints->v[i] != slices;
+    if (kind == HLO_KIND_INTS || slices) hlo_put_char(o, '{');
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t part = triples ? i % 3 : 0;
+        if (part == 2 && !thirds) continue;
+        if (part)
+            hlo_put_char(o, slices ? ':' : '_');
+        else if (i && slices)
+            HLO_PUT(o, ", ");
+        else if (i && kind == HLO_KIND_INTS)
+            hlo_put_char(o, ',');
+        else if (i)
+            hlo_put_char(o, attr->id == HLO_ATTR_PAD && i % 2 ? '_' : 'x');
+        if (slices && !part) hlo_put_char(o, '[');
         hlo_put_int(o, ints->v[i]);
-        hlo_put_char(o, ':');
-        hlo_put_int(o, ints->v[i + 1]);
-        if (strides) {
-            hlo_put_char(o, ':');
-            hlo_put_int(o, ints->v[i + 2]);
-        }
-        hlo_put_char(o, ']');
+        if (slices && part == (thirds ? 2 : 1)) hlo_put_char(o, ']');
     }
-    hlo_put_char(o, '}');
-}
-
-/* Writes padding. If one dimension has interior padding, it is written for all. */
-static void put_padding(hlo_printer *o, const hlo_ints *ints) {
-    bool interior = false;
-    for (uint32_t i = 0; i + 2 < ints->count; i += 3) interior |= ints->v[i + 2] != 0;
-    for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
-        if (i) hlo_put_char(o, 'x');
-        hlo_put_int(o, ints->v[i]);
-        hlo_put_char(o, '_');
-        hlo_put_int(o, ints->v[i + 1]);
-        if (!interior) continue;
-        hlo_put_char(o, '_');
-        hlo_put_int(o, ints->v[i + 2]);
-    }
+    if (kind == HLO_KIND_INTS || slices) hlo_put_char(o, '}');
 }
 
 static void put_double(hlo_printer *o, double value) {
@@ -94,21 +88,9 @@ void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
     case HLO_KIND_SHARDING: put_sharding(o, attr); break;
     case HLO_KIND_STRING: hlo_put_quoted(o, attr->u.str); break;
     case HLO_KIND_INTS:
-        hlo_put_char(o, '{');
-        for (uint32_t i = 0; i < attr->u.ints->count; i++) {
-            if (i) hlo_put_char(o, ',');
-            hlo_put_int(o, attr->u.ints->v[i]);
-        }
-        hlo_put_char(o, '}');
-        break;
     case HLO_KIND_SIZES:
-        for (uint32_t i = 0; i < attr->u.ints->count; i++) {
-            if (i) hlo_put_char(o, attr->id == HLO_ATTR_PAD && i % 2 ? '_' : 'x');
-            hlo_put_int(o, attr->u.ints->v[i]);
-        }
-        break;
-    case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;
-    case HLO_KIND_PADDING: put_padding(o, attr->u.ints); break;
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING: put_ints(o, attr); break;
     case HLO_KIND_COMPUTATION:
         if (o->options->canonical) hlo_put_char(o, '\n');
         o->put_called(o, attr->u.comp);

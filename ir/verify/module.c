@@ -268,6 +268,38 @@ static int by_part(const void *a, const void *b) {
     return compare_ints(x->part, y->part);
 }
 
+/* Checks that no output and no part of a parameter is aliased or donated twice. */
+static void check_aliases(verifier *v) {
+    static const hlo_attr_id ids[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR};
+    const hlo_alias **given = NULL;
+    size_t count = 0;
+    for (size_t k = 0; k < 2 && v->module->entry->root; k++) {
+        const hlo_attr *attr = header_attr(v, ids[k]);
+        const uint32_t more = attr ? attr->u.aliases->count : 0;
+        const hlo_alias **all = hlo_arena_array(v->scratch, count + more, sizeof *all);
+        if (count) memcpy(all, given, count * sizeof *all);
+        given = all;
+        for (uint32_t i = 0; i < more; i++) {
+            const hlo_alias *a = &attr->u.aliases->v[i];
+            if (i && a->output && compare_ints(a->output, a[-1].output) == 0)
+                hlo_verify_error(v, header_offset(v, ids[k]),
+                                 "input_output_alias aliases output %.*s twice",
+                                 (int)strcspn(a->text, ":"), a->text);
+            if (check_alias(v, ids[k], a)) given[count++] = a;
+        }
+    }
+    if (count) qsort(given, count, sizeof *given, by_part);
+    for (size_t i = 1; i < count; i++) {
+        const bool output = given[i]->output, other = given[i - 1]->output;
+        if (by_part(&given[i], &given[i - 1]) != 0 || (!output && !other)) continue;
+        const hlo_instr *parameter = v->module->entry->parameters[given[i]->number];
+        hlo_verify_error(v, header_offset(v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
+                         "input_output_alias aliases parameter %" PRId64 "%s", given[i]->number,
+                         output && other ? " twice" : ", which buffer_donor also donates");
+        hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
+    }
+}
+
 void hlo_verify_module(verifier *v) {
     const hlo_module *m = v->module;
     /* Names differ if each is bound to the computation, and the instruction, that has it. */
@@ -319,33 +351,5 @@ void hlo_verify_module(verifier *v) {
         return;
     }
     check_entry_layout(v);
-    static const hlo_attr_id ids[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR};
-    const hlo_alias **given = NULL;
-    size_t count = 0;
-    for (size_t k = 0; k < 2 && v->module->entry->root; k++) {
-        const hlo_attr *attr = header_attr(v, ids[k]);
-        const uint32_t more = attr ? attr->u.aliases->count : 0;
-        const hlo_alias **all = hlo_arena_array(v->scratch, count + more, sizeof *all);
-        if (count) memcpy(all, given, count * sizeof *all);
-        given = all;
-        for (uint32_t i = 0; i < more; i++) {
-            const hlo_alias *a = &attr->u.aliases->v[i];
-            if (i && a->output && compare_ints(a->output, a[-1].output) == 0)
-                hlo_verify_error(v, header_offset(v, ids[k]),
-                                 "input_output_alias aliases output %.*s twice",
-                                 (int)strcspn(a->text, ":"), a->text);
-            if (check_alias(v, ids[k], a)) given[count++] = a;
-        }
-    }
-    /* Checks that no part of a parameter is aliased or donated twice. */
-    if (count) qsort(given, count, sizeof *given, by_part);
-    for (size_t i = 1; i < count; i++) {
-        const bool output = given[i]->output, other = given[i - 1]->output;
-        if (by_part(&given[i], &given[i - 1]) != 0 || (!output && !other)) continue;
-        const hlo_instr *parameter = v->module->entry->parameters[given[i]->number];
-        hlo_verify_error(v, header_offset(v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
-                         "input_output_alias aliases parameter %" PRId64 "%s", given[i]->number,
-                         output && other ? " twice" : ", which buffer_donor also donates");
-        hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
-    }
+    check_aliases(v);
 }

@@ -41,26 +41,9 @@ static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
                     hlo_verify_text(v, operand->shape));
 }
 
-/* Checks an instruction in isolation. `sound`: its operands are defined before it. */
-static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
-    hlo_verify_shape(v, instr->offset, instr->shape, "shape");
-    bool given[HLO_ATTR_COUNT] = {false};
-    for (uint32_t i = 0; i < instr->attr_count; i++) {
-        const hlo_attr *attr = &instr->attrs[i];
-        const char *name = hlo_attrs_info[attr->id].name;
-        if (!hlo_op_allows(instr->op, attr->id))
-            hlo_verify_error(v, instr->offset, "%s has no attribute '%s'", hlo_ops[instr->op].name,
-                             name);
-        if (given[attr->id]) hlo_verify_error(v, instr->offset, "attribute '%s' is repeated", name);
-        given[attr->id] = true;
-        const char *words = hlo_attr_values(instr->op, attr->id);
-        if (words && !hlo_word_in(words, attr->u.str, strlen(attr->u.str)))
-            hlo_verify_error(v, instr->offset, "%s: invalid %s '%s', expected one of%s",
-                             hlo_ops[instr->op].name, name, attr->u.str, words);
-    }
-    hlo_verify_attrs(v, instr);
-    /* A start has one user, a done or an update. A start that is checked in isolation may not have
-     * a user yet. */
+/* Checks that a start has one user, a done or an update, and that these follow a start. A start
+ * that is checked in isolation may not have a user yet. */
+static void check_async(verifier *v, const hlo_instr *instr) {
     const uint32_t users = hlo_instr_user_count(instr);
     if (hlo_op_async_pair(instr->op, HLO_OP_INVALID) && (v->passed || users)) {
         const hlo_instr *user = instr->uses ? instr->uses->user : NULL;
@@ -86,6 +69,27 @@ static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
                          hlo_ops[instr->op].name, start->name, hlo_ops[start->op].name);
         hlo_verify_note(v, start->offset, "%%%s is declared here", start->name);
     }
+}
+
+/* Checks an instruction in isolation. `sound`: its operands are defined before it. */
+static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
+    hlo_verify_shape(v, instr->offset, instr->shape, "shape");
+    bool given[HLO_ATTR_COUNT] = {false};
+    for (uint32_t i = 0; i < instr->attr_count; i++) {
+        const hlo_attr *attr = &instr->attrs[i];
+        const char *name = hlo_attrs_info[attr->id].name;
+        if (!hlo_op_allows(instr->op, attr->id))
+            hlo_verify_error(v, instr->offset, "%s has no attribute '%s'", hlo_ops[instr->op].name,
+                             name);
+        if (given[attr->id]) hlo_verify_error(v, instr->offset, "attribute '%s' is repeated", name);
+        given[attr->id] = true;
+        const char *words = hlo_attr_values(instr->op, attr->id);
+        if (words && !hlo_word_in(words, attr->u.str, strlen(attr->u.str)))
+            hlo_verify_error(v, instr->offset, "%s: invalid %s '%s', expected one of%s",
+                             hlo_ops[instr->op].name, name, attr->u.str, words);
+    }
+    hlo_verify_attrs(v, instr);
+    check_async(v, instr);
     if (instr->op == HLO_OP_PARAMETER) {
         const hlo_computation *comp = instr->parent;
         int64_t number = instr->u.parameter;
@@ -107,7 +111,7 @@ static void check_itself(verifier *v, const hlo_instr *instr, bool sound) {
     uint32_t blamed;
     if (!sound || hlo_infer_check(instr, v->scratch, why, sizeof why, &blamed)) return;
     hlo_verify_error(v, instr->offset, "%s", why);
-    /* Adds notes about the operands of an invalid instruction. `blamed` is the operand at fault. */
+    /* Add notes about the operands; `blamed` is the operand at fault. */
     enum { MOST = 4 };
     uint32_t first = 0, count = instr->operand_count;
     while (first < count && hlo_instr_operand(instr, first)->offset != blamed) first++;
