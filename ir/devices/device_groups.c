@@ -168,7 +168,7 @@ static const hlo_ints *list_of(hlo_arena *arena, const int64_t *members, int64_t
 
 const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, int64_t device) {
     if (!groups->sizes) {
-        /* Lists the group of a device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
+        /* The group of a device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
         array d;
         if (!place(arena, &groups->mesh.devices, &d)) return NULL;
         for (uint32_t i = 0; i < groups->axes->count; i++)
@@ -181,7 +181,7 @@ const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, 
                 first -= place / s->step % s->size * s->step;
                 count *= s->size;
             }
-            /* Lists the devices along axes, starting at position `first`; the first axis varies
+            /* List the devices along axes, starting at position `first`; the first axis varies
              * slowest. */
             int64_t *members = hlo_arena_array(arena, (size_t)count, sizeof *members);
             for (int64_t i = 0; i < count; i++) {

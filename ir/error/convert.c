@@ -62,7 +62,7 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
             hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
             hlo_error_round_chunk(r->result, a.value, result, rounds, &r->ranges[0], r->options, n,
                                   sigma);
-            /* Keeps an element overflowed if its value also exceeds the range of the result's type.
+            /* Keep an element overflowed if its value also exceeds the range of the result's type.
              */
             for (int64_t i = 0; i < n; i++) {
                 if (!hlo_error_overflowed(a.value[i], a.sigma[0][i])) continue;

@@ -141,7 +141,7 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
         }
         run_loop(r, in, count, out);
         take_rate(a->value, out, fabs(hlo_error_times[t]), count, rate);
-        /* Marks results that become NaN or stop being infinite when operand `which` is moved. A NaN
+        /* Mark results that become NaN or stop being infinite when operand `which` is moved. A NaN
          * represents numbers, which do not produce infinities by themselves. A value that is both
          * operands is moved in both. */
         if (r->twice || which == r->arity || !a->endless) continue;
@@ -155,7 +155,7 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
     }
     for (uint32_t o = 0; o < r->arity; o++)
         if (hlo_error_lane(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity)) {
-            /* Marks overflow; `out`: the results where operand `o` did not overflow. */
+            /* Mark overflow; `out`: the results where operand `o` did not overflow. */
 
             if (any_endless(a->x[o].f64, count)) {
                 a->overflows = true;
@@ -320,7 +320,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares)
             add_product(r, &a, n);
         if (uncertain && !discrete) {
-            /* Marks infinities that may be NaN in the other execution, because of their operands or
+            /* Mark infinities that may be NaN in the other execution, because of their operands or
              * because an operand may be NaN. For a finite number, an infinite sigma already covers
              * this, and the number is judged by its noise. */
             for (int64_t i = 0; i < n && a.endless; i++) {
@@ -332,7 +332,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
             }
         }
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
-        /* Rounds as the operation does and writes the sigmas. */
+        /* Round as the operation does and write the sigmas. */
         const double ulps = (double)r->op->ulps;
         double result[HLO_CHUNK], sigma[HLO_CHUNK];
         hlo_lane lane = hlo_lane_of(r->result);
@@ -345,7 +345,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         if (real) {
             hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
             hlo_error_round_chunk(r->result, a.value, result, ulps > 0, NULL, r->options, n, sigma);
-            /* Keeps an infinity certain only if it also occurs without the overflow of an operand.
+            /* Keep an infinity certain only if it also occurs without the overflow of an operand.
              */
             for (int64_t i = 0; i < n && a.overflows; i++) {
                 if (isinf(a.finite[i]) && a.finite[i] > 0) continue;

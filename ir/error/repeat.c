@@ -70,7 +70,7 @@ const int64_t *hlo_error_repeats(const hlo_error_call *b, const hlo_view *value,
     columns c = {dense(b, &v), dense(b, &s), v.open, v.along};
     bool some = false;
     for (int64_t i = 0; i < v.batch; i++) {
-        /* Hashes columns; 0 for a column without errors. */
+        /* Hash columns; 0 for a column without errors. */
         double most[HLO_CHUNK];
         for (int64_t from = 0; from < c.count; from += HLO_CHUNK) {
             int64_t n = hlo_chunk_size(c.count - from);

@@ -103,7 +103,7 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
     bool overflows = options->roundings_may_be_dropped && !hlo_type_is_fp8(type);
     for (int64_t i = 0; i < count; i++) sigma[i] = isnan(sigma[i]) ? infinite : sigma[i];
     if (dropped) {
-        /* Adds the errors of roundings that other executions omit. A type with more precision may
+        /* Add the errors of roundings that other executions omit. A type with more precision may
          * have a smaller range: bf16 numbers round to f16 at both ends. */
         for (int64_t i = 0; i < count; i++) {
             bool rounded = rounds || (isfinite(value[i]) && value[i] != result[i]);
@@ -117,7 +117,7 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
     const double limit = steps ? -1 : hlo_float_max(type);
     const bool out_of_range = !steps && range && !(range->low <= limit && range->high >= -limit);
     if (out_of_range || count_beyond(value, result, limit, count, sigma)) {
-        /* Rounds the ends of the intervals of the elements, and derives their sigmas. `steps`: a
+        /* Round the ends of the intervals of the elements, and derive their sigmas. `steps`: a
          * rounding is a step; otherwise only numbers that are not finite matter. */
         double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
         bool across[HLO_CHUNK];

@@ -94,7 +94,7 @@ static hlo_status bound_combination(const hlo_error_call *b, uint32_t indices) {
     if (monotone && hlo_error_all_exact(b)) return hlo_error_fill_all(b, 0);
     if (sum) return bound_sum(b, indices);
     if (monotone) {
-        /* Bounds a kernel that is monotone in every element. */
+        /* The kernel is monotone in every element. */
         hlo_view *up = hlo_error_operands_copy(b), *down = hlo_error_operands_copy(b);
         const hlo_view *result = &b->call.results[0];
         hlo_type type = result->type == HLO_TYPE_PRED ? HLO_TYPE_PRED : HLO_TYPE_F64;

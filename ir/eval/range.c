@@ -164,7 +164,7 @@ static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
     l->steps--;
     m = exact_source_of(m);
     if (m->op == HLO_OP_REDUCE) {
-        /* Matches a reduce whose dimensions are those of the array given by `to`. */
+        /* Match a reduce whose dimensions are those of the array given by `to`. */
         const hlo_instr *x = hlo_instr_operand(m, 0);
         if (m->operand_count != 2 || exact_source_of(x) != l->of ||
             hlo_region_simple(hlo_instr_comp(m, HLO_ATTR_TO_APPLY)) != HLO_OP_MAXIMUM)
@@ -329,8 +329,7 @@ static hlo_range computed(const hlo_instr *instr, const hlo_range *o, double sla
     case HLO_OP_NEGATE: return negated(o[0]);
     case HLO_OP_ABS: return magnitude(o[0]);
     case HLO_OP_AND: {
-        /* Computes x & y. If one of them is nonnegative, the result is nonnegative and not above
-         * it. */
+        /* If one operand is nonnegative, the result is nonnegative and not above it. */
         hlo_range r = hlo_range_hull(o[0], o[1]);
         r.low = 0;
         r.high = fmin(o[0].low >= 0 ? o[0].high : ENDLESS, o[1].low >= 0 ? o[1].high : ENDLESS);

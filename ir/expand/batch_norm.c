@@ -105,13 +105,11 @@ static void expand_one(expansion *x) {
         hlo_instr *variance = minus(&n, squares, times(&n, mean, mean));
         hlo_instr *results[] = {normalized(&n, mean, variance), mean, variance};
         finish(&n, results, 3);
-    }
-    if (op == HLO_OP_BATCH_NORM_INFERENCE) {
+    } else if (op == HLO_OP_BATCH_NORM_INFERENCE) {
         hlo_instr *result = normalized(&n, operand(&n, 3), operand(&n, 4));
         finish(&n, &result, 1);
-    }
-    if (op == HLO_OP_BATCH_NORM_GRAD) {
-        /* Builds the gradients of data, scale and offset from the gradient of the result. */
+    } else {
+        /* Build the gradients of data, scale and offset from the gradient of the result. */
         hlo_instr *gradient = operand(&n, 4), *variance = operand(&n, 3);
         hlo_instr *apart = minus(&n, operand(&n, 0), broadcast(&n, operand(&n, 2)));
         hlo_instr *inverse = inverse_of(&n, variance);

@@ -65,7 +65,7 @@ static hlo_instr *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
     static const int64_t first[] = {0}, one[] = {1};
     const int64_t count = hlo_shape_count(r->from);
     const hlo_shape *line = hlo_shape_array(x->module, r->from->type, 1, &count);
-    /* Computes, for each element of the result, the position of its value in the operand, including
+    /* Compute, for each element of the result, the position of its value in the operand, including
      * padding. */
     hlo_instr *number = NULL, *stride = NULL, *place = NULL;
     for (uint32_t e = to->rank; e-- > 0;) {
@@ -108,7 +108,7 @@ hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
     for (uint32_t e = 0; x->build->at->op == HLO_OP_DYNAMIC_RESHAPE && e < r.to->rank; e++)
         if (dynamic_declares(r.to, e)) sizes[e] = hlo_instr_operand(x->build->at, 1 + e);
     for (group g = {0}; find_group(&r, &g); g.from = g.from_end, g.to = g.to_end) {
-        /* Analyzes the dynamic dimensions of a group. Returns false after an error. */
+        /* Analyze the dynamic dimensions of a group. */
         int64_t outside = 1;
         bool from = false, to = false;
         for (uint32_t d = g.from; d < g.from_end; outside *= r.from->dims[d++])

@@ -25,7 +25,7 @@ hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
     for (uint32_t i = 0; i < old->operand_count; i++) {
         hlo_instr *part = operands[1] = hlo_instr_operand(old, i);
         hlo_instr *size = dynamic_size(x, part, dim);
-        /* Sets the start of a dynamic slice or update: `start` along `dim`, otherwise 0. */
+        /* The part starts at `at` along `dim`, otherwise at 0. */
         hlo_instr *zero = expand_number(x, 0);
         for (uint32_t d = 0; d < shape->rank; d++) operands[2 + d] = d == dim ? at : zero;
         at = hlo_build_binary(x->build, HLO_OP_ADD, at,

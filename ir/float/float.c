@@ -95,7 +95,7 @@ uint64_t hlo_float_encode(hlo_type type, double value) {
     uint64_t sign = signbit(value) ? sign_bit(f) : 0;
     if (isnan(value)) return nan_code(f) ^ (f->special == FNUZ ? 0 : sign);
     if (f->special == E8M0) {
-        /* Encodes as e8m0. Ties round up; below the smallest normal f32, every value above the
+        /* Ties round up; below the smallest normal f32, every value above the
          * smallest code does. */
         if (!(value > 0) || value >= 0x1.8p127) return 0xff;
         if (value < 0x1p-126) return value > 0x1p-127;

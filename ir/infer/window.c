@@ -40,7 +40,6 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
         const hlo_attr *word = hlo_window_word(window, parts[p].id);
         const uint32_t each = parts[p].id == HLO_ATTR_PAD ? 2 : 1;
         if (word && word->u.ints->count != each * rank) {
-            /* Reports a window attribute with another number of dimensions. */
             hlo_infer_fail(q, "window %s does not have %u dimensions",
                            hlo_print_interned(q->module, put_word, word), rank);
             return NULL;

@@ -31,7 +31,7 @@ const char *hlo_ragged_begin(hlo_ragged_parts *p, const hlo_call *call) {
             size;
     }
     if (r->mode != HLO_RAGGED_BATCH) p->parts *= r->groups;
-    /* Computes where each group ends, at most at the extent. A negative size, which is invalid,
+    /* Compute where each group ends, at most at the extent. A negative size, which is invalid,
      * counts as 0, so that no group begins before another ends. */
     const hlo_view *sizes = &call->operands[2];
     hlo_view wide = hlo_view_scratch(call->scratch, HLO_TYPE_S64, sizes);
@@ -144,7 +144,7 @@ hlo_view hlo_ragged_operand(const hlo_ragged_parts *p, unsigned side, const hlo_
     take_index(p, side ? p->rhs_batch->v : r->prefix, side ? r->batch_count : r->prefix_count, 0,
                &c);
     if (p->pieces != 1) {
-        /* Concatenates the pieces of a part along the ragged dimension. */
+        /* Concatenate the pieces of a part along the ragged dimension. */
         const int64_t dim = side ? p->dims.partner : p->dims.dim;
         take_piece(p, side, 0, &c);
         c.size.v[dim] = hlo_ragged_size(p);

@@ -69,7 +69,7 @@ hlo_window_positions hlo_window_positions_of(const hlo_window *w, int64_t in_dim
     int64_t *v = hlo_arena_array(arena, (size_t)(span < most ? span : most), sizeof *v);
     p.v = v;
     if (span > most) {
-        /* Lists the positions at which a result reads an element, in ascending order. */
+        /* List the positions at which a result reads an element, in ascending order. */
         uint64_t count = 0, kept = 0;
         for (int64_t o = 0; o < out_dim; o++)
             for (int64_t i = 0; i < in_dim; i++) {

@@ -193,38 +193,30 @@ static void put_tables(hlo_printer *o, const hlo_tables *t) {
     HLO_PUT(o, "\n\n");
 }
 
-typedef struct caller_count {
-    uint32_t *callers; /* by computation id */
-} caller_count;
-
-static void count_call(void *user, hlo_computation *called) {
-    ((caller_count *)user)->callers[called->id]++;
+static void count_call(void *callers, hlo_computation *called) {
+    ((uint32_t *)callers)[called->id]++;
 }
 
 /* Marks, by id, the computations that a single async-start calls and that can be printed as the
  * instruction they consist of. The caller frees the result. Returns NULL if there are none or
  * memory runs out; then every computation is printed. */
 static bool *find_hidden(const hlo_module *module) {
-    bool any = false;
-    for (const hlo_computation *comp = module->first; comp && !any; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr && !any; instr = hlo_instr_next(instr))
-            any = instr->op == HLO_OP_ASYNC_START;
-    if (!any) return NULL;
-    caller_count count = {calloc(module->next_computation_id, sizeof *count.callers)};
+    if (!module->op_counts[HLO_OP_ASYNC_START]) return NULL;
+    uint32_t *callers = calloc(module->next_computation_id, sizeof *callers); /* by id */
     bool *hidden = calloc(module->next_computation_id, sizeof *hidden);
-    if (count.callers && hidden) {
+    if (callers && hidden) {
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-                hlo_instr_visit_called(instr, count_call, &count);
+                hlo_instr_visit_called(instr, count_call, callers);
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
                 const hlo_computation *called =
                     instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
-                if (called && count.callers[called->id] == 1 && called != module->entry)
+                if (called && callers[called->id] == 1 && called != module->entry)
                     hidden[called->id] = hlo_async_tells(instr, called);
             }
     }
-    free(count.callers);
+    free(callers);
     return hidden;
 }
 

@@ -39,10 +39,9 @@ static const hlo_shape **put_leaves(const hlo_shape *shape, const hlo_shape **ou
 /* ------------------------------------------------------------------------------------ shardings */
 
 static bool check_device(const checked *c, const char *text, int64_t device) {
-    int64_t all = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
-    int64_t count = all > 1 ? all : 0;
-    if (device >= 0 && (!count || device < count)) return true;
-    if (count)
+    const int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
+    if (device >= 0 && (count <= 1 || device < count)) return true;
+    if (count > 1)
         COMPLAIN(c, "%%%s: %s uses device %" PRId64 ", but the module has num_partitions=%" PRId64,
                  c->instr->name, text, device, count);
     else
@@ -189,7 +188,7 @@ static bool check_alias(const checked *c, const hlo_alias *a) {
 /* True if the value has parentheses for a tuple and braces for anything else. */
 static bool origin_fits(const char **at, const hlo_shape *shape) {
     if (shape->type != HLO_TYPE_TUPLE) {
-        /* Skips the braces around the origin of one array. A string in them may contain braces. */
+        /* Skip the braces around the origin of one array. A string in them may contain braces. */
         unsigned depth = 0;
         bool quoted = false;
         if (**at != '{') return false;
@@ -237,7 +236,7 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
             while (j < devices->count && devices->v[j] < count) j++;
             if (count > 1 && j < devices->count)
                 COMPLAIN(&c, "%%%s: %s has device %" PRId64 ", but the module has %" PRId64 " %s",
-                         c.instr->name, c.attr->u.groups->parsed.text, devices->v[j], count, what);
+                         instr->name, c.attr->u.groups->parsed.text, devices->v[j], count, what);
             break;
         }
         case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: {
@@ -246,26 +245,25 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
             break;
         }
         case HLO_ATTR_PARAMETER_REPLICATION: {
-            /* Counts the elements of a list in braces. */
-            const char *list = value;
-            uint32_t items = list[1] != '}';
-            for (; *list; list++) items += *list == ',';
-            uint32_t count = items, leaves = leaves_of(c.instr->shape);
-            if (c.instr->op != HLO_OP_PARAMETER)
+            const uint32_t leaves = leaves_of(instr->shape);
+            uint32_t count = value[1] != '}'; /* elements of a list in braces */
+            for (const char *at = value; *at; at++) count += *at == ',';
+            if (instr->op != HLO_OP_PARAMETER)
                 COMPLAIN(&c, "%s has no attribute 'parameter_replication'",
-                         hlo_ops[c.instr->op].name);
+                         hlo_ops[instr->op].name);
             else if (count != leaves)
                 COMPLAIN(&c, "%%%s: parameter_replication has %u element%s, but %s has %u leaves",
-                         c.instr->name, count, count == 1 ? "" : "s",
-                         hlo_verify_text(c.v, c.instr->shape), leaves);
+                         instr->name, count, count == 1 ? "" : "s",
+                         hlo_verify_text(v, instr->shape), leaves);
             break;
         }
         case HLO_ATTR_ORIGIN: {
             const char *at = value + 1;
-            if (*at != '[' && !(origin_fits(&at, c.instr->shape) && *at == '}'))
-                COMPLAIN(&c, "%%%s: %s is not a valid origin of %s", c.instr->name, value,
-                         hlo_verify_text(c.v, c.instr->shape));
-        } break;
+            if (*at != '[' && !(origin_fits(&at, instr->shape) && *at == '}'))
+                COMPLAIN(&c, "%%%s: %s is not a valid origin of %s", instr->name, value,
+                         hlo_verify_text(v, instr->shape));
+            break;
+        }
         default: break;
         }
     }

@@ -325,7 +325,7 @@ void hlo_verify_module(verifier *v) {
         check_names(v, names, count, "instructions");
     }
     check_calls(v);
-    /* Checks that host transfers on the same channel have the same opcode and shape. */
+    /* Check that host transfers on the same channel have the same opcode and shape. */
     if (v->host_transfers) {
         const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
         size_t count = 0;

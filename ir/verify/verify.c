@@ -169,7 +169,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
     }
     v.passed = hlo_arena_zero(scratch, module->next_id);
     v.calls = hlo_arena_zero(scratch, module->next_computation_id * sizeof *v.calls);
-    /* Reports deferred errors, in the order of the text. */
+    /* Report deferred errors, in the order of the text. */
     size_t count = 0;
     for (const hlo_deferred_error *d = module->deferred; d; d = d->next) count++;
     const hlo_deferred_error **all = hlo_arena_array(v.scratch, count, sizeof *all);
@@ -193,7 +193,7 @@ hlo_status hlo_module_verify(const hlo_module *module, const hlo_verify_options 
             check_itself(&v, instr, sound);
             hlo_arena_release(v.scratch, mark);
             v.passed[instr->id] = instr->parent == comp;
-            /* Collects facts for hlo_verify_module(). */
+            /* Collect facts for hlo_verify_module(). */
             hlo_instr_visit_called(instr, count_call, &v.calls[instr->parent->id]);
             v.host_transfers += hlo_verify_is_host_transfer(instr);
             hlo_intern_bind(instr->name, (hlo_symbol_binding){.instr = (hlo_instr *)instr});
