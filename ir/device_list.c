@@ -14,17 +14,6 @@ bool hlo_value_take(const char **at, const char *mark) {
     return true;
 }
 
-static const char *unquoted(hlo_arena *arena, const char *at, const char *end) {
-    char *copy = hlo_arena_alloc(arena, (size_t)(end - at) + 1), *to = copy;
-    bool quoted = *at == '"';
-    for (at += quoted, end -= quoted; at < end; at++) {
-        if (*at == '\\' && quoted && at + 1 < end) at++;
-        *to++ = *at;
-    }
-    *to = '\0';
-    return copy;
-}
-
 bool hlo_value_next_entry(const char **at, hlo_value_pair *out_pair) {
     if (**at != '{' && **at != ',') return false;
     const char *key = *at + 1 + strspn(*at + 1, " "), *value = key + strcspn(key, "=");
@@ -54,7 +43,18 @@ bool hlo_value_is_named(const hlo_value_pair *pair, const char *name) {
 const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *name) {
     hlo_value_pair pair;
     while (hlo_value_next_entry(&entries, &pair))
-        if (hlo_value_is_named(&pair, name)) return unquoted(arena, pair.value, pair.end);
+        if (hlo_value_is_named(&pair, name)) {
+            const char *at = pair.value;
+            const char *end = pair.end;
+            char *copy = hlo_arena_alloc(arena, (size_t)(end - at) + 1), *to = copy;
+            bool quoted = *at == '"';
+            for (at += quoted, end -= quoted; at < end; at++) {
+                if (*at == '\\' && quoted && at + 1 < end) at++;
+                *to++ = *at;
+            }
+            *to = '\0';
+            return copy;
+        }
     return NULL;
 }
 
