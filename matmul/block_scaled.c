@@ -76,10 +76,6 @@ static int64_t config_block(const hlo_instr *call) {
     return block;
 }
 
-static int64_t parts(int64_t size, int64_t each) {
-    return (size - 1) / each + 1;
-}
-
 /* Checks the scale of an operand, [batch,] rows, contracting. */
 static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operand,
                                const hlo_instr *scale) {
@@ -93,7 +89,7 @@ static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operan
     if (dot->tiled && (s->dims[k - 1] % 128 || s->dims[k] % 4))
         return "a scale does not consist of complete tiles of 128 by 4";
     if (dot->block)
-        return s->dims[k] < parts(x->dims[k], dot->block)
+        return s->dims[k] < ((x->dims[k] - 1) / dot->block + 1)
                    ? "a scale has fewer columns than its operand has blocks"
                    : NULL;
     return x->dims[k] % s->dims[k] ? "the contracting dimension is not a multiple of the scale "

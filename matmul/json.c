@@ -22,24 +22,6 @@ typedef struct reader {
     bool starved;
 } reader;
 
-/* True if brackets outside strings nest deeper than MOST_NESTED. */
-static bool is_too_deep(const char *text, size_t size) {
-    size_t depth = 0;
-    bool quoted = false;
-    for (size_t i = 0; i < size && depth <= MOST_NESTED; i++) {
-        const char c = text[i];
-        if (c == '\\' && quoted)
-            i++;
-        else if (c == '"')
-            quoted = !quoted;
-        else if (!quoted && (c == '[' || c == '{'))
-            depth++;
-        else if (!quoted && (c == ']' || c == '}') && depth)
-            depth--;
-    }
-    return depth > MOST_NESTED;
-}
-
 /* Passes one byte at a time to jansson, so that a failed allocation is attributed to its byte.
  * Passes no bytes after a failed allocation. */
 static size_t next_byte(void *to, size_t capacity, void *user) {
@@ -116,7 +98,20 @@ static void take_out(json_t *json, filled *f) {
 json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t *error,
                       bool *out_starved) {
     *out_starved = false;
-    if (is_too_deep(text, size)) {
+    size_t depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < size && depth <= MOST_NESTED; i++) {
+        const char c = text[i];
+        if (c == '\\' && quoted)
+            i++;
+        else if (c == '"')
+            quoted = !quoted;
+        else if (!quoted && (c == '[' || c == '{'))
+            depth++;
+        else if (!quoted && (c == ']' || c == '}') && depth)
+            depth--;
+    }
+    if (depth > MOST_NESTED) {
         if (error) *error = (json_error_t){.line = 1, .column = 1, .text = "nested too deeply"};
         return NULL;
     }

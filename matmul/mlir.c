@@ -75,20 +75,6 @@ static bool take_type(const char **at) {
     return length > 0;
 }
 
-/* Reads `0x` and 16 digits, the bits of a double, before `: f64`. */
-static json_t *read_bits(const char **at) {
-    char *end;
-    uint64_t bits = strtoull(*at, &end, 16);
-    if (end - *at != 18) return NULL;
-    *at = end;
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    if (!take(at, ":") || !take(at, "f64")) return NULL;
-    if (isnan(value)) return json_string("NaN");
-    if (isinf(value)) return json_string(value < 0 ? "-Infinity" : "Infinity");
-    return json_real(value);
-}
-
 /* Reads an integer of at most 18 digits, which fits in 64 bits. errno cannot detect overflow,
  * because hlo_json_starved() uses it. */
 static json_t *read_integer(const char **at) {
@@ -102,7 +88,19 @@ static json_t *read_integer(const char **at) {
 }
 
 static json_t *read_number(const char **at) {
-    if (strncmp(*at, "0x", 2) == 0) return read_bits(at);
+    if (strncmp(*at, "0x", 2) == 0) {
+        /* `0x` and 16 digits, the bits of a double, before `: f64`. */
+        char *end;
+        uint64_t bits = strtoull(*at, &end, 16);
+        if (end - *at != 18) return NULL;
+        *at = end;
+        double value;
+        memcpy(&value, &bits, sizeof value);
+        if (!take(at, ":") || !take(at, "f64")) return NULL;
+        if (isnan(value)) return json_string("NaN");
+        if (isinf(value)) return json_string(value < 0 ? "-Infinity" : "Infinity");
+        return json_real(value);
+    }
     size_t length = strspn(*at, "+-0123456789.eE");
     json_t *number;
     if (memchr(*at, '.', length)) {
@@ -121,28 +119,26 @@ static json_t *read_number(const char **at) {
     return NULL;
 }
 
-/* Reads an array after its `array<`: a type, then a colon and the elements. */
-static json_t *read_array(const char **at) {
-    *at = skip_space(*at);
-    size_t length = name_length(*at);
-    json_t *array = length ? json_array() : NULL;
-    *at += length;
-    for (bool more = array && take(at, ":"); more; more = take(at, ",")) {
-        *at = skip_space(*at);
-        json_t *element = read_integer(at);
-        if (!element || json_array_append_new(array, element) != 0) {
-            json_decref(array);
-            return NULL;
-        }
-    }
-    if (array && take(at, ">")) return array;
-    json_decref(array);
-    return NULL;
-}
-
 static json_t *read_value(const char **at) {
     *at = skip_space(*at);
-    if (take(at, "array<")) return read_array(at);
+    if (take(at, "array<")) {
+        /* A type, then a colon and the elements. */
+        *at = skip_space(*at);
+        size_t length = name_length(*at);
+        json_t *array = length ? json_array() : NULL;
+        *at += length;
+        for (bool more = array && take(at, ":"); more; more = take(at, ",")) {
+            *at = skip_space(*at);
+            json_t *element = read_integer(at);
+            if (!element || json_array_append_new(array, element) != 0) {
+                json_decref(array);
+                return NULL;
+            }
+        }
+        if (array && take(at, ">")) return array;
+        json_decref(array);
+        return NULL;
+    }
     if (take(at, "true")) return json_true();
     if (take(at, "false")) return json_false();
     if (**at != '"') return read_number(at);

@@ -128,18 +128,6 @@ static void push(recorder *w, const hlo_instr *instr) {
         w->stack[w->depth++] = instr, w->visited++;
 }
 
-/* Finds the sources of a kernel that computes the first `count` operands of `instr`. */
-static void find_sources(recorder *w, const hlo_instr *instr, uint32_t count) {
-    w->traversal++;
-    w->depth = w->visited = w->owner_count = w->reduction_count = 0;
-    w->bytes = 0;
-    for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
-    while (w->depth) {
-        const hlo_instr *at = w->stack[--w->depth];
-        for (uint32_t i = 0; i < at->operand_count; i++) push(w, hlo_instr_operand(at, i));
-    }
-}
-
 /* Returns the matmul's entry, which the first call creates. */
 static entry *entry_of(recorder *w, const hlo_instr *matmul) {
     uint32_t *number = &w->costs->entry_of[matmul->id];
@@ -147,28 +135,35 @@ static entry *entry_of(recorder *w, const hlo_instr *matmul) {
     return &w->costs->entries[*number];
 }
 
-/* Records the amaxes of an operand: the reductions in its kernel. */
-static void record_amaxes(recorder *w, const hlo_instr *operand) {
-    for (uint32_t i = 0; i < w->reduction_count; i++) {
-        hlo_arena_grow(w->scratch, &w->amaxes, w->amax_count, &w->amax_capacity, sizeof *w->amaxes);
-        w->amaxes[w->amax_count] = (amax){w->amax_of[operand->id], w->reductions[i]->id};
-        w->amax_of[operand->id] = w->amax_count++;
-        w->amax_reads[w->reductions[i]->id]++;
-    }
-}
-
 /* Records the kernel that computes `instr`. */
 static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
     const hlo_instr *whole =
         hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
-    find_sources(w, instr,
-                 instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
-                 : whole && !is_fused(whole) ? 0
-                                             : instr->operand_count);
+    /* Find the sources of the kernel. */
+    w->traversal++;
+    w->depth = w->visited = w->owner_count = w->reduction_count = 0;
+    w->bytes = 0;
+    const uint32_t count = instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
+                           : whole && !is_fused(whole) ? 0
+                                                       : instr->operand_count;
+    for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
+    while (w->depth) {
+        const hlo_instr *at = w->stack[--w->depth];
+        for (uint32_t i = 0; i < at->operand_count; i++) push(w, hlo_instr_operand(at, i));
+    }
     if (whole && !is_fused(whole)) note_source(w, whole, hlo_bytes_of(instr->shape));
     costs->kernel[instr->id] = w->bytes + hlo_bytes_of(instr->shape);
-    if (w->read_count[instr->id]) record_amaxes(w, instr);
+    if (w->read_count[instr->id]) {
+        /* The amaxes of an operand are the reductions in its kernel. */
+        for (uint32_t i = 0; i < w->reduction_count; i++) {
+            hlo_arena_grow(w->scratch, &w->amaxes, w->amax_count, &w->amax_capacity,
+                           sizeof *w->amaxes);
+            w->amaxes[w->amax_count] = (amax){w->amax_of[instr->id], w->reductions[i]->id};
+            w->amax_of[instr->id] = w->amax_count++;
+            w->amax_reads[w->reductions[i]->id]++;
+        }
+    }
     if (w->read_count[instr->id] || w->amax_reads[instr->id]) return;
     for (uint32_t i = 0; i < w->owner_count; i++) {
         consumer *made = hlo_arena_alloc(w->arena, sizeof *made);
@@ -288,16 +283,6 @@ static void visit_matmul(recorder *w, const hlo_instr *instr) {
     w->matmuls[w->matmul_count++] = instr;
 }
 
-/* Sums the bytes of the kernels that compute an operand: its own kernel, and its share of those of
- * its amaxes. */
-static double bytes_of_operand(const recorder *w, const hlo_instr *operand) {
-    const double *kernel = w->costs->kernel;
-    double bytes = kernel[operand->id];
-    for (uint32_t at = w->amax_of[operand->id]; at; at = w->amaxes[at].next)
-        bytes += kernel[w->amaxes[at].reduce] / w->amax_reads[w->amaxes[at].reduce];
-    return bytes;
-}
-
 static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
     hlo_product p;
     hlo_costs *costs = w->costs;
@@ -310,26 +295,15 @@ static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
     made->peak = costs->target->fp8_tflops;
     if (dot && costs->target->fp8 && is_fp8_in_xla(instr, &p))
         made->joined = joined_bytes(instr, made);
-    for (int i = 0; i < 2; i++)
-        made->operand_bytes += bytes_of_operand(w, read[i]) / w->read_count[read[i]->id];
-}
-
-static void visit_kernel(recorder *w, const hlo_instr *instr) {
-    bool kernel =
-        instr->op == HLO_OP_REDUCE || (is_fused(instr) && is_fused(memory_of(instr)) &&
-                                       (w->read_count[instr->id] || is_needed_in_memory(w, instr)));
-    if (kernel) cost_of_kernel(w, instr);
-}
-
-/* Visits users before operands, so that all matmuls that read an instruction are known when it is
- * visited. */
-static void visit_needed(recorder *w) {
-    for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
-        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
-            if (!w->needed[instr->id]) continue;
-            visit_matmul(w, instr);
-            visit_kernel(w, instr);
-        }
+    for (int i = 0; i < 2; i++) {
+        /* The kernels that compute an operand: its own kernel, and its share of those of its
+         * amaxes. */
+        const double *kernel = costs->kernel;
+        double bytes = kernel[read[i]->id];
+        for (uint32_t at = w->amax_of[read[i]->id]; at; at = w->amaxes[at].next)
+            bytes += kernel[w->amaxes[at].reduce] / w->amax_reads[w->amaxes[at].reduce];
+        made->operand_bytes += bytes / w->read_count[read[i]->id];
+    }
 }
 
 hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const hlo_target *target,
@@ -356,7 +330,17 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
     w->read_count = hlo_arena_zero(scratch, ids * sizeof *w->read_count);
     w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
-    visit_needed(w);
+    /* Visit users before operands, so that all matmuls that read an instruction are known when it
+     * is visited. */
+    for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+            if (!w->needed[instr->id]) continue;
+            visit_matmul(w, instr);
+            bool kernel = instr->op == HLO_OP_REDUCE ||
+                          (is_fused(instr) && is_fused(memory_of(instr)) &&
+                           (w->read_count[instr->id] || is_needed_in_memory(w, instr)));
+            if (kernel) cost_of_kernel(w, instr);
+        }
     for (uint32_t i = 0; i < w->matmul_count; i++) cost_of_matmul(w, w->matmuls[i]);
     return costs;
 }

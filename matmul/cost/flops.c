@@ -79,23 +79,6 @@ static void count_called(void *user, hlo_computation *called) {
     raise(&c->most.transcendentals, one->transcendentals);
 }
 
-static void count_calls(const hlo_instr *instr, const hlo_flops *totals, hlo_flops *out) {
-    calls c = {.totals = totals};
-    hlo_instr_visit_called(instr, count_called, &c);
-    switch (instr->op) {
-    case HLO_OP_WHILE: add(out, &c.all, hlo_loop_trip_count(instr)); break;
-    case HLO_OP_CONDITIONAL: add(out, &c.most, 1); break;
-    case HLO_OP_CALL:
-    case HLO_OP_FUSION:
-    case HLO_OP_ASYNC_START: add(out, &c.all, 1); break;
-    case HLO_OP_MAP: add(out, &c.all, applications(instr)); break;
-    default:
-        c.all.reductions += c.all.elementwise;
-        c.all.elementwise = 0;
-        add(out, &c.all, applications(instr));
-    }
-}
-
 static void count_instr(const hlo_instr *instr, const hlo_flops *totals, hlo_flops *out) {
     if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL))
         out->transcendentals += elements(instr->shape);
@@ -107,7 +90,22 @@ static void count_instr(const hlo_instr *instr, const hlo_flops *totals, hlo_flo
         for (uint32_t i = 0; i < instr->operand_count; i++)
             out->reductions += operand_elements(instr, i);
     count_product(instr, out);
-    if (instr->attr_bits & HLO_ATTR_BIT_CALLS) count_calls(instr, totals, out);
+    if (instr->attr_bits & HLO_ATTR_BIT_CALLS) {
+        calls c = {.totals = totals};
+        hlo_instr_visit_called(instr, count_called, &c);
+        switch (instr->op) {
+        case HLO_OP_WHILE: add(out, &c.all, hlo_loop_trip_count(instr)); break;
+        case HLO_OP_CONDITIONAL: add(out, &c.most, 1); break;
+        case HLO_OP_CALL:
+        case HLO_OP_FUSION:
+        case HLO_OP_ASYNC_START: add(out, &c.all, 1); break;
+        case HLO_OP_MAP: add(out, &c.all, applications(instr)); break;
+        default:
+            c.all.reductions += c.all.elementwise;
+            c.all.elementwise = 0;
+            add(out, &c.all, applications(instr));
+        }
+    }
 }
 
 hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals) {

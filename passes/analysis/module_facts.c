@@ -50,19 +50,6 @@ static bool runs_together(const hlo_module *module) {
     return false;
 }
 
-static bool own_side_effect(const hlo_instr *instr, bool together) {
-    return hlo_op_is(instr->op, HLO_SIDE_EFFECT) ||
-           (hlo_op_is(instr->op, HLO_COLLECTIVE) && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) &&
-            !together) ||
-           hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
-}
-
-/* True if `instr` is a done whose start has effects; the done then has them, too. */
-static bool ends_side_effect(const hlo_instr *instr, const hlo_effects *effects) {
-    return hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count &&
-           effects->side[hlo_instr_operand(instr, 0)->id];
-}
-
 hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
     if (!has_op(module, HLO_SIDE_EFFECT | HLO_COLLECTIVE | HLO_NONDET) &&
         !module->attrs_seen[HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT])
@@ -76,8 +63,13 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             called_effects called = {.side = side, .random = random};
             hlo_instr_visit_called(instr, visit_called, &called);
-            effects.side[instr->id] = own_side_effect(instr, together) || called.any_side ||
-                                      ends_side_effect(instr, &effects);
+            effects.side[instr->id] =
+                hlo_op_is(instr->op, HLO_SIDE_EFFECT) ||
+                (hlo_op_is(instr->op, HLO_COLLECTIVE) &&
+                 hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) && !together) ||
+                hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0) || called.any_side ||
+                (hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count &&
+                 effects.side[hlo_instr_operand(instr, 0)->id]);
             effects.random[instr->id] = hlo_op_is(instr->op, HLO_NONDET) || called.any_random;
             side[comp->id] |= effects.side[instr->id];
             random[comp->id] |= effects.random[instr->id];

@@ -295,62 +295,6 @@ static bool hold(lowering *l) {
     return true;
 }
 
-/* Builds the results of the call. */
-static void lower(lowering *l) {
-    hlo_builder *b = l->build;
-    const hlo_matmul *m = &l->m;
-    const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
-    const bool gelus = epilogue->activation == HLO_ACTIVATION_GELU;
-    const hlo_type type = m->d->type;
-    /* f16 may overflow before it is scaled, and scales per row are f32. */
-    const hlo_type wide = hlo_type_is_fp8(type) && m->c ? m->c->shape->type : type;
-    const bool narrow = l->fusible && has_scalar_scales(m) && !scales_wide(m);
-    l->type = narrow && wide == HLO_TYPE_BF16 ? wide : HLO_TYPE_F32;
-    hlo_instr *scale = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL,
-              *b_scale = m->b_mode == HLO_SCALE_SCALAR ? m->b_scale : NULL;
-    if (m->alpha != 0) {
-        if (b_scale) scale = scale ? hlo_build_binary(b, HLO_OP_MULTIPLY, scale, b_scale) : b_scale;
-        l->factor = scale;
-        if (m->alpha != 1) {
-            l->factor = hlo_build_number(b, HLO_TYPE_F32, m->alpha);
-            if (scale) l->factor = hlo_build_binary(b, HLO_OP_MULTIPLY, scale, l->factor);
-        }
-    }
-    /* If XLA merges the dot of a call, it loses the parts of the call other than the product. */
-    const bool more = has_scalar_scales(m) && (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c ||
-                                               m->amax || hlo_type_is_fp8(type));
-    const bool held = l->fusible && more &&
-                      (gelus || dissolves(m->bias) || shares_operand(l) || shares_factor(l)) &&
-                      hold(l);
-    /* XLA fails on a gelu whose operand has another use: it creates a call with an auxiliary
-     * result. */
-    const bool apart = l->fusible && gelus && (epilogue->aux || !held);
-    hlo_instr *x = plus_addend(l, plus_bias(l, product(l)));
-    if (epilogue->aux) x = l->aux = hlo_build_convert(b, x, m->aux->type);
-    if (gelus && (apart || epilogue->aux))
-        x = hlo_build_convert(b, x, HLO_TYPE_F32); /* as in the call */
-    if (gelus) x = gelu(l, x, apart);
-    if (epilogue->activation == HLO_ACTIVATION_RELU)
-        x = hlo_build_by_number(b, HLO_OP_MAXIMUM, x, 0);
-    if (m->amax) {
-        const hlo_shape *scalar = hlo_shape_array(l->module, x->shape->type, 0, NULL);
-        int64_t dims[HLO_LARGEST_RANK];
-        for (uint32_t i = 0; i < x->shape->rank; i++) dims[i] = i;
-        l->amax = hlo_build_unary(b, HLO_OP_ABS, x);
-        l->amax = hlo_build_reduce(b, HLO_OP_MAXIMUM, l->amax, 0, scalar, x->shape->rank, dims,
-                                   &l->e->maximum[scalar->type]);
-        l->amax = hlo_build_convert(b, l->amax, HLO_TYPE_F32);
-    }
-    x = times(l, x, m->d_scale);
-    if (hlo_type_is_fp8(type)) {
-        const double most = hlo_float_max(type);
-        hlo_instr *bounds[] = {hlo_build_filled(b, x->shape, -most), x,
-                               hlo_build_filled(b, x->shape, most)};
-        x = hlo_build(b, HLO_OP_CLAMP, x->shape, 3, bounds);
-    }
-    l->d = hlo_build_convert(b, x, type);
-}
-
 /* ---------------------------------------------------------------------------------------- forms */
 
 static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
@@ -494,7 +438,58 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
                   .call = call,
                   .m = *matmul,
                   .fusible = fusible && !why_unfused(matmul)};
-    lower(&l);
+    hlo_builder *b = l.build;
+    const hlo_matmul *m = &l.m;
+    const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
+    const bool gelus = epilogue->activation == HLO_ACTIVATION_GELU;
+    const hlo_type type = m->d->type;
+    /* f16 may overflow before it is scaled, and scales per row are f32. */
+    const hlo_type wide = hlo_type_is_fp8(type) && m->c ? m->c->shape->type : type;
+    const bool narrow = l.fusible && has_scalar_scales(m) && !scales_wide(m);
+    l.type = narrow && wide == HLO_TYPE_BF16 ? wide : HLO_TYPE_F32;
+    hlo_instr *scale = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL,
+              *b_scale = m->b_mode == HLO_SCALE_SCALAR ? m->b_scale : NULL;
+    if (m->alpha != 0) {
+        if (b_scale) scale = scale ? hlo_build_binary(b, HLO_OP_MULTIPLY, scale, b_scale) : b_scale;
+        l.factor = scale;
+        if (m->alpha != 1) {
+            l.factor = hlo_build_number(b, HLO_TYPE_F32, m->alpha);
+            if (scale) l.factor = hlo_build_binary(b, HLO_OP_MULTIPLY, scale, l.factor);
+        }
+    }
+    /* If XLA merges the dot of a call, it loses the parts of the call other than the product. */
+    const bool more = has_scalar_scales(m) && (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c ||
+                                               m->amax || hlo_type_is_fp8(type));
+    const bool held = l.fusible && more &&
+                      (gelus || dissolves(m->bias) || shares_operand(&l) || shares_factor(&l)) &&
+                      hold(&l);
+    /* XLA fails on a gelu whose operand has another use: it creates a call with an auxiliary
+     * result. */
+    const bool apart = l.fusible && gelus && (epilogue->aux || !held);
+    hlo_instr *x = plus_addend(&l, plus_bias(&l, product(&l)));
+    if (epilogue->aux) x = l.aux = hlo_build_convert(b, x, m->aux->type);
+    if (gelus && (apart || epilogue->aux))
+        x = hlo_build_convert(b, x, HLO_TYPE_F32); /* as in the call */
+    if (gelus) x = gelu(&l, x, apart);
+    if (epilogue->activation == HLO_ACTIVATION_RELU)
+        x = hlo_build_by_number(b, HLO_OP_MAXIMUM, x, 0);
+    if (m->amax) {
+        const hlo_shape *scalar = hlo_shape_array(l.module, x->shape->type, 0, NULL);
+        int64_t dims[HLO_LARGEST_RANK];
+        for (uint32_t i = 0; i < x->shape->rank; i++) dims[i] = i;
+        l.amax = hlo_build_unary(b, HLO_OP_ABS, x);
+        l.amax = hlo_build_reduce(b, HLO_OP_MAXIMUM, l.amax, 0, scalar, x->shape->rank, dims,
+                                  &l.e->maximum[scalar->type]);
+        l.amax = hlo_build_convert(b, l.amax, HLO_TYPE_F32);
+    }
+    x = times(&l, x, m->d_scale);
+    if (hlo_type_is_fp8(type)) {
+        const double most = hlo_float_max(type);
+        hlo_instr *bounds[] = {hlo_build_filled(b, x->shape, -most), x,
+                               hlo_build_filled(b, x->shape, most)};
+        x = hlo_build(b, HLO_OP_CLAMP, x->shape, 3, bounds);
+    }
+    l.d = hlo_build_convert(b, x, type);
     bool barrier = call->shape->type != HLO_TYPE_TUPLE && needs_barrier(call);
     for (const hlo_use *use = call->uses; use; use = use->next)
         barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user);
@@ -532,28 +527,6 @@ static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call,
     return HLO_INVALID_INPUT;
 }
 
-/* Rejects a constant at either end of a control dependency if its computation has another equal
- * constant: XLA merges the two, and then aborts because of the dependency. */
-static hlo_status check_constants(const hlo_pass_context *context) {
-    for (const hlo_computation *comp = context->module->first; comp; comp = comp->next)
-        for (const hlo_instr *held = comp->first; held; held = hlo_instr_next(held)) {
-            if (held->op != HLO_OP_CONSTANT || held->pin != HLO_PIN_CONTROL) continue;
-            const hlo_instr *other = comp->first;
-            while (other &&
-                   (other == held || other->op != HLO_OP_CONSTANT || other->shape != held->shape ||
-                    !hlo_literal_equal(other->u.literal, held->u.literal)))
-                other = hlo_instr_next(other);
-            if (!other) continue;
-            hlo_diag_emit(context->module, context->sink, HLO_ERROR, held->offset,
-                          hlo_intern_length(held->name),
-                          "XLA crashes on constant '%s': it has a control dependency, and its "
-                          "computation has an equal constant",
-                          held->name);
-            return HLO_INVALID_INPUT;
-        }
-    return HLO_OK;
-}
-
 hlo_status hlo_emit(hlo_pass_context *context) {
     make_form *const make = forms[context->options->emit];
     hlo_module *module = context->module;
@@ -578,5 +551,23 @@ hlo_status hlo_emit(hlo_pass_context *context) {
         context->changes += (uint64_t)changes;
     }
     if (context->options->emit == HLO_EMIT_CUBLAS || !count) return HLO_OK;
-    return check_constants(context);
+    /* Reject a constant at either end of a control dependency if its computation has another equal
+     * constant: XLA merges the two, and then aborts because of the dependency. */
+    for (const hlo_computation *comp = context->module->first; comp; comp = comp->next)
+        for (const hlo_instr *held = comp->first; held; held = hlo_instr_next(held)) {
+            if (held->op != HLO_OP_CONSTANT || held->pin != HLO_PIN_CONTROL) continue;
+            const hlo_instr *other = comp->first;
+            while (other &&
+                   (other == held || other->op != HLO_OP_CONSTANT || other->shape != held->shape ||
+                    !hlo_literal_equal(other->u.literal, held->u.literal)))
+                other = hlo_instr_next(other);
+            if (!other) continue;
+            hlo_diag_emit(context->module, context->sink, HLO_ERROR, held->offset,
+                          hlo_intern_length(held->name),
+                          "XLA crashes on constant '%s': it has a control dependency, and its "
+                          "computation has an equal constant",
+                          held->name);
+            return HLO_INVALID_INPUT;
+        }
+    return HLO_OK;
 }

@@ -88,24 +88,6 @@ static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *r
     return root->parent && hlo_rule_match(env);
 }
 
-/* Finds a match of each user-defined rule before any rule of the phase is applied. Rules of other
- * phases count, too: a rule of this phase may be applied before them. */
-static void note_matches(hlo_engine *e, hlo_rule_env *env) {
-    const hlo_rules *rules = e->context->rules;
-    for (uint32_t r = 0; rules && r < rules->rule_count; r++) {
-        hlo_rule_use *use = &e->context->uses[r];
-        use->match = NULL;
-        for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
-            if (is_fused(e, comp)) continue;
-            for (hlo_instr *i = comp->first; i && !use->fired && !use->match; i = hlo_instr_next(i))
-                if ((i->use_count || hlo_instr_user_count(i)) &&
-                    matches(env, rules, &rules->rules[r], i))
-                    use->match = i;
-        }
-        if (use->match) use->by = NULL;
-    }
-}
-
 /* Records an application, and which matches it removed. Uses `env` for matching. */
 static void note_firing(hlo_engine *e, hlo_rule_env *env, const hlo_rules *of,
                         const hlo_rule *fired) {
@@ -170,26 +152,6 @@ static void report_endless(hlo_engine *e) {
     report_fault(e, e->last, e->given, 0, what);
 }
 
-static void spend(hlo_engine *e, const hlo_rule *rule, bool given) {
-    e->fired++;
-    if (given || !e->given) e->last = rule;
-    e->given |= given;
-    e->context->changes++;
-    hlo_remark_fired(e->context, rule->name, 1);
-    if (e->fired >= e->fuel) report_endless(e);
-}
-
-/* Checks that an application produced valid instructions and decreased the measure. */
-static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int64_t before) {
-    char what[1024];
-    *what = '\0';
-    if (env->fault)
-        snprintf(what, sizeof what, "produces invalid HLO: %s", env->fault);
-    else if (env->replacement && measure(env, env->replacement) >= before)
-        snprintf(what, sizeof what, "does not decrease %s", env->rule->measure);
-    if (*what) report_fault(e, env->rule, given, env->build->like->offset, what);
-}
-
 /* Returns a hash of the module in builds with checks, otherwise 0. */
 static uint64_t fingerprint(const hlo_engine *e) {
 #ifdef HLO_CHECKS
@@ -224,8 +186,23 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
         int64_t before = measure(env, root);
         const uint64_t print = fingerprint(e);
         const bool given = c->rules == e->context->rules, fired = hlo_rule_rewrite(env);
-        if (fired) spend(e, c->rule, given);
-        if (fired || env->fault) check_firing(e, env, given, before);
+        if (fired) {
+            e->fired++;
+            if (given || !e->given) e->last = c->rule;
+            e->given |= given;
+            e->context->changes++;
+            hlo_remark_fired(e->context, c->rule->name, 1);
+            if (e->fired >= e->fuel) report_endless(e);
+        }
+        if (fired || env->fault) {
+            char what[1024];
+            *what = '\0';
+            if (env->fault)
+                snprintf(what, sizeof what, "produces invalid HLO: %s", env->fault);
+            else if (env->replacement && measure(env, env->replacement) >= before)
+                snprintf(what, sizeof what, "does not decrease %s", env->rule->measure);
+            if (*what) report_fault(e, env->rule, given, env->build->like->offset, what);
+        }
         if (fired) note_firing(e, env, c->rules, c->rule);
         if (fired) return true;
         if (print != fingerprint(e))
@@ -260,19 +237,6 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-static void put_in_order(hlo_engine *e) {
-    const size_t n = e->batch.count;
-    hlo_instr **items = e->batch.items;
-    const uint64_t order = e->context->options->rule_order;
-    uint64_t state = order + e->sweep;
-    for (size_t i = order == 1 ? n / 2 : order ? n : 0; i > 0; i--) {
-        hlo_instr **a = &items[i - 1],
-                  **b = &items[order == 1 ? n - i : (size_t)(next_random(&state) % i)], *first = *a;
-        *a = *b;
-        *b = first;
-    }
-}
-
 /* Queues the next part of the module, or all of it if `order` is not the module's order. Returns
  * false at the end of the module. Prefetches instructions that patterns reach and those that rules
  * start from. */
@@ -293,7 +257,16 @@ static bool take_batch(hlo_engine *e) {
             if (!is_fused(e, comp)) e->rest = comp->first;
         }
     }
-    put_in_order(e);
+    const size_t n = e->batch.count;
+    hlo_instr **items = e->batch.items;
+    const uint64_t order = e->context->options->rule_order;
+    uint64_t state = order + e->sweep;
+    for (size_t i = order == 1 ? n / 2 : order ? n : 0; i > 0; i--) {
+        hlo_instr **a = &items[i - 1],
+                  **b = &items[order == 1 ? n - i : (size_t)(next_random(&state) % i)], *first = *a;
+        *a = *b;
+        *b = first;
+    }
     return e->batch.count;
 }
 
@@ -370,7 +343,21 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     e->fused_count = context->module->next_computation_id;
     e->fuel =
         FIRINGS_AT_LEAST + HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
-    note_matches(e, env);
+    /* Find a match of each user-defined rule before any rule of the phase is applied. Rules of
+     * other phases count, too: a rule of this phase may be applied before them. */
+    const hlo_rules *rules = e->context->rules;
+    for (uint32_t r = 0; rules && r < rules->rule_count; r++) {
+        hlo_rule_use *use = &e->context->uses[r];
+        use->match = NULL;
+        for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
+            if (is_fused(e, comp)) continue;
+            for (hlo_instr *i = comp->first; i && !use->fired && !use->match; i = hlo_instr_next(i))
+                if ((i->use_count || hlo_instr_user_count(i)) &&
+                    matches(env, rules, &rules->rules[r], i))
+                    use->match = i;
+        }
+        if (use->match) use->by = NULL;
+    }
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         report_endless(e);

@@ -126,7 +126,19 @@ static const hlo_shape *slot_shape(hlo_rule_env *env, uint16_t slot) {
     return value ? value->shape : NULL;
 }
 
-static void set_attrs(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *instr) {
+static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
+    hlo_instr *operands[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < t->arg_count; i++) {
+        operands[i] = build(env, env->rules->args[t->first_arg + i]);
+        if (!operands[i]) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    }
+    hlo_module *module = env->context->module;
+    const bool is_like = t->shape_kind == HLO_SHAPE_LIKE;
+    const hlo_shape *like = is_like ? slot_shape(env, t->shape_code) : NULL;
+    if (is_like && !like) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    hlo_instr *instr =
+        hlo_build(env->build, t->code, like ? like : operands[0]->shape, t->arg_count, operands);
+    if (!instr) return NULL;
     for (uint32_t i = 0; i < t->attr_count; i++) {
         const hlo_rule_attr *a = &env->rules->attrs[t->first_attr + i];
         switch ((hlo_rule_attr_kind)a->kind) {
@@ -149,22 +161,6 @@ static void set_attrs(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *inst
         }
         }
     }
-}
-
-static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
-    hlo_instr *operands[HLO_RULE_ARGS];
-    for (uint32_t i = 0; i < t->arg_count; i++) {
-        operands[i] = build(env, env->rules->args[t->first_arg + i]);
-        if (!operands[i]) return hlo_rule_refuse(env, NULL, NULL), NULL;
-    }
-    hlo_module *module = env->context->module;
-    const bool is_like = t->shape_kind == HLO_SHAPE_LIKE;
-    const hlo_shape *like = is_like ? slot_shape(env, t->shape_code) : NULL;
-    if (is_like && !like) return hlo_rule_refuse(env, NULL, NULL), NULL;
-    hlo_instr *instr =
-        hlo_build(env->build, t->code, like ? like : operands[0]->shape, t->arg_count, operands);
-    if (!instr) return NULL;
-    set_attrs(env, t, instr);
     if (like) return instr;
     const hlo_shape *shape = hlo_infer(module, t->code, t->arg_count, operands, instr->attr_count,
                                        instr->attrs, NULL, 0);
@@ -444,23 +440,6 @@ static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *t
     return true;
 }
 
-/* Sets the position before the first instruction, in list order, that the actions replace. */
-static void find_place(hlo_rule_env *env) {
-    const hlo_rule *rule = env->rule;
-    *env->build = (hlo_builder){.at = env->root, .admits = admits};
-    for (uint32_t i = 0; i < rule->action_count; i++) {
-        const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
-        if (a->slot < 0 || (a->kind != HLO_ACTION_REPLACE && a->kind != HLO_ACTION_OPERAND))
-            continue;
-        hlo_instr *instr = env->slots[a->slot].instr;
-        if (env->slots[a->slot].kind == HLO_BOUND_VALUE && instr != env->build->at &&
-            hlo_engine_before(env->engine, instr, env->build->at))
-            env->build->at = instr;
-    }
-    const hlo_instr *subject = rule->subject < 0 ? NULL : env->slots[rule->subject].instr;
-    env->build->like = subject ? subject : env->root;
-}
-
 static bool is_dot(const hlo_instr *instr) {
     return instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
 }
@@ -520,16 +499,6 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
     return fault;
 }
 
-/* Verifies all instructions that a rule from a file created: the rest of the run relies on a valid
- * module. Users that the rule did not create are verified after the phase (phase.c). */
-static void check_made(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
-    hlo_arena *scratch = env->context->scratch;
-    for (const hlo_instr *i = env->build->at->prev; i != mark && !env->fault; i = i->prev)
-        if (i->id >= env->first_id) env->fault = fault_of(i, scratch);
-    for (uint32_t i = 0; i < p->operand_count && !env->fault; i++)
-        if (p->operands[i].user->parent) env->fault = fault_of(p->operands[i].user, scratch);
-}
-
 /* Commits the plan. `mark`: the last instruction before the new ones. */
 static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_engine *engine = env->engine;
@@ -565,7 +534,16 @@ static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
         hlo_engine_push(engine, o->user);
         hlo_engine_remove_dead(engine, o->from);
     }
-    if (env->rules == env->context->rules) check_made(env, mark, p);
+    if (env->rules == env->context->rules) {
+        /* Verify all instructions that a rule from a file created: the rest of the run relies on
+         * a valid module. Users that the rule did not create are verified after the phase
+         * (phase.c). */
+        hlo_arena *scratch = env->context->scratch;
+        for (const hlo_instr *i = env->build->at->prev; i != mark && !env->fault; i = i->prev)
+            if (i->id >= env->first_id) env->fault = fault_of(i, scratch);
+        for (uint32_t i = 0; i < p->operand_count && !env->fault; i++)
+            if (p->operands[i].user->parent) env->fault = fault_of(p->operands[i].user, scratch);
+    }
     for (uint32_t i = 0; i < p->change_count; i++)
         if (!p->changes[i].follow) hlo_engine_remove_dead(engine, p->changes[i].from);
 }
@@ -576,7 +554,20 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     hlo_module *module = env->context->module;
     const hlo_rule_action *actions = env->rules->actions + env->rule->first_action;
     env->first_id = module->next_id;
-    find_place(env);
+    /* Build before the first instruction, in list order, that the actions replace. */
+    const hlo_rule *rule = env->rule;
+    *env->build = (hlo_builder){.at = env->root, .admits = admits};
+    for (uint32_t i = 0; i < rule->action_count; i++) {
+        const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
+        if (a->slot < 0 || (a->kind != HLO_ACTION_REPLACE && a->kind != HLO_ACTION_OPERAND))
+            continue;
+        hlo_instr *instr = env->slots[a->slot].instr;
+        if (env->slots[a->slot].kind == HLO_BOUND_VALUE && instr != env->build->at &&
+            hlo_engine_before(env->engine, instr, env->build->at))
+            env->build->at = instr;
+    }
+    const hlo_instr *subject = rule->subject < 0 ? NULL : env->slots[rule->subject].instr;
+    env->build->like = subject ? subject : env->root;
     const hlo_instr *mark = env->build->at->prev;
     env->unbuildable = false;
     env->replacement = NULL;

@@ -314,25 +314,6 @@ static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     return any;
 }
 
-static void check_quantize(linting *l, const hlo_instr *instr) {
-    quantize q = read_quantize(instr);
-    hlo_type type = instr->shape->type;
-    double most = hlo_float_max(type), number;
-    if (!q.clamped && is_cotangent(l, instr))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_COTANGENT, instr, NULL);
-    else if (!q.clamped && !is_dequantize(q.rounded) && q.rounded->op != HLO_OP_CONSTANT &&
-             q.rounded->op != HLO_OP_CLAMP)
-        hlo_remark_lint(l->context, HLO_REASON_LINT_NO_CLAMP, instr, NULL);
-    if (q.clamped && (q.clamp.high != most || (q.clamp.low != -most && q.clamp.low != 0)))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_CLAMP_BOUNDS, q.rounded,
-                        "[%g, %g], but the maximum of %s is %g", q.clamp.low, q.clamp.high,
-                        hlo_types[type].name, most);
-    if (q.scaled && hlo_known_number(q.scaling.factor, &number) && number == 1)
-        hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, instr, NULL);
-    if (q.scaled) check_amax_source(l, instr, &q.scaling);
-    if (q.scaled) check_lost_scale(l, instr, &q.scaling);
-}
-
 /* True for a value that no other instruction computes in another form. */
 static bool is_root(const hlo_instr *scale) {
     return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
@@ -354,29 +335,28 @@ static bool undoes(const hlo_instr *quantized, const scaling *dequantize) {
            !is_root(dequantize->factor);
 }
 
-static void check_scale(linting *l, const hlo_instr *dequantized, const hlo_instr *user) {
-    scaling s;
-    double number;
-    if (!read_scaling(user, &s) || source_of(s.value) != dequantized) return;
-    if (hlo_known_number(s.factor, &number) && number == 1)
-        hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, user, NULL);
-    const hlo_instr *value = hlo_instr_operand(dequantized, 0);
-    while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS)) value = hlo_instr_operand(value, 0);
-    const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
-    if (!undoes(value, &s))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user,
-                        "%s scales the value that %s quantizes", name_of(l, s.factor),
-                        name_of(l, value));
-    else if (*known && *known != s.factor)
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s here, %s elsewhere",
-                        name_of(l, s.factor), name_of(l, *known));
-    else
-        *known = s.factor;
-}
-
 static void check_dequantize(linting *l, const hlo_instr *instr) {
     for (const hlo_use *use = instr->uses; use; use = use->next)
-        if (l->needed[use->user->id]) check_scale(l, instr, use->user);
+        if (l->needed[use->user->id]) {
+            scaling s;
+            double number;
+            if (!read_scaling(use->user, &s) || source_of(s.value) != instr) continue;
+            if (hlo_known_number(s.factor, &number) && number == 1)
+                hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, use->user, NULL);
+            const hlo_instr *value = hlo_instr_operand(instr, 0);
+            while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS))
+                value = hlo_instr_operand(value, 0);
+            const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
+            if (!undoes(value, &s))
+                hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, use->user,
+                                "%s scales the value that %s quantizes", name_of(l, s.factor),
+                                name_of(l, value));
+            else if (*known && *known != s.factor)
+                hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, use->user,
+                                "%s here, %s elsewhere", name_of(l, s.factor), name_of(l, *known));
+            else
+                *known = s.factor;
+        }
 }
 
 static void check_amax(linting *l, const hlo_instr *reduce) {
@@ -431,18 +411,33 @@ static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
     return true;
 }
 
-static void check_division(linting *l, const hlo_instr *divide) {
-    enum { STEPS = 8 };
-    const hlo_instr *amax = amax_behind(hlo_instr_operand(divide, 1));
-    if (amax && !is_selected(l, divide, STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, divide, "%s", name_of(l, amax));
-}
-
 static void check_as_read(linting *l, const hlo_instr *instr) {
-    if (is_quantize(instr)) check_quantize(l, instr);
+    if (is_quantize(instr)) {
+        quantize q = read_quantize(instr);
+        hlo_type type = instr->shape->type;
+        double most = hlo_float_max(type), number;
+        if (!q.clamped && is_cotangent(l, instr))
+            hlo_remark_lint(l->context, HLO_REASON_LINT_COTANGENT, instr, NULL);
+        else if (!q.clamped && !is_dequantize(q.rounded) && q.rounded->op != HLO_OP_CONSTANT &&
+                 q.rounded->op != HLO_OP_CLAMP)
+            hlo_remark_lint(l->context, HLO_REASON_LINT_NO_CLAMP, instr, NULL);
+        if (q.clamped && (q.clamp.high != most || (q.clamp.low != -most && q.clamp.low != 0)))
+            hlo_remark_lint(l->context, HLO_REASON_LINT_CLAMP_BOUNDS, q.rounded,
+                            "[%g, %g], but the maximum of %s is %g", q.clamp.low, q.clamp.high,
+                            hlo_types[type].name, most);
+        if (q.scaled && hlo_known_number(q.scaling.factor, &number) && number == 1)
+            hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, instr, NULL);
+        if (q.scaled) check_amax_source(l, instr, &q.scaling);
+        if (q.scaled) check_lost_scale(l, instr, &q.scaling);
+    }
     if (is_dequantize(instr)) check_dequantize(l, instr);
     if (instr->op == HLO_OP_REDUCE) check_amax(l, instr);
-    if (instr->op == HLO_OP_DIVIDE) check_division(l, instr);
+    if (instr->op == HLO_OP_DIVIDE) {
+        enum { STEPS = 8 };
+        const hlo_instr *amax = amax_behind(hlo_instr_operand(instr, 1));
+        if (amax && !is_selected(l, instr, STEPS))
+            hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, instr, "%s", name_of(l, amax));
+    }
     hlo_lint_blocks(l->context, instr);
 }
 

@@ -377,30 +377,23 @@ TEST(rows_free) {
     return !hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
 }
 
-/* Determines whether all elements of a fixed factor are positive and finite. Returns false if the
- * factor is not fixed. */
-static bool read_fixed(const hlo_rule_env *env, const hlo_instr *factor, bool *out_positive) {
-    int64_t count;
-    hlo_arena *scratch = env->context->scratch;
-    const hlo_arena_mark mark = hlo_arena_here(scratch);
-    const double *numbers = hlo_fixed_elements(scratch, factor, &count);
-    *out_positive = true;
-    for (int64_t i = 0; numbers && i < count; i++)
-        *out_positive &= numbers[i] > 0 && isfinite(numbers[i]);
-    hlo_arena_release(scratch, mark);
-    return numbers;
-}
-
 /* True if a factor or divisor commutes with the relu of `call`: it is nonnegative and, if it must
  * be `positive`, nonzero. A known factor must be positive and finite: relu(-inf) * 0 is 0, but
  * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
 static bool commutes_with_relu(const hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
                                bool positive) {
     hlo_matmul m;
-    bool is_positive;
+    bool is_positive = true;
     if (!decode_product(call, &m)) return false;
     if (m.epilogue == HLO_EPILOGUE_DEFAULT) return true;
-    if (read_fixed(env, factor, &is_positive)) return is_positive;
+    int64_t count;
+    hlo_arena *scratch = env->context->scratch;
+    const hlo_arena_mark mark = hlo_arena_here(scratch);
+    const double *numbers = hlo_fixed_elements(scratch, factor, &count);
+    for (int64_t i = 0; numbers && i < count; i++)
+        is_positive &= numbers[i] > 0 && isfinite(numbers[i]);
+    hlo_arena_release(scratch, mark);
+    if (numbers) return is_positive;
     const double low = hlo_range_of(factor).low;
     return positive ? low > 0 : low >= 0;
 }

@@ -86,23 +86,6 @@ static bool handed_alike(const hlo_replication *a, const hlo_sharding *sharding)
     return keep_together(a, hlo_device_groups_of_sharding(a->arena, sharding, HLO_HAVE), mark);
 }
 
-static bool agree_parameter(const hlo_replication *a, const hlo_instr *parameter, int64_t index) {
-    const hlo_computation *comp = parameter->parent;
-    if (comp == comp->module->entry) {
-        const hlo_sharding *sharding = hlo_instr_sharding(parameter);
-        return hlo_devices_replicas(comp->module) == 1 && sharding &&
-               handed_alike(a, sharding_of(sharding, index));
-    }
-    const facts *f = facts_of(a, comp);
-    if (!f) return a->finding;
-    const bool *same = f->same[parameter->u.parameter];
-    uint32_t count = element_count(parameter->shape);
-    if (index >= 0) return same[index];
-    for (uint32_t i = 0; i < count; i++)
-        if (!same[i]) return false;
-    return true;
-}
-
 /* --------------------------------------------------------------------------------------- values */
 
 /* True if the loop carries the element unchanged. */
@@ -114,34 +97,10 @@ static bool passes_through(const hlo_computation *body, int64_t index) {
            hlo_instr_int(next, HLO_ATTR_INDEX, whole) == index;
 }
 
-static bool agree_loop(const hlo_replication *a, const hlo_instr *loop, int64_t index,
-                       unsigned *steps) {
-    const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
-    if (passes_through(body, index)) return agree(a, hlo_instr_operand(loop, 0), index, steps);
-    const facts *f = facts_of(a, body);
-    if (!f) return a->finding;
-    return f->lasting && index >= 0 && f->same[0][index];
-}
-
 static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned *steps) {
     for (uint32_t i = 0; i < value->operand_count; i++)
         if (!agree(a, hlo_instr_operand(value, i), whole, steps)) return false;
     return value->operand_count > 0;
-}
-
-/* True if a value that enters or leaves a manual region, or that has a sharding annotation, is
- * replicated. */
-static bool agree_handed(const hlo_replication *a, const hlo_instr *value, int64_t index,
-                         unsigned *steps) {
-    if (hlo_instr_is_mark(value)) return agree_all(a, value, steps);
-    hlo_arena_mark mark = hlo_arena_here(a->arena);
-    if (hlo_manual_leaves(value)) return keep_together(a, hlo_manual_joined(a->arena, value), mark);
-    bool tuple = value->shape->type == HLO_TYPE_TUPLE;
-    if (!hlo_manual_enters(value) || tuple != (index >= 0)) return false;
-    if (tuple ? index >= value->operand_count : value->operand_count != 1) return false;
-    uint32_t number = tuple ? (uint32_t)index : 0;
-    return agree(a, hlo_instr_operand(value, number), whole, steps) &&
-           keep_together(a, hlo_manual_parts(a->arena, value, number), mark);
 }
 
 static bool evened_out(const hlo_replication *a, const hlo_instr *collective) {
@@ -168,7 +127,22 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     switch (value->op) {
     case HLO_OP_CONSTANT:
     case HLO_OP_IOTA: return true;
-    case HLO_OP_PARAMETER: return agree_parameter(a, value, index);
+    case HLO_OP_PARAMETER: {
+        const hlo_computation *comp = value->parent;
+        if (comp == comp->module->entry) {
+            const hlo_sharding *sharding = hlo_instr_sharding(value);
+            return hlo_devices_replicas(comp->module) == 1 && sharding &&
+                   handed_alike(a, sharding_of(sharding, index));
+        }
+        const facts *f = facts_of(a, comp);
+        if (!f) return a->finding;
+        const bool *same = f->same[value->u.parameter];
+        uint32_t count = element_count(value->shape);
+        if (index >= 0) return same[index];
+        for (uint32_t i = 0; i < count; i++)
+            if (!same[i]) return false;
+        return true;
+    }
     case HLO_OP_ALL_GATHER:
     case HLO_OP_ALL_GATHER_DONE:
     case HLO_OP_ALL_REDUCE:
@@ -180,12 +154,29 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     case HLO_OP_GET_TUPLE_ELEMENT:
         return agree(a, hlo_instr_operand(value, 0), hlo_instr_int(value, HLO_ATTR_INDEX, whole),
                      steps);
-    case HLO_OP_WHILE: return agree_loop(a, value, index, steps);
+    case HLO_OP_WHILE: {
+        const hlo_computation *body = hlo_instr_comp(value, HLO_ATTR_BODY);
+        if (passes_through(body, index)) return agree(a, hlo_instr_operand(value, 0), index, steps);
+        const facts *f = facts_of(a, body);
+        if (!f) return a->finding;
+        return f->lasting && index >= 0 && f->same[0][index];
+    }
     case HLO_OP_CALL: {
         const hlo_computation *called = hlo_instr_comp(value, HLO_ATTR_TO_APPLY);
         return (facts_of(a, called) || a->finding) && agree(a, called->root, index, steps);
     }
-    case HLO_OP_CUSTOM_CALL: return agree_handed(a, value, index, steps);
+    case HLO_OP_CUSTOM_CALL: {
+        if (hlo_instr_is_mark(value)) return agree_all(a, value, steps);
+        hlo_arena_mark mark = hlo_arena_here(a->arena);
+        if (hlo_manual_leaves(value))
+            return keep_together(a, hlo_manual_joined(a->arena, value), mark);
+        bool tuple = value->shape->type == HLO_TYPE_TUPLE;
+        if (!hlo_manual_enters(value) || tuple != (index >= 0)) return false;
+        if (tuple ? index >= value->operand_count : value->operand_count != 1) return false;
+        uint32_t number = tuple ? (uint32_t)index : 0;
+        return agree(a, hlo_instr_operand(value, number), whole, steps) &&
+               keep_together(a, hlo_manual_parts(a->arena, value, number), mark);
+    }
     case HLO_OP_CONCATENATE:
     case HLO_OP_DOT:
     case HLO_OP_DYNAMIC_UPDATE_SLICE:

@@ -51,19 +51,6 @@ static side read_side(hlo_arena *arena, hlo_instr *operand, const hlo_ints *batc
     return s;
 }
 
-/* Sorts the contracting dimensions by their order in the left operand, so that they do not require
- * a transpose of it. */
-static void sort_contracting(group *left, group *right) {
-    for (uint32_t i = 1; i < left->count; i++)
-        for (uint32_t j = i; j > 0 && left->dims[j - 1] > left->dims[j]; j--) {
-            int64_t l = left->dims[j], r = right->dims[j];
-            left->dims[j] = left->dims[j - 1];
-            right->dims[j] = right->dims[j - 1];
-            left->dims[j - 1] = l;
-            right->dims[j - 1] = r;
-        }
-}
-
 /* True for a vector or a batch of vectors, which needs a free dimension. */
 static bool is_vector(const side *s) {
     return !s->groups[FREE].count && s->groups[CONTRACTING].count;
@@ -150,7 +137,18 @@ static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
 static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *result, side *left,
                      side *right) {
     hlo_arena *arena = context->scratch;
-    sort_contracting(&left->groups[CONTRACTING], &right->groups[CONTRACTING]);
+    /* Sort the contracting dimensions by their order in the left operand, so that they do not
+     * require a transpose of it. */
+    for (uint32_t i = 1; i < left->groups[CONTRACTING].count; i++)
+        for (uint32_t j = i;
+             j > 0 && left->groups[CONTRACTING].dims[j - 1] > left->groups[CONTRACTING].dims[j];
+             j--) {
+            int64_t l = left->groups[CONTRACTING].dims[j], r = right->groups[CONTRACTING].dims[j];
+            left->groups[CONTRACTING].dims[j] = left->groups[CONTRACTING].dims[j - 1];
+            right->groups[CONTRACTING].dims[j] = right->groups[CONTRACTING].dims[j - 1];
+            left->groups[CONTRACTING].dims[j - 1] = l;
+            right->groups[CONTRACTING].dims[j - 1] = r;
+        }
     hlo_builder b = {.at = dot};
     collapse_side(arena, &b, left);
     collapse_side(arena, &b, right);

@@ -425,16 +425,6 @@ static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
     return true;
 }
 
-static bool is_dot_legal(walk *w, const hlo_use *use, const path *last) {
-    const hlo_instr *dot = use->user;
-    if (dot->operand_count != 2) return false;
-    uint32_t number = (uint32_t)(use - dot->operands);
-    hlo_instr *other = hlo_instr_operand(dot, !number);
-    w->matmul = true;
-    return comes_from_fp8(w, other) && !stays_wide(w->e, other) &&
-           scale_passes(w, dot, number, last);
-}
-
 static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     const hlo_instr *user = use->user, *value = use->def;
     if (hlo_pin_holds(user)) return false;
@@ -446,7 +436,15 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
                index_of(value, user->parent->parameters[0]) == use - user->operands;
     }
     if (user->op == HLO_OP_TUPLE) return are_tuple_uses_legal(w, user, use - user->operands, last);
-    if (user->op == HLO_OP_DOT) return is_dot_legal(w, use, last);
+    if (user->op == HLO_OP_DOT) {
+        const hlo_instr *dot = use->user;
+        if (dot->operand_count != 2) return false;
+        uint32_t number = (uint32_t)(use - dot->operands);
+        hlo_instr *other = hlo_instr_operand(dot, !number);
+        w->matmul = true;
+        return comes_from_fp8(w, other) && !stays_wide(w->e, other) &&
+               scale_passes(w, dot, number, last);
+    }
     bool moves =
         hlo_chain_link(user) && use == user->operands && hlo_link_moves(user, &w->what->from);
     const bool sends = is_collective(user) && (w->what->dims || agrees(w, user));

@@ -141,27 +141,6 @@ static const hlo_instr *scaled_operand(const hlo_fp8_operations *f, const hlo_in
     return NULL;
 }
 
-/* True for a branch that may be joined with fp8 values: it comes from fp8, or is 0 or NaN. */
-static bool joins(const hlo_fp8_operations *f, const hlo_instr *branch) {
-    double number;
-    return is_computed(f, branch) ||
-           (hlo_known_number(branch, &number) && (number == 0 || isnan(number)));
-}
-
-/* Returns the first operand that fp8 values reach in a select, a concatenate or an update; NULL if
- * it joins them with other values. */
-static const hlo_instr *joined_operand(const hlo_fp8_operations *f, const hlo_instr *value) {
-    const bool update = value->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
-    const uint32_t first = value->op == HLO_OP_SELECT, count = update ? 2 : value->operand_count;
-    const hlo_instr *found = NULL;
-    for (uint32_t i = first; i < count; i++) {
-        const hlo_instr *branch = hlo_instr_operand(value, i);
-        if (!joins(f, branch)) return NULL;
-        if (!found && is_computed(f, branch)) found = branch;
-    }
-    return found;
-}
-
 /* Returns the operand that the instruction moves or converts, or NULL. */
 static const hlo_instr *moved_operand(const hlo_fp8_operations *f, const hlo_instr *value) {
     const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
@@ -169,8 +148,21 @@ static const hlo_instr *moved_operand(const hlo_fp8_operations *f, const hlo_ins
     if (value->op == HLO_OP_CONVERT)
         return hlo_type_is_float(value->shape->type) && hlo_type_is_float(from->shape->type) ? from
                                                                                              : NULL;
-    if (hlo_op_is(value->op, HLO_JOINS) || value->op == HLO_OP_DYNAMIC_UPDATE_SLICE)
-        return joined_operand(f, value);
+    if (hlo_op_is(value->op, HLO_JOINS) || value->op == HLO_OP_DYNAMIC_UPDATE_SLICE) {
+        const bool update = value->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
+        const uint32_t first = value->op == HLO_OP_SELECT,
+                       count = update ? 2 : value->operand_count;
+        const hlo_instr *found = NULL;
+        for (uint32_t i = first; i < count; i++) {
+            const hlo_instr *branch = hlo_instr_operand(value, i);
+            double number;
+            if (!(is_computed(f, branch) ||
+                  (hlo_known_number(branch, &number) && (number == 0 || isnan(number)))))
+                return NULL;
+            if (!found && is_computed(f, branch)) found = branch;
+        }
+        return found;
+    }
     const hlo_computation *reduction = hlo_instr_comp(value, HLO_ATTR_TO_APPLY);
     return hlo_op_is(value->op, HLO_COLLECTIVE) && !reduction ? from : NULL;
 }
@@ -239,12 +231,6 @@ static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *fa
     *least = fmin(*least, hlo_range_of(factor).low);
 }
 
-/* True if the factors' signs let fp8 values pass through relu; see
- * passes/builders/scaled_operand.c. */
-static bool passes_relu(const passed *p, hlo_type fp8) {
-    return p->divisor > 0 && (fp8 == HLO_TYPE_F8E5M2 ? p->factor > 0 : p->factor >= 0);
-}
-
 /* Returns the value that `value` moves, converts, scales or rectifies, or NULL. */
 static const hlo_instr *step_below(const hlo_fp8_operations *f, passed *p, const hlo_instr *value) {
     uint32_t index;
@@ -278,7 +264,9 @@ const hlo_instr *hlo_fp8_operation(const hlo_fp8_operations *f, const hlo_instr 
         }
         value = from;
     }
-    const bool signs = p.relu && !passes_relu(&p, value->shape->type);
+    const bool signs =
+        p.relu &&
+        !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));
     const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
     const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
     *out_obstacle = updates    ? HLO_OBSTACLE_UPDATE

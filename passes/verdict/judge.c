@@ -225,16 +225,6 @@ static void judge_branch(void *user, hlo_computation *branch) {
         b->found = wide(HLO_REASON_ONE_OPERAND_WIDE, value);
 }
 
-/* Judges an operand that a conditional returns, by the first branch that does not dequantize it. */
-static hlo_judgment judge_branches(hlo_judge_context *j, const hlo_instr *result) {
-    branches b = {j, result, wide(HLO_REASON_COUNT, NULL)};
-    const hlo_instr *conditional =
-        result->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(result, 0) : result;
-    if (conditional->op == HLO_OP_CONDITIONAL)
-        hlo_instr_visit_called(conditional, judge_branch, &b);
-    return b.found;
-}
-
 /* Returns the first operand with dynamic sizes, or NULL. */
 static const hlo_instr *find_dynamic(const hlo_instr *dot) {
     for (uint32_t i = 0; i < dot->operand_count; i++) {
@@ -274,7 +264,14 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         const hlo_instr *at =
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
         if (!at) return judge_unrecognized(j, dot);
-        const hlo_judgment in_branch = judge_branches(j, at);
+        /* Judge an operand that a conditional returns by the first branch that does not
+         * dequantize it. */
+        branches b = {j, at, wide(HLO_REASON_COUNT, NULL)};
+        const hlo_instr *conditional =
+            at->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(at, 0) : at;
+        if (conditional->op == HLO_OP_CONDITIONAL)
+            hlo_instr_visit_called(conditional, judge_branch, &b);
+        const hlo_judgment in_branch = b.found;
         return in_branch.reason != HLO_REASON_COUNT ? in_branch : wide(reason, at);
     }
     const hlo_instr *through_l = l ? NULL : find_straight_through(j, left),
@@ -328,17 +325,6 @@ static hlo_judgment judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
     return operation.reason != HLO_REASON_COUNT ? operation : judge_unrecognized(j, dot);
 }
 
-/* Judges block-scaled notation that no rule has matched. */
-static hlo_judgment judge_blocks(const hlo_instr *instr) {
-    const hlo_instr *dynamic = find_dynamic(instr);
-    if (dynamic) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (!hlo_shape_count(hlo_instr_operand(instr, i)->shape))
-            return wide(HLO_REASON_EMPTY, NULL);
-    return wide(hlo_block_fault(instr) ? HLO_REASON_BLOCK_SCALE_TYPES : HLO_REASON_BLOCK_SCALED,
-                NULL);
-}
-
 /* Judges a matmul that is not an FP8 call or kernel. */
 static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     static const hlo_reason reasons[] = {
@@ -354,7 +340,15 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     if (ragged &&
         (!fp8_of(j, hlo_instr_operand(instr, 0)) || !fp8_of(j, hlo_instr_operand(instr, 1))))
         return judge_carried(j, instr);
-    if (kind == HLO_PRODUCT_BLOCK_SCALED) return judge_blocks(instr);
+    if (kind == HLO_PRODUCT_BLOCK_SCALED) {
+        const hlo_instr *dynamic = find_dynamic(instr);
+        if (dynamic) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
+        for (uint32_t i = 0; i < instr->operand_count; i++)
+            if (!hlo_shape_count(hlo_instr_operand(instr, i)->shape))
+                return wide(HLO_REASON_EMPTY, NULL);
+        return wide(hlo_block_fault(instr) ? HLO_REASON_BLOCK_SCALE_TYPES : HLO_REASON_BLOCK_SCALED,
+                    NULL);
+    }
     return kind == HLO_PRODUCT_DOT ? judge_dot(j, instr) : wide(reasons[kind], NULL);
 }
 
