@@ -39,23 +39,21 @@ static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, con
     return hlo_build_binary(b, HLO_OP_MULTIPLY, hlo_build_convert(b, x, type), scales);
 }
 
-/* Reorders scales in tiles of 128 by 4 to rows and columns. */
-static hlo_instr *untile(hlo_builder *b, hlo_instr *x) {
-    const uint32_t rank = x->shape->rank, row = rank - 2;
-    const int64_t rows = x->shape->dims[row], columns = x->shape->dims[row + 1];
-    int64_t tiles[] = {row ? x->shape->dims[0] : 1, rows / 128, columns / 4, 32, 4, 4};
-    hlo_instr *apart = hlo_build_reshape(b, x, 6, tiles);
-    apart = hlo_build_transpose(b, apart, (int64_t[]){0, 1, 4, 3, 2, 5});
-    return hlo_build_reshape(b, apart, rank, x->shape->dims);
-}
-
 /* Makes an operand of a product in `type`. */
 static hlo_instr *operand(hlo_builder *b, const hlo_block_dot *dot, bool right, hlo_type type) {
     hlo_instr *x = right ? dot->b : dot->a, *scale = right ? dot->b_scale : dot->a_scale;
     int64_t ratio[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
     const uint32_t rank = x->shape->rank;
     if (!scale) return hlo_build_convert(b, x, type);
-    if (dot->tiled) scale = untile(b, scale);
+    if (dot->tiled) {
+        /* Reorders scales in tiles of 128 by 4 to rows and columns. */
+        const uint32_t scale_rank = scale->shape->rank, row = scale_rank - 2;
+        const int64_t rows = scale->shape->dims[row], columns = scale->shape->dims[row + 1];
+        int64_t tiles[] = {row ? scale->shape->dims[0] : 1, rows / 128, columns / 4, 32, 4, 4};
+        hlo_instr *apart = hlo_build_reshape(b, scale, 6, tiles);
+        apart = hlo_build_transpose(b, apart, (int64_t[]){0, 1, 4, 3, 2, 5});
+        scale = hlo_build_reshape(b, apart, scale_rank, scale->shape->dims);
+    }
     for (uint32_t i = 0; i < rank; i++) {
         const bool padded = dot->rows_padded && i + 2 == rank;
         dims[i] = padded ? x->shape->dims[i] : scale->shape->dims[i];

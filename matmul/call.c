@@ -17,15 +17,11 @@ static bool calls(const hlo_instr *instr, const char *target) {
     return name && strcmp(name, target) == 0;
 }
 
-static bool is_tiled_call(const hlo_instr *instr) {
+bool hlo_matmul_is_call(const hlo_instr *instr) {
+    if (calls(instr, hlo_matmul_fp8_target) || calls(instr, hlo_matmul_typed_target)) return true;
     const char *config =
         calls(instr, hlo_matmul_mx_target) ? hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG) : NULL;
-    return config && strstr(config, "lhs_scale_mode");
-}
-
-bool hlo_matmul_is_call(const hlo_instr *instr) {
-    return calls(instr, hlo_matmul_fp8_target) || calls(instr, hlo_matmul_typed_target) ||
-           is_tiled_call(instr);
+    return config && strstr(config, "lhs_scale_mode"); /* a call with tiled scales */
 }
 
 bool hlo_matmul_is_wide_call(const hlo_instr *instr) {

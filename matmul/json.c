@@ -32,19 +32,6 @@ static size_t next_byte(void *to, size_t capacity, void *user) {
     return 1;
 }
 
-/* Returns the largest distance between two consecutive quotes, an upper bound on the length of a
- * token. */
-static size_t longest_token(const char *text, size_t size) {
-    size_t longest = 0, from = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] == '\\' && ++i < size) continue;
-        if (i + 1 < size && text[i] != '"') continue;
-        if (i + 1 - from > longest) longest = i + 1 - from;
-        from = i;
-    }
-    return longest;
-}
-
 static size_t skip_space(const char *text, size_t size, size_t at) {
     while (at < size && strchr(" \t\r\n", text[at]) && text[at]) at++;
     return at;
@@ -65,7 +52,14 @@ static filled fill(const char *text, size_t size) {
     enum { BUFFER = 16, FEW = 8 };
     filled f = {.size = size, .at = skip_space(text, size, 0)};
     const char open = f.at < size ? text[f.at] : 0;
-    size_t token = longest_token(text, size);
+    size_t longest = 0, from = 0; /* the longest token */
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '\\' && ++i < size) continue;
+        if (i + 1 < size && text[i] != '"') continue;
+        if (i + 1 - from > longest) longest = i + 1 - from;
+        from = i;
+    }
+    size_t token = longest;
     token += (token & (token - 1)) == 0;
     if (open != '{' && open != '[') {
         if (f.at + FEW < size) f.size = f.at + FEW;
@@ -85,14 +79,6 @@ static filled fill(const char *text, size_t size) {
     memcpy(f.key + token, open == '{' ? ":0," : ",", f.added - token);
     memcpy(f.key + f.added, text + f.at, size - f.at);
     return f;
-}
-
-static void take_out(json_t *json, filled *f) {
-    *strchr(f->key + 1, '"') = 0;
-    if (json_is_object(json))
-        json_object_del(json, f->key + 1);
-    else
-        json_array_remove(json, 0);
 }
 
 json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t *error,
@@ -126,7 +112,11 @@ json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t 
         json_decref(json);
         json = NULL;
     } else if (json && f.key) {
-        take_out(json, &f);
+        *strchr(f.key + 1, '"') = 0;
+        if (json_is_object(json))
+            json_object_del(json, f.key + 1);
+        else
+            json_array_remove(json, 0);
     } else if (error && error->line == 1 && error->column > (int)f.at) {
         error->column -= (int)f.added;
     }

@@ -87,38 +87,6 @@ static json_t *read_integer(const char **at) {
     return json_integer(value);
 }
 
-static json_t *read_number(const char **at) {
-    if (strncmp(*at, "0x", 2) == 0) {
-        /* `0x` and 16 digits, the bits of a double, before `: f64`. */
-        char *end;
-        uint64_t bits = strtoull(*at, &end, 16);
-        if (end - *at != 18) return NULL;
-        *at = end;
-        double value;
-        memcpy(&value, &bits, sizeof value);
-        if (!take(at, ":") || !take(at, "f64")) return NULL;
-        if (isnan(value)) return json_string("NaN");
-        if (isinf(value)) return json_string(value < 0 ? "-Infinity" : "Infinity");
-        return json_real(value);
-    }
-    size_t length = strspn(*at, "+-0123456789.eE");
-    json_t *number;
-    if (memchr(*at, '.', length)) {
-        char *end;
-        number = json_real(strtod(*at, &end));
-        if (end != *at + length) {
-            json_decref(number);
-            return NULL;
-        }
-        *at = end;
-    } else {
-        number = read_integer(at);
-    }
-    if (number && take_type(at)) return number;
-    json_decref(number);
-    return NULL;
-}
-
 static json_t *read_value(const char **at) {
     *at = skip_space(*at);
     if (take(at, "array<")) {
@@ -141,7 +109,37 @@ static json_t *read_value(const char **at) {
     }
     if (take(at, "true")) return json_true();
     if (take(at, "false")) return json_false();
-    if (**at != '"') return read_number(at);
+    if (**at != '"') {
+        if (strncmp(*at, "0x", 2) == 0) {
+            /* `0x` and 16 digits, the bits of a double, before `: f64`. */
+            char *end;
+            uint64_t bits = strtoull(*at, &end, 16);
+            if (end - *at != 18) return NULL;
+            *at = end;
+            double value;
+            memcpy(&value, &bits, sizeof value);
+            if (!take(at, ":") || !take(at, "f64")) return NULL;
+            if (isnan(value)) return json_string("NaN");
+            if (isinf(value)) return json_string(value < 0 ? "-Infinity" : "Infinity");
+            return json_real(value);
+        }
+        size_t length = strspn(*at, "+-0123456789.eE");
+        json_t *number;
+        if (memchr(*at, '.', length)) {
+            char *end;
+            number = json_real(strtod(*at, &end));
+            if (end != *at + length) {
+                json_decref(number);
+                return NULL;
+            }
+            *at = end;
+        } else {
+            number = read_integer(at);
+        }
+        if (number && take_type(at)) return number;
+        json_decref(number);
+        return NULL;
+    }
     char *text = read_quoted(at);
     json_t *string = text ? json_string(text) : NULL;
     free(text);

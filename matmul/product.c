@@ -71,20 +71,19 @@ static const struct {
 #undef HLO_PRODUCT_FUSION
 };
 
-static bool is_called(const char *name, const char *target) {
-    size_t length = strlen(target);
-    if (target[length - 1] == '*') return strncmp(name, target, length - 1) == 0;
-    return strcmp(name, target) == 0;
-}
-
 /* Returns the row of an instruction; NULL if it does not multiply matrices. */
 static const product_row *find_row(const hlo_instr *instr) {
     if (instr->op != HLO_OP_CUSTOM_CALL)
         return op_rows[instr->op].kind ? &op_rows[instr->op] : NULL;
     const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
     if (!name || !*name || !strchr("_tch", *name)) return NULL;
-    for (size_t i = 0; i < sizeof call_rows / sizeof *call_rows; i++)
-        if (is_called(name, call_rows[i].target)) return &call_rows[i];
+    for (size_t i = 0; i < sizeof call_rows / sizeof *call_rows; i++) {
+        const char *target = call_rows[i].target;
+        const size_t length = strlen(target);
+        if (target[length - 1] == '*' ? strncmp(name, target, length - 1) == 0
+                                      : strcmp(name, target) == 0)
+            return &call_rows[i];
+    }
     return NULL;
 }
 
@@ -151,17 +150,6 @@ static double last_dimension(const hlo_shape *shape) {
                : 0;
 }
 
-static double count_free(const hlo_instr *instr, const hlo_product *p) {
-    const hlo_shape *b = p->b->shape;
-    double free = 1;
-    for (uint32_t i = 0; hlo_shape_is_array(b) && i < b->rank; i++)
-        if (!hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS), i) &&
-            !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS), i) &&
-            !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_GROUP_DIMS), i))
-            free *= b->dims[i] > 0 ? (double)b->dims[i] : 0;
-    return 2 * elements(p->a->shape) * free;
-}
-
 /* Counts a convolution. `out` and `kernel` are those of the forward convolution. */
 static double count_window(const hlo_instr *instr, const hlo_shape *out, const hlo_shape *kernel) {
     const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
@@ -178,12 +166,6 @@ static double count_window(const hlo_instr *instr, const hlo_shape *out, const h
  * scores. */
 static double attention(double scores, double query_dim, double value_dim, bool backward) {
     return 2 * scores * (backward ? 3 * query_dim + 2 * value_dim : query_dim + value_dim);
-}
-
-static double json_number(const json_t *json) {
-    double number =
-        json_is_string(json) ? strtod(json_string_value(json), NULL) : json_number_value(json);
-    return number > 0 ? number : 0;
 }
 
 /* Reads `NAME = 12 : i64` in the text of attributes; 0 if it is absent. */
@@ -203,7 +185,15 @@ static double count(const hlo_instr *instr, const hlo_product *p, counting how) 
         const hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
         return 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
     }
-    case FREE: return count_free(instr, p);
+    case FREE: {
+        double free = 1;
+        for (uint32_t i = 0; hlo_shape_is_array(b) && i < b->rank; i++)
+            if (!hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS), i) &&
+                !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS), i) &&
+                !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_GROUP_DIMS), i))
+                free *= b->dims[i] > 0 ? (double)b->dims[i] : 0;
+        return 2 * elements(a) * free;
+    }
     case COLUMNS: return 2 * elements(a) * last_dimension(d);
     case MATRICES: return 2 * sqrt(elements(a) * elements(b) * elements(d));
     case FORWARD: return count_window(instr, d, b);
@@ -221,8 +211,12 @@ static double count(const hlo_instr *instr, const hlo_product *p, counting how) 
                                             "intermediate_tensor_shape"),
                             "dimensions");
         double scores = json_array_size(dims) > 0;
-        for (size_t i = 0; i < json_array_size(dims); i++)
-            scores *= json_number(json_array_get(dims, i));
+        for (size_t i = 0; i < json_array_size(dims); i++) {
+            const json_t *dim = json_array_get(dims, i);
+            const double number =
+                json_is_string(dim) ? strtod(json_string_value(dim), NULL) : json_number_value(dim);
+            scores *= number > 0 ? number : 0;
+        }
         json_decref(json);
         return scores == 0 ? 0
                            : attention(scores, last_dimension(hlo_instr_operand(instr, 0)->shape),

@@ -70,15 +70,6 @@ static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_inst
     hand_part(c, from, to, 0);
 }
 
-static void visit_element(hlo_fp8_provenance *c, const hlo_instr *get) {
-    const hlo_instr *tuple = hlo_instr_operand(get, 0);
-    const int64_t index = hlo_instr_int(get, HLO_ATTR_INDEX, 0);
-    if (tuple->shape->type != HLO_TYPE_TUPLE || index < 0 || index >= tuple->shape->rank) return;
-    const facts *have = facts_of(c, tuple), *element = facts_of(c, get);
-    for (uint32_t i = 0; i < element->count; i++)
-        mark(c, &element->leaves[i], have->leaves[have->starts[index] + i]);
-}
-
 /* True if any array of the value comes from fp8. */
 static bool any(const hlo_fp8_provenance *c, const hlo_instr *value) {
     const facts *f = facts_of(c, value);
@@ -122,7 +113,16 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
         for (uint32_t i = 0; i < instr->operand_count; i++)
             hand_part(c, hlo_instr_operand(instr, i), instr, facts_of(c, instr)->starts[i]);
         return;
-    case HLO_OP_GET_TUPLE_ELEMENT: visit_element(c, instr); return;
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *tuple = hlo_instr_operand(instr, 0);
+        const int64_t index = hlo_instr_int(instr, HLO_ATTR_INDEX, 0);
+        if (tuple->shape->type != HLO_TYPE_TUPLE || index < 0 || index >= tuple->shape->rank)
+            return;
+        const facts *have = facts_of(c, tuple), *element = facts_of(c, instr);
+        for (uint32_t i = 0; i < element->count; i++)
+            mark(c, &element->leaves[i], have->leaves[have->starts[index] + i]);
+    }
+        return;
     case HLO_OP_OPT_BARRIER: hand_on(c, hlo_instr_operand(instr, 0), instr); return;
     case HLO_OP_WHILE: {
         const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);

@@ -77,11 +77,6 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
     return effects;
 }
 
-static unsigned char fp8_kind(hlo_type type) {
-    if (hlo_type_is_fp8_operand(type)) return HLO_FROM_FP8;
-    return hlo_type_is_fp8_value(type) ? HLO_FROM_OTHER_FP8 : 0;
-}
-
 unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
     unsigned char *fp8 = hlo_arena_zero(arena, module->next_id);
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -91,7 +86,9 @@ unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
                            (hlo_op_is(instr->op, HLO_COLLECTIVE) && instr->operand_count);
             unsigned char *known = &fp8[instr->id];
             uint32_t index;
-            *known = fp8_kind(instr->shape->type);
+            *known = hlo_type_is_fp8_operand(instr->shape->type) ? HLO_FROM_FP8
+                     : hlo_type_is_fp8_value(instr->shape->type) ? HLO_FROM_OTHER_FP8
+                                                                 : 0;
             if (*known) continue;
             if (hlo_is_relu(instr, &index)) *known = fp8[hlo_instr_operand(instr, index)->id];
             if (carries) *known |= fp8[hlo_instr_operand(instr, 0)->id];
@@ -114,15 +111,6 @@ bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena) {
     return reached;
 }
 
-static void need_inputs(const hlo_instr *instr, bool *needed) {
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        needed[hlo_instr_operand(instr, i)->id] = true;
-    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
-    if (!control) return;
-    for (uint32_t i = 0; i < control->u.instrs->count; i++)
-        needed[control->u.instrs->v[i]->id] = true;
-}
-
 bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
     hlo_effects effects = hlo_facts_side_effects(module, arena);
     bool *needed = hlo_arena_zero(arena, module->next_id);
@@ -135,7 +123,11 @@ bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
                 hlo_facts_has(effects.side, instr->id))
                 needed[instr->id] = true;
             if (!needed[instr->id]) continue;
-            need_inputs(instr, needed);
+            for (uint32_t i = 0; i < instr->operand_count; i++)
+                needed[hlo_instr_operand(instr, i)->id] = true;
+            const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+            for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
+                needed[control->u.instrs->v[i]->id] = true;
             hlo_instr_visit_called(instr, hlo_mark_called, called);
         }
     }

@@ -125,20 +125,15 @@ static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instr *o
     all->low = fmin(all->low, m.low);
 }
 
-/* True if a scale of the result is not subnormal, and not infinite if the graph divides by it. Like
- * the graph, the call multiplies only the result by it. */
-static bool is_result_scale(hlo_arena *scratch, const hlo_instr *scale) {
-    search s = {.scratch = scratch, .scale = true};
-    const hlo_range m = walk(&s, scale);
-    return !(m.sources & ENDLESS) && m.low >= (double)FLT_MIN;
-}
-
 bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmul *before,
                     const hlo_matmul *m) {
     const bool dot = source->op == HLO_OP_DOT;
     hlo_range all = unknown;
-    if (m->d_scale && m->d_scale != before->d_scale && !is_result_scale(scratch, m->d_scale))
-        return false;
+    if (m->d_scale && m->d_scale != before->d_scale) {
+        search s = {.scratch = scratch, .scale = true};
+        const hlo_range scale = walk(&s, m->d_scale);
+        if (scale.sources & ENDLESS || !(scale.low >= (double)FLT_MIN)) return false;
+    }
     if (!dot && before->alpha == m->alpha && before->a_scale == m->a_scale &&
         before->b_scale == m->b_scale)
         return true;

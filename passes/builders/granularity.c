@@ -202,20 +202,6 @@ bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *gr
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* Repeats dimensions of one element to `extents`. */
-static hlo_instr *grow(hlo_builder *b, hlo_instr *value, const int64_t *extents) {
-    int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
-    uint32_t count = 0, rank = value->shape->rank;
-    for (uint32_t i = 0; i < rank; i++) {
-        if (value->shape->dims[i] != extents[i]) continue;
-        kept[count] = extents[i];
-        dims[count++] = i;
-    }
-    if (count == rank) return value;
-    value = hlo_build_reshape(b, value, count, kept);
-    return hlo_build_broadcast(b, value, rank, extents, count, dims);
-}
-
 static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
                                 const hlo_granularity *granularity, hlo_instr *packed) {
     const hlo_shape *from = hlo_instr_operand(link, 0)->shape, *to = link->shape;
@@ -228,7 +214,18 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
         for (uint32_t i = r.to; i < r.to_end; i++) bridge[i] = r.exact ? extents[i] : 1;
     }
     packed = hlo_build_reshape(env->build, packed, to->rank, bridge);
-    return packed ? grow(env->build, packed, extents) : NULL;
+    if (!packed) return NULL;
+    /* Broadcast to the extents. */
+    int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < to->rank; i++) {
+        if (packed->shape->dims[i] != extents[i]) continue;
+        kept[count] = extents[i];
+        dims[count++] = i;
+    }
+    if (count == to->rank) return packed;
+    packed = hlo_build_reshape(env->build, packed, count, kept);
+    return hlo_build_broadcast(env->build, packed, to->rank, extents, count, dims);
 }
 
 /* Makes a copy of `link` on compact operands, without metadata. */

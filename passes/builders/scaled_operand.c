@@ -329,17 +329,6 @@ static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_ins
     return *scale != NULL;
 }
 
-/* Multiplies f->scalar by a factor that is equal for all elements of a value. */
-static bool take_scalar(hlo_rule_env *env, const step *s, factors *f) {
-    hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
-    hlo_granularity whole;
-    for (uint32_t i = 0; i < factor->shape->rank; i++) whole.v[i] = factor->shape->dims[i];
-    if (!f->scalars || !hlo_granularity_holds(factor, &whole)) return false;
-    hlo_builder *b = env->build;
-    factor = hlo_build_reshape(b, hlo_granularity_compact(env, factor, &whole), 0, NULL);
-    return multiply_by(env, s->value->op, hlo_build_convert(b, factor, HLO_TYPE_F32), &f->scalar);
-}
-
 /* Builds the compact product of the factors. `*out` is NULL if there are no factors. */
 static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     hlo_op op = s->value->op;
@@ -378,8 +367,17 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
         if (!factor) return false;
         if (f->type == HLO_TYPE_F32)
             return multiply_by(env, op, hlo_build_convert(env->build, factor, HLO_TYPE_F32), out);
-        if (*out || op == HLO_OP_DIVIDE || !hlo_block_is_narrow(factor, f->type))
-            return take_scalar(env, s, f);
+        if (*out || op == HLO_OP_DIVIDE || !hlo_block_is_narrow(factor, f->type)) {
+            /* Multiplies f->scalar by a factor that is equal for all elements of a value. */
+            hlo_instr *array = hlo_instr_operand(s->value, !s->below->index);
+            hlo_granularity whole;
+            for (uint32_t i = 0; i < array->shape->rank; i++) whole.v[i] = array->shape->dims[i];
+            if (!f->scalars || !hlo_granularity_holds(array, &whole)) return false;
+            hlo_builder *build = env->build;
+            array = hlo_build_reshape(build, hlo_granularity_compact(env, array, &whole), 0, NULL);
+            return multiply_by(env, s->value->op, hlo_build_convert(build, array, HLO_TYPE_F32),
+                               &f->scalar);
+        }
         *out = hlo_block_narrowed(env, factor, f->type);
         return *out != NULL;
     }

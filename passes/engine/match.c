@@ -111,13 +111,6 @@ static bool holds(const hlo_rule_env *env, uint16_t function, const hlo_binding 
            env->context->library->functions[function].test(env, args, count, out_blocker);
 }
 
-static bool shape_fits(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value) {
-    if (t->shape_kind == HLO_SHAPE_TYPE) return value->shape->type == t->shape_code;
-    if (t->shape_kind != HLO_SHAPE_IS) return true;
-    hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
-    return holds(env, t->shape_code, &arg, 1, &env->blocker);
-}
-
 static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
                            bool swap, const goal *next) {
     goal goals[HLO_RULE_ARGS];
@@ -248,7 +241,10 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
 
 static bool match_seen(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                        const goal *next) {
-    if (!shape_fits(env, t, value)) return false;
+    if (t->shape_kind == HLO_SHAPE_TYPE && value->shape->type != t->shape_code) return false;
+    const hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
+    if (t->shape_kind == HLO_SHAPE_IS && !holds(env, t->shape_code, &arg, 1, &env->blocker))
+        return false;
     if (t->slot < 0 || t->kind == HLO_TERM_VAR || t->kind == HLO_TERM_RESULT ||
         t->kind == HLO_TERM_CHAIN || t->kind == HLO_TERM_CHAIN1 || t->kind == HLO_TERM_DEFINE)
         return match_kind(env, t, value, next);

@@ -56,17 +56,13 @@ static void enter(hlo_engine *e, const hlo_rule_env *env, uint32_t term) {
     }
 }
 
-static bool gives_reasons(const hlo_rules *rules, const hlo_rule *rule) {
-    for (uint32_t i = 0; i < rule->guard_count; i++)
-        if (rules->guards[rule->first_guard + i].reason != HLO_RULE_NO_REASON) return true;
-    return rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
-}
-
 static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules) {
     for (uint32_t i = 0; i < rules->rule_count; i++) {
         const hlo_rule *rule = &rules->rules[i];
         if (strcmp(rule->phase, e->phase)) continue;
-        e->judges |= gives_reasons(rules, rule);
+        e->judges |= rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
+        for (uint32_t g = 0; g < rule->guard_count; g++)
+            e->judges |= rules->guards[rule->first_guard + g].reason != HLO_RULE_NO_REASON;
         env->rules = rules;
         env->rule = rule;
         if (hlo_rule_may_fire(env)) enter(e, env, rules->roots[rule->first_root].term);
@@ -125,11 +121,6 @@ static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason
     hlo_remark_reason(e->context, subject, reason, blocker);
 }
 
-static bool remarks(const hlo_rule_env *env, const hlo_rule_action **out_remark) {
-    *out_remark = &env->rules->actions[env->rule->first_action];
-    return env->rule->action_count == 1 && (*out_remark)->kind == HLO_ACTION_REMARK;
-}
-
 static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
     return env->context->library->functions[env->rule->measure_code].measure(env, value);
 }
@@ -174,8 +165,8 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
     bool matched = hlo_rule_match(env);
     if (e->context->module->next_id != next_id)
         report_fault(e, c->rule, false, root->offset, "makes instructions in its guards");
-    const hlo_rule_action *remark;
-    if (matched && remarks(env, &remark)) {
+    const hlo_rule_action *remark = &env->rules->actions[env->rule->first_action];
+    if (matched && env->rule->action_count == 1 && remark->kind == HLO_ACTION_REMARK) {
         const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;
         env->subject = env->slots[c->rule->subject].instr;
         set_reason(e, env, remark->reason, at);
@@ -318,15 +309,6 @@ static bool any_may_match(const hlo_engine *e) {
     return false;
 }
 
-/* Verifies the whole module: order, unmatched starts, calls. */
-static void check_phase(hlo_engine *e) {
-    const hlo_verify_options few = {.struct_size = sizeof few, .max_errors = 1};
-    e->status = hlo_module_verify(e->context->module, &few, e->context->sink);
-    if (e->status != HLO_INVALID_INPUT) return;
-    e->status = HLO_OK; /* reported by report_fault() */
-    report_fault(e, e->last, true, 0, "leaves a module that fails verification");
-}
-
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     hlo_engine *e = hlo_arena_zero(context->scratch, sizeof *e);
     e->context = context;
@@ -362,6 +344,11 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
         if (sweeps < SWEEP_LIMIT) continue;
         report_endless(e);
     }
-    if (e->given && e->status == HLO_OK) check_phase(e);
+    if (!e->given || e->status != HLO_OK) return e->status;
+    const hlo_verify_options few = {.struct_size = sizeof few, .max_errors = 1};
+    e->status = hlo_module_verify(context->module, &few, context->sink);
+    if (e->status != HLO_INVALID_INPUT) return e->status;
+    e->status = HLO_OK; /* report_fault() sets it */
+    report_fault(e, e->last, true, 0, "leaves a module that fails verification");
     return e->status;
 }

@@ -251,12 +251,6 @@ static uint32_t collapse_dims(uint32_t count, const int64_t *list, int64_t gone,
     return kept;
 }
 
-static bool all_in_rank(const hlo_ints *dims, uint32_t rank) {
-    for (uint32_t i = 0; i < dims->count; i++)
-        if (dims->v[i] < 0 || dims->v[i] >= rank) return false;
-    return true;
-}
-
 /* Sets a list of dimensions of an operand by a word: `first`, `last` or `joined`, for one
  * contracting and one free dimension, or `beneath`, for a transpose. */
 static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints **member,
@@ -268,9 +262,10 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     if (strcmp(word, "beneath") == 0) {
         const hlo_instr *transposed =
             member == &m->a_batch || member == &m->a_contracting ? m->a : m->b;
-        if (!hlo_op_is(transposed->op, HLO_REORDERS) ||
-            !all_in_rank(*member, transposed->shape->rank))
-            return hlo_rule_refuse(env, NULL, NULL);
+        bool fits = hlo_op_is(transposed->op, HLO_REORDERS);
+        for (uint32_t i = 0; i < count; i++)
+            fits &= (*member)->v[i] >= 0 && (*member)->v[i] < transposed->shape->rank;
+        if (!fits) return hlo_rule_refuse(env, NULL, NULL);
         *member = hlo_matmul_dims_beneath(transposed, *member);
         return true;
     }
@@ -278,19 +273,6 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     if (strcmp(word, "joined") == 0)
         count = collapse_dims(count, (*member)->v, (int64_t)m->d->rank - m->a->shape->rank, dims);
     *member = hlo_ints_new(env->context->module, count, dims);
-    return true;
-}
-
-static bool set_value(hlo_rule_env *env, hlo_instr **member, hlo_instr *value,
-                      const hlo_instr *source) {
-    uint32_t budget = DEPEND_LIMIT;
-    if (value && value != *member) {
-        if (!hlo_shape_is_array(value->shape)) return hlo_rule_refuse(env, NULL, NULL);
-        if (depends(env, value, source, &budget))
-            return hlo_rule_refuse(env, "depends-on-result", value);
-        if (!hoist(env, value)) return false;
-    }
-    *member = value;
     return true;
 }
 
@@ -331,7 +313,17 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     hlo_instr *value = build(env, set->term);
     if (env->unbuildable) return false;
     switch (row->kind) {
-    case VALUE: return set_value(env, member, value, source);
+    case VALUE: {
+        uint32_t budget = DEPEND_LIMIT;
+        if (value && value != *(hlo_instr **)member) {
+            if (!hlo_shape_is_array(value->shape)) return hlo_rule_refuse(env, NULL, NULL);
+            if (depends(env, value, source, &budget))
+                return hlo_rule_refuse(env, "depends-on-result", value);
+            if (!hoist(env, value)) return false;
+        }
+        *(hlo_instr **)member = value;
+        return true;
+    }
     case FLAG: *(bool *)member = value != NULL; return true;
     case TYPE:
         if (!value || !hlo_shape_is_array(value->shape)) break;

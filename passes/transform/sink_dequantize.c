@@ -280,23 +280,6 @@ static const mode modes[] = {
 /* All uses of an element that sinks, through nested loops and branches, are movement and
  * collectives, followed by matmuls whose other operand comes from fp8. */
 
-static void read_element(const region *e, uint32_t index) {
-    const mode *how = modes;
-    candidate *what = &e->elements[index];
-    while (how->matches && !how->matches(e, index)) how++;
-    *what = (candidate){.scale_index = -1, .mode = how};
-    what->sinks = how->read(e, index, what);
-    double number;
-    hlo_instr *scale = what->sinks ? what->from.scale : NULL;
-    what->carries_scale = scale && (how->varies_with || scale->op != HLO_OP_CONSTANT);
-    if (what->carries_scale)
-        what->sinks =
-            hlo_scale_is_moderate(e->context->scratch, scale) &&
-            (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
-    if (scale && !what->carries_scale) /* each use has its own constant */
-        what->sinks = !what->dims && hlo_known_number(scale, &number);
-}
-
 /* Path of movement from an element to its use, last link first. */
 typedef struct path {
     const struct path *before;
@@ -468,7 +451,20 @@ static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
 static bool choose(region *e) {
     bool any = false, changes = true;
     for (uint32_t i = 0; i < e->count; i++) {
-        read_element(e, i);
+        const mode *how = modes;
+        candidate *what = &e->elements[i];
+        while (how->matches && !how->matches(e, i)) how++;
+        *what = (candidate){.scale_index = -1, .mode = how};
+        what->sinks = how->read(e, i, what);
+        double number;
+        hlo_instr *scale = what->sinks ? what->from.scale : NULL;
+        what->carries_scale = scale && (how->varies_with || scale->op != HLO_OP_CONSTANT);
+        if (what->carries_scale)
+            what->sinks =
+                hlo_scale_is_moderate(e->context->scratch, scale) &&
+                (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
+        if (scale && !what->carries_scale) /* each use has its own constant */
+            what->sinks = !what->dims && hlo_known_number(scale, &number);
         any |= e->elements[i].sinks;
     }
     while (any && changes) {
@@ -598,27 +594,6 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
     become_fp8(e, index, squeeze, tuple, scale, dims);
 }
 
-/* Appends the scales to the loop's next state. After the loop, an invariant element is replaced by
- * its value before the loop; any other is fp8, and is dequantized. */
-static void finish_loop(const region *e, const hlo_instr *tuple) {
-    hlo_instr *root = e->called[0]->root;
-    for (uint32_t i = 0; i < e->count; i++) {
-        hlo_instr *scale = e->elements[i].sinks ? e->elements[i].mode->next(e, i) : NULL;
-        if (scale) hlo_instr_append_operand(root, scale);
-    }
-    root->shape = e->user->shape = tuple->shape;
-    for (hlo_use *use = e->user->uses; use; use = use->next) {
-        int64_t index = use->user->id < e->count_before ? index_of(use->user, e->user) : -1;
-        if (index < 0 || !e->elements[index].sinks) continue;
-        if (e->elements[index].mode->lasts) {
-            hlo_instr_replace_uses(use->user, hlo_instr_operand(e->tuple, (uint32_t)index));
-            use->user->shape = tuple->shape->elements[index];
-        } else {
-            become_fp8(e, (uint32_t)index, use->user, e->user, NULL, e->elements[index].dims);
-        }
-    }
-}
-
 /* Builds the tuple with fp8 values and their scales, and sinks the dequantization. */
 static void sink(region *e) {
     e->count_before = e->context->module->next_id;
@@ -644,7 +619,26 @@ static void sink(region *e) {
                 become_fp8(e, (uint32_t)index, instr, parameter, NULL, e->elements[index].dims);
         }
     }
-    if (e->user->op == HLO_OP_WHILE) finish_loop(e, tuple);
+    if (e->user->op == HLO_OP_WHILE) {
+        /* Appends the scales to the loop's next state. After the loop, an invariant element is
+         * replaced by its value before the loop; any other is fp8, and is dequantized. */
+        hlo_instr *root = e->called[0]->root;
+        for (uint32_t i = 0; i < e->count; i++) {
+            hlo_instr *scale = e->elements[i].sinks ? e->elements[i].mode->next(e, i) : NULL;
+            if (scale) hlo_instr_append_operand(root, scale);
+        }
+        root->shape = e->user->shape = tuple->shape;
+        for (hlo_use *use = e->user->uses; use; use = use->next) {
+            int64_t index = use->user->id < e->count_before ? index_of(use->user, e->user) : -1;
+            if (index < 0 || !e->elements[index].sinks) continue;
+            if (e->elements[index].mode->lasts) {
+                hlo_instr_replace_uses(use->user, hlo_instr_operand(e->tuple, (uint32_t)index));
+                use->user->shape = tuple->shape->elements[index];
+            } else {
+                become_fp8(e, (uint32_t)index, use->user, e->user, NULL, e->elements[index].dims);
+            }
+        }
+    }
     hlo_instr_set_operand(e->user, e->operand, tuple);
     if (!hlo_instr_user_count(e->tuple)) hlo_instr_remove(e->tuple);
     e->context->agreement = NULL; /* it describes the tuples before the rewrite */
@@ -724,18 +718,6 @@ static void visit_loop(const sinker *s, hlo_instr *loop) {
         sink_region(&e);
 }
 
-static void visit_branches(const sinker *s, hlo_instr *conditional) {
-    const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
-    for (uint32_t i = 1; i < conditional->operand_count; i++) {
-        region e = region_of(s, conditional, i);
-        hlo_computation *branch =
-            list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
-                 : hlo_instr_comp(conditional,
-                                  i == 1 ? HLO_ATTR_TRUE_COMPUTATION : HLO_ATTR_FALSE_COMPUTATION);
-        if (add_called(s, &e, branch)) sink_region(&e);
-    }
-}
-
 hlo_status hlo_pass_sink(hlo_pass_context *context) {
     hlo_module *module = context->module;
     if (!context->target->fp8) return HLO_OK;
@@ -753,7 +735,17 @@ hlo_status hlo_pass_sink(hlo_pass_context *context) {
     for (hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (instr->op == HLO_OP_WHILE) visit_loop(&s, instr);
-            if (instr->op == HLO_OP_CONDITIONAL) visit_branches(&s, instr);
+            if (instr->op == HLO_OP_CONDITIONAL) {
+                const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
+                for (uint32_t i = 1; i < instr->operand_count; i++) {
+                    region e = region_of(&s, instr, i);
+                    hlo_computation *branch =
+                        list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
+                             : hlo_instr_comp(instr, i == 1 ? HLO_ATTR_TRUE_COMPUTATION
+                                                            : HLO_ATTR_FALSE_COMPUTATION);
+                    if (add_called(&s, &e, branch)) sink_region(&e);
+                }
+            }
         }
     return HLO_OK;
 }

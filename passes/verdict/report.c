@@ -294,37 +294,6 @@ static int by_position(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Lists the slots in text order. Returns their number. Copies replace a matmul whose computation
- * was inlined and removed. */
-static size_t order_slots(const closing *c, hlo_arena *scratch, slot ***out_order) {
-    slot **order = hlo_arena_array(scratch, c->report->count, sizeof *order);
-    size_t count = 0;
-    for (uint32_t i = 0; i < c->report->count; i++) {
-        slot *s = &c->report->slots[i];
-        if (!s->copied || is_present(c, s)) order[count++] = s;
-    }
-    if (count) qsort(order, count, sizeof *order, by_position);
-    *out_order = order;
-    return count;
-}
-
-/* Sorts lints in text order, and keeps one for all copies made by inlining. */
-static void close_lints(closing *c) {
-    hlo_report *report = c->report;
-    uint32_t kept = 0;
-    if (report->lint_count)
-        qsort(report->lints, report->lint_count, sizeof *report->lints, lint_order);
-    for (uint32_t i = 0; i < report->lint_count; i++) {
-        lint *at = &report->lints[i], *last = kept ? &report->lints[kept - 1] : NULL;
-        if (last && c->module->source_size && last->offset == at->offset &&
-            last->reason == at->reason)
-            continue;
-        set_position(c, &at->verdict, at->offset);
-        report->lints[kept++] = *at;
-    }
-    report->lint_count = kept;
-}
-
 void hlo_report_close(hlo_pass_context *context) {
     hlo_report *report = context->report;
     const hlo_module *module = context->module;
@@ -342,8 +311,13 @@ void hlo_report_close(hlo_pass_context *context) {
                                   : note_costs(context, c.present);
     report->keep = hlo_arena_zero(report->arena, report->count * sizeof *report->keep);
     if (report->kept) memcpy(report->keep, report->kept, report->kept_count * sizeof *report->kept);
-    slot **order;
-    const size_t count = order_slots(&c, context->scratch, &order);
+    slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
+    size_t count = 0;
+    for (uint32_t i = 0; i < report->count; i++) {
+        slot *s = &report->slots[i];
+        if (!s->copied || is_present(&c, s)) order[count++] = s;
+    }
+    if (count) qsort(order, count, sizeof *order, by_position);
     double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     c.runs = runs;
@@ -353,7 +327,17 @@ void hlo_report_close(hlo_pass_context *context) {
             hlo_arena_zero(report->arena, (count + 1) * sizeof *report->surroundings);
     for (; report->verdict_count < count; report->verdict_count++)
         report->verdicts[report->verdict_count] = judge(&c, order[report->verdict_count]);
-    close_lints(&c);
+    uint32_t kept = 0;
+    if (report->lint_count)
+        qsort(report->lints, report->lint_count, sizeof *report->lints, lint_order);
+    for (uint32_t i = 0; i < report->lint_count; i++) {
+        lint *at = &report->lints[i], *last = kept ? &report->lints[kept - 1] : NULL;
+        if (last && module->source_size && last->offset == at->offset && last->reason == at->reason)
+            continue;
+        set_position(&c, &at->verdict, at->offset);
+        report->lints[kept++] = *at;
+    }
+    report->lint_count = kept;
 }
 
 void hlo_report_free(hlo_report *report) {
