@@ -11,7 +11,6 @@
 #include "hlo/suggest.h"
 #include "ir/tables.h"
 #include "matmul/json.h"
-#include "matmul/mlir.h"
 
 /* -------------------------------------------------------------------------------------- reading */
 

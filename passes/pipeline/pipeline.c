@@ -500,3 +500,18 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     const hlo_status status = hlo_pass_options_take(options, &own);
     return status == HLO_OK ? optimize(module, &own, out_report) : status;
 }
+
+hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {
+    hlo_pass_options own;
+    const hlo_status status = hlo_pass_options_take(options, &own);
+    if (status != HLO_OK) return status;
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        hlo_print_plain(out, "%-24s  %s\n", passes[i].name, passes[i].help);
+    for (size_t i = 0; i < own.user_pass_count; i++) {
+        hlo_user_pass p;
+        const char *name = own.user_passes[i]->name;
+        hlo_user_pass_find(&own, name, strlen(name), &p);
+        hlo_print_plain(out, p.help ? "%-24s  %s\n" : "%s\n", name, p.help);
+    }
+    return HLO_OK;
+}
