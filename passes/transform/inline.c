@@ -55,26 +55,6 @@ static void note_called(void *user, hlo_computation *called) {
     ((inliner *)user)->stays[called->id] = true;
 }
 
-/* Counts the instructions of each inlined computation, and finds those with calls to inline. */
-static void survey(inliner *in) {
-    const hlo_module *module = in->context->module;
-    uint32_t count = module->next_computation_id;
-    in->sizes = hlo_arena_zero(in->context->scratch, count * sizeof *in->sizes);
-    in->stays = hlo_arena_zero(in->context->scratch, count * sizeof *in->stays);
-    in->stays[module->entry->id] = true;
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
-        uint64_t size = comp->instr_count;
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            const hlo_computation *callee = callee_of(in, instr);
-            if (!callee)
-                hlo_instr_visit_called(instr, note_called, in);
-            else if (size <= BUDGET)
-                size += in->sizes[callee->id];
-        }
-        in->sizes[comp->id] = size;
-    }
-}
-
 /* Combines the callee's metadata with the caller's. */
 static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
                                       const hlo_attrs *callee) {
@@ -196,7 +176,22 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
     }
     do {
         in.unpins = false;
-        survey(&in);
+        /* Find the computations that stay, and the sizes of all with their calls inlined. */
+        const uint32_t count = module->next_computation_id;
+        in.sizes = hlo_arena_zero(context->scratch, count * sizeof *in.sizes);
+        in.stays = hlo_arena_zero(context->scratch, count * sizeof *in.stays);
+        in.stays[module->entry->id] = true;
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+            uint64_t size = comp->instr_count;
+            for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+                const hlo_computation *callee = callee_of(&in, instr);
+                if (!callee)
+                    hlo_instr_visit_called(instr, note_called, &in);
+                else if (size <= BUDGET)
+                    size += in.sizes[callee->id];
+            }
+            in.sizes[comp->id] = size;
+        }
         for (hlo_computation *comp = module->first; comp; comp = comp->next)
             if (in.stays[comp->id]) inline_calls(&in, comp);
         if (in.unpins) hlo_pin_module(module, context->scratch);

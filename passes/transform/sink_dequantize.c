@@ -372,27 +372,6 @@ static bool is_callee_legal(walk *w, const hlo_computation *comp, int64_t index,
            w->e->callers[comp->id] && are_element_uses_legal(w, comp->parameters[0], index, last);
 }
 
-static bool is_loop_legal(walk *w, const hlo_instr *loop, int64_t index, const path *last) {
-    const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
-    if (body->root->op != HLO_OP_TUPLE || body->root->pin || body->parameter_count != 1 ||
-        index_of(hlo_instr_operand(body->root, (uint32_t)index), body->parameters[0]) != index)
-        return false;
-    return is_callee_legal(w, body, index, last) &&
-           is_callee_legal(w, hlo_instr_comp(loop, HLO_ATTR_CONDITION), index, last) &&
-           are_element_uses_legal(w, loop, index, last);
-}
-
-static bool is_branch_legal(walk *w, const hlo_instr *conditional, uint32_t operand, int64_t index,
-                            const path *last) {
-    const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
-    if (!operand || (list && operand > list->u.comps->count)) return false;
-    const hlo_computation *branch =
-        list ? list->u.comps->v[operand - 1]
-             : hlo_instr_comp(conditional, operand == 1 ? HLO_ATTR_TRUE_COMPUTATION
-                                                        : HLO_ATTR_FALSE_COMPUTATION);
-    return is_callee_legal(w, branch, index, last);
-}
-
 /* Checks the loops and branches whose parameter is a tuple with the value at `index`. */
 static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index, const path *last) {
     if (tuple == tuple->parent->root) return false;
@@ -400,10 +379,25 @@ static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
         const hlo_instr *user = use->user;
         if (user->op != HLO_OP_WHILE && user->op != HLO_OP_CONDITIONAL) return false;
         if (hlo_pin_holds(user)) return false;
-        if (user->op == HLO_OP_WHILE
-                ? !is_loop_legal(w, user, index, last)
-                : !is_branch_legal(w, user, (uint32_t)(use - user->operands), index, last))
-            return false;
+        if (user->op == HLO_OP_WHILE) { /* the loop returns the element unchanged */
+            const hlo_computation *body = hlo_instr_comp(user, HLO_ATTR_BODY);
+            if (body->root->op != HLO_OP_TUPLE || body->root->pin || body->parameter_count != 1 ||
+                index_of(hlo_instr_operand(body->root, (uint32_t)index), body->parameters[0]) !=
+                    index ||
+                !is_callee_legal(w, body, index, last) ||
+                !is_callee_legal(w, hlo_instr_comp(user, HLO_ATTR_CONDITION), index, last) ||
+                !are_element_uses_legal(w, user, index, last))
+                return false;
+            continue;
+        }
+        const uint32_t operand = (uint32_t)(use - user->operands);
+        const hlo_attr *list = hlo_instr_attr(user, HLO_ATTR_BRANCH_COMPUTATIONS);
+        if (!operand || (list && operand > list->u.comps->count)) return false;
+        const hlo_computation *branch =
+            list ? list->u.comps->v[operand - 1]
+                 : hlo_instr_comp(user, operand == 1 ? HLO_ATTR_TRUE_COMPUTATION
+                                                     : HLO_ATTR_FALSE_COMPUTATION);
+        if (!is_callee_legal(w, branch, index, last)) return false;
     }
     return true;
 }
@@ -487,18 +481,6 @@ static bool choose(region *e) {
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* Dequantizes `fp8` by `scale`. */
-static hlo_instr *dequantize(hlo_instr *at, const hlo_dequantized *from, const hlo_ints *dims,
-                             hlo_instr *fp8, hlo_instr *scale) {
-    hlo_builder b = before(at);
-    hlo_instr *value = hlo_build_convert(&b, fp8, from->to);
-    if (!scale) return value;
-    scale = hlo_shape_count(scale->shape) == 1
-                ? hlo_build_splat(&b, scale, value->shape)
-                : hlo_build_broadcast_like(&b, scale, value->shape, dims->count, dims->v);
-    return hlo_build_binary(&b, from->op, value, scale);
-}
-
 /* Makes the scale available in a computation. Returns NULL if there is no scale. */
 static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tuple) {
     hlo_instr *scale = what->from.scale;
@@ -556,7 +538,15 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
         }
         if (!wide) {
             hlo_instr *whole = scale ? scale : scale_in(what, at, tuple);
-            wide = dequantize(at, &what->from, dims, value, whole);
+            hlo_builder b = before(at);
+            wide = hlo_build_convert(&b, value, what->from.to);
+            if (whole) {
+                whole =
+                    hlo_shape_count(whole->shape) == 1
+                        ? hlo_build_splat(&b, whole, wide->shape)
+                        : hlo_build_broadcast_like(&b, whole, wide->shape, dims->count, dims->v);
+                wide = hlo_build_binary(&b, what->from.op, wide, whole);
+            }
         }
         hlo_instr_set_operand(use->user, (uint32_t)(use - use->user->operands), wide);
     }

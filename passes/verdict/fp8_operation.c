@@ -53,12 +53,6 @@ static unsigned char of_operands(const hlo_fp8_operations *f, const hlo_instr *i
     return depends;
 }
 
-static unsigned char of_call(const hlo_fp8_operations *f, const hlo_instr *call) {
-    const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
-    const unsigned char depends = f->depends[called->root->id];
-    return depends & ON_PARAMETERS ? (depends & ON_MORE) | of_operands(f, call) : depends;
-}
-
 /* True for an instruction whose result other computations compute, or that no operand reaches. */
 static bool is_unknown(const hlo_fp8_operations *f, const hlo_instr *instr) {
     switch (instr->op) {
@@ -80,8 +74,11 @@ static unsigned char depends_on(const hlo_fp8_operations *f, const hlo_instr *in
     if (from) return f->depends[from->id];
     if (instr->op == HLO_OP_PARAMETER && f->called[instr->parent->id]) return ON_PARAMETERS;
     if (!is_unknown(f, instr)) {
-        const unsigned char depends =
-            instr->op == HLO_OP_CALL ? of_call(f, instr) : of_operands(f, instr);
+        const hlo_computation *called =
+            instr->op == HLO_OP_CALL ? hlo_instr_comp(instr, HLO_ATTR_TO_APPLY) : NULL;
+        unsigned char depends = called ? f->depends[called->root->id] : of_operands(f, instr);
+        if (called && depends & ON_PARAMETERS)
+            depends = (depends & ON_MORE) | of_operands(f, instr);
         /* For a tuple that another computation computes, the provenance knows each element. */
         if (instr->op != HLO_OP_GET_TUPLE_ELEMENT || !(depends & ON_OTHERS)) return depends;
     }
@@ -213,18 +210,14 @@ typedef struct passed {
     double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
 
-/* True if the module computes the factor from others: a gate or a mask, not a scale. */
-static bool is_computed_here(const hlo_instr *factor) {
-    while (factor->op == HLO_OP_CONVERT || hlo_instr_moves(factor))
-        factor = hlo_instr_operand(factor, 0);
-    return factor->operand_count && !is_boundary(factor);
-}
-
 static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *factor) {
     p->scaled = true;
     if (!repeats_fewer(factor)) {
         if (!p->array) p->array = factor;
-        if (!p->barred && is_computed_here(factor)) p->barred = scaling;
+        const hlo_instr *from = factor;
+        while (from->op == HLO_OP_CONVERT || hlo_instr_moves(from))
+            from = hlo_instr_operand(from, 0);
+        if (!p->barred && from->operand_count && !is_boundary(from)) p->barred = scaling;
     }
     if (!p->relu) return;
     double *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;

@@ -386,17 +386,13 @@ void hlo_report_note_names(hlo_report *report, const hlo_module *module) {
     report->names = names;
 }
 
-/* True if no other instruction has the offset. Instructions that a program adds have none. */
-static bool is_unique(const hlo_report *report, const input_name *name) {
-    const input_name *end = report->names + report->name_count;
-    return (name == report->names || name[-1].offset != name->offset) &&
-           (name + 1 == end || name[1].offset != name->offset);
-}
-
 const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *instr) {
     const input_name key = {instr->offset, NULL}, *found = NULL;
     if (report->name_count)
         found = bsearch(&key, report->names, report->name_count, sizeof key, name_order);
-    return found && is_unique(report, found) ? found->name
-                                             : hlo_arena_format(report->arena, "%s", instr->name);
+    /* Instructions that a program adds have no offset of their own. */
+    const input_name *end = report->names + report->name_count;
+    const bool unique = found && (found == report->names || found[-1].offset != found->offset) &&
+                        (found + 1 == end || found[1].offset != found->offset);
+    return unique ? found->name : hlo_arena_format(report->arena, "%s", instr->name);
 }
