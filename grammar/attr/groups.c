@@ -3,7 +3,20 @@
 #include "grammar/attr/devices.h"
 #include "ir/text/print_devices.h"
 
-static bool keep(hlo_notation *f, hlo_groups groups) {
+bool hlo_groups_keep(hlo_notation *f, const char *from, hlo_groups groups) {
+    int64_t devices = 1;
+    for (uint32_t i = 0; groups.axes && i < groups.axes->count; i++)
+        if (__builtin_mul_overflow(devices, groups.axes->v[i].size, &devices)) devices = INT64_MAX;
+    if (groups.axes && devices <= 1)
+        return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                 "a group has %lld device%s, expected several", (long long)devices,
+                                 devices == 1 ? "" : "s");
+    if (!groups.sizes && !groups.axes) {
+        hlo_axes *axes = hlo_arena_zero(f->module->arena, sizeof *axes + sizeof *axes->v);
+        axes->count = 1;
+        axes->v[0] = (hlo_axis){.axis = 1, .before = 1, .size = groups.mesh.devices.dims->v[1]};
+        groups.axes = axes;
+    }
     hlo_groups_measure(&groups, f->scratch);
     groups.parsed.text = hlo_print_interned(f->module, hlo_put_groups, &groups);
     return hlo_notation_made(f, f->value.id, &groups.parsed, sizeof groups);
@@ -28,8 +41,9 @@ static bool read_lists(hlo_notation *f) {
         more = hlo_notation_take(f, ",");
     }
     return hlo_notation_expect_end(f, "}") &&
-           keep(f, (hlo_groups){.sizes = hlo_notation_keep(f, &sizes),
-                                .mesh.devices.listed = hlo_notation_keep(f, &all)});
+           hlo_groups_keep(f, f->at,
+                           (hlo_groups){.sizes = hlo_notation_keep(f, &sizes),
+                                        .mesh.devices.listed = hlo_notation_keep(f, &all)});
 }
 
 /* Reads `['a'=2,'b'=2] {'a'}` after `mesh`. */
@@ -39,14 +53,8 @@ static bool read_axes(hlo_notation *f) {
     if (!hlo_mesh_read(f, &groups.mesh)) return false;
     hlo_notation_skip(f);
     const char *from = f->at;
-    if (!hlo_mesh_read_axes(f, &groups.mesh, &refs, false, false, &groups.axes)) return false;
-    int64_t devices = 1;
-    for (uint32_t i = 0; i < groups.axes->count; i++)
-        if (__builtin_mul_overflow(devices, groups.axes->v[i].size, &devices)) devices = INT64_MAX;
-    if (devices > 1) return keep(f, groups);
-    return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                             "a group has %lld device%s, expected several", (long long)devices,
-                             devices == 1 ? "" : "s");
+    return hlo_mesh_read_axes(f, &groups.mesh, &refs, false, false, &groups.axes) &&
+           hlo_groups_keep(f, from, groups);
 }
 
 /* Reads `{{0,1},{2,3}}`, `[2,2]<=[4]` or `mesh['a'=2,'b'=2] {'a'}`. */
@@ -61,8 +69,5 @@ bool hlo_notation_groups(hlo_notation *f) {
     if (t.dims.count != 2)
         return hlo_notation_fail(
             f, from, 1, "expected two dimensions, groups and devices, found %zu", t.dims.count);
-    hlo_axes *axes = hlo_arena_zero(f->module->arena, sizeof *axes + sizeof *axes->v);
-    axes->count = 1;
-    axes->v[0] = (hlo_axis){.axis = 1, .before = 1, .size = t.dims.v[1]};
-    return keep(f, (hlo_groups){.mesh.devices = hlo_tiling_keep(f, &t), .axes = axes});
+    return hlo_groups_keep(f, from, (hlo_groups){.mesh.devices = hlo_tiling_keep(f, &t)});
 }

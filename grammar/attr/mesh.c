@@ -16,10 +16,16 @@ static bool axis_name(hlo_notation *f, const char **out) {
     return true;
 }
 
-/* True for 0, 1, 2, ..., the ids of a mesh without a list. */
-static bool is_in_order(const hlo_notation_ints *ids) {
-    for (size_t i = 0; i < ids->count; i++)
-        if (ids->v[i] != (int64_t)i) return false;
+bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *ids, hlo_mesh *m) {
+    int64_t all = 1;
+    for (uint32_t i = 0; i < m->devices.dims->count; i++)
+        if (__builtin_mul_overflow(all, m->devices.dims->v[i], &all)) all = -1;
+    if (all != (int64_t)ids->count)
+        return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are listed",
+                                 (long long)all, ids->count);
+    /* A mesh that lists no ids has 0, 1, 2, ... */
+    for (size_t i = 0; i < ids->count && !m->devices.listed; i++)
+        if (ids->v[i] != (int64_t)i) m->devices.listed = hlo_notation_keep(f, ids);
     return true;
 }
 
@@ -35,96 +41,80 @@ static bool read_device_ids(hlo_notation *f, hlo_mesh *m) {
     }
     const char *from = f->at;
     hlo_notation_ints ids;
-    if (!hlo_notation_int_list(f, ")", 1, &ids)) return false;
-    int64_t all = 1;
-    for (uint32_t i = 0; i < m->devices.dims->count; i++)
-        if (__builtin_mul_overflow(all, m->devices.dims->v[i], &all)) all = -1;
-    if (all != (int64_t)ids.count)
-        return hlo_notation_fail(f, from, 1, "the mesh has %lld devices, but %zu are listed",
-                                 (long long)all, ids.count);
-    if (!is_in_order(&ids)) m->devices.listed = hlo_notation_keep(f, &ids);
+    return hlo_notation_int_list(f, ")", 1, &ids) && hlo_mesh_list(f, from, &ids, m);
+}
+
+bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const char *name,
+                  int64_t size) {
+    if (to->sizes.count == HLO_MOST_MESH_AXES)
+        return hlo_notation_fail(f, from, 1, "a mesh has at most %d axes", HLO_MOST_MESH_AXES);
+    for (size_t i = 0; i < to->sizes.count; i++)
+        if (name == to->names[i])
+            return hlo_notation_fail(f, from, hlo_intern_length(name) + 2,
+                                     "the mesh repeats axis '%s'", name);
+    to->names[to->sizes.count] = name;
+    hlo_notation_add(f, &to->sizes, size);
     return true;
+}
+
+void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out) {
+    /* Allocate an array for a mesh without axes, too: names NULL means no mesh. */
+    const size_t count = axes->sizes.count;
+    out->names = hlo_arena_array(f->module->arena, count + 1, sizeof *out->names);
+    memcpy(out->names, axes->names, count * sizeof *out->names);
+    out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &axes->sizes)};
 }
 
 /* Reads `['a'=2,'b'=4]` after `mesh`, and the ids. */
 bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
-    enum { MOST_AXES = 256 };
-    const char *names[MOST_AXES];
-    hlo_notation_ints sizes = {0};
+    hlo_mesh_axes axes = {.sizes.count = 0};
     if (!hlo_notation_expect(f, "[")) return false;
-    while (hlo_notation_item(f, ']', sizes.count)) {
+    while (hlo_notation_item(f, ']', axes.sizes.count)) {
         int64_t size;
-        const char **name = &names[sizes.count];
+        const char *name;
         hlo_notation_skip(f);
         const char *from = f->at;
-        if (sizes.count == MOST_AXES)
-            return hlo_notation_fail(f, from, 1, "a mesh has at most %d axes", MOST_AXES);
-        if (!axis_name(f, name) || !hlo_notation_expect(f, "=") || !hlo_notation_int(f, &size))
+        if (!axis_name(f, &name) || !hlo_notation_expect(f, "=") || !hlo_notation_int(f, &size) ||
+            !hlo_mesh_add(f, from, &axes, name, size))
             return false;
-        for (size_t i = 0; i < sizes.count; i++)
-            if (*name == names[i])
-                return hlo_notation_fail(f, from, hlo_intern_length(*name) + 2,
-                                         "the mesh repeats axis '%s'", *name);
-        hlo_notation_add(f, &sizes, size);
     }
-    /* Allocate an array for a mesh without axes, too: names NULL means no mesh. */
-    out->names = hlo_arena_array(f->module->arena, sizes.count + 1, sizeof *names);
-    memcpy(out->names, names, sizes.count * sizeof *names);
-    out->devices = (hlo_device_array){.dims = hlo_notation_keep(f, &sizes)};
+    hlo_mesh_keep(f, &axes, out);
     return hlo_notation_expect(f, "]") && read_device_ids(f, out);
 }
 
-static bool unknown_axis(hlo_notation *f, const hlo_mesh *m, const char *at, const char *name) {
-    hlo_suggestion s = hlo_suggest(name);
-    for (uint32_t i = 0; i < m->devices.dims->count; i++) hlo_suggest_offer(&s, m->names[i]);
-    return hlo_notation_fail(f, at, (size_t)(f->at - at), "the mesh has no axis '%s'%s", name,
-                             hlo_suggest_meant(&s));
-}
-
-/* Reads `'a'` or `'a':(2)2` and adds it to *refs, which must not overlap it. `last`: the axis
- * before it in its list, or NULL. */
-static bool read_axis(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs,
-                      const hlo_axis *last) {
-    const char *name;
-    hlo_axis_ref *ref = hlo_arena_zero(f->scratch, sizeof *ref);
-    hlo_axis *a = &ref->at;
-    hlo_notation_skip(f);
-    const char *from = f->at;
-    if (!axis_name(f, &name)) return false;
-    while (a->axis < m->devices.dims->count && name != m->names[a->axis]) a->axis++;
-    if (a->axis == m->devices.dims->count) return unknown_axis(f, m, from, name);
-    int64_t whole = m->devices.dims->v[a->axis];
-    a->before = 1;
-    a->size = whole;
-    if (hlo_notation_take(f, ":")) {
-        if (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &a->before) ||
-            !hlo_notation_expect(f, ")") || !hlo_notation_int(f, &a->size))
-            return false;
-        int64_t up;
-        if (a->before < 1 || a->size < 2 || a->size >= whole ||
-            __builtin_mul_overflow(a->before, a->size, &up) || whole % up)
-            return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                     "(%lld)%lld is not a sub-axis of an axis of %lld devices",
-                                     (long long)a->before, (long long)a->size, (long long)whole);
-    }
+bool hlo_mesh_use(hlo_notation *f, const char *from, const hlo_mesh *m, hlo_axis a, bool part,
+                  const hlo_axis *last, bool sorted, hlo_axis_ref **refs) {
+    const int64_t whole = m->devices.dims->v[a.axis];
+    const char *name = m->names[a.axis];
+    const size_t length = (size_t)(f->at - from);
+    int64_t up;
+    if (!part)
+        a = (hlo_axis){a.axis, 1, whole};
+    else if (a.before < 1 || a.size < 2 || a.size >= whole ||
+             __builtin_mul_overflow(a.before, a.size, &up) || whole % up)
+        return hlo_notation_fail(f, from, length,
+                                 "(%lld)%lld is not a sub-axis of an axis of %lld devices",
+                                 (long long)a.before, (long long)a.size, (long long)whole);
     for (const hlo_axis_ref *r = *refs; r; r = r->next)
-        if (r->at.axis == a->axis && a->before < r->at.before * r->at.size &&
-            r->at.before < a->before * a->size)
-            return hlo_notation_fail(f, from, (size_t)(f->at - from), "axis '%s' is used twice",
-                                     name);
-    if (last && last->axis == a->axis && last->before * last->size == a->before)
-        return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                 "merge this with the preceding sub-axis of '%s'", name);
-    ref->next = *refs;
+        if (r->at.axis == a.axis && a.before < r->at.before * r->at.size &&
+            r->at.before < a.before * a.size)
+            return hlo_notation_fail(f, from, length, "axis '%s' is used twice", name);
+    if (last && last->axis == a.axis && last->before * last->size == a.before)
+        return hlo_notation_fail(f, from, length, "merge this with the preceding sub-axis of '%s'",
+                                 name);
+    if (sorted && last &&
+        (last->axis > a.axis || (last->axis == a.axis && last->before > a.before)))
+        return hlo_notation_fail(f, from, length, "the axes are not in the order of the mesh");
+    hlo_axis_ref *ref = hlo_arena_alloc(f->scratch, sizeof *ref);
+    *ref = (hlo_axis_ref){a, *refs};
     *refs = ref;
     return true;
 }
 
-/* Copies the newest `count` references to the module, oldest first. */
-static const hlo_axes *keep_axes(hlo_notation *f, const hlo_axis_ref *refs, uint32_t count,
-                                 bool open) {
+const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, size_t count,
+                                   bool open) {
     hlo_axes *axes = hlo_arena_alloc(f->module->arena, sizeof *axes + count * sizeof *axes->v);
-    axes->count = count;
+    axes->count = (uint32_t)count;
     axes->open = open;
     for (; count; refs = refs->next) axes->v[--count] = refs->at;
     return axes;
@@ -132,22 +122,31 @@ static const hlo_axes *keep_axes(hlo_notation *f, const hlo_axis_ref *refs, uint
 
 bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
                         bool sorted, const hlo_axes **out) {
-    uint32_t count = 0;
+    size_t count = 0;
     bool unknown = false;
     if (!hlo_notation_expect(f, "{")) return false;
     for (; hlo_notation_item(f, '}', count); count++) {
         if (open && (unknown = hlo_notation_take(f, "?"))) break;
-        const hlo_axis *before = count ? &(*refs)->at : NULL;
+        const char *name;
+        hlo_axis a = {0};
         hlo_notation_skip(f);
         const char *from = f->at;
-        if (!read_axis(f, m, refs, before)) return false;
-        const hlo_axis *last = &(*refs)->at;
-        if (sorted && before &&
-            (before->axis > last->axis ||
-             (before->axis == last->axis && before->before > last->before)))
-            return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                     "the axes are not in the order of the mesh");
+        if (!axis_name(f, &name)) return false;
+        while (a.axis < m->devices.dims->count && name != m->names[a.axis]) a.axis++;
+        if (a.axis == m->devices.dims->count) {
+            hlo_suggestion s = hlo_suggest(name);
+            for (a.axis = 0; a.axis < m->devices.dims->count; a.axis++)
+                hlo_suggest_offer(&s, m->names[a.axis]);
+            return hlo_notation_fail(f, from, (size_t)(f->at - from), "the mesh has no axis '%s'%s",
+                                     name, hlo_suggest_meant(&s));
+        }
+        const bool part = hlo_notation_take(f, ":");
+        if (part && (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &a.before) ||
+                     !hlo_notation_expect(f, ")") || !hlo_notation_int(f, &a.size)))
+            return false;
+        const hlo_axis *last = count ? &(*refs)->at : NULL;
+        if (!hlo_mesh_use(f, from, m, a, part, last, sorted, refs)) return false;
     }
-    *out = keep_axes(f, *refs, count, unknown);
+    *out = hlo_mesh_keep_axes(f, *refs, count, unknown);
     return hlo_notation_expect_end(f, "}");
 }

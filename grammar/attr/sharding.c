@@ -6,13 +6,12 @@
 #include "ir/intern.h"
 #include "ir/text/print_devices.h"
 
-static bool keep(hlo_notation *f, hlo_attr_id id, hlo_sharding s) {
+bool hlo_sharding_keep(hlo_notation *f, hlo_attr_id id, hlo_sharding s) {
     s.parsed.text = hlo_print_interned(f->module, hlo_put_sharding, &s);
     return hlo_notation_made(f, id, &s.parsed, sizeof s);
 }
 
-/* Reads metadata. `list`: single metadata is also written as a list. */
-static bool read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
+bool hlo_sharding_read_metadata(hlo_notation *f, bool list, hlo_sharding *s) {
     hlo_bytes outer = f->out;
     f->out = (hlo_bytes){.arena = f->scratch};
     const bool read = hlo_notation_metadata(f, list);
@@ -54,7 +53,7 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool
         if (given[n]) return hlo_notation_fail(f, from, strlen(name), "'%s' is repeated", name);
         given[n] = true;
         if (n == HLO_SHARDING_SETS) {
-            if (!read_metadata(f, true, s)) return false;
+            if (!hlo_sharding_read_metadata(f, true, s)) return false;
             continue;
         }
         if (hlo_sharding_sets[n] == HLO_SHARDING_UNREDUCED) read_reduction(f, s);
@@ -64,9 +63,7 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool
     return hlo_notation_expect_end(f, "}");
 }
 
-/* Replaces a set by one word in a sharding without dimensions: a set of the whole mesh, or an empty
- * sharding. */
-static void drop_sets(hlo_sharding *s) {
+void hlo_sharding_drop_sets(hlo_sharding *s) {
     size_t used = 0, last = 0;
     for (size_t n = 0; n < HLO_SHARDING_SETS; n++)
         if (s->sets[n]) used++, last = n;
@@ -109,7 +106,7 @@ static bool read_named(hlo_notation *f, hlo_sharding *s) {
     hlo_notation_expect(f, "[");
     if (!hlo_notation_take(f, "]")) return read_dims(f, s, &refs) && read_sets(f, s, refs, true);
     if (!read_sets(f, s, refs, true)) return false;
-    drop_sets(s);
+    hlo_sharding_drop_sets(s);
     return true;
 }
 
@@ -123,14 +120,7 @@ static bool read_maximal_mesh(hlo_notation *f, hlo_sharding *s) {
 
 /* ------------------------------------------------------------------------------- without a mesh */
 
-typedef struct parts {
-    hlo_tiling tiles;
-    size_t devices; /* number of devices named */
-    bool last_replicated, last_kinds;
-    const char *from; /* the opening brace of the sharding */
-} parts;
-
-static bool read_part(hlo_notation *f, parts *p, hlo_sharding *s) {
+static bool read_part(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
     for (int kind = 0; kind < HLO_SHARDING_TILED; kind++)
         if (hlo_notation_take_word(f, hlo_sharding_words[kind])) {
             s->kind = (hlo_sharding_kind)kind;
@@ -162,11 +152,19 @@ static bool read_part(hlo_notation *f, parts *p, hlo_sharding *s) {
             "'replicated' 'maximal' 'manual' 'unknown' 'unreduced' 'devices=' "
             "'device=' 'last_tile_dims=' 'last_tile_dim_replicate' "
             "'shard_like' 'shard_as' 'metadata=' 'mesh' 'maximal_mesh'");
-    return read_metadata(f, false, s);
+    return hlo_sharding_read_metadata(f, false, s);
 }
 
-static bool check_tiles(hlo_notation *f, parts *p) {
+bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
     hlo_tiling *t = &p->tiles;
+    const bool tiled = s->kind == HLO_SHARDING_TILED;
+    if (s->kind == HLO_SHARDING_MAXIMAL && p->devices != 1)
+        return hlo_notation_fail(
+            f, p->from, 1, "a maximal sharding requires exactly one device, found %zu", p->devices);
+    if (!tiled && s->kind != HLO_SHARDING_MAXIMAL && (p->devices || t->dims.count))
+        return hlo_notation_fail(f, p->from, 1, "a %s sharding must not have devices",
+                                 hlo_sharding_words[s->kind]);
+    if (!tiled) return true;
     if (!t->dims.count)
         return hlo_notation_fail(f, p->from, 1, "expected a sharding keyword or 'devices='");
     if (!t->iota.rank && t->devices.count < 2)
@@ -174,40 +172,21 @@ static bool check_tiles(hlo_notation *f, parts *p) {
     if (p->last_kinds && p->last_replicated)
         return hlo_notation_fail(
             f, p->from, 1, "last_tile_dims and last_tile_dim_replicate are mutually exclusive");
-    if (p->last_replicated) {
-        t->kinds[0] = HLO_SHARDING_REPLICATED;
-        t->kind_count = 1;
-    }
+    if (p->last_replicated) t->kinds[t->kind_count++] = HLO_SHARDING_REPLICATED;
     if (t->kind_count > t->dims.count)
         return hlo_notation_fail(f, p->from, 1,
                                  "last_tile_dims has %zu dimensions, but there are only %zu",
                                  t->kind_count, t->dims.count);
-    return true;
-}
-
-static bool join_parts(hlo_notation *f, parts *p, hlo_sharding *s) {
-    if (s->kind == HLO_SHARDING_TILED) {
-        hlo_tiling *t = &p->tiles;
-        if (!check_tiles(f, p)) return false;
-        if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalize(f, t);
-        if (s->kind != HLO_SHARDING_TILED) return true;
-        s->mesh.devices = hlo_tiling_keep(f, t);
-        if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);
-    } else if (s->kind == HLO_SHARDING_MAXIMAL) {
-        if (p->devices != 1)
-            return hlo_notation_fail(f, p->from, 1,
-                                     "a maximal sharding requires exactly one device, found %zu",
-                                     p->devices);
-    } else if (p->devices || p->tiles.dims.count) {
-        return hlo_notation_fail(f, p->from, 1, "a %s sharding must not have devices",
-                                 hlo_sharding_words[s->kind]);
-    }
+    if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalize(f, t);
+    if (s->kind != HLO_SHARDING_TILED) return true;
+    s->mesh.devices = hlo_tiling_keep(f, t);
+    if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);
     return true;
 }
 
 static bool read_one(hlo_notation *f) {
     hlo_sharding s = {.kind = HLO_SHARDING_TILED};
-    parts p = {0};
+    hlo_sharding_parts p = {0};
     if (!hlo_notation_expect(f, "{")) return false;
     p.from = f->at - 1;
     bool mesh = hlo_notation_take_word(f, "mesh");
@@ -216,9 +195,9 @@ static bool read_one(hlo_notation *f) {
     } else {
         while (!hlo_notation_take(f, "}"))
             if (!read_part(f, &p, &s)) return false;
-        if (!join_parts(f, &p, &s)) return false;
+        if (!hlo_sharding_join(f, &p, &s)) return false;
     }
-    return keep(f, HLO_ATTR_SHARDING, s);
+    return hlo_sharding_keep(f, HLO_ATTR_SHARDING, s);
 }
 
 bool hlo_notation_sharding(hlo_notation *f) {
@@ -234,7 +213,7 @@ bool hlo_notation_sharding(hlo_notation *f) {
         s.v[s.count++] = f->value.u.sharding;
     }
     s.v = hlo_arena_copy(f->module->arena, s.v, s.count * sizeof *s.v);
-    return hlo_notation_expect_end(f, "}") && keep(f, HLO_ATTR_SHARDING, s);
+    return hlo_notation_expect_end(f, "}") && hlo_sharding_keep(f, HLO_ATTR_SHARDING, s);
 }
 
 bool hlo_notation_domain(hlo_notation *f) {
@@ -269,8 +248,9 @@ bool hlo_notation_domain(hlo_notation *f) {
     for (size_t n = 0; n < 2; n++)
         if (!sides[n]) return hlo_notation_fail(f, f->from, 1, "the domain lacks '%s='", names[n]);
     if (!kind) return hlo_notation_fail(f, f->from, 1, "the domain lacks 'kind='");
-    return keep(f, HLO_ATTR_DOMAIN,
-                (hlo_sharding){.kind = HLO_SHARDING_DOMAIN,
-                               .v = hlo_arena_copy(f->module->arena, sides, sizeof sides),
-                               .count = 2});
+    return hlo_sharding_keep(
+        f, HLO_ATTR_DOMAIN,
+        (hlo_sharding){.kind = HLO_SHARDING_DOMAIN,
+                       .v = hlo_arena_copy(f->module->arena, sides, sizeof sides),
+                       .count = 2});
 }

@@ -44,26 +44,27 @@ static void normalize_iota(hlo_iota *a) {
     }
 }
 
+bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
+                   hlo_notation_ints *perm, hlo_iota *out) {
+    if (dims->count == 1 && !perm->count) hlo_notation_add(f, perm, 0);
+    if (!dims->count || perm->count != dims->count || !is_permutation(f, perm->v, perm->count))
+        return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                 "expected a permutation of %zu dimensions", dims->count);
+    *out = (hlo_iota){.dims = dims->v, .perm = perm->v, .rank = dims->count};
+    for (size_t i = 0; i < dims->count; i++)
+        if (dims->v[i] < 1) return true;
+    normalize_iota(out);
+    return true;
+}
+
 /* Reads `[2,2]T(1,0)`, or `[4]`. */
 bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
     hlo_notation_ints dims, perm;
     if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &dims)) return false;
-    *out = (hlo_iota){.dims = dims.v, .rank = dims.count};
-    if (dims.count == 1) {
-        out->perm = hlo_arena_zero(f->scratch, sizeof *out->perm);
-        return true;
-    }
+    if (dims.count == 1) return hlo_iota_make(f, f->at, &dims, &(hlo_notation_ints){0}, out);
     if (!hlo_notation_expect(f, "T") || !hlo_notation_expect(f, "(")) return false;
     const char *from = f->at - 1;
-    if (!hlo_notation_int_list(f, ")", 1, &perm)) return false;
-    if (perm.count != dims.count || !is_permutation(f, perm.v, perm.count))
-        return hlo_notation_fail(f, from, (size_t)(f->at - from),
-                                 "expected a permutation of %zu dimensions", dims.count);
-    out->perm = perm.v;
-    for (size_t i = 0; i < dims.count; i++)
-        if (dims.v[i] < 1) return true;
-    normalize_iota(out);
-    return true;
+    return hlo_notation_int_list(f, ")", 1, &perm) && hlo_iota_make(f, from, &dims, &perm, out);
 }
 
 void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out) {

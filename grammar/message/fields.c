@@ -4,7 +4,7 @@
 
 #include "grammar/message/message.h"
 
-ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type) {
+void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type) {
     ProtobufCMessage *message = hlo_arena_alloc(arena, type->sizeof_message);
     type->message_init(message);
     return message;
@@ -104,6 +104,13 @@ void *hlo_field_add(hlo_arena *arena, ProtobufCMessage *message,
     return memset(*(char **)(void *)place + (*count)++ * size, 0, size);
 }
 
+void *hlo_message_add(hlo_arena *arena, void *message, const char *name) {
+    const ProtobufCMessageDescriptor *type = ((ProtobufCMessage *)message)->descriptor;
+    const ProtobufCFieldDescriptor *field = hlo_field_find(type, name, strlen(name));
+    return *(void **)hlo_field_add(arena, message, field) =
+               hlo_message_new(arena, field->descriptor);
+}
+
 void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
     if (is_oneof(field) && oneof_case(message, field) != field->id) return;
     bool many = field->label == PROTOBUF_C_LABEL_REPEATED;
@@ -134,18 +141,4 @@ bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t
     if (value < INT32_MIN || value > INT32_MAX) return false;
     *(int32_t *)place = (int32_t)value;
     return true;
-}
-
-const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessage **message,
-                                               const char *path) {
-    for (;;) {
-        size_t size = strcspn(path, ".");
-        const ProtobufCFieldDescriptor *field = hlo_field_find((*message)->descriptor, path, size);
-        if (!field || !path[size]) return field;
-        ProtobufCMessage **next = hlo_field_at(*message, field);
-        if (!*next && arena) *next = hlo_message_new(arena, field->descriptor);
-        if (!*next) return NULL;
-        *message = *next;
-        path += size + 1;
-    }
 }

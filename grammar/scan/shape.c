@@ -153,6 +153,13 @@ static bool ends_early(shape_reader *r, const property *p, const char *open) {
     return true;
 }
 
+/* Reports a property that ends before its list, like XLA's parser. Returns true if it does. */
+static bool lacks_list(shape_reader *r, const property *p) {
+    if (next(r) != '}' && !is_later(r, p)) return false;
+    hlo_text_defer_error(r->text, span(r, r->at, r->at), "expected '(', found '%c'", *r->at);
+    return true;
+}
+
 static void keep_int(shape_reader *r, int64_t value) {
     char text[24];
     keep(r, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)value));
@@ -230,9 +237,7 @@ static bool read_list(shape_reader *r, const property *p) {
     const char *open = r->at;
     size_t begin = r->rest_length + 1;
     keep(r, "(", 1);
-    if (*open == '}' || is_later(r, p)) {
-        hlo_text_defer_error(r->text, span(r, open, open), "expected '(', found '%c'", *open);
-    } else {
+    if (!lacks_list(r, p)) {
         if (!hlo_text_expect(r->text, &r->at, '(')) return false;
         bool more = next(r) != ')' || !p->empty, early = ends_early(r, p, open);
         while (more && !early) {
@@ -251,9 +256,8 @@ static bool read_list(shape_reader *r, const property *p) {
 
 /* Reads the number of E(n) or S(n), which is not a part of hlo_layout.rest. */
 static bool read_number(shape_reader *r, const property *p, int64_t *out) {
-    next(r);
+    if (lacks_list(r, p)) return true;
     const char *open = r->at;
-    if (ends_early(r, p, open)) return true;
     if (!hlo_text_expect(r->text, &r->at, '(')) return false;
     if (ends_early(r, p, open)) return true;
     next(r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distances and comparisons of arrays, against sums that are written out here. */
+/* Distances and comparisons of arrays, compared with sums computed here. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -66,8 +66,8 @@ static void a_distance_is_relative_to_the_first(void **state) {
     assert_int_equal(hlo_array_distance(&fa, &shorter, &distance), HLO_INVALID_USAGE);
 }
 
-/* Numbers around 1, of a known sigma and, at the end, of none; the other side is `off` sigmas away,
- * to both sides in turn. */
+/* Numbers around 1, with known sigmas and, at the end, unknown ones; the other side is `off` sigmas
+ * away, alternating in sign. */
 typedef struct sides {
     float judge[COUNT], other[COUNT], bound[COUNT];
 } sides;
