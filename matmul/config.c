@@ -37,29 +37,28 @@ static const struct {
     double value;
 } unusual[] = {{"Infinity", INFINITY}, {"-Infinity", -INFINITY}, {"NaN", NAN}};
 
-static bool read_text_number(const char *text, double *out_value) {
-    for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
-        if (strcmp(text, unusual[i].word) == 0) {
-            *out_value = unusual[i].value;
-            return true;
-        }
-    const char *digits = text + (*text == '-');
-    char *end;
-    *out_value = strtod(text, &end);
-    return isdigit((unsigned char)*digits) && !*end &&
-           strspn(text, "+-.0123456789Ee") == strlen(text);
-}
-
 /* Each function read_KIND() reads the value of a key; `json` is NULL if the key is absent. It
  * returns NULL, or the error (a static string). */
 
 /* Reads a number, which may be quoted, as in protobuf. */
 static const char *read_NUMBER(const json_t *json, double *out_value) {
-    if (json_is_string(json) ? !read_text_number(json_string_value(json), out_value)
-                             : json && !json_is_number(json))
-        return "alpha or beta is not a number";
-    if (!json_is_string(json)) *out_value = json_number_value(json);
-    return NULL;
+    static const char wrong[] = "alpha or beta is not a number";
+    const char *text = json_string_value(json);
+    if (!text) {
+        *out_value = json_number_value(json);
+        return json && !json_is_number(json) ? wrong : NULL;
+    }
+    for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
+        if (strcmp(text, unusual[i].word) == 0) {
+            *out_value = unusual[i].value;
+            return NULL;
+        }
+    char *end;
+    *out_value = strtod(text, &end);
+    return isdigit((unsigned char)text[*text == '-']) && !*end &&
+                   strspn(text, "+-.0123456789Ee") == strlen(text)
+               ? NULL
+               : wrong;
 }
 
 static const char *read_ZERO(const json_t *json, double *unused) {

@@ -92,30 +92,29 @@ static stage next_stage(const hlo_instr *instr, stage at) {
     return at == QUANTIZING && is_scaling(instr) ? WIDE : at;
 }
 
-/* Takes a value and those of its operands that belong to the matmul. */
 static void add_candidate(extraction *e, hlo_instr *instr, stage at) {
     hlo_arena_grow(e->scratch, &e->waiting, e->waiting_count, &e->waiting_capacity,
                    sizeof *e->waiting);
     e->waiting[e->waiting_count++] = (candidate){instr, at};
 }
 
-static void take_one(extraction *e, hlo_instr *instr, stage at) {
-    if (e->in[instr->id] || !hlo_shape_is_array(instr->shape)) return;
-    const bool reduces = instr->op == HLO_OP_REDUCE && is_scalar(instr);
-    const bool factor = (at == SCALE || is_factor(instr)) && (is_cheap(instr) || reduces);
-    if (!factor && !is_part(instr, at)) return;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (!hlo_shape_is_array(hlo_instr_operand(instr, i)->shape)) return;
-    e->in[instr->id] = true;
-    for (uint32_t i = instr->operand_count; i-- > 0;)
-        add_candidate(e, hlo_instr_operand(instr, i), factor ? SCALE : next_stage(instr, at));
-}
-
-static void take(extraction *e, hlo_instr *instr, stage at) {
-    add_candidate(e, instr, at);
+/* Takes a value and those of its operands that belong to the matmul. */
+static void take(extraction *e, hlo_instr *value, stage role) {
+    add_candidate(e, value, role);
     while (e->waiting_count) {
         const candidate next = e->waiting[--e->waiting_count];
-        take_one(e, next.instr, (stage)next.at);
+        hlo_instr *instr = next.instr;
+        const stage at = (stage)next.at;
+        if (e->in[instr->id] || !hlo_shape_is_array(instr->shape)) continue;
+        const bool reduces = instr->op == HLO_OP_REDUCE && is_scalar(instr);
+        const bool factor = (at == SCALE || is_factor(instr)) && (is_cheap(instr) || reduces);
+        bool arrays = factor || is_part(instr, at);
+        for (uint32_t i = 0; arrays && i < instr->operand_count; i++)
+            arrays = hlo_shape_is_array(hlo_instr_operand(instr, i)->shape);
+        if (!arrays) continue;
+        e->in[instr->id] = true;
+        for (uint32_t i = instr->operand_count; i-- > 0;)
+            add_candidate(e, hlo_instr_operand(instr, i), factor ? SCALE : next_stage(instr, at));
     }
 }
 
