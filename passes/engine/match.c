@@ -53,11 +53,6 @@ static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
     return NULL;
 }
 
-static double rounded(hlo_type type, double number) {
-    if (!hlo_type_is_float(type) || type == HLO_TYPE_F64) return number;
-    return hlo_float_decode(type, hlo_float_encode(type, number));
-}
-
 /* ------------------------------------------------------------------------------------- bindings */
 
 static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr *have) {
@@ -183,9 +178,11 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
         return ok;
     }
     case HLO_TERM_CONSTANT: {
-        double known;
-        return hlo_known_number(value, &known) && known == rounded(value->shape->type, t->number) &&
-               match_goals(env, next);
+        const hlo_type type = value->shape->type;
+        double known, number = t->number;
+        if (hlo_type_is_float(type) && type != HLO_TYPE_F64)
+            number = hlo_float_decode(type, hlo_float_encode(type, number));
+        return hlo_known_number(value, &known) && known == number && match_goals(env, next);
     }
     case HLO_TERM_CHAIN:
     case HLO_TERM_CHAIN1: {

@@ -86,12 +86,6 @@ static bool is_part(const hlo_instr *instr, stage at) {
                                 instr->op == HLO_OP_MINIMUM || is_cheap_call(instr));
 }
 
-static stage next_stage(const hlo_instr *instr, stage at) {
-    if (at == DEQUANTIZING && instr->op == HLO_OP_CONVERT && hlo_type_is_fp8(instr->shape->type))
-        return QUANTIZING;
-    return at == QUANTIZING && is_scaling(instr) ? WIDE : at;
-}
-
 static void add_candidate(extraction *e, hlo_instr *instr, stage at) {
     hlo_arena_grow(e->scratch, &e->waiting, e->waiting_count, &e->waiting_capacity,
                    sizeof *e->waiting);
@@ -113,8 +107,14 @@ static void take(extraction *e, hlo_instr *value, stage role) {
             arrays = hlo_shape_is_array(hlo_instr_operand(instr, i)->shape);
         if (!arrays) continue;
         e->in[instr->id] = true;
+        const bool from_fp8 = at == DEQUANTIZING && instr->op == HLO_OP_CONVERT &&
+                              hlo_type_is_fp8(instr->shape->type);
+        const stage below = factor                                  ? SCALE
+                            : from_fp8                              ? QUANTIZING
+                            : at == QUANTIZING && is_scaling(instr) ? WIDE
+                                                                    : at;
         for (uint32_t i = instr->operand_count; i-- > 0;)
-            add_candidate(e, hlo_instr_operand(instr, i), factor ? SCALE : next_stage(instr, at));
+            add_candidate(e, hlo_instr_operand(instr, i), below);
     }
 }
 
