@@ -129,7 +129,7 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
         return hlo_build(&b, HLO_OP_TUPLE, shape, shape->rank, results);
     }
     case HLO_BLOCK_QUANTIZE: {
-        /* Quantizes blocks as XLA does: the scale is the amax divided by the power of two of the
+        /* Quantize blocks as XLA does: the scale is the amax divided by the power of two of the
          * largest value. */
         hlo_instr *x = hlo_instr_operand(b.at, 0);
         const hlo_shape *values = b.at->shape->elements[0], *scales = b.at->shape->elements[1];

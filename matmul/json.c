@@ -55,7 +55,8 @@ static filled fill(const char *text, size_t size) {
     enum { BUFFER = 16, FEW = 8 };
     filled f = {.size = size, .at = skip_space(text, size, 0)};
     const char open = f.at < size ? text[f.at] : 0;
-    size_t longest = 0, from = 0; /* the longest token */
+    /* The largest distance between two quotes is an upper bound on the length of a token. */
+    size_t longest = 0, from = 0;
     for (size_t i = 0; i < size; i++) {
         if (text[i] == '\\' && ++i < size) continue;
         if (i + 1 < size && text[i] != '"') continue;

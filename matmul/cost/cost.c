@@ -221,7 +221,7 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
         const hlo_shape *made = instr->shape;
         const bool tuple = made->type == HLO_TYPE_TUPLE;
         bytes = tuple ? 0 : hlo_bytes_of(made);
-        for (uint32_t i = 0; tuple && i < made->rank; i++) { /* except a workspace */
+        for (uint32_t i = 0; tuple && i < made->rank; i++) { /* byte arrays are workspace */
             const hlo_type type = made->elements[i]->type;
             if (type != HLO_TYPE_S8 && type != HLO_TYPE_U8)
                 bytes += hlo_bytes_of(made->elements[i]);
@@ -231,7 +231,7 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
     }
     hlo_ragged ragged;
     if (hlo_ragged_read(instr, &ragged)) {
-        /* Computes the cost of a ragged-dot as XLA compiles it: a dense product of all rows or
+        /* The cost of a ragged-dot as XLA compiles it: a dense product of all rows or
          * terms with all groups, on copies of the operands padded with zeros; in FP8 if the
          * operands are fp8. */
         const double times = ragged.mode == HLO_RAGGED_BATCH ? 1 : (double)ragged.groups,

@@ -263,7 +263,7 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
         side left = {.module = a, .scratch = scratch}, right = {.module = b, .scratch = scratch};
         list_matmuls(&left);
         list_matmuls(&right);
-        /* Matches by op_name and the result's dimensions; then by op_name alone; then by ever
+        /* Match by op_name and the result's dimensions; then by op_name alone; then by ever
          * shorter suffixes of it; then a dot and a call by their sizes, because a call has the name
          * of the last instruction folded into it. */
         enum { MOST_PARTS = 8, FEWEST_PARTS = 2 };

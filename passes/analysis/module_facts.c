@@ -68,6 +68,7 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
                 (hlo_op_is(instr->op, HLO_COLLECTIVE) &&
                  hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) && !together) ||
                 hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0) || called.any_side ||
+                /* a done whose start has effects has them, too */
                 (hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count &&
                  effects.side[hlo_instr_operand(instr, 0)->id]);
             effects.random[instr->id] = hlo_op_is(instr->op, HLO_NONDET) || called.any_random;

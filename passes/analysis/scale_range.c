@@ -50,7 +50,8 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     if (hlo_is_relu(value, &index)) return walk(s, hlo_instr_operand(value, index));
     switch (value->op) {
     case HLO_OP_MULTIPLY:
-    case HLO_OP_DIVIDE: {
+    case HLO_OP_DIVIDE: { /* If both are fp8, one is a scale that varies; an fp8 divisor is a scale.
+                           */
         hlo_range o[] = {walk(s, hlo_instr_operand(value, 0)),
                          walk(s, hlo_instr_operand(value, 1))};
         const bool divides = value->op == HLO_OP_DIVIDE;
@@ -90,7 +91,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     hlo_arena_release(s->scratch, mark);
     if ((numbers || one) && !(fp8 && r.sources & ENDLESS)) return r;
     if (hlo_instr_moves(value)) return walk(s, hlo_instr_operand(value, 0));
-    if (!fp8 || s->scale) return unknown;
+    if (!fp8 || s->scale) return unknown; /* fp8 values of a matmul are unbounded */
     return (hlo_range){.low = 1, .high = hlo_float_max(type), .sources = FP8};
 }
 
@@ -129,6 +130,8 @@ bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmu
                     const hlo_matmul *m) {
     const bool dot = source->op == HLO_OP_DOT;
     hlo_range all = unknown;
+    /* Like the graph, the call multiplies only the result by d_scale, which must not be subnormal,
+     * or infinite if the graph divides by it. */
     if (m->d_scale && m->d_scale != before->d_scale) {
         search s = {.scratch = scratch, .scale = true};
         const hlo_range scale = walk(&s, m->d_scale);

@@ -368,7 +368,7 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
         if (f->type == HLO_TYPE_F32)
             return multiply_by(env, op, hlo_build_convert(env->build, factor, HLO_TYPE_F32), out);
         if (*out || op == HLO_OP_DIVIDE || !hlo_block_is_narrow(factor, f->type)) {
-            /* Multiplies f->scalar by a factor that is equal for all elements of a value. */
+            /* Multiply f->scalar by a factor that is equal for all elements of a value. */
             hlo_instr *array = hlo_instr_operand(s->value, !s->below->index);
             hlo_granularity whole;
             for (uint32_t i = 0; i < array->shape->rank; i++) whole.v[i] = array->shape->dims[i];

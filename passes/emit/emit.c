@@ -86,7 +86,7 @@ static hlo_instr *operand(lowering *l, bool b) {
     const hlo_scale_mode mode = b ? m->b_mode : m->a_mode;
     if (!hlo_scale_modes[mode].along) return x;
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
-    /* Expands block scales to one per element of the operand as matrices: f32[batch,size,k], or
+    /* Expand block scales to one per element of the operand as matrices: f32[batch,size,k], or
      * f32[size,k] for a single matrix. */
     hlo_instr *blocks = b ? m->b_scale : m->a_scale;
     hlo_builder *build = l->build;

@@ -209,7 +209,7 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
         return false;
     }
     case HLO_TERM_SPLAT: {
-        /* Matches the argument at the nearest single element, or at an operand that this element is
+        /* Match the argument at the nearest single element, or at an operand that this element is
          * a reshape of. */
         hlo_instr *source = hlo_splat_source(value);
         for (unsigned depth = 0; source && depth < HLO_CHAIN_LIMIT; depth++) {
@@ -242,6 +242,7 @@ static bool match_seen(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
     const hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
     if (t->shape_kind == HLO_SHAPE_IS && !holds(env, t->shape_code, &arg, 1, &env->blocker))
         return false;
+    /* These kinds bind their slots themselves. */
     if (t->slot < 0 || t->kind == HLO_TERM_VAR || t->kind == HLO_TERM_RESULT ||
         t->kind == HLO_TERM_CHAIN || t->kind == HLO_TERM_CHAIN1 || t->kind == HLO_TERM_DEFINE)
         return match_kind(env, t, value, next);

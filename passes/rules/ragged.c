@@ -121,7 +121,7 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
                        const places *at) {
     int64_t dims[HLO_RULE_ARGS], order[HLO_RULE_ARGS], small[HLO_RULE_ARGS];
     const uint32_t count = r->prefix_count;
-    /* Builds the indices at which groups end. Each step is at most the extent, so that no sum
+    /* Build the indices at which groups end. Each step is at most the extent, so that no sum
      * overflows. */
     hlo_instr *sizes = hlo_instr_operand(ragged, 2);
     const hlo_type from = sizes->shape->type;

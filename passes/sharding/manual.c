@@ -90,6 +90,8 @@ static bool is_understood(const hlo_module *module, const hlo_manual *m) {
 
 const hlo_manual *hlo_manual_find(const hlo_module *module, hlo_arena *arena) {
     hlo_manual *m = hlo_arena_zero(arena, sizeof *m);
+    /* Unless the header or a name excludes it, the partitioner, which gives each device parts of
+     * the entry's values, may not have run yet. */
     if (!(hlo_devices_replicas(module) == 1 && !hlo_boundary_spmd(module->entry) &&
           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET]))
         return m;

@@ -192,7 +192,7 @@ static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr 
 static hlo_instr *next_value(const region *e, uint32_t index) {
     const candidate *what = &e->elements[index];
     hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
-    if (what->mode == INVARIANT || what->mode == PERMUTED) {
+    if (what->mode == INVARIANT || what->mode == PERMUTED) { /* both iterations share the scale */
         hlo_builder b = before(root);
         return what->scale_index < 0 ? NULL : hlo_build_element(&b, state, what->scale_index);
     }

@@ -153,6 +153,7 @@ static const hlo_instr *moved_operand(const hlo_fp8_operations *f, const hlo_ins
         for (uint32_t i = first; i < count; i++) {
             const hlo_instr *branch = hlo_instr_operand(value, i);
             double number;
+            /* A branch joins fp8 values if it comes from fp8, or is 0 or NaN. */
             if (!(is_computed(f, branch) ||
                   (hlo_known_number(branch, &number) && (number == 0 || isnan(number)))))
                 return NULL;
@@ -257,6 +258,7 @@ const hlo_instr *hlo_fp8_operation(const hlo_fp8_operations *f, const hlo_instr 
         }
         value = from;
     }
+    /* The signs of the factors stop fp8 values at a relu; see passes/builders/scaled_operand.c. */
     const bool signs =
         p.relu &&
         !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));

@@ -200,6 +200,7 @@ typedef struct branches {
 
 static void judge_branch(void *user, hlo_computation *branch) {
     branches *b = user;
+    /* The value that the conditional's result, or an element of it, may equal. */
     const hlo_instr *root = branch->root;
     const hlo_instr *value =
         b->result->op == HLO_OP_CONDITIONAL ? root
@@ -275,7 +276,7 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
                    : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
     const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
     if (!l && !r && !l_computed && !r_computed) {
-        /* Judges a dot if neither operand comes from fp8. */
+        /* Neither operand comes from fp8. */
         const hlo_instr *narrow_l = find_narrow(left), *narrow_r = find_narrow(right);
         return is_integer(narrow_l)   ? wide(HLO_REASON_INTEGER_OPERAND, narrow_l)
                : is_integer(narrow_r) ? wide(HLO_REASON_INTEGER_OPERAND, narrow_r)
@@ -336,6 +337,8 @@ hlo_judgment hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason 
     const bool looked_at = instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
     const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(instr) : NULL;
     const hlo_instr *dynamic = looked_at ? find_dynamic(instr) : NULL;
+    /* Why a dot that could be FP8 must stay unchanged. This takes precedence over the reason from a
+     * rule, unless that rule had matched a nearly complete call. */
     hlo_judgment held = wide(HLO_REASON_COUNT, NULL);
     if ((pinned || dynamic) && fp8_of(j, hlo_instr_operand(instr, 0)) &&
         fp8_of(j, hlo_instr_operand(instr, 1)))

@@ -327,6 +327,7 @@ void hlo_report_close(hlo_pass_context *context) {
             hlo_arena_zero(report->arena, (count + 1) * sizeof *report->surroundings);
     for (; report->verdict_count < count; report->verdict_count++)
         report->verdicts[report->verdict_count] = judge(&c, order[report->verdict_count]);
+    /* Sort lints in text order, and keep one for all copies made by inlining. */
     uint32_t kept = 0;
     if (report->lint_count)
         qsort(report->lints, report->lint_count, sizeof *report->lints, lint_order);
