@@ -22,25 +22,6 @@ static int alias_order(const hlo_notation_link *a, const hlo_notation_link *b) {
     return compare_aliases((const hlo_alias_item *)a, (const hlo_alias_item *)b);
 }
 
-/* Reads `{0}: (0, {1}, may-alias)`. */
-static bool read_alias(hlo_notation *f, hlo_alias_item *out) {
-    if (f->value.id != HLO_ATTR_BUFFER_DONOR &&
-        (!index_list(f, &out->output) || !hlo_notation_expect(f, ":")))
-        return false;
-    if (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &out->is.number) ||
-        !hlo_notation_expect(f, ",") || !index_list(f, &out->part))
-        return false;
-    const bool modes = f->value.id == HLO_ATTR_INPUT_OUTPUT_ALIAS;
-    if (modes) out->is.mode = "may";
-    if (modes && hlo_notation_take(f, ",")) {
-        if (hlo_notation_take_word(f, "must-alias"))
-            out->is.mode = "must";
-        else if (!hlo_notation_take_word(f, "may-alias"))
-            return hlo_notation_unexpected(f, "'may-alias' or 'must-alias'");
-    }
-    return hlo_notation_expect(f, ")");
-}
-
 bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count) {
     const bool donors = f->value.id == HLO_ATTR_BUFFER_DONOR;
     const bool sorted = f->value.id != HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING;
@@ -62,14 +43,28 @@ bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count) {
     return hlo_notation_made(f, f->value.id, &made->parsed, size);
 }
 
-/* Reads `{ ... }`, sorted if XLA sorts it. */
+/* Reads `{ {0}: (0, {1}, may-alias), ... }`, sorted if XLA sorts it. */
 bool hlo_notation_aliases(hlo_notation *f) {
     hlo_alias_item *list = NULL;
     size_t count = 0;
     if (!hlo_notation_expect(f, "{")) return false;
     while (!hlo_notation_next(f, '}')) {
         hlo_alias_item *item = hlo_arena_zero(f->scratch, sizeof *item);
-        if (!read_alias(f, item)) return false;
+        if (f->value.id != HLO_ATTR_BUFFER_DONOR &&
+            (!index_list(f, &item->output) || !hlo_notation_expect(f, ":")))
+            return false;
+        if (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &item->is.number) ||
+            !hlo_notation_expect(f, ",") || !index_list(f, &item->part))
+            return false;
+        const bool modes = f->value.id == HLO_ATTR_INPUT_OUTPUT_ALIAS;
+        if (modes) item->is.mode = "may";
+        if (modes && hlo_notation_take(f, ",")) {
+            if (hlo_notation_take_word(f, "must-alias"))
+                item->is.mode = "must";
+            else if (!hlo_notation_take_word(f, "may-alias"))
+                return hlo_notation_unexpected(f, "'may-alias' or 'must-alias'");
+        }
+        if (!hlo_notation_expect(f, ")")) return false;
         item->link.next = (hlo_notation_link *)list;
         list = item;
         count++;
@@ -111,8 +106,8 @@ bool hlo_notation_entries(hlo_notation *f) {
     }
     if (!hlo_notation_expect_end(f, "}")) return false;
     list = (entry *)hlo_notation_sort((hlo_notation_link *)list, entry_order);
-    const char *last =
-        NULL; /* among entries with one name, only the first counts: it was read last */
+    /* Among entries with one name, only the first counts: it was read last. */
+    const char *last = NULL;
     for (const entry *e = list; e; e = e->next) {
         if (last && strcmp(last, e->name) == 0) continue;
         last = e->name;
@@ -130,19 +125,6 @@ bool hlo_notation_entries(hlo_notation *f) {
 
 /* ----------------------------------------------------------------------------- debug attributes */
 
-/* Skips `name=word` pairs, separated by commas, and the closing brace. */
-static bool debug_words(hlo_notation *f) {
-    for (bool more = false; !hlo_notation_take(f, "}"); more = true) {
-        if (more && !hlo_notation_expect(f, ",")) return false;
-        if (!hlo_notation_name(f)) return false;
-        const size_t size = strspn(f->at, "-_.0123456789"
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-        if (!size) return hlo_notation_unexpected(f, "a word");
-        f->at += size;
-    }
-    return true;
-}
-
 /* Reads the attributes of each element of a tuple, in parentheses. */
 static bool debug_tree(hlo_notation *f) {
     size_t open = 0;
@@ -150,8 +132,18 @@ static bool debug_tree(hlo_notation *f) {
         if (hlo_notation_take(f, "(")) {
             open++;
             if (!hlo_notation_next(f, ')')) continue;
-        } else if (!hlo_notation_expect(f, "{") || !debug_words(f)) {
-            return false;
+        } else {
+            /* `name=word` pairs, separated by commas. */
+            if (!hlo_notation_expect(f, "{")) return false;
+            for (bool more = false; !hlo_notation_take(f, "}"); more = true) {
+                if (more && !hlo_notation_expect(f, ",")) return false;
+                if (!hlo_notation_name(f)) return false;
+                const size_t size =
+                    strspn(f->at, "-_.0123456789"
+                                  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+                if (!size) return hlo_notation_unexpected(f, "a word");
+                f->at += size;
+            }
         }
         while (open && !hlo_notation_take(f, ",")) {
             if (!hlo_notation_expect_end(f, ")")) return false;

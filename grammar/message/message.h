@@ -9,7 +9,7 @@
 
 #include "ir/arena.h"
 
-/* ------------------------------------------------------- fields by their descriptors (fields.c) */
+/* ------------------------------------------------------------------ fields by their descriptors */
 
 /* Makes an empty message. */
 void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
@@ -38,7 +38,7 @@ bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t
 /* Makes a message in the field `name`; in a repeated field, a new element. */
 void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
 
-/* ------------------------------------------------------------------------------- bytes (wire.c) */
+/* ---------------------------------------------------------------------------------------- bytes */
 
 /* Nesting depth of messages, as in Google's readers. */
 enum { HLO_WIRE_DEEPEST = 100 };
@@ -52,7 +52,7 @@ bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes
 /* Returns an allocator for protobuf-c that allocates from the arena and never frees. */
 ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena);
 
-/* ------------------------------------------------------------- protobuf's text format (pbtxt.c) */
+/* ----------------------------------------------------------------------- protobuf's text format */
 
 /* Prints a line for each field, ordered by number. Omits fields with default values; shows unknown
  * fields by number. Returns false if writing fails. */
