@@ -107,9 +107,9 @@ hlo_draw_role hlo_draw_realistic(const hlo_instr *parameter, const hlo_shape *sh
     const char *op_name = hlo_instr_op_name(parameter);
     const char *name = op_name ? op_name : parameter->name;
     if (has(name, "amax")) return (hlo_draw_role){amax_of(name), 0, true};
+    if (has(name, "['scale") || has(name, "____scale__")) return (hlo_draw_role){1, 0.1, true};
     if (has(name, "_scale"))
         return (hlo_draw_role){amax_of(name) / (has(name, "grad") ? 57344 : 448), 0, true};
-    if (has(name, "['scale") || has(name, "____scale__")) return (hlo_draw_role){1, 0.1, true};
     if (has(name, ".nu")) return (hlo_draw_role){0x1p-12, 0x1p-14, true};
     if (has(name, ".mu")) return (hlo_draw_role){0, 0x1p-7, false};
     if (has(name, "bias")) return (hlo_draw_role){0, 0.1, false};
