@@ -70,8 +70,11 @@ static pair pair_of(const hlo_array *judge, const hlo_array *other) {
     return (pair){type, width, count, judge->data, other->data, judge->bound};
 }
 
-/* Returns the root mean square of the finite elements of unknown sigma. */
-static double unknown_size(const pair *p) {
+static sums add_up(const pair *p) {
+    sums s = {0};
+    /* The sigmas of fp8 elements include their rounding steps. */
+    double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
+    /* The unit of elements of unknown sigma: the root mean square of the finite ones. */
     double sum = 0, count = 0;
     for (int64_t i = 0; i < p->count; i++) {
         if (!(p->sigma[i] >= UNKNOWN)) continue;
@@ -80,14 +83,8 @@ static double unknown_size(const pair *p) {
         sum += x * 0x1p-512 * x * 0x1p-512;
         count++;
     }
-    return sum > 0 ? sqrt(sum / count) * 0x1p512 : 1;
-}
-
-static sums add_up(const pair *p) {
-    sums s = {0};
-    /* The sigmas of fp8 elements include their rounding steps. */
-    double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
-    double size = unknown_size(p), a[HLO_CHUNK], b[HLO_CHUNK];
+    double size = sum > 0 ? sqrt(sum / count) * 0x1p512 : 1;
+    double a[HLO_CHUNK], b[HLO_CHUNK];
     for (int64_t i = 0; i < p->count; i++) {
         const int64_t at = i % HLO_CHUNK, n = hlo_chunk_size(p->count - i);
         if (at == 0) {
@@ -173,42 +170,8 @@ typedef struct finding {
     double distance, excess; /* at that element */
 } finding;
 
-/* Computes the excess of a side over the bounds of `judge`, for each element. */
-static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type type, int64_t count,
-                      float *out) {
-    int64_t one = 1;
-    hlo_view a = flat(type, &count, &one, judge->data), b = flat(type, &count, &one, side->data);
-    hlo_view sigma = flat(HLO_TYPE_F32, &count, &one, judge->bound);
-    hlo_error_excess(&a, &b, &sigma, out);
-}
-
-/* Compares both sides by a judge's bounds: `out` for each element, `scratch` of the same length.
- * The noise, relative to its limit, is the larger of both. */
-static void compare_sides(const hlo_array *judge, const hlo_array *const *sides, bool drops,
-                          finding *f, float *out, float *scratch) {
-    f->noise_limit = HLO_ERROR_NOISE;
-    for (int s = 0; s < 2; s++) {
-        if (sides[s]->data == judge->data) continue;
-        hlo_difference d = {0};
-        excess_of(judge, sides[s], f->type, f->count, scratch);
-        for (int64_t i = 0; i < f->count; i++) out[i] = fmaxf(out[i], scratch[i]);
-        hlo_array_compare_noise(judge, sides[s], drops, &d);
-        if (d.noise / d.noise_limit < f->noise / f->noise_limit) continue;
-        f->noise = d.noise;
-        f->noise_limit = d.noise_limit;
-    }
-}
-
 static const char *element_of(const hlo_array *array, hlo_type type, int64_t i) {
     return (const char *)array->data + (size_t)i * hlo_types[type].bytes;
-}
-
-static void note_errors(finding *f, double error, double expected) {
-    if (!isfinite(error)) return;
-    f->max_error = fmax(f->max_error, error);
-    if (error > 0) f->max_relative = fmax(f->max_relative, error / fabs(expected));
-    f->signal += expected * expected;
-    f->error += error * error;
 }
 
 /* True if the elements are neighbors in an fp8 type. */
@@ -233,7 +196,13 @@ static void note_element(finding *f, const hlo_array *const *sides, int64_t i, f
     f->unjudged += unjudged;
     f->steps += step;
     f->within += !same && !beyond && !unjudged && !step;
-    note_errors(f, distance, modulus(f->type, expected));
+    if (isfinite(distance)) {
+        const double size = modulus(f->type, expected);
+        f->max_error = fmax(f->max_error, distance);
+        if (distance > 0) f->max_relative = fmax(f->max_relative, distance / fabs(size));
+        f->signal += size * size;
+        f->error += distance * distance;
+    }
     if (same) return;
     if (!beyond) f->largest = fmax(f->largest, (double)excess);
     if (f->worst >= 0 && !((double)excess > f->excess)) return;
@@ -259,7 +228,24 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     hlo_array equal = *sides[1];
     equal.bound = NULL;
     const hlo_array *by = judge ? &judge->items[index] : &equal;
-    compare_sides(by, sides, drops, out, excess, excess + capacity);
+    /* Compare both sides by the judge's bounds. The noise, relative to its limit, is the larger of
+     * both. */
+    const int64_t one = 1;
+    hlo_view a = flat(type, &out->count, &one, by->data);
+    hlo_view sigma = flat(HLO_TYPE_F32, &out->count, &one, by->bound);
+    float *scratch = excess + capacity;
+    out->noise_limit = HLO_ERROR_NOISE;
+    for (int s = 0; s < 2; s++) {
+        if (sides[s]->data == by->data) continue;
+        hlo_difference d = {0};
+        hlo_view b = flat(type, &out->count, &one, sides[s]->data);
+        hlo_error_excess(&a, &b, &sigma, scratch);
+        for (int64_t i = 0; i < out->count; i++) excess[i] = fmaxf(excess[i], scratch[i]);
+        hlo_array_compare_noise(by, sides[s], drops, &d);
+        if (d.noise / d.noise_limit < out->noise / out->noise_limit) continue;
+        out->noise = d.noise;
+        out->noise_limit = d.noise_limit;
+    }
     for (int64_t i = 0; i < out->count; i++)
         note_element(out, sides, i, excess[i], by->bound && !(by->bound[i] < UNKNOWN),
                      by->noise[1] >= 0);
@@ -271,20 +257,6 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
 typedef struct verdict {
     double differ, violations, noise;
 } verdict;
-
-static hlo_status judge_all(const hlo_comparison *c, const hlo_arrays *judge, verdict *out) {
-    *out = (verdict){0};
-    for (size_t i = 0; i < c->expected->count; i++) {
-        if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
-        finding f;
-        hlo_status status = compare_output(c, judge, false, i, &f);
-        if (status != HLO_OK) return status;
-        out->differ += differs(&f);
-        out->violations += (double)f.violations;
-        out->noise += f.noise / f.noise_limit;
-    }
-    return HLO_OK;
-}
 
 static bool is_milder(const verdict *a, const verdict *b) {
     if (a->differ != b->differ) return a->differ < b->differ;
@@ -304,9 +276,16 @@ static hlo_status choose_judge(const hlo_comparison *c, const hlo_arrays **out) 
     verdict least;
     const size_t count = c->judge_count - (dropping_judge(c) != NULL);
     for (size_t j = 0; count > 1 && j < count; j++) {
-        verdict said;
-        hlo_status status = judge_all(c, c->judges[j], &said);
-        if (status != HLO_OK) return status;
+        verdict said = {0};
+        for (size_t i = 0; i < c->expected->count; i++) {
+            if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
+            finding f;
+            hlo_status status = compare_output(c, c->judges[j], false, i, &f);
+            if (status != HLO_OK) return status;
+            said.differ += differs(&f);
+            said.violations += (double)f.violations;
+            said.noise += f.noise / f.noise_limit;
+        }
         if (j && !is_milder(&said, &least)) continue;
         least = said;
         *out = c->judges[j];
@@ -320,18 +299,6 @@ static void print_kind(const hlo_array *array, FILE *out) {
     fprintf(out, "%s[", array->type);
     for (uint32_t i = 0; i < array->rank; i++)
         fprintf(out, i ? ",%lld" : "%lld", (long long)array->dims[i]);
-    fputc(']', out);
-}
-
-static void print_index(const hlo_array *array, int64_t flat_index, FILE *out) {
-    int64_t size = 1;
-    for (uint32_t d = 0; d < array->rank; d++) size *= array->dims[d];
-    fputc('[', out);
-    for (uint32_t d = 0; d < array->rank; d++) {
-        size /= array->dims[d];
-        fprintf(out, d ? ",%lld" : "%lld", (long long)(flat_index / size));
-        flat_index %= size;
-    }
     fputc(']', out);
 }
 
@@ -355,17 +322,23 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
     else
         fputs("of finite elements: exact\n", out);
     if (f->worst < 0) return HLO_OK;
+    const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
     fputs("  worst at ", out);
-    print_index(&c->found->items[index], f->worst, out);
-    fputs(": ", out);
-    hlo_print_number(f->type, element_of(&c->found->items[index], f->type, f->worst), out);
+    int64_t rest = f->worst, size = f->count;
+    fputc('[', out);
+    for (uint32_t d = 0; d < sides[0]->rank; d++) {
+        size /= sides[0]->dims[d];
+        fprintf(out, d ? ",%lld" : "%lld", (long long)(rest / size));
+        rest %= size;
+    }
+    fputs("]: ", out);
+    hlo_print_number(f->type, element_of(sides[0], f->type, f->worst), out);
     fputs(", but ", out);
-    hlo_print_number(f->type, element_of(&c->expected->items[index], f->type, f->worst), out);
+    hlo_print_number(f->type, element_of(sides[1], f->type, f->worst), out);
     hlo_print_plain(out, " in %s", c->expected_name ? c->expected_name : "the reference");
     double bound = f->distance / f->excess;
     if (f->excess > 0 && isfinite(bound)) fprintf(out, "; bound %.3g", bound);
     fputc('\n', out);
-    const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
     hlo_status status = hlo_print_element_origin(c->found_module, c->found_name, inputs, index,
                                                  f->worst, c->expected_module ? NULL : sides, out);
     if (status != HLO_OK) return status;
@@ -386,18 +359,6 @@ static const hlo_arrays *judge_for_dropped(const hlo_comparison *c, size_t index
     int64_t movable = 0;
     for (int64_t i = 0; sigma && i < f->count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
     return f->count - f->equal < movable / DROPPED_MOVES_ONE_IN ? NULL : judge;
-}
-
-/* Emits a note about an output in which no differing element was judged. */
-static void note_unjudged(const hlo_comparison *c, size_t index, const finding *f) {
-    if (!f->unjudged || f->equal + f->unjudged < f->count || !c->sink) return;
-    char message[160];
-    snprintf(
-        message, sizeof message,
-        "no element of output %zu was judged: %lld of %lld differ, and their bounds are infinite",
-        index, (long long)f->unjudged, (long long)f->count);
-    const hlo_diag diag = {.severity = HLO_NOTE, .message = message, .file = ""};
-    c->sink->emit(c->sink->user, &diag);
 }
 
 /* Maximum number of differing outputs whose worst element is recomputed. */
@@ -432,7 +393,15 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
         }
     }
     if (out && (c->all || f.unjudged || differs(&f))) print_counts(found, index, &f, out);
-    if (out && !differs(&f)) note_unjudged(c, index, &f);
+    if (out && !differs(&f) && f.unjudged && f.equal + f.unjudged >= f.count && c->sink) {
+        char message[160];
+        snprintf(message, sizeof message,
+                 "no element of output %zu was judged: %lld of %lld differ, and their bounds are "
+                 "infinite",
+                 index, (long long)f.unjudged, (long long)f.count);
+        const hlo_diag diag = {.severity = HLO_NOTE, .message = message, .file = ""};
+        c->sink->emit(c->sink->user, &diag);
+    }
     const hlo_arrays *inputs = differ < COMPUTED_AGAIN ? c->inputs : NULL;
     if (!differs(&f)) return HLO_OK;
     status = out ? print_worst(c, index, &f, inputs, out) : HLO_OK;

@@ -26,33 +26,6 @@ static hlo_instr *maker(const hlo_module *module, size_t leaf) {
 
 enum { MOST_OPERANDS = 8 };
 
-static bool has_array_operands(const hlo_instr *instr) {
-    for (uint32_t o = 0; o < instr->operand_count; o++)
-        if (!hlo_shape_is_array(hlo_instr_operand(instr, o)->shape)) return false;
-    return instr->operand_count && instr->operand_count <= MOST_OPERANDS;
-}
-
-/* Makes the operands of `instr` the module's result. */
-static hlo_status end_at(hlo_module *module, hlo_instr *instr) {
-    hlo_instr *operands[MOST_OPERANDS];
-    const hlo_shape *shapes[MOST_OPERANDS];
-    uint32_t count = instr->operand_count;
-    jmp_buf recover;
-    for (uint32_t o = 0; o < count; o++) {
-        operands[o] = hlo_instr_operand(instr, o);
-        shapes[o] = operands[o]->shape;
-    }
-    hlo_arena_set_recover(module->arena, &recover);
-    bool made = !setjmp(recover);
-    if (made)
-        hlo_computation_set_root(module->entry,
-                                 hlo_instr_new(module->entry, NULL, HLO_OP_TUPLE,
-                                               hlo_shape_tuple(module, count, shapes), count,
-                                               operands, NULL));
-    hlo_arena_set_recover(module->arena, NULL);
-    return made ? HLO_OK : HLO_OUT_OF_MEMORY;
-}
-
 /* Computes all operands of the instruction of an output. Returns NULL if that is impossible, for
  * example because an operand is not an array or cannot be executed separately.
  * HLO_OUT_OF_MEMORY. */
@@ -62,11 +35,31 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
     hlo_plan_options options;
     hlo_plan *plan = NULL;
     *out = NULL;
-    if (!has_array_operands(maker(module, output))) return HLO_OK;
+    hlo_instr *instr = maker(module, output);
+    if (!instr->operand_count || instr->operand_count > MOST_OPERANDS) return HLO_OK;
+    for (uint32_t o = 0; o < instr->operand_count; o++)
+        if (!hlo_shape_is_array(hlo_instr_operand(instr, o)->shape)) return HLO_OK;
     hlo_status status = hlo_module_clone(module, &copy);
     if (status != HLO_OK) return status;
     hlo_plan_options_init(&options);
-    status = end_at(copy, maker(copy, output));
+    /* Make the operands the result of the copy. */
+    instr = maker(copy, output);
+    hlo_instr *operands[MOST_OPERANDS];
+    const hlo_shape *shapes[MOST_OPERANDS];
+    uint32_t count = instr->operand_count;
+    jmp_buf recover;
+    for (uint32_t o = 0; o < count; o++) {
+        operands[o] = hlo_instr_operand(instr, o);
+        shapes[o] = operands[o]->shape;
+    }
+    hlo_arena_set_recover(copy->arena, &recover);
+    bool made = !setjmp(recover);
+    if (made)
+        hlo_computation_set_root(copy->entry, hlo_instr_new(copy->entry, NULL, HLO_OP_TUPLE,
+                                                            hlo_shape_tuple(copy, count, shapes),
+                                                            count, operands, NULL));
+    hlo_arena_set_recover(copy->arena, NULL);
+    status = made ? HLO_OK : HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) status = hlo_plan_new(copy, &options, NULL, &plan);
     if (status == HLO_OK) status = hlo_plan_run(plan, inputs, NULL, out);
     hlo_plan_free(plan);

@@ -6,17 +6,6 @@
 
 enum { FEWEST = 3, MOST = 16 };
 
-static hlo_status take(hlo_plan *plan, hlo_arrays *judge, const hlo_arrays *inputs,
-                       const hlo_diag_sink *sink) {
-    hlo_arrays *sample;
-    hlo_status status = hlo_plan_run(plan, inputs, sink, &sample);
-    if (status != HLO_OK) return status;
-    for (size_t i = 0; i < judge->count; i++)
-        hlo_array_add_sample(&judge->items[i], &sample->items[i]);
-    hlo_arrays_free(sample);
-    return HLO_OK;
-}
-
 static bool explains(const hlo_arrays *judge, const hlo_arrays *side, bool drops) {
     for (size_t i = 0; side != judge && i < judge->count && i < side->count; i++) {
         hlo_difference d = {0};
@@ -48,7 +37,11 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
         if (i >= FEWEST && explains(judge, own.found, own.last_drops) &&
             explains(judge, own.expected, own.last_drops))
             break;
-        status = take(plan, judge, inputs, sink);
+        hlo_arrays *sample;
+        status = hlo_plan_run(plan, inputs, sink, &sample);
+        for (size_t k = 0; status == HLO_OK && k < judge->count; k++)
+            hlo_array_add_sample(&judge->items[k], &sample->items[k]);
+        if (status == HLO_OK) hlo_arrays_free(sample);
     }
     hlo_plan_free(plan);
     return status;

@@ -44,10 +44,12 @@ hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *
     return HLO_OK;
 }
 
-/* Creates the device group of a module. A header without device numbers is that of a module with
- * partitions. */
-static hlo_status make_world(const hlo_module *module, uint32_t devices, const hlo_diag_sink *sink,
-                             hlo_world **out) {
+/* Creates the device group of a module and the plans of all devices. A header without device
+ * numbers is that of a module with partitions. Each plan has the same errors, so only those of the
+ * first are reported. */
+static hlo_status make_plans(const hlo_module *module, const hlo_backend *backend,
+                             hlo_plan_options *options, const hlo_diag_sink *sink, hlo_plan **out) {
+    const uint32_t devices = options->devices;
     int64_t replicas = hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1);
     int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
     if (replicas < 1) replicas = 1;
@@ -60,19 +62,10 @@ static hlo_status make_world(const hlo_module *module, uint32_t devices, const h
             (long long)replicas, (long long)partitions, devices);
         return HLO_INVALID_INPUT;
     }
-    *out = hlo_world_new((uint32_t)replicas, (uint32_t)partitions);
-    return *out ? HLO_OK : HLO_OUT_OF_MEMORY;
-}
-
-/* Creates the plans of all devices. Each has the same errors, so only those of the first are
- * reported. */
-static hlo_status make_plans(const hlo_module *module, const hlo_backend *backend,
-                             hlo_plan_options *options, const hlo_diag_sink *sink, hlo_plan **out) {
-    hlo_world *world = NULL;
-    hlo_status status = make_world(module, options->devices, sink, &world);
-    hlo_plan **plans = calloc(options->devices, sizeof(hlo_plan *));
-    if (status == HLO_OK && !plans) status = HLO_OUT_OF_MEMORY;
-    for (uint32_t d = 0; d < options->devices && status == HLO_OK; d++) {
+    hlo_world *world = hlo_world_new((uint32_t)replicas, (uint32_t)partitions);
+    hlo_plan **plans = calloc(devices, sizeof(hlo_plan *));
+    hlo_status status = world && plans ? HLO_OK : HLO_OUT_OF_MEMORY;
+    for (uint32_t d = 0; d < devices && status == HLO_OK; d++) {
         const hlo_seat seat = hlo_world_seat(world, d);
         options->profile &= d == 0;
         status = plan_new(module, backend, options, &seat, d ? NULL : sink, &plans[d]);
@@ -80,10 +73,10 @@ static hlo_status make_plans(const hlo_module *module, const hlo_backend *backen
     if (status == HLO_OK) {
         *out = plans[0];
         plans[0]->devices = plans;
-        plans[0]->device_count = options->devices;
+        plans[0]->device_count = devices;
         return HLO_OK;
     }
-    for (uint32_t d = 0; plans && d < options->devices; d++)
+    for (uint32_t d = 0; plans && d < devices; d++)
         if (plans[d]) plan_free(plans[d]);
     free(plans);
     hlo_world_free(world);

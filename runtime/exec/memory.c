@@ -135,19 +135,6 @@ static plan_memory *new_memory(plan_device *device, void *data, size_t size) {
     return memory;
 }
 
-/* Takes a spare range of this size. Returns false if not found. */
-static bool take_spare(plan_device *device, size_t size, plan_spare *out) {
-    bool found = false;
-    pthread_mutex_lock(&device->lock);
-    for (size_t i = device->count; i-- > 0 && !found;)
-        if ((found = device->spares[i].size == size)) {
-            *out = device->spares[i];
-            device->spares[i] = device->spares[--device->count];
-        }
-    pthread_mutex_unlock(&device->lock);
-    return found;
-}
-
 /* Keeps a range as a spare. Returns false if its device is being closed, or has enough spares. */
 static bool keep_spare(plan_device *device, plan_spare spare) {
     pthread_mutex_lock(&device->lock);
@@ -170,7 +157,15 @@ plan_memory *plan_memory_new(plan_device *device, size_t size) {
     plan_memory *memory = new_memory(device, NULL, size);
     plan_spare spare = {0};
     if (!memory) return NULL;
-    if (!take_spare(device, size, &spare)) {
+    bool found = false;
+    pthread_mutex_lock(&device->lock);
+    for (size_t i = device->count; i-- > 0 && !found;)
+        if ((found = device->spares[i].size == size)) {
+            spare = device->spares[i];
+            device->spares[i] = device->spares[--device->count];
+        }
+    pthread_mutex_unlock(&device->lock);
+    if (!found) {
         const hlo_backend *backend = device->backend;
         spare.data = backend->allocate(device->device, size ? size : 1);
         if (!spare.data) {

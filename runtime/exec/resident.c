@@ -127,20 +127,6 @@ static bool overlap(const hlo_buffer *a, const hlo_buffer *b) {
     return from <= other ? other - from < size && others : from - other < others && size;
 }
 
-/* Checks a buffer to be donated. */
-static hlo_status check_donated(hlo_buffer *const *inputs, size_t count, size_t i,
-                                const hlo_diag_sink *sink) {
-    const plan_memory *memory = inputs[i]->memory;
-    if (memory->read_only)
-        return plan_misuse(sink, "cannot donate input %zu: it is a read-only tensor", i);
-    if (atomic_load(&memory->users) > 1)
-        return plan_misuse(sink, "cannot donate input %zu: a tensor shares its memory", i);
-    for (size_t k = 0; k < count; k++)
-        if (k != i && overlap(inputs[i], inputs[k]))
-            return plan_misuse(sink, "cannot donate input %zu: input %zu shares its memory", i, k);
-    return HLO_OK;
-}
-
 static hlo_status check_input(const hlo_plan *plan, hlo_buffer *const *inputs, size_t i,
                               const hlo_diag_sink *sink) {
     const hlo_buffer *buffer = inputs[i];
@@ -163,8 +149,16 @@ static hlo_status check_input(const hlo_plan *plan, hlo_buffer *const *inputs, s
         return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu is %s, but its parameter is %s", i,
                                found, expected);
     }
-    return plan->given[i] == PLAN_NONE ? HLO_OK
-                                       : check_donated(inputs, plan->inputs.count, i, sink);
+    if (plan->given[i] == PLAN_NONE) return HLO_OK;
+    const plan_memory *memory = buffer->memory;
+    if (memory->read_only)
+        return plan_misuse(sink, "cannot donate input %zu: it is a read-only tensor", i);
+    if (atomic_load(&memory->users) > 1)
+        return plan_misuse(sink, "cannot donate input %zu: a tensor shares its memory", i);
+    for (size_t k = 0; k < plan->inputs.count; k++)
+        if (k != i && overlap(inputs[i], inputs[k]))
+            return plan_misuse(sink, "cannot donate input %zu: input %zu shares its memory", i, k);
+    return HLO_OK;
 }
 
 static hlo_status check(const hlo_plan *plan, hlo_buffer *const *inputs, size_t count,
@@ -199,16 +193,25 @@ static hlo_status make_outputs(hlo_plan *plan, hlo_buffer *const *inputs, const 
     return HLO_OK;
 }
 
-static void set_places(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs) {
+/* Queues a run on checked buffers on the stream. */
+static hlo_status run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
+                      const hlo_diag_sink *sink, hlo_buffer **outputs, hlo_event **out_event) {
+    const hlo_backend *backend = plan->backend;
+    const char *why = "failed";
+    hlo_status status = make_outputs(plan, inputs, sink, outputs);
+    if (status != HLO_OK) return status;
     for (size_t i = 0; i < plan->inputs.count; i++)
         plan->arguments[i].data = inputs[i]->memory->data;
     for (size_t o = 0; o < plan->outputs.count; o++)
         plan->results[o].data = outputs[o]->memory->data;
-}
-
-static hlo_status queue(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs,
-                        const hlo_diag_sink *sink, hlo_event **out_event) {
-    const char *why = "failed";
+    status = record(plan, sink);
+    if (status != HLO_OK) return status;
+    if (backend->use_stream) status = backend->use_stream(plan->device, stream, &why);
+    if (status == HLO_INVALID_USAGE)
+        return plan_misuse(sink, "the %s backend %s", backend->name, why);
+    if (status != HLO_OK)
+        return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
+    why = "failed";
     const hlo_event *last = plan->resident->last;
     plan_event_queue(plan->shared, last);
     for (size_t i = 0; i < plan->inputs.count; i++)
@@ -216,18 +219,15 @@ static hlo_status queue(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *c
     for (size_t o = 0; o < plan->outputs.count; o++)
         plan_memory_queue(plan->shared, outputs[o]->memory, last);
     if (plan->look) plan_look_start(plan);
-    hlo_status status = plan_queue(plan, sink);
+    status = plan_queue(plan, sink);
     if (status == HLO_OK) status = plan_event_new(plan->shared, out_event, &why);
     if (status == HLO_INVALID_INPUT && !plan->failure)
         hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", plan->backend->name, why);
     if (status != HLO_OK) plan->backend->finish(plan->device, &why);
     if (status == HLO_OK && plan->look) status = plan_look_end(plan, sink);
-    return status;
-}
-
-/* Records the end of the run in the memory it used, and clears the donated inputs. */
-static void settle(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs,
-                   hlo_event *event) {
+    if (backend->use_stream) backend->use_stream(plan->device, NULL, &why);
+    /* Record the end of the run in the memory it used, and clear the donated inputs. */
+    hlo_event *event = *out_event;
     for (size_t i = 0; i < plan->inputs.count; i++)
         if (event) plan_memory_use(inputs[i]->memory, event);
     for (size_t o = 0; o < plan->outputs.count; o++)
@@ -241,26 +241,6 @@ static void settle(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const 
     }
     hlo_event_free(plan->resident->last);
     plan->resident->last = plan_event_share(event);
-}
-
-/* Queues a run on checked buffers on the stream. */
-static hlo_status run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
-                      const hlo_diag_sink *sink, hlo_buffer **outputs, hlo_event **out_event) {
-    const hlo_backend *backend = plan->backend;
-    const char *why = "failed";
-    hlo_status status = make_outputs(plan, inputs, sink, outputs);
-    if (status != HLO_OK) return status;
-    set_places(plan, inputs, outputs);
-    status = record(plan, sink);
-    if (status != HLO_OK) return status;
-    if (backend->use_stream) status = backend->use_stream(plan->device, stream, &why);
-    if (status == HLO_INVALID_USAGE)
-        return plan_misuse(sink, "the %s backend %s", backend->name, why);
-    if (status != HLO_OK)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
-    status = queue(plan, inputs, outputs, sink, out_event);
-    if (backend->use_stream) backend->use_stream(plan->device, NULL, &why);
-    settle(plan, inputs, outputs, *out_event);
     return status;
 }
 

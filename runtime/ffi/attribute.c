@@ -105,21 +105,18 @@ static const char *format_array(const ffi_array *array, hlo_arena *arena, ffi_re
     return hlo_arena_format(arena, "array<i64%s%s>", array->count ? ": " : "", text);
 }
 
-static const char *format_value(int kind, const void *value, hlo_arena *arena, ffi_reader reader) {
-    switch (kind) {
-    case FFI_ATTR_ARRAY: return format_array(value, arena, reader);
-    case FFI_ATTR_SCALAR: return format_scalar(value, arena, reader);
-    case FFI_ATTR_STRING: return quote(value, arena, reader);
-    default: return NULL;
-    }
-}
-
 const char *ffi_attributes_format(const ffi_attrs *attrs, hlo_arena *arena, ffi_reader reader,
                                   const char **why) {
     const char *text = "";
     for (int64_t i = 0; i < attrs->count; i++) {
         const char *name = format_name(attrs->names[i], arena, reader);
-        const char *value = format_value(attrs->kinds[i], attrs->values[i], arena, reader);
+        const char *value = NULL;
+        switch (attrs->kinds[i]) {
+        case FFI_ATTR_ARRAY: value = format_array(attrs->values[i], arena, reader); break;
+        case FFI_ATTR_SCALAR: value = format_scalar(attrs->values[i], arena, reader); break;
+        case FFI_ATTR_STRING: value = quote(attrs->values[i], arena, reader); break;
+        default: break;
+        }
         if (!value && reader == FFI_FOR_READING) {
             *why = hlo_arena_format(
                 arena, "has attribute %s, which is not a string, flag, number or array of integers",

@@ -41,24 +41,12 @@ typedef struct store {
     char why[1024];
 } store;
 
-/* Returns the only store of the process. */
-static store *the_store(void) {
-    static store only = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    return &only;
-}
-
 /* ---------------------------------------------------------------------------------------- sites */
 
 /* A sink that keeps the first error as the reason. */
 static void keep_error(void *user, const hlo_diag *diag) {
     store *s = user;
     if (!*s->why) snprintf(s->why, sizeof s->why, "cannot be run: %s", diag->message);
-}
-
-static hlo_status load(store *s) {
-    const hlo_diag_sink sink = {keep_error, s};
-    hlo_status status = cuda_library_load(&s->lib, CUDA_DRIVER, &sink);
-    return status == HLO_OK ? cuda_library_load(&s->lib, CUDA_CUBLASLT, &sink) : status;
 }
 
 /* Finds or creates the site of the context, which must be current. */
@@ -177,15 +165,11 @@ static hlo_status make(store *s, const site *at, const ffi_frame *frame, const f
     return status;
 }
 
-static plan **bucket_of(store *s, const ffi_key *key) {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (size_t i = 0; i < key->size; i++) hash = (hash ^ key->bytes[i]) * UINT64_C(1099511628211);
-    return &s->plans[hash % BUCKETS];
-}
-
 static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, const ffi_key *key,
                             plan **out_plan) {
-    plan **bucket = bucket_of(s, key);
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (size_t i = 0; i < key->size; i++) hash = (hash ^ key->bytes[i]) * UINT64_C(1099511628211);
+    plan **bucket = &s->plans[hash % BUCKETS];
     for (plan *p = *bucket; p; p = p->next)
         if (p->key_size == key->size && memcmp(p->key, key->bytes, key->size) == 0) {
             *out_plan = p;
@@ -200,24 +184,12 @@ static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, co
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* Launches the plan of the call, in the context of the stream. */
-static hlo_status launch(store *s, cuda_context *context, void *stream, const ffi_frame *frame,
-                         const ffi_key *key) {
-    site *at = NULL;
-    plan *p = NULL;
-    hlo_status status = find_site(s, context, &at);
-    if (status == HLO_OK) status = find_plan(s, at, frame, key, &p);
-    if (status != HLO_OK) return status;
-    void *addresses[LT_PART_COUNT];
-    find_addresses(frame, &p->problem, addresses);
-    p->device.stream = stream;
-    return cuda_call_launch(p->call, &p->chosen, addresses, s->why, sizeof s->why);
-}
-
 /* Enqueues the call, with the store locked. Allocates nothing in an arena of the call. */
 static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, ffi_key *key) {
     *s->why = '\0';
-    hlo_status status = load(s);
+    const hlo_diag_sink sink = {keep_error, s};
+    hlo_status status = cuda_library_load(&s->lib, CUDA_DRIVER, &sink);
+    if (status == HLO_OK) status = cuda_library_load(&s->lib, CUDA_CUBLASLT, &sink);
     if (status != HLO_OK) return status;
     cuda_context *context = NULL, *before = NULL;
     int result = s->lib.cuStreamGetCtx(stream, &context);
@@ -229,42 +201,45 @@ static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, ffi_ke
         return HLO_INVALID_INPUT;
     }
     memcpy(key->bytes, &context, sizeof context);
-    status = launch(s, context, stream, frame, key);
+    site *at = NULL;
+    plan *p = NULL;
+    status = find_site(s, context, &at);
+    if (status == HLO_OK) status = find_plan(s, at, frame, key, &p);
+    if (status == HLO_OK) {
+        void *addresses[LT_PART_COUNT];
+        find_addresses(frame, &p->problem, addresses);
+        p->device.stream = stream;
+        status = cuda_call_launch(p->call, &p->chosen, addresses, s->why, sizeof s->why);
+    }
     s->lib.cuCtxPopCurrent(&before);
     return status;
 }
 
-static hlo_status find_stream(const ffi_frame *frame, void **out_stream, const char **why) {
-    const ffi_api *api = frame->api;
-    ffi_stream_get arguments = {.size = FFI_SIZE(ffi_stream_get, stream),
-                                .context = frame->context};
-    ffi_error *error = NULL;
-    *why = "has no stream; it may be registered for a platform other than CUDA";
-    if (!FFI_HAS(api, ffi_api, stream_get) || !api->stream_get || !api->error_free)
-        return HLO_INVALID_INPUT;
-    error = api->stream_get(&arguments);
-    *out_stream = arguments.stream;
-    if (!error) return HLO_OK;
-    ffi_error_free freeing = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
-    api->error_free(&freeing);
-    return HLO_INVALID_INPUT;
-}
-
 static hlo_status execute(ffi_call *call, const char **why) {
-    store *s = the_store();
-    void *stream = NULL;
+    static store only = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* one for the process */
+    store *s = &only;
+    const ffi_frame *frame = call->frame;
+    const ffi_api *api = frame->api;
     cuda_context *none = NULL; /* reserves its position in the key */
     ffi_key key = {.arena = call->arena};
     char said[sizeof s->why];
     call->code = FFI_FAILED_PRECONDITION;
-    hlo_status status = find_stream(call->frame, &stream, why);
-    if (status != HLO_OK) return status;
-    const size_t size = find_workspace(call->frame).size;
+    *why = "has no stream; it may be registered for a platform other than CUDA";
+    if (!FFI_HAS(api, ffi_api, stream_get) || !api->stream_get || !api->error_free)
+        return HLO_INVALID_INPUT;
+    ffi_stream_get get = {.size = FFI_SIZE(ffi_stream_get, stream), .context = frame->context};
+    ffi_error *error = api->stream_get(&get);
+    if (error) {
+        ffi_error_free freeing = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
+        api->error_free(&freeing);
+        return HLO_INVALID_INPUT;
+    }
+    const size_t size = find_workspace(frame).size;
     ffi_key_append(&key, &none, sizeof none);
     ffi_key_append(&key, &size, sizeof size);
-    ffi_key_append_frame(&key, call->frame);
+    ffi_key_append_frame(&key, frame);
     pthread_mutex_lock(&s->lock);
-    status = enqueue(s, stream, call->frame, &key);
+    const hlo_status status = enqueue(s, get.stream, frame, &key);
     memcpy(said, s->why, sizeof said);
     pthread_mutex_unlock(&s->lock);
     *why = status == HLO_OK ? NULL : hlo_arena_format(call->arena, "%s", said);

@@ -35,18 +35,6 @@ static const char *check_size(hlo_arena *arena, const char *what, size_t size, s
         size, FFI_MAJOR, FFI_MINOR, least);
 }
 
-/* Counts the elements; -1 if they exceed the address space or a dimension is invalid. */
-static int64_t count_elements(const ffi_buffer *buffer) {
-    int64_t count = 1;
-    bool empty = false;
-    for (int64_t i = 0; i < buffer->rank; i++) {
-        if (buffer->dims[i] < 0) return -1;
-        empty |= buffer->dims[i] == 0;
-        if (buffer->dims[i] && __builtin_mul_overflow(count, buffer->dims[i], &count)) return -1;
-    }
-    return empty ? 0 : count > INT64_MAX / 16 ? -1 : count;
-}
-
 static const char *check_buffer(hlo_arena *arena, const char *what, const ffi_buffer *buffer) {
     const char *why = check_size(arena, what, buffer->size, FFI_SIZE(ffi_buffer, dims));
     if (why) return why;
@@ -58,9 +46,16 @@ static const char *check_buffer(hlo_arena *arena, const char *what, const ffi_bu
                                 (long long)buffer->rank);
     if (buffer->rank && !buffer->dims)
         return hlo_arena_format(arena, "has %s with NULL dimensions", what);
-    const int64_t count = count_elements(buffer);
-    if (count < 0) return hlo_arena_format(arena, "has %s with invalid dimensions", what);
-    if (count && !buffer->data) return hlo_arena_format(arena, "has %s with NULL data", what);
+    int64_t count = 1;
+    bool valid = true, empty = false;
+    for (int64_t i = 0; i < buffer->rank && valid; i++) {
+        const int64_t dim = buffer->dims[i];
+        empty |= dim == 0;
+        valid = dim >= 0 && (!dim || !__builtin_mul_overflow(count, dim, &count));
+    }
+    if (!valid || (!empty && count > INT64_MAX / 16)) /* beyond the address space */
+        return hlo_arena_format(arena, "has %s with invalid dimensions", what);
+    if (!empty && !buffer->data) return hlo_arena_format(arena, "has %s with NULL data", what);
     if ((uintptr_t)buffer->data % hlo_types[type].bytes)
         return hlo_arena_format(arena, "has %s whose data is not aligned for %s", what,
                                 hlo_types[type].name);
@@ -177,34 +172,27 @@ typedef struct reader {
     const char *wrong;
 } reader;
 
-/* Takes the layout of an array; NULL if it is row-major or invalid. */
-static const int64_t *take_layout(reader *r, uint32_t rank) {
-    if (!r->layouts->count) return NULL;
-    const int64_t *order = r->layouts->v + r->at;
-    uint64_t seen = 0;
-    bool good = rank <= r->layouts->count - r->at;
-    for (uint32_t i = 0; good && i < rank; i++) {
-        good = order[i] >= 0 && order[i] < rank && !(seen >> order[i] & 1);
-        if (good) seen |= UINT64_C(1) << order[i];
-    }
-    if (good)
-        r->at += rank;
-    else
-        r->wrong = "has operand_layouts or result_layouts that do not match its arrays";
-    return good ? order : NULL;
-}
-
+/* Returns the shape of an array with the next layout; row-major if there is none or it is
+ * invalid. */
 static const hlo_shape *read_shape(reader *r, const ffi_buffer *buffer) {
     const uint32_t rank = (uint32_t)buffer->rank;
-    const int64_t *order = take_layout(r, rank);
+    const int64_t *order = NULL;
+    if (r->layouts->count) {
+        order = r->layouts->v + r->at;
+        uint64_t seen = 0;
+        bool good = rank <= r->layouts->count - r->at;
+        for (uint32_t i = 0; good && i < rank; i++) {
+            good = order[i] >= 0 && order[i] < rank && !(seen >> order[i] & 1);
+            if (good) seen |= UINT64_C(1) << order[i];
+        }
+        if (!good) {
+            r->wrong = "has operand_layouts or result_layouts that do not match its arrays";
+            order = NULL;
+        } else {
+            r->at += rank;
+        }
+    }
     return hlo_shape_with_layout(r->module, type_of(buffer->type), rank, buffer->dims, order);
-}
-
-static hlo_instr *read_operand(reader *r, hlo_computation *comp, const ffi_buffer *buffer) {
-    const hlo_shape *shape = read_shape(r, buffer);
-    hlo_instr *made = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, shape, 0, NULL, NULL);
-    hlo_instr_set_parameter(made, comp->parameter_count);
-    return made;
 }
 
 hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why) {
@@ -222,8 +210,11 @@ hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char
     hlo_computation *comp = module->entry = hlo_computation_new(module, "call");
     hlo_instr **operands = hlo_arena_array(module->arena, (size_t)count + 1, sizeof *operands);
     const hlo_shape **shapes = hlo_arena_array(module->arena, (size_t)results + 1, sizeof *shapes);
-    for (int64_t i = 0; i < count; i++)
-        operands[i] = read_operand(&r, comp, ffi_buffer_at(&frame->operands, i));
+    for (int64_t i = 0; i < count; i++) {
+        const hlo_shape *shape = read_shape(&r, ffi_buffer_at(&frame->operands, i));
+        operands[i] = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, shape, 0, NULL, NULL);
+        hlo_instr_set_parameter(operands[i], comp->parameter_count);
+    }
     r.layouts = &config.result_layouts;
     r.at = 0;
     for (int64_t i = 0; i < results; i++)

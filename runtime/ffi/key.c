@@ -42,28 +42,24 @@ static void append_span(ffi_key *key, const ffi_span *span) {
     ffi_key_append(key, span->bytes, span->size);
 }
 
-/* Appends values in the form that attribute.c reads. Calls with other values have no plan. */
-static void append_value(ffi_key *key, int kind, const void *value) {
-    append_number(key, kind);
-    if (kind == FFI_ATTR_STRING) append_span(key, value);
-    if (kind == FFI_ATTR_SCALAR) {
-        const ffi_scalar *scalar = value;
-        append_number(key, scalar->type);
-        ffi_key_append(key, scalar->value, ffi_type_bytes(scalar->type));
-    }
-    if (kind == FFI_ATTR_ARRAY) {
-        const ffi_array *array = value;
-        append_number(key, array->type);
-        append_number(key, (int64_t)array->count);
-        ffi_key_append(key, array->values, array->count * ffi_type_bytes(array->type));
-    }
-}
-
 void ffi_key_append_frame(ffi_key *key, const ffi_frame *frame) {
     append_list(key, &frame->operands);
     append_list(key, &frame->results);
     for (int64_t i = 0; i < frame->attrs.count; i++) {
         append_span(key, frame->attrs.names[i]);
-        append_value(key, frame->attrs.kinds[i], frame->attrs.values[i]);
+        /* In the form that attribute.c reads: calls with other values have no plan. */
+        append_number(key, frame->attrs.kinds[i]);
+        if (frame->attrs.kinds[i] == FFI_ATTR_STRING) append_span(key, frame->attrs.values[i]);
+        if (frame->attrs.kinds[i] == FFI_ATTR_SCALAR) {
+            const ffi_scalar *scalar = frame->attrs.values[i];
+            append_number(key, scalar->type);
+            ffi_key_append(key, scalar->value, ffi_type_bytes(scalar->type));
+        }
+        if (frame->attrs.kinds[i] == FFI_ATTR_ARRAY) {
+            const ffi_array *array = frame->attrs.values[i];
+            append_number(key, array->type);
+            append_number(key, (int64_t)array->count);
+            ffi_key_append(key, array->values, array->count * ffi_type_bytes(array->type));
+        }
     }
 }

@@ -42,20 +42,6 @@ static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr)
     return true;
 }
 
-/* Returns how often the user reads each element of the operand. */
-static int64_t times_of(const hlo_instr *operand, const hlo_instr *user, const group_node *u) {
-    const int64_t inside = u->computed ? 1 : u->times;
-    if (user->op != HLO_OP_BROADCAST || hlo_shape_count(operand->shape) == 0) return inside;
-    return hlo_shape_count(user->shape) / hlo_shape_count(operand->shape) * inside;
-}
-
-/* True if the instruction is slow, and its elements are read so often that storing them is
- * better. */
-static bool is_repeated(const grouping *g, const group_node *n, const hlo_instr *instr) {
-    return g->rules->is_slow && n->class == GROUP_PULL && n->times > GROUP_TIMES &&
-           n->times * hlo_shape_count(instr->shape) > GROUP_SLOW && g->rules->is_slow(instr);
-}
-
 /* Finds the instruction's owner and decides whether it is computed or inlined. Its users must have
  * been processed before. */
 static void find_owner(grouping *g, uint32_t i) {
@@ -78,7 +64,9 @@ static void find_owner(grouping *g, uint32_t i) {
             continue;
         }
         uint32_t owner = u->computed ? user : u->owner;
-        const int64_t times = times_of(instr, use->user, u);
+        int64_t times = u->computed ? 1 : u->times;
+        if (use->user->op == HLO_OP_BROADCAST && hlo_shape_count(instr->shape) != 0)
+            times *= hlo_shape_count(use->user->shape) / hlo_shape_count(instr->shape);
         if (times > n->times) n->times = times;
         if (owner == GROUP_NONE) many = true;
         if (n->owner == GROUP_NONE) n->owner = owner;
@@ -99,7 +87,10 @@ static void find_owner(grouping *g, uint32_t i) {
     bool reads_all = n->class == GROUP_REDUCE || n->class == GROUP_ALONE;
     n->computed = n->outside || reads_all || many || weight > GROUP_COPIES;
     if (n->again && !n->outside) n->computed = false;
-    if (is_repeated(g, n, instr)) n->computed = true;
+    /* The instruction is slow, and its elements are read so often that storing them is better. */
+    if (g->rules->is_slow && n->class == GROUP_PULL && n->times > GROUP_TIMES &&
+        n->times * hlo_shape_count(instr->shape) > GROUP_SLOW && g->rules->is_slow(instr))
+        n->computed = true;
     if (n->class == GROUP_CHEAP) n->computed = n->outside && instr->op != HLO_OP_CONSTANT;
     if (n->class == GROUP_ALIAS) n->computed = false;
     if (many) n->owner = GROUP_NONE;
@@ -138,18 +129,6 @@ static void close_over(grouping *g, group_search *search, uint32_t number, const
     g->closed[g->closed_count++] = i;
     for (uint32_t o = 0; o < instr->operand_count; o++)
         close_over(g, search, number, hlo_instr_operand(instr, o), false);
-}
-
-static uint32_t new_group(grouping *g, uint32_t m) {
-    const hlo_instr *instr = g->instrs[m];
-    group *to = &g->groups[g->group_count];
-    *to = (group){.first = m, .shape = instr->shape, .reduced = 1};
-    to->alone = g->nodes[m].class == GROUP_ALONE || instr->shape->type == HLO_TYPE_TUPLE;
-    if (g->nodes[m].class == GROUP_REDUCE)
-        group_set_reduce(to, instr);
-    else
-        to->kept = hlo_shape_count(instr->shape);
-    return g->group_count++;
 }
 
 /* Adds a group to the candidates, which are sorted. If there are too many, the oldest is
@@ -200,7 +179,17 @@ static void place(grouping *g, group_search *search, uint32_t m) {
         g->groups[h] = joined;
         number = h;
     }
-    if (number == GROUP_NONE) number = new_group(g, m);
+    if (number == GROUP_NONE) {
+        const hlo_shape *shape = g->instrs[m]->shape;
+        number = g->group_count++;
+        group *to = &g->groups[number];
+        *to = (group){.first = m, .shape = shape, .reduced = 1};
+        to->alone = n->class == GROUP_ALONE || shape->type == HLO_TYPE_TUPLE;
+        if (n->class == GROUP_REDUCE)
+            group_set_reduce(to, g->instrs[m]);
+        else
+            to->kept = hlo_shape_count(shape);
+    }
     n->group = number;
     g->groups[number].computed++;
     g->groups[number].last = m;
@@ -235,18 +224,6 @@ static hlo_group write_group(grouping *g, group_search *search, uint32_t number)
     return out;
 }
 
-static void number_instrs(grouping *g) {
-    g->first_id = UINT32_MAX;
-    for (uint32_t i = 0; i < g->count; i++) {
-        if (g->instrs[i]->id < g->first_id) g->first_id = g->instrs[i]->id;
-        if (g->instrs[i]->id > g->last_id) g->last_id = g->instrs[i]->id;
-    }
-    size_t ids = g->last_id - g->first_id + 1;
-    g->place = hlo_arena_array(g->arena, ids, sizeof *g->place);
-    memset(g->place, 0xff, ids * sizeof *g->place);
-    for (uint32_t i = 0; i < g->count; i++) g->place[g->instrs[i]->id - g->first_id] = i;
-}
-
 /* Searches for groups. `again`: inlines values that an earlier search has marked; may be NULL. */
 static void search_groups(grouping *g, group_search *search, const grouping *again) {
     g->nodes = hlo_arena_zero(g->arena, g->count * sizeof *g->nodes);
@@ -270,7 +247,15 @@ uint32_t group_instrs(const group_rules *rules, const hlo_instr *const *live, ui
     group_search search;
     *out_groups = NULL;
     if (count == 0) return 0;
-    number_instrs(&g);
+    g.first_id = UINT32_MAX;
+    for (uint32_t i = 0; i < g.count; i++) {
+        if (g.instrs[i]->id < g.first_id) g.first_id = g.instrs[i]->id;
+        if (g.instrs[i]->id > g.last_id) g.last_id = g.instrs[i]->id;
+    }
+    size_t ids = g.last_id - g.first_id + 1;
+    g.place = hlo_arena_array(g.arena, ids, sizeof *g.place);
+    memset(g.place, 0xff, ids * sizeof *g.place);
+    for (uint32_t i = 0; i < g.count; i++) g.place[g.instrs[i]->id - g.first_id] = i;
     grouping other = g;
     search_groups(&g, &search, NULL);
     if (rules->recomputes && group_find_again(&g, &search)) {

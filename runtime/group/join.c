@@ -59,29 +59,6 @@ typedef struct trial {
     bool good;
 } trial;
 
-static void visit(trial *t, const hlo_instr *instr, group_relation relation, bool first);
-
-static void visit_operands(trial *t, const hlo_instr *instr, group_relation relation) {
-    const bool is_pulled = t->g->nodes[group_place(t->g, instr)].class == GROUP_PULL;
-    for (uint32_t o = 0; o < instr->operand_count && t->good; o++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, o);
-        group_relation its = relation_of_operand(t->to, instr, operand, relation);
-        if (instr->op == HLO_OP_REDUCE && is_pulled) its = relation;
-        if (instr->op == HLO_OP_REDUCE && o >= instr->operand_count / 2) its = GROUP_APART;
-        visit(t, operand, its, false);
-    }
-}
-
-/* Marks an instruction as visited in that relation. Returns false if it was already marked so. */
-static bool mark_visited(group_search *search, uint32_t i, group_relation relation) {
-    bool seen = search->nodes[i].visited == search->attempt;
-    if (seen && search->nodes[i].relations & 1u << relation) return false;
-    if (!seen) search->nodes[i].relations = 0;
-    search->nodes[i].visited = search->attempt;
-    search->nodes[i].relations |= 1u << relation;
-    return true;
-}
-
 static void visit(trial *t, const hlo_instr *instr, group_relation relation, bool first) {
     if (!group_is_live(t->g, instr)) return;
     uint32_t i = group_place(t->g, instr);
@@ -92,7 +69,12 @@ static void visit(trial *t, const hlo_instr *instr, group_relation relation, boo
                      hlo_shape_count(instr->shape) == t->to->kept * t->to->reduced;
         return;
     }
-    if (!mark_visited(t->search, i, relation)) return;
+    group_search *search = t->search;
+    const bool seen = search->nodes[i].visited == search->attempt;
+    if (seen && search->nodes[i].relations & 1u << relation) return;
+    if (!seen) search->nodes[i].relations = 0;
+    search->nodes[i].visited = search->attempt;
+    search->nodes[i].relations |= 1u << relation;
     t->members++;
     if (mine) {
         t->shares = true;
@@ -103,7 +85,13 @@ static void visit(trial *t, const hlo_instr *instr, group_relation relation, boo
             return;
         }
     }
-    visit_operands(t, instr, relation);
+    for (uint32_t o = 0; o < instr->operand_count && t->good; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        group_relation its = relation_of_operand(t->to, instr, operand, relation);
+        if (instr->op == HLO_OP_REDUCE && n->class == GROUP_PULL) its = relation;
+        if (instr->op == HLO_OP_REDUCE && o >= instr->operand_count / 2) its = GROUP_APART;
+        visit(t, operand, its, false);
+    }
 }
 
 /* -------------------------------------------------------------------------------------- circles */
@@ -121,11 +109,14 @@ static bool has_dependent_operand(const trial *t, const hlo_instr *instr, uint32
     return false;
 }
 
-/* Marks the instructions from `low` to `m` that depend on the group and are not in it. A group
- * depends on every dependency of its members, so a marked group with an earlier member requires a
- * restart. Nothing else before the group's first member depends on it. */
-static void mark_dependents(trial *t, uint32_t low, uint32_t m) {
+/* True if a path leads from the group through an instruction outside to `m`, which was visited in
+ * this attempt together with the instructions that are inlined in it. */
+static bool makes_circle(trial *t, uint32_t m) {
     const uint32_t attempt = t->search->attempt;
+    uint32_t low = t->to->first > GROUP_SPAN ? t->to->first - GROUP_SPAN : 0;
+    /* Mark the instructions from `low` to `m` that depend on the group and are not in it. A group
+     * depends on every dependency of its members, so a marked group with an earlier member requires
+     * a restart. Nothing else before the group's first member depends on it. */
     bool again = true;
     for (uint32_t from = t->to->first; again; from = low) {
         again = false;
@@ -143,14 +134,6 @@ static void mark_dependents(trial *t, uint32_t low, uint32_t m) {
             again |= t->g->groups[n->group].first < i;
         }
     }
-}
-
-/* True if a path leads from the group through an instruction outside to `m`, which was visited in
- * this attempt together with the instructions that are inlined in it. */
-static bool makes_circle(trial *t, uint32_t m) {
-    const uint32_t attempt = t->search->attempt;
-    uint32_t low = t->to->first > GROUP_SPAN ? t->to->first - GROUP_SPAN : 0;
-    mark_dependents(t, low, m);
     for (uint32_t i = low; i <= m; i++) {
         const hlo_instr *instr = t->g->instrs[i];
         if (i != m &&
@@ -170,18 +153,6 @@ static bool makes_circle(trial *t, uint32_t m) {
 
 /* -------------------------------------------------------------------------------------- joining */
 
-static bool is_trailing(const hlo_instr *reduce) {
-    const hlo_shape *shape = hlo_instr_operand(reduce, 0)->shape;
-    const hlo_ints *dims = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
-    bool kept = false;
-    for (uint32_t d = shape->rank; d-- > 0;) {
-        if (shape->dims[d] == 1) continue;
-        if (hlo_ints_contain(dims, d) && kept) return false;
-        if (!hlo_ints_contain(dims, d)) kept = true;
-    }
-    return true;
-}
-
 void group_set_reduce(group *to, const hlo_instr *reduce) {
     to->reduce = reduce;
     to->shape = hlo_instr_operand(reduce, 0)->shape;
@@ -189,21 +160,15 @@ void group_set_reduce(group *to, const hlo_instr *reduce) {
     to->reduced = 1;
     for (uint32_t i = 0; i < dims->count; i++) to->reduced *= to->shape->dims[dims->v[i]];
     to->kept = to->reduced ? hlo_shape_count(to->shape) / to->reduced : 0;
-    to->trailing = is_trailing(reduce);
-}
-
-/* True if two reduces have the same rows. */
-static bool same_rows(const hlo_instr *a, const hlo_instr *b) {
-    group x = {0}, y = {0};
-    group_set_reduce(&x, a);
-    group_set_reduce(&y, b);
-    if (x.kept != y.kept || x.reduced != y.reduced) return false;
-    if (x.trailing && y.trailing) return true;
-    const hlo_ints *p = hlo_instr_ints(a, HLO_ATTR_DIMENSIONS);
-    const hlo_ints *q = hlo_instr_ints(b, HLO_ATTR_DIMENSIONS);
-    bool same = hlo_shape_same_dims(x.shape, y.shape) && p->count == q->count;
-    for (uint32_t i = 0; i < p->count && same; i++) same = hlo_ints_contain(q, p->v[i]);
-    return same;
+    to->trailing = true;
+    bool kept = false;
+    for (uint32_t d = to->shape->rank; d-- > 0;) {
+        if (to->shape->dims[d] == 1) continue;
+        if (!hlo_ints_contain(dims, d))
+            kept = true;
+        else if (kept)
+            to->trailing = false;
+    }
 }
 
 static bool is_transposed(const grouping *g, const group *to, const hlo_instr *instr) {
@@ -227,7 +192,18 @@ static group_relation relation_to(const grouping *g, const group *to, const hlo_
 /* Sets the rows of `to` to those of a reduce that joins it. Returns false if it has others. */
 static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
     if (reduce->shape->type == HLO_TYPE_TUPLE) return false;
-    if (to->reduce) return same_rows(to->reduce, reduce);
+    if (to->reduce) {
+        group x = {0}, y = {0};
+        group_set_reduce(&x, to->reduce);
+        group_set_reduce(&y, reduce);
+        if (x.kept != y.kept || x.reduced != y.reduced) return false;
+        if (x.trailing && y.trailing) return true;
+        const hlo_ints *p = hlo_instr_ints(to->reduce, HLO_ATTR_DIMENSIONS);
+        const hlo_ints *q = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
+        bool same = hlo_shape_same_dims(x.shape, y.shape) && p->count == q->count;
+        for (uint32_t i = 0; i < p->count && same; i++) same = hlo_ints_contain(q, p->v[i]);
+        return same;
+    }
     if (relation_to(g, to, hlo_instr_operand(reduce, 0)) != GROUP_FULL) return false;
     group_set_reduce(to, reduce);
     return true;

@@ -40,11 +40,6 @@ static bool is_simple(const hlo_instr *instr) {
     }
 }
 
-/* True if groups that recompute its readers also recompute the value: it is not in memory. */
-static bool is_traced(const group_node *n) {
-    return n->again || group_is_inlined(n) || (n->class == GROUP_PULL && !n->outside);
-}
-
 /* Counts the operations of an instruction and of those inlined in it, and lists them and their
  * leaves. */
 static void trace(recomputing *r, uint32_t member) {
@@ -60,7 +55,10 @@ static void trace(recomputing *r, uint32_t member) {
         const uint32_t i = group_place(r->g, operand);
         if (r->search->nodes[i].visited == r->search->attempt) continue;
         r->search->nodes[i].visited = r->search->attempt;
-        if (is_traced(&r->g->nodes[i]))
+        /* True if groups that recompute its readers also recompute the value: it is not in memory.
+         */
+        const group_node *n = &r->g->nodes[i];
+        if (n->again || group_is_inlined(n) || (n->class == GROUP_PULL && !n->outside))
             trace(r, i);
         else if (r->leaf_count == LEAVES)
             r->possible = false;
@@ -93,43 +91,33 @@ static bool is_candidate(const grouping *g, uint32_t i) {
     return true;
 }
 
-/* Returns the bytes of leaves that the groups that would recompute a value read additionally. */
-static int64_t leaf_bytes(const recomputing *r, uint32_t value) {
-    int64_t bytes = 0;
-    for (uint32_t l = 0; l < r->leaf_count; l++) {
-        const uint32_t leaf = r->leaves[l];
-        const group_node *n = &r->g->nodes[leaf];
-        int64_t times = n->computed && !n->outside;
-        mark_readers(r->g, r->search, leaf);
-        for (const group_reader *to = r->g->nodes[value].readers; to; to = to->next) {
-            times += r->search->groups[to->group] != r->search->attempt;
-            r->search->groups[to->group] = r->search->attempt;
-        }
-        bytes += times * hlo_shape_bytes(r->g->instrs[leaf]->shape);
-    }
-    return bytes;
-}
-
-/* Marks the value, and the instructions that are inlined in it, if it is worthwhile. */
-static bool decide(grouping *g, group_search *search, uint32_t i) {
-    recomputing r = {.g = g, .search = search, .possible = true};
-    search->attempt++;
-    trace(&r, i);
-    if (!r.possible) return false;
-    const int64_t own = hlo_shape_bytes(g->instrs[i]->shape);
-    int64_t all = 0;
-    for (uint32_t l = 0; l < r.leaf_count; l++)
-        all += hlo_shape_bytes(g->instrs[r.leaves[l]]->shape);
-    const int64_t saved = (mark_readers(g, search, i) + 1) * own;
-    if (all > own + own / LARGER_BY || saved < leaf_bytes(&r, i) + WORTHWHILE) return false;
-    for (uint32_t m = 0; m < r.member_count; m++) g->nodes[r.members[m]].again = true;
-    return true;
-}
-
 bool group_find_again(grouping *g, group_search *search) {
     bool any = false;
-    for (uint32_t i = 0; i < g->count; i++)
-        if (is_candidate(g, i) && decide(g, search, i)) any = true;
+    for (uint32_t i = 0; i < g->count; i++) {
+        if (!is_candidate(g, i)) continue;
+        recomputing r = {.g = g, .search = search, .possible = true};
+        search->attempt++;
+        trace(&r, i);
+        if (!r.possible) continue;
+        const int64_t own = hlo_shape_bytes(g->instrs[i]->shape);
+        const int64_t saved = (mark_readers(g, search, i) + 1) * own;
+        int64_t all = 0, read = 0; /* bytes of the leaves; bytes that groups read additionally */
+        for (uint32_t l = 0; l < r.leaf_count; l++) {
+            const uint32_t leaf = r.leaves[l];
+            const int64_t bytes = hlo_shape_bytes(g->instrs[leaf]->shape);
+            int64_t times = g->nodes[leaf].computed && !g->nodes[leaf].outside;
+            mark_readers(g, search, leaf);
+            for (const group_reader *to = g->nodes[i].readers; to; to = to->next) {
+                times += search->groups[to->group] != search->attempt;
+                search->groups[to->group] = search->attempt;
+            }
+            all += bytes;
+            read += times * bytes;
+        }
+        if (all > own + own / LARGER_BY || saved < read + WORTHWHILE) continue;
+        for (uint32_t m = 0; m < r.member_count; m++) g->nodes[r.members[m]].again = true;
+        any = true;
+    }
     return any;
 }
 

@@ -56,23 +56,14 @@ static void add_override(draft *d, char *key, char *value) {
     d->entry_list[at] = &d->entries[at];
 }
 
-/* Returns the bytes of a setting, plus the number by which its value may grow. */
-static size_t room_of(const char *setting) {
-    return strlen(setting) + sizeof PARTITIONING_PASSES + 1;
-}
-
-/* Copies a value to `at`, after the passes that must not run on a partitioned module. */
-static char *join_passes(char *at, const char *value) {
-    const int length = sprintf(at, PARTITIONING_PASSES "%s%s", *value ? "," : "", value);
-    return at + length + 1;
-}
-
 /* Adds the settings, `KEY=VALUE` each; later ones override earlier ones. Passes that a setting
  * disables are disabled in addition to those of a partitioned module. */
 static bool override_options(draft *d, const hlo_pjrt_options *options) {
     size_t size = 1;
     const size_t count = options->setting_count + 1;
-    for (size_t i = 0; i < options->setting_count; i++) size += room_of(options->settings[i]);
+    /* The bytes of a setting, plus the number by which its value may grow. */
+    for (size_t i = 0; i < options->setting_count; i++)
+        size += strlen(options->settings[i]) + sizeof PARTITIONING_PASSES + 1;
     d->overrides = calloc(count, sizeof *d->overrides);
     d->entries = calloc(count, sizeof *d->entries);
     d->entry_list = calloc(count, sizeof *d->entry_list);
@@ -85,10 +76,10 @@ static bool override_options(draft *d, const hlo_pjrt_options *options) {
         char *key = at, *value = key + (given - setting);
         memcpy(key, setting, (size_t)(given - setting));
         value[-1] = 0;
+        at = value;
         if (options->partitioned && strcmp(key, DISABLE_PASSES) == 0)
-            at = join_passes(value, given);
-        else
-            at = stpcpy(value, given) + 1;
+            at = stpcpy(at, *given ? PARTITIONING_PASSES "," : PARTITIONING_PASSES);
+        at = stpcpy(at, given) + 1;
         add_override(d, key, value);
     }
     return true;

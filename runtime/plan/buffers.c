@@ -50,29 +50,6 @@ static size_t take(frame *f, size_t size) {
     return offset;
 }
 
-static void give(frame *f, size_t offset, size_t size) {
-    uint32_t at = 0, end = f->count;
-    while (at < end) {
-        const uint32_t middle = at + (end - at) / 2;
-        if (f->gaps[middle].offset < offset)
-            at = middle + 1;
-        else
-            end = middle;
-    }
-    bool joins = at > 0 && f->gaps[at - 1].offset + f->gaps[at - 1].size == offset;
-    if (joins) {
-        f->gaps[--at].size += size;
-    } else {
-        memmove(&f->gaps[at + 1], &f->gaps[at], (f->count - at) * sizeof *f->gaps);
-        f->gaps[at] = (gap){offset, size};
-        f->count++;
-    }
-    if (at + 1 < f->count && f->gaps[at].offset + f->gaps[at].size == f->gaps[at + 1].offset) {
-        f->gaps[at].size += f->gaps[at + 1].size;
-        remove_gap(f, at + 1);
-    }
-}
-
 /* True if the slot is a range of this frame: a buffer, or a result of the entry whose memory the
  * caller does not provide, which lives to the end. */
 static bool is_placed(const hlo_plan *plan, const plan_comp *comp, const plan_slot *slot) {
@@ -111,47 +88,6 @@ static uint32_t overwritten(const hlo_plan *plan, const plan_comp *comp, uint32_
     return PLAN_NONE;
 }
 
-/* Writes the slots that a step uses to `out`, results first. Returns their number. */
-static uint32_t slots_of(const plan_step *step, uint32_t *out) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < step->result_count; i++) out[count++] = step->results[i];
-    for (uint32_t i = 0; step->spare && i < step->result_count; i++) out[count++] = step->spare[i];
-    out[count++] = step->work;
-    out[count++] = step->predicate;
-    for (uint32_t i = 0; i < step->operand_count; i++) out[count++] = step->operands[i];
-    return count;
-}
-
-/* Places the slots whose first use is this step, then frees those whose last use it is. `shares`,
- * by slot: the slot whose memory it reuses; `done`: it is placed; `freed`: its memory is reused. */
-static void place_step(frame *f, plan_comp *comp, uint32_t s, uint32_t *slots, uint32_t *shares,
-                       bool *done, bool *freed) {
-    const plan_step *step = &comp->steps[s];
-    const uint32_t count = slots_of(step, slots);
-    for (uint32_t r = 0; r < step->result_count; r++) {
-        const uint32_t over = overwritten(f->plan, comp, s, r, freed);
-        if (over == PLAN_NONE || done[step->results[r]]) continue;
-        comp->slots[step->results[r]].offset = comp->slots[over].offset;
-        shares[step->results[r]] = shares[over];
-        done[step->results[r]] = freed[over] = true;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (slots[i] == PLAN_NONE || done[slots[i]]) continue;
-        plan_slot *slot = &comp->slots[slots[i]];
-        const size_t size = total_size(f->plan, slot);
-        done[slots[i]] = true;
-        if (size && is_placed(f->plan, comp, slot)) slot->offset = take(f, size);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (slots[i] == PLAN_NONE || freed[slots[i]]) continue;
-        const plan_slot *slot = &comp->slots[slots[i]];
-        const size_t size = total_size(f->plan, slot);
-        if (slot->last != s || slot->kind != SLOT_BUFFER || !size) continue;
-        give(f, slot->offset, size);
-        freed[slots[i]] = true;
-    }
-}
-
 /* ------------------------------------------------------------------------------- by their sizes */
 
 /* Memory of one slot, or of several in sequence. */
@@ -186,34 +122,28 @@ static size_t fit(const range *placed, uint32_t count, const range *r) {
     return best == SIZE_MAX ? end : best;
 }
 
-/* Collects the ranges of memory; slots that share memory are one range. */
-static uint32_t find_ranges(const hlo_plan *plan, const plan_comp *comp, const uint32_t *shares,
-                            const bool *done, uint32_t *range_of, range *out) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < comp->slot_count; i++) {
-        const plan_slot *slot = &comp->slots[i];
-        if (!done[i] || shares[i] != i || !is_placed(plan, comp, slot)) continue;
-        range_of[i] = count;
-        out[count++] = (range){.size = total_size(plan, slot), .first = PLAN_NONE, .slot = i};
-    }
-    for (uint32_t i = 0; i < comp->slot_count; i++) {
-        const plan_slot *slot = &comp->slots[i];
-        if (!done[i] || !is_placed(plan, comp, slot)) continue;
-        range *r = &out[range_of[shares[i]]];
-        const uint32_t last = slot->kind == SLOT_BUFFER ? slot->last : PLAN_NONE;
-        if (slot->first < r->first) r->first = slot->first;
-        if (last > r->last) r->last = last;
-    }
-    return count;
-}
-
 /* Places the largest ranges first, and uses these offsets if the frame is then smaller. */
 static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, const bool *done) {
     hlo_arena *arena = f->plan->arena;
     range *ranges = hlo_arena_array(arena, comp->slot_count + 1, sizeof *ranges);
     range *placed = hlo_arena_array(arena, comp->slot_count + 1, sizeof *placed);
     uint32_t *range_of = hlo_arena_zero(arena, (comp->slot_count + 1) * sizeof *range_of);
-    const uint32_t count = find_ranges(f->plan, comp, shares, done, range_of, ranges);
+    /* Slots that share memory are one range. */
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < comp->slot_count; i++) {
+        const plan_slot *slot = &comp->slots[i];
+        if (!done[i] || shares[i] != i || !is_placed(f->plan, comp, slot)) continue;
+        range_of[i] = count;
+        ranges[count++] = (range){.size = total_size(f->plan, slot), .first = PLAN_NONE, .slot = i};
+    }
+    for (uint32_t i = 0; i < comp->slot_count; i++) {
+        const plan_slot *slot = &comp->slots[i];
+        if (!done[i] || !is_placed(f->plan, comp, slot)) continue;
+        range *r = &ranges[range_of[shares[i]]];
+        const uint32_t last = slot->kind == SLOT_BUFFER ? slot->last : PLAN_NONE;
+        if (slot->first < r->first) r->first = slot->first;
+        if (last > r->last) r->last = last;
+    }
     size_t end = 0;
     qsort(ranges, count, sizeof *ranges, compare_sizes);
     for (uint32_t i = 0; i < count; i++) {
@@ -243,12 +173,63 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
     frame f = {.plan = plan,
                .gaps = hlo_arena_array(plan->arena, comp->slot_count + 1, sizeof *f.gaps)};
     uint32_t *slots = hlo_arena_array(plan->arena, most, sizeof *slots);
+    /* By slot: the slot whose memory it reuses; it is placed; its memory is reused. */
     uint32_t *shares = hlo_arena_array(plan->arena, comp->slot_count, sizeof *shares);
     bool *done = hlo_arena_zero(plan->arena, comp->slot_count);
     bool *freed = hlo_arena_zero(plan->arena, comp->slot_count);
     for (uint32_t i = 0; i < comp->slot_count; i++) shares[i] = i;
-    for (uint32_t s = 0; s < comp->step_count; s++)
-        place_step(&f, comp, s, slots, shares, done, freed);
+    for (uint32_t s = 0; s < comp->step_count; s++) {
+        /* Place the slots whose first use is this step, then free those whose last use it is. */
+        const plan_step *step = &comp->steps[s];
+        uint32_t count = 0; /* of the slots that the step uses, results first */
+        for (uint32_t i = 0; i < step->result_count; i++) slots[count++] = step->results[i];
+        for (uint32_t i = 0; step->spare && i < step->result_count; i++)
+            slots[count++] = step->spare[i];
+        slots[count++] = step->work;
+        slots[count++] = step->predicate;
+        for (uint32_t i = 0; i < step->operand_count; i++) slots[count++] = step->operands[i];
+        for (uint32_t r = 0; r < step->result_count; r++) {
+            const uint32_t over = overwritten(f.plan, comp, s, r, freed);
+            if (over == PLAN_NONE || done[step->results[r]]) continue;
+            comp->slots[step->results[r]].offset = comp->slots[over].offset;
+            shares[step->results[r]] = shares[over];
+            done[step->results[r]] = freed[over] = true;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            if (slots[i] == PLAN_NONE || done[slots[i]]) continue;
+            plan_slot *slot = &comp->slots[slots[i]];
+            const size_t size = total_size(f.plan, slot);
+            done[slots[i]] = true;
+            if (size && is_placed(f.plan, comp, slot)) slot->offset = take(&f, size);
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            if (slots[i] == PLAN_NONE || freed[slots[i]]) continue;
+            const plan_slot *slot = &comp->slots[slots[i]];
+            const size_t size = total_size(f.plan, slot);
+            if (slot->last != s || slot->kind != SLOT_BUFFER || !size) continue;
+            uint32_t at = 0, end = f.count;
+            while (at < end) {
+                const uint32_t middle = at + (end - at) / 2;
+                if (f.gaps[middle].offset < slot->offset)
+                    at = middle + 1;
+                else
+                    end = middle;
+            }
+            bool joins = at > 0 && f.gaps[at - 1].offset + f.gaps[at - 1].size == slot->offset;
+            if (joins) {
+                f.gaps[--at].size += size;
+            } else {
+                memmove(&f.gaps[at + 1], &f.gaps[at], (f.count - at) * sizeof *f.gaps);
+                f.gaps[at] = (gap){slot->offset, size};
+                f.count++;
+            }
+            if (at + 1 < f.count && f.gaps[at].offset + f.gaps[at].size == f.gaps[at + 1].offset) {
+                f.gaps[at].size += f.gaps[at + 1].size;
+                remove_gap(&f, at + 1);
+            }
+            freed[slots[i]] = true;
+        }
+    }
     if (comp->slot_count <= MOST_BY_SIZE) place_by_size(&f, comp, shares, done);
     comp->frame_size = f.end;
     hlo_arena_release(plan->arena, mark);
