@@ -350,17 +350,6 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
  * element of the sum in this many. */
 enum { DROPPED_MOVES_ONE_IN = 1024 };
 
-/* Returns the judge that drops roundings. NULL: among the elements that a dropped rounding may
- * change (known sigma above 0), fewer differ than it would change. */
-static const hlo_arrays *judge_for_dropped(const hlo_comparison *c, size_t index,
-                                           const finding *f) {
-    const hlo_arrays *judge = dropping_judge(c);
-    const float *sigma = judge ? judge->items[index].bound : NULL;
-    int64_t movable = 0;
-    for (int64_t i = 0; sigma && i < f->count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
-    return f->count - f->equal < movable / DROPPED_MOVES_ONE_IN ? NULL : judge;
-}
-
 /* Maximum number of differing outputs whose worst element is recomputed. */
 enum { COMPUTED_AGAIN = 3 };
 
@@ -379,8 +368,13 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
     finding f;
     hlo_status status = compare_output(c, judge, false, index, &f);
     if (status != HLO_OK) return status;
-    const hlo_arrays *dropping = differs(&f) ? judge_for_dropped(c, index, &f) : NULL;
-    if (dropping) {
+    const hlo_arrays *dropping = differs(&f) ? dropping_judge(c) : NULL;
+    /* The elements that a dropped rounding may change have a known sigma above 0. The judge does
+     * not apply if fewer of them differ than it would change. */
+    const float *sigma = dropping ? dropping->items[index].bound : NULL;
+    int64_t movable = 0;
+    for (int64_t i = 0; sigma && i < f.count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
+    if (dropping && f.count - f.equal >= movable / DROPPED_MOVES_ONE_IN) {
         finding strict = f;
         status = compare_output(c, dropping, true, index, &f);
         if (status != HLO_OK) return status;

@@ -67,20 +67,6 @@ static hlo_status operands_of(const hlo_module *module, size_t output, const hlo
     return status == HLO_OUT_OF_MEMORY ? status : HLO_OK;
 }
 
-/* Prints the value of an operand: its only element, or the element at that index. */
-static void print_value(const hlo_array *operand, const hlo_shape *result, int64_t element,
-                        FILE *out) {
-    hlo_type type = hlo_type_find(operand->type, strlen(operand->type));
-    bool alike = operand->rank == result->rank &&
-                 (result->rank == 0 ||
-                  memcmp(operand->dims, result->dims, result->rank * sizeof *result->dims) == 0);
-    bool one = operand->size == hlo_types[type].bytes;
-    if (!alike && !one) return;
-    size_t at = one ? 0 : (size_t)element * hlo_types[type].bytes;
-    fputs(" = ", out);
-    hlo_print_number(type, (const char *)operand->data + at, out);
-}
-
 /* True if the arrays differ, and only in ways explained by rounding `values` to f16 before rounding
  * to the fp8 type of the second one. */
 static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides) {
@@ -115,7 +101,19 @@ hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
     if (result->type == HLO_TYPE_TUPLE && result->rank) result = result->elements[0];
     for (uint32_t o = 0; o < instr->operand_count; o++) {
         hlo_print_plain(out, o ? ", %%%s" : "%%%s", hlo_instr_operand(instr, o)->name);
-        if (values) print_value(hlo_arrays_at(values, o), result, element, out);
+        if (!values) continue;
+        /* Its only element, or the element at the same index. */
+        const hlo_array *operand = hlo_arrays_at(values, o);
+        const hlo_type type = hlo_type_find(operand->type, strlen(operand->type));
+        const size_t width = hlo_types[type].bytes;
+        const bool one = operand->size == width;
+        if (!one && (operand->rank != result->rank ||
+                     (result->rank && memcmp(operand->dims, result->dims,
+                                             result->rank * sizeof *result->dims) != 0)))
+            continue;
+        fputs(" = ", out);
+        hlo_print_number(type, (const char *)operand->data + (one ? 0 : (size_t)element * width),
+                         out);
     }
     fputs(")\n", out);
     if (sides && values && instr->op == HLO_OP_CONVERT &&

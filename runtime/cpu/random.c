@@ -60,41 +60,37 @@ static uint64_t next_execution(const hlo_job *job) {
     return d->count++;
 }
 
-/* Draws from a minimum and a limit, or from a mean and a deviation. */
-static void draw_all(const cpu_device *cpu, const hlo_job *job) {
-    const draws *d = job->state;
-    const hlo_view *out = &job->results[0];
-    hlo_chunk ends[2], value;
-    uint64_t counter[] = {0, (uint64_t)hlo_seat_number(&cpu->seat) << 32 | next_execution(job)};
-    for (int i = 0; i < 2; i++)
-        hlo_lane_load(job->operands[i].type, job->operands[i].data, 0, 1, &ends[i]);
-    hlo_dims index = {{0}};
-    const bool normal = is_normal(job->instr);
-    const hlo_type type = job->instr->shape->type;
-    const hlo_lane lane = hlo_lane_of(type);
-    if (!hlo_view_count(out)) return;
-    do {
-        uint32_t words[4];
-        hlo_philox(counter, d->key, words);
-        counter[0]++;
-        if (lane == HLO_LANE_F32) {
-            const double a = (double)ends[0].f32[0], b = (double)ends[1].f32[0];
-            const int bits = hlo_float_precision(type);
-            value.f32[0] = (float)draw_float(normal, words, bits, a, b);
-        } else if (lane == HLO_LANE_F64) {
-            value.f64[0] = draw_float(normal, words, 53, ends[0].f64[0], ends[1].f64[0]);
-        } else {
-            const uint64_t from = ends[0].u64[0], range = ends[1].u64[0] - from;
-            const uint64_t all = (uint64_t)words[0] << 32 | words[1];
-            value.u64[0] = from + (range ? all % range : 0);
-        }
-        hlo_lane_store(out->type, &value, 1, hlo_view_element(out, index.v), 0);
-    } while (hlo_dims_next(out->rank, out->dims, index.v));
-}
-
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job) {
     if (job->instr->op == HLO_OP_RNG) {
-        draw_all(cpu, job);
+        /* Draw from a minimum and a limit, or from a mean and a deviation. */
+        const draws *d = job->state;
+        const hlo_view *out = &job->results[0];
+        hlo_chunk ends[2], value;
+        uint64_t counter[] = {0, (uint64_t)hlo_seat_number(&cpu->seat) << 32 | next_execution(job)};
+        for (int i = 0; i < 2; i++)
+            hlo_lane_load(job->operands[i].type, job->operands[i].data, 0, 1, &ends[i]);
+        hlo_dims index = {{0}};
+        const bool normal = is_normal(job->instr);
+        const hlo_type type = job->instr->shape->type;
+        const hlo_lane lane = hlo_lane_of(type);
+        for (bool more = hlo_view_count(out) > 0; more;
+             more = hlo_dims_next(out->rank, out->dims, index.v)) {
+            uint32_t words[4];
+            hlo_philox(counter, d->key, words);
+            counter[0]++;
+            if (lane == HLO_LANE_F32) {
+                const double a = (double)ends[0].f32[0], b = (double)ends[1].f32[0];
+                const int bits = hlo_float_precision(type);
+                value.f32[0] = (float)draw_float(normal, words, bits, a, b);
+            } else if (lane == HLO_LANE_F64) {
+                value.f64[0] = draw_float(normal, words, 53, ends[0].f64[0], ends[1].f64[0]);
+            } else {
+                const uint64_t from = ends[0].u64[0], range = ends[1].u64[0] - from;
+                const uint64_t all = (uint64_t)words[0] << 32 | words[1];
+                value.u64[0] = from + (range ? all % range : 0);
+            }
+            hlo_lane_store(out->type, &value, 1, hlo_view_element(out, index.v), 0);
+        }
     } else {
         /* Read and advance the instruction's state, which has this initial value in XLA. */
         static const uint64_t first = 0x7012395;

@@ -181,17 +181,29 @@ static uint32_t position(const hlo_instr *const *instrs, uint32_t count, const h
     return i;
 }
 
-/* Returns the value of an operand that is read with these strides along the dimensions of `shape`.
- * Equal reads share a value. */
-static value *read_operand(making *m, uint32_t operand, const hlo_shape *shape,
-                           const int64_t *strides) {
+/* Returns the value that `user` reads: that of a member or of an operand. Equal reads share a
+ * value. */
+static value *value_read(making *m, const hlo_instr *user, const hlo_instr *operand) {
+    const hlo_group *g = &m->job->group;
+    uint32_t at = position(g->instrs, g->instr_count, operand);
+    if (at < g->instr_count) return m->members[at];
+    const hlo_shape *shape =
+        user->op == HLO_OP_BROADCAST || operand->shape->rank == 0 ? user->shape : operand->shape;
+    hlo_dims own, strides = {0};
+    hlo_shape_strides(operand->shape, own.v);
+    const hlo_ints *dims =
+        user->op == HLO_OP_BROADCAST ? hlo_instr_ints(user, HLO_ATTR_DIMENSIONS) : NULL;
+    for (uint32_t d = 0; d < operand->shape->rank; d++)
+        if (operand->shape->dims[d] != 1) strides.v[dims ? dims->v[d] : d] = own.v[d];
+    const hlo_type type = operand->shape->type;
+    const uint32_t number = position(g->inputs, g->input_count, operand);
     tile_source *s = hlo_arena_zero(m->arena, sizeof *s);
-    s->operand = operand;
+    s->operand = number;
     /* Adjacent dimensions are merged if possible. */
-    const int64_t size = hlo_types[shape->type].bytes;
+    const int64_t size = hlo_types[type].bytes;
     for (uint32_t d = 0; d < shape->rank; d++) {
         if (shape->dims[d] == 1) continue;
-        int64_t step = strides[d] * size;
+        int64_t step = strides.v[d] * size;
         if (s->rank && s->steps[s->rank - 1] == step * shape->dims[d]) {
             s->dims[s->rank - 1] *= shape->dims[d];
             s->steps[s->rank - 1] = step;
@@ -205,40 +217,22 @@ static value *read_operand(making *m, uint32_t operand, const hlo_shape *shape,
     for (uint32_t i = 0; i < m->source_count; i++) {
         const tile_source *o = m->sources[i]->source;
         bool same = m->sources[i]->has_elements && m->sources[i]->elements.place == TILE_OPERAND
-                        ? direct && m->sources[i]->elements.index == operand
-                        : !direct && o->operand == operand && o->rank == s->rank &&
+                        ? direct && m->sources[i]->elements.index == number
+                        : !direct && o->operand == number && o->rank == s->rank &&
                               !memcmp(o->dims, s->dims, sizeof o->dims) &&
                               !memcmp(o->steps, s->steps, sizeof o->steps);
         if (same) return m->sources[i];
     }
     value *v = hlo_arena_zero(m->arena, sizeof *v);
-    v->type = shape->type;
+    v->type = type;
     if (direct) {
-        v->elements = memory_ref(TILE_OPERAND, operand, shape->type);
+        v->elements = memory_ref(TILE_OPERAND, number, type);
         v->has_elements = true;
     } else {
         v->source = s;
     }
     m->sources[m->source_count++] = v;
     return v;
-}
-
-/* Returns the value that `user` reads: that of a member or of an operand. */
-static value *value_read(making *m, const hlo_instr *user, const hlo_instr *operand) {
-    const hlo_group *g = &m->job->group;
-    uint32_t at = position(g->instrs, g->instr_count, operand);
-    if (at < g->instr_count) return m->members[at];
-    const hlo_shape *shape =
-        user->op == HLO_OP_BROADCAST || operand->shape->rank == 0 ? user->shape : operand->shape;
-    hlo_dims own, strides = {0};
-    hlo_shape_strides(operand->shape, own.v);
-    const hlo_ints *dims =
-        user->op == HLO_OP_BROADCAST ? hlo_instr_ints(user, HLO_ATTR_DIMENSIONS) : NULL;
-    for (uint32_t d = 0; d < operand->shape->rank; d++)
-        if (operand->shape->dims[d] != 1) strides.v[dims ? dims->v[d] : d] = own.v[d];
-    const hlo_shape typed = {
-        .type = operand->shape->type, .rank = shape->rank, .dims = shape->dims};
-    return read_operand(m, position(g->inputs, g->input_count, operand), &typed, strides.v);
 }
 
 /* Returns where a member's elements are written: its result, if it is a result. */

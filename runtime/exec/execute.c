@@ -188,6 +188,39 @@ static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan
     return status;
 }
 
+/* Runs a loop. The state begins in `arguments`. The body writes the next state to the free one of
+ * its two slots, or in place. */
+static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step *step) {
+    char *frame = comp->slots[step->work].place.data;
+    bool uncertain = false, more;
+    lend(comp, step);
+    if (r->mode == PLAN_RECORD && !step->unrolls) return plan_command_buffer_while(r, comp, step);
+    for (uint64_t rounds = 0;; rounds++) {
+        hlo_status status = check_progress(r, step);
+        if (status == HLO_OK) status = ask(r, comp, step, rounds, &more, &uncertain);
+        if (status != HLO_OK) return status;
+        if (!more) break;
+        for (uint32_t i = 0; i < step->result_count; i++) {
+            if (step->results[i] == PLAN_NONE) continue;
+            plan_place own = comp->slots[step->results[i]].place;
+            bool taken = step->spare[i] != PLAN_NONE && step->arguments[i].data == own.data;
+            step->lent[i] = taken ? comp->slots[step->spare[i]].place : own;
+        }
+        status = plan_run_comp(r, step->called[1], frame, step->arguments, step->lent);
+        if (status != HLO_OK) return status;
+        for (uint32_t i = 0; i < step->result_count; i++)
+            if (step->results[i] != PLAN_NONE) step->arguments[i] = step->lent[i];
+    }
+    for (uint32_t i = 0; i < step->result_count; i++) {
+        if (step->results[i] == PLAN_NONE) continue;
+        const plan_slot *own = &comp->slots[step->results[i]];
+        if (step->arguments[i].data != own->place.data)
+            copy(r, own->place, step->arguments[i], own);
+    }
+    if (uncertain) forget(r->plan, comp, step);
+    return HLO_OK;
+}
+
 static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step *step) {
     switch (step->kind) {
     case STEP_JOB: {
@@ -222,39 +255,7 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
         r->plan->progress.done += 1;
         return r->plan->progress.stopped ? HLO_STOPPED : plan_failed(r, step, status, why);
     }
-    case STEP_WHILE: {
-        /* The state begins in `arguments`. The body writes the next state to the free one of its
-         * two slots, or in place. */
-        char *frame = comp->slots[step->work].place.data;
-        bool uncertain = false, more;
-        lend(comp, step);
-        if (r->mode == PLAN_RECORD && !step->unrolls)
-            return plan_command_buffer_while(r, comp, step);
-        for (uint64_t rounds = 0;; rounds++) {
-            hlo_status status = check_progress(r, step);
-            if (status == HLO_OK) status = ask(r, comp, step, rounds, &more, &uncertain);
-            if (status != HLO_OK) return status;
-            if (!more) break;
-            for (uint32_t i = 0; i < step->result_count; i++) {
-                if (step->results[i] == PLAN_NONE) continue;
-                plan_place own = comp->slots[step->results[i]].place;
-                bool taken = step->spare[i] != PLAN_NONE && step->arguments[i].data == own.data;
-                step->lent[i] = taken ? comp->slots[step->spare[i]].place : own;
-            }
-            status = plan_run_comp(r, step->called[1], frame, step->arguments, step->lent);
-            if (status != HLO_OK) return status;
-            for (uint32_t i = 0; i < step->result_count; i++)
-                if (step->results[i] != PLAN_NONE) step->arguments[i] = step->lent[i];
-        }
-        for (uint32_t i = 0; i < step->result_count; i++) {
-            if (step->results[i] == PLAN_NONE) continue;
-            const plan_slot *own = &comp->slots[step->results[i]];
-            if (step->arguments[i].data != own->place.data)
-                copy(r, own->place, step->arguments[i], own);
-        }
-        if (uncertain) forget(r->plan, comp, step);
-        return HLO_OK;
-    }
+    case STEP_WHILE: return run_while(r, comp, step);
     case STEP_CONDITIONAL: return run_conditional(r, comp, step);
     case STEP_COPY: {
         const plan_slot *to = &comp->slots[step->results[0]];

@@ -104,19 +104,6 @@ typedef struct nonfinite {
     int64_t first[FOUND_KINDS];
 } nonfinite;
 
-/* Widens up to `count` elements, or parts of complex ones, to doubles. */
-static void widen(hlo_type type, const char *from, size_t width, size_t count, double *out) {
-    const bool complex = hlo_types[type].class == HLO_CLASS_COMPLEX;
-    const hlo_type part = !complex ? type : width == 4 ? HLO_TYPE_F32 : HLO_TYPE_F64;
-    float narrow[256];
-    if (hlo_types[part].bits <= 16) {
-        hlo_float_decode_row(part, from, (int64_t)width, (int64_t)count, narrow);
-        for (size_t i = 0; i < count; i++) out[i] = (double)narrow[i];
-        return;
-    }
-    for (size_t i = 0; i < count; i++) out[i] = hlo_number_load(part, from + i * width);
-}
-
 static nonfinite find(const hlo_shape *shape, const char *data) {
     enum { CHUNK = 256 };
     nonfinite found = {{-1, -1}};
@@ -125,10 +112,17 @@ static nonfinite find(const hlo_shape *shape, const char *data) {
     if (!complex && !hlo_type_is_float(shape->type)) return found;
     const size_t parts = complex ? 2 : 1, width = hlo_types[shape->type].bytes / parts;
     const size_t count = (size_t)hlo_shape_count(shape) * parts;
+    const hlo_type part = !complex ? shape->type : width == 4 ? HLO_TYPE_F32 : HLO_TYPE_F64;
     for (size_t at = 0; at < count; at += CHUNK) {
         double x[CHUNK];
         const size_t more = count - at < CHUNK ? count - at : CHUNK;
-        widen(shape->type, data + at * width, width, more, x);
+        if (hlo_types[part].bits <= 16) {
+            float narrow[CHUNK];
+            hlo_float_decode_row(part, data + at * width, (int64_t)width, (int64_t)more, narrow);
+            for (size_t i = 0; i < more; i++) x[i] = (double)narrow[i];
+        } else {
+            for (size_t i = 0; i < more; i++) x[i] = hlo_number_load(part, data + (at + i) * width);
+        }
         for (size_t i = 0; i < more; i++) {
             const int kind = isnan(x[i]) ? FOUND_NAN : FOUND_INFINITY;
             if (!isfinite(x[i]) && found.first[kind] < 0)
@@ -205,10 +199,11 @@ static hlo_status report(const plan_run *r, const plan_comp *comp, const plan_st
     return status;
 }
 
-/* Reports a NaN in the value that is in no operand, and an infinity if all operands are finite. */
-static hlo_status check(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    /* Report a NaN in the value that is in no operand, and an infinity if all operands are
+     * finite. */
     const bool *reported = r->plan->look->reported;
-    for (uint32_t leaf = 0; leaf < step->own; leaf++) {
+    for (uint32_t leaf = 0; step->checks && leaf < step->own; leaf++) {
         if (step->operands[leaf] == PLAN_NONE) continue;
         const char *data = stage(r, comp, step, leaf);
         if (!data) return HLO_OUT_OF_MEMORY;
@@ -231,12 +226,7 @@ static hlo_status check(const plan_run *r, const plan_comp *comp, const plan_ste
             if (status != HLO_OK) return status;
         }
     }
-    return HLO_OK;
-}
-
-hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step) {
-    const hlo_status status = step->checks ? check(r, comp, step) : HLO_OK;
-    if (status != HLO_OK || !step->keeps) return status;
+    if (!step->keeps) return HLO_OK;
     plan_look *look = r->plan->look;
     uint32_t *place = &look->places[step->instr->id];
     if (!*place && !add_arrays(r->plan, step)) return HLO_OUT_OF_MEMORY;

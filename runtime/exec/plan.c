@@ -354,16 +354,6 @@ static void print_slots(const plan_comp *comp, const uint32_t *slots, uint32_t c
     }
 }
 
-static void print_callees(const plan_comp *comp, const plan_step *step, FILE *out) {
-    for (uint32_t c = 0; c < step->called_count; c++)
-        hlo_print_plain(out, "%s%%%s", c ? ", " : " runs ", step->called[c]->comp->name);
-    if (!step->spare) return;
-    if (step->trip_count != HLO_TRIP_COUNT_UNKNOWN)
-        fprintf(out, ", %llu times", (unsigned long long)step->trip_count);
-    fputs(", next state ", out);
-    print_slots(comp, step->spare, step->result_count, out);
-}
-
 void hlo_plan_print(const hlo_plan *plan, FILE *out) {
     HLO_IN_C_LOCALE;
     hlo_print_plain(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
@@ -375,40 +365,47 @@ void hlo_plan_print(const hlo_plan *plan, FILE *out) {
             fprintf(out, "arg%u is donated to out%u%s\n", i, output,
                     plan->in_place[output] ? ", in place" : "");
     }
-    for (const hlo_computation *c = plan->module->first; c; c = c->next)
-        if (plan->comps[c->id]) {
-            const plan_comp *comp = plan->comps[c->id];
-            hlo_print_plain(out, "%%%s: %u arguments, %u results, %u steps, frame of %zu bytes\n",
-                            comp->comp->name, comp->argument_count, comp->result_count,
-                            comp->step_count, comp->frame_size);
-            for (uint32_t i = 0; i < comp->step_count; i++) {
-                const plan_step *step = &comp->steps[i];
-                fputs("  ", out);
-                print_slots(comp, step->results, step->result_count, out);
-                fputs(" = ", out);
-                if (step->job && step->job->group.instr_count == 0)
-                    fputs("copy", out);
-                else if (step->kind == STEP_LOOK)
-                    fputs("inspect", out);
-                else if (step->job && step->job->group.instr_count > 1)
-                    fprintf(out, "group of %u", step->job->group.instr_count);
-                else
-                    fputs(hlo_ops[step->instr->op].name, out);
-                fputs("(", out);
-                print_slots(comp, step->operands, step->operand_count, out);
-                fputs(")", out);
-                print_callees(comp, step, out);
-                if (step->work != PLAN_NONE && comp->slots[step->work].size) {
-                    fputs(", work ", out);
-                    print_slot(comp, step->work, out);
-                }
-                hlo_print_plain(out, "  %%%s\n", step->instr->name);
-                if (step->job && plan->backend->describe)
-                    plan->backend->describe(plan->device, step->job, out);
+    for (const hlo_computation *c = plan->module->first; c; c = c->next) {
+        const plan_comp *comp = plan->comps[c->id];
+        if (!comp) continue;
+        hlo_print_plain(out, "%%%s: %u arguments, %u results, %u steps, frame of %zu bytes\n",
+                        comp->comp->name, comp->argument_count, comp->result_count,
+                        comp->step_count, comp->frame_size);
+        for (uint32_t s = 0; s < comp->step_count; s++) {
+            const plan_step *step = &comp->steps[s];
+            fputs("  ", out);
+            print_slots(comp, step->results, step->result_count, out);
+            fputs(" = ", out);
+            if (step->job && step->job->group.instr_count == 0)
+                fputs("copy", out);
+            else if (step->kind == STEP_LOOK)
+                fputs("inspect", out);
+            else if (step->job && step->job->group.instr_count > 1)
+                fprintf(out, "group of %u", step->job->group.instr_count);
+            else
+                fputs(hlo_ops[step->instr->op].name, out);
+            fputs("(", out);
+            print_slots(comp, step->operands, step->operand_count, out);
+            fputs(")", out);
+            for (uint32_t i = 0; i < step->called_count; i++)
+                hlo_print_plain(out, "%s%%%s", i ? ", " : " runs ", step->called[i]->comp->name);
+            if (step->spare && step->trip_count != HLO_TRIP_COUNT_UNKNOWN)
+                fprintf(out, ", %llu times", (unsigned long long)step->trip_count);
+            if (step->spare) {
+                fputs(", next state ", out);
+                print_slots(comp, step->spare, step->result_count, out);
             }
-            fputs("  returns ", out);
-            print_slots(comp, comp->results, comp->result_count, out);
-            fputs("\n", out);
+            if (step->work != PLAN_NONE && comp->slots[step->work].size) {
+                fputs(", work ", out);
+                print_slot(comp, step->work, out);
+            }
+            hlo_print_plain(out, "  %%%s\n", step->instr->name);
+            if (step->job && plan->backend->describe)
+                plan->backend->describe(plan->device, step->job, out);
         }
+        fputs("  returns ", out);
+        print_slots(comp, comp->results, comp->result_count, out);
+        fputs("\n", out);
+    }
     if (plan->backend->describe_shared) plan->backend->describe_shared(plan->device, out);
 }

@@ -201,18 +201,6 @@ typedef struct row {
     double *in_run; /* seconds in each run whose events are complete */
 } row;
 
-/* Returns the bytes that a run of the step reads and writes. A decision reads almost none. */
-static double bytes_of(const plan_comp *comp, const plan_step *step) {
-    double bytes = 0;
-    if (step->called_count) return 0;
-    for (uint32_t i = 0; i < step->operand_count; i++)
-        bytes += (double)comp->slots[step->operands[i]].size;
-    for (uint32_t i = 0; i < step->result_count; i++)
-        if (comp->slots[step->results[i]].kind != SLOT_NOWHERE)
-            bytes += (double)comp->slots[step->results[i]].size;
-    return bytes;
-}
-
 static size_t collect(const hlo_plan *plan, row *out) {
     size_t count = 0;
     for (const hlo_computation *c = plan->module->first; c; c = c->next) {
@@ -221,9 +209,15 @@ static size_t collect(const hlo_plan *plan, row *out) {
             const plan_step *step = &comp->steps[s];
             if (!step->runs) continue;
             const char *op_name = hlo_instr_op_name(step->instr);
+            double bytes = 0; /* read and written in a run; a decision reads almost none */
+            for (uint32_t i = 0; !step->called_count && i < step->operand_count; i++)
+                bytes += (double)comp->slots[step->operands[i]].size;
+            for (uint32_t i = 0; !step->called_count && i < step->result_count; i++)
+                if (comp->slots[step->results[i]].kind != SLOT_NOWHERE)
+                    bytes += (double)comp->slots[step->results[i]].size;
             if (out)
                 out[count] = (row){step,          op_name ? op_name : "",
-                                   step->seconds, (double)step->runs * bytes_of(comp, step),
+                                   step->seconds, (double)step->runs * bytes,
                                    step->runs,    NULL};
             count++;
         }
@@ -254,23 +248,6 @@ static size_t whole_runs(const plan_trace *trace) {
     size_t runs = 0;
     for (size_t i = 0; i < trace->count; i++) runs += !trace->events[i].step;
     return runs;
-}
-
-/* Merges the rows of each op_name. Returns their number. */
-static size_t join(row *rows, size_t count, size_t runs) {
-    size_t kept = 0;
-    qsort(rows, count, sizeof *rows, by_name);
-    for (size_t i = 0; i < count; i++) {
-        if (!kept || strcmp(rows[kept - 1].op_name, rows[i].op_name) != 0) {
-            rows[kept++] = rows[i];
-            continue;
-        }
-        rows[kept - 1].seconds += rows[i].seconds;
-        rows[kept - 1].bytes += rows[i].bytes;
-        rows[kept - 1].runs += rows[i].runs;
-        for (size_t r = 0; r < runs; r++) rows[kept - 1].in_run[r] += rows[i].in_run[r];
-    }
-    return kept;
 }
 
 /* Prints the rows. `sorted` is scratch space for all runs. */
@@ -328,8 +305,7 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
         return HLO_OUT_OF_MEMORY;
     }
     collect(plan, rows);
-    /* Sorts the rows by step, and sets their seconds in each complete run, in `seconds`, initially
-     * all 0. */
+    /* Sort the rows by step, and set their seconds in each complete run. */
     size_t run = 0;
     qsort(rows, count, sizeof *rows, by_step);
     for (size_t i = 0; i < count; i++) rows[i].in_run = seconds + i * runs;
@@ -350,7 +326,20 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     double *sorted = seconds + count * runs;
     print_rows(trace, rows, count, sorted, false, out);
     fputc('\n', out);
-    print_rows(trace, rows, join(rows, count, runs), sorted, true, out);
+    /* Merge the rows of each op_name. */
+    size_t kept = 0;
+    qsort(rows, count, sizeof *rows, by_name);
+    for (size_t i = 0; i < count; i++) {
+        if (!kept || strcmp(rows[kept - 1].op_name, rows[i].op_name) != 0) {
+            rows[kept++] = rows[i];
+            continue;
+        }
+        rows[kept - 1].seconds += rows[i].seconds;
+        rows[kept - 1].bytes += rows[i].bytes;
+        rows[kept - 1].runs += rows[i].runs;
+        for (size_t r = 0; r < runs; r++) rows[kept - 1].in_run[r] += rows[i].in_run[r];
+    }
+    print_rows(trace, rows, kept, sorted, true, out);
     free(seconds);
     free(rows);
     return HLO_OK;

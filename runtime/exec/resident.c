@@ -70,17 +70,21 @@ hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------ recording */
 
-/* Finds the recording of these addresses. Returns NULL, after recording the addresses, if no run
- * has had them. */
-static recording *find_recording(hlo_plan *plan) {
+/* Finds the recording of the addresses of this run, and records the run if it is the second one
+ * that has them; otherwise saves the addresses. */
+static hlo_status find_or_record(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan_resident *r = plan->resident;
     const size_t inputs = plan->inputs.count * sizeof(plan_place);
     const size_t outputs = plan->outputs.count * sizeof(plan_place);
     for (size_t i = 0; i < RECORDINGS && r->recordings[i].places; i++) {
-        const plan_place *places = r->recordings[i].places;
-        if (memcmp(places, plan->arguments, inputs) == 0 &&
-            memcmp(places + plan->inputs.count, plan->results, outputs) == 0)
-            return &r->recordings[i];
+        recording *found = &r->recordings[i];
+        if (memcmp(found->places, plan->arguments, inputs) != 0 ||
+            memcmp(found->places + plan->inputs.count, plan->results, outputs) != 0)
+            continue;
+        plan->buffer = found->buffer;
+        const hlo_status status = found->buffer ? HLO_OK : plan_record(plan, sink);
+        found->buffer = plan->buffer;
+        return status;
     }
     for (size_t tries = 0; tries < RECORDINGS; tries++) {
         recording *free = &r->recordings[r->oldest++ % RECORDINGS];
@@ -90,17 +94,7 @@ static recording *find_recording(hlo_plan *plan) {
         memcpy(free->places + plan->inputs.count, plan->results, outputs);
         break;
     }
-    return NULL;
-}
-
-static hlo_status find_or_record(hlo_plan *plan, const hlo_diag_sink *sink) {
-    recording *found = find_recording(plan);
-    if (!found) return HLO_OK;
-    plan->buffer = found->buffer;
-    if (found->buffer) return HLO_OK;
-    const hlo_status status = plan_record(plan, sink);
-    found->buffer = plan->buffer;
-    return status;
+    return HLO_OK;
 }
 
 /* Sets plan->buffer to the recorded run on these addresses, or to NULL. */
@@ -127,57 +121,56 @@ static bool overlap(const hlo_buffer *a, const hlo_buffer *b) {
     return from <= other ? other - from < size && others : from - other < others && size;
 }
 
-static hlo_status check_input(const hlo_plan *plan, hlo_buffer *const *inputs, size_t i,
-                              const hlo_diag_sink *sink) {
-    const hlo_buffer *buffer = inputs[i];
-    if (!buffer || !buffer->memory)
-        return plan_misuse(sink, "input %zu %s", i,
-                           buffer ? "was donated to an earlier run" : "is missing");
-    const hlo_backend *backend = buffer->memory->device->backend;
-    if (backend->memory_kind != plan->backend->memory_kind)
-        return hlo_diag_refuse(
-            sink, NULL, 0, 0,
-            "input %zu is a buffer of the %s backend, but the plan uses the %s backend", i,
-            backend->name, plan->backend->name);
-    const hlo_status status = hlo_leaf_check(&plan->inputs, plan->module, i, &buffer->array, sink);
-    if (status != HLO_OK) return status;
-    const hlo_shape *shape = plan->inputs.shapes[i];
-    if (!hlo_shape_same_memory(&buffer->shape, shape)) {
-        char found[256], expected[256];
-        hlo_shape_format(&buffer->shape, true, found, sizeof found);
-        hlo_shape_format(shape, true, expected, sizeof expected);
-        return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu is %s, but its parameter is %s", i,
-                               found, expected);
-    }
-    if (plan->given[i] == PLAN_NONE) return HLO_OK;
-    const plan_memory *memory = buffer->memory;
-    if (memory->read_only)
-        return plan_misuse(sink, "cannot donate input %zu: it is a read-only tensor", i);
-    if (atomic_load(&memory->users) > 1)
-        return plan_misuse(sink, "cannot donate input %zu: a tensor shares its memory", i);
-    for (size_t k = 0; k < plan->inputs.count; k++)
-        if (k != i && overlap(inputs[i], inputs[k]))
-            return plan_misuse(sink, "cannot donate input %zu: input %zu shares its memory", i, k);
-    return HLO_OK;
-}
-
 static hlo_status check(const hlo_plan *plan, hlo_buffer *const *inputs, size_t count,
                         const hlo_diag_sink *sink) {
-    hlo_status status = HLO_OK;
     if (!plan->resident) return plan_misuse(sink, "the plan was created without `resident`");
     if (count != plan->inputs.count)
         return hlo_diag_refuse(sink, NULL, 0, 0,
                                "%zu inputs are given, but the entry computation has %zu", count,
                                plan->inputs.count);
-    for (size_t i = 0; i < count && status == HLO_OK; i++)
-        status = check_input(plan, inputs, i, sink);
-    return status;
+    for (size_t i = 0; i < count; i++) {
+        const hlo_buffer *buffer = inputs[i];
+        if (!buffer || !buffer->memory)
+            return plan_misuse(sink, "input %zu %s", i,
+                               buffer ? "was donated to an earlier run" : "is missing");
+        const hlo_backend *backend = buffer->memory->device->backend;
+        if (backend->memory_kind != plan->backend->memory_kind)
+            return hlo_diag_refuse(
+                sink, NULL, 0, 0,
+                "input %zu is a buffer of the %s backend, but the plan uses the %s backend", i,
+                backend->name, plan->backend->name);
+        const hlo_status status =
+            hlo_leaf_check(&plan->inputs, plan->module, i, &buffer->array, sink);
+        if (status != HLO_OK) return status;
+        const hlo_shape *shape = plan->inputs.shapes[i];
+        if (!hlo_shape_same_memory(&buffer->shape, shape)) {
+            char found[256], expected[256];
+            hlo_shape_format(&buffer->shape, true, found, sizeof found);
+            hlo_shape_format(shape, true, expected, sizeof expected);
+            return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu is %s, but its parameter is %s", i,
+                                   found, expected);
+        }
+        if (plan->given[i] == PLAN_NONE) continue;
+        const plan_memory *memory = buffer->memory;
+        if (memory->read_only)
+            return plan_misuse(sink, "cannot donate input %zu: it is a read-only tensor", i);
+        if (atomic_load(&memory->users) > 1)
+            return plan_misuse(sink, "cannot donate input %zu: a tensor shares its memory", i);
+        for (size_t k = 0; k < count; k++)
+            if (k != i && overlap(inputs[i], inputs[k]))
+                return plan_misuse(sink, "cannot donate input %zu: input %zu shares its memory", i,
+                                   k);
+    }
+    return HLO_OK;
 }
 
 /* -------------------------------------------------------------------------------------- running */
 
-static hlo_status make_outputs(hlo_plan *plan, hlo_buffer *const *inputs, const hlo_diag_sink *sink,
-                               hlo_buffer **outputs) {
+/* Queues a run on checked buffers on the stream. */
+static hlo_status run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
+                      const hlo_diag_sink *sink, hlo_buffer **outputs, hlo_event **out_event) {
+    const hlo_backend *backend = plan->backend;
+    const char *why = "failed";
     for (size_t o = 0; o < plan->outputs.count; o++) {
         const hlo_shape *shape = plan->outputs.shapes[o];
         const size_t size = (size_t)hlo_shape_bytes(shape);
@@ -190,21 +183,11 @@ static hlo_status make_outputs(hlo_plan *plan, hlo_buffer *const *inputs, const 
         outputs[o] = plan_buffer_new(shape, memory);
         if (!outputs[o]) return HLO_OUT_OF_MEMORY;
     }
-    return HLO_OK;
-}
-
-/* Queues a run on checked buffers on the stream. */
-static hlo_status run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
-                      const hlo_diag_sink *sink, hlo_buffer **outputs, hlo_event **out_event) {
-    const hlo_backend *backend = plan->backend;
-    const char *why = "failed";
-    hlo_status status = make_outputs(plan, inputs, sink, outputs);
-    if (status != HLO_OK) return status;
     for (size_t i = 0; i < plan->inputs.count; i++)
         plan->arguments[i].data = inputs[i]->memory->data;
     for (size_t o = 0; o < plan->outputs.count; o++)
         plan->results[o].data = outputs[o]->memory->data;
-    status = record(plan, sink);
+    hlo_status status = record(plan, sink);
     if (status != HLO_OK) return status;
     if (backend->use_stream) status = backend->use_stream(plan->device, stream, &why);
     if (status == HLO_INVALID_USAGE)

@@ -91,34 +91,6 @@ static bool span_good(const ffi_span *span) {
     return span && (span->bytes || !span->size);
 }
 
-static bool value_good(int kind, const void *value) {
-    if (!value) return false;
-    switch (kind) {
-    case FFI_ATTR_ARRAY: {
-        const ffi_array *array = value;
-        return array->values || !array->count;
-    }
-    case FFI_ATTR_SCALAR: return ((const ffi_scalar *)value)->value != NULL;
-    case FFI_ATTR_STRING: return span_good(value);
-    default: return true;
-    }
-}
-
-static const char *check_attrs(hlo_arena *arena, const ffi_attrs *attrs) {
-    enum { MOST = 1024 };
-    if (attrs->count < 0 || attrs->count > MOST)
-        return hlo_arena_format(arena, "has %lld attributes", (long long)attrs->count);
-    if (attrs->count && (!attrs->kinds || !attrs->names || !attrs->values))
-        return "has a NULL list of attributes";
-    for (int64_t i = 0; i < attrs->count; i++) {
-        if (!span_good(attrs->names[i]))
-            return hlo_arena_format(arena, "has attribute %lld with a NULL name", (long long)i);
-        if (!value_good(attrs->kinds[i], attrs->values[i]))
-            return hlo_arena_format(arena, "has attribute %lld with a NULL value", (long long)i);
-    }
-    return NULL;
-}
-
 const char *ffi_frame_check(const ffi_frame *frame, hlo_arena *arena) {
     const char *why =
         check_size(arena, "a call frame", frame->size, FFI_SIZE(struct XLA_FFI_CallFrame, attrs));
@@ -138,7 +110,24 @@ const char *ffi_frame_check(const ffi_frame *frame, hlo_arena *arena) {
         why = check_inside(arena, "attributes", frame->attrs.size, FFI_SIZE(ffi_attrs, values));
     if (!why) why = check_list(arena, "operand", &frame->operands);
     if (!why) why = check_list(arena, "result", &frame->results);
-    return why ? why : check_attrs(arena, &frame->attrs);
+    if (why) return why;
+    enum { MOST = 1024 };
+    if (frame->attrs.count < 0 || frame->attrs.count > MOST)
+        return hlo_arena_format(arena, "has %lld attributes", (long long)frame->attrs.count);
+    if (frame->attrs.count && (!frame->attrs.kinds || !frame->attrs.names || !frame->attrs.values))
+        return "has a NULL list of attributes";
+    for (int64_t i = 0; i < frame->attrs.count; i++) {
+        if (!span_good(frame->attrs.names[i]))
+            return hlo_arena_format(arena, "has attribute %lld with a NULL name", (long long)i);
+        const void *value = frame->attrs.values[i];
+        const int kind = frame->attrs.kinds[i];
+        const ffi_array *array = value;
+        if (!value || (kind == FFI_ATTR_ARRAY && !array->values && array->count) ||
+            (kind == FFI_ATTR_SCALAR && !((const ffi_scalar *)value)->value) ||
+            (kind == FFI_ATTR_STRING && !span_good(value)))
+            return hlo_arena_format(arena, "has attribute %lld with a NULL value", (long long)i);
+    }
+    return NULL;
 }
 
 /* ----------------------------------------------------------------------------------------- text */
@@ -172,7 +161,7 @@ typedef struct reader {
     const char *wrong;
 } reader;
 
-/* Returns the shape of an array with the next layout; row-major if there is none or it is
+/* Returns the shape of an array with the next layout; row-major without layouts, or if it is
  * invalid. */
 static const hlo_shape *read_shape(reader *r, const ffi_buffer *buffer) {
     const uint32_t rank = (uint32_t)buffer->rank;

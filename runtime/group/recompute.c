@@ -78,28 +78,25 @@ static uint32_t mark_readers(const grouping *g, group_search *search, uint32_t i
     return count;
 }
 
-/* True if only groups read the value, in full. */
-static bool is_candidate(const grouping *g, uint32_t i) {
-    const hlo_instr *instr = g->instrs[i];
-    const group_node *n = &g->nodes[i];
-    if (!n->computed || !n->outside || n->stored || n->class != GROUP_PULL ||
-        instr == instr->parent->root || hlo_shape_bytes(instr->shape) < WORTHWHILE)
-        return false;
-    for (const hlo_use *use = instr->uses; use; use = use->next)
-        if (group_is_live(g, use->user) && g->nodes[group_place(g, use->user)].class == GROUP_OTHER)
-            return false;
-    return true;
-}
-
 bool group_find_again(grouping *g, group_search *search) {
     bool any = false;
     for (uint32_t i = 0; i < g->count; i++) {
-        if (!is_candidate(g, i)) continue;
+        /* Only groups may read the value, in full. */
+        const hlo_instr *instr = g->instrs[i];
+        const group_node *n = &g->nodes[i];
+        if (!n->computed || !n->outside || n->stored || n->class != GROUP_PULL ||
+            instr == instr->parent->root || hlo_shape_bytes(instr->shape) < WORTHWHILE)
+            continue;
+        bool grouped = true;
+        for (const hlo_use *use = instr->uses; use && grouped; use = use->next)
+            grouped = !group_is_live(g, use->user) ||
+                      g->nodes[group_place(g, use->user)].class != GROUP_OTHER;
+        if (!grouped) continue;
         recomputing r = {.g = g, .search = search, .possible = true};
         search->attempt++;
         trace(&r, i);
         if (!r.possible) continue;
-        const int64_t own = hlo_shape_bytes(g->instrs[i]->shape);
+        const int64_t own = hlo_shape_bytes(instr->shape);
         const int64_t saved = (mark_readers(g, search, i) + 1) * own;
         int64_t all = 0, read = 0; /* bytes of the leaves; bytes that groups read additionally */
         for (uint32_t l = 0; l < r.leaf_count; l++) {
@@ -107,7 +104,7 @@ bool group_find_again(grouping *g, group_search *search) {
             const int64_t bytes = hlo_shape_bytes(g->instrs[leaf]->shape);
             int64_t times = g->nodes[leaf].computed && !g->nodes[leaf].outside;
             mark_readers(g, search, leaf);
-            for (const group_reader *to = g->nodes[i].readers; to; to = to->next) {
+            for (const group_reader *to = n->readers; to; to = to->next) {
                 times += search->groups[to->group] != search->attempt;
                 search->groups[to->group] = search->attempt;
             }

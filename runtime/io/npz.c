@@ -119,27 +119,6 @@ static char *read_header(zip_file_t *file) {
  * dimensions. */
 enum { LIST_SIZE = 1024 };
 
-/* Writes `name` up to its `.npy`, without bytes that control a terminal. */
-static size_t put_name(const char *name, char *out, size_t size) {
-    size_t length = strlen(name), end = length;
-    if (length > 4 && strcmp(name + length - 4, ".npy") == 0) end -= 4;
-    size_t at = 0;
-    for (; at < end && at + 1 < size && at < 64; at++)
-        out[at] = isprint((unsigned char)name[at]) ? name[at] : '?';
-    out[at] = '\0';
-    return at;
-}
-
-static size_t put_kind(const npy_header *header, char *out, size_t size) {
-    size_t at =
-        (size_t)snprintf(out, size, " %c%c%ld[", header->order, header->kind, header->width);
-    for (uint32_t i = 0; i < header->rank && at < size; i++)
-        at +=
-            (size_t)snprintf(out + at, size - at, i ? ",%lld" : "%lld", (long long)header->dims[i]);
-    if (at < size) at += (size_t)snprintf(out + at, size - at, "]");
-    return at < size ? at : size - 1;
-}
-
 static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -163,8 +142,23 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
             char *text = file ? read_header(file) : NULL;
             npy_header header;
             if (i) at += (size_t)snprintf(there + at, LIST_SIZE - at, ", ");
-            at += put_name(name ? name : "?", there + at, ONE / 2);
-            if (text && parse_header(text, &header)) at += put_kind(&header, there + at, ONE);
+            /* The name, without `.npy` and bytes that control a terminal. */
+            if (!name) name = "?";
+            size_t end = strlen(name);
+            if (end > 4 && strcmp(name + end - 4, ".npy") == 0) end -= 4;
+            for (size_t c = 0; c < end && c < 64; c++)
+                there[at++] = isprint((unsigned char)name[c]) ? name[c] : '?';
+            there[at] = '\0';
+            if (text && parse_header(text, &header)) {
+                const size_t limit = at + ONE;
+                at += (size_t)snprintf(there + at, ONE, " %c%c%ld[", header.order, header.kind,
+                                       header.width);
+                for (uint32_t d = 0; d < header.rank && at < limit; d++)
+                    at += (size_t)snprintf(there + at, limit - at, d ? ",%lld" : "%lld",
+                                           (long long)header.dims[d]);
+                if (at < limit) at += (size_t)snprintf(there + at, limit - at, "]");
+                if (at >= limit) at = limit - 1;
+            }
             free(text);
             if (file) zip_fclose(file);
         }
@@ -176,22 +170,6 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
     hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = r->path};
     r->sink->emit(r->sink->user, &diag);
     return HLO_INVALID_INPUT;
-}
-
-/* Reorders from column-major to row-major. */
-static bool to_row_major(hlo_array *array, size_t width) {
-    char *from = array->data, *to = calloc(array->size ? array->size : 1, 1);
-    if (!to) return false;
-    int64_t index[MAX_RANK] = {0};
-    for (size_t done = 0; done < array->size; done += width) {
-        int64_t place = 0;
-        for (uint32_t d = 0; d < array->rank; d++) place = place * array->dims[d] + index[d];
-        memcpy(to + (size_t)place * width, from + done, width);
-        for (uint32_t d = 0; d < array->rank && ++index[d] == array->dims[d]; d++) index[d] = 0;
-    }
-    free(from);
-    array->data = to;
-    return true;
 }
 
 static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *name,
@@ -227,8 +205,20 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
                     rest < 0 ? "file %s is corrupted: checksum mismatch"
                              : "file %s is longer than its header declares",
                     name);
-    if (header.fortran && !to_row_major(array, hlo_types[shape->type].bytes))
-        return HLO_OUT_OF_MEMORY;
+    if (header.fortran) { /* column-major */
+        const size_t width = hlo_types[shape->type].bytes;
+        char *from = array->data, *to = calloc(array->size ? array->size : 1, 1);
+        if (!to) return HLO_OUT_OF_MEMORY;
+        int64_t at[MAX_RANK] = {0};
+        for (size_t done = 0; done < array->size; done += width) {
+            int64_t place = 0;
+            for (uint32_t d = 0; d < array->rank; d++) place = place * array->dims[d] + at[d];
+            memcpy(to + (size_t)place * width, from + done, width);
+            for (uint32_t d = 0; d < array->rank && ++at[d] == array->dims[d]; d++) at[d] = 0;
+        }
+        free(from);
+        array->data = to;
+    }
     hlo_array_extend(array);
     return HLO_OK;
 }
@@ -279,29 +269,25 @@ static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, siz
     return status;
 }
 
-static hlo_status open_archive(npz_reader *r) {
-    int code;
-    hlo_status status = hlo_file_check(r->path, r->sink);
-    if (status != HLO_OK) return status;
-    errno = 0;
-    r->archive = zip_open(r->path, ZIP_RDONLY, &code);
-    if (r->archive) return HLO_OK;
-    if (code == ZIP_ER_MEMORY || starved(r)) return HLO_OUT_OF_MEMORY;
-    zip_error_t error;
-    zip_error_init_with_code(&error, code);
-    const char *why = code == ZIP_ER_OPNOTSUPP ? "a .npz archive cannot be read from a pipe"
-                                               : zip_error_strerror(&error);
-    status = hlo_file_refuse(r->path, r->sink, why);
-    zip_error_fini(&error);
-    return status;
-}
-
 hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
                                 uint32_t devices, const hlo_diag_sink *sink, hlo_arrays **out) {
     *out = NULL;
     npz_reader reader = {.module = module, .sink = sink, .path = path, .role = role};
-    hlo_status status = open_archive(&reader);
+    int code;
+    hlo_status status = hlo_file_check(path, sink);
     if (status != HLO_OK) return status;
+    errno = 0;
+    reader.archive = zip_open(reader.path, ZIP_RDONLY, &code);
+    if (!reader.archive) {
+        if (code == ZIP_ER_MEMORY || starved(&reader)) return HLO_OUT_OF_MEMORY;
+        zip_error_t error;
+        zip_error_init_with_code(&error, code);
+        const char *why = code == ZIP_ER_OPNOTSUPP ? "a .npz archive cannot be read from a pipe"
+                                                   : zip_error_strerror(&error);
+        status = hlo_file_refuse(reader.path, reader.sink, why);
+        zip_error_fini(&error);
+        return status;
+    }
     hlo_leaves leaves = {0};
     status = hlo_leaves_of(module, role, &leaves);
     if (status == HLO_OK) status = hlo_arrays_new(out);

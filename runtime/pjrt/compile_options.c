@@ -85,31 +85,29 @@ static bool override_options(draft *d, const hlo_pjrt_options *options) {
     return true;
 }
 
-static bool fill(draft *d, pjrt_module_kind kind, const hlo_pjrt_options *options,
-                 const Pjrt__ProgramShape *shape) {
-    pjrt__compile_options__init(&d->all);
-    pjrt__build_options__init(&d->build);
-    d->all.executable_build_options = &d->build;
-    d->all.parameter_is_tupled_arguments = kind.tupled;
-    if (shape && !kind.tupled) { /* plugins do not use layouts of a tuple in this form */
-        d->all.n_argument_layouts = shape->n_parameters;
-        d->all.argument_layouts = shape->parameters;
-    }
-    if (shape) d->build.result_layout = shape->result;
-    d->build.num_replicas = 1;
-    d->build.num_partitions = options->devices;
-    d->build.use_spmd_partitioning = options->devices > 1;
-    d->build.use_shardy_partitioner = kind.shardy;
-    return override_options(d, options) &&
-           (options->devices == 1 || assign_devices(d, options->devices));
-}
-
 hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
                                 const hlo_pjrt_options *options, pjrt_bytes *out) {
     draft d = {.disable_passes = DISABLE_PASSES, .partitioning_passes = PARTITIONING_PASSES};
     Pjrt__Module *read = pjrt__module__unpack(NULL, module.size, (const uint8_t *)module.data);
     *out = (pjrt_bytes){0};
-    if (read && fill(&d, kind, options, read->host_program_shape)) {
+    if (read) {
+        const Pjrt__ProgramShape *shape = read->host_program_shape;
+        pjrt__compile_options__init(&d.all);
+        pjrt__build_options__init(&d.build);
+        d.all.executable_build_options = &d.build;
+        d.all.parameter_is_tupled_arguments = kind.tupled;
+        if (shape && !kind.tupled) { /* plugins do not use layouts of a tuple in this form */
+            d.all.n_argument_layouts = shape->n_parameters;
+            d.all.argument_layouts = shape->parameters;
+        }
+        if (shape) d.build.result_layout = shape->result;
+        d.build.num_replicas = 1;
+        d.build.num_partitions = options->devices;
+        d.build.use_spmd_partitioning = options->devices > 1;
+        d.build.use_shardy_partitioner = kind.shardy;
+    }
+    if (read && override_options(&d, options) &&
+        (options->devices == 1 || assign_devices(&d, options->devices))) {
         out->size = pjrt__compile_options__get_packed_size(&d.all);
         out->data = malloc(out->size + 1);
         if (out->data) pjrt__compile_options__pack(&d.all, (uint8_t *)out->data);

@@ -351,22 +351,16 @@ static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hl
     return status == HLO_OK ? compile(pjrt, options, sink) : status;
 }
 
-static bool is_usable(const hlo_pjrt_options *options) {
-    if (!options->plugin || !options->devices || options->devices > HLO_PJRT_MOST_DEVICES)
-        return false;
-    for (size_t i = 0; i < options->setting_count; i++)
-        if (!strchr(options->settings[i], '=')) return false;
-    return true;
-}
-
 hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
                         const hlo_diag_sink *sink, hlo_pjrt **out) {
     HLO_IN_C_LOCALE;
     *out = NULL;
     hlo_pjrt_options own = {.devices = 0};
     if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, options, sink) != HLO_OK ||
-        !is_usable(&own))
+        !own.plugin || !own.devices || own.devices > HLO_PJRT_MOST_DEVICES)
         return HLO_INVALID_USAGE;
+    for (size_t i = 0; i < own.setting_count; i++)
+        if (!strchr(own.settings[i], '=')) return HLO_INVALID_USAGE;
     hlo_status status = hlo_module_ensure_verified(module, 0, sink);
     if (status != HLO_OK) return status;
     jmp_buf recover;
@@ -432,44 +426,53 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static hlo_status execute(hlo_pjrt *pjrt, const buffers *arguments, buffers *results,
-                          const hlo_diag_sink *sink) {
-    pjrt_event **done = calloc(pjrt->device_count, sizeof *done);
-    if (!done) return HLO_OUT_OF_MEMORY;
-    pjrt_execute_options options = {.size = sizeof options};
-    pjrt_execute_args args = {.size = sizeof args,
-                              .loaded = pjrt->loaded,
-                              .options = &options,
-                              .arguments = (pjrt_buffer *const *const *)arguments->rows,
-                              .device_count = pjrt->device_count,
-                              .argument_count = arguments->count,
-                              .outputs = results->rows,
-                              .done = done};
-    const double start = now();
-    hlo_status status =
-        pjrt_plugin_call(&pjrt->plugin, PJRT_LOADED_EXECUTE, &args, "execute the module", sink);
-    for (size_t d = 0; d < pjrt->device_count; d++) {
-        hlo_status each = pjrt_plugin_await(&pjrt->plugin, done[d], "execute the module", sink);
-        if (status == HLO_OK) status = each;
+hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
+                        hlo_arrays **out) {
+    HLO_IN_C_LOCALE;
+    *out = NULL;
+    if (!pjrt->client) return HLO_INVALID_USAGE;
+    hlo_status status = hlo_leaves_check(&pjrt->input_shapes, pjrt->module, inputs, sink);
+    if (status != HLO_OK) return status;
+    pjrt_num_outputs_args args = {.size = sizeof args, .executable = pjrt->executable};
+    status = pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_NUM_OUTPUTS, &args,
+                              "count the outputs", sink);
+    if (status == HLO_OK && args.count != pjrt->output_shapes.count) {
+        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
+                                 "the compiled module has %zu outputs, expected %zu", args.count,
+                                 pjrt->output_shapes.count);
     }
-    pjrt->seconds = now() - start;
-    free(done);
-    return status;
-}
-
-static hlo_status run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
-                      hlo_arrays **out) {
+    if (status != HLO_OK) return status;
     const size_t devices = pjrt->device_count;
     const size_t count = pjrt->output_shapes.count;
     buffers arguments = {0}, results = {0};
     const bool made =
         buffers_new(&arguments, devices, inputs->count) && buffers_new(&results, devices, count);
-    hlo_status status = made ? HLO_OK : HLO_OUT_OF_MEMORY;
+    pjrt_event **done = calloc(devices, sizeof *done);
+    status = made && done ? HLO_OK : HLO_OUT_OF_MEMORY;
     for (size_t d = 0; d < devices; d++)
         for (size_t i = 0; i < inputs->count && status == HLO_OK; i++)
             status = pjrt_send(&pjrt->plugin, pjrt->client, &pjrt->inputs[i], &inputs->items[i],
                                pjrt->devices[d], d, sink, &arguments.rows[d][i]);
-    if (status == HLO_OK) status = execute(pjrt, &arguments, &results, sink);
+    if (status == HLO_OK) {
+        pjrt_execute_options options = {.size = sizeof options};
+        pjrt_execute_args execution = {.size = sizeof execution,
+                                       .loaded = pjrt->loaded,
+                                       .options = &options,
+                                       .arguments = (pjrt_buffer *const *const *)arguments.rows,
+                                       .device_count = pjrt->device_count,
+                                       .argument_count = arguments.count,
+                                       .outputs = results.rows,
+                                       .done = done};
+        const double start = now();
+        status = pjrt_plugin_call(&pjrt->plugin, PJRT_LOADED_EXECUTE, &execution,
+                                  "execute the module", sink);
+        for (size_t d = 0; d < devices; d++) {
+            hlo_status each = pjrt_plugin_await(&pjrt->plugin, done[d], "execute the module", sink);
+            if (status == HLO_OK) status = each;
+        }
+        pjrt->seconds = now() - start;
+    }
+    free(done);
     if (status == HLO_OK) status = hlo_arrays_new(out);
     /* Whole arrays, or the parts of each device. */
     const size_t arrays = pjrt->partitioned ? devices * count : count;
@@ -488,24 +491,6 @@ static hlo_status run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_s
     hlo_arrays_free(*out);
     *out = NULL;
     return status;
-}
-
-hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
-                        hlo_arrays **out) {
-    HLO_IN_C_LOCALE;
-    *out = NULL;
-    if (!pjrt->client) return HLO_INVALID_USAGE;
-    hlo_status status = hlo_leaves_check(&pjrt->input_shapes, pjrt->module, inputs, sink);
-    if (status != HLO_OK) return status;
-    pjrt_num_outputs_args args = {.size = sizeof args, .executable = pjrt->executable};
-    status = pjrt_plugin_call(&pjrt->plugin, PJRT_EXECUTABLE_NUM_OUTPUTS, &args,
-                              "count the outputs", sink);
-    if (status == HLO_OK && args.count != pjrt->output_shapes.count) {
-        status = hlo_diag_refuse(sink, pjrt->plugin.path, 0, 0,
-                                 "the compiled module has %zu outputs, expected %zu", args.count,
-                                 pjrt->output_shapes.count);
-    }
-    return status == HLO_OK ? run(pjrt, inputs, sink, out) : status;
 }
 
 double hlo_pjrt_seconds(const hlo_pjrt *pjrt) {

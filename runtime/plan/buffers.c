@@ -31,6 +31,30 @@ static void remove_gap(frame *f, uint32_t index) {
     memmove(&f->gaps[index], &f->gaps[index + 1], (f->count - index) * sizeof *f->gaps);
 }
 
+/* Adds a free range, merged with adjacent ones. */
+static void add_gap(frame *f, size_t offset, size_t size) {
+    uint32_t at = 0, end = f->count;
+    while (at < end) {
+        const uint32_t middle = at + (end - at) / 2;
+        if (f->gaps[middle].offset < offset)
+            at = middle + 1;
+        else
+            end = middle;
+    }
+    bool joins = at > 0 && f->gaps[at - 1].offset + f->gaps[at - 1].size == offset;
+    if (joins) {
+        f->gaps[--at].size += size;
+    } else {
+        memmove(&f->gaps[at + 1], &f->gaps[at], (f->count - at) * sizeof *f->gaps);
+        f->gaps[at] = (gap){offset, size};
+        f->count++;
+    }
+    if (at + 1 < f->count && f->gaps[at].offset + f->gaps[at].size == f->gaps[at + 1].offset) {
+        f->gaps[at].size += f->gaps[at + 1].size;
+        remove_gap(f, at + 1);
+    }
+}
+
 static size_t take(frame *f, size_t size) {
     uint32_t best = f->count;
     for (uint32_t i = 0; i < f->count && (best == f->count || f->gaps[best].size > size); i++)
@@ -207,26 +231,7 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
             const plan_slot *slot = &comp->slots[slots[i]];
             const size_t size = total_size(f.plan, slot);
             if (slot->last != s || slot->kind != SLOT_BUFFER || !size) continue;
-            uint32_t at = 0, end = f.count;
-            while (at < end) {
-                const uint32_t middle = at + (end - at) / 2;
-                if (f.gaps[middle].offset < slot->offset)
-                    at = middle + 1;
-                else
-                    end = middle;
-            }
-            bool joins = at > 0 && f.gaps[at - 1].offset + f.gaps[at - 1].size == slot->offset;
-            if (joins) {
-                f.gaps[--at].size += size;
-            } else {
-                memmove(&f.gaps[at + 1], &f.gaps[at], (f.count - at) * sizeof *f.gaps);
-                f.gaps[at] = (gap){slot->offset, size};
-                f.count++;
-            }
-            if (at + 1 < f.count && f.gaps[at].offset + f.gaps[at].size == f.gaps[at + 1].offset) {
-                f.gaps[at].size += f.gaps[at + 1].size;
-                remove_gap(&f, at + 1);
-            }
+            add_gap(&f, slot->offset, size);
             freed[slots[i]] = true;
         }
     }

@@ -16,42 +16,7 @@ static bool find_leaf(const hlo_shape *shape, const hlo_ints *path, size_t *inde
     return hlo_shape_is_array(shape);
 }
 
-static hlo_status take_option(hlo_plan *plan, const hlo_donation *d, const hlo_diag_sink *sink) {
-    const char *fault = NULL;
-    char types[600];
-    if (d->input >= plan->inputs.count)
-        fault = "the input does not exist";
-    else if (d->output >= plan->outputs.count)
-        fault = "the output does not exist";
-    else if (plan->given[d->input] != PLAN_NONE && plan->given[d->input] != d->output)
-        fault = "the input is already donated";
-    else if (plan->taken[d->output] != PLAN_NONE && plan->taken[d->output] != d->input)
-        fault = "the output already has a donated input";
-    else if (plan->inputs.shapes[d->input]->type != plan->outputs.shapes[d->output]->type ||
-             !hlo_shape_same_dims(plan->inputs.shapes[d->input], plan->outputs.shapes[d->output]) ||
-             !hlo_shape_same_memory(plan->inputs.shapes[d->input],
-                                    plan->outputs.shapes[d->output])) {
-        char input[256], output[256];
-        hlo_shape_format(plan->inputs.shapes[d->input], true, input, sizeof input);
-        hlo_shape_format(plan->outputs.shapes[d->output], true, output, sizeof output);
-        snprintf(types, sizeof types, "the input is %s, but the output is %s", input, output);
-        fault = types;
-    }
-    if (fault)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "cannot donate input %zu to output %zu: %s",
-                               d->input, d->output, fault);
-    plan->given[d->input] = (uint32_t)d->output;
-    plan->taken[d->output] = (uint32_t)d->input;
-    return HLO_OK;
-}
-
 /* ------------------------------------------------------------------------------------- in place */
-
-static uint32_t count_uses(const uint32_t *slots, uint32_t count, uint32_t slot) {
-    uint32_t uses = 0;
-    for (uint32_t i = 0; i < count; i++) uses += slots[i] == slot;
-    return uses;
-}
 
 /* True if the step may write `result` over `argument`, which it reads. */
 static bool overwrites(const plan_comp *comp, const plan_step *step, uint32_t result,
@@ -61,8 +26,9 @@ static bool overwrites(const plan_comp *comp, const plan_step *step, uint32_t re
     for (uint32_t i = 0; o && i < o->count; i++)
         found |=
             step->results[o->v[i].result] == result && step->operands[o->v[i].operand] == argument;
-    return found && count_uses(step->operands, step->operand_count, argument) == 1 &&
-           comp->slots[argument].size == comp->slots[result].size;
+    uint32_t uses = 0;
+    for (uint32_t i = 0; i < step->operand_count; i++) uses += step->operands[i] == argument;
+    return found && uses == 1 && comp->slots[argument].size == comp->slots[result].size;
 }
 
 /* True if, once the result is begun, nothing reads the argument except the step that overwrites
@@ -211,11 +177,37 @@ hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink) {
             if (alias->output) plan->taken[output] = (uint32_t)input;
         }
     }
-    hlo_status status = HLO_OK;
-    for (size_t i = 0; i < plan->options.donation_count && status == HLO_OK; i++)
-        status = take_option(plan, &plan->options.donations[i], sink);
+    for (size_t i = 0; i < plan->options.donation_count; i++) {
+        const hlo_donation *d = &plan->options.donations[i];
+        const char *fault = NULL;
+        char types[600];
+        if (d->input >= plan->inputs.count)
+            fault = "the input does not exist";
+        else if (d->output >= plan->outputs.count)
+            fault = "the output does not exist";
+        else if (plan->given[d->input] != PLAN_NONE && plan->given[d->input] != d->output)
+            fault = "the input is already donated";
+        else if (plan->taken[d->output] != PLAN_NONE && plan->taken[d->output] != d->input)
+            fault = "the output already has a donated input";
+        else if (plan->inputs.shapes[d->input]->type != plan->outputs.shapes[d->output]->type ||
+                 !hlo_shape_same_dims(plan->inputs.shapes[d->input],
+                                      plan->outputs.shapes[d->output]) ||
+                 !hlo_shape_same_memory(plan->inputs.shapes[d->input],
+                                        plan->outputs.shapes[d->output])) {
+            char input[256], output[256];
+            hlo_shape_format(plan->inputs.shapes[d->input], true, input, sizeof input);
+            hlo_shape_format(plan->outputs.shapes[d->output], true, output, sizeof output);
+            snprintf(types, sizeof types, "the input is %s, but the output is %s", input, output);
+            fault = types;
+        }
+        if (fault)
+            return hlo_diag_refuse(sink, NULL, 0, 0, "cannot donate input %zu to output %zu: %s",
+                                   d->input, d->output, fault);
+        plan->given[d->input] = (uint32_t)d->output;
+        plan->taken[d->output] = (uint32_t)d->input;
+    }
     for (uint32_t o = 0; o < plan->outputs.count; o++)
         if (plan->taken[o] != PLAN_NONE)
             plan->in_place[o] = plan_is_in_place(plan->entry, o, plan->taken[o]);
-    return status;
+    return HLO_OK;
 }

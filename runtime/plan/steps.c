@@ -104,6 +104,27 @@ static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) 
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
 
+/* Forwards the elements, each in the layout that the tuple has for it. */
+static build_value tuple_value(build *b, const hlo_instr *instr) {
+    build_value v = build_operands(b, instr);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        build_value part = {v.slots + at, hlo_shape_leaf_count(operand->shape)};
+        part = relaid(b, instr, part, operand->shape, instr->shape->elements[i]);
+        memmove(v.slots + at, part.slots, part.count * sizeof *part.slots);
+        at += part.count;
+    }
+    return v;
+}
+
+/* Imports the bytes of a constant. */
+static void set_constant(build *b, const hlo_instr *instr, uint32_t index, const void *bytes) {
+    plan_slot *slot = &b->comp->slots[index];
+    slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, slot->size);
+    if (!slot->place.data && slot->size) build_refuse(b, instr, "out of memory for this constant");
+}
+
 /* Creates a constant from the elements of the literal, in the layout of `shape`, which is the shape
  * of the instruction or an element of it. The layout of the literal is ignored. */
 static build_value constant_value(build *b, const hlo_instr *instr, const hlo_shape *shape,
@@ -126,15 +147,13 @@ static build_value constant_value(build *b, const hlo_instr *instr, const hlo_sh
                      "XLA_FLAGS=--xla_dump_to=DIR, or print it with print_large_constants=True");
         return v;
     }
-    plan_slot *slot = &b->comp->slots[v.slots[0]];
     const void *bytes = literal->data;
     if (!hlo_shape_is_row_major(shape)) {
-        void *physical = hlo_arena_alloc(b->plan->arena, slot->size);
+        void *physical = hlo_arena_alloc(b->plan->arena, b->comp->slots[v.slots[0]].size);
         plan_to_physical(shape, hlo_types[shape->type].bytes, physical, literal->data);
         bytes = physical;
     }
-    slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, slot->size);
-    if (!slot->place.data && slot->size) build_refuse(b, instr, "out of memory for this constant");
+    set_constant(b, instr, v.slots[0], bytes);
     return v;
 }
 
@@ -144,16 +163,6 @@ static void check_called(void *user, hlo_computation *called) {
     build *b = user;
     const plan_comp *comp = b->plan->comps[called->id];
     if (comp && !comp->results) b->failed = true;
-}
-
-/* True if a callee cannot be executed; its errors were already reported. */
-static bool runs_failed(build *b, const hlo_instr *instr) {
-    bool before = b->failed;
-    b->failed = false;
-    hlo_instr_visit_called(instr, check_called, b);
-    bool failed = b->failed;
-    b->failed |= before;
-    return failed;
 }
 
 /* Creates the value of an asynchronous start: its operands, its results, and additional elements of
@@ -190,7 +199,13 @@ static build_value value_for(build *b, const hlo_instr *instr) {
                      hlo_ops[instr->op].name);
         return build_new_slots(b, SLOT_BUFFER, instr->shape);
     }
-    if (runs_failed(b, instr)) return build_new_slots(b, SLOT_BUFFER, instr->shape);
+    /* The errors of a callee that cannot be executed were already reported. */
+    const bool before = b->failed;
+    b->failed = false;
+    hlo_instr_visit_called(instr, check_called, b);
+    const bool callee_failed = b->failed;
+    b->failed |= before;
+    if (callee_failed) return build_new_slots(b, SLOT_BUFFER, instr->shape);
     switch (instr->op) {
     case HLO_OP_PARAMETER: {
         const uint32_t index = b->arguments[instr->u.parameter];
@@ -204,18 +219,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
                            build_leaves(b, instr->shape));
     }
     case HLO_OP_CONSTANT: return constant_value(b, instr, instr->shape, instr->u.literal);
-    case HLO_OP_TUPLE: {
-        build_value v = build_operands(b, instr);
-        uint32_t at = 0;
-        for (uint32_t i = 0; i < instr->operand_count; i++) {
-            const hlo_instr *operand = hlo_instr_operand(instr, i);
-            build_value part = {v.slots + at, hlo_shape_leaf_count(operand->shape)};
-            part = relaid(b, instr, part, operand->shape, instr->shape->elements[i]);
-            memmove(v.slots + at, part.slots, part.count * sizeof *part.slots);
-            at += part.count;
-        }
-        return v;
-    }
+    case HLO_OP_TUPLE: return tuple_value(b, instr);
     case HLO_OP_AFTER_ALL: return build_new_value(b, 0);
     case HLO_OP_GET_TUPLE_ELEMENT:
         return element_of(b, instr, (uint32_t)hlo_instr_int(instr, HLO_ATTR_INDEX, 0));
@@ -247,9 +251,7 @@ static build_value value_for(build *b, const hlo_instr *instr) {
         const int32_t size = (int32_t)hlo_instr_operand(instr, 0)->shape->dims[dim];
         build_value v = build_new_slots(b, SLOT_CONSTANT, instr->shape);
         const void *bytes = hlo_arena_copy(b->plan->arena, &size, sizeof size);
-        plan_slot *slot = &b->comp->slots[v.slots[0]];
-        slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, sizeof size);
-        if (!slot->place.data) build_refuse(b, instr, "out of memory for this constant");
+        set_constant(b, instr, v.slots[0], bytes);
         return v;
     }
     default: break;
