@@ -4,8 +4,10 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "grammar/proto/convert.h"
 #include "grammar/text/parse.h"
 #include "hlo/proto.h"
+#include "hlo/text.h"
 #include "ir/float/c_locale.h"
 #include "ir/text/file.h"
 #include "ir/text/options.h"
@@ -13,10 +15,6 @@
 static const char no_memory[] = "out of memory";
 
 enum { LARGEST_FILE = INT32_MAX, COUNTED = 1 << 26 };
-
-static bool is_packed(const hlo_content *c) {
-    return c->size > 2 && memcmp(c->bytes, "\x1f\x8b", 2) == 0;
-}
 
 /* Inflates the members of a gz file until `to` is full or the file ends. Returns NULL, or the
  * error. */
@@ -76,24 +74,20 @@ static const char *inflate_all(z_stream *z, hlo_content *out) {
     }
 }
 
-static const char *unpack(hlo_content *c) {
-    enum { GZIP_ONLY = 16 + MAX_WBITS };
-    z_stream z = {.next_in = (Bytef *)c->bytes, .avail_in = (uInt)c->size};
-    hlo_content out = {.bytes = NULL};
-    if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return no_memory;
-    const char *why = inflate_all(&z, &out);
-    inflateEnd(&z);
-    free(c->bytes);
-    *c = out;
-    return why;
-}
-
 /* Reads the file at `path`. The caller always frees the text. */
 static hlo_status load(const char *path, const hlo_diag_sink *sink, hlo_content *out) {
+    enum { GZIP_ONLY = 16 + MAX_WBITS };
     const hlo_status status = hlo_file_read(path, sink, out);
-    const char *why = status == HLO_OK && is_packed(out) ? unpack(out) : NULL;
+    if (status != HLO_OK || out->size <= 2 || memcmp(out->bytes, "\x1f\x8b", 2) != 0) return status;
+    z_stream z = {.next_in = (Bytef *)out->bytes, .avail_in = (uInt)out->size};
+    hlo_content plain = {.bytes = NULL};
+    if (inflateInit2(&z, GZIP_ONLY) != Z_OK) return HLO_OUT_OF_MEMORY;
+    const char *why = inflate_all(&z, &plain);
+    inflateEnd(&z);
+    free(out->bytes);
+    *out = plain;
     if (why == no_memory) return HLO_OUT_OF_MEMORY;
-    return why ? hlo_file_refuse(path, sink, why) : status;
+    return why ? hlo_file_refuse(path, sink, why) : HLO_OK;
 }
 
 static const char *shown_name(const char *path) {
@@ -164,12 +158,6 @@ static bool grow(module_list *list) {
     return true;
 }
 
-static uint32_t count_lines(const char *from, const char *end) {
-    uint32_t lines = 0;
-    while (from < end && (from = memchr(from, '\n', (size_t)(end - from)))) lines++, from++;
-    return lines;
-}
-
 /* Parses every part, also after errors. The module takes the content of a text with a single
  * part. */
 static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_errors,
@@ -193,7 +181,7 @@ static hlo_status parse_parts(hlo_content *text, const char *name, unsigned max_
         if (last) break;
         const char *line_end = memchr(stop, '\n', (size_t)(end - stop));
         const char *next = line_end ? line_end + 1 : end;
-        line += count_lines(from, next);
+        while (from < next && (from = memchr(from, '\n', (size_t)(next - from)))) line++, from++;
         from = next;
     }
     return status;
@@ -229,4 +217,22 @@ hlo_status hlo_modules_parse_file(const char *path, const hlo_parse_options *opt
 void hlo_modules_free(hlo_module **modules, size_t count) {
     for (size_t i = 0; i < count; i++) hlo_module_free(modules[i]);
     free(modules);
+}
+
+/* ------------------------------------------------------------------------------- binary modules */
+
+/* Modules within attributes are HLO text or binary. */
+static const hlo_module_io module_io = {hlo_module_parse, hlo_module_parse_proto,
+                                        hlo_module_print_proto};
+
+hlo_status hlo_module_parse_proto(const void *bytes, size_t size, const char *name,
+                                  const hlo_diag_sink *sink, hlo_module **out_module) {
+    HLO_IN_C_LOCALE;
+    return hlo_proto_read(bytes, size, name, &module_io, sink, out_module);
+}
+
+hlo_status hlo_module_print_proto(const hlo_module *module, hlo_proto_format format,
+                                  const hlo_diag_sink *sink, FILE *out) {
+    HLO_IN_C_LOCALE;
+    return hlo_proto_write(module, format, &module_io, sink, out);
 }

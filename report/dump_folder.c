@@ -64,30 +64,25 @@ static long rank_of(const char *name, size_t length) {
     return counted && number < LAST - NUMBERED && strstr(name, ".after_") ? NUMBERED + number : -1;
 }
 
-/* Finds the end of `module_NNNN.NAME` before a `.` and a stage; false if the file is not a module
- * dump. The name may contain dots, so the longest stage is used. */
-static bool split(const char *file, size_t length, size_t *out_module, long *out_rank) {
-    const char *dot = starts(file, "module_") ? strchr(file, '.') : NULL;
-    while (dot && (dot = strchr(dot + 1, '.')) && (size_t)(dot - file) < length) {
-        size_t at = (size_t)(dot - file);
-        *out_module = at;
-        *out_rank = rank_of(dot + 1, length - at - 1);
-        if (*out_rank >= 0 && *out_rank != LAST) return true;
-        /* The TARGET of TARGET_after_optimizations contains a dot: sm_9.0a_gpu. */
-        if (*out_rank == LAST && starts(dot + 1, "sm_")) return true;
-        if (*out_rank == LAST && !memchr(dot + 1, '.', length - at - 1)) return true;
-    }
-    return false;
-}
-
 static void add_file(hlo_dump *dump, const char *folder, const char *file) {
     size_t length = strlen(file), module = 0;
     int form = 0;
-    long rank;
+    long rank = -1;
     while (form < FORM_COUNT && !ends(file, length, forms[form])) form++;
     if (form == FORM_COUNT) return;
     length -= strlen(forms[form]);
-    if (!split(file, length, &module, &rank)) return;
+    /* `module_NNNN.NAME` ends before a `.` and a stage. The name may contain dots, so the longest
+     * stage is used. */
+    const char *dot = starts(file, "module_") ? strchr(file, '.') : NULL;
+    while (rank < 0 && dot && (dot = strchr(dot + 1, '.')) && (size_t)(dot - file) < length) {
+        module = (size_t)(dot - file);
+        rank = rank_of(dot + 1, length - module - 1);
+        /* The TARGET of TARGET_after_optimizations contains a dot only in names such as
+         * sm_9.0a_gpu. */
+        if (rank == LAST && !starts(dot + 1, "sm_") && memchr(dot + 1, '.', length - module - 1))
+            rank = -1;
+    }
+    if (rank < 0) return;
     hlo_arena_grow(dump->arena, &dump->stages, dump->stage_count, &dump->stage_capacity,
                    sizeof *dump->stages);
     dump->stages[dump->stage_count++] = (stage){
@@ -105,30 +100,17 @@ static int by_module(const void *a, const void *b) {
     return order ? order : x->format - y->format;
 }
 
-/* Moves the partitioner's dump after its last numbered stage. */
-static void place_partitioned(stage *stages, size_t count) {
-    size_t at = 0, to;
-    while (at < count && stages[at].rank != PARTITIONED) at++;
-    if (at == count) return;
-    to = at;
-    for (size_t i = at + 1; i < count; i++) {
-        const char *pipeline = strchr(stages[i].name, '.');
-        if (pipeline && (starts(pipeline, ".spmd") || starts(pipeline, ".pre-spmd"))) to = i;
-    }
-    const stage partitioned = stages[at];
-    memmove(&stages[at], &stages[at + 1], (to - at) * sizeof *stages);
-    stages[to] = partitioned;
-}
-
-/* Returns the TARGET of TARGET_after_optimizations; NULL for any other stage. */
-static const char *target_of(const hlo_dump *dump, const stage *last) {
-    static const char ending[] = "_after_optimizations";
-    size_t length = strlen(last->name), behind = strlen(ending);
-    if (last->rank != LAST || length <= behind) return NULL;
-    return hlo_arena_format(dump->arena, "%.*s", (int)(length - behind), last->name);
-}
-
-static void group(hlo_dump *dump) {
+/* Lists the folder and groups its files by module. This is a separate function because setjmp()
+ * would leave local variables of the caller undefined. */
+static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
+    jmp_buf recover;
+    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
+    hlo_arena *arena;
+    hlo_dump *dump = *out_dump = hlo_arena_new_with(&recover, sizeof *dump, &arena);
+    if (!dump) return HLO_OUT_OF_MEMORY;
+    dump->arena = arena;
+    for (const struct dirent *entry; (entry = readdir(entries));)
+        add_file(dump, folder, entry->d_name);
     uint32_t kept = 0;
     if (dump->stage_count) qsort(dump->stages, dump->stage_count, sizeof *dump->stages, by_module);
     for (size_t i = 0; i < dump->stage_count; i++) {
@@ -150,23 +132,31 @@ static void group(hlo_dump *dump) {
     }
     for (size_t i = 0; i < dump->module_count; i++) {
         module_stages *of = &dump->modules[i];
-        place_partitioned(of->stages, of->count);
-        of->target = target_of(dump, &of->stages[of->count - 1]);
+        /* Move the partitioner's dump after its last numbered stage. */
+        stage *stages = of->stages;
+        const size_t count = of->count;
+        size_t at = 0, to;
+        while (at < count && stages[at].rank != PARTITIONED) at++;
+        if (at != count) {
+            to = at;
+            for (size_t j = at + 1; j < count; j++) {
+                const char *pipeline = strchr(stages[j].name, '.');
+                if (pipeline && (starts(pipeline, ".spmd") || starts(pipeline, ".pre-spmd")))
+                    to = j;
+            }
+            const stage partitioned = stages[at];
+            memmove(&stages[at], &stages[at + 1], (to - at) * sizeof *stages);
+            stages[to] = partitioned;
+        }
+        /* The TARGET of TARGET_after_optimizations. */
+        const stage *final = &of->stages[of->count - 1];
+        static const char ending[] = "_after_optimizations";
+        size_t length = strlen(final->name), after = strlen(ending);
+        of->target =
+            final->rank != LAST || length <= after
+                ? NULL
+                : hlo_arena_format(dump->arena, "%.*s", (int)(length - after), final->name);
     }
-}
-
-/* Lists the folder. This is a separate function because setjmp() would leave local variables of the
- * caller undefined. */
-static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
-    jmp_buf recover;
-    if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
-    hlo_arena *arena;
-    hlo_dump *dump = *out_dump = hlo_arena_new_with(&recover, sizeof *dump, &arena);
-    if (!dump) return HLO_OUT_OF_MEMORY;
-    dump->arena = arena;
-    for (const struct dirent *entry; (entry = readdir(entries));)
-        add_file(dump, folder, entry->d_name);
-    group(dump);
     hlo_arena_set_recover(arena, NULL);
     return HLO_OK;
 }

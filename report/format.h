@@ -29,9 +29,6 @@ typedef struct report_writer {
 
 extern const char *const writer_kinds[WRITER_KINDS]; /* names of hlo_verdict_kind */
 
-/* Checks that there is a report and that each report has a matmul. On HLO_MISMATCH, `why` is one
- * line that names a module without matmuls. */
-hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *why, size_t size);
 enum { WRITER_NAME = 256 };
 /* Formats the name of a matmul in the input and, if it differs, the name of its FP8 call in the
  * output, "dot.5 -> cublas-gemm.6"; of a lint, the name of its instruction. Returns `out`. */

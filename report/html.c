@@ -20,19 +20,7 @@ static void element(FILE *out, const char *open, const char *text, const char *c
     fputs(close, out);
 }
 
-/* Prints a line of a reason's page, with `code` spans. */
-static void line_of_page(FILE *out, const char *line, size_t length) {
-    bool code = false;
-    for (const char *end = line + length; line < end;) {
-        size_t size = strcspn(line, "`\n");
-        writer_markup_part(out, line, size);
-        line += size;
-        if (line < end && *line++ == '`') fputs((code = !code) ? "<code>" : "</code>", out);
-    }
-    fputs(code ? "</code>\n" : "\n", out);
-}
-
-/* Prints a reason's page: paragraphs, and code blocks between lines of ```. */
+/* Prints a reason's page: paragraphs with `code` spans, and code blocks between lines of ```. */
 static void page_of_reason(FILE *out, const char *page) {
     bool block = false, paragraph = false;
     for (const char *at = page; *at;) {
@@ -47,7 +35,15 @@ static void page_of_reason(FILE *out, const char *page) {
         } else if (length) {
             if (!paragraph) fputs("<p>", out);
             paragraph = true;
-            line_of_page(out, at, length);
+            const char *line = at;
+            bool code = false;
+            for (const char *end = line + length; line < end;) {
+                size_t size = strcspn(line, "`\n");
+                writer_markup_part(out, line, size);
+                line += size;
+                if (line < end && *line++ == '`') fputs((code = !code) ? "<code>" : "</code>", out);
+            }
+            fputs(code ? "</code>\n" : "\n", out);
         } else if (paragraph) {
             fputs("</p>\n", out);
             paragraph = false;
@@ -57,43 +53,6 @@ static void page_of_reason(FILE *out, const char *page) {
     if (paragraph) fputs("</p>\n", out);
 }
 
-/* --------------------------------------------------------------------------------------- graphs */
-
-/* Prints a graph in Graphviz's language. Ids are unique within the page. */
-static void print_graph(FILE *out, const hlo_surroundings *graph, size_t number) {
-    fprintf(out,
-            "digraph g%zu {\nid=\"g%zu\" bgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
-            "node [shape=box style=rounded fontname=\"monospace\" fontsize=10 height=0.3 "
-            "margin=\"0.1,0.05\"]\nedge [arrowsize=0.6]\n",
-            number, number);
-    for (uint32_t i = 0; i < graph->count; i++) {
-        const hlo_surrounding_instr *n = &graph->v[i];
-        fprintf(out, "n%u [id=\"g%zun%u\" class=\"node%s%s\" label=\"", i, number, i,
-                n->focus ? " here" : "", n->fp8 ? " f8" : "");
-        for (const char *text = n->op; *text; text++)
-            if (*text != '"' && *text != '\\') fputc(*text, out);
-        if (*n->shape) fprintf(out, "\\n%s", n->shape);
-        fputs("\"]\n", out);
-        for (uint32_t o = 0; o < n->operand_count; o++)
-            fprintf(out, "n%u -> n%u [id=\"g%zue%u_%u\"]\n", n->operands[o], i, number, i, o);
-    }
-    fputs("}\n", out);
-}
-
-static void list_surroundings(FILE *out, const hlo_surroundings *graph) {
-    fputs("<table class=\"mono\">", out);
-    for (uint32_t i = 0; i < graph->count; i++) {
-        const hlo_surrounding_instr *n = &graph->v[i];
-        element(out, n->focus ? "<tr class=\"here\"><td>" : "<tr><td>", n->name, "</td>");
-        element(out, "<td>", n->op, "</td>");
-        element(out, "<td>", n->shape, "</td><td class=\"dim\">");
-        for (uint32_t o = 0; o < n->operand_count; o++)
-            element(out, o ? ", " : "", graph->v[n->operands[o]].name, "");
-        fputs("</td></tr>\n", out);
-    }
-    fputs("</table>\n", out);
-}
-
 /* ------------------------------------------------------------------------------------ a verdict */
 
 typedef struct place {
@@ -101,17 +60,6 @@ typedef struct place {
     const hlo_surroundings *surroundings[2]; /* before, after; NULL if not recorded */
     char *drawing[2];
 } place;
-
-static void print_time(FILE *out, const hlo_verdict *v) {
-    if (v->runs != 1) fprintf(out, "%g × ", v->runs);
-    if (v->seconds == 0)
-        fputs("time unknown", out);
-    else if (v->kind == HLO_VERDICT_WIDE && v->fp8_seconds > 0)
-        fprintf(out, "%.3g µs <span class=\"dim\">(FP8: %.3g)</span>", 1e6 * v->seconds,
-                1e6 * v->fp8_seconds);
-    else
-        fprintf(out, "%.3g → %.3g µs", 1e6 * v->input_seconds, 1e6 * v->seconds);
-}
 
 static void print_head(FILE *out, const hlo_verdict *v) {
     fprintf(out, "<summary><span class=\"%s\">%s</span><span class=\"mono\">",
@@ -130,7 +78,14 @@ static void print_head(FILE *out, const hlo_verdict *v) {
         fprintf(out, ":%ld", v->source_line);
     }
     fputs("</span><span class=\"time\">", out);
-    print_time(out, v);
+    if (v->runs != 1) fprintf(out, "%g × ", v->runs);
+    if (v->seconds == 0)
+        fputs("time unknown", out);
+    else if (v->kind == HLO_VERDICT_WIDE && v->fp8_seconds > 0)
+        fprintf(out, "%.3g µs <span class=\"dim\">(FP8: %.3g)</span>", 1e6 * v->seconds,
+                1e6 * v->fp8_seconds);
+    else
+        fprintf(out, "%.3g → %.3g µs", 1e6 * v->input_seconds, 1e6 * v->seconds);
     fputs("</span></summary>\n", out);
 }
 
@@ -139,41 +94,6 @@ static void print_fact(FILE *out, const char *name, const char *value) {
     fprintf(out, "<tr><th>%s</th><td class=\"mono\">", name);
     writer_markup(out, value);
     fputs("</td></tr>\n", out);
-}
-
-static void print_facts(FILE *out, const hlo_verdict *v) {
-    char text[128];
-    fputs("<table>", out);
-    print_fact(out, "operands", v->operands);
-    print_fact(out, "result", v->shape);
-    if (v->groups) {
-        snprintf(text, sizeof text, "%" PRId64, v->groups);
-        print_fact(out, "groups", text);
-    }
-    if (v->scale_modes) print_fact(out, "scale modes", v->scale_modes);
-    print_fact(out, "op_name", v->op_name);
-    snprintf(text, sizeof text, ":%u:%u", v->line, v->column);
-    element(out, "<tr><th>HLO</th><td class=\"mono\">", v->file, v->line ? text : "");
-    fputs("</td></tr>\n", out);
-    snprintf(text, sizeof text, "%.4g GFLOP, %.4g MB before, %.4g MB after", v->flops / 1e9,
-             v->input_bytes / 1e6, v->bytes / 1e6);
-    print_fact(out, "cost", text);
-    fputs("</table>\n", out);
-}
-
-static void print_sides(FILE *out, const place *p) {
-    static const char *const titles[] = {"Before", "After"};
-    fputs("<div class=\"sides\">", out);
-    for (int side = 0; side < 2; side++) {
-        if (!p->surroundings[side]) continue;
-        fprintf(out, "<div class=\"side\"><h3>%s</h3>\n", titles[side]);
-        if (p->drawing[side])
-            fputs(p->drawing[side], out);
-        else
-            list_surroundings(out, p->surroundings[side]);
-        fputs("</div>\n", out);
-    }
-    fputs("</div>\n", out);
 }
 
 static void print_place(FILE *out, const place *p) {
@@ -193,8 +113,50 @@ static void print_place(FILE *out, const place *p) {
         writer_markup(out, v->hint);
         fprintf(out, " (<a href=\"#%s\">more</a>).</p>\n", v->reason);
     }
-    print_facts(out, v);
-    if (p->surroundings[0] || p->surroundings[1]) print_sides(out, p);
+    char text[128];
+    fputs("<table>", out);
+    print_fact(out, "operands", v->operands);
+    print_fact(out, "result", v->shape);
+    if (v->groups) {
+        snprintf(text, sizeof text, "%" PRId64, v->groups);
+        print_fact(out, "groups", text);
+    }
+    if (v->scale_modes) print_fact(out, "scale modes", v->scale_modes);
+    print_fact(out, "op_name", v->op_name);
+    snprintf(text, sizeof text, ":%u:%u", v->line, v->column);
+    element(out, "<tr><th>HLO</th><td class=\"mono\">", v->file, v->line ? text : "");
+    fputs("</td></tr>\n", out);
+    snprintf(text, sizeof text, "%.4g GFLOP, %.4g MB before, %.4g MB after", v->flops / 1e9,
+             v->input_bytes / 1e6, v->bytes / 1e6);
+    print_fact(out, "cost", text);
+    fputs("</table>\n", out);
+    if (p->surroundings[0] || p->surroundings[1]) {
+        static const char *const titles[] = {"Before", "After"};
+        fputs("<div class=\"sides\">", out);
+        for (int side = 0; side < 2; side++) {
+            if (!p->surroundings[side]) continue;
+            fprintf(out, "<div class=\"side\"><h3>%s</h3>\n", titles[side]);
+            if (p->drawing[side]) {
+                fputs(p->drawing[side], out);
+            } else {
+                const hlo_surroundings *graph = p->surroundings[side];
+                fputs("<table class=\"mono\">", out);
+                for (uint32_t i = 0; i < graph->count; i++) {
+                    const hlo_surrounding_instr *n = &graph->v[i];
+                    element(out, n->focus ? "<tr class=\"here\"><td>" : "<tr><td>", n->name,
+                            "</td>");
+                    element(out, "<td>", n->op, "</td>");
+                    element(out, "<td>", n->shape, "</td><td class=\"dim\">");
+                    for (uint32_t o = 0; o < n->operand_count; o++)
+                        element(out, o ? ", " : "", graph->v[n->operands[o]].name, "");
+                    fputs("</td></tr>\n", out);
+                }
+                fputs("</table>\n", out);
+            }
+            fputs("</div>\n", out);
+        }
+        fputs("</div>\n", out);
+    }
     fputs("</div></details>\n", out);
 }
 
@@ -219,41 +181,6 @@ static void print_summary(const report_writer *t) {
     fputs("</ul>\n", out);
 }
 
-static void print_lints(const report_writer *t) {
-    writer_cursor at = {0};
-    if (!t->sum.kinds[HLO_VERDICT_LINT]) return;
-    fputs("<h2>Lints</h2>\n", t->out);
-    for (const hlo_verdict *v; (v = writer_next_lint(t, &at));) {
-        fputs("<details><summary><span class=\"lint\">lint</span><span class=\"mono\">", t->out);
-        writer_markup(t->out, v->instr);
-        element(t->out, " <span class=\"dim\">", v->shape, "</span></span><span>");
-        writer_markup(t->out, v->reason);
-        fputs("</span></summary><div class=\"inside\"><p>", t->out);
-        writer_markup(t->out, v->message);
-        element(t->out, ".<br>Fix: ", v->hint, "");
-        fprintf(t->out, " (<a href=\"#%s\">more</a>).</p>\n<table>", v->reason);
-        print_fact(t->out, "op_name", v->op_name);
-        print_fact(t->out, "source", v->source_file);
-        fputs("</table></div></details>\n", t->out);
-    }
-}
-
-static void print_reasons(const report_writer *t) {
-    fputs("<h2>Reasons</h2>\n", t->out);
-    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
-        size_t times = 0;
-        for (int kind = 0; kind < WRITER_KINDS; kind++) times += t->sum.reasons[kind][reason];
-        if (!times) continue;
-        const char *name = hlo_reason_name((size_t)reason);
-        fprintf(t->out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>", name,
-                times, name);
-        writer_markup(t->out, hlo_reason_text((size_t)reason));
-        fputs("</span></summary><div class=\"inside\">", t->out);
-        page_of_reason(t->out, hlo_reason_page((size_t)reason));
-        fputs("</div></details>\n", t->out);
-    }
-}
-
 static void print_tools(FILE *out) {
     static const char *const keys[][2] = {{"time", "time"},     {"flops", "FLOPs"},
                                           {"kind", "verdict"},  {"name", "op_name"},
@@ -270,20 +197,6 @@ static void print_tools(FILE *out) {
     fputs("<span id=\"shown\"></span></form>\n", out);
 }
 
-/* Prints target, date and command. */
-static void print_origin(const report_writer *t, const hlo_page_options *options) {
-    FILE *out = t->out;
-    fputs("<p class=\"dim\">", out);
-    if (t->count) {
-        const hlo_report *report = t->reports[0];
-        fprintf(out, "Target: sm_%d, CUDA %d.%d", report->target->sm, report->cuda / 1000,
-                report->cuda % 1000 / 10);
-    }
-    if (options->date) element(out, t->count ? ", " : "", options->date, "");
-    if (options->command) element(out, "<br><code>", options->command, "</code>");
-    fputs("</p>\n", out);
-}
-
 static void print_page(const report_writer *t, const hlo_page_options *options, const place *places,
                        size_t count) {
     fprintf(t->out,
@@ -294,7 +207,17 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
             "<title>hlo-fp8: %zu of %zu matmuls in FP8</title>\n<style>%s</style></head>\n<body>\n"
             "<h1>Which matmuls run in FP8</h1>\n",
             writer_fp8_count(&t->sum), t->sum.total, report_assets[REPORT_STYLE]);
-    print_origin(t, options);
+    /* Target, date and command. */
+    FILE *out = t->out;
+    fputs("<p class=\"dim\">", out);
+    if (t->count) {
+        const hlo_report *report = t->reports[0];
+        fprintf(out, "Target: sm_%d, CUDA %d.%d", report->target->sm, report->cuda / 1000,
+                report->cuda % 1000 / 10);
+    }
+    if (options->date) element(out, t->count ? ", " : "", options->date, "");
+    if (options->command) element(out, "<br><code>", options->command, "</code>");
+    fputs("</p>\n", out);
     print_summary(t);
     fputs("<h2>Matmuls</h2>\n<p class=\"dim\">Sorted by time, longest first. Open a matmul to see "
           "its surroundings before and after rewriting.</p>\n",
@@ -303,27 +226,42 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
     fputs("<div id=\"matmuls\">\n", t->out);
     for (size_t i = 0; i < count; i++) print_place(t->out, &places[i]);
     fputs("</div>\n", t->out);
-    print_lints(t);
-    print_reasons(t);
+    writer_cursor at = {0};
+    if (t->sum.kinds[HLO_VERDICT_LINT]) {
+        fputs("<h2>Lints</h2>\n", t->out);
+        for (const hlo_verdict *v; (v = writer_next_lint(t, &at));) {
+            fputs("<details><summary><span class=\"lint\">lint</span><span class=\"mono\">",
+                  t->out);
+            writer_markup(t->out, v->instr);
+            element(t->out, " <span class=\"dim\">", v->shape, "</span></span><span>");
+            writer_markup(t->out, v->reason);
+            fputs("</span></summary><div class=\"inside\"><p>", t->out);
+            writer_markup(t->out, v->message);
+            element(t->out, ".<br>Fix: ", v->hint, "");
+            fprintf(t->out, " (<a href=\"#%s\">more</a>).</p>\n<table>", v->reason);
+            print_fact(t->out, "op_name", v->op_name);
+            print_fact(t->out, "source", v->source_file);
+            fputs("</table></div></details>\n", t->out);
+        }
+    }
+    fputs("<h2>Reasons</h2>\n", t->out);
+    for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
+        size_t times = 0;
+        for (int kind = 0; kind < WRITER_KINDS; kind++) times += t->sum.reasons[kind][reason];
+        if (!times) continue;
+        const char *name = hlo_reason_name((size_t)reason);
+        fprintf(t->out, "<details id=\"%s\"><summary><span>%zu</span><span>%s</span><span>", name,
+                times, name);
+        writer_markup(t->out, hlo_reason_text((size_t)reason));
+        fputs("</span></summary><div class=\"inside\">", t->out);
+        page_of_reason(t->out, hlo_reason_page((size_t)reason));
+        fputs("</div></details>\n", t->out);
+    }
     fprintf(t->out, "<script>%s</script>\n</body></html>\n", report_assets[REPORT_SCRIPT]);
 }
 
-static size_t collect(const report_writer *t, place *out) {
-    size_t count = 0;
-    for (size_t r = 0; r < t->count; r++)
-        for (size_t i = 0; i < t->reports[r]->verdict_count; i++, count++) {
-            const surroundings *kept =
-                t->reports[r]->surroundings ? &t->reports[r]->surroundings[i] : NULL;
-            out[count] = (place){.ranked = {&t->reports[r]->verdicts[i], count}};
-            if (kept) memcpy(out[count].surroundings, kept->side, sizeof kept->side);
-        }
-    qsort(out, count, sizeof *out, writer_by_time);
-    for (size_t i = LISTED_MOST; i < count; i++)
-        out[i].surroundings[0] = out[i].surroundings[1] = NULL;
-    return count;
-}
-
-/* Draws the graphs. A graph that `draw` fails to draw is printed as a table. */
+/* Draws the graphs, which it prints in Graphviz's language. A graph that `draw` fails to draw is
+ * printed as a table. */
 static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *user) {
     char *graphs[2 * DRAWN_MOST] = {NULL}, *drawings[2 * DRAWN_MOST] = {NULL};
     char **to[2 * DRAWN_MOST];
@@ -337,7 +275,25 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
                 status = HLO_OUT_OF_MEMORY;
                 break;
             }
-            print_graph(out, places[i].surroundings[side], used);
+            /* Ids are unique within the page. */
+            const hlo_surroundings *graph = places[i].surroundings[side];
+            fprintf(out,
+                    "digraph g%zu {\nid=\"g%zu\" bgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"
+                    "node [shape=box style=rounded fontname=\"monospace\" fontsize=10 height=0.3 "
+                    "margin=\"0.1,0.05\"]\nedge [arrowsize=0.6]\n",
+                    used, used);
+            for (uint32_t j = 0; j < graph->count; j++) {
+                const hlo_surrounding_instr *n = &graph->v[j];
+                fprintf(out, "n%u [id=\"g%zun%u\" class=\"node%s%s\" label=\"", j, used, j,
+                        n->focus ? " here" : "", n->fp8 ? " f8" : "");
+                for (const char *text = n->op; *text; text++)
+                    if (*text != '"' && *text != '\\') fputc(*text, out);
+                if (*n->shape) fprintf(out, "\\n%s", n->shape);
+                fputs("\"]\n", out);
+                for (uint32_t o = 0; o < n->operand_count; o++)
+                    fprintf(out, "n%u -> n%u [id=\"g%zue%u_%u\"]\n", n->operands[o], j, used, j, o);
+            }
+            fputs("}\n", out);
             to[used++] = &places[i].drawing[side];
             if (fclose(out) != 0 || !graphs[used - 1]) status = HLO_OUT_OF_MEMORY;
         }
@@ -362,7 +318,17 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
                              .sum = writer_sum_up(reports, count)};
     place *places = calloc(t.sum.total + 1, sizeof *places);
     if (!places) return HLO_OUT_OF_MEMORY;
-    size_t total = collect(&t, places);
+    size_t total = 0;
+    for (size_t r = 0; r < t.count; r++)
+        for (size_t i = 0; i < t.reports[r]->verdict_count; i++, total++) {
+            const surroundings *kept =
+                t.reports[r]->surroundings ? &t.reports[r]->surroundings[i] : NULL;
+            places[total] = (place){.ranked = {&t.reports[r]->verdicts[i], total}};
+            if (kept) memcpy(places[total].surroundings, kept->side, sizeof kept->side);
+        }
+    qsort(places, total, sizeof *places, writer_by_time);
+    for (size_t i = LISTED_MOST; i < total; i++)
+        places[i].surroundings[0] = places[i].surroundings[1] = NULL;
     hlo_status status = own.draw ? draw_all(places, total, own.draw, own.user) : HLO_OK;
     if (status == HLO_OK) print_page(&t, &own, places, total);
     if (status == HLO_OK && (fflush(out) != 0 || ferror(out))) status = HLO_INVALID_INPUT;

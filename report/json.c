@@ -32,36 +32,6 @@ static json_t *seconds_value(double seconds) {
     return seconds > 0 ? json_real(seconds) : json_null();
 }
 
-static json_t *json_of(const hlo_verdict *v) {
-    return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:f, "
-        "s:o, s:o, s:o, s:o, s:o, s:o}",
-        "verdict", writer_kinds[v->kind], "operation", writer_string(v->operation), "fusion",
-        writer_string(v->fusion), "reason", writer_string(v->reason), "message",
-        writer_string(v->message), "hint", writer_string(v->hint), "input_instruction",
-        writer_string(v->input_instr), "instruction", writer_string(v->instr), "shape",
-        writer_string(v->shape), "input_shape", writer_string(v->input_shape), "operands",
-        writer_string(v->operands), "epilogue", writer_string(v->epilogue), "blocker",
-        writer_string(v->blocker), "op_name", writer_string(v->op_name), "source_file",
-        writer_string(v->source_file), "source_line", number_value(v->source_line), "file",
-        writer_string(v->file), "line", number_value(v->line), "column", number_value(v->column),
-        "runs", v->runs, "flops", v->flops, "input_bytes", v->input_bytes, "bytes", v->bytes,
-        "input_seconds", seconds_value(v->input_seconds), "seconds", seconds_value(v->seconds),
-        "fp8_seconds", seconds_value(v->fp8_seconds), "groups", number_value(v->groups),
-        "scale_modes", writer_string(v->scale_modes), "block_size", number_value(v->block_size));
-}
-
-static json_t *json_of_lint(const hlo_verdict *v) {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reason",
-                     writer_string(v->reason), "message", writer_string(v->message), "hint",
-                     writer_string(v->hint), "instruction", writer_string(v->instr), "shape",
-                     writer_string(v->shape), "op_name", writer_string(v->op_name), "source_file",
-                     writer_string(v->source_file), "source_line", number_value(v->source_line),
-                     "file", writer_string(v->file), "line", number_value(v->line), "column",
-                     number_value(v->column));
-}
-
 hlo_status writer_document(json_t *document, FILE *out) {
     int failed = 0;
     if (document && !hlo_json_starved())
@@ -75,9 +45,36 @@ hlo_status writer_document(json_t *document, FILE *out) {
 hlo_status writer_json(const report_writer *t) {
     json_t *dots = json_array(), *reasons = json_object(), *lints = json_array();
     writer_cursor at = {0}, lint_at = {0};
-    for (const hlo_verdict *v; (v = writer_next(t, &at));) json_array_append_new(dots, json_of(v));
+    for (const hlo_verdict *v; (v = writer_next(t, &at));)
+        json_array_append_new(
+            dots,
+            json_pack(
+                "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                "s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:f, "
+                "s:o, s:o, s:o, s:o, s:o, s:o}",
+                "verdict", writer_kinds[v->kind], "operation", writer_string(v->operation),
+                "fusion", writer_string(v->fusion), "reason", writer_string(v->reason), "message",
+                writer_string(v->message), "hint", writer_string(v->hint), "input_instruction",
+                writer_string(v->input_instr), "instruction", writer_string(v->instr), "shape",
+                writer_string(v->shape), "input_shape", writer_string(v->input_shape), "operands",
+                writer_string(v->operands), "epilogue", writer_string(v->epilogue), "blocker",
+                writer_string(v->blocker), "op_name", writer_string(v->op_name), "source_file",
+                writer_string(v->source_file), "source_line", number_value(v->source_line), "file",
+                writer_string(v->file), "line", number_value(v->line), "column",
+                number_value(v->column), "runs", v->runs, "flops", v->flops, "input_bytes",
+                v->input_bytes, "bytes", v->bytes, "input_seconds", seconds_value(v->input_seconds),
+                "seconds", seconds_value(v->seconds), "fp8_seconds", seconds_value(v->fp8_seconds),
+                "groups", number_value(v->groups), "scale_modes", writer_string(v->scale_modes),
+                "block_size", number_value(v->block_size)));
     for (const hlo_verdict *v; (v = writer_next_lint(t, &lint_at));)
-        json_array_append_new(lints, json_of_lint(v));
+        json_array_append_new(
+            lints, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reason",
+                             writer_string(v->reason), "message", writer_string(v->message), "hint",
+                             writer_string(v->hint), "instruction", writer_string(v->instr),
+                             "shape", writer_string(v->shape), "op_name", writer_string(v->op_name),
+                             "source_file", writer_string(v->source_file), "source_line",
+                             number_value(v->source_line), "file", writer_string(v->file), "line",
+                             number_value(v->line), "column", number_value(v->column)));
     for (int reason = 0; reason < HLO_REASON_COUNT; reason++) {
         size_t times = 0;
         for (int kind = 0; kind < WRITER_KINDS; kind++) times += t->sum.reasons[kind][reason];
@@ -95,34 +92,26 @@ hlo_status writer_json(const report_writer *t) {
                            t->out);
 }
 
-/* Converts a path to a URI reference (RFC 3986), byte for byte in any encoding, without a scheme.
- */
-static json_t *uri_of(const char *path) {
+static json_t *sarif_place(const char *file, long line, long column) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "-._~/!$&'()*+,;=@";
-    if (!path) return json_null();
     json_malloc_t take; /* records a failed allocation */
     json_free_t give;
     json_get_alloc_funcs(&take, &give);
-    char *text = take(3 * strlen(path) + 1), *to = text;
-    if (!text) return NULL;
-    for (; *path; path++)
-        if (strchr(plain, *path))
-            *to++ = *path;
-        else
-            to += sprintf(to, "%%%02X", (unsigned char)*path);
-    *to = '\0';
-    json_t *uri = json_string(text);
-    give(text);
-    return uri;
-}
-
-static json_t *sarif_place(const char *file, long line, long column) {
+    /* A URI reference (RFC 3986), byte for byte in any encoding, without a scheme. */
+    json_t *uri = file ? NULL : json_null();
+    char *text = file ? take(3 * strlen(file) + 1) : NULL, *to = text;
+    for (const char *at = file; text && *at; at++)
+        to += sprintf(to, strchr(plain, *at) ? "%c" : "%%%02X", (unsigned char)*at);
+    if (text) {
+        *to = '\0';
+        uri = json_string(text);
+        give(text);
+    }
     json_t *region = json_object();
     if (line) json_object_set_new(region, "startLine", json_integer(line));
     if (column) json_object_set_new(region, "startColumn", json_integer(column));
-    json_t *place =
-        json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri", uri_of(file));
+    json_t *place = json_pack("{s:{s:{s:o}}}", "physicalLocation", "artifactLocation", "uri", uri);
     if (line) json_object_set(json_object_get(place, "physicalLocation"), "region", region);
     json_decref(region);
     return place;

@@ -125,15 +125,6 @@ static void fill_text(const hlo_verdict *v, cells out) {
     fill_source(v, out[SOURCE]);
 }
 
-static void writer_row(const report_writer *t, const table *form, const hlo_verdict *v) {
-    cells row;
-    fill_row(form, v, row);
-    print_row(t, form, row, t->colored ? kind_colors[v->kind] : NULL, v->op_name);
-    /* The message of a lint may name values, in addition to the text of its reason. */
-    if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
-        hlo_print_plain(t->out, "    %s\n", v->message);
-}
-
 void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool colored) {
     for (size_t reason = 0; reason < HLO_REASON_COUNT; reason++)
         if (has_reason[reason])
@@ -158,7 +149,14 @@ hlo_status writer_text(const report_writer *t) {
     }
     for (int list = 0; list < 2; list++) {
         writer_cursor at = {0};
-        for (const hlo_verdict *v; (v = next[list](t, &at));) writer_row(t, &form, v);
+        for (const hlo_verdict *v; (v = next[list](t, &at));) {
+            cells line;
+            fill_row(&form, v, line);
+            print_row(t, &form, line, t->colored ? kind_colors[v->kind] : NULL, v->op_name);
+            /* The message of a lint may name values, in addition to the text of its reason. */
+            if (v->reason && strcmp(v->message, hlo_reason_text(hlo_reason_find(v->reason))) != 0)
+                hlo_print_plain(t->out, "    %s\n", v->message);
+        }
     }
     writer_reasons(t->out, has_reason, t->colored);
     if (t->sum.slower)

@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions shared by report formats: selection of verdicts, and totals. */
+/* Functions shared by report formats: selection of verdicts, totals, escaping. */
 #include "report/format.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* ------------------------------------------------------------------------------------- verdicts */
 
 const char *const writer_kinds[] = {[HLO_VERDICT_FP8] = "fp8",
                                     [HLO_VERDICT_MISSED] = "missed",
                                     [HLO_VERDICT_WIDE] = "wide",
                                     [HLO_VERDICT_LINT] = "lint"};
 
-static bool is_wanted(const hlo_verdict *v, hlo_remarks which) {
-    switch (which) {
-    case HLO_REMARKS_MISSED: return v->kind != HLO_VERDICT_FP8;
-    case HLO_REMARKS_PASSED: return v->kind != HLO_VERDICT_WIDE;
-    case HLO_REMARKS_ALL: return true;
-    }
-    return false;
-}
-
 const hlo_verdict *writer_next(const report_writer *t, writer_cursor *at) {
     for (; at->report < t->count; *at = (writer_cursor){at->report + 1, 0})
         while (at->index < t->reports[at->report]->verdict_count) {
             const hlo_verdict *v = &t->reports[at->report]->verdicts[at->index++];
-            if (is_wanted(v, t->which)) return v;
+            const hlo_verdict_kind hidden =
+                t->which == HLO_REMARKS_MISSED ? HLO_VERDICT_FP8 : HLO_VERDICT_WIDE;
+            if (t->which == HLO_REMARKS_ALL || v->kind != hidden) return v;
         }
     return NULL;
 }
@@ -84,4 +79,37 @@ writer_summary writer_sum_up(const hlo_report *const *reports, size_t count) {
 
 size_t writer_fp8_count(const writer_summary *s) {
     return s->kinds[HLO_VERDICT_FP8] + s->kinds[HLO_VERDICT_MISSED];
+}
+
+/* ------------------------------------------------------------- escaping of text in XML and HTML */
+
+/* Returns the size of the UTF-8 character at `text`; 0 if it is invalid or not allowed in XML. */
+static size_t character_size(const unsigned char *text, size_t size) {
+    unsigned char first = text[0];
+    size_t wants = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (wants > size || (first >= 0x80 && first < 0xc2) || first > 0xf4) return 0;
+    for (size_t i = 1; i < wants; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    bool longer_than_need = (first == 0xe0 && text[1] < 0xa0) || (first == 0xf0 && text[1] < 0x90);
+    bool surrogate = first == 0xed && text[1] > 0x9f, beyond = first == 0xf4 && text[1] > 0x8f;
+    bool no_character = first == 0xef && text[1] == 0xbf && text[2] > 0xbd;
+    return longer_than_need || surrogate || beyond || no_character ? 0 : wants;
+}
+
+void writer_markup_part(FILE *out, const char *text, size_t size) {
+    const unsigned char *at = (const unsigned char *)text, *end = at + size;
+    while (at < end) {
+        size_t character = character_size(at, (size_t)(end - at));
+        if (character == 0 || *at == 0x7f || strchr("&<>\"", *at))
+            fprintf(out, "&#%d;", *at);
+        else if (*at < 0x20 && *at != '\n')
+            fputc(' ', out);
+        else
+            fwrite(at, 1, character, out);
+        at += character ? character : 1;
+    }
+}
+
+void writer_markup(FILE *out, const char *text) {
+    if (text) writer_markup_part(out, text, strlen(text));
 }

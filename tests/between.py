@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions between a dequantization and a dot: FP8 passes through them, or the reason names them.
+"""Tests functions between a dequantization and a dot: FP8 passes through them, or the reason names them.
 
 usage: between.py --bin DIR [--seed N] [--count N]
 
-Every function of FUNCTIONS stands between the dequantization and the dot, on one side or on both, in each wide type, with and without a
-scale. The verdict must be the one that the table gives, and the blocker must be the instruction %f of the function. The same
-function before the quantization must be FP8, as the hint says. With --count, N random chains of functions are checked against the rule that
-the function nearest to the dot that FP8 cannot pass is named. Modules that become FP8 are executed before and after, with exact data.
+Every function of FUNCTIONS is inserted between the dequantization and the dot, on one side or on both, in each wide
+type, with and without a scale. The verdict must be that of the table, and the blocker must be the instruction %f of the
+function. With the function before the quantization, as the hint suggests, the dot must be FP8. With --count, N random
+chains of functions are tested: the reason must name the function nearest to the dot that FP8 cannot pass. Modules that
+become FP8 are executed before and after, with exact data.
 """
 import argparse
 import json
@@ -47,7 +48,7 @@ ROW = "%row = {t}[{n}] reduce({d}, %zero), dimensions={{1}}, to_apply=add_{t}\n 
 EXTREME = "%low = {t}[] constant(-inf)\n  %high = {t}[{n}] reduce({d}, %low), dimensions={{1}}, to_apply=max_{t}\n  " \
           "%highs = {s} broadcast(%high), dimensions={{0}}\n  "
 
-# name: (text, verdict without a scale or with one whose sign is not known, verdict with a positive scale)
+# name: (text, verdict without a scale or with a scale of unknown sign, verdict with a positive scale)
 # {d} is the dequantized value, {s} its shape, {t} its type, {n} its rows, {i} an integer type of its width.
 FUNCTIONS = {name: (unary(name), OPERATION, OPERATION) for name in (
     "abs acos acosh asin asinh atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log log-plus-one logistic negate "
@@ -109,7 +110,7 @@ FUNCTIONS |= {
     "silu": ("%e = {s} logistic({d})\n  %f = {s} multiply({d}, %e)", OPERATION, OPERATION),
 }
 TYPES = {"bf16": "u16", "f16": "u16", "f32": "u32"}
-# name: (its text, whether its sign is known not to be negative); {v} is the converted value.
+# name: (its text, whether it is known to be nonnegative); {v} is the converted value.
 SCALES = {
     "none": ("", True),
     "scalar": ("%b = {t}[] parameter({next})\n  %bs = {s} broadcast(%b), dimensions={{}}\n  @d = {s} multiply({v}, %bs)", False),
@@ -120,7 +121,7 @@ SCALES = {
 
 
 class Side:
-    """The lines that make one operand of the dot."""
+    """The lines that compute one operand of the dot."""
 
     def __init__(self, number, rows, wide, first):
         self.number, self.rows, self.wide, self.next = number, rows, wide, first
@@ -129,7 +130,7 @@ class Side:
         self.value = None
 
     def add(self, text, tag, value=None):
-        """Adds the template `text`, with names that end in `tag`; returns the name of its last instruction."""
+        """Adds the template `text`, whose names get the suffix `tag`. Returns the name of its last instruction."""
         text = text.format(d="@v", v="@v", s=self.shape, t=self.wide, n=self.rows, k=K, half=K // 2, last=K - 1, i=TYPES[self.wide],
                            side=f"{self.number}", next=self.next)
         self.next += text.count("parameter(")
@@ -147,7 +148,7 @@ class Side:
 
 
 def operand(number, rows, wide, first, scale, functions, quantize_last=False):
-    """The side with its functions, in order, each a name of FUNCTIONS; their own names end in `side_index`."""
+    """Returns a side with its functions, in order, each a name of FUNCTIONS; their names end in `side_index`."""
     side = Side(number, rows, wide, first)
     side.parameter("x", side.shape)
     side.parameter("p", f"pred[{rows},{K}]")
@@ -179,8 +180,9 @@ def module(wide, scale, functions, both, quantize_last=False):
 
 
 def expected(scale, functions):
-    """The verdict, and the name of the instruction that the reason names; None: the table does not say."""
-    if scale == "none" and "mask with 1" in functions:  # an fp8 value, if nothing scales it
+    """Returns the verdict and the name of the instruction that the reason names, or None if the table does not
+    determine them."""
+    if scale == "none" and "mask with 1" in functions:  # an fp8 value, unless something scales it
         return (None, None) if len(functions) > 1 else (FP8, None)
     if functions == ["leaky relu"]:
         return ("scales-of-branches" if scale == "none" else OPERATION), "f.0_0"
@@ -188,7 +190,7 @@ def expected(scale, functions):
     signed, found = SCALES[scale][1], (FP8, None)
     for row, name in rows:  # from the dequantization to the dot
         verdict = row[1 + signed]
-        # An iota is not negative; nothing is known about other vectors.
+        # An iota is nonnegative; nothing is known about other vectors.
         signed &= (row[2] != SCALE or "multiply({d}, %iota)" in row[0]) and "rsqrt" not in row[0]
         if verdict == FP8 or (verdict == SCALE and found[0] != FP8) or (verdict == SIGN and found[0] == OPERATION):
             continue

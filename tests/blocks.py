@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the code blocks of the top folder's and docs/'s pages. Every block has a runner, or a reason why not.
+"""Runs the code blocks of the pages in the top folder and docs/. Every block has a runner, or a reason why it has none.
 
 usage: blocks.py --bin DIR
 
 The runner of a block follows from its language (RUNNERS), or from the region that it is in, from `<!-- PATH -->` to
 `<!-- end of it -->`. Other marks are on the line before a block:
-  <!-- output -->          the output of the block before it; the same runner checks it
+  <!-- output -->          the output of the previous block; the same runner checks it
   <!-- shown: REASON -->   no runner, for that reason
-Runners call of(), so a new block has a runner or fails lint/blocks. This script runs the `sh` blocks, each as one script of bash in one folder that has testdata and examples, with the programs of --bin. Exits with status 1 if one
+Runners call of(), so a new block has a runner or fails lint/blocks. This script runs the `sh` blocks, each as one
+script of bash in one folder that has testdata and examples, with the programs of --bin. Exits with status 1 if one
 fails or prints something else.
 """
 import argparse
@@ -94,7 +95,7 @@ def faults(root):
 
 
 def run(blocks, bin_dir):
-    """Runs scripts of bash; yields what is wrong."""
+    """Runs scripts with bash; yields errors."""
     printed = ""
     with tempfile.TemporaryDirectory() as folder:
         for linked in ("testdata", "examples"):

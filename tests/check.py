@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds and runs only what depends on the files that changed, on the dev build.
+"""Builds and runs only the tests of changed files, on the dev build.
 
 usage: tools/dev check [PATH...]
 
-Without a path: the files that differ from HEAD, and new ones. TESTS maps a folder to the tests that see its behavior; a file
-has the row of the nearest folder above it. A golden test, a unit test or a peer test that changed runs alone. The whole
-suite is `tools/dev test`.
+Default: the files that differ from HEAD, and new files. TESTS maps a folder to the tests that cover it; the nearest
+folder above a file determines its row. A changed golden test, unit test or peer test runs alone. The whole suite is
+`tools/dev test`.
 """
 import argparse
 import pathlib
@@ -18,7 +18,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "dev"
 
-# Folder or file: ctest's tests, as regular expressions.
+# Folder or file: names of ctest tests, as regular expressions.
 TESTS = {
     "": ["lint/directives"],
     "api": ["unit/test_api_"],
@@ -66,7 +66,7 @@ TESTS = {
 
 
 def row(path):
-    """The tests of a file: those of the nearest folder of TESTS above it."""
+    """Returns the tests of a file: those of the nearest folder of TESTS above it."""
     for folder in [path, *pathlib.PurePosixPath(path).parents]:
         name = "" if str(folder) == "." else str(folder)
         if name in TESTS:
@@ -81,7 +81,7 @@ def changed():
 
 
 def plan(paths):
-    """Regular expressions of ctest tests, and golden tests, for the files."""
+    """Returns regular expressions of ctest tests, and golden tests, for the files."""
     tests, goldens = set(), []
     for path in paths:
         golden = re.fullmatch(r"testdata/(?!models/|programs/)[\w-]+/.*\.(hlo|test)", path)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The pages about reasons: for each id, `before` gives that reason for its matmul, or that lint, `after` none.
+"""Checks the pages about reasons: for each id, `before` produces that reason or lint for its matmul, and `after` does not.
 
 usage: explain.py hlo-fp8-opt
 
-A page has its module in a ```hlo block, perhaps under a ```rules block for --rules, and the edit in a ```diff block, whose
-hunks are separated by empty lines. Options stand in the lines that begin with Before and After.
+A page has its module in a ```hlo block, optionally after a ```rules block for --rules, and the edit in a ```diff block,
+whose hunks are separated by empty lines. Options are in the lines that begin with Before and After.
 """
 import json
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# How lit runs the golden tests of testdata/: see tests/README.md.
+# Configuration of lit for the golden tests in testdata/: see tests/README.md.
 import os
 
 import lit.formats
@@ -9,12 +9,12 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".hlo", ".test"]
 config.excludes = ["models"]
 config.test_source_root = config.hlo_source_dir + "/testdata"
-# Executing and reading many models is slow there, and repeats in code only.
+# Executing and reading many models is slow there, and covers no additional code.
 if config.hlo_sanitize:
     config.available_features.add("sanitized")
 config.test_exec_root = config.hlo_binary_dir + "/testdata"
 
-# A sanitizer's report must not look like a refused module (status 1) or a gate (status 3).
+# The status of a sanitizer report must differ from those of a rejected module (1) and a gate (3).
 config.environment["ASAN_OPTIONS"] = "exitcode=99:detect_leaks=1"
 config.environment["UBSAN_OPTIONS"] = "exitcode=99:print_stacktrace=1"
 
@@ -25,7 +25,7 @@ for name in ("filecheck", "not"):
     if not getattr(config, "hlo_" + name):
         lit_config.fatal(f"LLVM's {name} was not found: run tools/dev deps, then configure again")
 
-# Paths may have spaces in them.
+# Paths may contain spaces.
 quoted = '"{}"'.format
 standin = config.hlo_binary_dir + "/tests/cuda_standin.so"
 config.substitutions += [

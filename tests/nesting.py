@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Nest every construct of HLO text and of a message. Each command must run, or print an error with a place.
-The programs get stacks of 128 KiB, the main thread as well as others; a signal is a failure.
+"""Nests every construct of HLO text and of a message. Each command must succeed, or print an error with a location.
+All threads of the programs have stacks of 128 KiB; a signal is a failure.
 
 usage: nesting.py --bin DIR --work DIR [--depth N,N...] [--only NAME]
 """
@@ -17,7 +17,7 @@ ENTRY = 'ENTRY %e {\n %a = f32[] parameter(0)\n'
 
 
 def chain(depth, level, first=' ROOT %p = f32[] parameter(0)\n', last=None):
-    """Computations of which each applies the one before; `level` is the body of number i."""
+    """Computations, each of which applies the previous one; `level` is the body of number i."""
     yield 'HloModule m\n%f0 {\n' + first + '}\n'
     for i in range(1, depth + 1):
         yield f'%f{i} {{\n %p = f32[] parameter(0)\n' + level(i) + '}\n'
@@ -51,7 +51,7 @@ def indexed(depth):
 
 
 def whiles(depth):
-    """Loops in the bodies of loops; the state says that no body runs twice."""
+    """Loops in the bodies of loops; the state ensures that no body runs twice."""
     def level(i, x='%p'):
         return (f' %k = pred[] constant(true)\n %t = (f32[], pred[]) tuple({x}, %k)\n'
                 f' %w = (f32[], pred[]) while(%t), condition=%c, body=%b{i}\n'
@@ -103,7 +103,7 @@ def reducers(depth):
 
 
 def elementwise(depth):
-    """A chain of instructions, whose operands nest: passes and kernels walk along them."""
+    """A chain of instructions with nested operands, which passes and kernels traverse."""
     yield 'HloModule m\nENTRY %e {\n %a = f32[8] parameter(0)\n %v0 = f32[8] negate(%a)\n'
     for i in range(1, depth + 1):
         yield f' %v{i} = f32[8] {"abs" if i % 2 else "negate"}(%v{i - 1})\n'
@@ -131,7 +131,7 @@ def scales(depth):
 
 
 def products(depth):
-    """Matmuls of the results of matmuls, with scales between them."""
+    """Matmuls of results of matmuls, with scales between them."""
     yield 'HloModule m\nENTRY %e {\n %a = f8e4m3fn[16,16] parameter(0)\n %v0 = f32[16,16] convert(%a)\n %s = f32[] parameter(1)\n %t = f32[16,16] broadcast(%s), dimensions={}\n'
     for i in range(1, depth // 4 + 1):
         yield (f' %d{i} = f32[16,16] dot(%v{i - 1}, %v{i - 1}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n'
@@ -140,7 +140,7 @@ def products(depth):
 
 
 def tuples(depth):
-    """A value in tuples, and out of them."""
+    """A value that enters and leaves nested tuples."""
     shape = 'f32[]'
     yield 'HloModule m\n' + ENTRY.replace('%a', '%v0')
     for i in range(1, depth + 1):
@@ -172,7 +172,7 @@ def inner(depth):
 
 
 def bodies(depth):
-    """Computations in place of their names."""
+    """Computations printed instead of their names."""
     yield 'HloModule m\n' + ENTRY
     for _ in range(depth):
         yield ' ROOT %r = f32[] call(%a), to_apply={\n %a = f32[] parameter(0)\n'
@@ -226,7 +226,7 @@ def message(depth):
                 return bytes([number << 3 | 2]) + length + data
 
     shape = b'\x10\x0b'
-    for _ in range(min(depth, 3000)):  # each level copies what is in it
+    for _ in range(min(depth, 3000)):  # each level copies its contents
         shape = b'\x10\x0d' + field(4, shape)
     yield field(1, b'm') + field(4, field(2, shape))
 

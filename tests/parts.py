@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the suite cost, by part: usage: parts.py JUNIT.xml
+"""Prints the time of the suite by part. usage: parts.py JUNIT.xml
 
-Prints the seconds of all tests of a kind, in each build, and the ten longest tests. The tests run side by side, so the sums
-exceed the time of the suite.
+Prints the seconds of all tests of a kind, in each build, and the ten longest tests. The tests run concurrently, so the
+sums exceed the time of the suite.
 """
 import collections
 import sys

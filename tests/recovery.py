@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One mistake is one error: each bracket, comma, quote, `=` and `->` of two modules is left out in turn, and each word of a
-definition; a second mistake, in the last line but one, is told as well, and nothing else.
+"""Each mistake causes one error: each bracket, comma, quote, `=` and `->` of two modules, and each word of a
+definition, is omitted in turn. A second mistake, in the second to last line, must also be reported, and nothing else.
 
 usage: recovery.py hlo-fp8-opt
 
-Left out are computations that stand in an attribute: behind a brace missing there, what follows belongs to the wrong one.
+Computations in an attribute are excluded: after a missing brace, the following text belongs to the wrong one.
 """
 import re
 import subprocess
@@ -80,7 +80,7 @@ TOKEN = re.compile(r'''"(?:[^"\\]|\\.)*"|/\*.*?\*/|%?[A-Za-z_][\w.\-]*|-?\d[\w.]
 
 
 def texts():
-    """(what is left out, its line, the text without it)"""
+    """Yields (omitted text, its line, the text without it)"""
     for module in (LONG, SHORT):
         for token in TOKEN.finditer(module, 0, module.index('other') - 1):
             word, at = token.group(), token.start()
@@ -107,7 +107,7 @@ def main():
         told = {n - first + 1: errors[n] for n in range(first, first + lines) if n in errors}
         first += lines
         last = told.pop(text[:text.index('negatee')].count('\n') + 1, [])
-        # What is missing at the end of a line shows in the next one; a `}`, at the next computation.
+        # An omission at the end of a line appears in the next line; that of a `}` at the next computation.
         reach = 100 if word == '}' else 2
         if len(last) != 1 or sum(map(len, told.values())) > 1 or any(not line <= n <= line + reach for n in told):
             failed = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lit from the interpreter that runs this: `python -m lit` is not possible.
+# Runs lit in this interpreter: `python -m lit` does not work.
 from lit.main import main
 
 main()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program that a signal ends leaves no temporary file, and ends by that signal: each signal whose default is to end a process. An
-ignored signal stays ignored.
+"""A program ended by a signal leaves no temporary file, and reports that signal, for each signal whose default is to
+end a process. An ignored signal remains ignored.
 
 usage: stopping.py hlo-fp8-opt MODULE
 
-The first of two outputs has been opened when the second, a FIFO that nobody reads, holds the program up.
+The first of two outputs is open when the program blocks on the second, a FIFO without a reader.
 """
 import os
 import pathlib
@@ -17,7 +17,7 @@ import tempfile
 import time
 
 
-# AddressSanitizer reports some signals in place of their default action.
+# AddressSanitizer reports some signals instead of their default action.
 HANDLED = "".join(f":handle_{name}=0" for name in ("segv", "sigbus", "abort", "sigill", "sigtrap", "sigfpe"))
 
 

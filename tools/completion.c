@@ -44,35 +44,29 @@ static bool is_word(const char *form, size_t length, const char *word) {
     return length == strlen(word) && memcmp(form, word, length) == 0;
 }
 
-static void add_form(choice *c, const char *form, size_t length) {
-    static const char more[] = ",...";
-    const size_t size = sizeof more - 1;
-    if (length > size && memcmp(form + length - size, more, size) == 0) {
-        c->list = true;
-        length -= size;
-    }
-    if (is_word(form, length, "PASS")) {
-        for (size_t i = 0; i < hlo_pass_count(); i++)
-            add_word(c, hlo_pass_name(i), strlen(hlo_pass_name(i)));
-    } else if (is_word(form, length, "REASON")) {
-        for (size_t i = 0; i < hlo_reason_count(); i++)
-            add_word(c, hlo_reason_name(i), strlen(hlo_reason_name(i)));
-    } else if (is_word(form, length, "DIR")) {
-        c->folders = true;
-    } else if (strncmp(form, "FILE", 4) == 0) {
-        c->files = true;
-        snprintf(c->ending, sizeof c->ending, "%.*s", (int)length - 4, form + 4);
-    } else if (!isupper((unsigned char)*form)) {
-        add_word(c, form, length);
-    }
-}
-
 static choice choice_of(const char *argument) {
+    static const char more[] = ",...";
     choice made = {.words = ""};
-    while (argument && *argument) {
-        const size_t length = strcspn(argument, "|");
-        add_form(&made, argument, length);
-        argument += length + (argument[length] == '|');
+    for (const char *form = argument ? argument : ""; *form;) {
+        const size_t size = strcspn(form, "|"), many = sizeof more - 1;
+        const bool list = size > many && memcmp(form + size - many, more, many) == 0;
+        const size_t length = list ? size - many : size;
+        made.list |= list;
+        if (is_word(form, length, "PASS")) {
+            for (size_t i = 0; i < hlo_pass_count(); i++)
+                add_word(&made, hlo_pass_name(i), strlen(hlo_pass_name(i)));
+        } else if (is_word(form, length, "REASON")) {
+            for (size_t i = 0; i < hlo_reason_count(); i++)
+                add_word(&made, hlo_reason_name(i), strlen(hlo_reason_name(i)));
+        } else if (is_word(form, length, "DIR")) {
+            made.folders = true;
+        } else if (strncmp(form, "FILE", 4) == 0) {
+            made.files = true;
+            snprintf(made.ending, sizeof made.ending, "%.*s", (int)length - 4, form + 4);
+        } else if (!isupper((unsigned char)*form)) {
+            add_word(&made, form, length);
+        }
+        form += size + (form[size] == '|');
     }
     made.list &= *made.words != '\0';
     return made;
@@ -80,41 +74,17 @@ static choice choice_of(const char *argument) {
 
 /* ----------------------------------------------------------------------------------------- bash */
 
-/* Prints all options to offer. */
-static void bash_options(program_id program) {
-    const char *between = "";
+/* Prints the names of options: all, or with `takers` those that need an argument. */
+static void bash_options(program_id program, bool takers) {
+    const char *lead = "", *between = takers ? "|" : " ";
     for (const row *r = rows; r < rows + ROW_COUNT; r++) {
         if (!(r->modes & (int)program)) continue;
-        if (r->letter) printf("%s-%c", between, r->letter);
+        if (takers && (r->kind == FLAG || r->kind == MAYBE)) continue;
+        if (r->letter) printf("%s-%c", lead, r->letter);
         if (r->name)
-            printf("%s--%s%s", r->letter ? " " : between, r->name, r->kind == FLAG ? "" : "=");
-        between = " ";
-    }
-}
-
-/* Prints the options with an argument as a pattern. */
-static void bash_takers(program_id program) {
-    const char *between = "";
-    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
-        if (!(r->modes & (int)program) || r->kind == FLAG || r->kind == MAYBE) continue;
-        if (r->letter) printf("%s-%c", between, r->letter);
-        if (r->name) printf("%s--%s", r->letter ? "|" : between, r->name);
-        between = "|";
-    }
-}
-
-static void bash_arguments(program_id program) {
-    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
-        if (!(r->modes & (int)program) || !r->argument) continue;
-        const choice c = choice_of(r->argument);
-        if (!*c.words && !c.folders && !c.files) continue;
-        const char letter[] = {r->letter ? r->letter : '-', '\0'};
-        printf("    -%s%s) ", letter, r->name ? r->name : "");
-        if (*c.words) printf("words='%s' ", c.words);
-        if (c.list) fputs("list=yes ", stdout);
-        if (c.folders) fputs("files=/ ", stdout);
-        if (c.files) printf("files='*%s' ", c.ending);
-        puts(";;");
+            printf("%s--%s%s", r->letter ? between : lead, r->name,
+                   takers || r->kind == FLAG ? "" : "=");
+        lead = between;
     }
 }
 
@@ -134,15 +104,26 @@ static void print_bash(program_id program, const char *name) {
           "        case $last in\n"
           "        ",
           stdout);
-    bash_takers(program);
+    bash_options(program, true);
     fputs(") option=$last ;;\n"
           "        esac\n"
           "    fi\n"
           "    case $option in\n",
           stdout);
-    bash_arguments(program);
+    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+        if (!(r->modes & (int)program) || !r->argument) continue;
+        const choice c = choice_of(r->argument);
+        if (!*c.words && !c.folders && !c.files) continue;
+        const char letter[] = {r->letter ? r->letter : '-', '\0'};
+        printf("    -%s%s) ", letter, r->name ? r->name : "");
+        if (*c.words) printf("words='%s' ", c.words);
+        if (c.list) fputs("list=yes ", stdout);
+        if (c.folders) fputs("files=/ ", stdout);
+        if (c.files) printf("files='*%s' ", c.ending);
+        puts(";;");
+    }
     fputs("    '') if [[ $word == -* ]]; then words='", stdout);
-    bash_options(program);
+    bash_options(program, false);
     fputs("'; else files='*'; fi ;;\n"
           "    esac\n"
           "    if [[ $list && $word == *,* ]]; then\n"
@@ -164,40 +145,31 @@ static void print_bash(program_id program, const char *name) {
 
 /* ------------------------------------------------------------------------------------------ zsh */
 
-/* Prints help in the brackets of a specification. */
-static void zsh_help(const char *text) {
-    for (; *text; text++)
-        if (*text == '\'')
-            fputs("'\\''", stdout);
-        else
-            printf(*text == ']' || *text == '[' || *text == '\\' ? "\\%c" : "%c", *text);
-}
-
-static void zsh_action(const choice *c) {
-    if (c->list)
-        printf("_sequence compadd - %s", c->words);
-    else if (c->files && *c->words)
-        printf("{compadd - %s; _files}", c->words);
-    else if (c->files)
-        printf(*c->ending ? "_files -g \"*%s\"" : "_files", c->ending);
-    else if (c->folders)
-        fputs("_files -/", stdout);
-    else
-        printf(*c->words ? "(%s)" : " ", c->words);
-}
-
 static void zsh_option(const row *r, bool letter) {
     fputs(" \\\n    '", stdout);
     if (letter)
         printf("-%c%s[", r->letter, r->argument ? "+" : "");
     else
         printf("--%s%s[", r->name, !r->argument ? "" : r->kind == MAYBE ? "=-" : "=");
-    zsh_help(r->help);
+    for (const char *text = r->help; *text; text++) /* in the brackets of a specification */
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            printf(*text == ']' || *text == '[' || *text == '\\' ? "\\%c" : "%c", *text);
     putchar(']');
     if (r->argument) {
         const choice c = choice_of(r->argument);
         printf("%s:%s:", r->kind == MAYBE ? ":" : "", r->argument);
-        zsh_action(&c);
+        if (c.list)
+            printf("_sequence compadd - %s", c.words);
+        else if (c.files && *c.words)
+            printf("{compadd - %s; _files}", c.words);
+        else if (c.files)
+            printf(*c.ending ? "_files -g \"*%s\"" : "_files", c.ending);
+        else if (c.folders)
+            fputs("_files -/", stdout);
+        else
+            printf(*c.words ? "(%s)" : " ", c.words);
     }
     putchar('\'');
 }
@@ -214,18 +186,6 @@ static void print_zsh(program_id program, const char *name) {
 
 /* ----------------------------------------------------------------------------------------- fish */
 
-static void fish_argument(option_kind kind, const choice *c) {
-    if (kind != MAYBE) fputs(c->files && !*c->ending ? " -r -F" : " -x", stdout);
-    if (c->list)
-        printf(" -a '(__fish_complete_list , \"string split \\\" \\\" \\\"%s\\\"\")'", c->words);
-    else if (*c->words)
-        printf(" -a '%s'", c->words);
-    else if (*c->ending)
-        printf(" -a '(__fish_complete_suffix %s)'", c->ending);
-    else if (c->folders)
-        fputs(" -a '(__fish_complete_directories)'", stdout);
-}
-
 static void print_fish(program_id program, const char *name) {
     for (const row *r = rows; r < rows + ROW_COUNT; r++) {
         if (!(r->modes & (int)program)) continue;
@@ -233,7 +193,18 @@ static void print_fish(program_id program, const char *name) {
         printf("complete -c %s", name);
         if (r->letter) printf(" -s %c", r->letter);
         if (r->name) printf(" -l %s", r->name);
-        if (r->argument) fish_argument(r->kind, &c);
+        if (r->argument) {
+            if (r->kind != MAYBE) fputs(c.files && !*c.ending ? " -r -F" : " -x", stdout);
+            if (c.list)
+                printf(" -a '(__fish_complete_list , \"string split \\\" \\\" \\\"%s\\\"\")'",
+                       c.words);
+            else if (*c.words)
+                printf(" -a '%s'", c.words);
+            else if (*c.ending)
+                printf(" -a '(__fish_complete_suffix %s)'", c.ending);
+            else if (c.folders)
+                fputs(" -a '(__fish_complete_directories)'", stdout);
+        }
         fputs(" -d '", stdout);
         for (const char *at = r->help; *at; at++) printf(*at == '\'' ? "\\%c" : "%c", *at);
         puts("'");

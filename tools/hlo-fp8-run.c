@@ -11,7 +11,6 @@
 #include "hlo/text.h"
 #include "options.h"
 #include "output.h"
-#include "usage.h"
 
 /* The terminal line that shows the progress of a run. */
 typedef struct progress_line {
@@ -33,6 +32,112 @@ typedef struct run_job {
     hlo_arrays *judges[2]; /* owned, unless equal to `expected` or `outputs`; NULL if unused */
 } run_job;
 
+/* ----------------------------------------------------------------------------- the command line */
+
+/* Prints a usage error; returns false. */
+#define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
+
+/* The options that name output files of an execution. */
+enum { USAGE_WRITTEN = 4 };
+static const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE,
+                                                       OPTION_OPTIMIZED};
+
+/* Returns the plugin that --backend names; NULL if it names another backend. */
+static const char *usage_plugin(const option_value *values) {
+    static const char word[] = "pjrt:";
+    const char *backend = values[OPTION_BACKEND].text;
+    return strncmp(backend, word, sizeof word - 1) ? NULL : backend + sizeof word - 1;
+}
+
+/* Returns the number of simulated devices. */
+static uint32_t usage_devices(const options *given) {
+    const option_value *values = given->values;
+    return usage_plugin(values) ? 1 : (uint32_t)values[OPTION_DEVICES].number;
+}
+
+/* Returns the number of simulated devices for a comparison, which also executes a plugin's
+ * partitioned module. */
+static uint32_t usage_judged_devices(const options *given) {
+    const option_value *values = given->values;
+    return values[OPTION_PARTITIONED].given ? (uint32_t)values[OPTION_DEVICES].number
+                                            : usage_devices(given);
+}
+
+/* True if each output file is different from standard output and from all inputs. */
+static bool spares_files(const options *given) {
+    const option_value *values = given->values;
+    const char *inputs[] = {
+        given->files[0],           values[OPTION_INPUTS].text,   values[OPTION_COMPARE].text,
+        values[OPTION_RULES].text, values[OPTION_TOPOLOGY].text, values[OPTION_AUTOTUNE_CACHE].text,
+        usage_plugin(values)};
+    for (int w = 0; w < USAGE_WRITTEN; w++) {
+        const char *path = values[usage_written[w]].text;
+        if (path && output_is_standard(path))
+            return refuse("--%s cannot write to standard output, which the program prints to",
+                          options_name(usage_written[w]));
+        for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+            if (!output_spares(path, inputs[i]))
+                return refuse("output %s would overwrite input %s", path, inputs[i]);
+    }
+    return true;
+}
+
+/* True if the combination of options is valid; otherwise prints an error. */
+static bool usage_is_right(const options *given) {
+    if (given->file_count != 1)
+        return given->file_count ? refuse("expected one input file, found %d", given->file_count)
+                                 : refuse("no input file");
+    const option_value *values = given->values;
+    const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
+    int modes = executes ? MODE_EXECUTE : MODE_PLAN;
+    if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
+    if (values[OPTION_COMPARE].given) modes |= MODE_COMPARE;
+    if (usage_plugin(values))
+        modes |= MODE_PLUGIN;
+    else if (values[OPTION_BACKEND].number)
+        modes |= MODE_DEVICE;
+    if (modes & MODE_EXECUTE && !(modes & MODE_PLUGIN)) modes |= MODE_LOOK;
+    if (!options_suit(PROGRAM_RUN, given, modes)) return false;
+    if (usage_plugin(values) && values[OPTION_PLAN].given)
+        return refuse("--plan cannot be combined with --backend=pjrt:PLUGIN");
+    const bool simulates =
+        !usage_plugin(values) || (values[OPTION_PARTITIONED].given && values[OPTION_COMPARE].given);
+    const int most = simulates ? HLO_MOST_DEVICES : HLO_PJRT_MOST_DEVICES;
+    if (values[OPTION_DEVICES].number > most)
+        return refuse("invalid value '%s' for --devices: expected a number from 1 to %d",
+                      values[OPTION_DEVICES].text, most);
+    if (values[OPTION_DEVICES].given && modes & MODE_DEVICE)
+        return refuse("--devices cannot be combined with --backend=cuda");
+    if (values[OPTION_TIME].number > HLO_MOST_RUNS)
+        return refuse("invalid value '%s' for --time: expected a number from 1 to %d",
+                      values[OPTION_TIME].text, HLO_MOST_RUNS);
+    if (values[OPTION_TOPOLOGY].given && !values[OPTION_COMPILE_ONLY].given)
+        return refuse("--topology requires --compile-only");
+    for (const char *at = values[OPTION_XLA].text; at && *at; at += strcspn(at, " ")) {
+        at += strspn(at, " ");
+        const size_t length = strcspn(at, " ");
+        if (length && !memchr(at, '=', length))
+            return refuse("invalid value '%.*s' for --xla: expected KEY=VALUE", (int)length, at);
+    }
+    const char *compare_with = values[OPTION_COMPARE].text;
+    if (compare_with && strcmp(compare_with, "before") == 0 && !values[OPTION_OPTIMIZE].given &&
+        strcmp(values[OPTION_BACKEND].text, "cpu") == 0)
+        return refuse("--compare=before requires --optimize or --backend=cuda");
+    if (values[OPTION_DUMP_VALUES].given != values[OPTION_VALUES].given)
+        return refuse(values[OPTION_VALUES].given ? "--values requires --dump-values=NAME,..."
+                                                  : "--dump-values requires --values=FILE.npz");
+    if (values[OPTION_BISECT].given && !values[OPTION_OPTIMIZE].given)
+        return refuse("--bisect requires --optimize");
+    if (!spares_files(given)) return false;
+    if (values[OPTION_INPUTS].given && values[OPTION_SEED].given)
+        return refuse("--seed cannot be combined with --inputs");
+    if (values[OPTION_INPUTS].given && values[OPTION_DRAW].given)
+        return refuse("--draw cannot be combined with --inputs");
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------- the run */
+
 static hlo_status complain(const char *what, const char *name) {
     return options_complain(PROGRAM_RUN, what, name);
 }
@@ -45,22 +150,6 @@ static bool is_npz(const char *path) {
 static hlo_status load(const char *path, hlo_module **out) {
     hlo_status status = hlo_module_parse_file(path, &options_sink, out);
     return status == HLO_OK ? hlo_module_verify(*out, NULL, &options_sink) : status;
-}
-
-/* Parses the module and the modules to compare it with. */
-static hlo_status load_modules(run_job *job) {
-    const option_value *values = job->options.values;
-    const char *compare = values[OPTION_COMPARE].text;
-    bool with_before = compare && strcmp(compare, "before") == 0;
-    bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
-    hlo_status status = load(job->options.files[0], &job->module);
-    if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compare && (with_before || other))))
-        status = hlo_module_clone(job->module, &job->before);
-    if (status == HLO_OK && compare && !with_before && !is_npz(compare))
-        status = load(compare, &job->reference);
-    if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
-        status = hlo_module_optimize(job->module, &job->pass, NULL);
-    return status;
 }
 
 /* Returns the module whose execution provides the first error bounds. NULL: nothing is compared, or
@@ -80,11 +169,6 @@ static bool show_progress(void *user, const hlo_progress *progress) {
     hlo_print_plain(stderr, ": %.60s", progress->instruction);
     fflush(stderr);
     return true;
-}
-
-static void clear_progress(progress_line *line) {
-    if (line->shown) fputs("\r\033[K", stderr);
-    fflush(stderr);
 }
 
 /* Returns the options of the executed plan. It records error bounds only on the cpu backend, for a
@@ -138,14 +222,6 @@ static hlo_status make_plan(const hlo_module *module, const hlo_plan_options *ho
     return HLO_INVALID_INPUT;
 }
 
-/* Splits the argument of --xla in place at spaces. Returns the number of words. */
-static size_t split_words(char *text, const char **out) {
-    size_t count = 0;
-    for (char *word; (word = strsep(&text, " "));)
-        if (*word) out[count++] = word;
-    return count;
-}
-
 /* Has the plugin compile the module. */
 static hlo_status make_pjrt(run_job *job, const char *plugin) {
     const option_value *values = job->options.values;
@@ -161,7 +237,8 @@ static hlo_status make_pjrt(run_job *job, const char *plugin) {
         how.devices = (uint32_t)values[OPTION_DEVICES].number;
         how.partitioned = values[OPTION_PARTITIONED].given;
         how.settings = settings;
-        how.setting_count = split_words(text, settings);
+        for (char *rest = text, *word; (word = strsep(&rest, " "));)
+            if (*word) settings[how.setting_count++] = word;
         status = hlo_pjrt_new(job->module, &how, &options_sink, &job->pjrt);
     }
     free(settings);
@@ -169,44 +246,9 @@ static hlo_status make_pjrt(run_job *job, const char *plugin) {
     return status;
 }
 
-/* Compares the matmuls of the compiled module with those of the module passed to the plugin. */
-static hlo_status show_compiled(const run_job *job) {
-    const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
-    return status == HLO_MISMATCH ? HLO_OK : status; /* a difference is not an error here */
-}
-
-static hlo_status get_inputs(run_job *job) {
-    const option_value *values = job->options.values;
-    const char *path = values[OPTION_INPUTS].text;
-    const uint32_t devices = usage_devices(&job->options);
-    if (path)
-        return hlo_arrays_read_each(path, job->module, HLO_INPUTS, devices, &options_sink,
-                                    &job->inputs);
-    /* Realistic weights depend on the dots that read them, which --optimize replaces. */
-    const hlo_module *drawn = job->before ? job->before : job->module;
-    return hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
-                                (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
-                                &job->inputs);
-}
-
-static void print_array(const hlo_array *array) {
-    printf("%s[", array->type);
-    for (uint32_t i = 0; i < array->rank; i++)
-        printf(i ? ",%lld" : "%lld", (long long)array->dims[i]);
-    putchar(']');
-}
-
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-/* Prints the times of `count` runs; sorts them in place. */
-static void print_times(double *seconds, size_t count) {
-    qsort(seconds, count, sizeof *seconds, by_size);
-    double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
-    printf("run: min %.9f s, median %.9f s, spread %.9f s\n", seconds[0], median,
-           seconds[count - 1] - seconds[0]);
 }
 
 static hlo_status run_once(run_job *job) {
@@ -214,45 +256,24 @@ static hlo_status run_once(run_job *job) {
     return hlo_plan_run(job->plan, job->inputs, &options_sink, &job->outputs);
 }
 
-/* Times `count` more runs, after the warm-up run. */
-static hlo_status run_times(run_job *job, double *seconds, size_t count) {
-    if (job->plan) return hlo_plan_time(job->plan, count, &options_sink, seconds);
-    for (size_t i = 0; i < count; i++) {
-        hlo_arrays_free(job->outputs);
-        job->outputs = NULL;
-        hlo_status status = run_once(job);
-        if (status != HLO_OK) return status;
-        seconds[i] = hlo_pjrt_seconds(job->pjrt);
-    }
-    return HLO_OK;
-}
-
-static hlo_status execute(run_job *job) {
-    const option_value *time = &job->options.values[OPTION_TIME];
-    size_t count = time->given ? (size_t)time->number : 0;
-    double *seconds = calloc(count + 1, sizeof *seconds);
-    hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
-    if (status == HLO_OK && count) status = run_times(job, seconds, count);
-    clear_progress(&job->progress);
-    if (status == HLO_OK) {
-        printf("%zu outputs:", hlo_arrays_count(job->outputs));
-        for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
-            fputs(i ? ", " : " ", stdout);
-            print_array(hlo_arrays_at(job->outputs, i));
-        }
-        putchar('\n');
-        if (time->given) print_times(seconds, count);
-    }
-    free(seconds);
-    return status;
-}
-
 /* Loads the expected arrays and builds the plans, so that all input errors are reported before
  * anything runs. */
 static hlo_status prepare(run_job *job) {
-    const char *path = job->options.values[OPTION_COMPARE].text;
+    const option_value *values = job->options.values;
+    const char *path = values[OPTION_COMPARE].text, *inputs = values[OPTION_INPUTS].text;
+    const uint32_t devices = usage_devices(&job->options);
     hlo_plan_options how = judge_options(job);
-    hlo_status status = get_inputs(job);
+    hlo_status status;
+    if (inputs) {
+        status = hlo_arrays_read_each(inputs, job->module, HLO_INPUTS, devices, &options_sink,
+                                      &job->inputs);
+    } else {
+        /* Realistic weights depend on the dots that read them, which --optimize replaces. */
+        const hlo_module *drawn = job->before ? job->before : job->module;
+        status = hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
+                                      (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
+                                      &job->inputs);
+    }
     if (status != HLO_OK || !path) return status;
     if (is_npz(path))
         status = hlo_arrays_read_each(path, job->module, HLO_OUTPUTS,
@@ -280,20 +301,6 @@ static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
     return hlo_arrays_sample(*judge, comparison, module, &how, job->inputs, &options_sink);
 }
 
-/* Executes one more module for additional error bounds: the other one of two compared modules,
- * because either may have dropped roundings; or the executed module, if its bounds assumed that no
- * rounding was dropped. */
-static hlo_status ask_other(run_job *job, hlo_comparison *comparison) {
-    const hlo_module *module = job->before ? job->before : job->module;
-    hlo_plan_options how = judge_options(job);
-    hlo_plan *plan;
-    hlo_status status = make_plan(module, &how, &plan);
-    if (status != HLO_OK) return status;
-    status = sit(job, module, plan, comparison);
-    hlo_plan_free(plan);
-    return status;
-}
-
 static hlo_status compare(run_job *job) {
     const char *path = job->options.values[OPTION_COMPARE].text;
     if (!path) return HLO_OK;
@@ -315,33 +322,63 @@ static hlo_status compare(run_job *job) {
     if (status == HLO_OK && (job->reference || !judge)) {
         status = hlo_arrays_compare_by(&comparison, NULL);
         comparison.last_drops = !judge && status == HLO_MISMATCH;
-        if (status == HLO_MISMATCH) status = ask_other(job, &comparison);
+        if (status == HLO_MISMATCH) {
+            /* Execute one more module for additional error bounds: the other one of two compared
+             * modules, because either may have dropped roundings; or the executed module, if its
+             * bounds assumed that no rounding was dropped. */
+            const hlo_module *other = job->before ? job->before : job->module;
+            hlo_plan_options how = judge_options(job);
+            hlo_plan *plan = NULL;
+            status = make_plan(other, &how, &plan);
+            if (status == HLO_OK) {
+                status = sit(job, other, plan, &comparison);
+                hlo_plan_free(plan);
+            }
+        }
     }
     return status == HLO_OK ? hlo_arrays_compare_by(&comparison, stdout) : status;
 }
 
-static hlo_status write_file(const run_job *job, option_id id, FILE *out) {
-    if (id == OPTION_OUTPUTS) return hlo_arrays_write(job->outputs, out);
-    if (id == OPTION_VALUES) return hlo_arrays_write(hlo_plan_values(job->plan), out);
-    if (id == OPTION_OPTIMIZED) return hlo_module_print(job->made, NULL, out);
-    hlo_plan_print_trace(job->plan, out);
-    return HLO_OK;
-}
-
-/* Prints the distance by which each rewritten matmul moves the outputs. */
-static hlo_status bisect(const run_job *job, const hlo_plan_options *how) {
-    hlo_bisection *found = NULL;
-    const hlo_status status =
-        hlo_module_bisect(job->before, &job->pass, how, job->inputs, &options_sink, &found);
-    if (status == HLO_OK) hlo_bisection_print(found, stdout);
-    hlo_bisection_free(found);
-    return status;
-}
-
 static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
-    if (values[OPTION_COMPILE_ONLY].given) return show_compiled(job);
-    hlo_status status = execute(job);
+    if (values[OPTION_COMPILE_ONLY].given) {
+        const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
+        return status == HLO_MISMATCH ? HLO_OK : status; /* a difference is not an error here */
+    }
+    const option_value *time = &values[OPTION_TIME];
+    size_t count = time->given ? (size_t)time->number : 0;
+    double *seconds = calloc(count + 1, sizeof *seconds);
+    hlo_status status = seconds ? run_once(job) : HLO_OUT_OF_MEMORY;
+    /* Time `count` more runs, after the warm-up run. */
+    if (status == HLO_OK && count && job->plan)
+        status = hlo_plan_time(job->plan, count, &options_sink, seconds);
+    for (size_t i = 0; i < count && !job->plan && status == HLO_OK; i++) {
+        hlo_arrays_free(job->outputs);
+        job->outputs = NULL;
+        status = run_once(job);
+        if (status == HLO_OK) seconds[i] = hlo_pjrt_seconds(job->pjrt);
+    }
+    if (job->progress.shown) fputs("\r\033[K", stderr);
+    fflush(stderr);
+    if (status == HLO_OK) {
+        printf("%zu outputs:", hlo_arrays_count(job->outputs));
+        for (size_t i = 0; i < hlo_arrays_count(job->outputs); i++) {
+            fputs(i ? ", " : " ", stdout);
+            const hlo_array *array = hlo_arrays_at(job->outputs, i);
+            printf("%s[", array->type);
+            for (uint32_t j = 0; j < array->rank; j++)
+                printf(j ? ",%lld" : "%lld", (long long)array->dims[j]);
+            putchar(']');
+        }
+        putchar('\n');
+        if (time->given) {
+            qsort(seconds, count, sizeof *seconds, by_size);
+            double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
+            printf("run: min %.9f s, median %.9f s, spread %.9f s\n", seconds[0], median,
+                   seconds[count - 1] - seconds[0]);
+        }
+    }
+    free(seconds);
     if (status == HLO_OK && values[OPTION_PROFILE].given)
         status = hlo_plan_print_profile(job->plan, stdout);
     if (status == HLO_OK && values[OPTION_BISECT].given) {
@@ -349,7 +386,11 @@ static hlo_status execute_all(run_job *job) {
         how.values = NULL;
         how.check_finite = how.profile = how.bounds = false;
         how.progress = NULL;
-        status = bisect(job, &how);
+        hlo_bisection *moved = NULL;
+        status =
+            hlo_module_bisect(job->before, &job->pass, &how, job->inputs, &options_sink, &moved);
+        if (status == HLO_OK) hlo_bisection_print(moved, stdout);
+        hlo_bisection_free(moved);
     }
     if (status == HLO_OK) status = compare(job);
     const bool found = job->plan && hlo_plan_nonfinite(job->plan);
@@ -381,7 +422,13 @@ static hlo_status execute_to(run_job *job) {
     }
     for (int i = 0; i < USAGE_WRITTEN && keep; i++) {
         if (!names[i]) continue;
-        ended = write_file(job, usage_written[i], files[i].file);
+        FILE *out = files[i].file;
+        switch (usage_written[i]) {
+        case OPTION_OUTPUTS: ended = hlo_arrays_write(job->outputs, out); break;
+        case OPTION_VALUES: ended = hlo_arrays_write(hlo_plan_values(job->plan), out); break;
+        case OPTION_OPTIMIZED: ended = hlo_module_print(job->made, NULL, out); break;
+        default: hlo_plan_print_trace(job->plan, out);
+        }
         if (ended == HLO_INVALID_INPUT || (ended == HLO_OK && !output_end(&files[i])))
             ended = complain("write", names[i]);
         keep = ended == HLO_OK;
@@ -395,7 +442,16 @@ static hlo_status execute_to(run_job *job) {
 static hlo_status run(run_job *job) {
     const option_value *values = job->options.values;
     const char *plugin = usage_plugin(values);
-    hlo_status status = load_modules(job);
+    const char *compared = values[OPTION_COMPARE].text;
+    const bool with_before = compared && strcmp(compared, "before") == 0;
+    const bool other = strcmp(values[OPTION_BACKEND].text, "cpu") != 0;
+    hlo_status status = load(job->options.files[0], &job->module);
+    if (status == HLO_OK && (values[OPTION_OPTIMIZE].given || (compared && (with_before || other))))
+        status = hlo_module_clone(job->module, &job->before);
+    if (status == HLO_OK && compared && !with_before && !is_npz(compared))
+        status = load(compared, &job->reference);
+    if (status == HLO_OK && values[OPTION_OPTIMIZE].given)
+        status = hlo_module_optimize(job->module, &job->pass, NULL);
     hlo_plan_options how = plan_options(job);
     if (status == HLO_OK)
         status = plugin ? make_pjrt(job, plugin) : make_plan(job->module, &how, &job->plan);
@@ -409,42 +465,35 @@ static hlo_status run(run_job *job) {
     return status == HLO_OK ? execute_to(job) : status;
 }
 
-static void free_all(run_job *job) {
-    for (int i = 0; i < 2; i++)
-        if (job->judges[i] != job->outputs && job->judges[i] != job->expected)
-            hlo_arrays_free(job->judges[i]);
-    hlo_arrays_free(job->inputs);
-    hlo_arrays_free(job->outputs);
-    hlo_arrays_free(job->expected);
-    hlo_plan_free(job->plan);
-    hlo_plan_free(job->judge_plan);
-    hlo_pjrt_free(job->pjrt);
-    hlo_module_free(job->made);
-    hlo_module_free(job->reference);
-    hlo_module_free(job->before);
-    hlo_module_free(job->module);
-}
-
-/* Prints the backend for --version --backend=BACKEND. */
-static int identify_backend(const options *given) {
-    const option_value *values = given->values;
-    if (!values[OPTION_VERSION].given || !values[OPTION_BACKEND].given || usage_plugin(values))
-        return 0;
-    hlo_status status = hlo_backend_print(values[OPTION_BACKEND].text, &options_sink, stdout);
-    return options_end(PROGRAM_RUN, status);
-}
-
 int main(int argc, char **argv) {
     run_job job = {0};
     int exit_status;
     output_hold_standard();
     setvbuf(stderr, NULL, _IOLBF,
             BUFSIZ); /* one write per line, not per character of a caret line */
-    if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status))
-        return exit_status ? exit_status : identify_backend(&job.options);
+    if (!options_parse(PROGRAM_RUN, argc, argv, &job.options, &exit_status)) {
+        const option_value *values = job.options.values;
+        if (exit_status || !values[OPTION_VERSION].given || !values[OPTION_BACKEND].given ||
+            usage_plugin(values))
+            return exit_status;
+        return options_end(PROGRAM_RUN,
+                           hlo_backend_print(values[OPTION_BACKEND].text, &options_sink, stdout));
+    }
     if (!usage_is_right(&job.options)) return 2;
     if (!options_pass(PROGRAM_RUN, &job.options, &job.pass, &exit_status)) return exit_status;
     hlo_status status = run(&job);
-    free_all(&job);
+    for (int i = 0; i < 2; i++)
+        if (job.judges[i] != job.outputs && job.judges[i] != job.expected)
+            hlo_arrays_free(job.judges[i]);
+    hlo_arrays_free(job.inputs);
+    hlo_arrays_free(job.outputs);
+    hlo_arrays_free(job.expected);
+    hlo_plan_free(job.plan);
+    hlo_plan_free(job.judge_plan);
+    hlo_pjrt_free(job.pjrt);
+    hlo_module_free(job.made);
+    hlo_module_free(job.reference);
+    hlo_module_free(job.before);
+    hlo_module_free(job.module);
     return options_end(PROGRAM_RUN, status);
 }

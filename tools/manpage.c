@@ -42,56 +42,49 @@ static void put_option(char letter, const char *name, option_kind kind, const ch
     putchar('\n');
 }
 
-static void put_options(program_id program) {
+int main(int argc, char **argv) {
+    static const struct {
+        program_id key;
+        const char *name, *operands, *brief, *more;
+    } programs[] = {
+#define PROGRAM(id, name, operands, brief, more) {PROGRAM_##id, name, operands, brief, more},
+#include "program.def"
+    };
+    enum { PROGRAMS = sizeof programs / sizeof *programs };
+    size_t p = 0;
+    while (argc == 2 && p < PROGRAMS && strcmp(argv[1], programs[p].name) != 0) p++;
+    if (argc != 2 || p == PROGRAMS) {
+        fputs("usage: manpage hlo-fp8-opt|hlo-fp8-run\n", stderr);
+        return 2;
+    }
+    const char *name = programs[p].name;
+    printf(".TH %s 1 \"\" \"hlo-fp8 %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n[options] ",
+           name, HLO_VERSION, name, programs[p].brief, name);
+    put_text(programs[p].operands);
+    fputs("\n.SH DESCRIPTION\n", stdout);
+    put_text(programs[p].more);
+    fputs("\n.SH OPTIONS\n", stdout);
 #define GROUP(modes, title)                                                                        \
-    if ((modes) & (int)program) {                                                                  \
+    if ((modes) & (int)programs[p].key) {                                                          \
         fputs(".SS ", stdout);                                                                     \
         put_text(title);                                                                           \
         putchar('\n');                                                                             \
     }
 #define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
-    if ((modes) & (int)program) put_option(letter, name, kind, argument, fallback, help);
+    if ((modes) & (int)programs[p].key) put_option(letter, name, kind, argument, fallback, help);
 #include "options.def"
-}
-
-static void put_example(const char *line, const char *meaning) {
-    fputs(".TP\n\\fB", stdout);
-    put_text(line);
-    fputs("\\fR\n", stdout);
-    put_text(meaning);
-    putchar('\n');
-}
-
-static void put_examples(program_id program) {
-#define EXAMPLE(of, line, meaning)                                                                 \
-    if (PROGRAM_##of == program) put_example(line, meaning);
-#include "program.def"
-}
-
-static void put_page(program_id program, const char *name, const char *operands, const char *brief,
-                     const char *more) {
-    printf(".TH %s 1 \"\" \"hlo-fp8 %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n[options] ",
-           name, HLO_VERSION, name, brief, name);
-    put_text(operands);
-    fputs("\n.SH DESCRIPTION\n", stdout);
-    put_text(more);
-    fputs("\n.SH OPTIONS\n", stdout);
-    put_options(program);
     fputs(".SH EXAMPLES\n", stdout);
-    put_examples(program);
+#define EXAMPLE(of, line, meaning)                                                                 \
+    if (PROGRAM_##of == programs[p].key) {                                                         \
+        fputs(".TP\n\\fB", stdout);                                                                \
+        put_text(line);                                                                            \
+        fputs("\\fR\n", stdout);                                                                   \
+        put_text(meaning);                                                                         \
+        putchar('\n');                                                                             \
+    }
+#include "program.def"
     fputs(".SH EXIT STATUS\n", stdout);
 #define STATUS(code, meaning) printf(".TP\n%d\n%s\n", code, meaning);
 #include "program.def"
-}
-
-int main(int argc, char **argv) {
-    bool found = false;
-#define PROGRAM(id, name, operands, brief, more)                                                   \
-    if (argc == 2 && strcmp(argv[1], name) == 0) {                                                 \
-        put_page(PROGRAM_##id, name, operands, brief, more);                                       \
-        found = true;                                                                              \
-    }
-#include "program.def"
-    if (!found) fputs("usage: manpage hlo-fp8-opt|hlo-fp8-run\n", stderr);
-    return !found || fflush(stdout) != 0 ? 2 : 0;
+    return fflush(stdout) != 0 ? 2 : 0;
 }

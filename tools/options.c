@@ -234,39 +234,6 @@ static const char *synonym(const row *r, const char *text) {
     return NULL;
 }
 
-/* Describes the values that an option accepts. */
-static const char *expected(const row *r) {
-    switch (r->kind) {
-    case NUMBER: return "a non-negative integer";
-    case COUNT: return "a positive integer";
-    case FACTOR: return "a non-negative decimal number";
-    case VERSION: return "MAJOR.MINOR, for example 12.8";
-    case CHOICE:
-    case TARGET: return strchr(r->argument, '|') ? "one of " : "";
-    default: return "";
-    }
-}
-
-static void refuse_argument(program_id program, const row *r, const char *text) {
-    char words[128], *rest = words;
-    snprintf(words, sizeof words, "%s", r->argument);
-    hlo_suggestion near = hlo_suggest(r->kind == CHOICE ? text : "");
-    const char *meant = NULL;
-    for (const char *word; (word = strsep(&rest, "|"));) {
-        hlo_suggest_offer(&near, word);
-        if ((r->kind == CHOICE || r->kind == TARGET) && stands_for(r->kind, text, word))
-            meant = meant ? "" : word;
-    }
-    if (meant && *meant) near.best = meant;
-    if (r->kind == CHOICE && synonym(r, text)) near.best = synonym(r, text);
-    const bool lists =
-        r->kind != NUMBER && r->kind != COUNT && r->kind != FACTOR && r->kind != VERSION;
-    const char name[] = {'-', r->name ? '-' : r->letter, '\0'};
-    options_refuse(program, "invalid value '%s' for %s%s: expected %s%s%s", text, name,
-                   r->name ? r->name : "", expected(r), lists ? r->argument : "",
-                   hlo_suggest_meant(&near));
-}
-
 /* Stores an option; `text` NULL: a flag. */
 static bool take(program_id program, const row *r, const char *text, option_value *out) {
     /* A second gate, file or list would silently override the first, so it is rejected. */
@@ -278,7 +245,29 @@ static bool take(program_id program, const row *r, const char *text, option_valu
     }
     out->given = true;
     if (!text || read_value(r, text, out)) return true;
-    refuse_argument(program, r, text);
+    char words[128], *rest = words;
+    snprintf(words, sizeof words, "%s", r->argument);
+    hlo_suggestion near = hlo_suggest(r->kind == CHOICE ? text : "");
+    const char *meant = NULL;
+    for (const char *word; (word = strsep(&rest, "|"));) {
+        hlo_suggest_offer(&near, word);
+        if ((r->kind == CHOICE || r->kind == TARGET) && stands_for(r->kind, text, word))
+            meant = meant ? "" : word;
+    }
+    if (meant && *meant) near.best = meant;
+    if (r->kind == CHOICE && synonym(r, text)) near.best = synonym(r, text);
+    static const char *const expected[] = {[NUMBER] = "a non-negative integer",
+                                           [COUNT] = "a positive integer",
+                                           [FACTOR] = "a non-negative decimal number",
+                                           [VERSION] = "MAJOR.MINOR, for example 12.8"};
+    const char *what =
+        (size_t)r->kind < sizeof expected / sizeof *expected ? expected[r->kind] : NULL;
+    const bool words_only = r->kind == CHOICE || r->kind == TARGET;
+    const char *one_of = words_only && strchr(r->argument, '|') ? "one of " : "";
+    const char name[] = {'-', r->name ? '-' : r->letter, '\0'};
+    options_refuse(program, "invalid value '%s' for %s%s: expected %s%s%s", text, name,
+                   r->name ? r->name : "", what ? what : one_of, what ? "" : r->argument,
+                   hlo_suggest_meant(&near));
     return false;
 }
 
@@ -288,22 +277,16 @@ static int find_letter(int letter) {
     return OPTION_COUNT;
 }
 
-/* Returns the other program's name if it has this option; otherwise NULL. */
-static const char *other_program(program_id program, const char *name) {
-    const program_id other = program == PROGRAM_OPT ? PROGRAM_RUN : PROGRAM_OPT;
-    for (int id = 0; id < OPTION_COUNT; id++)
-        if (rows[id].name && strcmp(rows[id].name, name) == 0 && rows[id].modes & (int)other)
-            return program_name(other);
-    return NULL;
-}
-
 static void refuse_unknown(program_id program, const char *word) {
     enum { ROOM = 40 };
     char typed[2 * ROOM], names[OPTION_COUNT][ROOM];
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word);
-    const char *other = other_program(program, typed + strspn(typed, "-"));
+    const program_id second = program == PROGRAM_OPT ? PROGRAM_RUN : PROGRAM_OPT;
+    const char *name = typed + strspn(typed, "-"), *other = NULL;
     hlo_suggestion s = hlo_suggest(typed);
     for (int id = 0; id < OPTION_COUNT; id++) {
+        if (rows[id].name && strcmp(rows[id].name, name) == 0 && rows[id].modes & (int)second)
+            other = program_name(second);
         if (!rows[id].name || !(rows[id].modes & (int)program)) continue;
         snprintf(names[id], ROOM, "--%s", rows[id].name);
         hlo_suggest_offer(&s, names[id]);
@@ -312,36 +295,6 @@ static void refuse_unknown(program_id program, const char *word) {
         options_refuse(program, "unknown option '%s'; it is an option of %s", word, other);
     else
         options_refuse(program, "unknown option '%s'%s", word, hlo_suggest_meant(&s));
-}
-
-/* Reports an error of getopt_long(): `code` is ':' for a missing argument. */
-static void refuse_option(program_id program, int code, char **argv) {
-    int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
-    const char *word = argv[optind - 1]; /* for bundled letters, the whole word */
-    if (id == OPTION_COUNT && optopt)
-        options_refuse(program, "unknown option '-%c'", optopt);
-    else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
-        refuse_unknown(program, word);
-    else
-        options_refuse(program, "option '%s' %s argument", word,
-                       code == ':' ? "requires an" : "does not take an");
-}
-
-static bool check_files(program_id program, const options *given) {
-    bool standard = false;
-    for (int i = 0; i < given->file_count; i++) {
-        const bool dash = strcmp(given->files[i], "-") == 0;
-        if (!*given->files[i])
-            options_refuse(program, "empty input file name");
-        else if (dash && standard)
-            options_refuse(program, "standard input (-) can be given only once");
-        else {
-            standard |= dash;
-            continue;
-        }
-        return false;
-    }
-    return true;
 }
 
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status) {
@@ -370,7 +323,15 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     optind = 1;
     for (int code; (code = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         if (code == '?' || code == ':') {
-            refuse_option(program, code, argv);
+            int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
+            const char *word = argv[optind - 1]; /* for bundled letters, the whole word */
+            if (id == OPTION_COUNT && optopt)
+                options_refuse(program, "unknown option '-%c'", optopt);
+            else if (id == OPTION_COUNT || !(rows[id].modes & (int)program))
+                refuse_unknown(program, word);
+            else
+                options_refuse(program, "option '%s' %s argument", word,
+                               code == ':' ? "requires an" : "does not take an");
             return false;
         }
         int id = code >= FIRST_LONG ? code - FIRST_LONG : find_letter(code);
@@ -378,7 +339,17 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     }
     out->files = argv + optind;
     out->file_count = argc - optind;
-    if (!check_files(program, out)) return false;
+    bool standard = false;
+    for (int i = 0; i < out->file_count; i++) {
+        const bool dash = strcmp(out->files[i], "-") == 0;
+        if (*out->files[i] && !(dash && standard)) {
+            standard |= dash;
+            continue;
+        }
+        options_refuse(program, dash ? "standard input (-) can be given only once"
+                                     : "empty input file name");
+        return false;
+    }
     if (out->values[OPTION_HELP].given)
         print_help(program, stdout);
     else if (out->values[OPTION_VERSION].given)
@@ -389,26 +360,23 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     return false;
 }
 
-/* Returns why an option for modes `wanted` is invalid in `modes`. */
-static const char *conflict(int wanted, int modes) {
-    if ((wanted & (int)PROGRAM_RUN) == MODE_OPTIMIZE) return "requires --optimize";
-    if (wanted == MODE_COMPARE) return "requires --compare";
-    if (wanted == MODE_DEVICE) return "requires --backend=cuda";
-    if (wanted == MODE_PLUGIN) return "requires --backend=pjrt:PLUGIN";
-    if (wanted == MODE_LOOK && modes & MODE_EXECUTE)
-        return "cannot be combined with --backend=pjrt:PLUGIN";
-    if (modes & MODE_FOLDER) return "cannot be used with a dump folder";
-    if (modes & MODE_DIFF) return "cannot be combined with --diff";
-    if (modes & MODE_PLAN)
-        return modes & MODE_PLUGIN ? "cannot be combined with --compile-only"
-                                   : "cannot be combined with --plan";
-    return "applies only to dump folders";
-}
-
 bool options_suit(program_id program, const options *from, int modes) {
     for (int id = 0; id < OPTION_COUNT; id++) {
         if (!from->values[id].given || rows[id].modes & modes) continue;
-        options_refuse(program, "--%s %s", rows[id].name, conflict(rows[id].modes, modes));
+        const int wanted = rows[id].modes;
+        const bool plugin = modes & MODE_PLUGIN;
+        options_refuse(program, "--%s %s", rows[id].name,
+                       (wanted & (int)PROGRAM_RUN) == MODE_OPTIMIZE ? "requires --optimize"
+                       : wanted == MODE_COMPARE                     ? "requires --compare"
+                       : wanted == MODE_DEVICE                      ? "requires --backend=cuda"
+                       : wanted == MODE_PLUGIN ? "requires --backend=pjrt:PLUGIN"
+                       : wanted == MODE_LOOK && modes & MODE_EXECUTE
+                           ? "cannot be combined with --backend=pjrt:PLUGIN"
+                       : modes & MODE_FOLDER         ? "cannot be used with a dump folder"
+                       : modes & MODE_DIFF           ? "cannot be combined with --diff"
+                       : modes & MODE_PLAN && plugin ? "cannot be combined with --compile-only"
+                       : modes & MODE_PLAN           ? "cannot be combined with --plan"
+                                                     : "applies only to dump folders");
         return false;
     }
     return true;
@@ -459,21 +427,18 @@ static int compare_texts(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-/* True if the same warning was already printed for this file. */
-static bool said_before(const hlo_diag *diag) {
-    static void *said; /* a search tree of printed texts */
-    char *text;
-    if (asprintf(&text, "%s: %s", diag->file ? diag->file : "", diag->message) < 0) return false;
-    char **found = tsearch(text, &said, compare_texts);
-    const bool before = found && *found != text;
-    if (before || !found) free(text);
-    return before;
-}
-
 static void print_diag(void *user, const hlo_diag *diag) {
-    static bool quiet; /* the last warning was suppressed, so its notes are, too */
+    static void *printed; /* a search tree of the texts of warnings */
+    static bool quiet;    /* the last warning was suppressed, so its notes are, too */
     (void)user;
-    if (diag->severity != HLO_NOTE) quiet = diag->severity == HLO_WARNING && said_before(diag);
+    if (diag->severity != HLO_NOTE) quiet = false;
+    char *text;
+    if (diag->severity == HLO_WARNING &&
+        asprintf(&text, "%s: %s", diag->file ? diag->file : "", diag->message) >= 0) {
+        char **found = tsearch(text, &printed, compare_texts);
+        quiet = found && *found != text;
+        if (quiet || !found) free(text);
+    }
     if (!quiet) hlo_diag_print(stderr, diag, terminal_width(STDERR_FILENO, DIAG_WIDTH));
 }
 

@@ -14,33 +14,11 @@
 enum { MOST_TEMPORARIES = 8 };
 static char *volatile temporaries[MOST_TEMPORARIES];
 
-/* True if the default action of a signal ends the process and a handler can catch it. */
-static bool ends_process(int number) {
-    static const int others[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
-                                 SIGCHLD, SIGCONT, SIGURG,  SIGWINCH};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (number == others[i]) return false;
-    return true;
-}
-
 /* Removes the files. The signal is blocked until this returns; then its default action follows. */
 static void remove_temporaries(int number) {
     for (int i = 0; i < MOST_TEMPORARIES; i++)
         if (temporaries[i]) unlink(temporaries[i]);
     raise(number);
-}
-
-/* Catches signals, except ignored ones, as with nohup. */
-static void catch_signals(void) {
-    static bool caught;
-    if (caught) return;
-    caught = true;
-    for (int number = 1; number <= SIGRTMAX; number++) {
-        struct sigaction action = {.sa_handler = remove_temporaries, .sa_flags = (int)SA_RESETHAND},
-                         old;
-        if (ends_process(number) && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            sigaction(number, &action, NULL);
-    }
 }
 
 /* Blocks all signals, so that a temporary file and its entry change together. */
@@ -79,13 +57,6 @@ static void forget(output *out) {
     free(out->final);
     *out = (output){.name = out->name};
     errno = why;
-}
-
-/* Returns the permissions of a file that open() creates; those of mkstemp() are stricter. */
-static mode_t default_mode(void) {
-    mode_t mask = umask(0);
-    umask(mask);
-    return 0666 & ~mask;
 }
 
 /* Resolves symbolic links to their target, which need not exist. The caller frees the path. */
@@ -128,7 +99,23 @@ static FILE *open_beside(output *out, mode_t mode) {
     char *path;
     const int folder = (int)(strrchr(out->final, '/') - out->final);
     if (asprintf(&path, "%.*s/hlo-fp8.XXXXXX", folder, out->final) < 0) return NULL;
-    catch_signals();
+    /* Catch signals, except ignored ones, as with nohup. */
+    static bool caught;
+    if (!caught) {
+        /* Signals whose default action does not end the process, or that cannot be caught. */
+        static const int others[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+                                     SIGCHLD, SIGCONT, SIGURG,  SIGWINCH};
+        caught = true;
+        for (int number = 1; number <= SIGRTMAX; number++) {
+            bool ends = true;
+            for (size_t i = 0; i < sizeof others / sizeof *others; i++) ends &= number != others[i];
+            struct sigaction action = {.sa_handler = remove_temporaries,
+                                       .sa_flags = (int)SA_RESETHAND},
+                             old;
+            if (ends && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+                sigaction(number, &action, NULL);
+        }
+    }
     sigset_t before;
     hold_signals(&before);
     change_temporary(NULL, path); /* before mkstemp(): another thread may handle a signal */
@@ -183,8 +170,10 @@ bool output_open(output *out, const char *path, FILE *standard) {
     if (exists && access(path, W_OK) != 0) return false;
     /* Resolve links, so that the rename replaces the target and not the link. */
     out->final = whole_path(path);
-    out->file =
-        out->final ? open_beside(out, exists ? there.st_mode & 07777 : default_mode()) : NULL;
+    const mode_t mask = umask(0);
+    umask(mask);
+    /* The permissions of a file that open() creates; those of mkstemp() are stricter. */
+    out->file = out->final ? open_beside(out, exists ? there.st_mode & 07777 : 0666 & ~mask) : NULL;
     if (!out->file) forget(out);
     return out->file != NULL;
 }
@@ -226,24 +215,21 @@ bool output_end(output *out) {
     return whole;
 }
 
-static bool put_in_place(output *out) {
-    sigset_t before;
-    hold_signals(&before);
-    const bool done = rename(out->temporary, out->final) == 0;
-    const int why = errno;
-    if (done) {
-        change_temporary(out->temporary, NULL);
-        free(out->temporary);
-        out->temporary = NULL;
-    }
-    let_signals(&before);
-    errno = why;
-    return done;
-}
-
 bool output_close(output *out, bool keep) {
     bool done = output_end(out);
-    if (done && keep && out->final) done = put_in_place(out);
+    if (done && keep && out->final) {
+        sigset_t before;
+        hold_signals(&before);
+        done = rename(out->temporary, out->final) == 0;
+        const int why = errno;
+        if (done) {
+            change_temporary(out->temporary, NULL);
+            free(out->temporary);
+            out->temporary = NULL;
+        }
+        let_signals(&before);
+        errno = why;
+    }
     forget(out);
     return done;
 }

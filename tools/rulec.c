@@ -13,24 +13,6 @@ static void show(void *user, const hlo_diag *diag) {
     hlo_diag_print(user, diag, 0);
 }
 
-static char *read_file(const char *path, size_t *out_size) {
-    FILE *in = fopen(path, "rb");
-    char *text = NULL;
-    long size = -1;
-    if (in && !fseek(in, 0, SEEK_END) && (size = ftell(in)) >= 0 && !fseek(in, 0, SEEK_SET) &&
-        (text = malloc((size_t)size + 1)) && fread(text, 1, (size_t)size, in) == (size_t)size)
-        text[size] = 0;
-    else
-        size = -1;
-    if (in) fclose(in);
-    if (size < 0) {
-        perror(path);
-        exit(1);
-    }
-    *out_size = (size_t)size;
-    return text;
-}
-
 /* ----------------------------------------------------------------------------------------- as C */
 
 static void put_string(FILE *out, const char *text) {
@@ -52,35 +34,12 @@ static void put_string(FILE *out, const char *text) {
     fputc('"', out);
 }
 
-static void put_number(FILE *out, double number) {
-    if (number == HUGE_VAL)
-        fputs("HUGE_VAL", out);
-    else if (number == -HUGE_VAL)
-        fputs("-HUGE_VAL", out);
-    else
-        fprintf(out, "%.17g", number);
-}
-
 #define EACH(name, type)                                                                           \
     if (r->name##_count) fprintf(out, "static const " type " " #name "s_%u[] = {\n", file);        \
     for (uint32_t i = 0; i < r->name##_count; i++)
 
 #define DONE(name)                                                                                 \
     if (r->name##_count) fputs("};\n", out)
-
-static void put_terms(FILE *out, const hlo_rules *r, unsigned file) {
-    EACH(term, "hlo_rule_term") {
-        const hlo_rule_term *t = &r->terms[i];
-        fprintf(out, "    {%u, %u, %d, %d, %d, %u, %u, %u, %u, %u, %u, ", t->kind, t->shape_kind,
-                t->rest, t->anywhere, t->slot, t->code, t->shape_code, t->arg_count, t->first_arg,
-                t->attr_count, t->first_attr);
-        put_number(out, t->number);
-        fputs(", ", out);
-        put_string(out, t->word);
-        fputs("},\n", out);
-    }
-    DONE(term);
-}
 
 static void put_small_tables(FILE *out, const hlo_rules *r, unsigned file) {
     EACH(arg, "uint32_t") fprintf(out, "    %u,\n", r->args[i]);
@@ -115,7 +74,25 @@ static void put_small_tables(FILE *out, const hlo_rules *r, unsigned file) {
     DONE(root);
 }
 
-static void put_rules(FILE *out, const hlo_rules *r, unsigned file) {
+static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
+    EACH(term, "hlo_rule_term") {
+        const hlo_rule_term *t = &r->terms[i];
+        fprintf(out, "    {%u, %u, %d, %d, %d, %u, %u, %u, %u, %u, %u, ", t->kind, t->shape_kind,
+                t->rest, t->anywhere, t->slot, t->code, t->shape_code, t->arg_count, t->first_arg,
+                t->attr_count, t->first_attr);
+        const double number = t->number;
+        if (number == HUGE_VAL)
+            fputs("HUGE_VAL", out);
+        else if (number == -HUGE_VAL)
+            fputs("-HUGE_VAL", out);
+        else
+            fprintf(out, "%.17g", number);
+        fputs(", ", out);
+        put_string(out, t->word);
+        fputs("},\n", out);
+    }
+    DONE(term);
+    put_small_tables(out, r, file);
     for (uint32_t i = 0; i < r->rule_count; i++) {
         fprintf(out, "static const char *const slots_%u_%u[] = {\n", file, i);
         for (uint32_t s = 0; s < r->rules[i].slot_count; s++) {
@@ -140,19 +117,9 @@ static void put_rules(FILE *out, const hlo_rules *r, unsigned file) {
         fputs("},\n", out);
     }
     DONE(rule);
-}
-
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
-    put_terms(out, r, file);
-    put_small_tables(out, r, file);
-    put_rules(out, r, file);
     fprintf(out, "static const hlo_rules rules_of_%u = {\n    .file = ", file);
-    put_string(out, base_name(r->file));
+    const char *slash = strrchr(r->file, '/');
+    put_string(out, slash ? slash + 1 : r->file);
 #define TABLE(name)                                                                                \
     if (r->name##_count)                                                                           \
         fprintf(out, ",\n    ." #name "_count = %u, ." #name "s = " #name "s_%u", r->name##_count, \
@@ -160,16 +127,6 @@ static void put_file(FILE *out, const hlo_rules *r, unsigned file) {
     HLO_RULE_TABLES(TABLE)
 #undef TABLE
     fputs("};\n\n", out);
-}
-
-static void put_c(FILE *out, const hlo_rules *const *files, unsigned count) {
-    fputs("/* Made by rulec from passes/rules/. */\n#include <math.h>\n\n#include "
-          "\"passes/rules/library.h\"\n\n",
-          out);
-    for (unsigned i = 0; i < count; i++) put_file(out, files[i], i);
-    fputs("const hlo_rules *const hlo_rules_builtin[] = {\n", out);
-    for (unsigned i = 0; i < count; i++) fprintf(out, "    &rules_of_%u,\n", i);
-    fprintf(out, "};\nconst uint32_t hlo_rules_builtin_count = %u;\n", count);
 }
 
 /* ---------------------------------------------------------------------------------- the program */
@@ -184,12 +141,20 @@ static const hlo_rules *load(const char *path, hlo_module **out_owner) {
     }
     hlo_module *owner = hlo_module_new(&recover);
     if (!owner) exit(1);
-    size_t size;
-    char *text = read_file(path, &size);
+    FILE *in = fopen(path, "rb");
+    char *text = NULL;
+    long size = -1;
+    if (!in || fseek(in, 0, SEEK_END) || (size = ftell(in)) < 0 || fseek(in, 0, SEEK_SET) ||
+        !(text = hlo_arena_alloc(owner->arena, (size_t)size + 1)) ||
+        fread(text, 1, (size_t)size, in) != (size_t)size) {
+        perror(path);
+        exit(1);
+    }
+    fclose(in);
+    text[size] = '\0';
     owner->file = path;
-    owner->source = hlo_arena_copy(owner->arena, text, size + 1);
-    owner->source_size = size;
-    free(text);
+    owner->source = text;
+    owner->source_size = (size_t)size;
     if (hlo_rules_parse(owner, &hlo_rule_words, 0, &sink, &rules) != HLO_OK) exit(1);
     *out_owner = owner;
     return rules;
@@ -207,7 +172,15 @@ int main(int argc, char **argv) {
     for (unsigned i = 0; i < count; i++) files[i] = load(argv[2 + i], &owners[i]);
     int status = 0;
     FILE *out = fopen(argv[1], "w");
-    if (out) put_c(out, files, count);
+    if (out) {
+        fputs("/* Made by rulec from passes/rules/. */\n#include <math.h>\n\n#include "
+              "\"passes/rules/library.h\"\n\n",
+              out);
+        for (unsigned i = 0; i < count; i++) put_file(out, files[i], i);
+        fputs("const hlo_rules *const hlo_rules_builtin[] = {\n", out);
+        for (unsigned i = 0; i < count; i++) fprintf(out, "    &rules_of_%u,\n", i);
+        fprintf(out, "};\nconst uint32_t hlo_rules_builtin_count = %u;\n", count);
+    }
     if (!out || ferror(out) || fclose(out)) {
         perror(argv[1]);
         status = 1;

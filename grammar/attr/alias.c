@@ -2,60 +2,40 @@
 /* Notations that are lists with a specific order: aliases, donors, frontend attributes. */
 #include <string.h>
 
-#include "grammar/attr/notation.h"
+#include "grammar/attr/devices.h"
 #include "ir/text/print_devices.h"
 
 /* -------------------------------------------------------------------------------------- aliases */
-
-typedef struct alias {
-    struct alias *next;
-    hlo_notation_ints output, part;
-    hlo_alias is;
-} alias;
 
 static bool index_list(hlo_notation *f, hlo_notation_ints *out) {
     return hlo_notation_expect(f, "{") && hlo_notation_int_list(f, "}", 0, out);
 }
 
-static int compare_aliases(const alias *a, const alias *b) {
-    int order = hlo_notation_compare_ints(&a->output, &b->output);
+static int compare_aliases(const hlo_alias_item *a, const hlo_alias_item *b) {
+    const int order = hlo_notation_compare_ints(&a->output, &b->output);
     if (order) return order;
     return a->is.number != b->is.number ? (a->is.number < b->is.number ? -1 : 1)
                                         : hlo_notation_compare_ints(&a->part, &b->part);
 }
 
 static int alias_order(const hlo_notation_link *a, const hlo_notation_link *b) {
-    return compare_aliases((const alias *)a, (const alias *)b);
+    return compare_aliases((const hlo_alias_item *)a, (const hlo_alias_item *)b);
 }
 
-/* Reads `{0}: (0, {1}, may-alias)`. */
-static bool read_alias(hlo_notation *f, alias *out) {
-    if (f->value.id != HLO_ATTR_BUFFER_DONOR &&
-        (!index_list(f, &out->output) || !hlo_notation_expect(f, ":")))
-        return false;
-    if (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &out->is.number) ||
-        !hlo_notation_expect(f, ",") || !index_list(f, &out->part))
-        return false;
-    const bool modes = f->value.id == HLO_ATTR_INPUT_OUTPUT_ALIAS;
-    if (modes) out->is.mode = "may";
-    if (modes && hlo_notation_take(f, ",")) {
-        if (hlo_notation_take_word(f, "must-alias"))
-            out->is.mode = "must";
-        else if (!hlo_notation_take_word(f, "may-alias"))
-            return hlo_notation_unexpected(f, "'may-alias' or 'must-alias'");
-    }
-    return hlo_notation_expect(f, ")");
-}
-
-static bool keep(hlo_notation *f, const alias *list, size_t count) {
+bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count) {
+    const bool donors = f->value.id == HLO_ATTR_BUFFER_DONOR;
+    const bool sorted = f->value.id != HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING;
     const size_t size = sizeof(hlo_aliases) + count * sizeof(hlo_alias);
     hlo_aliases *made = hlo_arena_zero(f->scratch, size);
-    for (const alias *a = list; a; a = a->next) {
-        if (f->value.id == HLO_ATTR_BUFFER_DONOR && a->next && compare_aliases(a, a->next) == 0)
-            continue;
-        hlo_alias *to = &made->v[made->count++];
+    /* Of equal entries the last comes first. */
+    if (sorted) list = (hlo_alias_item *)hlo_notation_sort((hlo_notation_link *)list, alias_order);
+    for (hlo_alias_item *a = list, *next; a; a = next) {
+        next = (hlo_alias_item *)a->link.next;
+        if (donors && next && compare_aliases(a, next) == 0) continue;
+        hlo_alias *to = &made->v[sorted ? made->count : --count];
+        made->count++;
         *to = a->is;
-        if (f->value.id != HLO_ATTR_BUFFER_DONOR) to->output = hlo_notation_keep(f, &a->output);
+        if (!donors) to->output = hlo_notation_keep(f, &a->output);
         to->part = hlo_notation_keep(f, &a->part);
         to->text = hlo_print_interned(f->module, hlo_put_alias, to);
     }
@@ -63,27 +43,34 @@ static bool keep(hlo_notation *f, const alias *list, size_t count) {
     return hlo_notation_made(f, f->value.id, &made->parsed, size);
 }
 
-/* Reads `{ ... }`, sorted if XLA sorts it. */
+/* Reads `{ {0}: (0, {1}, may-alias), ... }`, sorted if XLA sorts it. */
 bool hlo_notation_aliases(hlo_notation *f) {
-    const bool sorted = f->value.id != HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING;
-    alias *list = NULL, **end = &list;
+    hlo_alias_item *list = NULL;
     size_t count = 0;
     if (!hlo_notation_expect(f, "{")) return false;
     while (!hlo_notation_next(f, '}')) {
-        alias *item = hlo_arena_zero(f->scratch, sizeof *item);
-        if (!read_alias(f, item)) return false;
-        if (sorted) { /* among equal entries, the last comes first */
-            item->next = list;
-            list = item;
-        } else {
-            *end = item;
-            end = &item->next;
+        hlo_alias_item *item = hlo_arena_zero(f->scratch, sizeof *item);
+        if (f->value.id != HLO_ATTR_BUFFER_DONOR &&
+            (!index_list(f, &item->output) || !hlo_notation_expect(f, ":")))
+            return false;
+        if (!hlo_notation_expect(f, "(") || !hlo_notation_int(f, &item->is.number) ||
+            !hlo_notation_expect(f, ",") || !index_list(f, &item->part))
+            return false;
+        const bool modes = f->value.id == HLO_ATTR_INPUT_OUTPUT_ALIAS;
+        if (modes) item->is.mode = "may";
+        if (modes && hlo_notation_take(f, ",")) {
+            if (hlo_notation_take_word(f, "must-alias"))
+                item->is.mode = "must";
+            else if (!hlo_notation_take_word(f, "may-alias"))
+                return hlo_notation_unexpected(f, "'may-alias' or 'must-alias'");
         }
+        if (!hlo_notation_expect(f, ")")) return false;
+        item->link.next = (hlo_notation_link *)list;
+        list = item;
         count++;
         if (!hlo_notation_take(f, ",")) break;
     }
-    if (sorted) list = (alias *)hlo_notation_sort((hlo_notation_link *)list, alias_order);
-    return hlo_notation_expect_end(f, "}") && keep(f, list, count);
+    return hlo_notation_expect_end(f, "}") && hlo_aliases_keep(f, list, count);
 }
 
 /* ----------------------------------------------------------------------------- names and values */
@@ -119,8 +106,8 @@ bool hlo_notation_entries(hlo_notation *f) {
     }
     if (!hlo_notation_expect_end(f, "}")) return false;
     list = (entry *)hlo_notation_sort((hlo_notation_link *)list, entry_order);
-    const char *last =
-        NULL; /* among entries with one name, only the first counts: it was read last */
+    /* Among entries with one name, only the first counts: it was read last. */
+    const char *last = NULL;
     for (const entry *e = list; e; e = e->next) {
         if (last && strcmp(last, e->name) == 0) continue;
         last = e->name;
@@ -138,19 +125,6 @@ bool hlo_notation_entries(hlo_notation *f) {
 
 /* ----------------------------------------------------------------------------- debug attributes */
 
-/* Skips `name=word` pairs, separated by commas, and the closing brace. */
-static bool debug_words(hlo_notation *f) {
-    for (bool more = false; !hlo_notation_take(f, "}"); more = true) {
-        if (more && !hlo_notation_expect(f, ",")) return false;
-        if (!hlo_notation_name(f)) return false;
-        const size_t size = strspn(f->at, "-_.0123456789"
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-        if (!size) return hlo_notation_unexpected(f, "a word");
-        f->at += size;
-    }
-    return true;
-}
-
 /* Reads the attributes of each element of a tuple, in parentheses. */
 static bool debug_tree(hlo_notation *f) {
     size_t open = 0;
@@ -158,8 +132,18 @@ static bool debug_tree(hlo_notation *f) {
         if (hlo_notation_take(f, "(")) {
             open++;
             if (!hlo_notation_next(f, ')')) continue;
-        } else if (!hlo_notation_expect(f, "{") || !debug_words(f)) {
-            return false;
+        } else {
+            /* `name=word` pairs, separated by commas. */
+            if (!hlo_notation_expect(f, "{")) return false;
+            for (bool more = false; !hlo_notation_take(f, "}"); more = true) {
+                if (more && !hlo_notation_expect(f, ",")) return false;
+                if (!hlo_notation_name(f)) return false;
+                const size_t size =
+                    strspn(f->at, "-_.0123456789"
+                                  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+                if (!size) return hlo_notation_unexpected(f, "a word");
+                f->at += size;
+            }
         }
         while (open && !hlo_notation_take(f, ",")) {
             if (!hlo_notation_expect_end(f, ")")) return false;

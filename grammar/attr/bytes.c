@@ -89,19 +89,11 @@ static const char *unescape(const char *from, const char *end, char *out) {
     return from;
 }
 
-/* Finds the quote that ends the string whose opening quote is at `from`; NULL if the string does
- * not end before `end`. */
-static const char *quote_end(const char *from, const char *end) {
-    for (const char *at = from + 1; at < end; at++) {
-        if (*at == *from) return at;
-        if (*at == '\\') at++;
-    }
-    return NULL;
-}
-
 char *hlo_unquote(hlo_arena *arena, const char **at, const char *end, size_t *out_size) {
-    const char *quote = quote_end(*at, end);
-    if (!quote) return NULL;
+    const char *quote = *at + 1;
+    for (; quote < end && *quote != **at; quote++)
+        if (*quote == '\\') quote++;
+    if (quote >= end) return NULL;
     char *text = hlo_arena_alloc(arena, (size_t)(quote - *at)), *to = text;
     for (const char *from = *at + 1; from < quote;) {
         if (*from == '\\')

@@ -14,6 +14,9 @@ typedef struct hlo_iota {
     size_t rank;
 } hlo_iota;
 
+/* Makes an iota in canonical form; of rank 1, the permutation may be empty. */
+bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
+                   hlo_notation_ints *perm, hlo_iota *out);
 /* Reads `[2,2]T(1,0)` or `[4]`. */
 bool hlo_iota_read(hlo_notation *f, hlo_iota *out);
 
@@ -49,11 +52,63 @@ typedef struct hlo_axis_ref {
     struct hlo_axis_ref *next;
 } hlo_axis_ref;
 
+/* The axes of a mesh while they are read. */
+enum { HLO_MOST_MESH_AXES = 256 };
+typedef struct hlo_mesh_axes {
+    const char *names[HLO_MOST_MESH_AXES];
+    hlo_notation_ints sizes;
+} hlo_mesh_axes;
+
+/* Adds an axis, whose name is interned. */
+bool hlo_mesh_add(hlo_notation *f, const char *from, hlo_mesh_axes *to, const char *name,
+                  int64_t size);
+/* Copies the axes to the module, as a mesh without device ids. */
+void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out);
+/* Sets the listed device ids of a mesh. */
+bool hlo_mesh_list(hlo_notation *f, const char *from, const hlo_notation_ints *ids, hlo_mesh *m);
+/* Adds an axis to *refs, which must not overlap it: `part` of the axis, or all of it. `last`:
+ * the axis before it in its list; NULL: it is the first. `sorted`: the list has the order of the
+ * mesh. */
+bool hlo_mesh_use(hlo_notation *f, const char *from, const hlo_mesh *m, hlo_axis a, bool part,
+                  const hlo_axis *last, bool sorted, hlo_axis_ref **refs);
+/* Copies the newest `count` references to the module, oldest first. */
+const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, size_t count,
+                                   bool open);
 /* Reads a mesh after the word `mesh`, with its device ids. */
 bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out);
 /* Reads axes up to the closing brace and adds them to *refs. No two references may overlap. `open`:
  * `?` may be last. `sorted`: the axes are in the order of the mesh. */
 bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
                         bool sorted, const hlo_axes **out);
+
+/* The rest makes the value of f->value. Sets the members of groups that follow from the others. */
+bool hlo_groups_keep(hlo_notation *f, const char *from, hlo_groups groups);
+
+/* The parts of a sharding without a mesh. */
+typedef struct hlo_sharding_parts {
+    hlo_tiling tiles;
+    size_t devices; /* number of devices named */
+    bool last_replicated, last_kinds;
+    const char *from; /* the opening brace of the sharding */
+} hlo_sharding_parts;
+
+/* Checks the parts, and brings them to canonical form in a sharding whose kind is set. */
+bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s);
+/* Replaces a set by one word in a sharding without dimensions: a set of the whole mesh, or an empty
+ * sharding. */
+void hlo_sharding_drop_sets(hlo_sharding *s);
+/* Reads metadata. `list`: single metadata is also written as a list. */
+bool hlo_sharding_read_metadata(hlo_notation *f, bool list, hlo_sharding *s);
+bool hlo_sharding_keep(hlo_notation *f, hlo_attr_id id, hlo_sharding s);
+
+/* An alias while a list is read. */
+typedef struct hlo_alias_item {
+    hlo_notation_link link;
+    hlo_notation_ints output, part;
+    hlo_alias is;
+} hlo_alias_item;
+
+/* Sorts a list, which is newest first, where XLA sorts. */
+bool hlo_aliases_keep(hlo_notation *f, hlo_alias_item *list, size_t count);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notations that are lists of numbers or words. */
+/* Notations that are lists of numbers or words, have a part for each dimension, or are records of
+ * `name=value`. */
+#include <string.h>
+
 #include "grammar/attr/notation.h"
 
-#include <string.h>
+/* ---------------------------------------------------------------------------------------- lists */
 
 /* Reads `{{0,1},{2}}`. Writes nothing for an empty list. */
 bool hlo_notation_size_lists(hlo_notation *f) {
@@ -85,5 +88,209 @@ bool hlo_notation_profile_types(hlo_notation *f) {
         if (list.v[i] < 0 || list.v[i] > LAST)
             return hlo_notation_fail(f, from, 1, "unknown profile type %lld", (long long)list.v[i]);
     if (list.count) hlo_notation_put_index(f, "", &list);
+    return true;
+}
+
+/* ------------------------------------------------------------------------- parts for dimensions */
+
+/* Reads dim_labels. Each part has two letters and the digits from 0, each once, and `?` for unnamed
+ * dimensions. */
+bool hlo_notation_labels(hlo_notation *f) {
+    static const struct {
+        const char *letters, *what, *after;
+    } parts[] = {{"bf", "input", "_"}, {"io", "kernel", "->"}, {"bf", "output", ""}};
+    size_t input_spatial = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const char *from = f->at, *letters = parts[i].letters, *what = parts[i].what;
+        uint64_t seen = 0;
+        size_t largest = 0, spatial = 0;
+        for (; f->at < f->end && (hlo_notation_in_name(*f->at) || *f->at == '?') &&
+               !strchr("_-", *f->at);
+             f->at++) {
+            const char *letter = strchr(letters, *f->at);
+            bool digit = *f->at >= '0' && *f->at <= '9';
+            if (*f->at == '?') continue;
+            if (!digit && !letter)
+                return hlo_notation_fail(f, f->at, 1,
+                                         "expected a label %c, %c, digit or ? for the %s, found %c",
+                                         letters[0], letters[1], what, *f->at);
+            unsigned bit = digit ? (unsigned)(*f->at - '0') : 10 + (unsigned)(letter - letters);
+            if (seen >> bit & 1)
+                return hlo_notation_fail(f, f->at, 1, "the %s repeats dimension %c", what, *f->at);
+            seen |= (uint64_t)1 << bit;
+            if (digit && bit >= largest) largest = bit + 1;
+            spatial += digit;
+        }
+        const size_t length = (size_t)(f->at - from);
+        for (size_t k = 0; k < 2; k++)
+            if (!(seen >> (10 + k) & 1))
+                return hlo_notation_fail(f, from, length, "the %s lacks dimension %c", what,
+                                         letters[k]);
+        if (largest != spatial)
+            return hlo_notation_fail(f, from, length,
+                                     "the %s has %zu spatial dimensions, so label %zu is out of "
+                                     "range",
+                                     what, spatial, largest - 1);
+        const char *last = f->at;
+        while (last > from && last[-1] == '?') last--;
+        hlo_bytes_put(&f->out, from, (size_t)(last - from));
+        if (!i) input_spatial = spatial;
+        if (spatial != input_spatial)
+            return hlo_notation_fail(f, from, length,
+                                     "the %s has %zu spatial dimensions, but the input has %zu",
+                                     what, spatial, input_spatial);
+        size_t size = strlen(parts[i].after);
+        if ((size_t)(f->end - f->at) < size || memcmp(f->at, parts[i].after, size) != 0)
+            return hlo_notation_expect(f, parts[i].after);
+        f->at += size;
+        hlo_notation_put(f, parts[i].after);
+    }
+    return true;
+}
+
+/* Reads the parts of a window attribute, separated by `x`: a number or, for a pad, a pair joined by
+ * `_`. A reversal is 1. */
+bool hlo_notation_sizes(hlo_notation *f) {
+    const bool pair = f->value.id == HLO_ATTR_PAD, reversal = f->value.id == HLO_ATTR_RHS_REVERSAL;
+    hlo_notation_ints all = {0};
+    do {
+        int64_t number;
+        for (int i = 0; i <= pair; i++) {
+            const char *from = f->at;
+            if (i && (f->at == f->end || *f->at != '_')) return hlo_notation_unexpected(f, "'_'");
+            f->at += i;
+            if (!hlo_notation_int(f, &number)) return false;
+            if (number < 0 && !pair)
+                return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                         "expected a non-negative number");
+            hlo_notation_add(f, &all, reversal ? number == 1 : number);
+        }
+    } while (f->at < f->end && *f->at == 'x' && f->at++);
+    f->value.u.ints = hlo_notation_keep(f, &all);
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------- records */
+
+/* Reads statistics. Writes nothing if they have only the index. */
+bool hlo_notation_statistics(hlo_notation *f) {
+    int64_t index;
+    bool any = false;
+    if (!hlo_notation_expect(f, "{")) return false;
+    if (hlo_notation_take(f, "}")) return true;
+    if (!hlo_notation_expect_name(f, "visualizing_index") || !hlo_notation_int(f, &index))
+        return false;
+    hlo_notation_put(f, "{visualizing_index=");
+    hlo_notation_put_int(f, index);
+    while (hlo_notation_take(f, ",")) {
+        const char *name = hlo_notation_name(f);
+        double value = 0;
+        if (!name || !hlo_notation_number(f, &value)) return false;
+        hlo_notation_put(f, ",");
+        hlo_notation_put(f, name);
+        hlo_notation_put(f, "=");
+        hlo_notation_put_double(f, value);
+        any = true;
+    }
+    hlo_notation_put(f, "}");
+    if (!any) f->out.size = 0;
+    return hlo_notation_expect_end(f, "}");
+}
+
+bool hlo_notation_accuracy(hlo_notation *f) {
+    if (!hlo_notation_expect(f, "{")) return false;
+    if (hlo_notation_take_name(f, "tolerance")) {
+        /* `{atol=0.5,rtol=1e-05,ulps=2}`, in any order; missing members are 0. */
+        static const char *const names[] = {"atol", "rtol", "ulps"};
+        double value[3] = {0};
+        if (!hlo_notation_expect(f, "{")) return false;
+        for (size_t i = 0; hlo_notation_item(f, '}', i); i++) {
+            size_t n = 0;
+            while (n < 3 && !hlo_notation_take_name(f, names[n])) n++;
+            if (n == 3) return hlo_notation_unexpected(f, "'atol=', 'rtol=' or 'ulps='");
+            hlo_notation_skip(f);
+            const char *from = f->at;
+            if (!hlo_notation_number(f, &value[n])) return false;
+            if (value[n] < 0)
+                return hlo_notation_fail(f, from, (size_t)(f->at - from),
+                                         "expected a non-negative tolerance");
+        }
+        if (!hlo_notation_expect_end(f, "}")) return false;
+        hlo_notation_put(f, "{tolerance={atol=");
+        hlo_notation_put_double(f, value[0]);
+        hlo_notation_put(f, ",rtol=");
+        hlo_notation_put_double(f, value[1]);
+        hlo_bytes_format(&f->out, ",ulps=%.0f}}",
+                         value[2] < 9e15 ? (double)(int64_t)value[2] : 9e15);
+    } else if (!hlo_notation_take_name(f, "mode")) {
+        return hlo_notation_unexpected(f, "'mode=' or 'tolerance='");
+    } else if (hlo_notation_take_word(f, "highest") || hlo_notation_take_word(f, "HIGHEST")) {
+        hlo_notation_put(f, "{mode=highest}");
+    } else if (!hlo_notation_take_word(f, "default") && !hlo_notation_take_word(f, "DEFAULT")) {
+        return hlo_notation_unexpected(f, "'default' or 'highest'");
+    }
+    return hlo_notation_expect(f, "}");
+}
+
+/* Reads `{lhs={sparsity=2x4 dimension=0 stride=1} rhs=...}`. */
+bool hlo_notation_sparsity(hlo_notation *f) {
+    static const char *const names[] = {"lhs", "rhs"};
+    static const char *const members[] = {"sparsity", "dimension", "stride"};
+    int64_t sides[2][4] = {{0}};
+    bool given[2] = {false};
+    if (!hlo_notation_expect(f, "{")) return false;
+    while (!hlo_notation_take(f, "}")) {
+        hlo_notation_skip(f);
+        const char *from = f->at;
+        size_t n = hlo_notation_take_name(f, "lhs") ? 0 : hlo_notation_take_name(f, "rhs") ? 1 : 2;
+        if (n == 2) return hlo_notation_unexpected(f, "'lhs=', 'rhs=' or '}'");
+        if (given[n]) return hlo_notation_fail(f, from, 3, "'%s' is repeated", names[n]);
+        given[n] = true;
+        int64_t *side = sides[n];
+        bool has[3] = {false};
+        if (!hlo_notation_expect(f, "{")) return false;
+        while (!hlo_notation_take(f, "}")) {
+            size_t m = 0;
+            hlo_notation_skip(f);
+            from = f->at;
+            while (m < 3 && !hlo_notation_take_name(f, members[m])) m++;
+            if (m == 3)
+                return hlo_notation_unexpected(f, "'sparsity=', 'dimension=', 'stride=' or '}'");
+            if (has[m])
+                return hlo_notation_fail(f, from, strlen(members[m]), "'%s' is repeated",
+                                         members[m]);
+            has[m] = true;
+            if (!hlo_notation_int(f, m ? &side[m + 1] : &side[0])) return false;
+            if (m) continue;
+            if (f->at == f->end || *f->at != 'x') return hlo_notation_unexpected(f, "'x'");
+            f->at++;
+            if (!hlo_notation_int(f, &side[1])) return false;
+        }
+    }
+    for (size_t n = 0; n < 2; n++)
+        if (given[n])
+            hlo_bytes_format(&f->out, "%s%s={sparsity=%lldx%lld dimension=%lld stride=%lld}",
+                             f->out.size ? " " : "{", names[n], (long long)sides[n][0],
+                             (long long)sides[n][1], (long long)sides[n][2],
+                             (long long)sides[n][3]);
+    if (f->out.size) hlo_notation_put(f, "}");
+    return true;
+}
+
+/* Reads a config. A string that contains a braced text becomes that text. */
+bool hlo_notation_config(hlo_notation *f) {
+    const char *text = f->from;
+    size_t size = (size_t)(f->end - f->from);
+    if (*text == '{') {
+        f->at = f->end;
+    } else if (*text != '"' && *text != '\'') {
+        return hlo_notation_unexpected(f, "a string or '{'");
+    } else if (!hlo_notation_string(f, &text, &size)) {
+        return false;
+    }
+    if (hlo_is_braced(text, size))
+        hlo_bytes_put(&f->out, text, size);
+    else if (size)
+        hlo_bytes_quote(&f->out, text, size);
     return true;
 }

@@ -21,35 +21,6 @@ void hlo_notation_put_array(hlo_notation *f, const hlo_notation_array *array) {
     hlo_notation_put(f, "}");
 }
 
-/* Reads nested tuples without recursion: their depth is unbounded. */
-static bool origin_tree(hlo_notation *f) {
-    size_t open = 0;
-    do {
-        if (hlo_notation_take(f, "(")) {
-            hlo_notation_put(f, "(");
-            open++;
-            if (!hlo_notation_next(f, ')')) continue;
-        } else {
-            hlo_notation_array array;
-            if (!hlo_notation_take(f, "{")) return hlo_notation_unexpected(f, "'{' or '('");
-            if (!hlo_notation_origin_array(f, &array)) return false;
-            hlo_notation_put_array(f, &array);
-        }
-        while (open) {
-            const bool more = hlo_notation_take(f, ",");
-            if (more && !hlo_notation_next(f, ')')) {
-                hlo_notation_put(f, ", ");
-                break;
-            }
-            if (!(more ? hlo_notation_expect(f, ")") : hlo_notation_expect_end(f, ")")))
-                return false;
-            hlo_notation_put(f, ")");
-            open--;
-        }
-    } while (open);
-    return true;
-}
-
 bool hlo_notation_origin(hlo_notation *f) {
     if (!hlo_notation_expect(f, "{")) return false;
     hlo_notation_put(f, "{");
@@ -60,8 +31,31 @@ bool hlo_notation_origin(hlo_notation *f) {
         hlo_notation_put(f, "[synthetic_call]");
     } else if (hlo_notation_next(f, '}')) {
         hlo_notation_put(f, "()");
-    } else if (!origin_tree(f)) {
-        return false;
+    } else {
+        size_t open = 0; /* tuples; no recursion, because their depth is unbounded */
+        do {
+            if (hlo_notation_take(f, "(")) {
+                hlo_notation_put(f, "(");
+                open++;
+                if (!hlo_notation_next(f, ')')) continue;
+            } else {
+                hlo_notation_array array;
+                if (!hlo_notation_take(f, "{")) return hlo_notation_unexpected(f, "'{' or '('");
+                if (!hlo_notation_origin_array(f, &array)) return false;
+                hlo_notation_put_array(f, &array);
+            }
+            while (open) {
+                const bool more = hlo_notation_take(f, ",");
+                if (more && !hlo_notation_next(f, ')')) {
+                    hlo_notation_put(f, ", ");
+                    break;
+                }
+                if (!(more ? hlo_notation_expect(f, ")") : hlo_notation_expect_end(f, ")")))
+                    return false;
+                hlo_notation_put(f, ")");
+                open--;
+            }
+        } while (open);
     }
     hlo_notation_put(f, "}");
     return hlo_notation_expect(f, "}");
@@ -73,38 +67,6 @@ enum {
     FIELDS = LAST_FIELD - FIRST_FIELD + 1
 };
 
-/* Reads the value of one field as text. Empty: the default. */
-static bool metadata_value(hlo_notation *f, hlo_attr_id id, const char **out) {
-    hlo_bytes outer = f->out;
-    f->out = (hlo_bytes){.arena = f->scratch};
-    const char *text;
-    size_t size;
-    int64_t number;
-    bool read = false;
-    switch (hlo_attrs_info[id].kind) {
-    case HLO_KIND_STRING:
-        read = hlo_notation_string(f, &text, &size);
-        if (read && size) hlo_bytes_quote(&f->out, text, size);
-        break;
-    case HLO_KIND_INT:
-        read = hlo_notation_int(f, &number);
-        if (read && number) hlo_notation_put_int(f, number);
-        break;
-    default: read = hlo_notation_profile_types(f);
-    }
-    *out = f->out.size ? f->out.v : "";
-    f->out = outer;
-    return read;
-}
-
-static bool unknown_field(hlo_notation *f, const char *at, const char *name) {
-    hlo_suggestion s = hlo_suggest(name);
-    for (int id = FIRST_FIELD; id <= LAST_FIELD; id++)
-        hlo_suggest_offer(&s, hlo_attrs_info[id].name);
-    return hlo_notation_fail(f, at, strlen(name), "metadata has no attribute '%s'%s", name,
-                             hlo_suggest_meant(&s));
-}
-
 static bool metadata(hlo_notation *f) {
     const char *values[FIELDS] = {NULL};
     if (!hlo_notation_expect(f, "{")) return false;
@@ -114,10 +76,35 @@ static bool metadata(hlo_notation *f) {
         if (!name) return false;
         size_t size = strlen(name);
         hlo_attr_id id = hlo_attr_find(name, size);
-        if ((int)id < FIRST_FIELD || (int)id > LAST_FIELD) return unknown_field(f, from, name);
+        if ((int)id < FIRST_FIELD || (int)id > LAST_FIELD) {
+            hlo_suggestion s = hlo_suggest(name);
+            for (int which = FIRST_FIELD; which <= LAST_FIELD; which++)
+                hlo_suggest_offer(&s, hlo_attrs_info[which].name);
+            return hlo_notation_fail(f, from, size, "metadata has no attribute '%s'%s", name,
+                                     hlo_suggest_meant(&s));
+        }
         if (values[id - FIRST_FIELD])
             return hlo_notation_fail(f, from, size, "'%s' is repeated", name);
-        if (!metadata_value(f, id, &values[id - FIRST_FIELD])) return false;
+        hlo_bytes outer = f->out;
+        f->out = (hlo_bytes){.arena = f->scratch};
+        const char *text;
+        size_t length;
+        int64_t number;
+        bool read = false;
+        switch (hlo_attrs_info[id].kind) {
+        case HLO_KIND_STRING:
+            read = hlo_notation_string(f, &text, &length);
+            if (read && length) hlo_bytes_quote(&f->out, text, length);
+            break;
+        case HLO_KIND_INT:
+            read = hlo_notation_int(f, &number);
+            if (read && number) hlo_notation_put_int(f, number);
+            break;
+        default: read = hlo_notation_profile_types(f);
+        }
+        values[id - FIRST_FIELD] = f->out.size ? f->out.v : ""; /* empty: the default */
+        f->out = outer;
+        if (!read) return false;
         hlo_notation_take(f, ",");
     }
     hlo_notation_put(f, "{");

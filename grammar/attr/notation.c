@@ -3,20 +3,6 @@
 #include "grammar/attr/notation.h"
 #include "ir/intern.h"
 
-static bool read_value(hlo_notation *f) {
-    static hlo_notation_reader *const readers[HLO_ATTR_COUNT] = {
-#define HLO_NOTATION(attr, reader) [HLO_ATTR_##attr] = hlo_notation_##reader,
-#include "grammar/attr/notation.def"
-#undef HLO_NOTATION
-    };
-    if (!readers[f->value.id](f)) return false;
-    hlo_notation_skip(f);
-    if (f->at < f->end) return hlo_notation_unexpected(f, "the end of the value");
-    if (hlo_attrs_info[f->value.id].kind == HLO_KIND_FORM)
-        f->value.u.str = hlo_intern(f->module, f->out.size ? f->out.v : "", f->out.size);
-    return true;
-}
-
 const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr_id id,
                                 const char *interned, hlo_module_parser *parse_module,
                                 hlo_notation *out_form) {
@@ -30,8 +16,18 @@ const hlo_attr *hlo_notation_of(hlo_module *module, hlo_arena *scratch, hlo_attr
                                .at = interned,
                                .end = interned + hlo_intern_length(interned),
                                .out = {.arena = scratch}};
-    if (!read_value(out_form)) return NULL;
-    *read = out_form->value;
+    static hlo_notation_reader *const readers[HLO_ATTR_COUNT] = {
+#define HLO_NOTATION(attr, reader) [HLO_ATTR_##attr] = hlo_notation_##reader,
+#include "grammar/attr/notation.def"
+#undef HLO_NOTATION
+    };
+    hlo_notation *f = out_form;
+    if (!readers[id](f)) return NULL;
+    hlo_notation_skip(f);
+    if (f->at < f->end) return hlo_notation_unexpected(f, "the end of the value"), NULL;
+    if (hlo_attrs_info[id].kind == HLO_KIND_FORM)
+        f->value.u.str = hlo_intern(module, f->out.size ? f->out.v : "", f->out.size);
+    *read = f->value;
     return read;
 }
 

@@ -54,19 +54,6 @@ static size_t name_size(hlo_notation *f) {
     return size;
 }
 
-/* Suggests one of the quoted words in `words` for `word`. */
-static hlo_suggestion suggest(hlo_notation *f, const char *word, const char *words) {
-    hlo_suggestion s = hlo_suggest(word);
-    for (const char *from = words; (from = strchr(from, '\''));) {
-        size_t size = strcspn(++from, "'");
-        hlo_suggest_offer(&s,
-                          hlo_arena_format(f->scratch, "%.*s",
-                                           (int)(size - (size && from[size - 1] == '=')), from));
-        from += size + 1;
-    }
-    return s;
-}
-
 bool hlo_notation_unexpected(hlo_notation *f, const char *wanted) {
     return hlo_notation_unknown(f, wanted, wanted);
 }
@@ -81,7 +68,14 @@ bool hlo_notation_unknown(hlo_notation *f, const char *wanted, const char *words
     if (!size) size = 1;
     const char *found =
         hlo_arena_format(f->scratch, "%.*s", (int)(size < MOST ? size : MOST), f->at);
-    hlo_suggestion s = suggest(f, found, words);
+    hlo_suggestion s = hlo_suggest(found);
+    for (const char *from = words; (from = strchr(from, '\''));) {
+        size_t length = strcspn(++from, "'");
+        hlo_suggest_offer(&s, hlo_arena_format(f->scratch, "%.*s",
+                                               (int)(length - (length && from[length - 1] == '=')),
+                                               from));
+        from += length + 1;
+    }
     return hlo_notation_fail(f, f->at, size, "expected %s, found '%s'%s", wanted, found,
                              hlo_suggest_meant(&s));
 }

@@ -46,25 +46,6 @@ static bool put_and_free(hlo_bytes *out, char *text) {
     return put;
 }
 
-/* Reads a string that contains a module. */
-static bool read_module(hlo_notation *f, hlo_bytes *out) {
-    if (!hlo_notation_next(f, '"') && !hlo_notation_next(f, '\''))
-        return hlo_notation_unexpected(f, "a string");
-    const char *from = f->at, *text;
-    size_t size;
-    if (!hlo_notation_string(f, &text, &size)) return false;
-    first_error first = {0};
-    const hlo_diag_sink sink = {keep_first, &first};
-    hlo_module *module;
-    char *printed = NULL;
-    hlo_status status = f->parse_module(text, size, "", &sink, &module);
-    if (status == HLO_OK) status = hlo_module_to_text(module, NULL, &printed, &size);
-    hlo_module_free(module);
-    if (status == HLO_OK && !put_and_free(out, printed)) status = HLO_OUT_OF_MEMORY;
-    if (status == HLO_OUT_OF_MEMORY) return hlo_notation_fail(f, from, 1, "out of memory");
-    return status == HLO_OK || hlo_notation_fail(f, from, 1, "in this module: %s", first.message);
-}
-
 typedef struct entry {
     struct entry *next;
     hlo_notation_array from, to;
@@ -98,7 +79,24 @@ bool hlo_notation_recovery(hlo_notation *f) {
         if (!read_array(f, &item->from) || !hlo_notation_expect(f, ":") ||
             !read_array(f, &item->to))
             return false;
-        if (hlo_notation_take(f, ",") && !read_module(f, &item->module)) return false;
+        if (hlo_notation_take(f, ",")) { /* a string that contains a module */
+            hlo_notation_skip(f);
+            const char *start = f->at, *text;
+            size_t size;
+            if (!hlo_notation_string(f, &text, &size)) return false;
+            first_error first = {0};
+            const hlo_diag_sink sink = {keep_first, &first};
+            hlo_module *module;
+            char *printed = NULL;
+            hlo_status status = f->parse_module(text, size, "", &sink, &module);
+            if (status == HLO_OK) status = hlo_module_to_text(module, NULL, &printed, &size);
+            hlo_module_free(module);
+            if (status == HLO_OK && !put_and_free(&item->module, printed))
+                status = HLO_OUT_OF_MEMORY;
+            if (status == HLO_OUT_OF_MEMORY) return hlo_notation_fail(f, start, 1, "out of memory");
+            if (status != HLO_OK)
+                return hlo_notation_fail(f, start, 1, "in this module: %s", first.message);
+        }
         *end = item;
         end = &item->next;
     }

@@ -9,10 +9,10 @@
 
 #include "ir/arena.h"
 
-/* ------------------------------------------------------- fields by their descriptors (fields.c) */
+/* ------------------------------------------------------------------ fields by their descriptors */
 
 /* Makes an empty message. */
-ProtobufCMessage *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
+void *hlo_message_new(hlo_arena *arena, const ProtobufCMessageDescriptor *type);
 /* True if the message equals a new one bit for bit: no field is set. */
 bool hlo_message_is_new(const ProtobufCMessage *message);
 /* Finds a field by its name of `size` bytes; NULL if not found. */
@@ -35,12 +35,10 @@ void hlo_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *
 int64_t hlo_field_load(const ProtobufCFieldDescriptor *field, const void *place);
 /* Stores an integer, bool or enum. Returns false if the value does not fit. */
 bool hlo_field_store(const ProtobufCFieldDescriptor *field, void *place, int64_t value);
-/* Finds the field at the end of `path` (names separated by dots), and its *message. Creates missing
- * messages on the path if `arena` is not NULL; otherwise returns NULL. */
-const ProtobufCFieldDescriptor *hlo_field_walk(hlo_arena *arena, ProtobufCMessage **message,
-                                               const char *path);
+/* Makes a message in the field `name`; in a repeated field, a new element. */
+void *hlo_message_add(hlo_arena *arena, void *message, const char *name);
 
-/* ------------------------------------------------------------------------------- bytes (wire.c) */
+/* ---------------------------------------------------------------------------------------- bytes */
 
 /* Nesting depth of messages, as in Google's readers. */
 enum { HLO_WIRE_DEEPEST = 100 };
@@ -54,7 +52,7 @@ bool hlo_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes
 /* Returns an allocator for protobuf-c that allocates from the arena and never frees. */
 ProtobufCAllocator hlo_wire_allocator(hlo_arena *arena);
 
-/* ------------------------------------------------------------- protobuf's text format (pbtxt.c) */
+/* ----------------------------------------------------------------------- protobuf's text format */
 
 /* Prints a line for each field, ordered by number. Omits fields with default values; shows unknown
  * fields by number. Returns false if writing fails. */

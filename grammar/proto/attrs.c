@@ -8,7 +8,89 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 
-enum { MOST_ROWS = 8 };
+/* ---------------------------------------------------------------------------- rows of proto.def */
+
+/* The field of an attribute: a row of proto.def. */
+typedef struct proto_row {
+    uint8_t attr; /* hlo_attr_id */
+    uint8_t op;   /* hlo_op; HLO_OP_COUNT: any */
+    int8_t missing;
+    const char *path, *pattern;
+} proto_row;
+enum { HLO_PROTO_ALWAYS = -1, LONGEST_PATH = 4 };
+
+/* The fields of a row in a message of one type: looked up by name once in a conversion. */
+typedef struct row_fields {
+    const ProtobufCMessageDescriptor *of;
+    uint8_t depth; /* 0: the message does not have the fields */
+    const ProtobufCFieldDescriptor *path[LONGEST_PATH];
+} row_fields;
+
+static const proto_row rows[] = {
+#define ALWAYS HLO_PROTO_ALWAYS
+#define HLO_PROTO(attr, op, missing, path) {HLO_ATTR_##attr, HLO_OP_##op, missing, path, NULL},
+#define HLO_PROTO_TEXT(attr, op, missing, path, text)                                              \
+    {HLO_ATTR_##attr, HLO_OP_##op, missing, path, text},
+#include "grammar/proto/proto.def"
+#undef HLO_PROTO_TEXT
+#undef HLO_PROTO
+#undef ALWAYS
+    {.attr = HLO_ATTR_COUNT}};
+
+enum { ROWS = sizeof rows / sizeof *rows - 1 };
+
+struct hlo_rows {
+    uint16_t first[HLO_ATTR_COUNT]; /* the attribute's first row; ROWS: none */
+    row_fields fields[ROWS];
+};
+
+static struct hlo_rows *rows_in(hlo_proto *p) {
+    if (p->rows) return p->rows;
+    struct hlo_rows *all = hlo_arena_zero(p->scratch, sizeof *all);
+    for (size_t id = 0; id < HLO_ATTR_COUNT; id++) all->first[id] = ROWS;
+    for (size_t i = ROWS; i-- > 0;) all->first[rows[i].attr] = (uint16_t)i;
+    return p->rows = all;
+}
+
+/* Finds the first row of an attribute on an opcode; NULL when there is none. */
+static const proto_row *row_of(hlo_proto *p, hlo_attr_id attr, hlo_op op) {
+    const proto_row *row = &rows[rows_in(p)->first[attr]];
+    while (row->attr == attr && row->op != op && row->op != HLO_OP_COUNT) row++;
+    return row->attr == attr ? row : NULL;
+}
+
+static const row_fields *fields_of(hlo_proto *p, const proto_row *row,
+                                   const ProtobufCMessageDescriptor *type) {
+    row_fields *fields = &rows_in(p)->fields[row - rows];
+    if (fields->of == type) return fields;
+    *fields = (row_fields){.of = type};
+    for (const char *path = row->path; type && fields->depth < LONGEST_PATH;) {
+        const size_t size = strcspn(path, ".");
+        const ProtobufCFieldDescriptor *field = hlo_field_find(type, path, size);
+        if (!field) break;
+        fields->path[fields->depth++] = field;
+        if (!path[size]) return fields;
+        type = field->type == PROTOBUF_C_TYPE_MESSAGE ? field->descriptor : NULL;
+        path += size + 1;
+    }
+    fields->depth = 0;
+    return fields;
+}
+
+/* Finds the field of a row, and its *message. Missing messages on the way are made when `arena` is
+ * given; else the result is NULL. */
+static const ProtobufCFieldDescriptor *find_field(hlo_proto *p, const proto_row *row,
+                                                  hlo_arena *arena, ProtobufCMessage **message) {
+    const row_fields *fields = fields_of(p, row, (*message)->descriptor);
+    for (unsigned i = 0; i < fields->depth; i++) {
+        if (i + 1u == fields->depth) return fields->path[i];
+        ProtobufCMessage **next = hlo_field_at(*message, fields->path[i]);
+        if (!*next && arena) *next = hlo_message_new(arena, fields->path[i]->descriptor);
+        if (!*next) return NULL;
+        *message = *next;
+    }
+    return NULL;
+}
 
 /* -------------------------------------------------------------------------------------- reading */
 
@@ -68,33 +150,20 @@ static const char *read_config(hlo_proto *p, const void *place) {
     return hlo_intern(p->module, quoted.v, quoted.size);
 }
 
-static const uint8_t metadata_ids[] = {HLO_ATTR_OP_TYPE,
-                                       HLO_ATTR_OP_NAME,
-                                       HLO_ATTR_SOURCE_FILE,
-                                       HLO_ATTR_SOURCE_LINE,
-                                       HLO_ATTR_SOURCE_END_LINE,
-                                       HLO_ATTR_SOURCE_COLUMN,
-                                       HLO_ATTR_SOURCE_END_COLUMN,
-                                       HLO_ATTR_PROFILE_TYPE,
-                                       HLO_ATTR_DEDUPLICATED_NAME,
-                                       HLO_ATTR_SCHEDULING_NAME,
-                                       HLO_ATTR_METADATA_PAYLOAD,
-                                       HLO_ATTR_STACK_FRAME_ID,
-                                       HLO_ATTR_COUNT};
-
 static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
-    hlo_attrs *attrs =
-        hlo_arena_alloc(p->module->arena, sizeof *attrs + sizeof metadata_ids * sizeof *attrs->v);
-    attrs->count = hlo_attrs_from_proto(p, message, metadata_ids, HLO_OP_COUNT, false, attrs->v);
+    enum { FIRST = HLO_ATTR_OP_TYPE, FIELDS = HLO_ATTR_STACK_FRAME_ID - FIRST + 1 };
+    uint8_t ids[FIELDS + 1] = {[FIELDS] = HLO_ATTR_COUNT};
+    for (int i = 0; i < FIELDS; i++) ids[i] = (uint8_t)(FIRST + i);
+    hlo_attrs *attrs = hlo_arena_alloc(p->module->arena, sizeof *attrs + FIELDS * sizeof *attrs->v);
+    attrs->count = hlo_attrs_from_proto(p, message, ids, HLO_OP_COUNT, false, attrs->v);
     return attrs->count ? attrs : NULL;
 }
 
 /* Reads one attribute by its row; false when there is none. `given`: the attribute is present, even
  * if its field is empty. */
-static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_row *row,
-                       bool given, hlo_attr *out) {
-    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
-    const ProtobufCFieldDescriptor *field = hlo_row_walk(NULL, fields, &message);
+static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const proto_row *row, bool given,
+                       hlo_attr *out) {
+    const ProtobufCFieldDescriptor *field = find_field(p, row, NULL, &message);
     if (!field && !given) return false;
     size_t count = field ? hlo_field_count(message, field) : 0;
     void *place = field && (count || field->label != PROTOBUF_C_LABEL_REPEATED)
@@ -150,10 +219,13 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
         if (count) out->u.instrs = hlo_proto_instrs(p, count, place);
         return count;
     case HLO_KIND_GROUPS:
+        hlo_groups_from_proto(p, (const Xla__HloInstructionProto *)message, out);
+        return true;
     case HLO_KIND_SHARDING:
+        return hlo_sharding_from_proto(p, (const Xla__HloInstructionProto *)message, out);
     case HLO_KIND_ALIASES:
-    case HLO_KIND_RAW:
-    case HLO_KIND_WORD: out->u.str = NULL; return false;
+        if (count) hlo_aliases_from_proto(p, message, field, out);
+        return count;
     case HLO_KIND_ATTRS:
         if (!count) return false;
         if (out->id == HLO_ATTR_WINDOW) {
@@ -161,24 +233,17 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const hlo_proto_
             return out->id == HLO_ATTR_WINDOW;
         }
         return (out->u.attrs = read_metadata(p, *(ProtobufCMessage **)place)) != NULL;
-    case HLO_KIND_SIZES:
-    case HLO_KIND_LAYOUT:
-    case HLO_KIND_BYTES: return false;
+    default: return false;
     }
-    return false;
 }
 
-static bool read_text(hlo_proto *p, const ProtobufCMessage *message, const hlo_proto_row *row,
-                      size_t count, hlo_attr *out) {
-    const char *patterns[MOST_ROWS];
+static bool read_text(hlo_proto *p, ProtobufCMessage *message, const proto_row *row, bool given,
+                      hlo_attr *out) {
     hlo_bytes text = {.arena = p->scratch};
-    size_t fit = 0;
-    for (size_t i = 0; i < count && i < MOST_ROWS; i++)
-        if (hlo_row_may_fit(hlo_row_fields_of(p, &row[i], message->descriptor), message))
-            patterns[fit++] = row[i].path;
-    if (!fit) return false;
+    const ProtobufCFieldDescriptor *field = find_field(p, row, NULL, &message);
+    if (!field || !(given || hlo_field_count(message, field))) return false;
     hlo_bytes_put(&text, "", 0);
-    if (!hlo_text_pattern_print(p, &text, message, patterns, fit)) return false;
+    hlo_text_pattern_print(p, &text, message, row->pattern);
     out->u.str = hlo_intern(p->module, text.v, text.size);
     const hlo_attr_kind kind = hlo_attrs_info[out->id].kind;
     if (kind == HLO_KIND_WORD || kind == HLO_KIND_RAW) return true;
@@ -226,10 +291,9 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
                               hlo_op op, bool required, hlo_attr *out) {
     uint32_t found = 0;
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
-        size_t count;
         hlo_attr *attr = &out[found];
-        const hlo_proto_row *row = hlo_rows_of(p, (hlo_attr_id)*id, op, &count);
-        if (!count || is_other(p, (hlo_attr_id)*id, op)) continue;
+        const proto_row *row = row_of(p, (hlo_attr_id)*id, op);
+        if (!row || is_other(p, (hlo_attr_id)*id, op)) continue;
         *attr = (hlo_attr){.id = (hlo_attr_id)*id};
         bool given = required || row->missing == HLO_PROTO_ALWAYS, there;
         if (*id == HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS)
@@ -240,8 +304,8 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
             if (there) attr->u.str = hlo_labels_from_proto(p, instr->convolution_dimension_numbers);
         } else if (*id == HLO_ATTR_SLICE_SIZE_LISTS) {
             there = read_size_lists(p, (Xla__HloInstructionProto *)message, attr);
-        } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
-            there = read_text(p, message, row, count, attr);
+        } else if (row->pattern) {
+            there = read_text(p, message, row, given, attr);
         } else {
             there = read_typed(p, message, row, given, attr);
         }
@@ -252,12 +316,10 @@ uint32_t hlo_attrs_from_proto(hlo_proto *p, ProtobufCMessage *message, const uin
 
 void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids, hlo_op op) {
     for (const uint8_t *id = ids; *id != HLO_ATTR_COUNT; id++) {
-        size_t count;
-        const hlo_proto_row *row = hlo_rows_of(p, (hlo_attr_id)*id, op, &count);
-        for (size_t i = 0; i < count; i++) {
-            const hlo_row_fields *fields = hlo_row_fields_of(p, &row[i], message->descriptor);
-            for (unsigned f = 0; f < fields->named_count; f++)
-                hlo_field_clear(message, fields->named[f]);
+        const proto_row *first = row_of(p, (hlo_attr_id)*id, op), *row = first;
+        for (; row && row->attr == first->attr && row->op == first->op; row++) {
+            const row_fields *fields = fields_of(p, row, message->descriptor);
+            if (fields->depth) hlo_field_clear(message, fields->path[0]);
         }
     }
 }
@@ -275,8 +337,8 @@ bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_
 
 /* -------------------------------------------------------------------------------------- writing */
 
-ProtobufCMessage *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
-                                        const hlo_attr *attrs, uint32_t count) {
+void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
+                            const hlo_attr *attrs, uint32_t count) {
     ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
     for (uint32_t i = 0; i < count; i++) {
         if (attrs[i].id != HLO_ATTR_UNMAPPED) continue;
@@ -331,10 +393,9 @@ static void write_config(hlo_proto *p, const ProtobufCFieldDescriptor *field, vo
     write_string(p, field, place, plain ? plain : text, size);
 }
 
-static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row *row,
+static void write_typed(hlo_proto *p, const hlo_attr *attr, const proto_row *row,
                         ProtobufCMessage *message) {
-    const hlo_row_fields *fields = hlo_row_fields_of(p, row, message->descriptor);
-    const ProtobufCFieldDescriptor *field = hlo_row_walk(p->scratch, fields, &message);
+    const ProtobufCFieldDescriptor *field = find_field(p, row, p->scratch, &message);
     hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
     bool list = field->label == PROTOBUF_C_LABEL_REPEATED;
     void *place = list || kind == HLO_KIND_INT ? NULL : hlo_field_add(p->scratch, message, field);
@@ -387,14 +448,12 @@ static void write_typed(hlo_proto *p, const hlo_attr *attr, const hlo_proto_row 
             *(ProtobufCMessage **)place = nested;
         }
         break;
-    case HLO_KIND_GROUPS:
+    case HLO_KIND_GROUPS: hlo_groups_to_proto(p, attr, (Xla__HloInstructionProto *)message); break;
     case HLO_KIND_SHARDING:
-    case HLO_KIND_ALIASES:
-    case HLO_KIND_RAW:
-    case HLO_KIND_WORD:
-    case HLO_KIND_SIZES:
-    case HLO_KIND_LAYOUT:
-    case HLO_KIND_BYTES: break;
+        hlo_sharding_to_proto(p, attr, (Xla__HloInstructionProto *)message);
+        break;
+    case HLO_KIND_ALIASES: hlo_aliases_to_proto(p, attr->u.aliases, message, field); break;
+    default: break;
     }
 }
 
@@ -408,33 +467,28 @@ static void write_missing(hlo_proto *p, const hlo_attr *attrs, uint32_t count, h
         if (!instr->batch_group_count) instr->batch_group_count = 1;
     }
     if (op == HLO_OP_CONVOLUTION && !instr->window)
-        instr->window = (Xla__Window *)hlo_message_new(p->scratch, &xla__window__descriptor);
+        instr->window = hlo_message_new(p->scratch, &xla__window__descriptor);
     if (op == HLO_OP_CUSTOM_CALL && !instr->custom_call_api_version)
         instr->custom_call_api_version = XLA__CUSTOM_CALL_API_VERSION__API_VERSION_ORIGINAL;
     if (op == HLO_OP_TOPK && !hlo_attrs_find(attrs, count, HLO_ATTR_LARGEST)) instr->largest = 1;
     if (op == HLO_OP_COMPARE && !*instr->comparison_type)
         instr->comparison_type = (char *)(uintptr_t)hlo_compare_default_type(p->operand);
     if (hlo_op_allows(op, HLO_ATTR_LHS_CONTRACTING_DIMS)) {
-        size_t rows;
         ProtobufCMessage *at = message;
-        const hlo_proto_row *row = hlo_rows_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op, &rows);
-        hlo_row_walk(p->scratch, hlo_row_fields_of(p, row, at->descriptor), &at);
+        find_field(p, row_of(p, HLO_ATTR_LHS_CONTRACTING_DIMS, op), p->scratch, &at);
     }
     if (hlo_op_allows(op, HLO_ATTR_REPLICA_GROUPS) && !instr->iota_collective_device_list &&
-        !instr->mesh_axes_replica_group_list && !instr->collective_device_list) {
-        ProtobufCMessage *at = message;
-        hlo_field_walk(p->scratch, &at, "collective_device_list.replica_groups");
-    }
+        !instr->mesh_axes_replica_group_list && !instr->collective_device_list)
+        hlo_message_add(p->scratch, message, "collective_device_list");
 }
 
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
                         ProtobufCMessage *message) {
     for (uint32_t i = 0; i < count; i++) {
-        size_t found;
         const hlo_attr *attr = &attrs[i];
-        const hlo_proto_row *row = hlo_rows_of(p, attr->id, op, &found);
+        const proto_row *row = row_of(p, attr->id, op);
         if (hlo_attrs_info[attr->id].kind == HLO_KIND_BYTES) continue;
-        if (!found) {
+        if (!row) {
             hlo_diag_emit(p->module, p->sink, HLO_WARNING, p->offset, 1,
                           "attribute '%s' has no binary form and is omitted",
                           hlo_attrs_info[attr->id].name);
@@ -443,12 +497,12 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
             instr->convolution_dimension_numbers = hlo_labels_to_proto(p, attr->u.str);
         } else if (attr->id == HLO_ATTR_SLICE_SIZE_LISTS) {
             write_size_lists(p, attr->u.str, message);
-        } else if (hlo_row_fields_of(p, row, message->descriptor)->pattern) {
-            const char *patterns[MOST_ROWS], *text = hlo_attr_text(attr);
-            for (size_t k = 0; k < found && k < MOST_ROWS; k++) patterns[k] = row[k].path;
-            if (!hlo_text_pattern_read(p, text, message, patterns, found))
+        } else if (row->pattern) {
+            ProtobufCMessage *at = message;
+            find_field(p, row, p->scratch, &at);
+            if (!hlo_text_pattern_read(p, attr->u.str, at, row->pattern))
                 hlo_proto_fail(p, "%s=%.60s has no binary form", hlo_attrs_info[attr->id].name,
-                               text);
+                               attr->u.str);
         } else {
             write_typed(p, attr, row, message);
         }

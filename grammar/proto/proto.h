@@ -2,8 +2,8 @@
 /* Conversion between binary modules and the IR.
  *
  * hlo.proto has the messages, proto.def says which field holds which attribute, and
- * text_pattern.def how a message is written as HLO text, for attributes whose value is kept as
- * text. All three serve both directions. Every message lives in the scratch arena. */
+ * text_pattern.def how a message is written as HLO text, for attributes that the IR keeps as text.
+ * All three serve both directions. Every message lives in the scratch arena. */
 #ifndef HLO_GRAMMAR_PROTO_PROTO_H
 #define HLO_GRAMMAR_PROTO_PROTO_H
 
@@ -19,18 +19,17 @@ typedef struct hlo_proto {
     const hlo_module_io *io;
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
-    jmp_buf *failed;            /* the target of hlo_proto_fail() */
-    size_t offset;              /* in the module's source */
-    const char *kind, *name;    /* of the object being converted, for errors; NULL: the module */
-    const Xla__MeshProto *mesh; /* the mesh whose axes are referred to by number */
-    const hlo_shape *operand;   /* shape of the instruction's first operand; NULL */
+    jmp_buf *failed;          /* the target of hlo_proto_fail() */
+    size_t offset;            /* in the module's source */
+    const char *kind, *name;  /* of the object being converted, for errors; NULL: the module */
+    const hlo_shape *operand; /* shape of the instruction's first operand; NULL */
     const Xla__HloModuleProto *payloads; /* reading: the module that holds the payloads */
     const struct hlo_ids *ids;           /* reading: the IR by the ids of the message */
     int64_t *computations, *instrs;      /* writing: ids in the message, by the ids of the IR */
     unsigned tuples;                     /* writing: tuples open around a shape or a constant */
     bool unknown;                        /* reading: the bytes have fields that hlo.proto has not */
     void *owned;                         /* from malloc, freed at the end of the conversion; NULL */
-    struct hlo_rows *rows;               /* proto.def with its fields found (rows.c) */
+    struct hlo_rows *rows;               /* proto.def with its fields found (attrs.c) */
 } hlo_proto;
 
 /* ---------------------------------------------------------------------- errors, ids (context.c) */
@@ -72,14 +71,14 @@ hlo_instr *hlo_proto_operand(hlo_proto *p, int64_t number, const char *what);
 /* Finds control predecessors. */
 const hlo_instrs *hlo_proto_instrs(hlo_proto *p, size_t count, const int64_t *numbers);
 
-/* ----------------------------------------- messages as HLO text (text_pattern_print.c, _read.c) */
+/* -------------------------------------------------------- messages as HLO text (text_pattern.c) */
 
-/* Prints the fields of `message` by the first pattern whose guards hold; false when none do. */
-bool hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *message,
-                            const char *const *patterns, size_t count);
-/* Fills the message from the whole of `text` by the first pattern that reads it. */
+/* Prints the fields of `message` by a pattern. */
+void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *message,
+                            const char *pattern);
+/* Fills the message from the whole of `text` by a pattern; false when the text does not match. */
 bool hlo_text_pattern_read(hlo_proto *p, const char *text, ProtobufCMessage *message,
-                           const char *const *patterns, size_t count);
+                           const char *pattern);
 
 /* ----------------------------------------------------------------- shapes, constants (values.c) */
 
@@ -101,39 +100,24 @@ const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionN
 /* Writes dim_labels=. */
 Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *labels);
 
-/* ----------------------------------------------------------------- attributes (rows.c, attrs.c) */
+/* ------------------------------------------------ device groups, shardings, aliases (devices.c) */
 
-/* The field of an attribute: a row of proto.def. */
-typedef struct hlo_proto_row {
-    uint8_t attr; /* hlo_attr_id */
-    uint8_t op;   /* hlo_op; HLO_OP_COUNT: any */
-    int8_t missing;
-    const char *path;
-} hlo_proto_row;
-enum { HLO_PROTO_ALWAYS = -1 };
+/* Reads REPLICA_GROUPS or SOURCE_TARGET_PAIRS. */
+void hlo_groups_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
+/* Writes REPLICA_GROUPS or SOURCE_TARGET_PAIRS. */
+void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to);
+/* Reads SHARDING or DOMAIN; false when there is none. */
+bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
+/* Writes SHARDING or DOMAIN. */
+void hlo_sharding_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to);
+/* Reads the aliases of a field. */
+void hlo_aliases_from_proto(hlo_proto *p, const ProtobufCMessage *message,
+                            const ProtobufCFieldDescriptor *field, hlo_attr *out);
+/* Writes aliases to a field. */
+void hlo_aliases_to_proto(hlo_proto *p, const hlo_aliases *aliases, ProtobufCMessage *message,
+                          const ProtobufCFieldDescriptor *field);
 
-/* Finds the rows of an attribute on an opcode: *out_count adjacent ones (rows.c). */
-const hlo_proto_row *hlo_rows_of(hlo_proto *p, hlo_attr_id attr, hlo_op op, size_t *out_count);
-
-enum { HLO_LONGEST_PATH = 4, HLO_MOST_NAMED = 8 };
-
-/* The fields of a row in a message of one type. */
-typedef struct hlo_row_fields {
-    const ProtobufCMessageDescriptor *of;
-    bool pattern; /* the row is a pattern */
-    /* Fields along its path; of a pattern, along the path that it needs; `depth` 0: none. */
-    uint8_t depth, named_count;
-    const ProtobufCFieldDescriptor *path[HLO_LONGEST_PATH];
-    const ProtobufCFieldDescriptor *named[HLO_MOST_NAMED]; /* all fields of the message itself */
-} hlo_row_fields;
-/* Finds the fields of a row: valid until the row is looked up for another type (rows.c). */
-const hlo_row_fields *hlo_row_fields_of(hlo_proto *p, const hlo_proto_row *row,
-                                        const ProtobufCMessageDescriptor *type);
-/* Walks the row's path as hlo_field_walk() does (rows.c). */
-const ProtobufCFieldDescriptor *hlo_row_walk(hlo_arena *arena, const hlo_row_fields *fields,
-                                             ProtobufCMessage **message);
-/* False if the path that the pattern needs is missing (rows.c). */
-bool hlo_row_may_fit(const hlo_row_fields *fields, const ProtobufCMessage *message);
+/* ------------------------------------------------------------------------- attributes (attrs.c) */
 
 /* Writes attributes to `message`; `op` HLO_OP_COUNT: of no instruction. */
 void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo_op op,
@@ -147,8 +131,8 @@ void hlo_attrs_clear(hlo_proto *p, ProtobufCMessage *message, const uint8_t *ids
 /* Reads the fields that no attribute has taken as HLO_ATTR_UNMAPPED; false when there are none. */
 bool hlo_unmapped_from_proto(hlo_proto *p, const ProtobufCMessage *message, hlo_attr *out);
 /* Makes a message with the fields of HLO_ATTR_UNMAPPED. */
-ProtobufCMessage *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
-                                        const hlo_attr *attrs, uint32_t count);
+void *hlo_unmapped_to_proto(hlo_proto *p, const ProtobufCMessageDescriptor *type,
+                            const hlo_attr *attrs, uint32_t count);
 
 /* ----------------------------------------- unknown fields of nested messages (unknown_fields.c) */
 
@@ -159,12 +143,5 @@ bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_
 /* Puts the unknown fields of nested messages back into `message`, which is otherwise whole. */
 void hlo_unknown_fields_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count,
                                  ProtobufCMessage *message);
-
-/* ------------------------------------------ modules of origin_recovery_table (recovery_table.c) */
-
-/* Prints a module as quoted HLO text. */
-void hlo_recovery_print(hlo_proto *p, hlo_bytes *out, const Xla__HloModuleProto *from);
-/* Reads a module from HLO text; NULL when it is malformed. */
-Xla__HloModuleProto *hlo_recovery_read(hlo_proto *p, const char *text);
 
 #endif

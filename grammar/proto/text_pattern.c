@@ -1,28 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns of messages as HLO text, taken apart. */
+/* Messages as HLO text and HLO text as messages, by the patterns of text_pattern.def. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "grammar/proto/text_pattern.h"
+#include "grammar/attr/notation.h"
+#include "grammar/proto/proto.h"
+#include "hlo/proto.h"
+#include "hlo/text.h"
 
-typedef struct notation {
+/* Nesting of the tuples of an origin, and of recovery tables: each escapes the quotes of the next.
+ */
+enum { DEEPEST = 100, DEEPEST_MODULE = 4 };
+
+static const struct notation {
     const ProtobufCMessageDescriptor *message;
     const char *pattern;
-} notation;
-
-static const notation notations[] = {
+} notations[] = {
 #define HLO_NOTATION(message, pattern) {&xla__##message##__descriptor, pattern},
 #include "grammar/proto/text_pattern.def"
 #undef HLO_NOTATION
 };
+enum { NOTATIONS = sizeof notations / sizeof *notations };
 
-size_t hlo_patterns_of(const ProtobufCMessageDescriptor *type, const char **out) {
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof notations / sizeof *notations; i++)
-        if (notations[i].message == type && count < HLO_MOST_PATTERNS)
-            out[count++] = notations[i].pattern;
-    return count;
-}
+/* ------------------------------------------------------------------------------------- patterns */
+
+/* One piece of a pattern: a literal character, or a field. */
+typedef struct piece {
+    char kind;  /* `$`, `@`, `?`, `!`, `~`; 0: `c` itself; -1: the end */
+    char style; /* of a `$`: `^`, `*`, `&`, `#`, or 0 */
+    char c;
+    const ProtobufCFieldDescriptor *field;
+    const char *body; /* of a `@`: its X; of a `$`: the separator */
+    size_t body_size;
+    const char *prefix;
+    size_t prefix_size;
+    long number; /* of a `!` */
+} piece;
 
 static const char *take_between(const char *at, char mark, const char **out, size_t *out_size) {
     if (*at != mark) return at;
@@ -31,64 +45,392 @@ static const char *take_between(const char *at, char mark, const char **out, siz
     return at + *out_size + 1;
 }
 
-static size_t path_size(const char *at) {
-    size_t size = 0;
-    while ((at[size] >= 'a' && at[size] <= 'z') || (at[size] >= '0' && at[size] <= '9') ||
-           at[size] == '_' || at[size] == '.')
-        size++;
-    return size;
-}
-
-const char *hlo_pattern_next(const char *at, const char *end, hlo_pattern_piece *out) {
-    *out = (hlo_pattern_piece){.body = ",", .body_size = 1};
-    if (at >= end) {
-        out->kind = -1;
-        return at;
-    }
-    if (*at == '~') {
-        out->kind = '~';
+/* Parses the piece at `at`, of a pattern for messages of `type`, and returns the place after it. */
+static const char *next_piece(const ProtobufCMessageDescriptor *type, const char *at,
+                              const char *end, piece *out) {
+    *out = (piece){.kind = -1, .body = ",", .body_size = 1};
+    if (at >= end) return at;
+    out->kind = strchr("$@?!~", *at) ? *at++ : 0;
+    if (out->kind == '~') return at;
+    if (!out->kind) {
+        at += *at == '\\';
+        out->c = *at;
         return at + 1;
     }
-    if (*at == '\\')
-        at++;
-    else if (strchr("$@?!&", *at))
-        out->kind = *at;
-    out->c = *at++;
-    if (!out->kind) return at;
-    if (out->kind == '$' && strchr("^'*#", *at)) out->style = *at++;
-    size_t size = path_size(at);
-    memcpy(out->path, at, size < HLO_LONGEST_FIELD_NAME ? size : HLO_LONGEST_FIELD_NAME);
+    if (out->kind == '$' && strchr("^*&#", *at)) out->style = *at++;
+    const size_t size = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    out->field = hlo_field_find(type, at, size);
     at += size;
-    if (*at == '=' && out->kind != '$') out->number = strtol(at + 1, (char **)(uintptr_t)&at, 10);
+    if (out->kind == '!') out->number = strtol(at + 1, (char **)(uintptr_t)&at, 10);
+    if (out->kind == '!' || out->kind == '?') return at + 1;
     if (out->kind == '@') return take_between(at, '`', &out->body, &out->body_size);
-    if (out->kind != '$') return at + 1;
     at = take_between(at, '|', &out->body, &out->body_size);
     return take_between(at, '%', &out->prefix, &out->prefix_size);
 }
 
-const ProtobufCFieldDescriptor *hlo_pattern_walk(const ProtobufCMessage **message,
-                                                 const char *path) {
-    ProtobufCMessage *at = (ProtobufCMessage *)(uintptr_t)*message;
-    const ProtobufCFieldDescriptor *field = hlo_field_walk(NULL, &at, path);
-    *message = at;
-    return field;
+/* ------------------------------------------------------------------------------------- printing */
+
+typedef struct printer {
+    hlo_proto *p;
+    hlo_bytes *out;
+    bool space; /* a `~` waits for the next bytes */
+} printer;
+
+static void print_message(printer *w, const ProtobufCMessage *message);
+
+static void put(printer *w, const char *bytes, size_t size) {
+    if (w->space && size && *bytes != '}') hlo_bytes_put(w->out, " ", 1);
+    w->space = w->space && !size;
+    hlo_bytes_put(w->out, bytes, size);
 }
 
-/* True for `transpose_perm`, which is empty when it is the identity. */
-static bool is_permutation(const ProtobufCFieldDescriptor *field) {
-    size_t size = strlen(field->name);
-    return size >= 14 && strcmp(field->name + size - 14, "transpose_perm") == 0;
-}
-
-size_t hlo_pattern_count(const ProtobufCMessage *message, const char *path) {
-    const ProtobufCFieldDescriptor *field = hlo_pattern_walk(&message, path);
-    size_t count = field ? hlo_field_count(message, field) : 0, plain = 0;
-    if (!field || field->label != PROTOBUF_C_LABEL_REPEATED) return count;
-    bool permutation = is_permutation(field);
-    if (!permutation && field->type != PROTOBUF_C_TYPE_ENUM) return count;
-    for (size_t i = 0; i < count; i++) {
-        int64_t wanted = permutation ? (int64_t)i : 0;
-        plain += hlo_field_load(field, hlo_field_element(message, field, i)) == wanted;
+/* Prints the values of a nested tuple, each with its path: `({"a" {0}}, ({}, {"b"}))`. */
+static void print_origin(printer *w, Xla__OriginalValueElementProto *const *elements, size_t count,
+                         size_t level) {
+    if (!count && !level) {
+        put(w, "()", 2);
+        return;
     }
-    return plain == count ? 0 : count;
+    if (!count || level > DEEPEST) hlo_proto_fail(w->p, "the origin does not form a tuple");
+    if (count == 1 && elements[0]->n_shape_index <= level) {
+        if (elements[0]->original_array)
+            print_message(w, &elements[0]->original_array->base);
+        else
+            put(w, "{}", 2);
+        return;
+    }
+    put(w, "(", 1);
+    for (size_t from = 0, to; from < count; from = to) {
+        for (size_t i = from; i < count; i++)
+            if (elements[i]->n_shape_index <= level)
+                hlo_proto_fail(w->p, "the origin does not form a tuple");
+        for (to = from + 1; to < count; to++)
+            if (elements[to]->shape_index[level] != elements[from]->shape_index[level]) break;
+        if (from) put(w, ", ", 2);
+        print_origin(w, elements + from, to - from, level + 1);
+    }
+    put(w, ")", 1);
+}
+
+static unsigned depth_of(const Xla__HloModuleProto *module) {
+    const Xla__OriginalValueRecoveryTableProto *table = module->original_value_recovery_table;
+    unsigned deepest = 0;
+    for (size_t i = 0; table && i < table->n_entries; i++) {
+        const Xla__HloModuleProto *inner = table->entries[i]->recovery_module;
+        const unsigned depth = inner ? 1 + depth_of(inner) : 0;
+        if (depth > deepest) deepest = depth;
+    }
+    return deepest;
+}
+
+/* Prints a module of origin_recovery_table as quoted text. */
+static void print_module(printer *w, const Xla__HloModuleProto *from) {
+    hlo_proto *p = w->p;
+    if (depth_of(from) > DEEPEST_MODULE)
+        hlo_proto_fail(p, "recovery modules are nested too deeply");
+    const size_t size = protobuf_c_message_get_packed_size(&from->base);
+    uint8_t *bytes = hlo_arena_alloc(p->scratch, size);
+    protobuf_c_message_pack(&from->base, bytes);
+    hlo_module *module;
+    hlo_status status = p->io->parse_proto(bytes, size, p->module->file, p->sink, &module);
+    if (status != HLO_OK) hlo_proto_fail(p, "failed to read a recovery module");
+    size_t length;
+    char *text;
+    status = hlo_module_to_text(module, NULL, &text, &length);
+    hlo_module_free(module);
+    if (status != HLO_OK) hlo_proto_fail(p, "failed to print a recovery module");
+    p->owned = text;
+    hlo_notation_put_module(w->out, text);
+    p->owned = NULL;
+    free(text);
+}
+
+static void print_word(printer *w, const piece *of, int64_t number) {
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value(of->field->descriptor, (int)number);
+    if (!value || of->style == '#') {
+        hlo_bytes_format(w->out, "%lld", (long long)number);
+        return;
+    }
+    const char *name = value->name;
+    if (of->prefix && strncmp(name, of->prefix, of->prefix_size) == 0) name += of->prefix_size;
+    for (; *name; name++) {
+        const bool lower = *name >= 'A' && *name <= 'Z' && of->style != '^';
+        hlo_bytes_put(w->out, &(char){(char)(lower ? *name - 'A' + 'a' : *name)}, 1);
+    }
+}
+
+static void print_value(printer *w, const piece *of, const void *place) {
+    put(w, "", 0);
+    switch (of->field->type) {
+    case PROTOBUF_C_TYPE_MESSAGE:
+        if (*(ProtobufCMessage *const *)place)
+            print_message(w, *(ProtobufCMessage *const *)place);
+        else
+            put(w, "{}", 2);
+        break;
+    case PROTOBUF_C_TYPE_STRING: {
+        const char *text = *(const char *const *)place;
+        if (of->style == '*' || (of->style == '&' && hlo_is_braced(text, strlen(text))))
+            put(w, text, strlen(text));
+        else
+            hlo_bytes_quote(w->out, text, strlen(text));
+        break;
+    }
+    case PROTOBUF_C_TYPE_DOUBLE: hlo_bytes_double(w->out, *(const double *)place, false); break;
+    case PROTOBUF_C_TYPE_ENUM: print_word(w, of, hlo_field_load(of->field, place)); break;
+    case PROTOBUF_C_TYPE_BOOL:
+        hlo_bytes_text(w->out, hlo_field_load(of->field, place) ? "true" : "false");
+        break;
+    default: {
+        const int64_t number = hlo_field_load(of->field, place);
+        hlo_bytes_format(w->out, number == INT64_MIN ? "*" : "%lld", (long long)number);
+    }
+    }
+}
+
+/* Prints the fields of a message; false if a field that the pattern requires is absent or has
+ * another number. */
+static bool print_pattern(printer *w, const ProtobufCMessage *message, const char *at,
+                          const char *end) {
+    piece of;
+    while (at = next_piece(message->descriptor, at, end, &of), of.kind != -1) {
+        const size_t count = of.field ? hlo_field_count(message, of.field) : 0;
+        const bool many = of.field && of.field->label == PROTOBUF_C_LABEL_REPEATED;
+        if (of.kind == '?' && !count) return false;
+        if (of.kind == '!' &&
+            hlo_field_load(of.field, hlo_field_at(message, of.field)) != of.number)
+            return false;
+        for (size_t i = 0; of.kind == '$' && i < (many ? count : 1); i++) {
+            if (i) put(w, of.body, of.body_size);
+            print_value(w, &of, hlo_field_element(message, of.field, i));
+        }
+        w->space |= of.kind == '~';
+        if (of.kind == '@' && count) print_pattern(w, message, of.body, of.body + of.body_size);
+        if (!of.kind) put(w, &of.c, 1);
+    }
+    return true;
+}
+
+static void print_message(printer *w, const ProtobufCMessage *message) {
+    if (message->descriptor == &xla__hlo_module_proto__descriptor) {
+        print_module(w, (const Xla__HloModuleProto *)message);
+    } else if (message->descriptor == &xla__original_value_proto__descriptor) {
+        const Xla__OriginalValueProto *origin = (const Xla__OriginalValueProto *)message;
+        put(w, "{", 1);
+        if (origin->is_synthetic_call)
+            put(w, "[synthetic_call]", 16);
+        else
+            print_origin(w, origin->elements, origin->n_elements, 0);
+        put(w, "}", 1);
+    } else {
+        for (size_t i = 0; i < NOTATIONS; i++) {
+            const char *pattern = notations[i].pattern;
+            if (notations[i].message == message->descriptor &&
+                print_pattern(w, message, pattern, pattern + strlen(pattern)))
+                return;
+        }
+        hlo_proto_fail(w->p, "this %s has no form in HLO text", message->descriptor->short_name);
+    }
+}
+
+void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage *message,
+                            const char *pattern) {
+    print_pattern(&(printer){.p = p, .out = out}, message, pattern, pattern + strlen(pattern));
+}
+
+/* -------------------------------------------------------------------------------------- reading */
+
+/* A text that is being read; the errors of its tokens are not reported, but other patterns tried.
+ */
+typedef struct scanner {
+    hlo_notation f;
+    hlo_proto *p;
+} scanner;
+
+static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescriptor *type);
+
+static bool read_string(scanner *r, char style, const char **out) {
+    size_t size;
+    const bool braced = style == '&' && hlo_notation_next(&r->f, '{');
+    if (style != '*' && !braced) return hlo_notation_string(&r->f, out, &size);
+    hlo_notation_skip(&r->f);
+    size = braced ? hlo_braced_size(r->f.at, strlen(r->f.at)) : strcspn(r->f.at, "=,{}[]() \t\r\n");
+    *out = hlo_arena_format(r->p->scratch, "%.*s", (int)size, r->f.at);
+    r->f.at += size;
+    return size > 0;
+}
+
+static bool read_int(scanner *r, int64_t *out) {
+    *out = INT64_MIN;
+    return hlo_notation_take(&r->f, "*") || hlo_notation_int(&r->f, out);
+}
+
+static bool read_word(scanner *r, const piece *of, void *place) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    const ProtobufCEnumDescriptor *words = of->field->descriptor;
+    int64_t number;
+    if (hlo_notation_int(&r->f, &number)) return hlo_field_store(of->field, place, number);
+    const size_t size = strspn(r->f.at, letters);
+    for (unsigned i = 0; i < words->n_values && size; i++) {
+        const char *name = words->values[i].name;
+        if (of->prefix && strncmp(name, of->prefix, of->prefix_size) == 0) name += of->prefix_size;
+        if (strlen(name) != size || strncasecmp(name, r->f.at, size) != 0) continue;
+        r->f.at += size;
+        return hlo_field_store(of->field, place, words->values[i].value);
+    }
+    return false;
+}
+
+/* Reads a leaf, or a tuple of leaves, at `path`. */
+static bool read_origin(scanner *r, Xla__OriginalValueProto *origin, int64_t *path, size_t level) {
+    if (level >= DEEPEST) hlo_proto_fail(r->p, "nested too deeply");
+    if (hlo_notation_take(&r->f, "(")) {
+        path[level] = 0;
+        do {
+            if (!read_origin(r, origin, path, level + 1)) return false;
+            path[level]++;
+        } while (hlo_notation_take(&r->f, ","));
+        return hlo_notation_take(&r->f, ")");
+    }
+    Xla__OriginalValueElementProto *element =
+        hlo_message_add(r->p->scratch, &origin->base, "elements");
+    element->n_shape_index = level;
+    element->shape_index = hlo_arena_copy(r->p->scratch, path, level * sizeof *path);
+    if (hlo_notation_take(&r->f, "{}")) return true;
+    element->original_array =
+        (Xla__OriginalArrayProto *)read_message(r, &xla__original_array_proto__descriptor);
+    return element->original_array != NULL;
+}
+
+static bool read_original_value(scanner *r, Xla__OriginalValueProto *origin) {
+    int64_t path[DEEPEST];
+    if (!hlo_notation_take(&r->f, "{")) return false;
+    origin->is_synthetic_call = hlo_notation_take(&r->f, "[synthetic_call]");
+    return (origin->is_synthetic_call || hlo_notation_take(&r->f, "()") ||
+            read_origin(r, origin, path, 0)) &&
+           hlo_notation_take(&r->f, "}");
+}
+
+/* Reads a module of origin_recovery_table from quoted text; NULL when it is malformed. */
+static ProtobufCMessage *read_module(scanner *r) {
+    hlo_proto *p = r->p;
+    const char *text;
+    if (!read_string(r, 0, &text)) return NULL;
+    hlo_module *module;
+    hlo_status status = p->io->parse_text(text, strlen(text), p->module->file, NULL, &module);
+    if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(p->scratch);
+    if (status != HLO_OK) return NULL;
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&bytes, &size);
+    status = HLO_OUT_OF_MEMORY;
+    if (out) status = p->io->print_proto(module, HLO_PROTO_BINARY, p->sink, out);
+    if (out && (fclose(out) != 0 || !bytes)) status = HLO_OUT_OF_MEMORY;
+    hlo_module_free(module);
+    p->owned = bytes;
+    if (status == HLO_OUT_OF_MEMORY) hlo_arena_exhausted(p->scratch);
+    ProtobufCAllocator allocator = hlo_wire_allocator(p->scratch);
+    ProtobufCMessage *message =
+        status == HLO_OK ? protobuf_c_message_unpack(&xla__hlo_module_proto__descriptor, &allocator,
+                                                     size, (const uint8_t *)bytes)
+                         : NULL;
+    p->owned = NULL;
+    free(bytes);
+    return message;
+}
+
+/* A value in the memory of one element. */
+typedef union any_value {
+    int64_t i;
+    int32_t word;
+    double f;
+    const char *str;
+    ProtobufCMessage *message;
+} any_value;
+
+static bool read_value(scanner *r, const piece *of, any_value *out, size_t *out_size) {
+    int64_t number;
+    *out_size = sizeof(int64_t);
+    switch (of->field->type) {
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return (out->message = read_message(r, of->field->descriptor)) != NULL;
+    case PROTOBUF_C_TYPE_STRING: return read_string(r, of->style, &out->str);
+    case PROTOBUF_C_TYPE_DOUBLE: return hlo_notation_number(&r->f, &out->f);
+    case PROTOBUF_C_TYPE_INT64: return read_int(r, &out->i);
+    default:
+        *out_size = sizeof out->word;
+        if (of->field->type == PROTOBUF_C_TYPE_ENUM) return read_word(r, of, &out->word);
+        if (of->field->type == PROTOBUF_C_TYPE_BOOL) {
+            out->word = hlo_notation_take(&r->f, "true");
+            return out->word || hlo_notation_take(&r->f, "false");
+        }
+        return read_int(r, &number) && hlo_field_store(of->field, &out->word, number);
+    }
+}
+
+static bool read_field(scanner *r, const piece *of, ProtobufCMessage *message) {
+    const bool many = of->field->label == PROTOBUF_C_LABEL_REPEATED;
+    for (size_t i = 0;; i++) {
+        const char *from = r->f.at;
+        any_value value;
+        size_t size;
+        bool read = true;
+        for (size_t k = 0; i && read && k < of->body_size; k++)
+            if (of->body[k] != ' ')
+                read = hlo_notation_take(&r->f, (const char[]){of->body[k], '\0'});
+        if (!read || !read_value(r, of, &value, &size)) {
+            r->f.at = from;
+            return many;
+        }
+        memcpy(hlo_field_add(r->p->scratch, message, of->field), &value, size);
+        if (!many) return true;
+    }
+}
+
+static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, const char *end) {
+    piece of;
+    while (at = next_piece(message->descriptor, at, end, &of), of.kind != -1) {
+        const char *from = r->f.at;
+        if (of.kind == '$' && !read_field(r, &of, message)) return false;
+        /* The part of a text that is there exactly when a field is. */
+        if (of.kind == '@' &&
+            (!read_pattern(r, message, of.body, of.body + of.body_size) ||
+             (of.field->label == PROTOBUF_C_LABEL_REPEATED && !hlo_field_count(message, of.field))))
+            r->f.at = from;
+        if (of.kind == '!') hlo_field_store(of.field, hlo_field_at(message, of.field), of.number);
+        if (!of.kind && !strchr(" \n", of.c) &&
+            !hlo_notation_take(&r->f, (const char[]){of.c, '\0'}))
+            return false;
+    }
+    return true;
+}
+
+static ProtobufCMessage *read_message(scanner *r, const ProtobufCMessageDescriptor *type) {
+    const char *from = r->f.at;
+    ProtobufCMessage *message = hlo_message_new(r->p->scratch, type);
+    if (type == &xla__hlo_module_proto__descriptor) return read_module(r);
+    if (type == &xla__original_value_proto__descriptor)
+        return read_original_value(r, (Xla__OriginalValueProto *)message) ? message : NULL;
+    for (size_t i = 0; i < NOTATIONS; i++) {
+        const char *pattern = notations[i].pattern;
+        if (notations[i].message != type) continue;
+        if (read_pattern(r, message, pattern, pattern + strlen(pattern))) return message;
+        r->f.at = from;
+        message = hlo_message_new(r->p->scratch, type);
+    }
+    return NULL;
+}
+
+bool hlo_text_pattern_read(hlo_proto *p, const char *text, ProtobufCMessage *message,
+                           const char *pattern) {
+    scanner r = {.p = p,
+                 .f = {.module = p->module,
+                       .scratch = p->scratch,
+                       .from = text,
+                       .at = text,
+                       .end = text + strlen(text)}};
+    if (!read_pattern(&r, message, pattern, pattern + strlen(pattern))) return false;
+    hlo_notation_skip(&r.f);
+    return r.f.at == r.f.end;
 }

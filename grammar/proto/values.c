@@ -33,12 +33,12 @@ static void open_tuple(hlo_proto *p) {
 /* --------------------------------------------------------------------------------------- shapes */
 
 /* The text of a layout around E(n) and S(n). */
-static const char *const properties[] = {
+static const char properties[] =
     "@tiles`T$tiles||`@tail_padding_alignment_in_elements`L($tail_padding_alignment_in_elements)`"
     "@index_primitive_type`#($index_primitive_type)`"
     "@pointer_primitive_type`*($pointer_primitive_type)`"
     "@split_configs`SC$split_configs||`"
-    "@dynamic_shape_metadata_prefix_bytes`M($dynamic_shape_metadata_prefix_bytes)`"};
+    "@dynamic_shape_metadata_prefix_bytes`M($dynamic_shape_metadata_prefix_bytes)`";
 
 static void read_order(hlo_proto *p, const Xla__LayoutProto *from, uint32_t rank, int64_t *order) {
     bool seen[HLO_LARGEST_RANK] = {false};
@@ -66,7 +66,7 @@ static void read_layout(hlo_proto *p, const Xla__LayoutProto *from, hlo_layout *
     rest.element_size_in_bits = rest.memory_space = 0;
     if (hlo_message_is_new(&rest.base)) return;
     hlo_bytes text = {.arena = p->scratch};
-    hlo_text_pattern_print(p, &text, &rest.base, properties, 1);
+    hlo_text_pattern_print(p, &text, &rest.base, properties);
     if (text.size) out->rest = hlo_intern(p->module, text.v, text.size);
 }
 
@@ -118,10 +118,9 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
 }
 
 static Xla__LayoutProto *write_layout(hlo_proto *p, const hlo_shape *shape) {
-    Xla__LayoutProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__layout_proto__init(to);
+    Xla__LayoutProto *to = hlo_message_new(p->scratch, &xla__layout_proto__descriptor);
     const hlo_layout *layout = shape->layout;
-    if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &to->base, properties, 1))
+    if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &to->base, properties))
         hlo_proto_fail(p, "layout property '%.40s' has no binary form", layout->rest);
     if (!to->tail_padding_alignment_in_elements) to->tail_padding_alignment_in_elements = 1;
     if (!layout) return to;
@@ -146,8 +145,7 @@ static void write_dims(hlo_proto *p, const hlo_shape *shape, Xla__ShapeProto *to
 }
 
 Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
-    Xla__ShapeProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__shape_proto__init(to);
+    Xla__ShapeProto *to = hlo_message_new(p->scratch, &xla__shape_proto__descriptor);
     hlo_shape array = *shape;
     array.buffer = false;
     uint32_t elements = shape->buffer ? 1 : shape->type == HLO_TYPE_TUPLE ? shape->rank : 0;
@@ -303,8 +301,7 @@ static void write_values(hlo_proto *p, const hlo_literal *literal, Xla__LiteralP
 
 Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal) {
     if (literal->elided) return NULL;
-    Xla__LiteralProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__literal_proto__init(to);
+    Xla__LiteralProto *to = hlo_message_new(p->scratch, &xla__literal_proto__descriptor);
     to->shape = hlo_shape_to_proto(p, literal->shape);
     if (literal->shape->type != HLO_TYPE_TUPLE) {
         write_values(p, literal, to);
@@ -389,16 +386,12 @@ static void write_part(hlo_proto *p, const window_part *part, const hlo_ints *in
 }
 
 Xla__Window *hlo_window_to_proto(hlo_proto *p, const hlo_attrs *window) {
-    Xla__Window *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__window__init(to);
-    if (window->count)
-        to->n_dimensions = window->v[0].u.ints->count / (window->v[0].id == HLO_ATTR_PAD ? 2 : 1);
-    to->dimensions = hlo_arena_array(p->scratch, to->n_dimensions, sizeof(void *));
-    for (size_t i = 0; i < to->n_dimensions; i++) {
-        Xla__WindowDimension *dim = hlo_arena_alloc(p->scratch, sizeof *dim);
-        xla__window_dimension__init(dim);
+    Xla__Window *to = hlo_message_new(p->scratch, &xla__window__descriptor);
+    size_t dims = window->count ? window->v[0].u.ints->count : 0;
+    if (dims && window->v[0].id == HLO_ATTR_PAD) dims /= 2;
+    while (to->n_dimensions < dims) {
+        Xla__WindowDimension *dim = hlo_message_add(p->scratch, to, "dimensions");
         dim->size = dim->stride = dim->base_dilation = dim->window_dilation = 1;
-        to->dimensions[i] = dim;
     }
     for (uint32_t a = 0; a < window->count; a++)
         for (size_t k = 0; k < PARTS; k++)
@@ -466,8 +459,8 @@ const char *hlo_labels_from_proto(hlo_proto *p, const Xla__ConvolutionDimensionN
 }
 
 Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *text) {
-    Xla__ConvolutionDimensionNumbers *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__convolution_dimension_numbers__init(to);
+    Xla__ConvolutionDimensionNumbers *to =
+        hlo_message_new(p->scratch, &xla__convolution_dimension_numbers__descriptor);
     labels groups[GROUPS];
     groups_of(to, groups);
     const char *at = text;

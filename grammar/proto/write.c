@@ -30,8 +30,8 @@ static Xla__HloInstructionProto *write_instr(hlo_proto *p, const hlo_instr *inst
     p->name = instr->name;
     p->offset = instr->offset;
     p->operand = instr->operand_count ? hlo_instr_operand(instr, 0)->shape : NULL;
-    Xla__HloInstructionProto *to = (Xla__HloInstructionProto *)hlo_unmapped_to_proto(
-        p, &xla__hlo_instruction_proto__descriptor, instr->attrs, instr->attr_count);
+    Xla__HloInstructionProto *to = hlo_unmapped_to_proto(p, &xla__hlo_instruction_proto__descriptor,
+                                                         instr->attrs, instr->attr_count);
     to->name = string_of(instr->name);
     to->opcode = string_of(hlo_ops[instr->op].name);
     to->shape = hlo_shape_to_proto(p, instr->shape);
@@ -47,34 +47,34 @@ static Xla__HloInstructionProto *write_instr(hlo_proto *p, const hlo_instr *inst
     return to;
 }
 
-static Xla__ProgramShapeProto *new_program_shape(hlo_proto *p, size_t count) {
-    Xla__ProgramShapeProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__program_shape_proto__init(to);
+/* Writes shapes of parameters and result; `layout` NULL: those of the computation. `named`: with
+ * the names of the parameters. */
+static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation *comp,
+                                             const hlo_shapes *layout, bool named) {
+    const uint32_t count = layout ? layout->count - 1 : comp->parameter_count;
+    Xla__ProgramShapeProto *to = hlo_message_new(p->scratch, &xla__program_shape_proto__descriptor);
     to->n_parameters = to->n_parameter_names = count;
     to->parameters = hlo_arena_array(p->scratch, count, sizeof(void *));
     to->parameter_names = hlo_arena_array(p->scratch, count, sizeof(void *));
-    return to;
-}
-
-static Xla__ProgramShapeProto *program_shape(hlo_proto *p, const hlo_computation *comp) {
-    Xla__ProgramShapeProto *to = new_program_shape(p, comp->parameter_count);
-    for (uint32_t i = 0; i < comp->parameter_count; i++) {
-        to->parameters[i] = hlo_shape_to_proto(p, comp->parameters[i]->shape);
-        to->parameter_names[i] = string_of(comp->parameters[i]->name);
+    for (uint32_t i = 0; i < count; i++) {
+        to->parameters[i] =
+            hlo_shape_to_proto(p, layout ? layout->v[i] : comp->parameters[i]->shape);
+        to->parameter_names[i] =
+            named ? string_of(comp->parameters[i]->name) : hlo_arena_format(p->scratch, "p%u", i);
     }
-    to->result = hlo_shape_to_proto(p, comp->root->shape);
+    to->result = hlo_shape_to_proto(p, layout ? layout->v[count] : comp->root->shape);
     return to;
 }
 
 static Xla__HloComputationProto *write_computation(hlo_proto *p, const hlo_computation *comp,
                                                    bool fused) {
-    Xla__HloComputationProto *to = (Xla__HloComputationProto *)hlo_unmapped_to_proto(
-        p, &xla__hlo_computation_proto__descriptor, comp->attrs, comp->attr_count);
+    Xla__HloComputationProto *to = hlo_unmapped_to_proto(p, &xla__hlo_computation_proto__descriptor,
+                                                         comp->attrs, comp->attr_count);
     to->name = string_of(comp->name);
     to->id = p->computations[comp->id];
     to->root_id = p->instrs[comp->root->id];
     to->is_fusion_computation = fused;
-    to->program_shape = program_shape(p, comp);
+    to->program_shape = program_shape(p, comp, NULL, true);
     to->instructions = hlo_arena_array(p->scratch, comp->instr_count, sizeof(void *));
     for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
         to->instructions[to->n_instructions++] = write_instr(p, instr);
@@ -91,76 +91,47 @@ static char **strings_of(hlo_proto *p, const char *const *from, uint32_t count) 
     return to;
 }
 
-static Xla__StackFrameIndexProto *write_tables(hlo_proto *p, const hlo_tables *from) {
-    Xla__StackFrameIndexProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__stack_frame_index_proto__init(to);
+static void write_tables(hlo_proto *p, const hlo_tables *from, Xla__HloModuleProto *module) {
+    Xla__StackFrameIndexProto *to = hlo_message_add(p->scratch, module, "stack_frame_index");
     to->n_file_names = from->file_count;
     to->file_names = strings_of(p, from->files, from->file_count);
     to->n_function_names = from->function_count;
     to->function_names = strings_of(p, from->functions, from->function_count);
-    to->n_file_locations = from->location_count;
-    to->file_locations = hlo_arena_array(p->scratch, from->location_count, sizeof(void *));
     for (uint32_t i = 0; i < from->location_count; i++) {
         const hlo_file_location *l = &from->locations[i];
-        Xla__StackFrameIndexProto__FileLocation *row = hlo_arena_alloc(p->scratch, sizeof *row);
-        xla__stack_frame_index_proto__file_location__init(row);
+        Xla__StackFrameIndexProto__FileLocation *row =
+            hlo_message_add(p->scratch, to, "file_locations");
         row->file_name_id = (int32_t)l->file_name;
         row->function_name_id = (int32_t)l->function_name;
         row->line = (int32_t)l->line;
         row->end_line = (int32_t)l->end_line;
         row->column = (int32_t)l->column;
         row->end_column = (int32_t)l->end_column;
-        to->file_locations[i] = row;
     }
-    to->n_stack_frames = from->frame_count;
-    to->stack_frames = hlo_arena_array(p->scratch, from->frame_count, sizeof(void *));
     for (uint32_t i = 0; i < from->frame_count; i++) {
-        Xla__StackFrameIndexProto__StackFrame *row = hlo_arena_alloc(p->scratch, sizeof *row);
-        xla__stack_frame_index_proto__stack_frame__init(row);
+        Xla__StackFrameIndexProto__StackFrame *row =
+            hlo_message_add(p->scratch, to, "stack_frames");
         row->file_location_id = (int32_t)from->frames[i].file_location;
         row->parent_frame_id = (int32_t)(from->frames[i].parent - 1);
-        to->stack_frames[i] = row;
     }
-    return to;
 }
 
 /* Writes the instructions of every computation but those of fusions, in order. */
-static Xla__HloScheduleProto *write_schedule(hlo_proto *p, const Xla__HloModuleProto *module) {
-    Xla__HloScheduleProto *to = hlo_arena_alloc(p->scratch, sizeof *to);
-    xla__hlo_schedule_proto__init(to);
-    to->sequences = hlo_arena_array(p->scratch, module->n_computations, sizeof(void *));
+static void write_schedule(hlo_proto *p, Xla__HloModuleProto *module) {
+    Xla__HloScheduleProto *to = hlo_message_add(p->scratch, module, "schedule");
     for (size_t i = 0; i < module->n_computations; i++) {
         const Xla__HloComputationProto *comp = module->computations[i];
         if (comp->is_fusion_computation) continue;
-        Xla__HloScheduleProto__SequencesEntry *each = hlo_arena_alloc(p->scratch, sizeof *each);
+        Xla__HloScheduleProto__SequencesEntry *each = hlo_message_add(p->scratch, to, "sequences");
         Xla__HloScheduleProto__InstructionSequence *order =
-            hlo_arena_alloc(p->scratch, sizeof *order);
-        xla__hlo_schedule_proto__sequences_entry__init(each);
-        xla__hlo_schedule_proto__instruction_sequence__init(order);
+            hlo_message_add(p->scratch, each, "value");
         each->key = comp->id;
-        each->value = order;
         order->n_instruction_ids = comp->n_instructions;
         order->instruction_ids =
             hlo_arena_array(p->scratch, comp->n_instructions, sizeof *order->instruction_ids);
         for (size_t k = 0; k < comp->n_instructions; k++)
             order->instruction_ids[k] = comp->instructions[k]->id;
-        to->sequences[to->n_sequences++] = each;
     }
-    return to;
-}
-
-/* Writes the entry's layout; `layout` NULL: its own shapes. */
-static Xla__ProgramShapeProto *entry_layout(hlo_proto *p, const hlo_computation *entry,
-                                            const hlo_shapes *layout) {
-    uint32_t count = layout ? layout->count - 1 : entry->parameter_count;
-    Xla__ProgramShapeProto *to = new_program_shape(p, count);
-    for (uint32_t i = 0; i < count; i++) {
-        to->parameters[i] =
-            hlo_shape_to_proto(p, layout ? layout->v[i] : entry->parameters[i]->shape);
-        to->parameter_names[i] = hlo_arena_format(p->scratch, "p%u", i);
-    }
-    to->result = hlo_shape_to_proto(p, layout ? layout->v[count] : entry->root->shape);
-    return to;
 }
 
 /* Writes the header: schedule, layout, and the attributes that have fields of their own. */
@@ -170,21 +141,23 @@ static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleP
     const hlo_shapes *layout = NULL;
     for (uint32_t i = 0; i < module->attr_count; i++) {
         const hlo_attr *attr = &module->attrs[i];
-        if (attr->id == HLO_ATTR_IS_SCHEDULED)
-            to->schedule = attr->u.i ? write_schedule(p, to) : NULL;
+        if (attr->id == HLO_ATTR_IS_SCHEDULED && attr->u.i)
+            write_schedule(p, to);
+        else if (attr->id == HLO_ATTR_IS_SCHEDULED)
+            continue;
         else if (attr->id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
             layout = attr->u.shapes;
         else
             others[count++] = *attr;
     }
-    to->host_program_shape = entry_layout(p, module->entry, layout);
+    to->host_program_shape = program_shape(p, module->entry, layout, false);
     hlo_attrs_to_proto(p, others, count, HLO_OP_COUNT, &to->base);
     hlo_unknown_fields_to_proto(p, others, count, &to->base);
 }
 
 static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module) {
-    Xla__HloModuleProto *to = (Xla__HloModuleProto *)hlo_unmapped_to_proto(
-        p, &xla__hlo_module_proto__descriptor, module->attrs, module->attr_count);
+    Xla__HloModuleProto *to = hlo_unmapped_to_proto(p, &xla__hlo_module_proto__descriptor,
+                                                    module->attrs, module->attr_count);
     bool *fused = hlo_arena_zero(p->scratch, module->next_computation_id);
     size_t count = 0;
     number(p, module);
@@ -201,7 +174,7 @@ static Xla__HloModuleProto *write_module(hlo_proto *p, const hlo_module *module)
     to->entry_computation_id = p->computations[module->entry->id];
     const hlo_tables *t = &module->tables;
     if (t->file_count || t->function_count || t->location_count || t->frame_count)
-        to->stack_frame_index = write_tables(p, t);
+        write_tables(p, t, to);
     write_header(p, module, to);
     return to;
 }

@@ -115,6 +115,10 @@ void rules_fault(rules_parser *p, span where, const char *format, ...)
 void *rules_new(rules_parser *p, size_t size);
 /* Creates a node for the bytes from `first` up to `last`. */
 node *rules_node(rules_parser *p, node_kind kind, size_t first, size_t last);
+/* Creates empty tables. */
+void rules_begin(rules_parser *p);
+/* Returns the finished tables. */
+const hlo_rules *rules_take(rules_parser *p);
 /* Adds a definition, and checks that its name is not used. */
 void rules_let(rules_parser *p, span name, node *params, node *body);
 /* Begins a phase with its measure. */

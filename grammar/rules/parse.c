@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entry point: parses the text of a file to rules. */
-#include "grammar/rules/compile.h"
+#include "grammar/rules/ast.h"
 #include "ir/text/diag.h"
 /* Keep this order: the scanner's header uses the parser's types. */
 /* clang-format off */
@@ -14,18 +14,15 @@ enum { LARGEST_FILE = 1 << 20 };
 
 hlo_status hlo_rules_parse(hlo_module *owner, const hlo_rule_vocabulary *words, unsigned max_errors,
                            const hlo_diag_sink *sink, const hlo_rules **out_rules) {
-    struct rules_draft draft = {.phase = NULL};
-    rules_parser p = {.owner = owner,
-                      .words = words,
-                      .sink = sink,
-                      .faults = hlo_error_budget_new(max_errors),
-                      .draft = &draft};
+    rules_parser p = {
+        .owner = owner, .words = words, .sink = sink, .faults = hlo_error_budget_new(max_errors)};
     *out_rules = NULL;
     if (owner->source_size > LARGEST_FILE) {
         hlo_diag_emit(owner, sink, HLO_ERROR, 0, 0, "the rules exceed 1 MB");
         return HLO_INVALID_INPUT;
     }
     yyscan_t scanner;
+    rules_begin(&p);
     rules_yylex_init_extra(&p, &scanner);
     rules_yy_scan_bytes(owner->source, (int)owner->source_size, scanner);
     const bool syntax = rules_yyparse(scanner, &p) != 0;

@@ -75,89 +75,67 @@ static bool bad_value(reader *r, const char *from, const char *to, const char *w
 
 /* ------------------------------------------------------------------- numbers, as XLA reads them */
 
-/* Reads digits as a uint64, as XLA does for integers of every type. Returns false if they do not
- * fit. */
-static bool digits(const char *from, const char *to, uint64_t *out) {
-    uint64_t value = 0;
-    for (; from < to; from++)
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*from - '0'), &value))
-            return false;
-    *out = value;
-    return true;
-}
-
 static bool is_digits(const char *from, const char *to) {
     for (const char *at = from; at < to; at++)
         if (*at < '0' || *at > '9') return false;
     return to > from;
 }
 
+/* XLA reads integers of every type as a uint64. */
 static bool parse_int(const char *from, const char *to, int64_t *out) {
     bool negative = *from == '-';
-    uint64_t value;
-    if (!is_digits(from + negative, to) || !digits(from + negative, to, &value)) return false;
+    uint64_t value = 0;
+    if (!is_digits(from + negative, to)) return false;
+    for (const char *at = from + negative; at < to; at++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+            return false;
     if (negative && value > (uint64_t)INT64_MAX + 1) return false;
     *out = (int64_t)(negative ? 0 - value : value);
     return true;
 }
 
-/* True for decimal digits with at most one point and an exponent: XLA and strtod() read these
- * alike. */
-static bool is_decimal(const char *from, const char *to) {
-    const char *at = from + (*from == '-');
-    if (at == to || *at < '0' || *at > '9') return false;
-    while (at < to && *at >= '0' && *at <= '9') at++;
-    if (at < to && *at == '.') do
-            at++;
-        while (at < to && *at >= '0' && *at <= '9');
-    if (at < to && (*at == 'e' || *at == 'E')) {
-        at++;
-        if (at < to && (*at == '-' || *at == '+')) at++;
-        if (at == to) return false;
-        while (at < to && *at >= '0' && *at <= '9') at++;
-    }
-    return at == to;
-}
-
-/* Reads a number of at most 15 digits times a power of ten up to 22. Both are exact doubles, so a
- * single operation rounds correctly. */
-static bool quick_decimal(const char *from, const char *to, double *out) {
+/* Reads decimal digits with at most one point and an exponent: XLA and strtod() read these alike. A
+ * number of at most 15 digits times a power of ten up to 22 needs no strtod(): both are exact
+ * doubles, so a single operation rounds correctly. */
+static bool parse_decimal(const char *from, const char *to, double *out) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    bool negative = *from == '-';
+    const bool negative = *from == '-';
+    const char *at = from + negative;
     uint64_t value = 0;
     int count = 0, scale = 0;
-    bool point = false;
-    const char *at = from + negative;
-    for (; at < to && *at != 'e' && *at != 'E'; at++) {
+    bool exact = true;
+    if (at == to || *at < '0' || *at > '9') return false;
+    for (bool point = false; at < to && ((*at >= '0' && *at <= '9') || (*at == '.' && !point));
+         at++) {
         if (*at == '.') {
             point = true;
             continue;
         }
         value = value * 10 + (uint64_t)(*at - '0');
         scale -= point;
-        if (++count > 15) return false;
+        exact &= ++count <= 15;
     }
-    if (at < to) {
+    if (at < to && (*at == 'e' || *at == 'E')) {
         int exponent = 0;
-        bool minus = *++at == '-';
-        if (*at == '-' || *at == '+') at++;
-        if (to - at > 3) return false;
-        while (at < to) exponent = exponent * 10 + (*at++ - '0');
-        scale += minus ? -exponent : exponent;
+        const bool minus = *++at == '-';
+        if (at < to && (*at == '-' || *at == '+')) at++;
+        if (at == to) return false;
+        exact &= to - at <= 3;
+        for (; at < to && *at >= '0' && *at <= '9'; at++)
+            if (exact) exponent = exponent * 10 + (*at - '0');
+        if (exact) scale += minus ? -exponent : exponent;
     }
-    if (scale < -22 || scale > 22) return false;
+    if (at != to) return false;
+    if (!exact || scale < -22 || scale > 22) {
+        *out = strtod(from, NULL);
+        return true;
+    }
     double number = (double)value;
     number = scale < 0 ? number / powers[-scale] : number * powers[scale];
     *out = negative ? -number : number;
-    return true;
-}
-
-static bool parse_decimal(const char *from, const char *to, double *out) {
-    if (!is_decimal(from, to)) return false;
-    if (!quick_decimal(from, to, out)) *out = strtod(from, NULL);
     return true;
 }
 
@@ -165,37 +143,6 @@ static bool parse_decimal(const char *from, const char *to, double *out) {
 
 static bool is(const char *from, const char *to, const char *word) {
     return (size_t)(to - from) == strlen(word) && memcmp(from, word, strlen(word)) == 0;
-}
-
-static bool store_integer(reader *r, hlo_type type, const char *from, const char *to, void *out) {
-    int64_t value;
-    const hlo_type_info *info = &hlo_types[type];
-    if (!parse_int(from, to, &value)) {
-        bool number = is_digits(from + (*from == '-'), to);
-        return bad_value(r, from, to, number ? "is out of the range of" : "is not a value of",
-                         type);
-    }
-    bool fits = true;
-    if (info->bits < 64) {
-        bool has_sign = info->class == HLO_CLASS_SIGNED;
-        int64_t limit = (int64_t)1 << (info->bits - has_sign);
-        fits = value >= (has_sign ? -limit : 0) && value < limit;
-    }
-    if (!fits) return bad_value(r, from, to, "is out of the range of", type);
-    memcpy(out, &value, info->bytes);
-    return true;
-}
-
-static bool store_pred(reader *r, const char *from, const char *to, void *out) {
-    int64_t value;
-    if (is(from, to, "true"))
-        value = 1;
-    else if (is(from, to, "false"))
-        value = 0;
-    else if (!parse_int(from, to, &value))
-        return bad_value(r, from, to, "is not a value of", HLO_TYPE_PRED);
-    *(uint8_t *)out = value != 0;
-    return true;
 }
 
 static bool store_nan(hlo_type type, const char *from, const char *to, void *out) {
@@ -215,16 +162,6 @@ static bool store_nan(hlo_type type, const char *from, const char *to, void *out
     return true;
 }
 
-static void no_infinity(reader *r, const char *from, const char *to, hlo_type type, uint64_t bits) {
-    hlo_span at = span(r, from, to);
-    double read = hlo_float_decode(type, bits);
-    const char *name = hlo_types[type].name;
-    if (isnan(read))
-        hlo_text_defer_error(r->text, at, "%s has no infinity: nan is read", name);
-    else
-        hlo_text_defer_error(r->text, at, "%s has no infinity: %g is read", name, read);
-}
-
 static bool store_float(reader *r, hlo_type type, const char *from, const char *to, void *out) {
     double value;
     int64_t whole;
@@ -233,7 +170,15 @@ static bool store_float(reader *r, hlo_type type, const char *from, const char *
     } else if (is(from, to, "inf") || is(from, to, "-inf")) {
         value = *from == '-' ? -INFINITY : INFINITY;
         uint64_t bits = hlo_float_encode(type, value);
-        if (!isinf(hlo_float_decode(type, bits))) no_infinity(r, from, to, type, bits);
+        if (!isinf(hlo_float_decode(type, bits))) {
+            hlo_span at = span(r, from, to);
+            double read = hlo_float_decode(type, bits);
+            const char *name = hlo_types[type].name;
+            if (isnan(read))
+                hlo_text_defer_error(r->text, at, "%s has no infinity: nan is read", name);
+            else
+                hlo_text_defer_error(r->text, at, "%s has no infinity: %g is read", name, read);
+        }
     } else if (is_digits(from + (*from == '-'), to)) {
         return bad_value(r, from, to, "is out of the range of", type);
     } else if (parse_decimal(from, to, &value)) {
@@ -258,9 +203,36 @@ static bool store_real(reader *r, hlo_type type, void *out) {
     }
     r->at = to;
     switch ((hlo_type_class)hlo_types[type].class) {
-    case HLO_CLASS_PRED: return store_pred(r, from, to, out);
+    case HLO_CLASS_PRED: {
+        int64_t value;
+        if (is(from, to, "true"))
+            value = 1;
+        else if (is(from, to, "false"))
+            value = 0;
+        else if (!parse_int(from, to, &value))
+            return bad_value(r, from, to, "is not a value of", HLO_TYPE_PRED);
+        *(uint8_t *)out = value != 0;
+        return true;
+    }
     case HLO_CLASS_SIGNED:
-    case HLO_CLASS_UNSIGNED: return store_integer(r, type, from, to, out);
+    case HLO_CLASS_UNSIGNED: {
+        int64_t value;
+        const hlo_type_info *info = &hlo_types[type];
+        if (!parse_int(from, to, &value)) {
+            bool number = is_digits(from + (*from == '-'), to);
+            return bad_value(r, from, to, number ? "is out of the range of" : "is not a value of",
+                             type);
+        }
+        bool fits = true;
+        if (info->bits < 64) {
+            bool has_sign = info->class == HLO_CLASS_SIGNED;
+            int64_t limit = (int64_t)1 << (info->bits - has_sign);
+            fits = value >= (has_sign ? -limit : 0) && value < limit;
+        }
+        if (!fits) return bad_value(r, from, to, "is out of the range of", type);
+        memcpy(out, &value, info->bytes);
+        return true;
+    }
     case HLO_CLASS_FLOAT: return store_float(r, type, from, to, out);
     default: return bad_value(r, from, to, "cannot be a constant of type", type);
     }
@@ -404,55 +376,40 @@ static bool read_elements(reader *r, elements *e) {
     return true;
 }
 
-/* Reads the elided value `{...}`. */
-static bool read_elided(reader *r) {
-    const char *from = r->at;
-    if (next_is(r, '{')) {
-        skip(r);
-        if (read_dots(r) && next_is(r, '}')) return true;
+static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
+    skip(r);
+    if (shape->type == HLO_TYPE_TUPLE) {
+        hlo_literal *literal = hlo_literal_tuple(r->text->module, shape);
+        if (!next_is(r, '(')) return fail(r, "'('"), NULL;
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            if (i && shape->elements[i]->type == HLO_TYPE_TUPLE)
+                next_is(r, ',');
+            else if (i)
+                read_commas(r, false);
+            if (i && r->at < r->end && *r->at == ')') return fail(r, "','"), NULL;
+            literal->elements[i] = read_literal(r, shape->elements[i]);
+            if (!literal->elements[i]) return NULL;
+        }
+        if (!next_is(r, ')')) return fail(r, "')'"), NULL;
+        return literal;
     }
-    r->at = from;
-    return false;
-}
-
-/* Reads a number without the braces of its array. XLA's parser uses it as the first element, and 0
- * for the others. */
-static bool read_unbraced(reader *r, const hlo_shape *shape, int64_t count, char *data) {
-    hlo_span at = span(r, r->at, word_end(r));
-    if (count > 1)
-        hlo_text_warn(r->text, at, "'%s' is the first of %lld elements: the others are 0",
-                      hlo_text_quote(r->text, at), (long long)count);
-    memset(data, 0, (size_t)count * hlo_types[shape->type].bytes);
-    return store_element(r, shape->type, data);
-}
-
-static bool is_unbraced(const reader *r, const hlo_shape *shape, int64_t count) {
-    return shape->rank && count && hlo_types[shape->type].class != HLO_CLASS_COMPLEX &&
-           r->at < r->end && *r->at && strchr("-0123456789nitf", *r->at);
-}
-
-static const hlo_literal *read_literal(reader *r, const hlo_shape *shape);
-
-static const hlo_literal *read_tuple(reader *r, const hlo_shape *shape) {
-    hlo_literal *literal = hlo_literal_tuple(r->text->module, shape);
-    if (!next_is(r, '(')) return fail(r, "'('"), NULL;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        if (i && shape->elements[i]->type == HLO_TYPE_TUPLE)
-            next_is(r, ',');
-        else if (i)
-            read_commas(r, false);
-        if (i && r->at < r->end && *r->at == ')') return fail(r, "','"), NULL;
-        literal->elements[i] = read_literal(r, shape->elements[i]);
-        if (!literal->elements[i]) return NULL;
+    if (!hlo_shape_is_array(shape)) {
+        hlo_text_error(r->text, span(r, r->at, r->at + 1), "constants of type %s are not supported",
+                       hlo_types[shape->type].name);
+        return NULL;
     }
-    if (!next_is(r, ')')) return fail(r, "')'"), NULL;
-    return literal;
-}
-
-static const hlo_literal *read_array(reader *r, const hlo_shape *shape) {
+    if (shape->rank) {
+        const char *from = r->at;
+        if (next_is(r, '{')) {
+            skip(r);
+            if (read_dots(r) && next_is(r, '}')) return hlo_literal_elided(r->text->module, shape);
+        }
+        r->at = from;
+    }
     enum { MOST_FILLED = 1 << 20 };
     int64_t count = hlo_shape_count(shape);
-    bool unbraced = is_unbraced(r, shape, count);
+    bool unbraced = shape->rank && count && hlo_types[shape->type].class != HLO_CLASS_COMPLEX &&
+                    r->at < r->end && *r->at && strchr("-0123456789nitf", *r->at);
     bool large = count < 0 || (count > (unbraced ? MOST_FILLED : 0) && count / 2 > r->end - r->at);
     if (large && !dots_follow(*r, 0)) {
         hlo_text_error(r->text, span(r, r->at, r->at + 1),
@@ -463,21 +420,17 @@ static const hlo_literal *read_array(reader *r, const hlo_shape *shape) {
     elements e = {.shape = shape,
                   .data = large ? NULL : literal->data,
                   .capacity = count < 0 ? INT64_MAX : count};
-    if (!(unbraced ? read_unbraced(r, shape, count, literal->data) : read_elements(r, &e)))
-        return NULL;
-    return e.elided ? hlo_literal_elided(r->text->module, shape) : literal;
-}
-
-static const hlo_literal *read_literal(reader *r, const hlo_shape *shape) {
-    skip(r);
-    if (shape->type == HLO_TYPE_TUPLE) return read_tuple(r, shape);
-    if (!hlo_shape_is_array(shape)) {
-        hlo_text_error(r->text, span(r, r->at, r->at + 1), "constants of type %s are not supported",
-                       hlo_types[shape->type].name);
-        return NULL;
+    if (!unbraced) {
+        if (!read_elements(r, &e)) return NULL;
+        return e.elided ? hlo_literal_elided(r->text->module, shape) : literal;
     }
-    if (shape->rank && read_elided(r)) return hlo_literal_elided(r->text->module, shape);
-    return read_array(r, shape);
+    /* XLA's parser uses a number without braces as the first element, and 0 for the others. */
+    hlo_span at = span(r, r->at, word_end(r));
+    if (count > 1)
+        hlo_text_warn(r->text, at, "'%s' is the first of %lld elements: the others are 0",
+                      hlo_text_quote(r->text, at), (long long)count);
+    memset(literal->data, 0, (size_t)count * hlo_types[shape->type].bytes);
+    return store_element(r, shape->type, literal->data) ? literal : NULL;
 }
 
 /* Returns the shape of the value of a constant: `shape` without dynamic dimensions, buffer type and

@@ -15,36 +15,29 @@ static const char *past_name(const char *at) {
     return at;
 }
 
-/* Skips a list of parameters; returns NULL if the text is not one. */
-static const char *past_parameters(const char *at) {
-    unsigned depth = 0;
-    do {
-        if (*at == '(') depth++;
-        if (*at == ')') depth--;
-        if (!*at || *at == '=') return NULL;
-        at = hlo_text_gap(at + 1);
-    } while (depth);
-    return at;
-}
-
 static bool is_word(const char *at, const char *word) {
     size_t length = strlen(word);
     return strncmp(at, word, length) == 0 && !hlo_text_in_name(at[length]);
 }
 
-/* True for `ENTRY`, but not for `ENTRY:`, the name of a parameter. */
-static bool is_entry(const char *at) {
-    return is_word(at, "ENTRY") && at[sizeof "ENTRY" - 1] != ':';
-}
-
-/* True for `ENTRY`, `name {` or `name (a: f32[]) ->`. */
+/* True for `name {`, `name (a: f32[]) ->` or `ENTRY`, but not for `ENTRY:`, the name of a
+ * parameter.
+ */
 static bool is_computation(const char *at) {
-    if (is_entry(at)) return true;
+    if (is_word(at, "ENTRY") && at[sizeof "ENTRY" - 1] != ':') return true;
     const char *after = past_name(at);
     if (after == at) return false;
     after = hlo_text_gap(after);
-    if (*after == '(') after = past_parameters(after);
-    return after && (*after == '{' || strncmp(after, "->", 2) == 0);
+    if (*after == '(') {
+        unsigned depth = 0;
+        do {
+            if (*after == '(') depth++;
+            if (*after == ')') depth--;
+            if (!*after || *after == '=') return false;
+            after = hlo_text_gap(after + 1);
+        } while (depth);
+    }
+    return *after == '{' || strncmp(after, "->", 2) == 0;
 }
 
 /* True for `ROOT` or `name =`. */

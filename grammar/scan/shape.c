@@ -63,37 +63,31 @@ static void unknown_type(hlo_text *text, hlo_span at) {
 
 /* ----------------------------------------------------------------------------------- dimensions */
 
-static bool read_bound(shape_reader *r, int64_t *out) {
-    next(r);
-    const char *from = r->at;
-    if (!hlo_text_read_int(r->text, &r->at, out)) return false;
-    if (*out >= 0) return true;
-    hlo_text_error(r->text, span(r, from, r->at), "a dimension must not be negative");
-    return false;
-}
-
-static bool read_dim(shape_reader *r) {
-    next(r);
-    if (r->rank == HLO_LARGEST_RANK) {
-        hlo_text_error(r->text, span(r, r->at, r->at), "a shape has at most %d dimensions",
-                       HLO_LARGEST_RANK);
-        return false;
-    }
-    int64_t *dim = &r->dims[r->rank];
-    bool bounded = r->at[0] == '<' && r->at[1] == '=';
-    if (bounded) r->at += 2;
-    if (!bounded && next_is(r, '?'))
-        *dim = -1;
-    else if (!read_bound(r, dim))
-        return false;
-    r->dynamic[r->rank++] = bounded;
-    r->any_dynamic |= bounded;
-    return true;
-}
-
 static bool read_dims(shape_reader *r) {
     if (next(r) != ']') do {
-            if (!read_dim(r)) return false;
+            next(r);
+            if (r->rank == HLO_LARGEST_RANK) {
+                hlo_text_error(r->text, span(r, r->at, r->at), "a shape has at most %d dimensions",
+                               HLO_LARGEST_RANK);
+                return false;
+            }
+            int64_t *dim = &r->dims[r->rank];
+            bool bounded = r->at[0] == '<' && r->at[1] == '=';
+            if (bounded) r->at += 2;
+            if (!bounded && next_is(r, '?')) {
+                *dim = -1;
+            } else {
+                next(r);
+                const char *from = r->at;
+                if (!hlo_text_read_int(r->text, &r->at, dim)) return false;
+                if (*dim < 0) {
+                    hlo_text_error(r->text, span(r, from, r->at),
+                                   "a dimension must not be negative");
+                    return false;
+                }
+            }
+            r->dynamic[r->rank++] = bounded;
+            r->any_dynamic |= bounded;
         } while (next_is(r, ','));
     return hlo_text_expect(r->text, &r->at, ']');
 }
@@ -150,6 +144,13 @@ static bool is_later(const shape_reader *r, const property *p);
 static bool ends_early(shape_reader *r, const property *p, const char *open) {
     if (next(r) != '}' && !is_later(r, p)) return false;
     hlo_text_defer_error(r->text, span(r, open, open), "this '%c' is never closed", *open);
+    return true;
+}
+
+/* Reports a property that ends before its list, like XLA's parser. Returns true if it does. */
+static bool lacks_list(shape_reader *r, const property *p) {
+    if (next(r) != '}' && !is_later(r, p)) return false;
+    hlo_text_defer_error(r->text, span(r, r->at, r->at), "expected '(', found '%c'", *r->at);
     return true;
 }
 
@@ -230,9 +231,7 @@ static bool read_list(shape_reader *r, const property *p) {
     const char *open = r->at;
     size_t begin = r->rest_length + 1;
     keep(r, "(", 1);
-    if (*open == '}' || is_later(r, p)) {
-        hlo_text_defer_error(r->text, span(r, open, open), "expected '(', found '%c'", *open);
-    } else {
+    if (!lacks_list(r, p)) {
         if (!hlo_text_expect(r->text, &r->at, '(')) return false;
         bool more = next(r) != ')' || !p->empty, early = ends_early(r, p, open);
         while (more && !early) {
@@ -251,27 +250,13 @@ static bool read_list(shape_reader *r, const property *p) {
 
 /* Reads the number of E(n) or S(n), which is not a part of hlo_layout.rest. */
 static bool read_number(shape_reader *r, const property *p, int64_t *out) {
-    next(r);
+    if (lacks_list(r, p)) return true;
     const char *open = r->at;
-    if (ends_early(r, p, open)) return true;
     if (!hlo_text_expect(r->text, &r->at, '(')) return false;
     if (ends_early(r, p, open)) return true;
     next(r);
     return hlo_text_read_int(r->text, &r->at, out) &&
            (ends_early(r, p, open) || hlo_text_expect(r->text, &r->at, ')'));
-}
-
-/* Reads the memory space. XLA's parser uses its lower 8 bits. */
-static bool read_space(shape_reader *r, const property *p) {
-    int64_t space = 0;
-    const char *from = r->at;
-    if (!read_number(r, p, &space)) return false;
-    r->layout.memory_space = (int8_t)space;
-    if (space != (int8_t)space)
-        hlo_text_defer_error(r->text, span(r, from, r->at),
-                             "the memory space %lld does not fit in 8 bits and is read as %d",
-                             (long long)space, (int8_t)space);
-    return true;
 }
 
 /* Reads the tail padding. Padding to 1 element has no effect. */
@@ -315,45 +300,42 @@ static bool is_later(const shape_reader *r, const property *p) {
     return false;
 }
 
-static bool read_property(shape_reader *r, const property *p) {
-    r->at += strlen(p->name);
-    if (!p->item)
-        return *p->name == 'E' ? read_number(r, p, &r->layout.element_bits) : read_space(r, p);
-    size_t begin = r->rest_length, name = strlen(p->name);
-    keep(r, p->name, name);
-    do {
-        if (!read_list(r, p)) return false;
-    } while (p->lists && next(r) == '(');
-    if (r->rest_length == begin + name) r->rest_length = begin;
-    return true;
-}
-
-static bool out_of_order(shape_reader *r) {
-    for (int i = 0; i < PROPERTIES; i++)
-        if (is_named(r->at, properties[i].name)) {
-            hlo_text_error(r->text, span(r, r->at, r->at + strlen(properties[i].name)),
-                           "%s(..) is repeated in this layout, or out of order",
-                           properties[i].name);
-            return false;
-        }
-    return hlo_text_expect(r->text, &r->at, '}');
-}
-
 static bool read_properties(shape_reader *r) {
     /* With the missing parts added, the text is at most twice as long. */
     r->rest = hlo_arena_alloc(r->text->scratch, 2 * (size_t)(r->end - r->at) + 16);
-    for (int i = 0; i < PROPERTIES; i++) {
+    for (const property *p = properties; p < properties + PROPERTIES; p++) {
         next(r);
-        if (is_named(r->at, properties[i].name) && !read_property(r, &properties[i])) return false;
+        if (!is_named(r->at, p->name)) continue;
+        const size_t begin = r->rest_length, name = strlen(p->name);
+        r->at += name;
+        if (p->item) {
+            keep(r, p->name, name);
+            do {
+                if (!read_list(r, p)) return false;
+            } while (p->lists && next(r) == '(');
+            if (r->rest_length == begin + name) r->rest_length = begin;
+        } else if (*p->name == 'E') {
+            if (!read_number(r, p, &r->layout.element_bits)) return false;
+        } else { /* the memory space, of which XLA's parser uses the lower 8 bits */
+            int64_t space = 0;
+            const char *from = r->at;
+            if (!read_number(r, p, &space)) return false;
+            r->layout.memory_space = (int8_t)space;
+            if (space != (int8_t)space)
+                hlo_text_defer_error(
+                    r->text, span(r, from, r->at),
+                    "the memory space %lld does not fit in 8 bits and is read as %d",
+                    (long long)space, (int8_t)space);
+        }
     }
     if (r->rest_length) r->layout.rest = hlo_intern(r->text->module, r->rest, r->rest_length);
-    return next(r) == '}' || out_of_order(r);
-}
-
-static bool read_layout(shape_reader *r) {
-    r->at++;
-    if (!read_order(r)) return false;
-    if (next_is(r, ':') && !read_properties(r)) return false;
+    if (next(r) == '}') return true;
+    for (const property *p = properties; p < properties + PROPERTIES; p++)
+        if (is_named(r->at, p->name)) {
+            hlo_text_error(r->text, span(r, r->at, r->at + strlen(p->name)),
+                           "%s(..) is repeated in this layout, or out of order", p->name);
+            return false;
+        }
     return hlo_text_expect(r->text, &r->at, '}');
 }
 
@@ -374,7 +356,10 @@ static const hlo_shape *read_shape(hlo_text *text, hlo_span at) {
     bool given = hlo_text_gap(r.at) < r.end;
     if (given) {
         next(&r);
-        if (!read_layout(&r)) return NULL;
+        r.at++;
+        if (!read_order(&r)) return NULL;
+        if (next_is(&r, ':') && !read_properties(&r)) return NULL;
+        if (!hlo_text_expect(r.text, &r.at, '}')) return NULL;
     } else {
         for (uint32_t i = 0; i < r.rank; i++) r.order[i] = r.rank - 1 - i;
     }
@@ -398,16 +383,6 @@ static bool begins_layout(const char *at) {
     return *at == ':' || *at == '-' || (*at >= '0' && *at <= '9');
 }
 
-/* Returns the end of `dims]{layout}`; NULL if the bracket is not closed. */
-static const char *shape_end(const char *dims) {
-    const char *end = hlo_text_stop(dims, "]{}()%/");
-    if (*end != ']') return NULL;
-    const char *brace = hlo_text_gap(++end);
-    if (!begins_layout(brace)) return end;
-    const char *close = hlo_text_stop(brace + 1, "}{/");
-    return *close == '}' ? close + 1 : end;
-}
-
 /* Returns the slot for the shape at `from`, by its text up to the `]`; NULL for a long shape, or
  * near the end of the text. */
 static hlo_known_shape *shape_place(const hlo_text *text, const char *from) {
@@ -425,46 +400,39 @@ static hlo_known_shape *shape_place(const hlo_text *text, const char *from) {
     return NULL;
 }
 
-/* True if a shape certainly ends at `after`, because no layout follows. */
-static bool shape_ends(const char *after) {
-    if (after[-1] == '}' || *after == ',' || *after == ')') return true;
-    const char next = *after == ' ' ? after[1] : '\0';
-    return (next >= 'a' && next <= 'z') || (next == '{' && !begins_layout(after + 1));
-}
-
-static const hlo_shape *known_shape(const hlo_text *text, const char **at) {
-    const hlo_known_shape *place = shape_place(text, *at);
-    if (!place || !place->shape || (size_t)(text->source + text->size - *at) <= place->at.length ||
-        memcmp(*at, text->source + place->at.offset, place->at.length) != 0 ||
-        !shape_ends(*at + place->at.length))
-        return NULL;
-    *at += place->at.length;
-    return place->shape;
-}
-
-static void remember_shape(hlo_text *text, hlo_span at, const hlo_shape *shape) {
-    hlo_known_shape *place = shape_place(text, text->source + at.offset);
-    if (place) *place = (hlo_known_shape){at, shape};
-}
-
 uint32_t hlo_text_shape(hlo_text *text, hlo_span head, const hlo_shape **out) {
     *out = NULL;
     if (text->skipping) return head.length;
-    const char *from = text->source + head.offset, *end = from;
-    *out = known_shape(text, &end);
-    if (*out) return (uint32_t)(end - from);
-    end = shape_end(from + head.length);
-    if (!end) {
+    const char *from = text->source + head.offset;
+    hlo_known_shape *place = shape_place(text, from);
+    if (place && place->shape && (size_t)(text->source + text->size - from) > place->at.length &&
+        memcmp(from, text->source + place->at.offset, place->at.length) == 0) {
+        /* The text is that of a known shape, unless a layout follows. */
+        const char *after = from + place->at.length;
+        const char next = *after == ' ' ? after[1] : '\0';
+        if (after[-1] == '}' || *after == ',' || *after == ')' || (next >= 'a' && next <= 'z') ||
+            (next == '{' && !begins_layout(after + 1))) {
+            *out = place->shape;
+            return place->at.length;
+        }
+    }
+    const char *end = hlo_text_stop(from + head.length, "]{}()%/");
+    if (*end != ']') {
         const hlo_span bracket = {head.offset + head.length - 1, 1};
         hlo_text_error(text, bracket, "this '[' is never closed");
         return head.length;
+    }
+    const char *brace = hlo_text_gap(++end);
+    if (begins_layout(brace)) {
+        const char *close = hlo_text_stop(brace + 1, "}{/");
+        if (*close == '}') end = close + 1;
     }
     const hlo_span all = {head.offset, (uint32_t)(end - from)};
     const char *written = hlo_intern(text->module, from, all.length);
     hlo_string_cache *cache = hlo_intern_cache(text->module, written);
     if (!cache->shape) cache->shape = read_shape(text, all);
     *out = cache->shape;
-    if (*out) remember_shape(text, all, *out);
+    if (*out && place) *place = (hlo_known_shape){all, *out};
     return all.length;
 }
 

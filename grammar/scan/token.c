@@ -102,18 +102,16 @@ static bool goes_on(const char *at, bool mesh) {
     return *at && strchr("{[<(", *at);
 }
 
-/* Returns the bracket depth at which comments become a part of the value. */
-static size_t verbatim_depth(hlo_attr_id id) {
-    return id == HLO_ATTR_BACKEND_CONFIG ? 1 : id == HLO_ATTR_FRONTEND_ATTRIBUTES ? 2 : SIZE_MAX;
-}
-
 uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
     const char *from = text->source + offset, *end = text->source + text->size, *at = from;
     const char *outermost = from, *nul = NULL; /* the bracket that is open; the first NUL */
     const char *overlong = NULL;               /* the first string that continues after its line */
     char closing = '\0';                       /* its closing bracket */
     size_t depth = 0;                          /* of brackets of that kind */
-    const size_t verbatim = verbatim_depth(text->attr);
+    /* The bracket depth at which comments become a part of the value. */
+    const size_t verbatim = text->attr == HLO_ATTR_BACKEND_CONFIG        ? 1
+                            : text->attr == HLO_ATTR_FRONTEND_ATTRIBUTES ? 2
+                                                                         : SIZE_MAX;
     *out = NULL;
     for (; at < end; at++) {
         char c = *at;
@@ -162,26 +160,15 @@ uint32_t hlo_text_raw(hlo_text *text, uint32_t offset, const char **out) {
 
 /* ------------------------------------------------------------------------------------- integers */
 
-/* Reads the digits of a number. Returns false if it exceeds 64 bits. The NUL after the text ends
- * the loop. */
-static bool read_digits(const char **at, uint64_t *out) {
-    const char *p = *at;
-    uint64_t value = 0;
-    bool fits = true;
-    for (; *p >= '0' && *p <= '9'; p++)
-        fits &= !__builtin_mul_overflow(value, 10, &value) &&
-                !__builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
-    *at = p;
-    *out = value;
-    return fits;
-}
-
 /* Numbers of 2^63 or more wrap to negative ones, as in XLA's parser. */
 bool hlo_text_read_int(hlo_text *text, const char **at, int64_t *out) {
     const char *from = *at, *p = from + (*from == '-');
     const char *digits = p;
-    uint64_t value;
-    bool fits = read_digits(&p, &value), negative = digits > from;
+    uint64_t value = 0;
+    bool fits = true, negative = digits > from;
+    for (; *p >= '0' && *p <= '9'; p++) /* the NUL after the text ends the loop */
+        fits &= !__builtin_mul_overflow(value, 10, &value) &&
+                !__builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
     fits &= !negative || value <= (uint64_t)INT64_MAX + 1;
     hlo_span where = {(uint32_t)(from - text->source), (uint32_t)(p > from ? p - from : 1)};
     *at = p;
@@ -214,28 +201,10 @@ bool hlo_text_expect(hlo_text *text, const char **at, char wanted) {
     return false;
 }
 
-/* Reads integers with commas between them up to `close`, and pushes them on `stack`. */
-static bool read_ints(hlo_text *text, const char **at, char close, hlo_stack *stack) {
-    *at = hlo_text_gap(*at);
-    if (**at == close) {
-        ++*at;
-        return true;
-    }
-    for (;;) {
-        int64_t value;
-        *at = hlo_text_gap(*at);
-        if (!hlo_text_read_int(text, at, &value)) return false;
-        hlo_stack_push(text, stack, &value, sizeof value);
-        *at = hlo_text_gap(*at);
-        if (**at != ',') return hlo_text_expect(text, at, close);
-        ++*at;
-    }
-}
-
-static const hlo_ints *take_ints(hlo_text *text, hlo_stack *stack) {
-    size_t count = stack->used / sizeof(int64_t);
-    stack->used = 0;
-    return hlo_ints_new(text->module, (uint32_t)count, (const int64_t *)stack->items);
+static const hlo_ints *take_ints(hlo_text *text) {
+    size_t count = text->ints.used / sizeof(int64_t);
+    text->ints.used = 0;
+    return hlo_ints_new(text->module, (uint32_t)count, (const int64_t *)text->ints.items);
 }
 
 uint32_t hlo_text_braces(const hlo_text *text, uint32_t offset) {
@@ -246,32 +215,38 @@ uint32_t hlo_text_braces(const hlo_text *text, uint32_t offset) {
 const hlo_ints *hlo_text_ints(hlo_text *text, hlo_span at) {
     const char *from = text->source + at.offset + 1;
     text->ints.used = 0;
-    return read_ints(text, &from, '}', &text->ints) ? take_ints(text, &text->ints) : NULL;
-}
-
-/* Reads `[start:limit]` or `[start:limit:stride]`. */
-static bool read_slice(hlo_text *text, const char **at) {
-    int64_t part[3] = {0, 0, 1};
-    if (!hlo_text_expect(text, at, '[')) return false;
-    for (int i = 0; i < 3; i++) {
-        *at = hlo_text_gap(*at);
-        if (!hlo_text_read_int(text, at, &part[i])) return false;
-        *at = hlo_text_gap(*at);
-        if (i == 2 || (i == 1 && **at == ']')) break;
-        if (!hlo_text_expect(text, at, ':')) return false;
+    from = hlo_text_gap(from);
+    if (*from == '}') return take_ints(text);
+    for (;;) {
+        int64_t value;
+        from = hlo_text_gap(from);
+        if (!hlo_text_read_int(text, &from, &value)) return NULL;
+        hlo_stack_push(text, &text->ints, &value, sizeof value);
+        from = hlo_text_gap(from);
+        if (*from != ',') return hlo_text_expect(text, &from, '}') ? take_ints(text) : NULL;
+        from++;
     }
-    hlo_stack_push(text, &text->ints, part, sizeof part);
-    return hlo_text_expect(text, at, ']');
 }
 
 const hlo_ints *hlo_text_slices(hlo_text *text, hlo_span at) {
     const char *from = hlo_text_gap(text->source + at.offset + 1);
     text->ints.used = 0;
-    if (*from == '}') return take_ints(text, &text->ints);
+    if (*from == '}') return take_ints(text);
     for (;;) {
-        if (!read_slice(text, &from)) return NULL;
+        /* `[start:limit]` or `[start:limit:stride]`. */
+        int64_t part[3] = {0, 0, 1};
+        if (!hlo_text_expect(text, &from, '[')) return NULL;
+        for (int i = 0; i < 3; i++) {
+            from = hlo_text_gap(from);
+            if (!hlo_text_read_int(text, &from, &part[i])) return NULL;
+            from = hlo_text_gap(from);
+            if (i == 2 || (i == 1 && *from == ']')) break;
+            if (!hlo_text_expect(text, &from, ':')) return NULL;
+        }
+        hlo_stack_push(text, &text->ints, part, sizeof part);
+        if (!hlo_text_expect(text, &from, ']')) return NULL;
         from = hlo_text_gap(from);
-        if (*from == '}') return take_ints(text, &text->ints);
+        if (*from == '}') return take_ints(text);
         if (!hlo_text_expect(text, &from, ',')) return NULL;
     }
 }
@@ -294,7 +269,7 @@ const hlo_ints *hlo_text_padding(hlo_text *text, hlo_span at) {
             if (!hlo_text_expect(text, &from, '_')) return NULL;
         }
         hlo_stack_push(text, &text->ints, part, sizeof part);
-        if (from == end) return take_ints(text, &text->ints);
+        if (from == end) return take_ints(text);
         if (!hlo_text_expect(text, &from, 'x')) return NULL;
     }
 }

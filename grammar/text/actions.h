@@ -6,7 +6,7 @@
 
 #include "grammar/scan/parser.h"
 
-/* ------------------------------------------------------------------------ the module (header.c) */
+/* ------------------------------------------------------------------ the module (computations.c) */
 
 /* Opens the header. `name` is NULL if the text has none. */
 void hlo_text_header(hlo_text *text, const char *name);
@@ -18,10 +18,8 @@ void hlo_text_file(hlo_text *text, hlo_span at, int64_t number, const char *name
 void hlo_text_function(hlo_text *text, hlo_span at, int64_t number, const char *name);
 /* Closes the frame of a row of FileLocations or StackFrames, and adds the row to its table. */
 void hlo_text_row_end(hlo_text *text, hlo_span at, int64_t number);
-/* Moves the tables to the module. */
-void hlo_text_take_tables(hlo_text *text);
 
-/* ---------------------------------------------------------------- computations (computations.c) */
+/* --------------------------------------------------------------------------------- computations */
 
 /* Opens a computation. `name` is NULL for an inline one. */
 void hlo_text_body_begin(hlo_text *text, hlo_span at, const char *name, bool entry);

@@ -43,30 +43,6 @@ static void reject(hlo_text *text, hlo_frame *frame, const char *why, const char
     frame->broken = true;
 }
 
-static void check_start(hlo_text *text, hlo_frame *frame) {
-    const hlo_shape *shape = frame->shape;
-    if (shape->type == HLO_TYPE_TUPLE && shape->rank >= 2 &&
-        shape->elements[0]->type == HLO_TYPE_TUPLE)
-        return;
-    char is[128];
-    hlo_shape_format(shape, false, is, sizeof is);
-    reject(text, frame,
-           "the start of an asynchronous operation must be ((operands), result, ...), not %s", is);
-}
-
-/* Drops the attributes that an async-update or async-done repeats from its async-start. */
-static void drop_inherited(hlo_text *text, hlo_frame *frame, const hlo_computation *comp) {
-    hlo_attr *attrs = hlo_frame_attrs(text, frame);
-    size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
-    for (size_t i = 0; i < given; i++) {
-        if (attrs[i].id == HLO_ATTR_CALLS && attrs[i].u.comp != comp)
-            reject(text, frame, "the asynchronous operation calls '%s'", comp->name);
-        if (attrs[i].id != HLO_ATTR_CALLS && attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD)
-            attrs[kept++] = attrs[i];
-    }
-    text->attrs.used = frame->attrs + kept * sizeof *attrs;
-}
-
 /* Finds the start of the asynchronous operation of `instr`; NULL if `instr` is neither a start nor
  * an update. */
 static const hlo_instr *start_of(const hlo_text *text, const hlo_instr *instr) {
@@ -116,28 +92,43 @@ void hlo_text_async_begun(hlo_text *text, const hlo_instr *start) {
     }
 }
 
-static void check_later(hlo_text *text, hlo_frame *frame) {
-    const hlo_instr *operand = hlo_frame_operands(text, frame)[0];
-    const hlo_instr *start = start_of(text, operand);
-    if (!start) {
-        reject(text, frame,
-               "the operand '%s' is not the start or an update of an asynchronous operation",
-               operand->name);
-        return;
-    }
-    const hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
-    drop_inherited(text, frame, comp);
-    if (frame->wrapped == HLO_OP_INVALID || !comp->root) return;
-    const hlo_op op = comp->root->op;
-    if (op != frame->wrapped)
-        reject(text, frame, "the asynchronous operation is %s", hlo_ops[op].name);
-}
-
 void hlo_text_async_check(hlo_text *text, hlo_frame *frame) {
-    if (frame->op == HLO_OP_ASYNC_START)
-        check_start(text, frame);
-    else
-        check_later(text, frame);
+    if (frame->op == HLO_OP_ASYNC_START) {
+        const hlo_shape *shape = frame->shape;
+        if (shape->type != HLO_TYPE_TUPLE || shape->rank < 2 ||
+            shape->elements[0]->type != HLO_TYPE_TUPLE) {
+            char is[128];
+            hlo_shape_format(shape, false, is, sizeof is);
+            reject(
+                text, frame,
+                "the start of an asynchronous operation must be ((operands), result, ...), not %s",
+                is);
+        }
+    } else {
+        const hlo_instr *operand = hlo_frame_operands(text, frame)[0];
+        const hlo_instr *start = start_of(text, operand);
+        if (!start) {
+            reject(text, frame,
+                   "the operand '%s' is not the start or an update of an asynchronous operation",
+                   operand->name);
+            return;
+        }
+        const hlo_computation *comp = hlo_instr_comp(start, HLO_ATTR_CALLS);
+        /* Drop the attributes that an async-update or async-done repeats from its async-start. */
+        hlo_attr *attrs = hlo_frame_attrs(text, frame);
+        size_t given = (text->attrs.used - frame->attrs) / sizeof *attrs, kept = 0;
+        for (size_t i = 0; i < given; i++) {
+            if (attrs[i].id == HLO_ATTR_CALLS && attrs[i].u.comp != comp)
+                reject(text, frame, "the asynchronous operation calls '%s'", comp->name);
+            if (attrs[i].id != HLO_ATTR_CALLS && attrs[i].id != HLO_ATTR_ASYNC_EXECUTION_THREAD)
+                attrs[kept++] = attrs[i];
+        }
+        text->attrs.used = frame->attrs + kept * sizeof *attrs;
+        if (frame->wrapped == HLO_OP_INVALID || !comp->root) return;
+        const hlo_op op = comp->root->op;
+        if (op != frame->wrapped)
+            reject(text, frame, "the asynchronous operation is %s", hlo_ops[op].name);
+    }
 }
 
 void hlo_text_async_wrap(hlo_text *text, hlo_frame *frame) {

@@ -34,14 +34,6 @@ static hlo_known_attr *remembered(const hlo_text *text, hlo_span written, uint32
     return &text->known_attrs[*out_hash % HLO_REMEMBERED];
 }
 
-/* True if the value may continue after its `}`, at once or with a bracket or a `T` after white
- * space. */
-static bool may_go_on(const char *after) {
-    if (*after && !strchr(", \t\r\n})]", *after)) return true;
-    after = hlo_text_gap(after);
-    return *after && strchr("{[<(T", *after);
-}
-
 uint32_t hlo_text_known_attr(const hlo_text *text, hlo_span name, hlo_attr *out) {
     const hlo_span written = {name.offset, text->errors ? 0 : written_length(text, name)};
     if (!written.length) return 0;
@@ -49,26 +41,16 @@ uint32_t hlo_text_known_attr(const hlo_text *text, hlo_span name, hlo_attr *out)
     const hlo_known_attr *known = remembered(text, written, &hash);
     const char *source = text->source;
     if (known->hash != hash || known->at.length != written.length ||
-        memcmp(source + known->at.offset, source + written.offset, written.length) != 0 ||
-        may_go_on(source + written.offset + written.length))
+        memcmp(source + known->at.offset, source + written.offset, written.length) != 0)
         return 0;
+    /* The value may continue after its `}`, at once or with a bracket or a `T` after white space.
+     */
+    const char *after = source + written.offset + written.length;
+    if (*after && !strchr(", \t\r\n})]", *after)) return 0;
+    after = hlo_text_gap(after);
+    if (*after && strchr("{[<(T", *after)) return 0;
     *out = known->attr;
     return written.length;
-}
-
-static void remember_attr(hlo_text *text, hlo_span name, hlo_attr attr) {
-    const hlo_span written = {name.offset, written_length(text, name)};
-    const hlo_deferred_error *deferred = text->module->deferred;
-    /* Do not cache attributes that depend on the opcode, that caused a message, or that contain
-     * braces. */
-    if (attr.id == HLO_ATTR_SLICE_SIZES || attr.id == HLO_ATTR_SLICE_SIZE_LISTS || text->errors ||
-        (deferred && deferred->offset >= name.offset) ||
-        written.offset + written.length != text->end ||
-        memchr(text->source + name.offset, '\n', written.length))
-        return;
-    uint32_t hash;
-    hlo_known_attr *place = remembered(text, written, &hash);
-    *place = (hlo_known_attr){.at = written, .hash = hash, .attr = attr};
 }
 
 /* --------------------------------------------------------------------------- form of attributes */
@@ -100,46 +82,6 @@ void hlo_text_drop_defaults(hlo_text *text, const hlo_frame *frame, hlo_op op) {
     for (uint32_t i = 0; i < count; i++) {
         const hlo_shape *operand = any && attrs[i].id == HLO_ATTR_TYPE ? operands[0]->shape : NULL;
         if (!hlo_attr_is_default(&attrs[i], op, operand)) attrs[kept++] = attrs[i];
-    }
-    text->attrs.used -= (count - kept) * sizeof *attrs;
-}
-
-/* -------------------------------------------------------------------------------------- windows */
-
-/* True if all parts have default values, so that XLA does not print the attribute. */
-static bool is_default_word(const hlo_attr *word) {
-    if (word->id == HLO_ATTR_SIZE) return false;
-    const bool zero = word->id == HLO_ATTR_PAD || word->id == HLO_ATTR_RHS_REVERSAL;
-    for (uint32_t i = 0; i < word->u.ints->count; i++)
-        if (word->u.ints->v[i] != !zero) return false;
-    return true;
-}
-
-/* Returns a reversal for each dimension. Dimensions without a number are not reversed. */
-static const hlo_ints *all_reversals(hlo_text *text, const hlo_ints *given, uint32_t rank) {
-    if (given->count >= rank) return given;
-    hlo_ints *all = hlo_ints_new(text->module, rank, NULL);
-    for (uint32_t i = 0; i < rank; i++) all->v[i] = i < given->count && given->v[i];
-    return all;
-}
-
-/* Checks that all parts of a window have one rank, and drops parts with default values. */
-static void end_window(hlo_text *text, hlo_span at, hlo_frame *frame) {
-    hlo_attr *attrs = hlo_frame_attrs(text, frame);
-    const hlo_attr *size = hlo_text_given(text, frame, HLO_ATTR_SIZE);
-    uint32_t count = hlo_frame_attr_count(text, frame), kept = 0;
-    const uint32_t rank = size ? size->u.ints->count : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (attrs[i].id == HLO_ATTR_RHS_REVERSAL)
-            attrs[i].u.ints = all_reversals(text, attrs[i].u.ints, rank);
-        const uint32_t parts = attrs[i].u.ints->count / (attrs[i].id == HLO_ATTR_PAD ? 2 : 1);
-        if (parts != rank) {
-            hlo_text_error(text, at, "window: '%s=' has %u dimension%s, 'size=' has %u",
-                           hlo_attrs_info[attrs[i].id].name, parts, parts == 1 ? "" : "s", rank);
-            frame->broken = true;
-            return;
-        }
-        if (!is_default_word(&attrs[i])) attrs[kept++] = attrs[i];
     }
     text->attrs.used -= (count - kept) * sizeof *attrs;
 }
@@ -221,19 +163,6 @@ static bool allowed(const hlo_frame *frame, hlo_attr_id id) {
     return false;
 }
 
-static const char *owner_name(const hlo_frame *frame) {
-    switch (frame->owner) {
-    case HLO_OWNER_MODULE: return "the module's header";
-    case HLO_OWNER_COMPUTATION: return "a computation";
-    case HLO_OWNER_INSTR: return hlo_ops[hlo_frame_op(frame)].name;
-    case HLO_OWNER_METADATA: return "metadata";
-    case HLO_OWNER_WINDOW: return "window";
-    case HLO_OWNER_LOCATION: return "a file location";
-    case HLO_OWNER_FRAME: return "a stack frame";
-    }
-    return "";
-}
-
 /* True if an attribute has no value because of a reported error. */
 static bool lacks_value(hlo_attr attr) {
     switch (hlo_attrs_info[attr.id].kind) {
@@ -249,20 +178,6 @@ static bool lacks_value(hlo_attr attr) {
     }
 }
 
-static void unknown_attr(hlo_text *text, hlo_span at, const hlo_frame *frame) {
-    const char *name = hlo_text_quote(text, at);
-    hlo_suggestion s = hlo_suggest(name);
-    for (int id = 0; id < HLO_ATTR_COUNT; id++)
-        if (allowed(frame, (hlo_attr_id)id)) hlo_suggest_offer(&s, hlo_attrs_info[id].name);
-    hlo_text_error(text, at, "unknown attribute '%s'%s", name, hlo_suggest_meant(&s));
-}
-
-/* True if the comma before an attribute is missing. Attributes in braces need none. */
-static bool lacks_comma(const hlo_text *text, hlo_owner owner) {
-    return !text->comma.length && (owner == HLO_OWNER_MODULE || owner == HLO_OWNER_COMPUTATION ||
-                                   owner == HLO_OWNER_INSTR);
-}
-
 void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     hlo_frame *frame = hlo_text_frame(text);
     if (frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID) return;
@@ -270,15 +185,28 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
         hlo_text_error(text, text->comma, "window: unexpected ','");
         frame->broken = true;
     }
-    if (lacks_comma(text, frame->owner)) {
+    /* Attributes in braces need no comma. */
+    if (!text->comma.length &&
+        (frame->owner == HLO_OWNER_MODULE || frame->owner == HLO_OWNER_COMPUTATION ||
+         frame->owner == HLO_OWNER_INSTR)) {
         hlo_text_error(text, at, "expected ',' before the attribute '%s'",
                        hlo_text_quote(text, at));
         frame->broken = true;
     } else if (attr.id == HLO_ATTR_INVALID) {
-        unknown_attr(text, at, frame);
+        const char *name = hlo_text_quote(text, at);
+        hlo_suggestion s = hlo_suggest(name);
+        for (int id = 0; id < HLO_ATTR_COUNT; id++)
+            if (allowed(frame, (hlo_attr_id)id)) hlo_suggest_offer(&s, hlo_attrs_info[id].name);
+        hlo_text_error(text, at, "unknown attribute '%s'%s", name, hlo_suggest_meant(&s));
         frame->broken = true;
     } else if (!allowed(frame, attr.id)) {
-        hlo_text_error(text, at, "%s has no attribute '%s'", owner_name(frame),
+        static const char *const owners[] = {
+            [HLO_OWNER_MODULE] = "the module's header", [HLO_OWNER_COMPUTATION] = "a computation",
+            [HLO_OWNER_METADATA] = "metadata",          [HLO_OWNER_WINDOW] = "window",
+            [HLO_OWNER_LOCATION] = "a file location",   [HLO_OWNER_FRAME] = "a stack frame"};
+        hlo_text_error(text, at, "%s has no attribute '%s'",
+                       frame->owner == HLO_OWNER_INSTR ? hlo_ops[hlo_frame_op(frame)].name
+                                                       : owners[frame->owner],
                        hlo_attrs_info[attr.id].name);
         frame->broken = true;
         text->quiet |= attr.id == HLO_ATTR_EXECUTION_THREAD; /* a `}` is missing before it */
@@ -294,7 +222,18 @@ void hlo_text_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
 
 void hlo_text_new_attr(hlo_text *text, hlo_span at, hlo_attr attr) {
     hlo_text_attr(text, at, attr);
-    remember_attr(text, at, attr);
+    const hlo_span written = {at.offset, written_length(text, at)};
+    const hlo_deferred_error *deferred = text->module->deferred;
+    /* Do not cache attributes that depend on the opcode, that caused a message, or that contain
+     * braces. */
+    if (attr.id == HLO_ATTR_SLICE_SIZES || attr.id == HLO_ATTR_SLICE_SIZE_LISTS || text->errors ||
+        (deferred && deferred->offset >= at.offset) ||
+        written.offset + written.length != text->end ||
+        memchr(text->source + at.offset, '\n', written.length))
+        return;
+    uint32_t hash;
+    hlo_known_attr *place = remembered(text, written, &hash);
+    *place = (hlo_known_attr){.at = written, .hash = hash, .attr = attr};
 }
 
 void hlo_text_int_attr(hlo_text *text, hlo_span at, hlo_attr_id id, hlo_span value_at,
@@ -350,9 +289,36 @@ void hlo_text_nested_begin(hlo_text *text, hlo_attr_id id) {
 
 void hlo_text_nested_end(hlo_text *text, hlo_span at) {
     hlo_frame *frame = hlo_text_frame(text);
-    if (frame->owner == HLO_OWNER_WINDOW && !frame->broken) end_window(text, at, frame);
+    hlo_attr *attrs = hlo_frame_attrs(text, frame);
+    uint32_t count = hlo_frame_attr_count(text, frame), kept = 0;
+    if (frame->owner == HLO_OWNER_WINDOW && !frame->broken) {
+        /* Check that all parts have one rank, and drop parts with default values. */
+        const hlo_attr *size = hlo_text_given(text, frame, HLO_ATTR_SIZE);
+        const uint32_t rank = size ? size->u.ints->count : 0;
+        for (uint32_t i = 0; i < count && !frame->broken; i++) {
+            const hlo_attr_id id = attrs[i].id;
+            const hlo_ints *part = attrs[i].u.ints;
+            if (id == HLO_ATTR_RHS_REVERSAL && part->count < rank) {
+                /* Dimensions without a number are not reversed. */
+                hlo_ints *all = hlo_ints_new(text->module, rank, NULL);
+                for (uint32_t d = 0; d < rank; d++) all->v[d] = d < part->count && part->v[d];
+                attrs[i].u.ints = part = all;
+            }
+            const uint32_t parts = part->count / (id == HLO_ATTR_PAD ? 2 : 1);
+            if (parts != rank) {
+                hlo_text_error(text, at, "window: '%s=' has %u dimension%s, 'size=' has %u",
+                               hlo_attrs_info[id].name, parts, parts == 1 ? "" : "s", rank);
+                frame->broken = true;
+            }
+            const bool zero = id == HLO_ATTR_PAD || id == HLO_ATTR_RHS_REVERSAL;
+            bool is_default = id != HLO_ATTR_SIZE;
+            for (uint32_t d = 0; d < part->count; d++) is_default &= part->v[d] == !zero;
+            if (!is_default) attrs[kept++] = attrs[i];
+        }
+        if (!frame->broken) text->attrs.used -= (count - kept) * sizeof *attrs;
+    }
     hlo_text_drop_defaults(text, frame, HLO_OP_INVALID);
-    uint32_t count = hlo_frame_attr_count(text, frame);
+    count = hlo_frame_attr_count(text, frame);
     hlo_attrs *nested =
         hlo_arena_alloc(text->module->arena, sizeof *nested + count * sizeof *nested->v);
     nested->count = count;

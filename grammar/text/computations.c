@@ -1,10 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computations: bodies, parameters and results; recovery from errors in them. */
+/* The header of the module and the tables after it; computations: bodies, parameters and results;
+ * recovery from errors in them. */
 #include <string.h>
 
 #include "grammar/text/actions.h"
 #include "ir/intern.h"
 #include "ir/text/print.h"
+
+/* -------------------------------------------------------------------- the header and the tables */
+
+void hlo_text_header(hlo_text *text, const char *name) {
+    if (name) text->module->name = name;
+    hlo_text_push_frame(text, HLO_OWNER_MODULE);
+}
+
+void hlo_text_header_done(hlo_text *text) {
+    const hlo_frame *frame = hlo_text_frame(text);
+    hlo_text_drop_defaults(text, frame, HLO_OP_INVALID);
+    text->module->attr_count = hlo_frame_attr_count(text, frame);
+    text->module->attrs = hlo_text_take_attrs(text, frame);
+    hlo_text_pop_frame(text);
+}
+
+/* Reports a row whose number is not its position. XLA's parser ignores the number. */
+static void check_number(hlo_text *text, hlo_span at, int64_t number, size_t before) {
+    if (number != (int64_t)before + 1)
+        hlo_text_defer_error(text, at, "row %lld, expected row %zu", (long long)number, before + 1);
+}
+
+void hlo_text_file(hlo_text *text, hlo_span at, int64_t number, const char *name) {
+    check_number(text, at, number, text->files.used / sizeof name);
+    hlo_stack_push(text, &text->files, &name, sizeof(const char *));
+}
+
+void hlo_text_function(hlo_text *text, hlo_span at, int64_t number, const char *name) {
+    check_number(text, at, number, text->functions.used / sizeof name);
+    hlo_stack_push(text, &text->functions, &name, sizeof(const char *));
+}
+
+static int64_t row_int(const hlo_text *text, const hlo_frame *frame, hlo_attr_id id) {
+    const hlo_attr *attr = hlo_text_given(text, frame, id);
+    return attr ? attr->u.i : 0;
+}
+
+void hlo_text_row_end(hlo_text *text, hlo_span at, int64_t number) {
+    const hlo_frame *frame = hlo_text_frame(text);
+    if (frame->owner == HLO_OWNER_LOCATION) {
+        hlo_file_location row = {
+            .file_name = row_int(text, frame, HLO_ATTR_FILE_NAME_ID),
+            .function_name = row_int(text, frame, HLO_ATTR_FUNCTION_NAME_ID),
+            .line = row_int(text, frame, HLO_ATTR_LINE),
+            .end_line = row_int(text, frame, HLO_ATTR_END_LINE),
+            .column = row_int(text, frame, HLO_ATTR_COLUMN),
+            .end_column = row_int(text, frame, HLO_ATTR_END_COLUMN),
+        };
+        check_number(text, at, number, text->locations.used / sizeof row);
+        hlo_stack_push(text, &text->locations, &row, sizeof row);
+    } else {
+        hlo_stack_frame row = {
+            .file_location = row_int(text, frame, HLO_ATTR_FILE_LOCATION_ID),
+            .parent = row_int(text, frame, HLO_ATTR_PARENT_FRAME_ID),
+        };
+        check_number(text, at, number, text->stack_frames.used / sizeof row);
+        hlo_stack_push(text, &text->stack_frames, &row, sizeof row);
+    }
+    hlo_text_pop_frame(text);
+}
+
+/* --------------------------------------------------------------------------------- computations */
 
 /* Drops open lists. Of text->comps, it keeps the first `comps` bytes, because a list of
  * computations may be open around an inline body. */
@@ -98,43 +161,6 @@ void hlo_text_body_result(hlo_text *text, hlo_span at, const hlo_shape *shape) {
     hlo_text_body(text)->result_at = at;
 }
 
-static void reject_parameter(hlo_text *text, hlo_span at, const hlo_computation *comp,
-                             const hlo_instr *first) {
-    hlo_text_error(text, at, "two parameters of computation '%s' have number %lld", comp->name,
-                   (long long)first->u.parameter);
-    hlo_text_note(text, (hlo_span){first->offset, 1}, "the first is here");
-}
-
-static void number_parameters(hlo_text *text, const hlo_body *body) {
-    hlo_instr **found = (hlo_instr **)(text->parameters.items + body->parameters);
-    size_t count = (text->parameters.used - body->parameters) / sizeof *found;
-    hlo_computation *comp = body->comp;
-    comp->parameter_count = (uint32_t)count;
-    comp->parameters = hlo_arena_zero(text->module->arena, count * sizeof *found);
-    for (size_t i = 0; i < count; i++) {
-        hlo_span at = {found[i]->offset, 1};
-        int64_t number = found[i]->u.parameter;
-        if (number >= (int64_t)count)
-            hlo_text_error(text, at, "parameter number %lld, but computation '%s' has %zu of them",
-                           (long long)number, comp->name, count);
-        else if (comp->parameters[number])
-            reject_parameter(text, at, comp, comp->parameters[number]);
-        else
-            comp->parameters[number] = found[i];
-    }
-}
-
-static void check_result(hlo_text *text, const hlo_body *body) {
-    const hlo_shape *root = body->comp->root->shape;
-    if (!body->result || hlo_shape_compatible(body->result, root)) return;
-    char says[128], is[128];
-    hlo_shape_format(body->result, false, says, sizeof says);
-    hlo_shape_format(root, false, is, sizeof is);
-    hlo_text_error(text, body->result_at, "the result in the signature is %s, but the root is %s",
-                   says, is);
-    hlo_text_note(text, (hlo_span){body->comp->root->offset, 1}, "the root is here");
-}
-
 void hlo_text_body_end(hlo_text *text, hlo_span at) {
     hlo_body *body = hlo_text_body(text);
     hlo_computation *comp = body->comp;
@@ -143,8 +169,34 @@ void hlo_text_body_end(hlo_text *text, hlo_span at) {
             hlo_text_error(text, at, "computation '%s' has no instruction", comp->name);
         else
             hlo_computation_set_root(comp, body->explicit_root ? body->explicit_root : comp->last);
-        number_parameters(text, body);
-        if (comp->root) check_result(text, body);
+        hlo_instr **found = (hlo_instr **)(text->parameters.items + body->parameters);
+        size_t count = (text->parameters.used - body->parameters) / sizeof *found;
+        comp->parameter_count = (uint32_t)count;
+        comp->parameters = hlo_arena_zero(text->module->arena, count * sizeof *found);
+        for (size_t i = 0; i < count; i++) {
+            hlo_span where = {found[i]->offset, 1};
+            int64_t number = found[i]->u.parameter;
+            if (number >= (int64_t)count) {
+                hlo_text_error(text, where,
+                               "parameter number %lld, but computation '%s' has %zu of them",
+                               (long long)number, comp->name, count);
+            } else if (comp->parameters[number]) {
+                const hlo_instr *first = comp->parameters[number];
+                hlo_text_error(text, where, "two parameters of computation '%s' have number %lld",
+                               comp->name, (long long)first->u.parameter);
+                hlo_text_note(text, (hlo_span){first->offset, 1}, "the first is here");
+            } else {
+                comp->parameters[number] = found[i];
+            }
+        }
+        if (comp->root && body->result && !hlo_shape_compatible(body->result, comp->root->shape)) {
+            char says[128], is[128];
+            hlo_shape_format(body->result, false, says, sizeof says);
+            hlo_shape_format(comp->root->shape, false, is, sizeof is);
+            hlo_text_error(text, body->result_at,
+                           "the result in the signature is %s, but the root is %s", says, is);
+            hlo_text_note(text, (hlo_span){comp->root->offset, 1}, "the root is here");
+        }
     }
     text->parameters.used = body->parameters;
     hlo_text_unhide(text, body->hidden);

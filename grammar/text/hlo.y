@@ -313,23 +313,19 @@ static bool is_attr(yysymbol_kind_t symbol) {
     return symbol >= YYSYMBOL_INT_ATTR && symbol <= YYSYMBOL_KNOWN_ATTR;
 }
 
-/* Returns the name of a token in messages. Tokens that differ only for the parser share a name. */
-static const char *wanted_name(yysymbol_kind_t symbol) {
-    if (is_attr(symbol)) symbol = YYSYMBOL_INT_ATTR;
-    if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
-    if (symbol == YYSYMBOL_OPCODE) symbol = YYSYMBOL_NAME;
-    if (symbol >= YYSYMBOL_FILE_NAMES && symbol <= YYSYMBOL_STACK_FRAMES)
-        symbol = YYSYMBOL_HLO_MODULE;
-    return yysymbol_name(symbol);
-}
-
-/* Returns ", expected A, B or C"; an empty string if there are too many tokens. */
-static const char *expected_tokens(hlo_text *text, const yypcontext_t *context) {
-    yysymbol_kind_t wanted[MOST_WANTED];
+/* Returns ", expected A, B or C"; an empty string if there are too many tokens. Tokens that differ only
+ * for the parser share a name. */
+static const char *expected_tokens(hlo_text *text, const yysymbol_kind_t *wanted, int count) {
     const char *names[MOST_NAMED + 1];
-    int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED), named = 0;
+    int named = 0;
     for (int i = 0; i < count && named <= MOST_NAMED; i++) {
-        const char *name = wanted_name(wanted[i]);
+        yysymbol_kind_t symbol = wanted[i];
+        if (is_attr(symbol)) symbol = YYSYMBOL_INT_ATTR;
+        if (symbol == YYSYMBOL_BUFFER) symbol = YYSYMBOL_SHAPE;
+        if (symbol == YYSYMBOL_OPCODE) symbol = YYSYMBOL_NAME;
+        if (symbol >= YYSYMBOL_FILE_NAMES && symbol <= YYSYMBOL_STACK_FRAMES)
+            symbol = YYSYMBOL_HLO_MODULE;
+        const char *name = yysymbol_name(symbol);
         bool known = false;
         for (int n = 0; n < named; n++) known |= names[n] == name;
         if (!known) names[named++] = name;
@@ -342,43 +338,26 @@ static const char *expected_tokens(hlo_text *text, const yypcontext_t *context) 
     return list;
 }
 
-/* True if a value that ends before `at` continued on later lines by mistake, so that the token at `at`
- * is an error. */
-static bool after_overlong(const hlo_text *text, hlo_span at) {
-    uint32_t end = text->string.offset + text->string.length;
-    return text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset;
-}
-
-/* True if the name at `at` would be a definition with an `=` after it. */
-static bool lacks_equals(const hlo_text *text, const yypcontext_t *context, hlo_span at) {
-    yysymbol_kind_t wanted[MOST_WANTED];
-    int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);
-    bool definition = false;
-    for (int i = 0; i < count; i++) definition |= wanted[i] == YYSYMBOL_DEFINITION;
-    return definition && yypcontext_token(context) == YYSYMBOL_NAME &&
-           hlo_text_lacks_equals(text, at);
-}
-
-/* True if an unknown opcode precedes `at` on its line, so that its operands and attributes are unknown,
- * too. */
-static bool after_unknown_op(hlo_text *text, hlo_span at) {
-    if (!text->frames.used) return false;
-    const hlo_frame *frame = hlo_text_frame(text);
-    return frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID &&
-           hlo_text_line_end(text, frame->op_at.offset) >= at.offset;
-}
-
 static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     hlo_span at = *yypcontext_location(context);
-    yysymbol_kind_t found = yypcontext_token(context);
-    if (after_unknown_op(text, at)) return 0;
-    if (after_overlong(text, at)) {
+    yysymbol_kind_t wanted[MOST_WANTED], found = yypcontext_token(context);
+    /* An unknown opcode precedes `at` on its line: its operands and attributes are unknown, too. */
+    const hlo_frame *frame = text->frames.used ? hlo_text_frame(text) : NULL;
+    if (frame && frame->owner == HLO_OWNER_INSTR && frame->op == HLO_OP_INVALID &&
+        hlo_text_line_end(text, frame->op_at.offset) >= at.offset)
+        return 0;
+    /* A value that ends before `at` continued on later lines by mistake. */
+    const uint32_t end = text->string.offset + text->string.length;
+    if (text->string.length && end <= at.offset && hlo_text_line_end(text, end) >= at.offset) {
         text->overlong = text->string;
         hlo_text_error(text, (hlo_span){text->string.offset, 1},
                        "this does not end on its line");
         return 0;
     }
-    if (lacks_equals(text, context, at)) {
+    const int count = yypcontext_expected_tokens(context, wanted, MOST_WANTED);
+    bool definition = false;
+    for (int i = 0; i < count; i++) definition |= wanted[i] == YYSYMBOL_DEFINITION;
+    if (definition && found == YYSYMBOL_NAME && hlo_text_lacks_equals(text, at)) {
         hlo_text_error(text, at, "expected '=' after the name '%s'", hlo_text_quote(text, at));
         return 0;
     }
@@ -388,7 +367,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, hlo_text *text) {
     }
     at = hlo_text_cut(text, at);
     const char *ending = hlo_text_ends(text, at) ? " at the end of the text" : "";
-    const char *list = expected_tokens(text, context);
+    const char *list = expected_tokens(text, wanted, count);
     if (found == YYSYMBOL_YYEOF)
         hlo_text_error(text, at, "the text ends too early%s", list);
     else

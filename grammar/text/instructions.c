@@ -24,22 +24,6 @@ void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     body->root_at = at;
 }
 
-static void unknown_op(hlo_text *text, hlo_span at, const char *name) {
-    hlo_suggestion s = hlo_suggest(name);
-    for (int op = 0; op < HLO_OP_COUNT; op++) hlo_suggest_offer(&s, hlo_ops[op].name);
-    hlo_text_async_suggest(text, &s);
-    hlo_text_error(text, at, "unknown opcode '%s'%s", name, hlo_suggest_meant(&s));
-}
-
-static hlo_op find_op(hlo_text *text, hlo_span at, const char *name, hlo_op *out_wrapped) {
-    hlo_string_cache *cache = hlo_intern_cache(text->module, name);
-    if (!cache->op) cache->op = (uint8_t)(hlo_op_find(name, hlo_intern_length(name)) + 1);
-    hlo_op op = (hlo_op)(cache->op - 1);
-    if (op == HLO_OP_INVALID) op = hlo_text_async_op(name, out_wrapped);
-    if (op == HLO_OP_INVALID) unknown_op(text, at, name);
-    return op;
-}
-
 void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, const char *opcode) {
     hlo_frame *frame = hlo_text_push_frame(text, HLO_OWNER_INSTR);
     const char *source = text->source;
@@ -49,7 +33,17 @@ void hlo_text_instr_begin(hlo_text *text, hlo_span at, const hlo_shape *shape, c
         hlo_text_error(text, at, "expected an opcode, '%s' is a name", hlo_text_quote(text, at));
         op = HLO_OP_INVALID;
     } else if (opcode) {
-        op = find_op(text, at, opcode, &frame->wrapped);
+        hlo_string_cache *cache = hlo_intern_cache(text->module, opcode);
+        if (!cache->op) cache->op = (uint8_t)(hlo_op_find(opcode, hlo_intern_length(opcode)) + 1);
+        op = (hlo_op)(cache->op - 1);
+        if (op == HLO_OP_INVALID) op = hlo_text_async_op(opcode, &frame->wrapped);
+        if (op == HLO_OP_INVALID) {
+            hlo_suggestion s = hlo_suggest(opcode);
+            for (int other = 0; other < HLO_OP_COUNT; other++)
+                hlo_suggest_offer(&s, hlo_ops[other].name);
+            hlo_text_async_suggest(text, &s);
+            hlo_text_error(text, at, "unknown opcode '%s'%s", opcode, hlo_suggest_meant(&s));
+        }
     }
     text->last_shape = shape;
     frame->op = op;
@@ -162,30 +156,28 @@ void hlo_text_constant(hlo_text *text, const hlo_literal *literal) {
     frame->shape = literal->shape;
 }
 
-static void check_operand_count(hlo_text *text, hlo_frame *frame) {
-    const hlo_op_info *op = &hlo_ops[hlo_frame_op(frame)];
-    uint32_t count = hlo_frame_operand_count(text, frame), least = op->min_operands,
-             most = op->max_operands;
-    const hlo_shape *shape = frame->shape;
-    if (hlo_frame_op(frame) == HLO_OP_TUPLE && frame->op == HLO_OP_TUPLE && shape &&
-        shape->type == HLO_TYPE_TUPLE)
-        least = most = shape->rank;
+/* Checks the frame's instruction and completes its attributes and its shape. */
+static void check_frame(hlo_text *text, hlo_frame *frame) {
+    const hlo_op op = hlo_frame_op(frame);
+    const hlo_op_info *info = &hlo_ops[op];
+    const uint32_t count = hlo_frame_operand_count(text, frame);
+    uint32_t least = info->min_operands, most = info->max_operands;
+    if (op == HLO_OP_TUPLE && frame->op == HLO_OP_TUPLE && frame->shape &&
+        frame->shape->type == HLO_TYPE_TUPLE)
+        least = most = frame->shape->rank;
     else if (most == HLO_ANY)
         most = UINT32_MAX;
-    if ((count >= least && count <= most) || hlo_text_permissive_count(hlo_frame_op(frame), count))
+    if ((count < least || count > most) && !hlo_text_permissive_count(op, count)) {
+        const char *bound = most == least ? "" : count < least ? "at least " : "at most ";
+        unsigned wanted = count < least ? least : most;
+        hlo_text_error(text, frame->op_at, "%s takes %s%u operand%s, found %u", info->name, bound,
+                       wanted, wanted == 1 ? "" : "s", count);
+        frame->broken = true;
         return;
-    const char *bound = most == least ? "" : count < least ? "at least " : "at most ";
-    unsigned wanted = count < least ? least : most;
-    hlo_text_error(text, frame->op_at, "%s takes %s%u operand%s, found %u", op->name, bound, wanted,
-                   wanted == 1 ? "" : "s", count);
-    frame->broken = true;
-}
-
-static void check_required(hlo_text *text, hlo_frame *frame) {
-    const hlo_op_info *op = &hlo_ops[hlo_frame_op(frame)];
-    for (const uint8_t *id = op->required; *id != HLO_ATTR_COUNT; id++)
+    }
+    for (const uint8_t *id = info->required; *id != HLO_ATTR_COUNT; id++)
         if (!hlo_text_given(text, frame, (hlo_attr_id)*id)) {
-            hlo_text_error(text, frame->op_at, "%s needs the attribute '%s'", op->name,
+            hlo_text_error(text, frame->op_at, "%s needs the attribute '%s'", info->name,
                            hlo_attrs_info[*id].name);
             frame->broken = true;
         }
@@ -193,82 +185,76 @@ static void check_required(hlo_text *text, hlo_frame *frame) {
         hlo_text_error(text, frame->op_at, "a parameter needs its number");
         frame->broken = true;
     }
-}
-
-static void infer_shape(hlo_text *text, hlo_frame *frame) {
-    char why[256];
-    hlo_instr *const *operands = hlo_frame_operands(text, frame);
-    frame->shape =
-        hlo_infer(text->module, frame->op, hlo_frame_operand_count(text, frame), operands,
-                  hlo_frame_attr_count(text, frame), hlo_frame_attrs(text, frame), why, sizeof why);
-    if (frame->shape) return;
-    frame->shape =
-        hlo_text_permissive_shape(text, frame->op, hlo_frame_operand_count(text, frame), operands,
-                                  hlo_frame_attr_count(text, frame), hlo_frame_attrs(text, frame));
-    if (frame->op == HLO_OP_BROADCAST && frame->shape && frame->shape->rank) {
-        char read[128];
-        hlo_shape_format(frame->shape, false, read, sizeof read);
-        hlo_text_defer_error(text, frame->op_at, "%s; %s is read", why, read);
+    if (!frame->broken) hlo_text_check_requirements(text, frame, op);
+    if (!frame->broken) hlo_text_async_thread(text, frame);
+    if (frame->broken) return;
+    hlo_text_drop_defaults(text, frame, op);
+    hlo_text_make_shape(text, frame);
+    hlo_text_add_implied(text, frame, op);
+    if (!frame->shape) {
+        char why[256];
+        hlo_instr *const *operands = hlo_frame_operands(text, frame);
+        const uint32_t attr_count = hlo_frame_attr_count(text, frame);
+        const hlo_attr *attrs = hlo_frame_attrs(text, frame);
+        frame->shape =
+            hlo_infer(text->module, frame->op, count, operands, attr_count, attrs, why, sizeof why);
+        if (!frame->shape) {
+            frame->shape =
+                hlo_text_permissive_shape(text, frame->op, count, operands, attr_count, attrs);
+            if (!frame->shape) {
+                hlo_text_error(text, frame->op_at, "%s", why);
+                frame->broken = true;
+                return;
+            }
+            if (frame->op == HLO_OP_BROADCAST && frame->shape->rank) {
+                char read[128];
+                hlo_shape_format(frame->shape, false, read, sizeof read);
+                hlo_text_defer_error(text, frame->op_at, "%s; %s is read", why, read);
+            }
+        }
     }
-    if (frame->shape) return;
-    hlo_text_error(text, frame->op_at, "%s", why);
-    frame->broken = true;
-}
-
-static void check_name(hlo_text *text, const hlo_frame *frame) {
-    const hlo_instr *before = frame->name ? hlo_text_find_instr(text, frame->name) : NULL;
-    if (!before) return;
-    hlo_text_error(text, frame->name_at, "'%s' is defined twice in computation '%s'", frame->name,
-                   hlo_text_body(text)->comp->name);
-    if (before != &text->broken)
-        hlo_text_note(text, (hlo_span){before->offset, 1}, "the first is here");
-}
-
-static hlo_instr *make_instr(hlo_text *text, const hlo_frame *frame) {
-    hlo_body *body = hlo_text_body(text);
-    const char *name = frame->name;
-    if (!name) {
-        char *anonymous = hlo_arena_format(text->scratch, "%s.anon", hlo_ops[frame->op].name);
-        name = hlo_intern_string(text->module, anonymous);
-    }
-    hlo_instr *instr = hlo_instr_new_unnamed(body->comp, NULL, frame->op, frame->shape,
-                                             hlo_frame_operand_count(text, frame),
-                                             hlo_frame_operands(text, frame));
-    hlo_text_give_name(text, instr, name);
-    hlo_instr_take_attrs(instr, hlo_text_take_attrs(text, frame),
-                         hlo_frame_attr_count(text, frame));
-    instr->offset = frame->name_at.offset;
-    if (frame->op == HLO_OP_CONSTANT) instr->u.literal = frame->literal;
-    if (frame->op == HLO_OP_PARAMETER) {
-        instr->u.parameter = frame->parameter;
-        hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instr *));
-    }
-    if (frame->root) body->explicit_root = instr;
-    return instr;
+    frame->broken = !hlo_text_check_depth(text, frame->op_at, &frame->shape);
+    if (!frame->broken && frame->op == HLO_OP_MAP) hlo_text_map_all(text, frame);
+    if (!frame->broken && hlo_op_is_async(frame->op)) hlo_text_async_check(text, frame);
+    if (!frame->broken && op != frame->op) hlo_text_async_wrap(text, frame);
 }
 
 hlo_instr *hlo_text_instr_end(hlo_text *text) {
     hlo_frame *frame = hlo_text_frame(text);
-    if (!frame->broken) check_operand_count(text, frame);
-    if (!frame->broken) check_required(text, frame);
-    if (!frame->broken) hlo_text_check_requirements(text, frame, hlo_frame_op(frame));
-    if (!frame->broken) hlo_text_async_thread(text, frame);
-    if (!frame->broken) hlo_text_drop_defaults(text, frame, hlo_frame_op(frame));
-    if (!frame->broken) hlo_text_make_shape(text, frame);
-    if (!frame->broken) hlo_text_add_implied(text, frame, hlo_frame_op(frame));
-    if (!frame->broken && !frame->shape) infer_shape(text, frame);
-    if (!frame->broken) frame->broken = !hlo_text_check_depth(text, frame->op_at, &frame->shape);
-    if (!frame->broken && frame->op == HLO_OP_MAP) hlo_text_map_all(text, frame);
-    if (!frame->broken && hlo_op_is_async(frame->op)) hlo_text_async_check(text, frame);
-    if (!frame->broken && hlo_frame_op(frame) != frame->op) hlo_text_async_wrap(text, frame);
-    check_name(text, frame);
+    hlo_body *body = hlo_text_body(text);
+    if (!frame->broken) check_frame(text, frame);
+    const hlo_instr *before = frame->name ? hlo_text_find_instr(text, frame->name) : NULL;
+    if (before) {
+        hlo_text_error(text, frame->name_at, "'%s' is defined twice in computation '%s'",
+                       frame->name, body->comp->name);
+        if (before != &text->broken)
+            hlo_text_note(text, (hlo_span){before->offset, 1}, "the first is here");
+    }
     hlo_instr *instr = &text->broken;
-    if (frame->broken)
-        hlo_text_body(text)->broken = true;
-    else
-        instr = make_instr(text, frame);
-    if (!frame->broken && frame->op == HLO_OP_ASYNC_START) hlo_text_async_begun(text, instr);
-    if (!frame->broken && frame->op == HLO_OP_ASYNC_UPDATE) hlo_text_async_updated(text, instr);
+    if (frame->broken) {
+        body->broken = true;
+    } else {
+        const char *name = frame->name;
+        if (!name) {
+            char *anonymous = hlo_arena_format(text->scratch, "%s.anon", hlo_ops[frame->op].name);
+            name = hlo_intern_string(text->module, anonymous);
+        }
+        instr = hlo_instr_new_unnamed(body->comp, NULL, frame->op, frame->shape,
+                                      hlo_frame_operand_count(text, frame),
+                                      hlo_frame_operands(text, frame));
+        hlo_text_give_name(text, instr, name);
+        hlo_instr_take_attrs(instr, hlo_text_take_attrs(text, frame),
+                             hlo_frame_attr_count(text, frame));
+        instr->offset = frame->name_at.offset;
+        if (frame->op == HLO_OP_CONSTANT) instr->u.literal = frame->literal;
+        if (frame->op == HLO_OP_PARAMETER) {
+            instr->u.parameter = frame->parameter;
+            hlo_stack_push(text, &text->parameters, &instr, sizeof(hlo_instr *));
+        }
+        if (frame->root) body->explicit_root = instr;
+        if (frame->op == HLO_OP_ASYNC_START) hlo_text_async_begun(text, instr);
+        if (frame->op == HLO_OP_ASYNC_UPDATE) hlo_text_async_updated(text, instr);
+    }
     if (frame->name) hlo_text_bind(text, frame->name, instr);
     hlo_text_pop_frame(text);
     return instr;

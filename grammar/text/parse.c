@@ -52,27 +52,11 @@ static const kind kinds[] = {
     {START("\x93NUMPY"), "", "this is a NumPy array, not HLO" FROM_XLA},
 };
 
-/* Returns a message with the kind of the file and how to get HLO; NULL if the text may be HLO. */
-static const char *foreign_hint(const char *text, size_t size) {
-    while (size && memchr(" \t\r\n", *text, 4)) text++, size--;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const kind *k = &kinds[i];
-        if (size < k->size || memcmp(text, k->start, k->size) != 0) continue;
-        const size_t rest = (size < LOOKED_AT ? size : LOOKED_AT) - k->size;
-        if (memmem(text + k->size, rest, k->later, strlen(k->later))) return k->hint;
-    }
-    return NULL;
-}
-
 /* ----------------------------------------------------------------------------------- the module */
 
-static void finish_module(hlo_text *text) {
-    hlo_module *module = text->module;
-    hlo_text_take_tables(text);
-    if (!module->entry) module->entry = module->last;
-    if (*module->name || !module->entry) return;
-    char *name = hlo_arena_format(text->scratch, "module_%s", module->entry->name);
-    module->name = hlo_intern_string(module, name);
+static void *take_rows(hlo_text *text, const hlo_stack *stack, size_t size, uint32_t *out_count) {
+    *out_count = (uint32_t)(stack->used / size);
+    return hlo_arena_copy(text->module->arena, stack->items, stack->used);
 }
 
 /* The memory to free in all cases. */
@@ -80,17 +64,6 @@ typedef struct reading {
     hlo_module *module;
     hlo_arena *scratch;
 } reading;
-
-/* Empty stacks need an address, too. */
-static void begin_stacks(hlo_text *text) {
-    hlo_stack *stacks[] = {
-        &text->frames,       &text->operands, &text->attrs,    &text->bodies,    &text->parameters,
-        &text->shapes,       &text->comps,    &text->instrs,   &text->hidden,    &text->renamed,
-        &text->ints,         &text->files,    &text->literals, &text->functions, &text->locations,
-        &text->stack_frames, &text->starts};
-    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
-        stacks[i]->items = hlo_arena_alloc(text->scratch, 0);
-}
 
 /* Estimate of the bytes of text for each interned string, lower than in most modules. */
 enum { BYTES_PER_STRING = 80 };
@@ -118,12 +91,24 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
                        HLO_LARGEST_SOURCE);
         return HLO_INVALID_INPUT;
     }
-    const char *foreign = foreign_hint(content->bytes, size);
-    if (foreign) {
+    const char *start = content->bytes;
+    size_t left = size;
+    while (left && memchr(" \t\r\n", *start, 4)) start++, left--;
+    for (const kind *k = kinds; k < kinds + sizeof kinds / sizeof *kinds; k++) {
+        if (left < k->size || memcmp(start, k->start, k->size) != 0) continue;
+        const size_t rest = (left < LOOKED_AT ? left : LOOKED_AT) - k->size;
+        if (!memmem(start + k->size, rest, k->later, strlen(k->later))) continue;
         --*errors_left;
-        return hlo_diag_refuse(sink, name, (int)line, 1, "%s", foreign);
+        return hlo_diag_refuse(sink, name, (int)line, 1, "%s", k->hint);
     }
-    begin_stacks(&text);
+    /* Empty stacks need an address, too. */
+    hlo_stack *stacks[] = {&text.frames,     &text.operands,  &text.attrs,     &text.bodies,
+                           &text.parameters, &text.shapes,    &text.comps,     &text.instrs,
+                           &text.hidden,     &text.renamed,   &text.ints,      &text.files,
+                           &text.literals,   &text.functions, &text.locations, &text.stack_frames,
+                           &text.starts};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+        stacks[i]->items = hlo_arena_alloc(text.scratch, 0);
     text.known_attrs = hlo_arena_zero(text.scratch, HLO_REMEMBERED * sizeof *text.known_attrs);
     text.known_shapes = hlo_arena_zero(text.scratch, HLO_REMEMBERED * sizeof *text.known_shapes);
     module->source = text.source = hlo_content_take(content, module->arena);
@@ -132,7 +117,18 @@ static hlo_status read_text(reading *r, hlo_content *content, const char *name, 
     hlo_text_scan_begin(&text);
     int failed = hlo_yyparse(&text);
     if (failed || text.errors) return HLO_INVALID_INPUT;
-    finish_module(&text);
+    hlo_tables *tables = &text.module->tables;
+    tables->files = take_rows(&text, &text.files, sizeof *tables->files, &tables->file_count);
+    tables->functions =
+        take_rows(&text, &text.functions, sizeof *tables->functions, &tables->function_count);
+    tables->locations =
+        take_rows(&text, &text.locations, sizeof *tables->locations, &tables->location_count);
+    tables->frames =
+        take_rows(&text, &text.stack_frames, sizeof *tables->frames, &tables->frame_count);
+    if (!module->entry) module->entry = module->last;
+    if (!*module->name && module->entry)
+        module->name = hlo_intern_string(
+            module, hlo_arena_format(text.scratch, "module_%s", module->entry->name));
     hlo_arena_set_recover(module->arena, NULL);
     return HLO_OK;
 }

@@ -128,8 +128,8 @@ static const hlo_device_groups *groups_along(hlo_arena *arena, const hlo_mesh *m
     return divide(arena, &d);
 }
 
-/* Creates a group of each device: `count` devices, or as many as are listed. Returns NULL if there
- * are none or too many, or a number is negative. */
+/* Creates a group of each device: `count` devices, or as many as are listed. Returns NULL if the
+ * number is 0 or too large, or an id is negative. */
 static hlo_device_groups *all_listed(hlo_arena *arena, const hlo_groups *from, int64_t count,
                                      uint32_t **out_of) {
     const hlo_ints *listed = from->mesh.devices.listed;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench FILE N: the best of N times, in seconds, that the library takes to parse, verify, print and
- * optimize the module in FILE. One line each: name, seconds. A last line: `memory`, and the bytes
- * that the process has more while it holds the module, its text included: what the reading took and
- * gave back is given back to the system before.
+/* bench FILE N: the best of N times, in seconds, to parse, verify, print and optimize the module in
+ * FILE. Prints one line each: name, seconds. The last line is `memory` and the additional bytes of
+ * the process while it holds the module and its text; temporary memory is returned to the system
+ * before.
  *
- * What is freed stays with the process until it ends, so that the times are the library's and not
- * the kernel's, which clears every page that it hands out. */
+ * Freed memory stays with the process until it ends, so that the times exclude the kernel, which
+ * clears every page that it allocates. */
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static char *read_all(const char *path, size_t *out_size) {
     return text;
 }
 
-/* Resident, without what is a file's, such as the program; 0 where the system does not tell. */
+/* Resident memory without file mappings such as the program; 0 if the system does not report it. */
 static size_t memory_now(void) {
     size_t all = 0, resident = 0, of_files = 0;
     malloc_trim(0);
@@ -58,7 +58,7 @@ static hlo_status print_to_memory(const hlo_module *module) {
     return status;
 }
 
-/* Of the module alone: what the first module needs of the system was asked for before. */
+/* Measures only the module: one-time allocations were made for the first module. */
 static size_t measure_memory(const char *path, const char *text, size_t size) {
     static const char first[] = "HloModule m\n\nENTRY e {\n  ROOT x = f32[] parameter(0)\n}\n";
     hlo_module *module = NULL;

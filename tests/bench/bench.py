@@ -4,11 +4,11 @@
 
 usage: bench.py --bin DIR [--repeat N] MODEL...
 
-Prints the best of N, in milliseconds, and how many times as fast as jaxlib's C++ parser and printer the library is.
-The whole process `hlo-fp8-opt --passes=`, from its start to its end, which reads, verifies and prints, is set against
-jaxlib reading and printing the same text in this process, in turns. Optimizing is set against the time XLA takes to read
-the text, and the whole process with it against XLA's GPU compiler, from the module in memory to the program, where its
-plugin is installed.
+Prints the best of N, in milliseconds, and the speedup over jaxlib's C++ parser and printer.
+The whole process `hlo-fp8-opt --passes=`, which reads, verifies and prints, is compared with jaxlib reading and
+printing the same text in this process, alternately. Optimizing is compared with the time in which XLA reads the text,
+and the whole process including it with XLA's GPU compiler, from the module in memory to the program, if its plugin is
+installed.
 """
 import argparse
 import ctypes
@@ -34,7 +34,7 @@ def best_of(repeat, work):
 
 
 def resident():
-    """Bytes of memory that this process holds, as bench.c counts them; 0 where the system does not tell."""
+    """Bytes of memory that this process holds, counted as in bench.c; 0 if the system does not report it."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)
@@ -62,16 +62,16 @@ def jaxlib_times(text, repeat):
 
 
 def run_process(*command):
-    """As little as possible beside the process itself."""
+    """Runs a command with as little overhead as possible."""
     child = os.posix_spawn(command[0], command, os.environ)
     if os.waitpid(child, 0)[1]:
         sys.exit(f"bench.py: {' '.join(map(str, command))} failed")
 
 
 def whole_times(program, model, text, repeat):
-    """Seconds to read, verify and print as a process of its own; seconds that jaxlib takes to read and print.
+    """Seconds to read, verify and print in a separate process; seconds in which jaxlib reads and prints.
 
-    Both have several runs in a turn, so that the caches hold what each of them needs.
+    Each has several consecutive runs, so that the caches contain its data.
     """
     read = jaxlib_reader()
     ours = theirs = float("inf")
@@ -82,7 +82,7 @@ def whole_times(program, model, text, repeat):
 
 
 def compile_times(program, model, repeat):
-    """The whole process of hlo-fp8-opt, and XLA's GPU compile of the same module, without its start and its reading."""
+    """The whole process of hlo-fp8-opt, and XLA's GPU compilation of the same module, without process start and reading."""
     ours = best_of(repeat, lambda: run_process(program, model, "-o", os.devnull))
     peer = pathlib.Path(__file__).parent.parent / "peer" / "xla" / "_xla_gpu.py"
     ran = subprocess.run([sys.executable, peer, model, "--time"], capture_output=True, text=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The time of a call of hlofp8.jit once all is compiled, next to a call of jax.jit, on the CPU.
+"""Times calls of compiled functions of hlofp8.jit, compared with jax.jit, on the CPU.
 
 usage: dispatch.py [--rounds N]
 
-Prints the best of N rounds, in which all functions have turns, in microseconds, and the ratio to jax.jit: a call with one
+Prints the best of N rounds, which alternate between all functions, in microseconds, and the ratio to jax.jit: a call with one
 small argument, one with a tree of 400 leaves, and matmuls of 1024 rows whose operands are quantized, in the forms "dq" and
 "ffi". The package hlofp8 must be importable.
 """

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the cost of optimizing is linear: modules of N equal layers, and the time per instruction of each.
+"""Checks that the cost of optimizing is linear: time per instruction for modules of N equal layers.
 
 usage: layers.py --bin DIR [--layers N,N,..] [--repeat N]
 
-One table: a line per size, the best of three processes that repeat it so often.
+Prints a table with a line per size: the best of three processes with that many repetitions.
 
-A layer dequantizes its input and a weight, moves the weight about, multiplies, adds a bias, applies relu, quantizes and takes the amax.
+A layer dequantizes its input and a weight, moves the weight, multiplies, adds a bias, applies relu, quantizes and takes
+the amax.
 """
 import argparse
 import pathlib
@@ -42,7 +43,7 @@ MAXIMUM = "max {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT m =
 
 
 def layers(count):
-    """The text of a module of that many layers."""
+    """Returns the text of a module with that many layers."""
     body = "".join(LAYER.format(i=i, n=i + 1, p=3 * i + 1, q=3 * i + 2, r=3 * i + 3) for i in range(count))
     shapes = ", ".join(["f8e4m3fn[32,64]"] + ["f32[]"] * count)
     values = ", ".join([f"x{count}"] + [f"m{i}" for i in range(count)])
@@ -54,7 +55,7 @@ ROUNDS = 3
 
 
 def seconds(bench, path, repeat):
-    """What a run takes for each step, the best of that many."""
+    """Returns the best time of each step over that many runs."""
     ran = subprocess.run([bench, path, str(repeat)], check=True, capture_output=True, text=True)
     return {name: float(value) for name, value in (line.split() for line in ran.stdout.splitlines())}
 
@@ -71,7 +72,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         for count in counts:
             pathlib.Path(work, f"{count}.hlo").write_text(texts[count])
-        # All sizes in turn, so that what else the machine does meets each of them.
+        # Alternate between sizes, so that other load affects all of them.
         for count in counts * ROUNDS:
             for name, value in seconds(a.bin / "bench", pathlib.Path(work, f"{count}.hlo"), a.repeat).items():
                 best[count][name] = min(value, best[count].get(name, value))

@@ -5,8 +5,9 @@
   scale.py --bench BENCH --work DIR [--sizes 1000,10000,100000] [--forms chain,tuple,...] [--times N]
   scale.py --print --sizes SIZE --forms FORM
 
-Prints a line per form and size: instructions (or what the form counts), then nanoseconds per one of
-them to parse, verify, print and optimize; or prints that module. Exit status 1 when the library refuses a module.
+Prints a line per form and size: the number of instructions (or other units of the form), then nanoseconds per unit to
+parse, verify, print and optimize; or prints the module.
+Exit status 1 if the library rejects a module.
 """
 import argparse
 import os
@@ -24,7 +25,7 @@ def chain(n):
 
 
 def wide_tuple(n):
-    """One tuple of everything, and an element of it taken out for each."""
+    """One tuple of all values, and a get-tuple-element for each."""
     yield 'HloModule m\n\nENTRY e {\n'
     for i in range(n // 2):
         yield f'  p_{i} = f32[] parameter({i})\n'
@@ -37,7 +38,7 @@ def wide_tuple(n):
 
 
 def users(n):
-    """One value with all the users."""
+    """One value with many users."""
     yield 'HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n'
     for i in range(n):
         yield f'  c_{i} = f32[4] custom-call(p), custom_call_target="t_{i}"\n'
@@ -77,13 +78,13 @@ def branches(n):
 
 
 def constant(n):
-    """One constant of so many elements."""
+    """One constant with many elements."""
     numbers = ', '.join(str(i % 977 / 8) for i in range(n))
     yield f'HloModule m\n\nENTRY e {{\n  ROOT c = f32[{n}] constant({{{numbers}}})\n}}\n'
 
 
 def attributes(n):
-    """One attribute of so many numbers."""
+    """One attribute with many numbers."""
     pairs = ','.join(f'{{{i},{(i + 1) % n}}}' for i in range(n))
     yield (f'HloModule m\n\nENTRY e {{\n  p = f32[4] parameter(0)\n'
            f'  ROOT c = f32[4] collective-permute(p), source_target_pairs={{{pairs}}}\n}}\n')
@@ -104,7 +105,7 @@ def dots(n):
 
 
 def updates(n):
-    """One asynchronous operation that is handed on so often."""
+    """One asynchronous operation with many updates."""
     state = '((f32[4]), f32[4], s32[])'
     yield ('HloModule m\n\nw {\n  a = f32[4] parameter(0)\n  ROOT b = f32[4] negate(a)\n}\n\n'
            f'ENTRY e {{\n  p = f32[4] parameter(0)\n  s_0 = {state} async-start(p), calls=w\n')
@@ -114,7 +115,7 @@ def updates(n):
 
 
 def frames(n):
-    """Dots that all come from the end of one stack as deep, of frames of no file of the user's."""
+    """Dots at the end of one deep stack, whose frames have no user file."""
     yield ('HloModule m\n\nFileNames\n1 "/site-packages/a.py"\n\nFunctionNames\n1 "f"\n\nFileLocations\n'
            '1 {file_name_id=1 function_name_id=1 line=1 end_line=1 column=1 end_column=2}\n\nStackFrames\n')
     for i in range(1, n + 1):
@@ -127,7 +128,7 @@ def frames(n):
 
 
 def control(n):
-    """One value's users, which are alike but for what has to run before each."""
+    """Users of one value that differ only in their control predecessors."""
     yield 'HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  x_0 = f32[8] negate(p)\n'
     for i in range(1, n):
         yield f'  x_{i} = f32[8] negate(p), control-predecessors={{x_{i - 1}}}\n'
@@ -135,7 +136,7 @@ def control(n):
 
 
 def pads(n):
-    """One value, padded in so many ways."""
+    """One value, padded in many ways."""
     yield 'HloModule m\n\nENTRY e {\n  p = f32[8] parameter(0)\n  z = f32[] constant(0)\n'
     for i in range(n):
         yield f'  x_{i} = f32[{8 + n}] pad(p, z), padding={i}_{n - i}\n'
@@ -144,7 +145,7 @@ def pads(n):
 
 
 def shared(n):
-    """Dots of one weight, each with the result of the one before."""
+    """Dots of one weight, each with the result of the previous one."""
     dims = 'lhs_contracting_dims={1}, rhs_contracting_dims={0}'
     yield ('HloModule m\n\nENTRY e {\n  q_0 = f8e4m3fn[16,16] parameter(0)\n'
            '  w8 = f8e4m3fn[16,16] parameter(1)\n  w = f32[16,16] convert(w8)\n')

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The time of a run on the CPU once all is compiled, and XLA's of the same module on the same inputs.
+"""Times runs of compiled modules on the CPU, compared with XLA on the same inputs.
 
 usage: steady.py --bin DIR [--rounds N] [--runs N] [MODEL...]
 
-One line a module: milliseconds of the cpu backend and of XLA's CPU compiler, each the least of all runs of the rounds, in
-which both have turns, so that what else the machine does meets both, and their ratio; then how many times as long XLA takes
-from the module's text to its first result; then the kilobytes of a run of both, and their ratio. Without a model: some of testdata/models, and FP8 matmuls of some sizes.
+Prints one line per module: milliseconds of the cpu backend and of XLA's CPU compiler, each the minimum over all rounds,
+which alternate between both so that other load affects both, and their ratio; then the ratio of the times from the
+module's text to its first result; then the kilobytes of a run of both, and their ratio. Default: some of
+testdata/models, and FP8 matmuls of some sizes.
 """
 import argparse
 import pathlib
@@ -45,7 +46,7 @@ def output(*command):
 
 
 def measure(program, model, inputs, rounds, runs):
-    """Seconds of a run, of both; seconds from text to the first result, of both; bytes of a run, of both."""
+    """Returns, for both: seconds of a run; seconds from text to the first result; bytes of a run."""
     theirs = output(sys.executable, PEER, model, "--save-inputs", inputs)
     memory = [int(re.search(r"for cpu: (\d+) bytes", output(program, "--plan", model))[1]),
               int(re.search(r"memory_bytes (\d+)", theirs)[1])]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated kernels as NVRTC compiles them, read beside their source: how wide each load and store is.
+"""Checks generated kernels as compiled by NVRTC against their source: the width of each load and store.
 
-What is expected of a kernel is derived from its text. A thread loads and stores packs of elements, of 16 bytes or
-more. One may be narrower only beside a wider array: a pack of two accesses, or a tile that fills the registers it
-may have. Elements are not loaded or stored one by one: that is for what a row, a column or a block has one of.
+The expectation is derived from the kernel's text. A thread loads and stores packs of elements, of 16 bytes or more. A
+pack may be narrower only next to a wider array: a pack of two accesses, or a tile that fills its registers. Single
+elements are loaded or stored only if a row, a column or a block has one of them.
 """
 import collections
 import dataclasses
@@ -37,7 +37,7 @@ class Access:
 
 
 def accesses(parameters, body):
-    """Loads and stores of a kernel's text, and the bytes of the largest array of packs that a thread has."""
+    """Returns the loads and stores of a kernel's text, and the bytes of the largest array of packs per thread."""
     types = {name: BYTES[kind] for kind, name in PARAMETER.findall(parameters)}
     found, blocks, held = [], [], 0
     for line in map(str.strip, body.splitlines()):
@@ -64,7 +64,7 @@ def accesses(parameters, body):
 
 def sass_of(a, path):
     """Instructions of each kernel, as NVRTC compiles the model's program: words and numbers of registers, the first of
-    which is what is written. The stand-in cannot load it, so that the run ends there; the program is in the cache."""
+    which is written. The fake cannot load the program, so the run fails there; the program is in the cache."""
     cache = a.work / "sass"
     shutil.rmtree(cache, ignore_errors=True)
     cache.mkdir(parents=True)
@@ -88,14 +88,14 @@ def sass_of(a, path):
 
 
 def width_of(word):
-    """Bytes of a load or a store of global memory."""
+    """Returns the bytes of a load or a store of global memory."""
     return next((size for size, suffix in ((16, "128"), (8, "64"), (1, "U8"), (1, "S8"), (2, "U16"), (2, "S16"))
                  if f".{suffix}" in word), 4)
 
 
 def loads_in_flight(kernel):
-    """The most loads of packs that are under way at once: begun, with no instruction behind them that needs one, in
-    one block."""
+    """Returns the maximum number of concurrent loads of packs in one block: started, before an instruction that needs
+    one."""
     most, waiting = 0, []
     for word, registers in kernel:
         if word == "LABEL" or word.startswith(("BRA", "CALL", "BSYNC", "RET", "BAR")):
@@ -128,7 +128,7 @@ def faults_of_text(found, held):
 
 
 def faults_of_code(found, kernel):
-    """Where the compiled kernel's loads and stores are not those of its text."""
+    """Returns differences between the loads and stores of the compiled kernel and those of its text."""
     faults = []
     for word, store in (("LDG", False), ("STG", True)):
         have = collections.Counter(width_of(w) for w, _ in kernel if w.startswith(word))
@@ -153,7 +153,7 @@ def faults_of(text, kernel):
 
 
 def unseen(text, kernel):
-    """Which of the faults that a kernel is given are not found in it."""
+    """Returns the faults that are not found in a kernel after they were inserted."""
     parameters, body = text
     array = PARAMETER.search(parameters)[2]
     narrow = re.sub(r"pack<([\w ]+), (\d+)>", lambda pack: f"pack<{pack[1]}, {max(int(pack[2]) // 8, 1)}>", body)
@@ -172,7 +172,7 @@ def unseen(text, kernel):
 
 
 def check(plan, kernels, heaviest):
-    """What is wrong with the kernels of a plan, which are compiled to `kernels`: of all, and of the heaviest."""
+    """Returns faults of the kernels of a plan, which are compiled to `kernels`: of all, and of the heaviest."""
     texts = {name: (parameters, body) for name, parameters, body in KERNEL.findall(plan)}
     plain = {name: {word for word, _ in kernel} for name, kernel in kernels.items()
              if not REDUCING.search("".join(texts.get(name, "")))}

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts here share."""
+"""Functions shared by the scripts here."""
 import os
 import subprocess
 
 
 def environment(standin, accumulate="f32"):
-    """For the programs: CUDA's libraries are `standin`, which sums products of fp8 values so."""
+    """Returns the environment for programs: CUDA's libraries are the fake `standin`, with that accumulation of fp8 products."""
     return dict(os.environ, HLO_STANDIN_ACCUMULATE=accumulate,
                 **{f"HLO_CUDA_{library}": standin for library in ("DRIVER", "CUBLASLT", "NVRTC")})
 
 
 def run(command, environment=None):
-    """Exit status, output, errors."""
+    """Returns exit status, output, errors."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
     return done.returncode, done.stdout, done.stderr

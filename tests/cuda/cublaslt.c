@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcublasLt, stood in for: objects, attributes of the sizes that the library has, four algorithms
- * of different speed, the logger.
+/* A fake libcublasLt: objects, attributes with the library's sizes, four algorithms of different
+ * speed, the logger.
  *
- * Environment, beside that of standin.h:
- *   HLO_STANDIN_CUBLASLT  what cublasLtGetVersion() answers; 130100 if unset
+ * Environment, in addition to that of standin.h:
+ *   HLO_STANDIN_CUBLASLT  the result of cublasLtGetVersion(); 130100 if unset
  *   HLO_STANDIN_SAYS      a line that each heuristic logs
- *   HLO_STANDIN_WRONG     an algorithm, from 0, whose result is off */
+ *   HLO_STANDIN_WRONG     an algorithm, from 0, whose result is wrong */
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ int cublasLtDestroy(lt_handle *handle) {
     return 0;
 }
 
-/* Bytes of each attribute; 0: there is none. */
+/* Bytes of each attribute; 0: unsupported. */
 static const unsigned char desc_sizes[DESC_ATTRIBUTES] = {
     [0] = 4,  [1] = 4,  [2] = 4,  [3] = 4,  [4] = 4,  [5] = 4,  [6] = 4,  [7] = 4,  [8] = 8,
     [10] = 8, [11] = 8, [12] = 8, [13] = 8, [14] = 8, [15] = 4, [17] = 8, [18] = 8, [19] = 8,
@@ -224,8 +224,8 @@ int cublasLtMatmulPreferenceGetAttribute(lt_preference *preference, int attribut
 
 /* ----------------------------------------------------------------------------------- algorithms */
 
-/* Algorithms in the heuristic's order, which is not that of their times. These exceed by far the
- * time of computing here. */
+/* Algorithms in the heuristic's order, which differs from the order of their times. These exceed by
+ * far the time of computing here. */
 static const struct {
     float milliseconds;
     size_t workspace;
@@ -306,7 +306,8 @@ static const char *launch_refusal(const problem *p, const lt_algo *algo, const v
     if (algorithms[algo->data[1]].workspace > workspace_size) return "workspace is too small";
     if (!workspace_size) return NULL;
     if ((uintptr_t)workspace % 256) return "workspace pointer must be aligned";
-    return standin_allocated(workspace, workspace_size) ? NULL : "workspace is no device memory";
+    return standin_allocated(workspace, workspace_size) ? NULL
+                                                        : "workspace is not in device memory";
 }
 
 int cublasLtMatmul(lt_handle *handle, lt_desc *desc, const void *alpha, const void *a,

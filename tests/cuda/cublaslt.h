@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt, stood in for: a matmul is computed from its descriptors alone, as the cuBLAS manual
- * says. Nothing here knows how runtime/cuda makes a call. */
+/* A fake cuBLASLt: a matmul is computed only from its descriptors, as specified in the cuBLAS
+ * manual. This code does not depend on how runtime/cuda makes a call. */
 #ifndef HLO_TESTS_CUDA_CUBLASLT_H
 #define HLO_TESTS_CUDA_CUBLASLT_H
 
@@ -38,22 +38,23 @@ struct lt_preference {
     attributes at;
 };
 
-/* A matmul as the library is told of it. */
+/* A matmul as specified to the library. */
 typedef struct problem {
     struct lt_desc desc;
     struct lt_layout a, b, c, d;
     double alpha, beta;
     const void *a_data, *b_data, *c_data;
     void *d_data;
-    bool wrong; /* the result is to be off */
+    bool wrong; /* the result must be wrong */
 } problem;
 
-/* cublaslt_matmul.c: computes it. False when it reads or writes outside of allocated memory. */
+/* cublaslt_matmul.c: computes it. Returns false if it reads or writes outside of allocated
+ * memory. */
 bool standin_matmul(const problem *p);
 int standin_element_bits(int type);
 
-/* cublaslt_rules.c: the line that the library's log has about a problem that it does not take, and
- * its status; NULL when it takes it. Data that is NULL is not looked at, as by the heuristic. */
+/* cublaslt_rules.c: returns the line of the library's log about an unsupported problem, and its
+ * status; NULL if it is supported. NULL data is not checked, as by the heuristic. */
 const char *standin_refusal(const problem *p, int *out_status);
 size_t standin_version(void);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cublasLtMatmul() on host memory, from descriptors alone. Matrices are column-major: element (i,j)
+/* cublasLtMatmul() on host memory, only from descriptors. Matrices are column-major: element (i,j)
  * is at i + j * ld. op(A) is M x K, op(B) is K x N:
  *
  *   D = sD * Epi(alpha * sA * sB * op(A) op(B) + beta * sC * C + bias)
  *
- * with the sum in f64, or of fp8 values as the tensor cores of Hopper sum (HLO_STANDIN_ACCUMULATE).
- * Sources: the cuBLAS manual; docs/numerics.md. */
+ * The sum is in f64 or, for fp8 values, like that of Hopper's tensor cores
+ * (HLO_STANDIN_ACCUMULATE). Sources: the cuBLAS manual; docs/numerics.md. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int standin_element_bits(int type) {
     }
 }
 
-/* Elements of 4 bits lie two to a byte, the first in the low bits. */
+/* 4-bit elements are packed two per byte, the first in the low bits. */
 static size_t bytes_of(int type, int64_t count) {
     return ((size_t)count * (size_t)standin_element_bits(type) + 7) / 8;
 }
@@ -64,7 +64,7 @@ static double decode(format f, unsigned bits) {
     return sign * ldexp((1 << f.mantissa) + mantissa, exponent - f.bias - f.mantissa);
 }
 
-/* To nearest, ties to even; an 8-bit format saturates, infinities included. */
+/* Rounds to nearest, ties to even; an 8-bit format saturates, including infinities. */
 static unsigned encode(format f, double x, bool saturates) {
     int total = f.exponent + f.mantissa;
     unsigned sign = signbit(x) ? 1u << total : 0, all = (1u << f.exponent) - 1;
@@ -78,7 +78,7 @@ static unsigned encode(format f, double x, bool saturates) {
     double rounded = isinf(x) ? x : rint(ldexp(x, f.mantissa - exponent));
     if (isinf(x) || ldexp(rounded, exponent - f.mantissa) > f.highest)
         return sign | all << f.mantissa;
-    /* The bit before the mantissa, and a carry out of it, count the exponent up. */
+    /* The bit before the mantissa, and a carry from it, increment the exponent. */
     return sign | (((unsigned)(exponent + f.bias - 1) << f.mantissa) + (unsigned)rounded);
 }
 
@@ -131,8 +131,8 @@ static double scalar(const problem *p, int attribute) {
     return at ? (double)*at : 1;
 }
 
-/* The byte for element `at` of row `i`: in a tile of 128 rows by 4 steps of `length` elements.
- * Matrices of a batch follow one another. */
+/* Returns the byte for element `at` of row `i`, in a tile of 128 rows by 4 steps of `length`
+ * elements. Matrices of a batch are consecutive. */
 static unsigned tiled(const unsigned char *codes, int64_t length, int64_t i, int64_t at,
                       int64_t k) {
     int64_t step = at / length, tiles = ((k + length - 1) / length + 3) / 4;
@@ -143,14 +143,15 @@ static double power(unsigned code) {
     return code == 255 ? (double)NAN : ldexp(1, (int)code - 127);
 }
 
-/* The scale of element `at` along K of row `i` of op(A), or column of op(B), of `size` of them. */
+/* Returns the scale of element `at` along K of row `i` of op(A), or column of op(B); there are
+ * `size` of them. */
 static double scale(const problem *p, int attribute, int mode, int64_t batch, int64_t i,
                     int64_t size, int64_t at, int64_t k) {
     const float *scales = pointer(p, attribute);
     int64_t steps = (k + 127) / 128, padded = (steps + 3) / 4 * 4;
     int64_t row = batch * ((size + 127) / 128 * 128) + i;
     switch (p->desc.at.value[mode]) {
-    case 1: /* the sign is not looked at */
+    case 1: /* the sign is ignored */
         return decode(format_of(R_8F_E4M3), tiled(pointer(p, attribute), 16, row, at, k) & 0x7f);
     case 2: return power(tiled(pointer(p, attribute), 32, row, at, k));
     case 3: return (double)scales[i];
@@ -164,8 +165,8 @@ static double gelu(double x) {
     return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-/* One of the batch's matrices, `scaled`: for each row of op(A), or column of op(B), its elements
- * along K. The caller frees it. */
+/* Returns one of the batch's matrices, `scaled` or not: for each row of op(A), or column of op(B),
+ * its elements along K. The caller frees it. */
 static double *gather(const problem *p, bool b, bool scaled, int64_t batch, int64_t size,
                       int64_t k) {
     const struct lt_layout *layout = b ? &p->b : &p->a;
@@ -186,7 +187,7 @@ static double *gather(const problem *p, bool b, bool scaled, int64_t batch, int6
 
 enum { FAST = 25, STEP = 32, PROMOTED = 128, FRACTION_BITS = 13 };
 
-/* True if products are of fp8 values, and summed as on Hopper. */
+/* True if products of fp8 values are summed as on Hopper. */
 static bool is_narrow(const problem *p) {
     const char *chosen = getenv("HLO_STANDIN_ACCUMULATE");
     return chosen && strcmp(chosen, "hopper") == 0 &&
@@ -194,8 +195,8 @@ static bool is_narrow(const problem *p) {
            standin_element_bits((int)of(&p->b, TYPE)) == 8 && p->desc.at.value[A_MODE] != 2;
 }
 
-/* Adds products to an accumulator: each is cut, toward zero, to the last kept bit of the largest.
- * What is not finite is as in any order. */
+/* Adds products to an accumulator: each is truncated toward zero at the last kept bit of the
+ * largest. The result for non-finite values does not depend on the order. */
 static double add_cut(double sum, const double *a, const double *b, int64_t count) {
     double largest = fabs(sum), plain = sum, kept;
     for (int64_t l = 0; l < count; l++) {
@@ -209,7 +210,7 @@ static double add_cut(double sum, const double *a, const double *b, int64_t coun
     return (double)(float)(kept * unit);
 }
 
-/* The scale that element `at` along K has in both operands. */
+/* Returns the product of both operands' scales for element `at` along K. */
 static double both_scales(const problem *p, int64_t batch, int64_t i, int64_t j, int64_t at,
                           int64_t k) {
     const uint64_t *modes = p->desc.at.value;
@@ -219,8 +220,8 @@ static double both_scales(const problem *p, int64_t batch, int64_t i, int64_t j,
                               : scalar(p, B_SCALE));
 }
 
-/* The sum of a row and a column without scales, times these: an accumulator is added to a sum in
- * f32 after PROMOTED products, or, fast, once. Blocks of scales are as long as that. */
+/* Returns the sum of a row and a column without scales, times their scales. An accumulator is added
+ * to a sum in f32 after PROMOTED products or, if fast, once. Blocks of scales have that length. */
 static double narrow_sum(const problem *p, const double *a, const double *b, int64_t batch,
                          int64_t i, int64_t j, int64_t k) {
     const bool blocks = p->desc.at.value[A_MODE] > 3 || p->desc.at.value[B_MODE] > 3;
@@ -236,7 +237,7 @@ static double narrow_sum(const problem *p, const double *a, const double *b, int
     return blocks ? (double)all : (double)all * both_scales(p, batch, i, j, 0, k);
 }
 
-/* The value that the activation gets, from alpha times the product. */
+/* Returns the input of the activation, from alpha times the product. */
 static double linear(const problem *p, double x, int64_t batch, int64_t i, int64_t j) {
     if (p->beta != 0)
         x += p->beta * scalar(p, C_SCALE) * element(p->c_data, &p->c, false, batch, i, j);
@@ -266,7 +267,7 @@ static bool all_inside(const problem *p) {
     return standin_allocated(pointer(p, AUX), bytes_of(aux_type(p), last));
 }
 
-/* Stores element (i,j) from `x`, the operand of the activation; its size raises *amax. */
+/* Stores element (i,j) from `x`, the input of the activation, and raises *amax. */
 static void finish(const problem *p, double x, int64_t batch, int64_t i, int64_t j, double *amax) {
     const attributes *at = &p->desc.at;
     uint64_t epilogue = at->value[EPILOGUE];
@@ -281,7 +282,7 @@ static void finish(const problem *p, double x, int64_t batch, int64_t i, int64_t
           scalar(p, D_SCALE) * x);
 }
 
-/* With an alpha of 0 neither A nor B, with a beta of 0 not C is read. */
+/* If alpha is 0, A and B are not read; if beta is 0, C is not read. */
 bool standin_matmul(const problem *p) {
     if (!all_inside(p)) return false;
     int64_t m = of(&p->d, ROWS), n = of(&p->d, COLS);

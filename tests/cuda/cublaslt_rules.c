@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that cuBLASLt refuses, by the cuBLAS manual and the texts in the library. */
+/* Calls that cuBLASLt rejects, according to the cuBLAS manual and the texts in the library. */
 #include "cublaslt.h"
 
 enum { TRANSA = 3, TRANSB = 4, EPILOGUE = 7, BIAS = 8, AUX = 11, AUX_LD = 12, AUX_STRIDE = 13 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda, stood in for: devices, memory, events. Streams are in streams.c, kernels in kernels.c.
- */
+/* A fake libcuda: devices, memory, events. Streams are in streams.c, kernels in kernels.c. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +26,8 @@ typedef struct allocation {
 
 static allocation allocated[ALLOCATIONS];
 static long allocations, numbered;
-static double passed;          /* milliseconds that the clock is ahead */
-static long recorded, awaited; /* events, those that are known to be over */
+static double passed;          /* milliseconds that were added to the clock */
+static long recorded, awaited; /* events, and those known to be complete */
 
 int cuInit(unsigned flags) {
     ENTER("cuInit %u", flags);
@@ -85,7 +84,7 @@ int cuDevicePrimaryCtxRelease(int device) {
     return 0;
 }
 
-/* The thread's stack of current contexts, of which the last is current. */
+/* The thread's stack of contexts; the last one is current. */
 enum { CONTEXTS = 8 };
 static _Thread_local cuda_context *current[CONTEXTS];
 static _Thread_local int depth;
@@ -204,8 +203,8 @@ static void *host(cuda_address memory) {
     return (void *)(uintptr_t)memory;
 }
 
-/* Copies from and to pageable memory of the host: the driver allows neither in a capture. A device
- * that reads pageable memory itself may do so when the stream has come that far. */
+/* Copies from and to pageable host memory. The driver allows neither during a capture. A device
+ * that reads pageable memory itself may do so when the stream reaches the copy. */
 int cuMemcpyHtoDAsync(cuda_address to, const void *from, size_t size, cuda_stream *stream) {
     ENTER("cuMemcpyHtoDAsync %zu", size);
     if (standin_uncaptured()) return CUDA_CAPTURE_UNSUPPORTED;
@@ -236,7 +235,7 @@ int cuMemsetD8Async(cuda_address memory, unsigned char byte, size_t size, cuda_s
 
 struct cuda_event {
     double time;
-    long order; /* of its last record; 0: it was not recorded */
+    long order; /* order of its last record; 0: not recorded */
     bool timed;
     standin_place place;
 };
@@ -286,7 +285,7 @@ int cuEventSynchronize(cuda_event *event) {
     return standin_uncaptured();
 }
 
-/* Says once that the stream has not come that far. */
+/* Reports once that the stream has not reached the event. */
 int cuEventQuery(cuda_event *event) {
     ENTER("cuEventQuery");
     const bool done = standin_is_done(event->place);
@@ -319,6 +318,6 @@ int cuGetErrorName(int error, const char **name) {
 
 int cuGetErrorString(int error, const char **text) {
     (void)error;
-    *text = "the stand-in was told to fail";
+    *text = "injected failure";
     return 0;
 }

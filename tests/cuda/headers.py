@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The declarations of runtime/cuda/driver agree with NVIDIA's headers, where there are any.
+"""Checks that the declarations of runtime/cuda/driver agree with NVIDIA's headers, if available.
 
 usage: headers.py --compiler CXX [--include DIR[:DIR...]]...
 
 Every function of cublaslt.def has the header's parameters under the exported name that is looked up, every number of
-number.def is the header's, the structs of graph.h and library.h are laid out as the header's. Each --include is the
+number.def is the header's, and the structs of graph.h and library.h have the header's layout. Each --include is the
 folders of one version of CUDA; by default /usr/local/cuda/include, and those of NVIDIA's Python packages.
 Exit status: 0 they agree, 1 they do not, 77 there are no headers.
 """
@@ -19,7 +19,7 @@ import sysconfig
 DRIVER = pathlib.Path(__file__).resolve().parents[2] / "runtime/cuda/driver"
 HEADERS = ("cuda.h", "cublasLt.h", "nvrtc.h", "nvtx3/nvToolsExt.h")
 
-# A parameter by its size and kind; structs and void behind pointers are alike, as they are handles.
+# A parameter by size and kind; pointers to structs and to void are equivalent, because they are handles.
 START = """
 #define __CUDA_API_VERSION_INTERNAL /* declares each version of a function under its exported name */
 %s
@@ -63,7 +63,7 @@ def plain(name):
 
 
 def functions():
-    """(exported name, result, parameters) of each row of cublaslt.def."""
+    """Returns (exported name, result, parameters) of each row of cublaslt.def."""
     text = plain("cublaslt.def")
     for row in re.finditer(r'^CUDA_(?:SYMBOL|OPTIONAL)\(\w+,\s*\w+,\s*"(\w+)",\s*([^,(]+),\s*\(', text, re.M):
         end, depth = row.end(), 1
@@ -74,7 +74,7 @@ def functions():
 
 
 def structs(name):
-    """The structs and typedefs of a header of ours, without its includes and its tables."""
+    """Returns the structs and typedefs of a header in this tree, without its includes and tables."""
     text = plain(name)
     kept = re.findall(r"^(?:typedef struct [^{;]*\{.*?^\} \w+;|typedef [^{]*?;|struct \w+;)", text, re.M | re.S)
     return "\n".join(one for one in kept if "CUDA_SYMBOL" not in one)

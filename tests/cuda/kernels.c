@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda, stood in for: modules, and kernels run by the host, thread after thread. */
+/* A fake libcuda: modules, and kernels that run on the host, thread after thread. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <signal.h>
@@ -22,11 +22,11 @@ typedef struct indices {
 typedef struct shim {
     indices thread, block, block_size, grid_size;
     void (*synchronize)(void);
-    void (*wait)(void); /* for the kernels before */
+    void (*wait)(void); /* waits for the previous kernels */
 } shim;
 
-/* Of a kernel: the number of its arguments, and bits for those that are only read, and for those
- * whose memory is no other's. */
+/* For a kernel: the number of arguments, and bit sets of those that are only read and of those
+ * whose memory is not shared. */
 typedef struct argument_kinds {
     int count;
     unsigned long long read_only, restricted;
@@ -34,13 +34,13 @@ typedef struct argument_kinds {
 
 struct cuda_module {
     void *handle; /* NULL: it is PTX */
-    int file;     /* open as long as the module is loaded, so that no other has its name */
+    int file;     /* open as long as the module is loaded, so that its name is unique */
     const char *ptx;
     shim *shim;
     struct cuda_function *functions;
 };
 
-/* Kernels take pointers only, and no more than this. */
+/* Kernels take only pointers, up to this number. */
 enum { ARGUMENTS = 64, STACK = 1 << 16 };
 #define NOWHERE ((size_t)1 << 36) /* bytes */
 typedef void kernel(void *, ...);
@@ -48,12 +48,12 @@ typedef void kernel(void *, ...);
 struct cuda_function {
     struct cuda_function *next;
     cuda_module *module;
-    kernel *run; /* NULL: of PTX, it sets a conditional handle, or does nothing */
+    kernel *run; /* NULL: from PTX; it sets a conditional handle, or does nothing */
     argument_kinds arguments;
     char name[64];
 };
 
-/* A "cubin" is a shared object of the host's. */
+/* A "cubin" is a shared object of the host. */
 static size_t image_size(const unsigned char *image) {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)image;
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return 0;
@@ -189,7 +189,8 @@ static void prepare_fiber(fiber *f) {
     makecontext(&f->context, run_fiber, 0);
 }
 
-/* From one barrier to the next, thread after thread, until all are done, or in a rehearsal wait. */
+/* Runs from one barrier to the next, thread after thread, until all are done or, in a rehearsal,
+ * wait. */
 static void run_block(shim *s) {
     for (unsigned i = 0; i < block.count; i++) prepare_fiber(&block.fibers[i]);
     for (bool more = true; more;) {
@@ -236,8 +237,8 @@ static void refuse_access(int signal) {
     _exit(write(STDERR_FILENO, text, sizeof text - 1) > 0 ? 70 : 71);
 }
 
-/* Runs the first and the last block up to where they wait, with arguments that point to memory that
- * cannot be accessed. */
+/* Runs the first and the last block up to their wait, with arguments that point to inaccessible
+ * memory. */
 void standin_rehearse(const void *argument) {
     static char *nowhere;
     launch l = *(const launch *)argument;
@@ -259,7 +260,7 @@ typedef struct choosing {
     uint32_t wanted, count;
 } choosing;
 
-/* As the kernel of runtime/cuda/driver/branch.c. */
+/* Equivalent to the kernel of runtime/cuda/driver/branch.c. */
 static void run_choose(void *argument) {
     const choosing *c = argument;
     uint32_t chosen;
@@ -279,8 +280,8 @@ static int launch_choose(cuda_stream *stream, void **arguments) {
     return standin_enqueue(stream, STANDIN_OTHER, run_choose, &c, sizeof c);
 }
 
-/* True if an argument's memory is another's, either is written, and one of them must not be
- * another's. */
+/* True if an argument's memory is shared with another's, one of them is written, and one of them
+ * must not be shared. */
 static bool is_shared(const launch *l) {
     const argument_kinds *a = &l->function->arguments;
     for (int i = 0; i < a->count; i++)
@@ -293,7 +294,7 @@ static bool is_shared(const launch *l) {
     return false;
 }
 
-/* Launches a kernel of a line of blocks. */
+/* Launches a kernel with a one-dimensional grid. */
 static int launch_kernel(cuda_function *function, unsigned grid, unsigned block_size,
                          cuda_stream *stream, void **arguments, bool early) {
     if (grid == 0 || block_size == 0 || block_size > 1024) return CUDA_INVALID_VALUE;

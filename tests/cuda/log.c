@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of the stand-in's calls, and calls that are made to fail. */
+/* The log of the fake's calls, and injected failures. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void write_line(const char *format, va_list args) {
     fclose(log);
 }
 
-/* True if the function works in the current context of its thread. */
+/* True if the function requires a current context in its thread. */
 static bool needs_context(const char *name) {
     static const char *const free[] = {"cuInit", "cuDriver", "cuDevice", "cuCtx", "cuStreamGetCtx"},
                              *const bound[] = {"cublasLtCreate", "cublasLtMatmul ",

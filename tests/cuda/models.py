@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every module of testdata/models on the cuda backend agrees with the cpu backend, as it is and after --optimize.
+"""Checks that the cuda backend agrees with the cpu backend on every module of testdata/models, before and after --optimize.
 
 usage: models.py --bin DIR --models DIR --work DIR --standin FILE [--accumulate=f32|hopper] [--long] [--only NAME,...]
 
 Each output lies within the bound that the cpu backend derives for it (hlo-fp8-run --compare). Runs are replayed from
-CUDA graphs; some modules run without as well, and must give the same bytes. CUDA's libraries are the file of --standin
+CUDA graphs; some modules also run without graphs, with the same bytes. CUDA's libraries are the file of --standin
 (tests/cuda/README.md), whose kernels and matmuls run on the host; tests/gpu does the same on a device. With
---accumulate=hopper its matmuls sum as tensor cores do, and the bounds count on it. A few cases take minutes: --long runs
-those as well.
+--accumulate=hopper, its matmuls sum like tensor cores, and the bounds assume this. A few cases take minutes: --long
+also runs those.
 """
 import argparse
 import concurrent.futures
@@ -17,14 +17,14 @@ import sys
 
 import _standin
 
-# Modules whose run without graphs is looked at as well: a matmul, an epilogue, loops, a training step.
+# Modules that also run without graphs: a matmul, an epilogue, loops, a training step.
 WITHOUT_GRAPH = {"seed_relu_damax", "scan_layers", "mlp_qdq_train"}
-# On the stand-in: sizes, and steps, that a host is slow with.
+# Modules that are slow with the fake because of their size or number of steps.
 LONG = {("qkv_shared", False), ("qkv_shared", True), ("llama_train", False)}
 
 
 def check(run, program, model, optimize, work, environment, *options):
-    """What is wrong with the module; nothing when all is well. Programs are run by `run`, as _standin.run()."""
+    """Returns the faults of the module. Programs are run by `run`, like _standin.run()."""
     how = ["--backend=cuda", f"--compare={model}", *options] + (["--optimize"] if optimize else [])
     name = model.stem + (".optimized" if optimize else "")
     status, said, errors = run([program, *how, f"--outputs={work}/{name}.npz", model], environment)

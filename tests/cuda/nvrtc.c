@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libnvrtc, stood in for: the host's C++ compiler makes a shared object, which kernels.c runs. */
+/* A fake libnvrtc: the host's C++ compiler creates a shared object, which kernels.c runs. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "standin.h"
 
 enum { COMPILATION_ERROR = 6, OUT_OF_MEMORY = 1 };
-enum { FIRST_FP8_MMA = 1204 }; /* the version from which mma.sync takes fp8 values */
+enum { FIRST_FP8_MMA = 1204 }; /* the first version whose mma.sync supports fp8 values */
 
 struct nvrtc_program {
     char *source, *log, *image;
@@ -66,7 +66,7 @@ int nvrtcDestroyProgram(nvrtc_program **program) {
     return 0;
 }
 
-/* All of a file; NULL when it cannot be read. The caller frees it. */
+/* Returns the contents of a file, which the caller frees; NULL if it cannot be read. */
 static char *read_file(const char *path, size_t *out_size) {
     FILE *in = fopen(path, "rb");
     if (!in) return NULL;
@@ -82,7 +82,7 @@ static char *read_file(const char *path, size_t *out_size) {
     return bytes;
 }
 
-/* Returns a bit for each of the arguments between `open` and `close` that has the word. */
+/* Returns a bit for each argument between `open` and `close` that contains the word. */
 static unsigned long long find_word(const char *open, const char *close, const char *word) {
     unsigned long long found = 0, bit = 1;
     for (const char *c = open; c < close; c++) {
@@ -92,13 +92,13 @@ static unsigned long long find_word(const char *open, const char *close, const c
     return found;
 }
 
-/* Writes what kernels.c needs of each kernel: the number of its arguments, those that are only
- * read, and those whose memory is no other's. */
+/* Writes the data for kernels.c about each kernel: the number of its arguments, those that are only
+ * read, and those whose memory is not shared. */
 static void write_arguments(const char *source, FILE *out) {
     for (const char *at = source; (at = strstr(at, "__global__"));) {
         const char *open = strchr(at, '('), *close = open ? strchr(open, ')') : NULL;
         if (!close) return;
-        /* __launch_bounds__(256) has parentheses of its own. */
+        /* __launch_bounds__(256) has parentheses, too. */
         if (strncmp(close + 1, " {", 2) != 0) {
             open = strchr(close, '(');
             close = open ? strchr(open, ')') : NULL;
@@ -118,7 +118,7 @@ static void write_arguments(const char *source, FILE *out) {
     }
 }
 
-/* Writes the source without device.cuh, whose functions shim.h has for the host. */
+/* Writes the source without device.cuh, whose functions shim.h implements for the host. */
 static void write_source(char *source, FILE *out) {
     char *device = read_file(STANDIN_SOURCE "/runtime/cuda/codegen/device.cuh", NULL);
     char *at = device ? strstr(source, device) : NULL;

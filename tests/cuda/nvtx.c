@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profiler, stood in for: ranges of NVTX are lines of the log. */
+/* A fake profiler: NVTX ranges are lines of the log. */
 #include <stdint.h>
 
 #include "standin.h"

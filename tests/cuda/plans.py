@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The cuda backend has a plan for every module of testdata/models: as it is, after --optimize, and as XLA compiled it.
+"""Checks that the cuda backend has a plan for every module of testdata/models: before and after --optimize, and as
+compiled by XLA.
 
 usage: plans.py --bin DIR --models DIR [--update]
 
-Plans need no device: --plan --target. None refuses an instruction, none runs one on the host, and none differs between
-two runs. How many steps, kernels and matmuls each has on sm_90 is in plans.txt beside this file, which --update writes
-anew; what the passes make is not listed, so that it may change.
+Plans need no device: --plan --target. No plan rejects an instruction, runs one on the host, or differs between two
+runs. The numbers of steps, kernels and matmuls on sm_90 are in plans.txt next to this file, which --update rewrites.
+Modules after the passes are not listed, so that they may change.
 """
 import argparse
 import concurrent.futures
@@ -27,7 +28,7 @@ def plan(program, model, arguments):
 
 
 def summary(text):
-    """Steps, groups of several instructions, matmuls, copies between layouts, kernels."""
+    """Returns the numbers of steps, groups of several instructions, matmuls, copies between layouts, and kernels."""
     steps = sum(int(n) for n in re.findall(r", (\d+) steps, frame of", text))
     groups = len(re.findall(r"^  \S.* = group of \d+\(", text, re.M))
     matmuls = len(re.findall(r"^ +cublasLtMatmul ", text, re.M))
@@ -37,7 +38,7 @@ def summary(text):
 
 
 def check(program, model, form, target):
-    """The case's line of plans.txt, if it has one, and what is wrong with it."""
+    """Returns the case's line of plans.txt, if it has one, and its faults."""
     name = model.name.removesuffix(".hlo") + form
     arguments = [f"--target=sm_{target}"] + (["--optimize"] if form else [])
     status, text, errors = plan(program, model, arguments)
@@ -61,7 +62,7 @@ def cases(models):
 
 
 def is_partitioned(model):
-    """Compiled for several devices, which no backend runs."""
+    """True if the module was compiled for several devices, which no backend supports."""
     return ".xla." in model.name and re.search(r"num_partitions=[^1]", model.read_text()[:10000])
 
 

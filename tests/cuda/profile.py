@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times of steps on the stand-in (tests/cuda/README.md), whose clock stands still but for the device's work.
+"""Tests the times of steps with the fake libraries (tests/cuda/README.md), whose clock only advances with the device's work.
 
 usage: profile.py --bin DIR --work DIR --standin FILE
 
-- Each step takes as long in the trace as the work between the begin and the end of its range, which a profiler is told,
-  and begins when what is before it in the run is done; the tables have the sums.
-- Jobs that run on the host and its decisions have a track of their own.
-- Events are made once, a bounded number of them, and read when the device is done; one that fails is one error, and
-  nothing is leaked.
+- In the trace, each step takes as long as the work between the begin and the end of its profiler range, and begins when
+  the previous work of the run is done. The tables have the sums.
+- Jobs and decisions of the host have a separate track.
+- A bounded number of events is created once, and read when the device is idle. A failing event causes one error and no
+  leak.
 """
 import argparse
 import collections
@@ -20,11 +20,11 @@ import sys
 
 import _standin
 
-# Milliseconds of a call's work; a matmul takes what its algorithm does (cublaslt.c).
+# Milliseconds of a call's work; for a matmul, its algorithm determines them (cublaslt.c).
 WORK = {"cuLaunchKernel": 1.0, "cuMemcpyDtoDAsync": 0.25, "cuMemsetD8Async": 0.25}
 MOST_EVENTS = 4096 + 64
 
-# A loop until the data says so, with a job of the host in it; a conditional.
+# A data-dependent loop that contains a job of the host; a conditional.
 CONTROL = """HloModule control
 
 %small (s: (f32[8], u64[2], f32[8])) -> pred[] {
@@ -117,7 +117,7 @@ class Profiles:
             self.faults.append(what)
 
     def run(self, name, text, *options, fail=""):
-        """Exit status, what it said, the calls, and the events of the trace."""
+        """Returns exit status, messages, the calls, and the events of the trace."""
         module = self.work / f"profile-{name}.hlo"
         module.write_text(text)
         for path in self.log, self.trace:
@@ -132,7 +132,7 @@ class Profiles:
 
 
 def ranges_of(calls):
-    """(name, begin, milliseconds) of each range, in the order in which they end; that of a run is called "run"."""
+    """Returns (name, begin, milliseconds) of each range, in the order in which they end; that of a run is called "run"."""
     clock, open_ranges, out = 0.0, [], []
     for call in calls:
         word = call.split(" ")[0]
@@ -146,7 +146,7 @@ def ranges_of(calls):
 
 
 def runs_of(events, is_run):
-    """Lists of the events of each run, its own last."""
+    """Returns lists of the events of each run; the event of the run is last."""
     out = [[]]
     for event in events:
         out[-1].append(event)
@@ -171,13 +171,13 @@ def check_times(p):
             p.check(abs(1e3 * (begin - told[-1][1]) - since) < 1, f"{name} begins at {since} us")
         p.check(any(e["name"] == "loop" and e["dur"] >= 3000 for e in seen), "the loop takes no time")
     ends = [seen[-1]["ts"] + seen[-1]["dur"] for seen in device]
-    p.check(device[1][-1]["ts"] > 0 and abs(device[2][-1]["ts"] - ends[1]) < 1, "runs are not one behind the other")
+    p.check(device[1][-1]["ts"] > 0 and abs(device[2][-1]["ts"] - ends[1]) < 1, "runs are not consecutive")
     check_host(p, events)
     check_tables(p, said, [e for e in events if e.get("cat") not in (None, "while", "conditional")])
 
 
 def check_host(p, events):
-    """The host has its jobs and decisions, in the time of a run."""
+    """Checks that jobs and decisions of the host are within the time of the run."""
     host = [e for e in events if e["tid"] == 2]
     count = collections.Counter((e["name"], e.get("cat")) for e in host)
     rounds = count["rng", "rng-bit-generator"]
@@ -207,7 +207,7 @@ def check_bound(p):
     steps = [e for e in events if e.get("cat") in ("sine", "add")]
     p.check(len(steps) == 2200 and all(abs(e["dur"] - 1000) < 1 for e in steps), f"{len(steps)} steps of the loop")
     overlaps = sum(a["ts"] + a["dur"] > b["ts"] + 1 for a, b in zip(steps, steps[1:]))
-    p.check(overlaps <= 3, f"{overlaps} steps begin too early")  # where marks are read: the host's clock does not stand still
+    p.check(overlaps <= 3, f"{overlaps} steps begin too early")  # where marks are read: the host's clock advances
 
 
 def check_failures(p):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda, stood in for: with HLO_STANDIN_LATE what is queued on a stream is done when something
- * waits for it and no sooner, so that what is read, written or freed without waiting shows. */
+/* A fake libcuda: with HLO_STANDIN_LATE, work queued on a stream is done only when something waits
+ * for it, so that reads, writes and frees without waiting are detected. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct work {
     max_align_t argument[];
 } work;
 
-/* Of a stream, for the life of the process: the next stream at its address goes on with it. */
+/* Queue of a stream, kept until the process ends: the next stream at its address continues it. */
 struct standin_queue {
     standin_queue *next;
     const cuda_stream *stream;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random modules (tests/random) on the cuda backend agree with the cpu backend, as they are and after --optimize.
+"""Checks that the cuda backend agrees with the cpu backend on random modules (tests/random), before and after --optimize.
 
 usage: random.py --bin DIR --work DIR --standin FILE [--accumulate=f32|hopper] [--first SEED] [--count N]
 
-CUDA's libraries are the file of --standin (tests/cuda/README.md); tests/gpu does the same on a device. What the cpu
-backend refuses is passed over; what only the cuda backend refuses is counted. With --accumulate=hopper matmuls of fp8
-values sum as tensor cores do, and the bounds count on it.
+CUDA's libraries are the file of --standin (tests/cuda/README.md); tests/gpu does the same on a device. Modules that the
+cpu backend rejects are skipped; modules that only the cuda backend rejects are counted. With --accumulate=hopper,
+matmuls of fp8 values sum like tensor cores, and the bounds assume this.
 """
 import argparse
 import concurrent.futures
@@ -15,12 +15,12 @@ import sys
 
 import _standin
 
-# The last is of calls that modules are drawn with.
+# The last one is for calls that modules are drawn with.
 REFUSALS = ("has no CUDA kernel", "is not supported by cuBLASLt: no matmul of", "is not supported by cuBLASLt: output-scale-not-fp8")
 
 
 class Cases:
-    """Programs are run by `run`, as _standin.run()."""
+    """Programs are run by `run`, like _standin.run()."""
 
     def __init__(self, a, environment, run=_standin.run):
         self.a, self.environment, self.run_by = a, environment, run
@@ -29,7 +29,7 @@ class Cases:
         return self.run_by(command, environment or self.environment)
 
     def check(self, seed):
-        """What became of each of the two forms: agrees, refused, passed over; or what is wrong."""
+        """Returns the outcome of each of the two forms: agrees, rejected, skipped; or the fault."""
         module = self.a.work / f"random-{seed}.hlo"
         ordered = dict(self.environment, HLO_STANDIN_ORDER=str(seed))
         module.write_text(self.run(self.a.bin / "random", f"--print={seed}")[1])

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan for a device asks of CUDA's libraries, on the stand-in (tests/cuda/README.md).
+"""Tests the calls of CUDA's libraries by plans for a device, with the fake libraries (tests/cuda/README.md).
 
 usage: runs.py --bin DIR --work DIR --standin FILE [--few]
 
-- Executing allocates, compiles, queries and makes nothing: with graphs it copies, replays and waits, without it sets
-  pointers and launches. Every capture that begins ends, and everything that is made is let go of.
-- Loops of unknown length, conditionals and what runs on the host, which cut a run into pieces, give the same outputs
-  with graphs as without, and those of the cpu backend.
+- Executing allocates, compiles, queries and creates nothing: with graphs it copies, replays and waits; without graphs
+  it sets pointers and launches. Every capture that begins ends, and every object is released.
+- Loops of unknown length, conditionals and jobs on the host, which divide a run, have the same outputs with and without
+  graphs and on the cpu backend.
 - The nodes of a graph run in any order that its edges allow, and kernels start as early as they are allowed to: outputs
   are the same.
-- Every call that can fail, made to fail, is exit status 1 with one error, and nothing is leaked: of each function the
-  first call, the last and one between; with --few the last. A launch that fails while algorithms are timed costs that
-  algorithm, with a warning.
+- Every injected failure of a call causes exit status 1 with one error and no leak: the first call of each function, the
+  last and one in between; with --few the last. A launch that fails while algorithms are timed drops that algorithm,
+  with a warning.
 """
 import argparse
 import collections
@@ -31,7 +31,7 @@ ALWAYS = {"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuEv
 REPLAY = ALWAYS | {"cuGraphLaunch"}
 LAUNCH = ALWAYS | {"cuLaunchKernel", "cublasLtMatmul", "cublasLtMatmulDescSetAttribute", "cuMemcpyDtoDAsync",
                    "cuMemsetD8Async"}
-# What is let go of when all is over: how that goes is not looked at.
+# Release functions: their failures are not tested.
 ENDINGS = re.compile("Destroy|Free|Release|Unload|GetError|StatusName|Logger|GetVersion")
 MADE = {"cuMemAlloc": "cuMemFree", "cuStreamCreate": "cuStreamDestroy", "cuEventCreate": "cuEventDestroy",
         "cuStreamBeginCapture": "cuStreamEndCapture", "cuGraphInstantiate": "cuGraphExecDestroy",
@@ -67,7 +67,7 @@ ENTRY %main (a: f8e4m3fn[32,64], b: f8e4m3fn[48,64], sa: f32[], sb: f32[]) -> (f
 }
 """
 
-# A loop until the data says so, a conditional on two of its outcomes, and one loop within another.
+# A data-dependent loop, a conditional on two of its outcomes, and a nested loop.
 CONTROL = """HloModule control
 
 %small (s: (f32[8], s32[], f32[8])) -> pred[] {
@@ -150,7 +150,7 @@ ENTRY %main (x: f32[8], step: f32[8], which: s32[]) -> (f32[8], s32[], f32[8]) {
 }
 """
 
-# A loop that is unrolled, with a conditional and a loop of unknown length in it; and one that is too long for that.
+# An unrolled loop that contains a conditional and a loop of unknown length; and one that is too long for unrolling.
 NESTED = """HloModule nested
 
 %small (s: (f32[8], f32[8])) -> pred[] {
@@ -244,7 +244,7 @@ ENTRY %main (x: f32[8], step: f32[8]) -> (f32[8], s32[], f32[8], f32[8]) {
 }
 """
 
-# A loop until the data says so, of which an array is updated in place, from an input that must stay as it is.
+# A data-dependent loop that updates an array in place, from an input that must not change.
 PLACED = """HloModule placed
 
 %less (s: (s32[], f32[16], f32[])) -> pred[] {
@@ -284,9 +284,9 @@ ENTRY %main (all: f32[16], x: f32[]) -> (s32[], f32[16], f32[], f32[16]) {
 """
 
 
-# Three products of one operand, of two of which the layouts are not cuBLASLt's, what follows each of them, and memory that
-# is used again.
-BESIDE = """HloModule beside
+# Three products of one operand, two of which have layouts that cuBLASLt does not support, with dependent operations and
+# reused memory.
+BESIDE = """HloModule concurrent
 
 %most (x: f32[], y: f32[]) -> f32[] {
   %x = f32[] parameter(0)
@@ -319,7 +319,7 @@ ENTRY %main (x: f32[8,16,24], q: f32[24,40], k: f32[24,40], v: f32[24,40]) -> (f
 """
 
 
-# A loop whose body has an instruction without a kernel.
+# A loop whose body contains an instruction without a kernel.
 HOSTED = """HloModule hosted
 
 %more (s: (s32[], u64[2])) -> pred[] {
@@ -359,7 +359,7 @@ ENTRY %main (i: s32[], k: u64[2]) -> (s32[], u64[2]) {
 
 
 def many(count):
-    """More scalars than a kernel takes pointers, and a chain of more instructions than one has."""
+    """More scalars than the pointer limit of a kernel, and a chain with more instructions than the limit of a kernel."""
     given = ", ".join(f"p{i}: f32[]" for i in range(count))
     lines = [f"  %p{i} = f32[] parameter({i})" for i in range(count)] + ["  %sum0 = f32[] sqrt(%p0)"]
     lines += [f"  %sum{i} = f32[] add(%sum{i - 1}, %p{i})" for i in range(1, count)]
@@ -382,7 +382,7 @@ class Runs:
         return path
 
     def run(self, module, *options, fail="", name="run", driver="13000", order="1"):
-        """Exit status, what it said, and the calls."""
+        """Returns exit status, messages, and the calls."""
         log = self.work / f"{name}.log"
         log.unlink(missing_ok=True)
         environment = dict(self.environment, HLO_STANDIN_LOG=str(log), HLO_STANDIN_DRIVER=driver, HLO_STANDIN_ORDER=order,
@@ -439,15 +439,15 @@ def check_cache(runs, module):
     runs.cache = shared
 
 
-# How loops and conditionals are recorded: in the graph; between graphs, as the driver has no conditional nodes, or they
+# Ways to record loops and conditionals: in the graph; between graphs, because the driver lacks conditional nodes or they
 # do not work; not at all.
 CONTROLLED = (dict(), dict(driver="12030"), dict(fail="cuGraphConditionalHandleCreate"), dict(fail="cuGraphAddNode"),
               dict(fail="cuModuleLoadData:3=218"), ["--graph=0"], ["--fallback=cpu"])
 
 
 def check_control(runs, module, seeds, branches=True):
-    """With `branches` the device decides alone: one launch beside those of the trials, and only outputs are copied out,
-    and what a trial has left."""
+    """With `branches`, only the device decides: there is one launch in addition to those of the trials, and only
+    outputs and the result of a trial are copied out."""
     for seed in range(seeds):
         outputs = []
         for case in CONTROLLED:
@@ -466,14 +466,14 @@ def check_control(runs, module, seeds, branches=True):
         runs.check(len(set(outputs)) == 1, f"seed {seed}: outputs differ")
 
 
-# Orders in which the stand-in runs the nodes of a graph (HLO_STANDIN_ORDER); and what graphs cannot do on a driver:
-# nodes beside each other, or programmatic dependent launch.
+# Orders in which the fake runs the nodes of a graph (HLO_STANDIN_ORDER); and graph features that a driver lacks:
+# concurrent nodes, or programmatic dependent launch.
 ORDERED = (dict(order="0"), dict(order="1"), dict(order="2"), dict(order="3"), dict(fail="cuLaunchKernelEx:1=1"), dict(driver="12020"),
            dict(fail="cuStreamUpdateCaptureDependencies"), ["--graph=0"])
 
 
 def check_orders(runs, module):
-    """Nodes run in any order that the edges of the graph allow: no edge is missing."""
+    """Nodes run in any order that the edges of the graph allow, so a missing edge is detected."""
     outputs = []
     for case in ORDERED:
         path = runs.work / "ordered.npz"
@@ -506,7 +506,7 @@ def check_failures(runs, module, few):
         if not re.match("(cu|nvrtc)[A-Z]|cublasLt", name) or ENDINGS.search(name):
             continue
         cases += [(name, at) for at in ([count] if few else sorted({1, (count + 1) // 2, count}))]
-    # What the trial of graphs calls, which does without what fails: from its memory to the end of that.
+    # The calls of the trial of graphs, from its memory to its end. Failing features are not used.
     begun = names_of(calls).index("cuStreamBeginCapture")
     tried = range(max(i for i in range(begun) if calls[i] == "cuMemAlloc 4"),
                   names_of(calls).index("cuMemFree", names_of(calls).index("cuGraphExecDestroy")))
@@ -545,7 +545,7 @@ def main():
     check_control(runs, runs.write("control.hlo", CONTROL), 1 if a.few else 4)
     check_control(runs, runs.write("placed.hlo", PLACED), 1)
     check_control(runs, runs.write("many.hlo", many(150)), 1, branches=False)
-    check_orders(runs, runs.write("beside.hlo", BESIDE))
+    check_orders(runs, runs.write("concurrent.hlo", BESIDE))
     check_hosted(runs, runs.write("hosted.hlo", HOSTED))
     if not a.few:
         check_control(runs, runs.write("nested.hlo", NESTED), 1)

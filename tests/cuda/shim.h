@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// What generated kernels need to be C++ of the host's: the words of CUDA C, and what device.cuh
-// has, without the hardware's instructions. kernels.c runs them, thread after thread.
+// Definitions with which generated kernels are valid C++ for the host: the keywords of CUDA C, and
+// the
+// functions of device.cuh without hardware instructions. kernels.c runs them, thread after thread.
 #include <cfenv>
 #include <cmath>
 #include <cstdio>
@@ -20,7 +21,7 @@ struct standin_indices {
     unsigned x, y, z;
 };
 
-// As argument_kinds, and below shim, of kernels.c.
+// Equal to argument_kinds, and below shim, of kernels.c.
 struct standin_arguments {
     int count;
     unsigned long long read_only, restricted;
@@ -61,7 +62,7 @@ inline unsigned short to_bf16(float x) {
     return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// To the nearest, ties to even; what is too large becomes `largest`, NaN `nan`.
+// Rounds to nearest, ties to even; too large values become `largest`, NaN becomes `nan`.
 inline unsigned char standin_to_fp8(float x, int mantissa, int bias, unsigned largest,
                                     unsigned nan) {
     if (x != x) return (unsigned char)nan;
@@ -97,7 +98,7 @@ inline float from_f8e4m3fn(unsigned char bits) {
 inline float from_f8e5m2(unsigned char bits) {
     return from_f16((unsigned short)(bits << 8));
 }
-// The NaN has no sign, whichever operand's it is.
+// The NaN has no sign, regardless of the operands.
 inline float ptx_maximum(float x, float y) {
     if (x != x || y != y) return NAN;
     return x > y || (x == y && !std::signbit(x)) ? x : y;
@@ -106,7 +107,7 @@ inline float ptx_minimum(float x, float y) {
     if (x != x || y != y) return NAN;
     return x < y || (x == y && std::signbit(x)) ? x : y;
 }
-// Up to two steps off, as the hardware's is by one; without subnormal values.
+// Up to two steps off, while the hardware is off by one; without subnormal values.
 inline float ptx_reciprocal(float x) {
     const float y = 1 / (fabsf(x) < 0x1p-126f ? std::copysign(0.0f, x) : x);
     if (fabsf(y) < 0x1p-126f) return std::copysign(0.0f, y);
@@ -123,7 +124,7 @@ inline float ptx_shorten(double x) {
     return fabs((double)y) > fabs(x) ? nextafterf(y, 0) : y;
 }
 
-// What a block's threads have, all of which call shuffled_down() and shuffled_from() together.
+// Values of a block's threads, all of which call shuffled_down() and shuffled_from() together.
 static unsigned long long standin_shuffled[1024];
 template <typename T> inline T standin_shuffle(T x, unsigned from) {
     memcpy(&standin_shuffled[threadIdx.x], &x, sizeof x);
@@ -154,8 +155,8 @@ ATOMIC(Or, old | x)
 ATOMIC(Xor, old ^ x)
 #undef ATOMIC
 
-// The registers of a block's threads, which call mma_*() together: a thread computes its four
-// elements of the result from those of its warp.
+// Registers of a block's threads, which call mma_*() together: a thread computes its four elements
+// of the result from those of its warp.
 static unsigned standin_a[1024][4], standin_b[1024][2];
 inline unsigned char standin_byte(const unsigned *registers, int i) {
     return (unsigned char)(registers[i / 4] >> i % 4 * 8);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for CUDA's libraries on a machine without a GPU: one shared library with the functions
- * of all three (runtime/cuda/driver/cublaslt.def). Memory is the host's, streams do things at once,
- * what is captured is kept and done when the graph is launched, in any order that its edges allow,
- * kernels are compiled by the host's C++ compiler and run thread by thread.
+/* A fake of CUDA's libraries for a machine without a GPU: one shared library with the functions of
+ * all three (runtime/cuda/driver/cublaslt.def). Memory is host memory, streams execute immediately,
+ * captured calls are executed when the graph is launched, in any order that its edges allow.
+ * Kernels are compiled by the host's C++ compiler and run thread by thread.
  *
  * Environment:
  *   HLO_STANDIN_LOG     a file to which every call is appended, a line each
@@ -18,7 +18,7 @@
  *                       first; 1, or unset: last; otherwise the seed of a random choice
  *   HLO_STANDIN_DRIVER  the version of CUDA that the driver has; 13000 if unset
  *   HLO_STANDIN_NVRTC   the version of NVRTC, major * 100 + minor; 1300 if unset
- *   HLO_STANDIN_CLOCK   if set, the device's clock stands still but for its work: 1 ms for a
+ *   HLO_STANDIN_CLOCK   if set, the device's clock only advances with its work: 1 ms for a
  *                       kernel, 1/4 ms for a copy or fill, and a matmul as its algorithm takes;
  *                       otherwise it is the host's, and goes forward by the matmuls' times */
 #ifndef HLO_TESTS_CUDA_STANDIN_H
@@ -29,7 +29,7 @@
 
 #include "runtime/cuda/driver/library.h"
 
-/* Every function under the name by which the library exports it. */
+/* Every function, with the name that the library exports. */
 #define CUDA_SYMBOL(library, name, symbol, result, parameters)                                     \
     result name parameters __asm__(symbol);
 #include "runtime/cuda/driver/cublaslt.def"
@@ -46,23 +46,22 @@ enum {
     CUDA_CAPTURE_UNSUPPORTED = 900
 };
 
-/* Logs a call, whose name is the first word of `format`. Returns the status with which it is to
- * fail, or 0: what was made to fail, and what works in the thread's current context where there is
- * none. */
+/* Logs a call, whose name is the first word of `format`. Returns the status with which the call
+ * must fail (injected, or because it requires a current context in the thread), or 0. */
 int standin_enter(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A line of the log that is no call. */
+/* Writes a line to the log that is not a call. */
 void standin_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Returns compute capability * 10 of the device. */
 int standin_sm(void);
 
-/* Keep the other threads out, and let them in; within each other as often as wished. */
+/* Acquire and release the lock; may be nested. */
 int standin_lock(void);
 void standin_unlock(const int *locked);
 
-/* Keeps the other threads out until the function returns. */
+/* Holds the lock until the function returns. */
 #define LOCK const int locked __attribute__((cleanup(standin_unlock), unused)) = standin_lock()
-/* Logs a call in its function, which has the lock from there on, and returns where the call is made
- * to fail. */
+/* Acquires the lock until the function returns, and logs the call. Returns from the function if the
+ * call must fail. */
 #define ENTER(...)                                                                                 \
     const int entered __attribute__((cleanup(standin_unlock), unused)) = standin_lock();           \
     const int failed = standin_enter(__VA_ARGS__);                                                 \
@@ -71,19 +70,19 @@ void standin_unlock(const int *locked);
 typedef enum standin_kind {
     STANDIN_OTHER,
     STANDIN_KERNEL,
-    STANDIN_EARLY /* a kernel that may start before the kernel that it depends on has ended */
+    STANDIN_EARLY /* a kernel that may start before its predecessor has ended */
 } standin_kind;
 
-/* Does run(argument) in the stream's turn: now, or whenever the graph is launched that is being
- * captured. `argument`, of `size` bytes, is copied. */
+/* Calls run(argument) in stream order: immediately or, during a capture, whenever the graph is
+ * launched. `argument`, of `size` bytes, is copied. */
 int standin_enqueue(cuda_stream *stream, standin_kind kind, void (*run)(void *argument),
                     const void *argument, size_t size);
-/* Runs what a STANDIN_EARLY kernel does before it waits. The argument is run()'s. */
+/* Runs the part of a STANDIN_EARLY kernel before its wait. The argument is that of run(). */
 void standin_rehearse(const void *argument);
 /* queue.c: queues run(argument) on a stream that is not captured. */
 int standin_later(const cuda_stream *stream, void (*run)(void *argument), const void *argument,
                   size_t size);
-/* A place in what was queued on a stream; all zero: nothing was. */
+/* A position in a stream's queue; all zero: empty. */
 typedef struct standin_queue standin_queue;
 typedef struct standin_place {
     standin_queue *queue;
@@ -91,32 +90,31 @@ typedef struct standin_place {
 } standin_place;
 standin_place standin_end_of(const cuda_stream *stream);
 bool standin_is_done(standin_place place);
-/* Does what is queued before the place. */
+/* Executes the work before the position. */
 void standin_finish(standin_place place);
 void standin_finish_all(void);
-/* Makes the stream wait for the place. */
+/* Makes the stream wait for the position. */
 int standin_wait_later(const cuda_stream *stream, standin_place place);
-/* driver.c: returns where the event was recorded last. */
+/* driver.c: returns the position of the event's last record. */
 standin_place standin_place_of(const cuda_event *event);
-/* Waiting, allocating and asking are errors while a stream is captured: returns that error and
- * invalidates the capture, or 0 when nothing is captured. */
+/* Waiting, allocating and querying are errors during a capture: returns that error and invalidates
+ * the capture, or returns 0. */
 int standin_uncaptured(void);
-/* True if these bytes lie in one allocation of the device's memory. */
+/* True if these bytes are in one allocation of device memory. */
 bool standin_allocated(const void *memory, size_t size);
-/* "memory N+offset", N being the number of the allocation, from 1; NULL when it is in none.
- * Written to `capacity`. */
+/* Returns "memory N+offset", where N is the number of the allocation, from 1, in `capacity`; NULL
+ * if it is in none. */
 const char *standin_name(const void *memory, char capacity[64]);
-/* Returns the one context. */
+/* Returns the only context. */
 cuda_context *standin_context(void);
 /* True if a context is current in the thread. */
 bool standin_has_context(void);
 /* Sets the value of a conditional handle. */
 void standin_set_conditional(uint64_t handle, unsigned value);
-/* Makes time pass on the device's clock, which events read; standin_work() under HLO_STANDIN_CLOCK
- * alone. */
+/* Advances the device's clock, which events read; standin_work() only with HLO_STANDIN_CLOCK. */
 void standin_pass(double milliseconds);
 void standin_work(double milliseconds);
-/* Notes that all events that were recorded are over. */
+/* Records that all recorded events are complete. */
 void standin_await(void);
 
 #endif

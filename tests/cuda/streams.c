@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda, stood in for: streams, and graphs whose nodes run in any order that their edges allow.
- */
+/* A fake libcuda: streams, and graphs whose nodes run in any order that their edges allow. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,14 +9,14 @@
 #include "standin.h"
 
 struct cuda_graph_node {
-    cuda_graph_node *next; /* of the graph, in the order in which they were added */
+    cuda_graph_node *next; /* next node of the graph, in insertion order */
     const cuda_graph *graph;
     standin_kind kind;
     void (*run)(void *argument);
     cuda_graph_node **behind; /* the nodes that depend on it */
     size_t behind_count;
-    size_t before_count, waits; /* it depends on so many, and waits for some of them */
-    long number, depth;         /* in the graph; nodes of the longest chain up to it */
+    size_t before_count, waits; /* number of its dependencies, and of those it still waits for */
+    long number, depth;         /* index in the graph; length of the longest chain up to it */
     max_align_t argument[];
 };
 
@@ -31,11 +30,11 @@ struct cuda_graph_exec {
 };
 
 struct cuda_stream {
-    cuda_graph *captured;   /* NULL: nothing is captured */
-    cuda_graph_node **ends; /* what the next node depends on */
+    cuda_graph *captured;   /* NULL: not capturing */
+    cuda_graph_node **ends; /* dependencies of the next node */
     size_t end_count;
     bool invalid, to_graph;
-    cuda_stream *outer; /* captured before it, and still */
+    cuda_stream *outer; /* the enclosing capture */
 };
 
 static _Thread_local cuda_stream *capturing; /* the innermost of this thread */
@@ -67,7 +66,7 @@ static bool set_ends(cuda_stream *stream, cuda_graph_node *const *nodes, size_t 
     return true;
 }
 
-/* Adds an edge; false when memory runs out. */
+/* Adds an edge. Returns false if memory runs out. */
 static bool add_edge(cuda_graph_node *from, cuda_graph_node *to) {
     cuda_graph_node **behind =
         realloc(from->behind, (from->behind_count + 1) * sizeof(cuda_graph_node *));
@@ -79,7 +78,7 @@ static bool add_edge(cuda_graph_node *from, cuda_graph_node *to) {
     return true;
 }
 
-/* Adds a node; NULL when memory runs out. */
+/* Adds a node; NULL if memory runs out. */
 static cuda_graph_node *add_node(cuda_graph *graph, standin_kind kind, void (*run)(void *),
                                  const void *argument, size_t size, cuda_graph_node *const *before,
                                  size_t count) {
@@ -105,7 +104,7 @@ int standin_enqueue(cuda_stream *stream, standin_kind kind, void (*run)(void *ar
     if (special || !stream->captured) return standin_later(stream, run, argument, size);
     if (kind == STANDIN_EARLY &&
         (stream->end_count != 1 || stream->ends[0]->kind == STANDIN_OTHER)) {
-        standin_note("an early kernel is not behind one kernel");
+        standin_note("an early kernel does not depend on one kernel");
         return CUDA_INVALID_VALUE;
     }
     cuda_graph_node *n =
@@ -115,7 +114,7 @@ int standin_enqueue(cuda_stream *stream, standin_kind kind, void (*run)(void *ar
 
 /* ------------------------------------------------------------------------------------ launching */
 
-/* Chooses the next of the nodes that could be: HLO_STANDIN_ORDER. */
+/* Chooses the next of the ready nodes according to HLO_STANDIN_ORDER. */
 static size_t choose(cuda_graph_node *const *ready, size_t count) {
     static uint64_t state;
     static long seed = -1;
@@ -131,8 +130,8 @@ static size_t choose(cuda_graph_node *const *ready, size_t count) {
     return best;
 }
 
-/* Runs the nodes, one after another. Kernels that may start early begin before the kernel that they
- * depend on. */
+/* Runs the nodes, one after another. Kernels that may start early begin before their
+ * predecessor. */
 static void run_graph(const cuda_graph *graph) {
     cuda_graph_node **ready = malloc(((size_t)graph->nodes + 1) * sizeof *ready);
     size_t count = 0;
@@ -166,7 +165,7 @@ int cuStreamGetCtx(cuda_stream *stream, cuda_context **context) {
     return 0;
 }
 
-/* A body that is executed if, or as long as, its handle's value is not 0. */
+/* A body that is executed if, or while, its handle's value is not 0. */
 typedef struct conditional {
     uint64_t handle;
     int loop;
@@ -175,7 +174,7 @@ typedef struct conditional {
 
 static void run_conditional(void *argument);
 
-/* True if a body has no nodes, with which launches hang before CUDA 12.8. */
+/* True if a body has no nodes; launches of such graphs hang before CUDA 12.8. */
 static bool hangs(const cuda_graph *graph) {
     for (const cuda_graph_node *n = graph->first; n; n = n->next) {
         const conditional *c = (const void *)n->argument;

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the scaled models move through memory, and in how many launches: at most what LIMITS has, and XLA's kernels.
+"""Checks the memory traffic and the number of launches of the scaled models against LIMITS and XLA's kernels.
 
 usage: traffic.py --bin DIR --work DIR [--xla] [--sass FILE --standin FILE]
 
-The models are those of tests/gpu (8192 tokens); their plans for sm_90 say what each kernel reads and writes. A loop's
-body counts once, and an update in place as the whole array, as in XLA's. With --xla, XLA's compiler makes its own
-kernels of the same modules, and they are counted again. With
---sass, which is nvdisasm, the kernels are compiled by this machine's NVRTC as well, and read: no conversion takes the
-slow instruction (F2F) and no array is in local memory but in sines and cosines, each kernel waits for those before it
-(ACQBULK) before it accesses memory, and the ten that move most spill no register, load and store 16 bytes at a time
-where their arrays allow it, and begin at least two loads before they wait for one (_sass.py).
+The models are those of tests/gpu (8192 tokens); their plans for sm_90 list the reads and writes of each kernel. A
+loop's body counts once, and an in-place update as the whole array, as for XLA. With --xla, XLA compiles the same
+modules, and its kernels are counted, too. With --sass, which is nvdisasm, the kernels are compiled by this machine's
+NVRTC as well, and read: no conversion takes the slow instruction (F2F) and no array is in local memory but in sines and
+cosines, each kernel waits for those before it (ACQBULK) before it accesses memory, and the ten that move most spill no
+register, load and store 16 bytes at a time where their arrays allow it, and begin at least two loads before they wait
+for one (_sass.py).
 """
 import argparse
 import collections
@@ -25,29 +25,29 @@ import _sass  # noqa: E402
 import cases  # noqa: E402
 from _standin import run  # noqa: E402
 
-# Megabytes, and launches of kernels and copies, those of matmuls' operands as well, without matmuls: ours at most, and
-# XLA's for an H100.
+# Megabytes, and launches of kernels and copies, including those of matmul operands, without matmuls: upper limits here, and
+# XLA's values for an H100.
 LIMITS = {"mlp_qdq_fwd": (772, 9, 772, 16), "mlp_qdq_train": (3360, 36, 4301, 53),
           "encoder_qdq_fwd": (3525, 28, 4598, 61), "encoder_qdq_train": (12690, 134, 16096, 180),
           "llama_train": (39657, 351, 42821, 378)}
 KERNEL = re.compile(r"^    (\w+)\([^)]*\)(?: in \d+ blocks of \d+ threads,)? (\d+) bytes", re.M)
 COPY = re.compile(r"^    copy [abcd]:.*", re.M)
-HEAVIEST, HEAVY = 10, 1e6  # a heavy kernel moves so many bytes
+HEAVIEST, HEAVY = 10, 1e6  # minimum bytes of a heavy kernel
 XLA_COMPILER = ROOT / "tests/peer/xla/_xla_gpu.py"
-# An instruction of XLA's text: its name, its type without comments, its opcode, its operands.
+# An instruction in XLA's text: its name, its type without comments, its opcode, its operands.
 INSTR = re.compile(r"^  (?:ROOT )?(%\S+) = (\(.*?\)|\S+) ([a-z-]+)\((.*?)\)", re.M)
 XLA_KERNELS = ("fusion", "copy", "reduce", "transpose")
 
 
 def type_bytes(text):
-    """Bytes of the arrays of a type. An element has at least 8 bits."""
+    """Returns the bytes of the arrays of a type. An element has at least 8 bits."""
     arrays = re.findall(r"\b(?:pred|[a-z]+(\d+)\w*)\[([\d,]*)\]", text)
     return sum(max(int(bits or 8), 8) // 8 * math.prod(int(size) for size in sizes.split(",") if size)
                for bits, sizes in arrays)
 
 
 def xla_traffic(path):
-    """Megabytes and launches of the kernels that XLA makes of a module."""
+    """Returns megabytes and launches of XLA's kernels for a module."""
     status, text, said = run([sys.executable, XLA_COMPILER, path])
     if status:
         sys.exit(f"FAILED XLA does not compile {path}: {said}")

@@ -30,7 +30,7 @@ static bool is_real(hlo_type type) {
     return hlo_type_is_float(type) || hlo_types[type].class == HLO_CLASS_COMPLEX;
 }
 
-/* Numbers on both sides of 0, each with a sigma of its own. Integers are indices, and exact. */
+/* Numbers on both sides of 0, each with its own sigma. Integers are indices, and exact. */
 static number ordinary(hlo_type type, uint32_t index, int64_t i) {
     const uint64_t seed = (uint64_t)i * 64 + index;
     const double u = uniform(seed);
@@ -39,7 +39,7 @@ static number ordinary(hlo_type type, uint32_t index, int64_t i) {
     return (number){4 * u - 2, 0.001 * uniform(~seed)};
 }
 
-/* Numbers that repeat, of one sigma; of every second parameter 0. */
+/* Repeated numbers with one sigma, which is 0 for every second parameter. */
 static number repeated(hlo_type type, uint32_t index, int64_t i) {
     static const double values[] = {1, -1, 2, 0, 1, 17};
     const double value = values[i % 6];
@@ -48,7 +48,7 @@ static number repeated(hlo_type type, uint32_t index, int64_t i) {
     return (number){value, index % 2 ? 0 : 0.002};
 }
 
-/* A few of these are large, zero, infinite or NaN, or are known to little. */
+/* A few of these are large, zero, infinite or NaN, or have a large sigma. */
 static number extreme(hlo_type type, uint32_t index, int64_t i) {
     static const number all[] = {{INFINITY, 0},   {1, INFINITY}, {3e38, 1e37}, {NAN, 0},
                                  {0, 0},          {1, NAN},      {0, 0.1},     {-INFINITY, 3},
@@ -59,7 +59,7 @@ static number extreme(hlo_type type, uint32_t index, int64_t i) {
     return all[at / 3 % (int64_t)(sizeof all / sizeof *all)];
 }
 
-/* Pairs, and so on, of all of these numbers. */
+/* Tuples of all of these numbers. */
 static const double float_values[] = {0,   -0.0,  1,    -1.5,      0.1,      3,
                                       300, 1e-40, 3e38, -INFINITY, INFINITY, NAN};
 static const double float_sigmas[] = {0, 0.01, 1, 1e30, INFINITY, NAN};
@@ -78,7 +78,7 @@ static number crossed(hlo_type type, uint32_t index, int64_t i) {
 
 /* ----------------------------------------------------------------------------- what is computed */
 
-/* Results with more are not computed. */
+/* Larger results are not computed. */
 enum { MOST_ELEMENTS = 1 << 16 };
 
 /* The leaves of each instruction's result, by its id. */
@@ -115,7 +115,7 @@ static void set(const hlo_view *view, int64_t i, double value) {
     hlo_number_store(part, at + hlo_types[part].bytes, i % 3 ? 0.5 : value);
 }
 
-/* Makes the leaves of a result; false: one is no array, or a large one. */
+/* Creates the leaves of a result. Returns false if one is not an array, or is large. */
 static bool make_leaves(state *s, const hlo_instr *instr) {
     const uint32_t count = leaf_count(instr->shape);
     hlo_view *values = hlo_arena_array(s->arena, count, sizeof *values),
@@ -145,7 +145,7 @@ static void make_up_leaves(state *s, const hlo_instr *instr) {
     }
 }
 
-/* Computes the leaves of an instruction; false: it is none that is computed alone. */
+/* Computes the leaves of an instruction. Returns false if it cannot be computed separately. */
 static bool compute(state *s, const hlo_instr *instr, const hlo_error_options *options) {
     uint32_t count = 0;
     const char *why;
@@ -168,8 +168,8 @@ static bool compute(state *s, const hlo_instr *instr, const hlo_error_options *o
                             s->sigmas[instr->id], options, s->arena, &why) == HLO_OK;
 }
 
-/* Prints the first elements' sigmas, as bf16 codes: the digits that no other math library changes.
- */
+/* Prints the first elements' sigmas, as bf16 codes: digits that do not depend on the math
+ * library. */
 static void print_sigmas(const state *s, const hlo_instr *instr, FILE *out) {
     fprintf(out, "%s:", instr->name);
     for (uint32_t l = 0; l < leaf_count(instr->shape); l++) {

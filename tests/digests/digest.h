@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* FNV-1a, of which three bytes tell two texts apart well enough. */
+/* FNV-1a; three bytes distinguish texts well enough. */
 static inline uint32_t digest_of(const char *text, size_t size) {
     uint64_t hash = 0xcbf29ce484222325;
     for (size_t i = 0; i < size; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints, for each HLO file, a digest of everything that the library makes of its modules: a word
- * per column, in the order of the table of columns; and for each file of rules one. The digests of
- * testdata are kept in testdata/digests/: a change of one shows which modules' outputs a change of
- * the code changes.
+/* Prints, for each HLO file, a digest of all outputs of the library for its modules: a word per
+ * column, in the order of the table of columns; and one for each rules file. The digests of
+ * testdata are kept in testdata/digests/: they show which modules' outputs a change of the code
+ * affects.
  *
  * usage: digests [--show=COLUMN] FILE...
  *        digests --operations[=ROW]
  *
- * --show prints the text that a column is the digest of. --operations prints digests of the error
- * bounds of each elementwise operation, or the text of one. Neither the wording of diagnostics nor
- * the lines of a file at which they point are part of it. */
+ * --show prints the text of a column's digest. --operations prints digests of the error bounds of
+ * each elementwise operation, or the text of one. Digests exclude the wording and the lines of
+ * diagnostics. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static hlo_module *copy_of(const hlo_module *module) {
 
 static bool original_is_valid;
 
-/* True for a module whose text and message are changed, too. */
+/* True for a module whose text and message are also mutated. */
 static bool is_syntax(const hlo_module *module) {
     return module->source_size < MOST_SYNTAX &&
            (strstr(module->file, "/parse/") || strstr(module->file, "/verify/"));
@@ -78,7 +78,7 @@ static void stats(const hlo_module *module, FILE *out) {
     hlo_module_print_stats(module, out);
 }
 
-/* Verifies a module and prints it; one whose original is not valid, in any case. */
+/* Verifies a module and prints it, even if the original is not valid. */
 static void print_outcome(hlo_module *module, const hlo_diag_sink *sink, FILE *out) {
     if (hlo_module_verify(module, NULL, sink) == HLO_OK || !original_is_valid)
         hlo_module_print(module, NULL, out);
@@ -92,7 +92,7 @@ static void outcome_of_text(const char *text, FILE *out) {
         print_outcome(module, &sink, out);
 }
 
-/* Prints what becomes of the module's text with each word changed. */
+/* Prints the outcome of the module's text with each word changed. */
 static void words(const hlo_module *module, FILE *out) {
     if (is_syntax(module)) perturb_words(module->source, outcome_of_text, out);
 }
@@ -104,7 +104,7 @@ static void outcome_of_bytes(const char *bytes, size_t size, FILE *out) {
         print_outcome(module, &sink, out);
 }
 
-/* Prints what becomes of the module's message with each byte changed. */
+/* Prints the outcome of the module's message with each byte changed. */
 static void bytes(const hlo_module *module, FILE *out) {
     char *message = NULL;
     size_t size = 0;
@@ -134,7 +134,7 @@ static void print_verdict(const hlo_verdict *v, FILE *out) {
             v->groups, or_none(v->scale_modes), v->block_size);
 }
 
-/* Optimizes a copy and prints it, with its verdicts. NULL: it is refused. */
+/* Optimizes a copy and prints it, with its verdicts. Returns NULL if it is rejected. */
 static hlo_module *print_optimized(const hlo_module *module, hlo_pass_options *options, FILE *out) {
     const hlo_diag_sink sink = {print_diag, out};
     hlo_module *copy = copy_of(module);
@@ -162,7 +162,7 @@ static void optimized(const hlo_module *module, FILE *out) {
     hlo_module_free(print_optimized(module, &options, out));
 }
 
-/* Prints what becomes of a share of the variants of the modules of passes. */
+/* Prints the outcome of a fraction of the variants of the modules of passes. */
 static void variants(const hlo_module *module, FILE *out) {
     if (strstr(module->file, "/passes/") && module->instr_count < MOST_VARIED)
         variants_of_module(module, VARIANT_SHARE, optimized, out);
@@ -205,7 +205,7 @@ static void emitted(const hlo_module *module, FILE *out) {
     }
 }
 
-/* Prints each pass's change alone: rules that a later pass undoes are seen, too. */
+/* Prints each pass's change separately, so that rules that a later pass undoes are covered. */
 static void passes(const hlo_module *module, FILE *out) {
     hlo_pass_options options;
     hlo_pass_options_init(&options);
@@ -217,7 +217,7 @@ static void passes(const hlo_module *module, FILE *out) {
     hlo_module_free(copy);
 }
 
-/* Prints `text` without the places in a file, as `7:3`. */
+/* Prints `text` without positions in a file, such as `7:3`. */
 static void print_without_places(const char *text, FILE *out) {
     for (const char *at = text; *at; at++) {
         fputc(*at, out);
@@ -242,7 +242,7 @@ static void diff(const hlo_module *module, FILE *out) {
     hlo_module_free(copy);
 }
 
-/* Prints the modules of the first matmuls, and of the last. */
+/* Prints the extracted modules of the first and the last matmuls. */
 static void extracted(const hlo_module *module, FILE *out) {
     hlo_report *report;
     hlo_pass_options options;
@@ -276,7 +276,7 @@ static void print_plan(const hlo_module *module, const hlo_plan_options *options
     hlo_plan_free(plan);
 }
 
-/* Prints the plans of a module as it is and as it is optimized, with the text of their kernels. */
+/* Prints the plans of a module before and after optimization, with the text of their kernels. */
 static void plans(const hlo_module *module, FILE *out) {
     hlo_plan_options options;
     hlo_module *copy = copy_of(module);
@@ -296,7 +296,7 @@ static void plans(const hlo_module *module, FILE *out) {
     hlo_module_free(copy);
 }
 
-/* True for a module that runs quickly, and whose results no other math library changes. */
+/* True for a module that runs quickly, and whose results do not depend on the math library. */
 static bool is_run(const hlo_module *module) {
     double *times = calloc(module->next_computation_id, sizeof *times), elements = 0;
     if (!times) no_memory();
@@ -372,7 +372,7 @@ static void runs(const hlo_module *module, FILE *out) {
 
 /* ---------------------------------------------------------------------------------------- rules */
 
-static const hlo_module *rewritten; /* what rules are applied to */
+static const hlo_module *rewritten; /* the module that rules are applied to */
 
 static void outcome_of_rules(const char *text, FILE *out) {
     hlo_pass_options options;
@@ -383,7 +383,7 @@ static void outcome_of_rules(const char *text, FILE *out) {
     hlo_module_free(print_optimized(rewritten, &options, out));
 }
 
-/* Prints the digest of what becomes of a file of rules, NAME.rules, with each word changed, on the
+/* Prints the digest of the outcome of a rules file, NAME.rules, with each word changed, on the
  * module of rules-NAME.hlo. */
 static void print_rules(const char *path, bool shown) {
     char text[8192], name[512];
@@ -417,7 +417,7 @@ static void print_rules(const char *path, bool shown) {
 static const struct {
     const char *name;
     void (*print)(const hlo_module *module, FILE *out);
-    bool reads; /* also of a module that is not valid */
+    bool reads; /* also for a module that is not valid */
 } columns[] = {{"text", text, true},
                {"proto", proto, true},
                {"words", words, true},

@@ -4,8 +4,9 @@
 
 usage: digests.py --program=BUILD/bin/digests [--update]
 
-A difference is a module whose outputs changed, or the place of a diagnostic about it, or an operation whose error bounds did. To
-see it, build the commit before in another folder and compare `digests --show=COLUMN FILE`, or --operations=ROW, of both. If the change is meant, --update writes the new digests.
+A difference means that the outputs of a module, the location of a diagnostic, or the error bounds of an operation
+changed. To inspect it, build the previous commit in another folder and compare
+`digests --show=COLUMN FILE`, or --operations=ROW, of both. If the change is intended, --update writes the new digests.
 """
 import argparse
 import pathlib

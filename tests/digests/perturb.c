@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True for a word of a message that the object or a value stands in. */
+/* True for a word of a message that contains an object or a value. */
 static bool is_value(const char *word, size_t length) {
     for (size_t i = 0; i < length; i++)
         if (isdigit((unsigned char)word[i]) || strchr("'%`\"=[{", word[i])) return true;
@@ -25,12 +25,12 @@ void print_diag(void *user, const hlo_diag *diag) {
 }
 
 typedef struct perturbed {
-    const char *text; /* with a mistake in it */
+    const char *text; /* the mutated text */
     FILE *out;
     void (*outcome)(const char *text, FILE *out);
 } perturbed;
 
-/* Puts `by` in place of the `length` bytes at `at`. */
+/* Replaces the `length` bytes at `at` by `by`. */
 static void replace(const perturbed *p, size_t at, size_t length, const char *by) {
     const size_t size = strlen(p->text), more = strlen(by);
     char *changed = malloc(size - length + more + 1);
@@ -57,7 +57,7 @@ static void change_number(const perturbed *p, size_t at, size_t length) {
     }
 }
 
-/* Element types, of which each stands for the next. */
+/* Element types; each is replaced by the next. */
 static const char *const types[] = {"f32", "s32", "pred", "bf16", "u8", "c64", "f8e4m3fn", "f32"};
 
 static void change_word(const perturbed *p, size_t at, size_t length) {
@@ -72,7 +72,7 @@ static void change_word(const perturbed *p, size_t at, size_t length) {
         return;
     }
     replace(p, at, length, "");
-    if (p->text[at + length] != '=') return; /* an attribute: leave all of it out */
+    if (p->text[at + length] != '=') return; /* an attribute: omit all of it */
     size_t end = at + length + 1, open = 0;
     for (; p->text[end] && p->text[end] != '\n'; end++) {
         open += (p->text[end] == '{') - (size_t)(p->text[end] == '}');

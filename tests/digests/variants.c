@@ -35,7 +35,7 @@ static char *room_for(const variants *v, size_t more) {
     return text;
 }
 
-/* Puts `by` in place of the `length` bytes at `at`. */
+/* Replaces the `length` bytes at `at` by `by`. */
 static void replace(variants *v, size_t at, size_t length, const char *by) {
     char what[96];
     if (!is_chosen(v)) return;
@@ -50,7 +50,7 @@ static bool in_word(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.' || c == '%';
 }
 
-/* Puts `by` in place of each `word`; of sizes, only those in brackets. */
+/* Replaces each `word` by `by`; sizes only in brackets. */
 static void replace_all(variants *v, const char *word, const char *by, bool sizes) {
     const size_t length = strlen(word);
     char what[64], *text, *to;
@@ -88,7 +88,7 @@ static void exchange(variants *v, size_t at) {
     replace(v, at, first + 2 + second, by);
 }
 
-/* Opcodes, of which each stands for the next. */
+/* Opcodes; each is replaced by the next. */
 static const char *const opcodes[] = {"add(",    "subtract(", "add(",     "multiply(",
                                       "divide(", "maximum(",  "minimum(", "maximum(",
                                       "abs(",    "negate(",   "abs("};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules that differ from one in a single point. */
+/* Variants of a module that differ from it in a single point. */
 #ifndef HLO_TESTS_DIGESTS_VARIANTS_H
 #define HLO_TESTS_DIGESTS_VARIANTS_H
 
@@ -8,8 +8,8 @@
 #include "hlo/module.h"
 
 /* Calls `print` with each valid variant of a module: two operands exchanged, another opcode,
- * another constant, another element type or size throughout, a value that the result has, too. One
- * in `share` of them is made. */
+ * another constant, another element type or size throughout, a value that is also a result. One in
+ * `share` of them is created. */
 void variants_of_module(const hlo_module *module, unsigned share,
                         void (*print)(const hlo_module *variant, FILE *out), FILE *out);
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the commands of docs/ci.md: each line of a block of YAML that calls hlo-fp8-opt, with the programs of a build. With the module as
-it is each command succeeds and the files that are uploaded have contents. Then the module under test is broken on purpose, and each
-gate must end with status 3, whatever ran before it in its block.
+"""Runs the commands of docs/ci.md: each line of a block of YAML that calls hlo-fp8-opt, with the programs of a build.
+With the original module, each command succeeds and the uploaded files are not empty. Then the module is broken
+intentionally, and each gate must fail with status 3, regardless of the previous commands in its block.
 
 usage: ci.py --bin BIN --module MODULE --work WORK
 """
@@ -24,7 +24,7 @@ EMPTY = "HloModule empty\n\nENTRY e {\n  ROOT p = f32[4] parameter(0)\n}\n"
 
 
 def recipes():
-    """The command lines of each block; the hook, which is called with names of files, gets one."""
+    """Returns the command lines of each block; the hook, whose arguments are file names, gets one."""
     for block in blocks.of("tests/embed/ci.py"):
         found = re.findall(r"(?:run:|-|entry:) (hlo-fp8-opt .*)$", block.code, re.M)
         assert found, f"{block.page}:{block.line}: no command"
@@ -32,7 +32,7 @@ def recipes():
 
 
 def without_one(text, line):
-    """The module in which the matmul of a line reads the cosine of its operand, through which no scale moves."""
+    """Returns the module in which the matmul of a line reads the cosine of its operand, through which no scale moves."""
     lines = text.splitlines()
     operand = re.search(r" dot\((%?[\w.-]+), ", lines[line - 1])[1]
     shape = re.search(rf"^ *{re.escape(operand)} = (\S+) ", text, re.M)[1]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a module from memory, rewrites it, says what became of each matmul, prints the result, and
- * runs the module as it was and as it is on the same inputs. It stands on nothing but the installed
- * library; docs/embedding.md walks through it. */
+/* Reads a module from memory, rewrites it, prints the verdict of each matmul and the result, and
+ * runs the original and the rewritten module on the same inputs. It only uses the installed
+ * library; docs/embedding.md explains it. */
 #include <stdio.h>
 #include <string.h>
 

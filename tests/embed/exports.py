@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The functions that the shared library exports: those that the public headers declare, and those of a checked-in list, so that
-no function comes or goes unseen.
+"""Checks that the shared library exports the functions that the public headers declare and those of a checked-in list,
+so that every change of the exports is noticed.
 
 usage: exports.py LIBRARY INCLUDE exports.txt
 """

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// What the public headers declare links from C++ (that each compiles as C++, run.sh sees to).
+// Checks that declarations of the public headers link from C++ (run.sh compiles each header as
+// C++).
 #include <hlo/bisect.h>
 #include <hlo/buffer.h>
 #include <hlo/dump.h>

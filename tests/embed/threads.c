@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usage: threads THREADS ROUNDS MODEL... Each thread does everything that the library does with
- * each model, at the same time as the others, with options, rules and a pass that all share; what
- * comes out is what came out with one thread. Built with -fsanitize=thread it reports races. */
+ * each model, concurrently, with shared options, rules and a pass. The results must equal those of
+ * one thread. Built with -fsanitize=thread, it reports races. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 enum { MOST_MODELS = 16, MOST_THREADS = 64 };
 
-/* What came out of a model: text, reports, binary and values, one behind the other. */
+/* The results for a model: text, reports, binary and values, concatenated. */
 typedef struct outcome {
     char *text;
     size_t size;
@@ -25,12 +25,12 @@ typedef struct outcome {
 typedef struct job {
     const char *const *models;
     const outcome *expected; /* by model; NULL: not known yet */
-    outcome *found;          /* by model, where `expected` is NULL */
+    outcome *found;          /* by model, if `expected` is NULL */
     int model_count, rounds;
     bool failed;
 } job;
 
-/* A pass: the root of the entry negated twice, which a rule takes back. */
+/* A pass that negates the root of the entry twice, which a rule reverts. */
 static hlo_status negate_twice(void *user, hlo_module *module, const hlo_diag_sink *sink) {
     hlo_computation *entry = hlo_module_entry(module);
     hlo_instruction *root = hlo_computation_root(entry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the words of every table as a dictionary for libFuzzer: one quoted word a line. */
+/* Writes the words of every table as a dictionary for libFuzzer: one quoted word per line. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static const char *const lists[] = {
 #undef HLO_ATTR_VALUES
 };
 
-/* The signs and words that the grammars spell out themselves. */
+/* The signs and words that the grammars contain literally. */
 static const char *const signs[] = {
     "HloModule",
     "ENTRY ",

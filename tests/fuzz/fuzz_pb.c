@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a binary module: refused, or read, and then written as bytes that read back and are
- * written the same. */
+/* Input: any bytes as a binary module. It is rejected, or read and written as bytes that read back
+ * and are written identically. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* NULL when the module has no binary form. */
+/* NULL if the module has no binary form. */
 static char *print(const hlo_module *module, size_t *out_size) {
     char *bytes = NULL;
     FILE *out = open_memstream(&bytes, out_size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes that are a valid module: the whole pipeline leaves a valid module, which prints as text
- * that reads back. The number of bytes chooses the target and the form of the scale operands. */
+/* Input: any bytes that are a valid module. The whole pipeline produces a valid module, which
+ * prints as text that reads back. The number of bytes selects the target and the form of the scale
+ * operands. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes: the parser refuses them, or reads a module that prints as text which reads back and
- * prints the same. */
+/* Input: any bytes. The parser rejects them, or reads a module that prints as text which reads back
+ * and prints identically. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

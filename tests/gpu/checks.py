@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages smoke and correct: (name, function) pairs; stages.py has what a function returns."""
+"""The stages smoke and correct: (name, function) pairs; stages.py specifies the result of a function."""
 import argparse
 import importlib.util
 import re
@@ -12,11 +12,11 @@ from machine import ROOT, find_tool
 FIRST = "seed_relu_damax"
 SANITIZED = (FIRST, "mlp_qdq_fwd", "scan_layers", "rowwise_before")
 RANDOM = 100
-FEW = {FIRST, "scan_layers"}  # on the stand-in
+FEW = {FIRST, "scan_layers"}  # with the fake
 
 
 def script(name):
-    """A script of tests/cuda as a module; the folder comes last, where its random.py hides nothing."""
+    """Imports a script of tests/cuda; the folder comes last, so that its random.py does not shadow the standard module."""
     folder = ROOT / "tests/cuda"
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
@@ -41,8 +41,8 @@ def compared(here, path, *options):
 
 
 def executed(here, path, *options):
-    """Plans the module, which asks cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept. One that fails is run
-    again without graphs, each launch behind the one before."""
+    """Plans the module, which queries cuBLASLt for every matmul, and runs it; cuBLASLt's log is kept. After a failure,
+    it runs again without graphs, launch after launch."""
     status, said, errors = here.ours("--optimize", "--time=3", *options, path,
                                      environment={"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": "/dev/stderr"})
     seconds = re.search(r"median ([0-9.]+) s", said)
@@ -72,7 +72,7 @@ def sanitized(here, tool, name):
 
 
 def blocks(here, function):
-    """Matmuls with scales per block, which become calls, where the device has these."""
+    """Matmuls with block scales, which become calls if the device supports them."""
     options, why = here.blocks()
 
     def check(path):
@@ -117,7 +117,7 @@ def random_agrees(cases, seed):
 
 
 def low_precision(here):
-    """Ragged dots, as one kernel and as dense calls; calls with scales per block."""
+    """Ragged dots, as one kernel and as dense calls; calls with block scales."""
     ragged = here.a.work / "ragged.hlo"
     ragged.write_text(programs.RAGGED)
     return [(f"ragged {form}", lambda form=form: compared(here, ragged, f"--ragged={form}"))
@@ -126,7 +126,7 @@ def low_precision(here):
 
 def correct(here, a):
     models, random = script("models"), script("random")
-    if not here.a.standin:  # nodes side by side, and programmatic dependent launch, race on a device alone
+    if not here.a.standin:  # concurrent nodes and programmatic dependent launch only race on a device
         models.WITHOUT_GRAPH = set(names_of(here))
     cases = random.Cases(argparse.Namespace(bin=a.bin, work=a.work, accumulate="hopper"), here.environment, here.run)
     found = [(f"{name}{' optimized' * optimize}",

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs one stage of what there is to see on a machine with a GPU, within its minutes:
 #   lease.sh smoke|correct|matmul|models|profile [OPTIONS]
-# Results are kept after every case; called again, it goes on where it stopped. stages.py says what each stage does,
-# and has the options. It needs python3; torch and JAX are measured beside where they are installed.
+# Results are kept after every case; called again, it resumes. stages.py says what each stage does,
+# and has the options. It needs python3; torch and JAX are also measured if installed.
 # Exit status: 0 all is done and well, 1 a case failed or there is no device, 75 not done yet.
 set -eu
 self=$(readlink -f "$0")

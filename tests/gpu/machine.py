@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that a stage runs on: its device, its tools, and how programs are run there."""
+"""The machine that a stage runs on: its device, its tools, and running programs."""
 import fcntl
 import importlib.metadata
 import json
@@ -16,13 +16,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 QUERY = ("name", "driver_version", "clocks.max.sm", "clocks.max.memory", "power.limit", "temperature.gpu", "compute_cap")
 
 
-# A program has a process group of its own, in this process's session: whoever ends the session ends it.
+# A program has a separate process group in this process's session, so that ending the session ends it.
 OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 
 
 def run(command, environment=None, seconds=None, held=()):
-    """Exit status, output, errors. The status is 124 when it took longer: it is ended with what it started, and what
-    cannot be ended, as it waits for a device that hangs, is left behind. The program has the files `held` open."""
+    """Returns exit status, output, errors. The status is 124 after a timeout: the program and its children are ended. A
+    process that cannot be ended, because it waits for a hanging device, remains.
+    The program has the files `held` open."""
     child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, errors="replace", env=environment,
                              pass_fds=held, **OWN_GROUP)
@@ -40,7 +41,7 @@ def run(command, environment=None, seconds=None, held=()):
 
 
 def find_tool(name):
-    """The path of a tool of the toolkit, which may not be in PATH; None: there is none."""
+    """Returns the path of a tool of the toolkit, which may not be in PATH, or None."""
     folders = [str(folder) for pattern in ("local/cuda/bin", "local/cuda/compute-sanitizer", "local/cuda*/bin")
                for folder in sorted(pathlib.Path("/usr").glob(pattern))]
     folders += map(str, sorted(pathlib.Path("/opt/nvidia/nsight-compute").glob("*"), reverse=True))
@@ -48,7 +49,7 @@ def find_tool(name):
 
 
 def query_device():
-    """What nvidia-smi says of the first device; nothing where it does not answer."""
+    """Returns the output of nvidia-smi about the first device; empty on failure."""
     if not shutil.which("nvidia-smi"):
         return {}
     status, said, _ = run(["nvidia-smi", "-i", "0", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader"], None, 30)
@@ -57,7 +58,7 @@ def query_device():
 
 
 def read_versions(said):
-    """What --version --backend=cuda says: the device's name and compute capability, and the libraries' versions."""
+    """Returns the output of --version --backend=cuda: the device's name and compute capability, and the libraries' versions."""
     rows = dict(row for row in re.findall(r"^([A-Za-z ]+): (.*)$", said, re.M))
     device = re.match(r"(.*), sm_(\d+)(\d)(,|$)", rows.pop("device", ""))
     found = {"name": device[1], "compute_cap": f"{device[2]}.{device[3]}"} if device else {}
@@ -65,7 +66,8 @@ def read_versions(said):
 
 
 def rows_below(compute_cap):
-    """(sm, has scales per block, whose, dense FP8 TFLOP/s) of each row of matmul/table/target.def up to the architecture."""
+    """Returns (sm, block scales supported, GPU, dense FP8 TFLOP/s) of each row of matmul/table/target.def up to the
+    architecture."""
     sm = int(compute_cap.replace(".", ""))
     table = (ROOT / "matmul/table/target.def").read_text()
     rows = re.findall(r'^HLO_TARGET\((\d+), \d, \d, \d, (\d),.*"([^"]+)", (\d+)', table, re.M)
@@ -73,7 +75,7 @@ def rows_below(compute_cap):
 
 
 def peak_of(compute_cap):
-    """(whose, dense FP8 TFLOP/s) of the row for the architecture, or the nearest below that has a peak."""
+    """Returns (GPU, dense FP8 TFLOP/s) of the row for the architecture, or the nearest lower one with a peak."""
     known = [row[2:] for row in rows_below(compute_cap) if row[3]]
     return known[-1] if known else (None, None)
 
@@ -89,7 +91,7 @@ def versions():
 
 
 class Machine:
-    """`error`: why no device can be used; None when one can. No program runs beyond `stop`, a time of the clock."""
+    """`error`: why no device can be used, or None. No program runs longer than `stop`, a time of the clock."""
 
     def __init__(self, a, stop):
         self.a, self.error, self.stop = a, None, stop
@@ -97,12 +99,12 @@ class Machine:
         self.environment.setdefault("VIRTUAL_ENV", sys.prefix)  # NVIDIA's packages of this Python
         for library in ("DRIVER", "CUBLASLT", "NVRTC") if a.standin else ():
             self.environment[f"HLO_CUDA_{library}"] = str(pathlib.Path(a.standin).resolve())
-        self.lock = os.open(a.work / "lock", os.O_RDWR | os.O_CREAT, 0o600)  # as long as a program of this stage runs
+        self.lock = os.open(a.work / "lock", os.O_RDWR | os.O_CREAT, 0o600)  # for the duration of a program of this stage
         self.kernels = a.work / "kernels"
         self.kernels.mkdir(parents=True, exist_ok=True)
         self.models = ROOT / "testdata/models"
         status, said, errors = self.run([a.bin / "hlo-fp8-run", "--version", "--backend=cuda"], self.environment, 60)
-        if "device: " not in said:  # else a device that hangs or fails at graphs is one to look at
+        if "device: " not in said:  # otherwise inspect a device that hangs or fails with graphs
             self.error = errors.partition("error: ")[2] or errors or said or f"status {status}"
             return
         device = {**({} if a.standin else query_device()), **read_versions(said)}
@@ -111,12 +113,12 @@ class Machine:
         self.peak = peak
 
     def blocks(self):
-        """(options for matmuls with scales per block, None), or (None, why they are left out)."""
+        """Returns (options for matmuls with block scales, None), or (None, why they are skipped)."""
         sm, has = rows_below(self.facts["compute_cap"])[-1][:2]
         return ((f"--target=sm_{sm}", "--cuda=12.9"), None) if has else (None, f"sm_{sm} has no scales per block")
 
     def is_alone(self, until):
-        """True if no other stage, and no program of one, works in --work, or none does any more at the time `until`."""
+        """Returns true once no other stage or program of one uses --work, at the latest at the time `until`."""
         while True:
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -130,7 +132,7 @@ class Machine:
         return self.stop - time.monotonic()
 
     def run(self, command, environment=None, seconds=240):
-        """As run(), but not beyond `stop`."""
+        """Like run(), but not beyond `stop`."""
         return run(command, environment or self.environment, max(1, min(seconds, self.left())), (self.lock,))
 
     def ours(self, *arguments, environment=None):
@@ -139,8 +141,8 @@ class Machine:
         return self.run(command, {**self.environment, **(environment or {})})
 
     def peer(self, *arguments):
-        """What others take: seconds and versions, or error."""
+        """Returns the peers' measurements: seconds and versions, or error."""
         program = pathlib.Path(__file__).parent / "peers.py"
         status, said, errors = self.run([sys.executable, program, *arguments, f"--repeat={self.a.repeat}"], dict(os.environ))
-        lines = said.splitlines()  # the last is its own
+        lines = said.splitlines()  # the last line is its own
         return json.loads(lines[-1]) if status in (0, 1) and lines else {"error": errors[-200:] or f"status {status}"}

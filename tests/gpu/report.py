@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the measurements of a device into docs/evidence.md, between its two marks.
+"""Writes the measurements of a device to docs/evidence.md, between its two marks.
 
 usage: report.py RESULTS [--docs FILE]
 
-RESULTS is the folder in which stages.py keeps its rows. A failed case is reported as failed. Without any row the page
-says that there are no measurements.
+RESULTS is the folder in which stages.py keeps its rows. A failed case is reported as failed. Without rows, the page
+states that there are no measurements.
 """
 import argparse
 import json
@@ -20,24 +20,24 @@ FACTS = ("name", "driver_version", "CUDA driver", "cuBLASLt", "NVRTC", "clocks.m
 
 
 def read_rows(path):
-    """The rows of a stage that are whole."""
+    """Returns the complete rows of a stage."""
     rows = []
     for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
         try:
             rows.append(json.loads(line))
-        except ValueError:  # the machine was taken back meanwhile
+        except ValueError:  # the machine was lost meanwhile
             pass
     return [row for row in rows if isinstance(row, dict) and isinstance(row.get("case", row.get("begun", "")), str)]
 
 
 def machine_of(head):
-    """What tells the machine of a stage's rows from others."""
+    """Returns the facts that identify the machine of a stage's rows."""
     return tuple(head.get(key) for key in FACTS if key != "date")
 
 
 def read(results):
-    """The facts of each machine, and {stage: {case: row}} of what it has done. Of a case the last row counts; one that was
-    begun, and has none, failed."""
+    """Returns the facts of each machine, and {stage: {case: row}} of its results. The last row of a case counts; a case
+    that was begun and has no row failed."""
     found = {}
     for stage in ("smoke", "correct", "matmul", "models"):
         head, last = {}, {}
@@ -83,7 +83,7 @@ def checked(stage, rows):
 
 
 def report(results):
-    """A section for each machine: its numbers are no other's."""
+    """Returns a section for each machine, so that numbers of different machines are separate."""
     sections = []
     for facts, stages in read(results):
         text = (", ".join(f"{key} {facts[key]}" for key in FACTS if key in facts) or "A machine that is not known") + ".\n\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages matmul, models and profile: (name, function) pairs; stages.py has what a function returns."""
+"""The stages matmul, models and profile: (name, function) pairs; stages.py specifies the result of a function."""
 import csv
 import io
 import re
@@ -28,14 +28,14 @@ def seconds_of(here, path, *options):
 
 
 def measure(here, case, fast=True, options=()):
-    """The row of a case: seconds of each, and TFLOP/s."""
+    """Returns the row of a case: seconds of each, and TFLOP/s."""
     path = write(here, case)
     row = {"flops": case.flops, "ours": seconds_of(here, path, *options)}
     if here.a.autotune:
         tuned = (*options, f"--autotune={here.a.autotune}", f"--autotune-cache={here.a.out / 'autotune.json'}")
         try:
             row["tuned"] = seconds_of(here, path, *tuned)
-        except RuntimeError as error:  # an algorithm that fails takes the context with it; the other times are kept
+        except RuntimeError as error:  # an algorithm that fails breaks the context; the other times are kept
             row["error"] = f"tuned: {error}"
     if not here.a.no_peers:
         peers = {"xla": ("xla", path, "--platform=" + ("cpu" if here.a.standin else "gpu"))}
@@ -92,7 +92,7 @@ def models(here, a):
 
 
 def stepped(here, name):
-    """The steps that take longest, by the device's events: milliseconds of a run, and how it is moved."""
+    """Returns the longest steps, by the device's events: milliseconds of a run, and how they are grouped."""
     path = write(here, scaled(here, name))
     status, said, errors = here.ours("--optimize", "--profile", f"--time={here.a.repeat}", path)
     path.unlink()
@@ -105,7 +105,7 @@ def stepped(here, name):
 
 
 def profiled(here, name):
-    """The kernels that take longest: seconds and bytes of each launch, by Nsight Compute."""
+    """Returns the longest kernels: seconds and bytes of each launch, by Nsight Compute."""
     tool = None if here.a.standin else find_tool("ncu")
     if not tool:
         return {"left_out": "there is no Nsight Compute (ncu)"}

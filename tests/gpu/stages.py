@@ -8,18 +8,20 @@ smoke    Versions and the device; a matmul without CUDA graphs and with them; ar
          planned and run once, with what cuBLASLt logs, and one that fails again without graphs; compute-sanitizer over
          four, where it is installed.
 correct  Every model, and random modules, against the cpu backend, before and after the rewrite.
-matmul   TFLOP/s of square and of fused matmuls, with and without scales, with fast and full accumulation, and of 64
-         algorithms of cuBLASLt the best; torch._scaled_mm and JAX's XLA beside them.
-models   The scaled MLP and encoder, then the matmuls of Llama's layers; JAX's XLA beside them.
+matmul   TFLOP/s of square and of fused matmuls, with and without scales, with fast and full accumulation, and with the
+best of 64 algorithms of cuBLASLt; compared with torch._scaled_mm and JAX's
+XLA.
+models   The scaled MLP and encoder, then the matmuls of Llama's layers; compared with JAX's XLA.
 profile  The steps of the training modules that take longest; Nsight Compute on kernels, where it is installed.
 
-Each case is a line of JSON in OUT/STAGE.jsonl, written when it is done, behind one that it was begun; the first line has
-the device and the versions, as has one before the rows of another machine. A case that is there and did not fail is not
-run again; those that failed, or were begun and are not there, as they hung or the machine was taken back, come last. No
-case is begun after --minutes (the stage's own by default), and no program runs for more than a minute beyond. --from has
-the rows of an earlier machine. OUT has nothing but rows, and autotune.json; everything else is in --work. Beside another
-stage with this --work, or what one has left behind, rows are as of a machine of their own, as times are wrong.
-With --standin (tests/cuda/README.md) no device is needed: sizes are small, cases few, and times mean nothing.
+Each case is a line of JSON in OUT/STAGE.jsonl, written when it is done, behind one that it was begun; the first line
+has the device and the versions, as has one before the rows of another machine. A case with a row that did not fail is
+not run again; cases that failed, or were begun and have no row because they hung or the machine was lost, come last. No
+case is begun after --minutes (default: that of the stage), and no program runs for more than a minute beyond. --from
+has the rows of an earlier machine. OUT only has rows and autotune.json; all other files are in --work. While another
+stage with this --work, or one of its processes, is running, rows are marked as from a separate machine, because times
+are wrong. With --standin (tests/cuda/README.md) no device is needed: sizes are small, cases few, and times mean
+nothing.
 """
 import argparse
 import concurrent.futures
@@ -38,8 +40,8 @@ import machine
 import report
 import speeds
 
-# Minutes, how many cases run side by side, and the cases: functions that give (name, function) pairs, each of which
-# returns the row of its case; the row of a case that fails has `error`.
+# Minutes, the number of concurrent cases, and the cases: functions that return (name, function) pairs. Each function
+# returns the row of its case; the row of a failed case has `error`.
 STAGES = {
     "smoke": (4, 4, checks.smoke),
     "correct": (6, 8, checks.correct),
@@ -48,11 +50,11 @@ STAGES = {
     "profile": (3, 1, speeds.profile),
 }
 NOT_DONE = 75
-AFTERWARDS = 60  # seconds beyond a stage's minutes that a program may take
+AFTERWARDS = 60  # seconds by which a program may exceed a stage's minutes
 
 
 class Journal:
-    """The rows of a stage in a file, one written behind the other. `lost`: why rows are no longer written."""
+    """The rows of a stage in a file. `lost`: why rows are no longer written."""
 
     def __init__(self, path, head):
         self.path, self.lost, self.lock = path, None, threading.Lock()
@@ -62,7 +64,7 @@ class Journal:
         heads = [row for row in rows if "stage" in row]
         if not rows:
             path.write_text("")
-        elif not path.read_bytes().endswith(b"\n"):  # the last row is not whole
+        elif not path.read_bytes().endswith(b"\n"):  # the last row is incomplete
             with open(path, "a") as file:
                 file.write("\n")
         if not heads or report.machine_of(heads[-1]) != report.machine_of(head):
@@ -72,7 +74,7 @@ class Journal:
         return name in self.rows and "error" not in self.rows[name]
 
     def waiting(self, cases):
-        """Those that are not done: first the ones that were not begun, then the ones that were begun least often."""
+        """Returns the cases that are not done: first those that were not begun, then those that were begun least often."""
         return sorted((case for case in cases if not self.has(case[0])), key=lambda case: self.begun.count(case[0]))
 
     def write(self, row):
@@ -82,7 +84,7 @@ class Journal:
                     file.write(json.dumps(row) + "\n")
                     file.flush()
                     os.fsync(file.fileno())
-            except OSError as error:  # what is done is printed as well
+            except OSError as error:  # results are also printed
                 self.lost = self.lost or str(error)
 
     def add(self, row):
@@ -94,7 +96,7 @@ def run_case(name, function):
     begun = time.monotonic()
     try:
         row = function()
-    except Exception as error:  # the other cases go on
+    except Exception as error:  # the other cases continue
         row = {"error": f"{type(error).__name__}: {error}"}
     return {"case": name, **row, "took": round(time.monotonic() - begun, 2)}
 
@@ -124,7 +126,7 @@ def run_stage(journal, cases, jobs, deadline):
 
 
 def make_folders(a):
-    """Makes OUT and --work, and takes over the rows of --from."""
+    """Creates OUT and --work, and copies the rows of --from."""
     a.out.mkdir(parents=True, exist_ok=True)
     a.work.mkdir(parents=True, exist_ok=True, mode=0o700)
     for earlier in a.earlier.glob("*.json*") if a.earlier else ():

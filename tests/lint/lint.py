@@ -53,7 +53,7 @@ def sources(*suffixes, rooms=None):
             yield name
 
 
-# What looks like a directive of lit or FileCheck, and what somebody who meant one may have typed.
+# Text that resembles a directive of lit or FileCheck, and likely misspellings of directives.
 SUSPECT = re.compile(r"^\s*//\s*([A-Za-z][A-Za-z0-9_-]*(?:\{[A-Z]+\})?)\s*:")
 NEAR = re.compile(r"^(C[HEKC]{2,5}|RUN|RNU|RUM|XFAIL|[A-Z0-9]+[-_](NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT).*)", re.I)
 LIT = {"RUN", "REQUIRES", "UNSUPPORTED", "XFAIL", "DEFINE", "REDEFINE"}
@@ -66,7 +66,7 @@ def directives():
         if not name.startswith("testdata/") or name.startswith(MODELS) or not name.endswith((".hlo", ".test")):
             continue
         text = read(name)
-        # A line that ends in a backslash goes on in the next RUN line.
+        # A line that ends in a backslash continues in the next RUN line.
         runs = "\n".join(re.findall(r"//\s*RUN:(.*)", text)).replace("\\\n", " ")
         if not runs:
             yield name, 1, "no RUN line: lit would not run it"
@@ -173,11 +173,11 @@ def words():
 
 
 # The files whose text is plain English, as patterns of fnmatch: extend the list with each folder that becomes so.
-PLAIN = ("*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "include/*", "tools/*", "ir/*", "passes/*", "matmul/*", "report/*", "runtime/*", "bindings/*", "grammar/[!p]*")
+PLAIN = ("*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "include/*", "tools/*", "ir/*", "passes/*", "matmul/*", "report/*", "runtime/*", "bindings/*", "grammar/[!p]*", "tests/[!g]*")
 PROSE = {**dict.fromkeys((".c", ".h", ".cc", ".cuh", ".def", ".y", ".l"), re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)),
          ".py": re.compile(r"""\"{3}.*?\"{3}|'{3}.*?'{3}|\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)}
-ODD = re.compile(r"\b((?:is|are) none|(?<![Tt]here )(?:is|are) no (?!longer\b)|(?<!-)(?i:behind(?!-)|beside|told|(?<![.>])lent|mend(s|ed|ing)?)|tells of|of one's own|has not (?:its|an?|the|all|any)\b|in vain|"
-                 r"as it is|so no longer|hand(?:s|ed)? (?:it |them )?on|go(?:es)? on|likewise|as \w+ (?:has|have) it|(?:is|are) to be|whom|whoever|of its own accord|had (?:it|they) not|nor is|nor has)\b")
+ODD = re.compile(r"\b(is none|(?<![Tt]here )are none|(?<![Tt]here )(?:is|are) no (?!longer\b|\w+er\b)|(?<!-)(?i:behind(?!-)|beside(?! {3}|\))|told|(?<![.>])lent|mend(s|ed|ing)?)|tells of|of one's own|has not (?:its|an?|the|all|any)\b|in vain|"
+                 r"as it is|so no longer|handed on|hands? (?:it |them )?on|go(?:es)? on|as \w+ (?:has|have) it|(?:is|are) to be|whom|whoever)\b")
 BRITISH = re.compile(r"\b\w*(?:(?:quant|optim|normal|serial|initial|recogn|organ|minim|maxim|general|special|synchron|summar|util|material|parallel|canonical|token|emphas|author|"
                      r"custom|stabil|vector|linear|random|real|item|memo|equal)is(?:e|ed|er|es|ing|ations?)\b|(?:col|neighb|behavi|fav|lab|hon)our|analys(?:e|ed|ing)\b|"
                      r"artefact|licence|defence|judgement|(?:modell|labell|signall|cancell|travell)(?:ed|ing)\b|fulfil\b|whilst|amongst|centre|fibre|\bgrey\b|catalogue)\w*", re.I)
@@ -189,14 +189,15 @@ def prose(name):
     if found:
         end, kept = 0, []
         for m in found.finditer(text):
-            kept += re.sub(r"[^\n]", " ", text[end : m.start()]), m[0]
+            kept += re.sub(r"[^\n]", " ", text[end : m.start()]), re.sub(r"\{\w+[^{}\n]*\}", "", m[0])
             end = m.end()
         text = "".join(kept)
     return enumerate(text.split("\n"), 1)
 
 
 def language():
-    """Phrases that are not plain English in comments, strings and pages, and British spelling anywhere, in the files of PLAIN."""
+    """Phrases that are not plain English in comments, strings and pages, and British spelling anywhere, in the files of
+    PLAIN."""
     for name in FILES:
         if name.startswith((*MODELS, "tests/lint/")) or not any(fnmatch.fnmatch(name, p) for p in PLAIN):
             continue

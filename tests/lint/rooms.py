@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of the library against their map, the hlo_room() lines of CMakeLists.txt.
+"""Checks the folders of the library against the hlo_room() lines of CMakeLists.txt.
 
 usage: rooms.py BUILD [--root=DIR]
 
-Refuses, by the symbols of the object files in BUILD:
+Rejects, by the symbols of the object files in BUILD:
 - a reference to a file of a folder that the referring folder does not see,
-- a circle of files, but for real recursion (RECURSION below),
-and in the tree a README.md whose line `Sees:` is not what the map says, and a folder of more than MOST sources.
-Prints a line for each finding; exit status 1 if there are any, or if there was nothing to look at.
+- a cycle of files, except for real recursion (RECURSION below), and in the tree a README.md whose line `Sees:` differs
+  from the map, and a folder with more than MOST sources. Prints a line for each finding; exit status 1 if there are
+  any, or if there were no object files.
 """
 import collections
 import pathlib
@@ -20,7 +20,7 @@ ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), p
 MOST = 17
 SOURCES = {".c", ".cuh", ".def", ".h", ".l", ".proto", ".y"}
 
-# Circles that are no fault: what the files do is recursive.
+# Allowed cycles: these files are recursive by nature.
 RECURSION = [
     # A region is evaluated by the kernels of its instructions, and a kernel may apply a region.
     {"ir/eval/elementwise.c", "ir/eval/eval.c", "ir/eval/index.c", "ir/eval/reduce.c", "ir/eval/region.c",
@@ -31,7 +31,7 @@ RECURSION = [
 
 
 def the_map():
-    """By folder what it sees, as the map says it and all of it."""
+    """Returns, by folder, the folders that it sees directly according to the map, and all that it sees."""
     said = {}
     for line in re.findall(r"^hlo_room\((.*?)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M | re.S):
         folder, *rest = line.split()
@@ -44,14 +44,14 @@ def the_map():
 
 
 def references(build):
-    """By file of the library the files that it refers to, with one of the symbols."""
+    """Returns, by file of the library, the files that it refers to, each with one of the symbols."""
     defined, wanted = {}, collections.defaultdict(set)
     commands = build / "compile_commands.json"
     made = set(re.findall(r" -o (\S+\.o) ", commands.read_text())) if commands.exists() else None
     for path in build.glob("CMakeFiles/hlo_*.dir/**/*.o"):
         name = str(path).split(".dir/", 1)[1].removesuffix(".o")
         if made is not None and str(path.relative_to(build)) not in made:
-            continue  # left from an earlier build, whose files are gone
+            continue  # left from an earlier build, whose files no longer exist
         name = name.removeprefix("generated/")
         for line in subprocess.run(["nm", "-P", path], check=True, capture_output=True, text=True).stdout.splitlines():
             symbol, kind = line.split()[:2]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that lint.py and rooms.py find their faults: a tree with one fault per check, and a tree with none."""
+"""Checks that lint.py and rooms.py find faults: a tree with one fault per check, and a tree without faults."""
 import os
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ LINT = pathlib.Path(__file__).with_name("lint.py")
 RUN = "// RUN: %hlo-fp8-opt %s | FileCheck %s\n"
 CHECK = "// CHE" + "CK"
 
-# check, file, text, what the finding says
+# check, file, text, message of the finding
 FAULTS = [
     ("directives", "testdata/a/x.hlo", RUN + "// CHE" + "KC: a\n" + CHECK + ": b\n", "CHEKC"),
     ("directives", "testdata/a/x.hlo", RUN + CHECK + ": a\n" + CHECK + "_NEXT: b\n", "CHECK_NEXT"),
@@ -66,9 +66,10 @@ FAULTS = [
 ]
 
 
-# What lint/language rejects, a line each.
+# Phrases that lint/language rejects, one per line.
 WORDS = ("is none", "is no matrix", "behind", "beside", "told", "tells of", "of one's own", "has not its", "in vain", "lent", "mends", "as it is", "so no longer", "quantised",
-         "normalisation", "colours", "neighbour", "behaviour", "analyse", "artefact", "licence", "modelling")
+         "normalisation", "colours", "neighbour", "behaviour", "analyse", "artefact", "licence", "modelling", "are none", "handed on", "hands it on", "goes on", "as HLO has it", "is to be",
+         "whom", "whoever")
 
 
 def lint(check, root):
@@ -76,7 +77,7 @@ def lint(check, root):
     return subprocess.run(command, capture_output=True, text=True)
 
 
-# Two rooms, `b` above `a`: sources, READMEs, and the findings about one fault at a time.
+# Two folders, `b` above `a`: sources, READMEs, and the findings about one fault at a time.
 ROOMS = {
     "CMakeLists.txt": "hlo_room(a)\nhlo_room(b SEES a)\n",
     "a/README.md": "Sees: no other folder.\n",
@@ -97,7 +98,7 @@ ROOM_FAULTS = [
 
 
 def rooms(fault):
-    """What rooms.py says of the two rooms with those files changed or, where None, absent."""
+    """Returns the findings of rooms.py for the two folders with those files changed or, for None, absent."""
     with tempfile.TemporaryDirectory() as root:
         for name, text in {**ROOMS, **fault}.items():
             if text is None:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program that sets a locale with a decimal comma reads and prints the same numbers.
+"""Checks that a program with a decimal-comma locale reads and prints the same numbers.
 
 usage: comma.py --bin BIN --testdata TESTDATA --preload SET_LOCALE --work WORK
 
-Makes the locale, and runs each command without it and with it. Text and files must be the same to the byte; of those that have times only the
-form of the numbers is compared.
+Creates the locale, and runs each command without and with it. Texts and files must be identical; if they contain times,
+only the form of the numbers is compared.
 """
 import argparse
 import os
@@ -70,7 +70,7 @@ def execute(command, folder, env):
 
 
 def numbers(text):
-    """Whether there are numbers with a point, and with a comma; shapes such as [32,128] are none."""
+    """Returns whether there are numbers with a point, and with a comma; shapes such as [32,128] do not count."""
     text = re.sub(rb"\[[\d,]*\]", b"", text)
     return bool(re.search(rb"\d\.\d", text)), bool(re.search(rb"\d,\d", text))
 
@@ -83,7 +83,7 @@ def main():
     work = args.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     (work / "comma.src").write_text(SOURCE)
-    # It warns of the categories that are left out, and fails for that, but writes the locale.
+    # It warns about missing categories, and fails because of that, but writes the locale.
     subprocess.run(["localedef", "-c", "--no-archive", "-i", "./comma.src", "-f", "ANSI_X3.4-1968", "./comma"], cwd=work,
                    env={**os.environ, "I18NPATH": "/nonexistent"}, capture_output=True)
     names = {"g": args.testdata / "models/bias_gelu_tanh.hlo", "q": args.testdata / "models/dense_qdq_train.hlo",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded: sets the locale of the environment in a program that sets none, as a program that uses
- * the library may. */
+/* Preloaded: sets the locale of the environment in a program that sets none, as programs that use
+ * the library may do. */
 #include <locale.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mutant: a mistake at a place of a file. How it stands in the build of all mutants, and how it looks alone."""
+"""A mutant: a mutation at a position in a file, its form in the build of all mutants, and its form alone."""
 import difflib
 
 STATEMENT, EXPRESSION = "statement", "expression"
@@ -7,13 +7,13 @@ JUMPS = b"break", b"continue"
 
 
 class Mutant:
-    """One mistake. `text` is what stands instead of the bytes [start, end)."""
+    """One mutation. `text` replaces the bytes [start, end)."""
 
     def __init__(self, file, start, end, kind, form, text):
         self.file, self.start, self.end, self.kind, self.form, self.text = file, start, end, kind, form, text
 
     def chosen(self, number, original):
-        """The bytes for the build of all mutants: both forms, and the choice between them."""
+        """Returns the bytes for the build of all mutants: both forms, and the choice between them."""
         if self.form == STATEMENT:
             if original in JUMPS:
                 return b"if (HLO_MUTANT(%d)) ; else %s" % (number, original)
@@ -21,14 +21,14 @@ class Mutant:
         return b"(HLO_MUTANT(%d) ? (%s) : (%s))" % (number, self.text, original)
 
     def alone(self, original):
-        """The bytes for a file that has this mistake and nothing else; its lines keep their numbers."""
+        """Returns the bytes for a file with only this mutation; its lines keep their numbers."""
         text = b"(" + self.text + b")"
         if self.form == STATEMENT:
             text = b"" if original in JUMPS else b"(void)0"
         return text + b"\n" * (original.count(b"\n") - text.count(b"\n"))
 
     def changed(self, data):
-        """The bytes of its file with this mistake and nothing else."""
+        """Returns the bytes of its file with only this mutation."""
         return data[:self.start] + self.alone(data[self.start:self.end]) + data[self.end:]
 
     def difference(self, data):
@@ -37,7 +37,7 @@ class Mutant:
 
 
 def mutated(data, placed):
-    """The bytes of a file with mutants (number, mutant) in it, each to be chosen."""
+    """Returns the bytes of a file with mutants (number, mutant) in it, each of which can be selected."""
     for number, mutant in sorted(placed, key=lambda pair: -pair[1].start):
         original = data[mutant.start:mutant.end]
         data = data[:mutant.start] + mutant.chosen(number, original) + data[mutant.end:]

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Small mistakes put into the code at drawn places: which of them does no test find?
+"""Mutation test: inserts mutations into the code at random places and lists those that no test detects.
 
 usage: tools/dev mutate [--places=N] [--seed=S] [--jobs=N] [--slow=SECONDS] [--patience=SECONDS] [--list]
 
-All mutants are compiled into one build, of a copy of the tree in build/mutate; HLO_MUTANT=n in the environment chooses one.
-Each test runs once without a mutant, with a log of those that it reaches; then each mutant runs the tests that reach it,
-quickest first, up to the first that fails or does not end. Those that no test finds are printed: what was changed, and who
-reaches it. An interrupted run goes on where it was. After a change of tests alone, what survived runs the new tests.
+All mutants are compiled into one build, of a copy of the tree in build/mutate; HLO_MUTANT=n in the environment selects
+one. Each test runs once without a mutant and logs the mutants that it reaches; then each mutant runs the tests that
+reach it, quickest first, up to the first that fails or does not end. Mutants that no test detects are printed: the
+change, and the tests that reach it. An interrupted run resumes. If only tests change, surviving mutants run the new
+tests.
 """
 import argparse
 import hashlib
@@ -36,7 +37,7 @@ def say(text):
 
 
 def tree():
-    """The files of the tree, and which of them can have mutants: what kernels are made of is no code of the build."""
+    """Returns the files of the tree, and which of them can have mutants: sources of kernels are not code of the build."""
     names = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], check=True,
                            capture_output=True, text=True).stdout.split("\0")
     files = {name: (ROOT / name).read_bytes() for name in names if name and (ROOT / name).is_file()}
@@ -46,7 +47,7 @@ def tree():
 
 
 def lay(files, mutants):
-    """Makes the copy of the tree what it ought to be; writes what differs alone, so that little is compiled again."""
+    """Updates the copy of the tree; writes only files that differ, so that little is compiled again."""
     wanted = dict(files)
     for name in {row["mutant"].file for row in mutants}:
         placed = [(row["number"], row["mutant"]) for row in mutants if row["mutant"].file == name]
@@ -84,7 +85,7 @@ def build(jobs):
 
 
 def arguments(rows, name):
-    """How libclang is to read a file: as the compiler does, a header as a source of its folder."""
+    """Returns libclang's arguments for a file: those of the compiler; for a header, those of a source in its folder."""
     here = [row for row in rows if row["file"] == str(COPY / name)] or \
         [row for row in rows if os.path.dirname(row["file"]) == os.path.dirname(str(COPY / name))]
     words = shlex.split(here[0]["command"]) if here else ["cc", "-D_GNU_SOURCE", "-std=c17", f"-I{COPY}", f"-I{COPY}/include"]
@@ -102,7 +103,7 @@ def written(plan):
 
 
 def draw(files, sources, options):
-    """The mutants: written down, or drawn and written down."""
+    """Returns the recorded mutants, or draws and records them."""
     text = b"".join(name.encode() + b"\0" + data for name, data in sorted(sources.items()))
     plan = options.plan or MADE / f"{options.seed}-{options.places}-{hashlib.sha256(text).hexdigest()[:12]}.plan"
     if plan.exists():
@@ -126,7 +127,7 @@ def draw(files, sources, options):
 
 
 def appended(path):
-    """The rows of a file of JSON lines; the last may be torn."""
+    """Returns the rows of a file of JSON lines; the last may be incomplete."""
     rows = []
     for line in path.read_text().split("\n") if path.exists() else ():
         try:
@@ -147,17 +148,17 @@ def begin(tests):
 
 
 def reach(key):
-    """A test without a mutant: its status, its time, and the mutants that it reaches."""
+    """Runs a test without a mutant: its status, its time, and the mutants that it reaches."""
     import suite
     log = FOLDER / "reached"
     log.write_bytes(b"")
     status, seconds = suite.run(TESTS[key], FOLDER, {"HLO_MUTANT_LOG": str(log)}, 3000, FOLDER / "output")
     return {"key": key, "status": status, "seconds": round(seconds, 2), "reached": sorted({int(n) for n in log.read_bytes().split()}),
-            "told": (FOLDER / "output").read_text(errors="replace")[-2000:] if status not in (0, suite.SKIPPED) else ""}
+            "output": (FOLDER / "output").read_text(errors="replace")[-2000:] if status not in (0, suite.SKIPPED) else ""}
 
 
 def attempt(job):
-    """A mutant, run by tests up to the first that finds it."""
+    """Runs tests on a mutant up to the first that detects it."""
     import suite
     number, keys, patience = job
     passed = []
@@ -170,7 +171,7 @@ def attempt(job):
 
 
 def same_code(files, row):
-    """Whether the compiler makes the same of the file with the mistake and without."""
+    """Returns whether the compiler output is the same with and without the mutation."""
     mutant = row["mutant"]
     if not mutant.file.endswith(".c"):
         return False
@@ -185,7 +186,7 @@ def same_code(files, row):
 
 
 class Run:
-    """The mutants of a plan, and what is known of them so far."""
+    """The mutants of a plan, and the results so far."""
 
     def __init__(self, plan, rows, tests, patience):
         self.patience = patience
@@ -249,7 +250,7 @@ class Run:
                 and self.reached_by(row["number"])]
 
     def tell(self, files):
-        """What no test finds, then the counts."""
+        """Prints undetected mutants, then the counts."""
         unreached = [row for row in self.rows if row["number"] not in self.killed and not self.reached_by(row["number"])]
         survived = self.survivors()
         for row in survived + unreached:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of a build, one by one, each in a process group of its own: golden tests by file, all else by ctest name."""
+"""The tests of a build, each run in a separate process group: golden tests by file, others by ctest name."""
 import fcntl
 import hashlib
 import json
@@ -11,14 +11,14 @@ import subprocess
 import sys
 import time
 
-# What says nothing about a mutant: checks of the tree itself, mutants of another tree, installed packages, times.
+# Tests that are independent of mutants: checks of the tree itself, mutants of another tree, installed packages, times.
 LEFT_OUT = ("lit/", "lint/", "mutate", "embed", "package", "bench", "cuda/headers")
 KEPT = ("lint/example",)
 SKIPPED = 77
 
 
 class Test:
-    """A test: its name, and the key that changes where its source does."""
+    """A test: its name, and a key that changes with its source."""
 
     def __init__(self, name, source):
         self.name = name
@@ -26,7 +26,7 @@ class Test:
 
 
 class Golden(Test):
-    """A golden test, run by lit's own shell in this process."""
+    """A golden test, run by lit's internal shell in this process."""
 
     def __init__(self, test, config):
         super().__init__("lit/" + "/".join(test.path_in_suite), pathlib.Path(test.getSourcePath()).read_bytes())
@@ -44,7 +44,7 @@ class Golden(Test):
 
 
 class Command(Test):
-    """A test that ctest would run. What it writes goes to a folder of the worker where --work says where."""
+    """A test that ctest would run. Its output goes to a folder of the worker if --work specifies one."""
 
     def __init__(self, name, told):
         properties = {row["name"]: row["value"] for row in told.get("properties", [])}
@@ -62,7 +62,7 @@ class Command(Test):
         work.mkdir(parents=True, exist_ok=True)
         if "--work" in command:
             command[command.index("--work") + 1] = str(work)
-        elif not self.name.startswith("unit/"):  # it writes where another worker's run of it does
+        elif not self.name.startswith("unit/"):  # it writes to the same place as a run by another worker
             lock = open(folder.parent / (self.name.replace("/", "_") + ".lock"), "w")
             fcntl.flock(lock, fcntl.LOCK_EX)
         os.environ.update(self.environment)
@@ -92,7 +92,7 @@ def all_tests(build):
 
 
 def run(test, folder, environment, limit, output):
-    """Runs a test in a process of its own: its status, or "timeout"; and how long it took."""
+    """Runs a test in a separate process. Returns its status, or "timeout", and its duration."""
     began = time.monotonic()
     sys.stdout.flush()
     child = os.fork()

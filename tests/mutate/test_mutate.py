@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mutate.py on a tree made here: mutants that tests find and mutants that they do not are told apart.
+"""Checks that mutate.py distinguishes detected and undetected mutants, on a generated tree.
 
 usage: test_mutate.py --work DIR
 """
@@ -69,9 +69,9 @@ PRESETS = {"version": 6, "configurePresets": [{
 FILES = {"CMakeLists.txt": CMAKE, "CMakePresets.json": json.dumps(PRESETS), "ir/small.c": SOURCE.decode(), "tests/test_small.c": TEST,
          "testdata/some/some.test": "// RUN: %small && touch %t\n", ".gitignore": "/build/\n"}
 
-# original, mutant, form, what becomes of it
+# original, mutant, form, outcome
 PLANTED = [
-    (b"a < b", b"a <= b", "expression", "survived"),  # the same of equal numbers
+    (b"a < b", b"a <= b", "expression", "survived"),  # equivalent for equal numbers
     (b"i < count", b"i < count - 1", "expression", "killed by"),
     (b"i++", b"i += 0", "expression", "killed by"),  # does not end
     (b"all += of[i]", b"", "statement", "killed by"),
@@ -101,7 +101,7 @@ def mutate(folder, *options):
 def expect(told, *wanted):
     for what in wanted:
         if what not in told:
-            sys.exit(f"not told: {what}\n{told}")
+            sys.exit(f"not printed: {what}\n{told}")
 
 
 def main():
@@ -126,7 +126,7 @@ def main():
            "-int at_most(int a, int b) { return a < b ? a : b; }\n+int at_most(int a, int b) { return (a <= b) ? a : b; }",
            "Reached by 2 tests: ", "+int nobody(int a) { return (a - 1); }\n```\nNo test reaches it.")
 
-    # What is known is kept; a new test runs with what survived and nothing else.
+    # Results are kept; only surviving mutants run a new test.
     golden = tree / "testdata" / "some" / "other.test"
     golden.write_text('// RUN: %small && bash -c "test \\"$HLO_MUTANT\\" != 0"\n')
     told = mutate(tree, f"--plan={plan}")
@@ -134,7 +134,7 @@ def main():
 
     if (HERE.parents[1] / "build" / "mutate" / "python").exists():
         told = mutate(tree, "--places=99", "--seed=3", f"--python={sys.executable}")
-        expect(told, "7 mutants: ")  # one of each line, but the one that only frees memory
+        expect(told, "7 mutants: ")  # one per line, except the one that only frees memory
     else:
         print("places are not drawn: libclang is not there until `tools/dev mutate` ran")
 

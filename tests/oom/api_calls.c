@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage: api_calls [--long] FOLDER PLUGIN. Calls every function of the library that needs memory,
- * once for each of its allocations, with that one failing, and with it and all behind it failing:
- * it returns HLO_OUT_OF_MEMORY, or does without, and nothing is left when all is freed. Runs with
- * failing.so preloaded. FOLDER is one to write in, PLUGIN that of plugin.c. */
+/* usage: api_calls [--long] FOLDER PLUGIN. Calls every function of the library that allocates
+ * memory, once for each of its allocations, with only that one failing, and with it and all later
+ * ones failing: it returns HLO_OUT_OF_MEMORY, or succeeds without the memory, and nothing is
+ * leaked. Runs with failing.so preloaded. FOLDER must be writable; PLUGIN is that of plugin.c. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static char model[512], baseline[512], folder[512], archive[512], gpu[512];
 static const char *plugin;
 static FILE *nowhere;
 
-/* Counts the errors; a sink allocates nothing. */
+/* Counts the errors. A sink must not allocate. */
 static void count_error(void *user, const hlo_diag *diag) {
     (void)diag;
     ++*(int *)user;
@@ -57,7 +57,7 @@ static hlo_status parse(hlo_module **out) {
     return hlo_module_parse(text, strlen(text), "t.hlo", &sink, out);
 }
 
-/* The status that decides: of two, the one that is not `good`. */
+/* Returns the decisive status: of two, the one that is not `good`. */
 static hlo_status want(hlo_status status, hlo_status good) {
     return status == good ? HLO_OK : status == HLO_OK ? HLO_INTERNAL : status;
 }
@@ -93,7 +93,7 @@ static hlo_status call_proto(hlo_module *module) {
     if (!out) return HLO_OUT_OF_MEMORY;
     hlo_status status = hlo_module_print_proto(module, HLO_PROTO_BINARY, &sink, out);
     if (status == HLO_OK) status = hlo_module_print_proto(module, HLO_PROTO_TEXT, &sink, nowhere);
-    /* A stream in memory whose buffer cannot grow is one that cannot be written to. */
+    /* A memory stream whose buffer cannot grow behaves like a failed write. */
     if (status == HLO_INVALID_INPUT) status = HLO_OUT_OF_MEMORY;
     if ((fclose(out) != 0 || !bytes) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
     if (status == HLO_OK) status = hlo_module_parse_proto(bytes, size, "t.pb", &sink, &read);
@@ -179,7 +179,7 @@ static hlo_status call_changes(hlo_module *module) {
     return status;
 }
 
-/* A pass that goes on after each failure: the run must see by itself that memory ran out. */
+/* A pass that continues after each failure: the run must itself detect that memory ran out. */
 static hlo_status heedless(void *user, hlo_module *module, const hlo_diag_sink *to) {
     hlo_computation *entry = hlo_module_entry(module);
     hlo_instruction *c = hlo_computation_find(entry, "c");
@@ -227,7 +227,7 @@ static hlo_status call_optimize(hlo_module *module) {
     return status;
 }
 
-/* Looks into a run: values, NaNs, times. */
+/* Inspects a run: values, NaNs, times. */
 static hlo_status call_look(hlo_module *module, const hlo_arrays *inputs) {
     hlo_plan_options options;
     hlo_plan *plan = NULL;
@@ -311,7 +311,7 @@ static hlo_status call_extract(hlo_module *module) {
                : status;
 }
 
-/* Reads the inputs of one device for two, and writes them. */
+/* Reads the inputs of one device for two devices, and writes them. */
 static hlo_status call_npz(hlo_module *module) {
     hlo_arrays *inputs = NULL;
     hlo_status status = hlo_arrays_read_each(archive, module, HLO_INPUTS, 2, &sink, &inputs);
@@ -381,7 +381,7 @@ static hlo_status call_history(void) {
 static const struct row {
     const char *name;
     hlo_status (*call)(void);
-    hlo_status (*call_with)(hlo_module *module); /* on a module that is made anew each time */
+    hlo_status (*call_with)(hlo_module *module); /* on a module that is created anew each time */
 } rows[] = {
     {.name = "parse-file", .call = call_parse_file},
     {.name = "modules-parse-file", .call = call_modules_parse_file},
@@ -417,29 +417,29 @@ static hlo_status run(const struct row *row) {
 /* Runs a row with allocation `at` failing; returns the number of allocations. */
 static long try(const struct row *row, long at, bool on, bool *failed) {
     long count;
-    tzset(); /* libc keeps the time zone's name, which it had no memory for in the run before */
+    tzset(); /* libc keeps the time zone's name, for which the previous run had no memory */
     const long before = begin(at, on);
     const hlo_status status = run(row);
     const long left = end(&count) - before;
     if ((status == HLO_OUT_OF_MEMORY && at) || status == HLO_OK) {
         if (left <= 0) return count;
         fprintf(stderr, "%s: allocation %ld%s: %ld are not freed\n", row->name, at,
-                on ? " and all behind it" : "", left);
+                on ? " and all later ones" : "", left);
     } else {
-        fprintf(stderr, "%s: allocation %ld%s: %s\n", row->name, at, on ? " and all behind it" : "",
-                hlo_status_name(status));
+        fprintf(stderr, "%s: allocation %ld%s: %s\n", row->name, at,
+                on ? " and all later ones" : "", hlo_status_name(status));
     }
     *failed = true;
     return count;
 }
 
-/* The fields that a description of a GPU must have. */
+/* The required fields of a GPU description. */
 static const char *const target_fields[] = {
     "threads_per_block_limit", "threads_per_warp",  "threads_per_core_limit", "core_count",
     "fpus_per_core",           "block_dim_limit_x", "block_dim_limit_y",      "block_dim_limit_z",
     "memory_bandwidth",        "clock_rate_ghz"};
 
-/* Writes the files that are read. */
+/* Writes the files to read. */
 static hlo_status prepare(void) {
     hlo_module *module = NULL;
     hlo_report *report = NULL;
@@ -481,7 +481,7 @@ int main(int argc, char **argv) {
     snprintf(baseline, sizeof baseline, "%.400s/baseline.json", folder);
     if (prepare() != HLO_OK) return 2;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        (void)run(&rows[i]); /* libraries make what they keep */
+        (void)run(&rows[i]); /* initializes caches of libraries */
         const long count = try(&rows[i], 0, false, &failed);
         const long step = all || count < MOST ? 1 : 1 + count / MOST;
         for (int on = 0; on < 2 && !failed; on++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded: the Nth allocation of the program fails, or all from the Nth on.
+/* Preloaded: the Nth allocation of the program fails, or all starting with the Nth.
  *
- * FAIL_AT      N, from 1; 0: none fails
- * FAIL_ON      1: all behind it fail, too
+ * FAIL_AT      N, from 1; 0: no failure
+ * FAIL_ON      1: all later ones fail, too
  * FAIL_TELL    a file: at the end, how many allocations there were and how many are not freed
- * Allocations count from main() on, and all but those of the libraries below. */
+ * Allocations are counted from main() on, except those of the libraries below. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +23,11 @@ void *__libc_realloc(void *memory, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 void __libc_free(void *memory);
 
-/* The dynamic linker ends the process when it has no memory for a thread; a plugin's memory is not
- * the library's matter. */
+/* The dynamic linker ends the process if it has no memory for a thread. A plugin's memory does not
+ * belong to the library. */
 static const char *const exempt[] = {"ld-linux", "oom_plugin", NULL};
 
-/* When zip_close() does not get one block it does not free another. */
+/* If zip_close() fails to allocate one block, it leaks another. */
 static const char *const leaky[] = {"libzip", NULL};
 
 enum { SLOTS = 1 << 20 };
@@ -111,8 +111,8 @@ void free(void *memory) {
     __libc_free(memory);
 }
 
-/* Control by the program itself, which finds them by dlsym(): from now on allocation `number` fails
- * (0: none), with `all` those behind it, too; both return the number of live allocations. */
+/* Control by the program itself, through dlsym(): from now on allocation `number` fails (0: none)
+ * and, with `all`, all later ones. Both return the number of live allocations. */
 long failing_begin(long number, bool all);
 long failing_end(long *out_count);
 

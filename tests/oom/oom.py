@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Memory runs out at every allocation of every command: it ends with 1 and "out of memory", without a crash, a leak or a file half
-written; or, where it can do without, it ends as ever.
+"""Fails every allocation of every command: it must end with status 1 and "out of memory", without a crash, a leak or a
+partially written file, or succeed without the memory.
 
 usage: oom.py --bin DIR --failing failing.so --models DIR --work DIR [--long] [WORD]
 
-Each command runs once for each of its allocations, or for a sample of them (all of them with --long), with that one failing and with
-it and all behind it failing. WORD: only the commands that have it.
+Each command runs once for each of its allocations, or for a sample of them (all of them with --long), with only that
+one failing and with it and all later ones failing. WORD: only the commands that contain it.
 """
 import argparse
 import pathlib
@@ -99,7 +99,7 @@ def prepare(args, model):
     do("hlo-fp8-opt", "--passes=", "--format=pb", model, "-o", work / "model.pb")
     subprocess.run(["gzip", "-kc", model], check=True, stdout=(work / "model.hlo.gz").open("wb"))
     do("hlo-fp8-opt", "--remarks=all", "--remarks-format=json", f"--remarks-file={work}/baseline.json", model, "-o", "/dev/null")
-    # Tokens that end where jansson's buffer of 16 bytes is full, and where the doubled one is.
+    # Tokens that end where jansson's buffer of 16 bytes, and the doubled one, is full.
     (work / "number.json").write_text("{" + ",".join(f'"{n}":{"1" * n}' for n in (15, 31, 63)) + "}")
     (work / "string.json").write_text("[" + ",".join('"' + "a" * (n - 1) + '"' for n in (15, 31, 63)) + "]")
     (work / "a b \udcff.hlo").write_bytes(text)
@@ -108,7 +108,7 @@ def prepare(args, model):
     rewritten = (work / "doubled.hlo").read_text()
     doubled = re.sub(r'"alpha_real":([\d.]+)', lambda found: f'"alpha_real":{2 * float(found[1])}', rewritten, count=1)
     (work / "doubled.hlo").write_text(doubled)
-    # The inputs of another run: their number, types and dimensions are the module's.
+    # The inputs of another run, with the module's number, types and dimensions.
     identity = work / "identity.hlo"
     identity.write_text(entry_of_parameters(model.read_text()))
     do("hlo-fp8-run", identity, f"--outputs={work}/in.npz")
@@ -128,7 +128,7 @@ class Command:
         self.failing, self.name, self.outputs, self.status = args.failing, name, outputs, status
         self.line = [args.bin / program, *arguments]
         self.tell = args.work / "tell"
-        self.tidy = "report" not in name  # what draws the graphs may be missing
+        self.tidy = "report" not in name  # the program that draws the graphs may be missing
 
     def run(self, at=0, on=0):
         for path in [*self.outputs, self.tell]:
@@ -155,7 +155,7 @@ class Command:
                 elif ran.returncode == 1 and SAYS in said:
                     if made:
                         yield at, on, f"wrote {sorted(path.name for path in made)}"
-                    if lost > left + 1:  # the buffer of standard error may be there, too
+                    if lost > left + 1:  # the buffer of standard error may also be allocated
                         yield at, on, f"{lost - left} allocations were not freed"
                 elif ran.returncode != self.status or (self.tidy and (made, ran.stdout) != (files, whole.stdout)):
                     yield at, on, f"status {ran.returncode}, {said.strip()[-200:]!r}"
@@ -180,7 +180,7 @@ def main():
         faults = list(command.faults(None if args.long else MOST))
         failed += bool(faults)
         for at, on, fault in faults[:5]:
-            print(f"{command.name}: allocation {at}{' and all behind it' if on else ''}: {fault}")
+            print(f"{command.name}: allocation {at}{' and all later ones' if on else ''}: {fault}")
         if len(faults) > 5:
             print(f"{command.name}: {len(faults) - 5} more")
     return failed != 0

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A PJRT plugin of two devices, for api_calls.c and lit: it compiles a module whose result is its
+/* A PJRT plugin with two devices, for api_calls.c and lit. It compiles a module whose result is its
  * first parameter, and executes it by copying. Its own allocations do not fail (failing.c).
  *
  * Environment:
- *   HLO_PLUGIN_OPTIONS  a file for the options with which a module is compiled, as they come */
+ *  HLO_PLUGIN_OPTIONS  a file for the options with which a module is compiled, unmodified */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct pjrt_executable {
     char *code;
     size_t size;
-    bool configured; /* it is given back with a configuration, as XLA's GPU compiler gives it */
+    bool configured; /* it is returned with a configuration, as by XLA's GPU compiler */
 };
 
 struct pjrt_buffer {
@@ -48,7 +48,7 @@ static pjrt_error *succeed(void *arguments) {
     return NULL;
 }
 
-/* Clients and topologies have nothing in them. */
+/* Clients and topologies are empty. */
 static char nothing;
 
 static pjrt_error *create_client(void *arguments) {
@@ -76,7 +76,7 @@ static void keep_options(const char *options, size_t size) {
     if (fwrite(options, 1, size, file) != size || fclose(file)) abort();
 }
 
-/* An executable on devices is its code alone. */
+/* An executable on devices consists only of its code. */
 static pjrt_error *compile_on_client(void *arguments) {
     pjrt_client_compile_args *args = arguments;
     keep_options(args->options, args->options_size);
@@ -113,7 +113,7 @@ static pjrt_error *give_program(void *arguments) {
     args->program->format = lead ? "hlo_with_config" : "hlo";
     args->program->format_size = strlen(args->program->format);
     if (!args->program->code) return NULL;
-    /* Field 1, of a size of two bytes. */
+    /* Field 1, whose size has two bytes. */
     const char head[] = {1 << 3 | 2, (char)(size % 128 | 128), (char)(size / 128)};
     memcpy(args->program->code, head, lead);
     memcpy(args->program->code + lead, executable->code, size);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our reader and printers in one process: converter.c says how it is spoken to."""
+"""Reads and prints modules in one process; converter.c describes the protocol."""
 import subprocess
 
 
@@ -12,7 +12,7 @@ class Converter:
         self.process = subprocess.Popen([f'{folder}/converter'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def convert(self, data, form='text'):
-        """The bytes of a module in the other form, unverified."""
+        """Returns the bytes of a module in the other form, unverified."""
         self.process.stdin.write(b'%s %d\n%s' % (form.encode(), len(data), data))
         self.process.stdin.flush()
         head = self.process.stdout.readline().split()
@@ -24,7 +24,7 @@ class Converter:
         return answer
 
     def close(self):
-        """Must be called: what a sanitizer has to say of leaks it says at the end."""
+        """Must be called: a sanitizer reports leaks at the end."""
         self.process.stdin.close()
         if self.process.wait():
             raise RuntimeError(f'converter ended with {self.process.returncode}')

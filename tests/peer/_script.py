@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line that every script here has."""
+"""The command line that all scripts here share."""
 import argparse
 
 

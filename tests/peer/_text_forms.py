@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every form in which the value of an attribute may be written.
+"""Forms of attribute values.
 
-forms() yields (name, text) of modules whose long print is jaxlib's, to the byte.
+forms() yields (name, text) of modules whose long print must equal jaxlib's.
 """
 
 # Modules in which VALUE is each of the rows.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of HLO text, made from tables: at least one for each opcode, element type, attribute and construct.
+"""Generates modules of HLO text from tables: at least one for each opcode, element type, attribute and construct.
 
-good() yields (name, text) of modules that XLA reads; every text is made the same way each time.
+good() yields (name, text) of modules that XLA accepts; the texts are deterministic.
 """
 
 A2 = ' a = f32[2] parameter(0)\n'
@@ -243,7 +243,7 @@ lines"}
 '''.strip().split('\n{')
 METADATA = ['{' + m.lstrip('{') for m in METADATA]
 
-# About an add of f32[2]: attributes that any instruction may have.
+# Attributes that any instruction may have, on an add of f32[2].
 COMMON = '''
 backend_config="text"
 backend_config="a\\"b"
@@ -308,7 +308,7 @@ ALGORITHMS = ('unset dot_any_f8_any_f8_f32 dot_any_f8_any_f8_f32_fast_accum dot_
               'dot_bf16_bf16_bf16 dot_bf16_bf16_f32 dot_bf16_bf16_f32_x3 dot_bf16_bf16_f32_x6 dot_bf16_bf16_f32_x9 dot_tf32_tf32_f32 dot_tf32_tf32_f32_x3 '
               'dot_f32_f32_f32 dot_f64_f64_f64').split()
 
-# Bodies of an entry, by what they are about. `RG` becomes each of the replica groups in one of them.
+# Bodies of an entry, by topic. `RG` becomes each of the replica groups in one of them.
 BODIES = {
     'iota': ' ROOT c = s32[2,3] iota(), iota_dimension=1',
     'is-finite': A2 + ' ROOT c = pred[2] is-finite(a)',
@@ -759,13 +759,13 @@ def good():
                               ' ROOT t = f32[2] negate(a) }\n' + 'ENTRY e {\n' + INLINE['inline twice'] + '\n}\n'
 
 
-# What XLA's reader takes although it is wrong: read and printed as it does, refused when verified.
+# Invalid modules that XLA's reader accepts: read and printed as XLA does, rejected when verified.
 LAX = {
     'layout {1,1}': ' ROOT c = f32[2,3]{1,1} parameter(0)',
     'layout {2,-1}': ' ROOT c = f32[2,3]{2,-1} parameter(0)',
     'layout from 2^64-1': ' ROOT c = f32[2,3]{18446744073709551615,0} parameter(0)',
     'layout that ends early': ' ROOT c = f32[2,3]{1,0:T(8} parameter(0)',
-    'layout that ends behind a comma': ' ROOT c = f32[2,3]{1,0:T(8,} parameter(0)',
+    'layout that ends after a comma': ' ROOT c = f32[2,3]{1,0:T(8,} parameter(0)',
     'memory space that ends early': ' ROOT c = f32[2,3]{1,0:S(5} parameter(0)',
     'split config that ends early': ' ROOT c = f32[2,3]{1,0:SC(1:1,2)(0:1} parameter(0)',
     'tile without parentheses': ' ROOT c = f32[2,3]{1,0:T} parameter(0)',
@@ -795,7 +795,7 @@ LAX = {
     'complex of a scalar': A2 + ' b = f32[] parameter(1)\n ROOT c = complex(a, b)',
     'numbers from 2^63 on': A2 + ' b = s32[] constant(1)\n ROOT c = f32[2] set-dimension-size(a, b), dimensions={18446744073709551615}',
 }
-# The shape that HLO's reader makes by itself, whatever the text says.
+# The shape that HLO's reader infers, regardless of the text.
 for opcode, operands, others in (('send', 'a, t', 'channel_id=1'), ('recv', 't', 'channel_id=1'), ('infeed', 't', ''), ('outfeed', 'a, t', ''),
                                  ('after-all', 't', ''), ('add-dependency', 'a, t', ''), ('send-done', 's', 'channel_id=1'),
                                  ('recv-done', 'r', 'channel_id=2')):
@@ -807,7 +807,7 @@ for opcode, rest in (('all-gather', ''), ('reduce-scatter', ', to_apply={ x = f3
                      ('get-dimension-size', ''), ('all-gather-start', '')):
     LAX[f'{opcode} along two'] = f' a = f32[4,4] parameter(0)\n ROOT c = s32[] {opcode}(a), dimensions={{1,0}}{rest}'
 LAX['set-dimension-size along two'] = ' a = f32[4,4] parameter(0)\n b = s32[] constant(1)\n ROOT c = f32[4,4] set-dimension-size(a, b), dimensions={1,0}'
-# What is merely unusual.
+# Valid but unusual modules.
 ODD = {
     **{f'constant of {shape}': f' ROOT c = {shape} constant({value})' for shape, value in (
         ('f32[4]', '1.5'), ('pred[2]', 'true'), ('s32[1]', '3'), ('(f32[2], s32[3])', '(1, 2)'), ('s4[4]{0:E(4)}', '{1, 2, 3, 4}'),
@@ -835,7 +835,7 @@ ODD = {
     'buffer with a space': ' ROOT c = b (f32[2]) parameter(0)',
     'broadcast of a scalar without a shape': ' a = f32[] parameter(0)\n ROOT c = broadcast(a), dimensions={}',
     'empty layout of a scalar': ' ROOT c = f32[]{:} parameter(0)',
-    'comments behind commas': A2 + ' b = f32[2] negate(a), // a comment\n  metadata={op_name="x"}\n ROOT c = f32[2] add(a, // ,\n b) '
+    'comments after commas': A2 + ' b = f32[2] negate(a), // a comment\n  metadata={op_name="x"}\n ROOT c = f32[2] add(a, // ,\n b) '
                               '// , sharding=\n , /*, */ metadata={ // }\n op_name="y"//"\n }\n',
     'comments with brackets': ' a = f32[8//]\n,4] parameter(0)\n ROOT c = f32[4,8]{1,0/*}*/} transpose(a), dimensions={ //}\n 1,/*}*/0}',
     'mesh with two commas': " ROOT c = f32[2] parameter(0), sharding={mesh['a'=2],, [{'a'}]}",
@@ -845,13 +845,13 @@ ODD = {
 }
 
 
-# Equal names, within each other and in turn: which of them gets which number.
+# Equal names, nested and in sequence: which of them gets which number.
 INNER = 'f32[2] call(a), to_apply={\n a = f32[2] parameter(0)\n ROOT t = f32[2] %s\n }'
 INLINE = {
     'inline in itself': f' a = f32[2] parameter(0)\n r = {INNER % "negate(a)"}\n ROOT t = f32[2] add(r, r)',
     'inline twice': f' a = f32[2] parameter(0)\n r = {INNER % "negate(a)"}\n s = {INNER % "abs(a)"}\n ROOT t = f32[2] add(r, s)',
     'inline twice nested': f' a = f32[2] parameter(0)\n r = {INNER % (INNER % "negate(a)")[7:]}\n ROOT t = f32[2] add(a, r)',
-    'inline behind an operand': f' a = f32[2] parameter(0)\n b = {INNER % "negate(negate(a))"}\n ROOT t = f32[2] add(negate(a), b)',
+    'inline after an operand': f' a = f32[2] parameter(0)\n b = {INNER % "negate(negate(a))"}\n ROOT t = f32[2] add(negate(a), b)',
     'inline branches': ' p = s32[] parameter(0)\n a = f32[2] parameter(1)\n ROOT r = f32[2] conditional(p, a, a, a), branch_computations={'
                        + ', '.join(INNER.split('=', 1)[1] % f'{op}(a)' for op in ('negate', 'abs', 'exponential')) + '}',
     'inline predicate': ' p = pred[] parameter(0)\n a = f32[2] parameter(1)\n ROOT r = f32[2] conditional(p, a, a), true_computation='

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the modules of _text_modules.py must cover: every row of the tables of HLO text, and every construct.
+"""Coverage of the modules of _text_modules.py: every row of the tables of HLO text, and every construct.
 
-missing() names the rows that no module has, so that a row which is added to a table needs a module.
+missing() names the rows that no module has, so that a new row of a table requires a module.
 """
 import re
 
-# What XLA has read since jaxlib 0.10, whose own reader refuses it: the golden test of NEWER_TEST has it.
+# Forms newer than jaxlib 0.10, whose reader rejects them: the golden test NEWER_TEST has them.
 NEWER = {'debug_attributes', 'has_dynamic_root', 'sparsity', 'preserve_layout', 'dot_any_f8_any_f8_any',
          'dot_any_f8_any_f8_any_fast_accum', 'topk is_stable', 'dot sparsity', 'collective-broadcast has_dynamic_root'}
 NEWER_TEST = 'testdata/parse/newer.hlo'
 
-# Asynchronous forms of operations, besides those that are opcodes.
+# Asynchronous forms of operations, in addition to those that are opcodes.
 SUGAR = ('call-start call-update call-done custom-call-start custom-call-update custom-call-done fusion-start fusion-update '
          'fusion-done abs-start abs-done negate-start negate-update negate-done slice-start slice-done add-start add-done '
          'dot-start dot-done dynamic-update-slice-start dynamic-update-slice-done reduce-scatter-start reduce-scatter-update '
          'reduce-scatter-done all-to-all-start all-to-all-done').split()
 
-# By what a text has when it has the construct.
+# Keys: patterns of texts with the construct.
 CONSTRUCTS = {
     'layout': r'\]\{1,0\}',
     'layout of a scalar': r'\[\]\{:',
@@ -110,7 +110,7 @@ CONSTRUCTS = {
     'may-alias': r'may-alias',
     'must-alias': r'must-alias',
     'alias of a part': r'\(1, \{0\}',
-    'behind a body': r'\}, execution_thread="',
+    'after a body': r'\}, execution_thread="',
     'CRLF': r'\r\n',
     'no header': r'^ENTRY ',
     'no ENTRY': r'^\w+ \{[^$]*\}\s*$(?<!ENTRY)',
@@ -125,12 +125,12 @@ def table(root, name, row):
     return re.findall(row, re.sub(r'/\*.*?\*/', '', (root / name).read_text(), flags=re.S), flags=re.S)
 
 
-# Types of constants with which jaxlib aborts when it serializes them; test_text.py has some.
+# Types of constants on which jaxlib aborts when it serializes them; test_text.py has some.
 UNSERIALIZED = ('f6e2m3fn', 'f6e3m2fn')
 
 
 def rows(root):
-    """(row, pattern): a text has the row when the pattern is found in one of its lines."""
+    """Yields (row, pattern): a text has the row if the pattern matches one of its lines."""
     attr = dict(table(root, 'ir/table/attr.def', r'HLO_ATTR\((\w+),\s*"([^"]+)"'))
     for name in attr.values():
         yield f'attribute {name}', name, rf'(?<![\w-]){re.escape(name)}='
@@ -153,7 +153,7 @@ def rows(root):
 
 
 def missing(modules, root):
-    """The rows and constructs that none of the (name, text) has; and of NEWER what its golden test has not."""
+    """Returns the rows and constructs that no (name, text) has, and those of NEWER that the golden test lacks."""
     lines = '\n'.join(text.replace('\r', '\n') for _, text in modules)
     newer = (root / NEWER_TEST).read_text()
     lack = [row for row, key, pattern in rows(root) if not re.search(pattern, newer if key in NEWER else lines)]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of the files that have been imported, by name."""
+"""The programs of the imported files, by name."""
 
 PROGRAMS = {}
 
 
 def collect(lower):
-    """A decorator for programs that `lower` makes text of: HLO, or StableHLO, which lower.py makes HLO of."""
+    """Returns a decorator for programs that `lower` converts to text: HLO, or StableHLO, which lower.py converts to HLO."""
 
     def program(make):
         PROGRAMS[make.__name__] = lambda: lower(make)

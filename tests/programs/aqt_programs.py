@@ -13,7 +13,7 @@ BF16 = jnp.bfloat16
 
 @program
 def aqt_dot_general():
-    """Forward in e4m3, a scale for each row and column."""
+    """Forward in e4m3, with a scale for each row and column."""
     op = config.config_fwd_fp8("e4m3")
     dot = lambda x, w: op(x, w, (((1,), (0,)), ((), ())))
     return dot, array((32, 64), BF16), array((64, 48), BF16)
@@ -37,7 +37,7 @@ def train(cfg):
 
 @program
 def aqt_train():
-    """Forward in e4m3; of a gradient and what it is multiplied with, one in e5m2 and one in e4m3."""
+    """Forward in e4m3; for gradients, one operand in e5m2 and one in e4m3."""
     cfg = config.config_v4(fwd_bits="e4m3", dlhs_bits="e4m3", drhs_bits="e4m3")
     config.set_bits(cfg, "e4m3", "e4m3", "e5m2", "e4m3", "e5m2", "e4m3")
     return train(cfg)
@@ -45,13 +45,13 @@ def aqt_train():
 
 @program
 def aqt_train_e5m2():
-    """Gradients and what they are multiplied with in e5m2, which no cuBLASLt takes."""
+    """Gradients with both operands in e5m2, which cuBLASLt does not support."""
     return train(config.config_v4(fwd_bits="e4m3", dlhs_bits="e5m2", drhs_bits="e5m2"))
 
 
 @program
 def aqt_einsum():
-    """Attention's first product, two batch dimensions."""
+    """Attention's first product, with two batch dimensions."""
     q, k = array((2, 16, 4, 32), BF16), array((2, 16, 4, 32), BF16)
     op = config.config_fwd_fp8("e4m3")
     return lambda q, k: op(q, k, (((3,), (3,)), ((0, 2), (0, 2)))), q, k

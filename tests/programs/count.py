@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What XLA's GPU compiler makes of each program: writes testdata/programs/summary.json.
+"""Compiles each program with XLA's GPU compiler, and writes testdata/programs/summary.json.
 
-  count.py [NAME...]     those alone; the rest of the file stays
+  count.py [NAME...]     only those; the rest of the file is kept
 
 Its Python has the packages of tests/peer/requirements*.txt. XLA compiles for an H100 with the flags of
 tests/peer/xla/_xla_gpu.py: every matmul goes to cuBLASLt, none to Triton.

@@ -22,13 +22,13 @@ def history(op, length=16):
 
 
 def current_scaling(v, dtype):
-    """Quantized with the scale of its own amax, and dequantized."""
+    """Quantizes with the scale of the current amax, and dequantizes."""
     scale = jnp.max(jnp.abs(v)).astype(jnp.float32) / float(jnp.finfo(dtype).max)
     return fp8_ops.qdq(v, dtype, scale, v.dtype)
 
 
 def train_step(model, optimizer):
-    """A step of training: the metadata of FP8 is overwritten, all else is updated."""
+    """A training step: the FP8 metadata is overwritten, everything else is updated."""
 
     def loss(variables, x, y):
         return jnp.mean((model.apply(variables, x).astype(jnp.float32) - y) ** 2)
@@ -114,7 +114,7 @@ def linen_gated_remat():
 
 @program
 def nnx_linear():
-    """An nnx layer whose dot_general quantizes to e4m3 with scales of the current values."""
+    """An nnx layer whose dot_general quantizes to e4m3 with current scales."""
 
     def dot_general(x, k, dimensions, **options):
         quantized = lambda v: current_scaling(v, jnp.float8_e4m3fn)
@@ -161,7 +161,7 @@ def nnx_bridge():
 
 @program
 def nnx_straight_through():
-    """x + (q - x), rounded: nobody can say that this is q, and the product stays wide."""
+    """x + (q - x), rounded: it cannot be proved that this equals q, and the product stays wide."""
 
     def dot_general(x, k, dimensions, **options):
         quantized = lambda v: v + jax.lax.stop_gradient(current_scaling(v, jnp.float8_e4m3fn) - v)
@@ -214,7 +214,7 @@ def nnx_train():
 
 @program
 def linen_nanoo():
-    """The types of another maker's GPUs, fnuz: cuBLASLt does not take them."""
+    """The fnuz types of another vendor's GPUs, which cuBLASLt does not support."""
     layer = nn.Dense(64, dtype=BF16, dot_general_cls=history(fp8_ops.NANOOFp8DotGeneralOp))
     x = array((32, 64), BF16)
     return layer.apply, initialized(layer, x), x

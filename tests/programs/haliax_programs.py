@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Haliax: a linear layer and a stack of them with its FP8 products; a layer of experts."""
+"""Haliax: a linear layer and a stack of layers with its FP8 products; a layer of experts."""
 import equinox as eqx
 import haliax as hax
 import jax
@@ -12,7 +12,7 @@ In, Out, Mid, Batch = (hax.Axis(n, s) for n, s in (("in", 64), ("out", 32), ("mi
 
 
 def arrays(tree):
-    """The arrays of a tree as shapes, and what puts them back."""
+    """Returns the arrays of a tree as shapes, and a function that puts arrays back."""
     shapes, rest = eqx.partition(tree, lambda x: isinstance(x, jax.ShapeDtypeStruct))
     return shapes, lambda values: eqx.combine(values, rest)
 

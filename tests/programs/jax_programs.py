@@ -10,7 +10,7 @@ BF16, E4M3 = jnp.bfloat16, jnp.float8_e4m3fn
 
 @program
 def jax_scaled_matmul():
-    """MXFP8: a scale of a power of two for 32 elements along k."""
+    """MXFP8: a power-of-two scale for 32 elements along k."""
     e8m0 = jnp.float8_e8m0fnu
     return (lambda a, b, sa, sb: jax.nn.scaled_matmul(a, b, sa, sb, preferred_element_type=BF16),
             array((1, 64, 128), E4M3), array((1, 96, 128), E4M3), array((1, 64, 4), e8m0), array((1, 96, 4), e8m0))
@@ -18,7 +18,7 @@ def jax_scaled_matmul():
 
 @program
 def jax_scaled_dot_general():
-    """Quantized to MXFP8 on the way, and both gradients."""
+    """Quantized to MXFP8 at run time, with both gradients."""
     config = jax.nn.get_scaled_dot_general_config("mxfp8")
 
     def loss(x, w):
@@ -42,7 +42,7 @@ def jax_ragged_dot():
 
 @program
 def jax_algorithm():
-    """A product whose algorithm asks for fp8."""
+    """A product whose algorithm requests fp8."""
     fast = jax.lax.DotAlgorithmPreset.ANY_F8_ANY_F8_F32_FAST_ACCUM
 
     def product(a, b, scale):
@@ -72,13 +72,13 @@ def jax_experts():
 
 
 def fixed(p, scale):
-    """Probabilities, quantized with a scale that is known: they are at most 1."""
+    """Quantizes probabilities with a known scale, because they are at most 1."""
     return (p * scale).astype(E4M3).astype(BF16) * jnp.asarray(1 / scale, BF16)
 
 
 @program
 def jax_attention_grouped():
-    """Heads in groups that share keys and values: both products, of the softmax with a scale of its own."""
+    """Heads in groups that share keys and values: both products, that of the softmax with a separate scale."""
 
     def attention(q, k, v, sq, sk, sv):
         s = jnp.einsum("btgre,bsge->bgrts", q.astype(BF16) * sq, k.astype(BF16) * sk)

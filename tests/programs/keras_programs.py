@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras: layers quantized to float8, its own scheme of delayed scaling."""
+"""Keras: layers quantized to float8, with its scheme of delayed scaling."""
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -11,7 +11,7 @@ from _jax import array, program
 
 
 def stateless(layer, training):
-    """The layer as a function of its variables."""
+    """Returns the layer as a function of its variables."""
     values = [array(v.shape, v.dtype) for v in layer.trainable_variables], [array(v.shape, v.dtype) for v in layer.non_trainable_variables]
 
     def call(trainable, rest, x):
@@ -54,7 +54,7 @@ def keras_einsum_dense():
 
 @program
 def keras_sequential_train():
-    """A step of Keras' own optimizer on two layers."""
+    """A step of Keras' optimizer on two layers."""
     model = keras.Sequential([keras.layers.Dense(64, activation="relu"), keras.layers.Dense(16)])
     model.build((None, 32))
     model.quantize("float8")

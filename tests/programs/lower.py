@@ -3,7 +3,7 @@
 """Lowers the programs of some libraries, and writes each as testdata/programs/NAME.hlo.
 
   lower.py [--out DIR] [--only NAME] LIBRARY...    LIBRARY: jax flax keras qwix aqt haliax te moe, or torch
-  lower.py [--out DIR] convert                     the StableHLO that torch left there, to HLO, by JAX
+  lower.py [--out DIR] convert                     the StableHLO that torch wrote there, to HLO, with JAX
 
 The Python that runs it has the packages of requirements-jax.txt and requirements-te.txt, or for `torch` those of
 requirements-torch.txt: README.md has the commands.

@@ -18,7 +18,7 @@ UP, DOWN = (EXPERTS, MODEL, HIDDEN), (EXPERTS, HIDDEN, MODEL)
 
 
 def quantized(x, dtype=E4M3, axis=None):
-    """Codes, and the scale of the whole array, or of what is left without `axis`."""
+    """Returns codes, and the scale of the whole array, or per index of the dimensions other than `axis`."""
     most = float(jnp.finfo(dtype).max)
     scale = jnp.maximum(jnp.max(jnp.abs(x.astype(F32)), axis=axis, keepdims=axis is not None), 1e-6) / most
     return jnp.clip(x.astype(F32) / scale, -most, most).astype(dtype), scale
@@ -51,7 +51,7 @@ fp8_ragged_dot.defvjp(forward, backward)
 
 @program
 def jax_moe_train():
-    """Two layers of experts, forward and both gradients: e4m3, e5m2 for what is propagated back; a scale per array."""
+    """Two layers of experts, forward and both gradients: e4m3, e5m2 for gradients; a scale per array."""
 
     def loss(up, down, x, sizes):
         h = jax.nn.gelu(fp8_ragged_dot(x, up, sizes))
@@ -63,14 +63,14 @@ def jax_moe_train():
 
 @program
 def jax_moe_train_dequantized():
-    """What is quantized, per token and per expert, is dequantized to bf16 before the product, in the gradients, too."""
+    """Values quantized per token and per expert are dequantized to bf16 before the product, also in the gradients."""
 
     def dequantized(*args, **options):
         q, scale = quantized(*args, **options)
         return q.astype(BF16) * scale.astype(BF16)
 
     def rounded(axis, backwards):
-        """Rounds what goes forward, or what is propagated back."""
+        """Rounds forward values, or gradients."""
         f = jax.custom_vjp(lambda x: x if backwards else dequantized(x, axis=axis))
         f.defvjp(lambda x: (f(x), None), lambda _, dy: (dequantized(dy, E5M2) if backwards else dy,))
         return f
@@ -84,7 +84,8 @@ def jax_moe_train_dequantized():
 
 @program
 def jax_moe_gated():
-    """Routing, gate, up and down with a scale per token and per expert, each behind the product; the weighted sum of two experts."""
+    """Routing, gate, up and down with a scale per token and per expert, each after the product; the weighted sum of two
+    experts."""
 
     def layer(x, router, gate, up, down, sg, su, sd):
         weights, experts = jax.lax.top_k(jax.nn.softmax(x.astype(F32) @ router), 2)
@@ -107,7 +108,7 @@ def jax_moe_gated():
 
 @program
 def jax_moe_columns():
-    """Weights with a scale per expert and column, dequantized with the tokens before the product; a bias per column."""
+    """Weights with a scale per expert and column, dequantized like the tokens before the product; a bias per column."""
 
     def layer(x, sx, w, sw, bias, sizes):
         y = ragged_dot(x.astype(F32) * sx, w.astype(F32) * sw, sizes)
@@ -119,7 +120,7 @@ def jax_moe_columns():
 
 @program
 def jax_moe_batched():
-    """Sequences with groups of their own, tokens in e5m2; quantized for the next layer."""
+    """Sequences with separate groups, tokens in e5m2; quantized for the next layer."""
 
     def layer(x, w, sizes, sx, sw, scale):
         y = jax.lax.ragged_dot_general(x, w, sizes, BATCHES, preferred_element_type=F32) * (sx * sw)
@@ -139,7 +140,7 @@ class Experts(nn.Module):
 
 @program
 def qwix_moe_train():
-    """Training by Qwix' own rule: a scale per token and per column, gradients in e5m2."""
+    """Training with Qwix' rule: a scale per token and per column, gradients in e5m2."""
     rule = qwix.QtRule(weight_qtype=E4M3, act_qtype=E4M3, bwd_qtype=E5M2)
     model = qwix.quantize_model(Experts(), qwix.QtProvider([rule]))
     inputs = array((TOKENS, MODEL), BF16), array((EXPERTS,), jnp.int32)

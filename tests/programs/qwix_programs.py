@@ -19,7 +19,7 @@ class Mlp(nn.Module):
 
 
 def quantized(provider, *inputs):
-    """A model with the provider's rule, and the shapes of its variables."""
+    """Returns a model with the provider's rule, and the shapes of its variables."""
     model = qwix.quantize_model(Mlp(), provider)
     return model, jax.eval_shape(model.init, jax.random.key(0), *inputs)
 
@@ -43,7 +43,7 @@ def qwix_qt_train():
 
 @program
 def qwix_ptq():
-    """Weights that are stored in e4m3, activations quantized on the way."""
+    """Weights stored in e4m3, activations quantized at run time."""
     model, variables = quantized(qwix.PtqProvider([qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3)]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
 
@@ -67,7 +67,7 @@ def qwix_ptq_tiles():
 
 @program
 def qwix_ptq_int4():
-    """Weights of four bits, activations in e4m3."""
+    """4-bit weights, activations in e4m3."""
     rule = qwix.QuantizationRule(weight_qtype=jnp.int4, act_qtype=E4M3)
     model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
@@ -82,7 +82,7 @@ def qwix_weight_only():
 
 @program
 def qwix_einsum():
-    """Two arrays quantized by hand, a batch of experts."""
+    """Two manually quantized arrays, a batch of experts."""
 
     def experts(x, w):
         x = qwix.quantize(x, E4M3, channelwise_axes=[0, 1])
@@ -114,7 +114,7 @@ def qwix_ragged_dot():
 
 @program
 def qwix_mxfp8():
-    """Blocks of 32 with scales of e8m0."""
+    """Blocks of 32 with e8m0 scales."""
 
     def product(x, w):
         return qwix.dot_general(qwix.quantize(x, "mxfp8", tiled_axes={1: 32}), qwix.quantize(w, "mxfp8", tiled_axes={0: 32}),
@@ -135,7 +135,7 @@ def qwix_dequantized():
 
 @program
 def qwix_static_scale():
-    """Scales of activations that were found before."""
+    """Precomputed scales of activations."""
     rule = qwix.QuantizationRule(weight_qtype=E4M3, act_qtype=E4M3, act_static_scale=True)
     model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
@@ -143,7 +143,7 @@ def qwix_static_scale():
 
 @program
 def qwix_lora():
-    """Products of low rank beside those of quantized weights."""
+    """Low-rank products next to those of quantized weights."""
     rule = qwix.LoraRule(weight_qtype=E4M3, act_qtype=E4M3, rank=16, alpha=1.0)
     model, variables = quantized(qwix.LoraProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)
@@ -159,7 +159,7 @@ def qwix_conv():
 
 @program
 def qwix_int8():
-    """Integers of 8 bits: no fp8 type holds them."""
+    """8-bit integers, which no fp8 type represents."""
     rule = qwix.QuantizationRule(weight_qtype=jnp.int8, act_qtype=jnp.int8)
     model, variables = quantized(qwix.PtqProvider([rule]), array((32, 64), BF16))
     return model.apply, variables, array((32, 64), BF16)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch, as torch-xla traces it: weights [n, k], fake quantization, PT2E's operators, torchao's layers, an export."""
+"""PyTorch, as traced by torch-xla: weights [n, k], fake quantization, PT2E's operators, torchao's layers, an export."""
 import dataclasses
 import itertools
 import os
 
 os.environ["PJRT_DEVICE"] = "CPU"
-os.environ["XLA_DISABLE_FUNCTIONALIZATION"] = "1"  # torchao's subclasses of tensors do not go with it
+os.environ["XLA_DISABLE_FUNCTIONALIZATION"] = "1"  # torchao's tensor subclasses do not work with it
 import torch
 import torch_xla
 from torch.ao.quantization.fx import _decomposed as pt2e
@@ -21,13 +21,13 @@ VALUES = itertools.count(3)
 
 
 def array(*shape, dtype=torch.float32):
-    """An array that is an argument of its own: torch-xla makes constants of 0 and 1, and one argument of equal scalars."""
+    """Returns an array that is a separate argument: torch-xla makes constants of 0 and 1, and one argument of equal scalars."""
     return torch.full(shape, next(VALUES) / 8).to(dtype).to(torch_xla.device())
 
 
 @collect
 def program(make):
-    """`make` returns what it has computed on the device, or StableHLO."""
+    """`make` returns values computed on the device, or StableHLO."""
     made = make()
     if isinstance(made, str):
         return made
@@ -43,7 +43,7 @@ def torch_linear():
 
 @program
 def torch_linear_quantize():
-    """Activations quantized on the way with the current amax, weights stored."""
+    """Activations quantized at run time with the current amax, weights stored."""
     x, w, sw, b = array(32, 64, dtype=BF16), array(96, 64, dtype=E4M3), array(), array(96, dtype=BF16)
     scale = x.abs().max().float() / 448
     q = (x.float() / scale).clamp(-448, 448).to(E4M3)
@@ -63,7 +63,7 @@ def torch_pt2e():
 
 @program
 def torch_pt2e_bf16():
-    """The same with scales that are tensors, and a wide type of bf16."""
+    """The same with tensor scales, and bf16 as the wide type."""
     x, w, b = array(32, 64, dtype=BF16), array(96, 64, dtype=E4M3), array(96, dtype=BF16)
     sx, sw = array(), array()
     q = (x.float() / sx).clamp(-448, 448).to(E4M3)
@@ -74,7 +74,7 @@ def torch_pt2e_bf16():
 
 @program
 def torch_pt2e_zero_points():
-    """Zero points that are arguments: nobody knows that they are 0, and the product stays wide."""
+    """Zero points that are arguments: they are not known to be 0, and the product stays wide."""
     x, w = array(32, 64, dtype=E4M3), array(96, 64, dtype=E4M3)
     x, w = ((q.to(torch.float32) - array()) * array() for q in (x, w))
     return torch.nn.functional.linear(x, w)
@@ -112,7 +112,7 @@ def torch_rowwise():
 
 @program
 def torch_attention():
-    """bmm of quantized queries and keys, a softmax between, values wide."""
+    """bmm of quantized queries and keys, followed by a softmax, with wide values."""
     q, k, v = (array(8, 16, 32, dtype=E4M3) for _ in range(3))
     sq, sk, sv = array(), array(), array()
     p = torch.softmax(torch.bmm(q.to(BF16) * sq.to(BF16), (k.to(BF16) * sk.to(BF16)).transpose(1, 2)) / 5.65, -1)
@@ -122,7 +122,7 @@ def torch_attention():
 
 @program
 def torchao_float8_linear():
-    """torchao's layer for training, its scaled product emulated: forward and both gradients."""
+    """torchao's layer for training, with its scaled product emulated: forward and both gradients."""
     layer = torch.nn.Sequential(torch.nn.Linear(64, 96, bias=False)).to(torch_xla.device())
     layer = convert_to_float8_training(layer, config=Float8LinearConfig(emulate=True))
     x = array(32, 64)
@@ -142,7 +142,7 @@ def torchao_float8_rowwise():
 
 @program
 def torch_export_linear():
-    """A module by torch.export, as StableHLO: a scale per token, and per output channel of the weight."""
+    """A module exported by torch.export, as StableHLO: a scale per token, and per output channel of the weight."""
 
     class Linear(torch.nn.Module):
         def __init__(self):
@@ -171,14 +171,14 @@ def torch_linear_batch():
 
 @program
 def torch_einsum():
-    """Queries and keys of two batch dimensions."""
+    """Queries and keys with two batch dimensions."""
     x, w = array(2, 16, 64, dtype=E4M3), array(4, 16, 64, dtype=E4M3)
     return torch.einsum("btd,hkd->bhtk", x.to(BF16) * array(dtype=BF16), w.to(BF16) * array(dtype=BF16))
 
 
 @program
 def torch_swiglu():
-    """The gated layer of a transformer, its middle quantized with the current amax."""
+    """The gated layer of a transformer, with its middle quantized with the current amax."""
     x = array(32, 64, dtype=E4M3)
     gate, up, down = array(128, 64, dtype=E4M3), array(128, 64, dtype=E4M3), array(64, 128, dtype=E4M3)
     sx = array()
@@ -191,7 +191,7 @@ def torch_swiglu():
 
 @program
 def torch_kv_cache():
-    """A query with keys and values that are kept in fp8."""
+    """A query with keys and values stored in fp8."""
     q, k, v = array(2, 4, 1, 32, dtype=BF16), array(2, 4, 64, 32, dtype=E4M3), array(2, 4, 64, 32, dtype=E4M3)
     sq = q.abs().max().float() / 448
     qq = (q.float() / sq).clamp(-448, 448).to(E4M3)
@@ -236,7 +236,7 @@ def torch_train():
 
 @program
 def torch_detach():
-    """x + (q - x).detach(): not quite q, and the product stays wide."""
+    """x + (q - x).detach(): not exactly q, and the product stays wide."""
     x, w = array(32, 64), array(96, 64)
 
     def quantize(v, s):

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clauses [--count=N] [--jobs=N] [--rule=NAME]
  *
- * What each part of the built-in rules is for: it is left out, and what the rules then make of the
- * rules' examples, the golden tests and N drawn modules must show it. Without a `where` clause it
- * must be seen to be wrong: the passes fail, a golden test has another verdict or is rewritten, or
- * a value differs. Without an alternative of a pattern, or a root that need not be there, some
- * module must be rewritten otherwise. Prints what caught each; fails when nothing caught one of
- * them. */
+ * Mutation test of the built-in rules: each part is removed, and the result for the rules'
+ * examples, the golden tests and N random modules must show it. Without a `where` clause, the
+ * result must be wrong: the passes fail, a golden test has another verdict or is rewritten, or a
+ * value differs. Without an alternative of a pattern, or an optional root, some module must be
+ * rewritten differently. Prints what detected each mutation; fails if nothing detects one. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,22 +26,22 @@ enum { WAYS_MOST = 8, PASSES_SIZE = 64 };
 extern const hlo_rules *const hlo_rules_real[];
 extern const uint32_t hlo_rules_real_count;
 
-/* The engine's rules: the real tables, or one of them without a clause. */
+/* The engine's rules: the original tables, or one of them without a clause. */
 static hlo_rules tables[FILES_MOST];
 const hlo_rules *const hlo_rules_builtin[] = {&tables[0], &tables[1], &tables[2],  &tables[3],
                                               &tables[4], &tables[5], &tables[6],  &tables[7],
                                               &tables[8], &tables[9], &tables[10], &tables[11]};
 const uint32_t hlo_rules_builtin_count = FILES_MOST;
 
-/* A module, its options, and the result of the whole rules on it. */
+/* A module, its options, and the result of the complete rules. */
 typedef struct subject {
     const char *name;
-    bool golden; /* its verdicts are told by a test */
+    bool golden; /* a test checks its verdicts */
     hlo_module *module;
     hlo_pass_options options;
     uint64_t seed;
     char *text, *verdicts;
-    uint64_t *fired; /* how often each rule did, by rule_index() */
+    uint64_t *fired; /* number of applications of each rule, by rule_index() */
 } subject;
 
 typedef struct subjects {
@@ -50,14 +49,14 @@ typedef struct subjects {
     subject *v;
 } subjects;
 
-/* The part that is left out. */
+/* The part to remove. */
 typedef enum part { PART_GUARD, PART_ROOT, PART_ALTERNATIVE } part;
 
 typedef struct clause {
     part part;
-    uint32_t file, rule; /* of the tables, of the file */
-    uint32_t term;       /* PART_ALTERNATIVE: whose it is */
-    uint32_t index;      /* of the rule's guards or roots, of the term's arguments */
+    uint32_t file, rule; /* index of the tables; of the rule in the file */
+    uint32_t term;       /* PART_ALTERNATIVE: the term */
+    uint32_t index;      /* index in the rule's guards or roots, or in the term's arguments */
 } clause;
 
 /* ------------------------------------------------------------------------------------- subjects */
@@ -75,7 +74,7 @@ static char *verdicts_of(const hlo_report *report) {
     return text;
 }
 
-/* NULL when the passes fail. The caller frees all three. */
+/* Returns NULL if the passes fail. The caller frees all three. */
 static hlo_module *optimized(const subject *s, char **out_text, char **out_verdicts,
                              uint64_t *fired) {
     hlo_module *after;
@@ -112,7 +111,7 @@ static void add_subject(subjects *list, subject s) {
     list->v[list->count++] = s;
 }
 
-/* The options of one RUN line of a golden test; `passes` is kept in `room`. */
+/* Returns the options of one RUN line of a golden test; `passes` is stored in `room`. */
 static hlo_pass_options run_options(const char *text, char *capacity, size_t size) {
     hlo_pass_options o;
     hlo_pass_options_init(&o);
@@ -142,7 +141,7 @@ static bool alike(const hlo_pass_options *a, const hlo_pass_options *b) {
            a->ragged == b->ragged;
 }
 
-/* Once for each of the ways in which its RUN lines optimize it, forwards and backwards. */
+/* Adds a case for each set of options in its RUN lines, forwards and backwards. */
 static void add_case(subjects *list, const text_case *c, char (*passes)[PASSES_SIZE]) {
     hlo_pass_options ways[WAYS_MOST];
     uint32_t count = 0;
@@ -226,7 +225,7 @@ static void drop(clause c) {
     t->args = args;
 }
 
-/* Checks whether the result shows that the rules are wrong; false: it does not. */
+/* Returns true if the result shows that the rules are wrong. */
 static bool caught_by(const subject *s, part what, char *caught) {
     char *text = NULL, *verdicts = NULL, why[WHY_SIZE];
     hlo_module *after = optimized(s, &text, &verdicts, NULL);
@@ -238,7 +237,7 @@ static bool caught_by(const subject *s, part what, char *caught) {
     else if (s->golden && strcmp(verdicts, s->verdicts))
         how = "another verdict";
     else if (s->golden && !strncmp(s->name, "missed-", 7) && strcmp(text, s->text))
-        how = "rewritten"; /* which such a test is there to refuse */
+        how = "rewritten"; /* such a test requires that it is not rewritten */
     else if (strcmp(text, s->text) &&
              check_values(s->module, after, s->seed, why) == OUTCOME_DIFFERENT)
         how = "another value";
@@ -251,7 +250,7 @@ static bool caught_by(const subject *s, part what, char *caught) {
     return how != NULL;
 }
 
-/* Checks that nothing is caught with nothing left out: results are reproducible. */
+/* Checks that nothing is detected without a mutation: results are reproducible. */
 static bool nothing_caught(const subjects *list) {
     char caught[CAUGHT_SIZE];
     for (size_t i = 0; i < list->count; i++)
@@ -269,7 +268,7 @@ static void try_clause(const subjects *list, clause c, int job, char *caught) {
     bool found = false;
     drop(c);
     snprintf(caught, CAUGHT_SIZE, "the passes crash, or do not end");
-    /* Modules in which the rule fires show it soonest. */
+    /* Modules in which the rule is applied detect it soonest. */
     for (int fired = c.part != PART_GUARD; fired >= 0 && !found; fired--)
         for (size_t i = 0; i < list->count && !found; i++) {
             const subject *v = &list->v[i];
@@ -295,7 +294,7 @@ static void print_guard(const hlo_rules *t, const hlo_rule *rule, uint32_t index
     snprintf(out + at, size - at, ")");
 }
 
-/* A pattern, in short. */
+/* Prints a pattern in short form. */
 static void print_term(const hlo_rules *t, const hlo_rule *rule, uint32_t term, FILE *out) {
     const hlo_rule_term *p = &t->terms[term];
     if (p->kind == HLO_TERM_OP) fputs(hlo_ops[p->code].name, out);
@@ -343,7 +342,8 @@ static bool is_listed(const clauses *list, clause c) {
     return false;
 }
 
-/* The alternatives of the pattern of `c`, each once, though it may be part of several patterns. */
+/* Adds the alternatives of the pattern of `c`, each once, even if it is part of several
+ * patterns. */
 static void add_alternatives(clauses *list, const hlo_rules *t, clause c) {
     const hlo_rule_term *term = &t->terms[c.term];
     if (is_listed(list, c)) return;
@@ -373,7 +373,7 @@ static void find_clauses(clauses *out, const char *only) {
         }
 }
 
-/* Counts the clauses that nothing catches. */
+/* Counts the undetected clauses. */
 static uint32_t run(const subjects *list, const char *only, int jobs) {
     static clauses all;
     find_clauses(&all, only);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of instructions in random graphs of elementwise operations, reductions, broadcasts, transposes and reshapes.
+"""Tests grouping in random graphs of elementwise operations, reductions, broadcasts, transposes and reshapes.
 
 usage: groups.py --bin DIR --work DIR --standin FILE [--long]
 
-Every graph has a plan: no group waits for itself. Some are run on the stand-in (../cuda), where every
-value that is read again, or handed out, must be that of the cpu backend within the derived bound. With --long ten
+Every graph must have a plan: no group depends on itself. Some are run with the fake libraries (../cuda), where every
+value that is read from memory or returned must equal that of the cpu backend within the derived bound. --long tests ten
 times as many.
 """
 import argparse
@@ -81,7 +81,7 @@ class Graph:
 
 
 def check(program, folder, standin, seed, runs):
-    """What is wrong with a graph; None when nothing is."""
+    """Returns the faults of a graph, or None."""
     path = folder / f"groups_{seed}.hlo"
     path.write_text(Graph(seed, 20 + seed % 150).text)
     standins = {name: standin for name in ("HLO_CUDA_DRIVER", "HLO_CUDA_NVRTC", "HLO_CUDA_CUBLASLT")}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random [--first=SEED] [--count=N] [--jobs=N] [--print=SEED [--inputs=FILE.npz]]
  *
- * Draws modules, rewrites each in two ways, and compares what they compute on the CPU. Prints how
- * often every rule fired and every reason was given. Fails when a rewrite is wrong (the module is
- * printed, reduced), a rule has never fired or a reason was never given. */
+ * Generates random modules, rewrites each in two ways, and compares the results on the CPU. Prints
+ * how often every rule was applied and every reason was set. Fails if a rewrite is wrong (the
+ * reduced module is printed), a rule was never applied, or a reason was never set. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ enum { JOBS_MOST = 64, REDUCED_MOST = 3, WAYS = 2, SEED_SECONDS = 120 };
 
 typedef struct worker {
     census counts;
-    uint64_t seed; /* at work on it */
+    uint64_t seed; /* seed in progress */
     uint64_t failures;
 } worker;
 
@@ -61,8 +61,8 @@ static void add(census *sum, const census *part) {
     for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
 }
 
-/* Lints are none of a verdict's; no built-in rule sets such a field; a scale of C is seldom in a
- * call that a module holds already; and no option is given that keeps a matmul wide. */
+/* Lints are not reasons of verdicts; no built-in rule sets such a field; a scale of C is rare in a
+ * call that a module already has; and no option keeps a matmul wide. */
 static bool need_not_be_given(const char *reason) {
     static const char *const names[] = {"operand-not-fp8",      "output-scale-not-fp8",
                                         "amax-not-fp8",         "c-scale",

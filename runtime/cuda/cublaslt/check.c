@@ -9,7 +9,7 @@ typedef struct facts {
     bool fp4;                 /* A and B have two elements to a byte */
     bool tiled;               /* their scales are of 8 bits per block */
     bool unaligned[4];        /* by lt_part: a column does not begin at 16 bytes */
-    int64_t unaligned_stride; /* a stride between batches that is no multiple of 16 bytes; 0:
+    int64_t unaligned_stride; /* a stride between batches that is not a multiple of 16 bytes; 0:
                                  none */
     int64_t ld;               /* the largest of the four */
     int64_t aux_ld;           /* 0: no aux */

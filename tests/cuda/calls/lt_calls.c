@@ -53,7 +53,7 @@ static double uniform(tester *t) {
     return (double)(t->random >> 11) * 0x1p-53;
 }
 
-/* Draws numbers about normal; small f32 arrays (scales) between 0.5 and 1.5. */
+/* Draws approximately normal numbers; small f32 arrays (scales) are between 0.5 and 1.5. */
 static float draw(tester *t, const hlo_shape *shape) {
     if (shape->type == HLO_TYPE_F32 && shape->rank == 0) return (float)(0.5 + uniform(t));
     double sum = -6;
@@ -72,7 +72,7 @@ static size_t bytes_of(const hlo_view *view) {
     return (size_t)hlo_view_count(view) * hlo_types[view->type].bytes;
 }
 
-/* An operand as it lies in memory. */
+/* An operand with its memory layout. */
 static hlo_view make_operand(tester *t, const hlo_instr *operand) {
     hlo_view out = view_of(t, operand->shape, operand->shape->type);
     hlo_view dense = hlo_view_scratch(t->arena, HLO_TYPE_F32, &out);
@@ -130,7 +130,7 @@ static cuda_address allocate(tester *t, size_t size) {
 }
 
 static void *host(cuda_address at) {
-    return (void *)(uintptr_t)at; /* the stand-in's memory is the host's */
+    return (void *)(uintptr_t)at; /* the fake's memory is host memory */
 }
 
 static void *address(const memory *m, const cuda_pointer *at) {
@@ -139,7 +139,7 @@ static void *address(const memory *m, const cuda_pointer *at) {
     return (char *)host(m->scratch) + at->offset;
 }
 
-/* Packs elements of 4 bits, two to a byte, along the dimension that is halved. */
+/* Packs 4-bit elements, two per byte, along the dimension that is halved. */
 static void pack(const hlo_view *from, const hlo_view *to) {
     int64_t index[HLO_EVAL_MAX_RANK] = {0};
     uint32_t halved = 0;
@@ -166,7 +166,7 @@ static void copy_parts(const cuda_matmul *p, const memory *m, uint32_t begin, ui
     }
 }
 
-/* False, and said, when the library refuses it. */
+/* Returns false, with a message, if the library rejects it. */
 static bool run_library(tester *t, const cuda_matmul *p, const memory *m) {
     void *addresses[LT_PART_COUNT] = {NULL};
     for (int part = 0; part < LT_PART_COUNT; part++)
@@ -244,7 +244,7 @@ static void test_call(tester *t, const hlo_instr *instr, const cuda_matmul *p) {
     l.result_count = tuple ? instr->shape->rank : 1;
     for (uint32_t i = 0; i < l.result_count; i++) {
         const hlo_shape *shape = tuple ? instr->shape->elements[i] : instr->shape;
-        if (shape->type == HLO_TYPE_S8) continue; /* the workspace, of which nobody knows */
+        if (shape->type == HLO_TYPE_S8) continue; /* the workspace, whose contents are undefined */
         l.results[i] = view_of(t, shape, shape->type);
         l.sigmas[i] = view_of(t, shape, HLO_TYPE_F32);
         m.results[i] = allocate(t, bytes_of(&l.results[i]));

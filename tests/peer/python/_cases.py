@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package as a build has it, and the loop over the cases of a script."""
+"""The Python package of a build, and the loop over the cases of a script."""
 import os
 import subprocess
 import sys
@@ -10,12 +10,12 @@ import _script
 
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..', '..'))
 
-# The devices that the functions of _functions.py are sharded over, where that is not jax.devices().
+# The devices that the functions of _functions.py are sharded over, if they differ from jax.devices().
 devices = None
 
 
 def arguments():
-    """The command line; installs the package of the build under --work, and makes it importable."""
+    """Parses the command line, installs the package of the build in --work, and makes it importable."""
     parser = _script.parser()
     parser.add_argument('names', nargs='*', help='cases; all by default')
     parser.add_argument('--long', action='store_true', help='more of what takes long')
@@ -31,7 +31,7 @@ def arguments():
 
 
 def run(cases, args):
-    """Runs the functions, each of which returns a line to print, or raises; the exit status."""
+    """Runs the functions, each of which returns a line to print, or raises. Returns the exit status."""
     failed = 0
     cases = [case for case in cases if not args.names or case.__name__ in args.names]
     for case in cases:
@@ -47,7 +47,7 @@ def run(cases, args):
 
 
 def refused(what, call, *args, **kwargs):
-    """The text of the hlofp8.Error that a call raises; AssertionError if it has not `what` in it."""
+    """Returns the text of the hlofp8.Error that a call raises. Raises AssertionError if it does not contain `what`."""
     import hlofp8
     try:
         call(*args, **kwargs)

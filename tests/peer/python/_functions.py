@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX functions with quantized matmuls, their arguments, and what hlofp8.jit is to make of them."""
+"""JAX functions with quantized matmuls, their arguments, and the expected result of hlofp8.jit."""
 import dataclasses
 import functools
 from typing import Any
@@ -19,10 +19,10 @@ MESH = Mesh(np.array(_cases.devices or jax.devices()).reshape(4, 2), ('d', 'm'))
 class Case:
     function: Any
     args: tuple
-    fp8: int                # FP8 matmuls that are made at least
+    fp8: int                # minimum number of FP8 matmuls
     options: dict = dataclasses.field(default_factory=dict)
     kwargs: dict = dataclasses.field(default_factory=dict)
-    exact: bool = True      # small integers and powers of two give equal results
+    exact: bool = True      # results are equal for small integers and powers of two
     emits: tuple = ('dq', 'qdq', 'ffi')
 
 
@@ -36,17 +36,17 @@ def case(*args, fp8=1, kwargs=None, exact=True, emits=('dq', 'qdq', 'ffi'), **op
     return add
 
 
-# To XLA's partitioner a typed call is one that every device makes of the whole arrays.
+# XLA's partitioner lets every device execute a typed call on the whole arrays.
 PLAIN = ('dq', 'qdq')
 
 
 def ints(*shape, seed=0):
-    """Small integers: their products and sums are exact, and so are their quotients by powers of two."""
+    """Small integers: their products and sums, and quotients by powers of two, are exact."""
     return np.random.default_rng(seed + sum(shape)).integers(-1, 2, shape).astype(np.float32)
 
 
 def on(array, *spec):
-    """The array on the mesh; of devices that are not there its type alone."""
+    """Returns the array on the mesh, or only its type if the devices do not exist."""
     sharding = NamedSharding(MESH, P(*spec))
     if _cases.devices:
         return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
@@ -251,7 +251,7 @@ def callback(x, w):
 def debug(x, w):
     y = mm(x, w).astype(jnp.float32)
     jax.debug.callback(lambda total: None, y.sum())
-    return y, y[0]  # XLA's CPU compiler fails on a matmul that is the only result and is used otherwise, too
+    return y, y[0]  # XLA's CPU compiler fails on a matmul that is the only result and has other uses
 
 
 @case(on(X, 'd', None), on(W, None, None), on(S), emits=PLAIN)
@@ -285,7 +285,7 @@ def shard_map(x, w):
 
 @case(on(X, None, 'm'), on(W, 'm', None), emits=PLAIN)
 def shard_map_of_one_axis(x, w):
-    def local(x, w):  # JAX's own functions, and a reducer, get shardings of both kinds
+    def local(x, w):  # functions of JAX, and a reducer, have shardings of both kinds
         return jax.lax.psum(jax.nn.relu(mm(x, w)).astype(jnp.float32), 'm')
     return jax.shard_map(local, mesh=MESH, in_specs=(P(None, 'm'), P('m', None)), out_specs=P(), axis_names={'m'})(x, w)
 

@@ -18,7 +18,7 @@ import blocks
 
 
 def run(page, names):
-    """Runs the blocks of a page with these names defined, at their lines in the page; returns their number."""
+    """Runs the blocks of a page with these names defined, at their lines in the page. Returns their number."""
     found = [block for block in blocks.of('tests/peer/python/test_docs.py') if block.page == page]
     if not importlib.util.find_spec('model_explorer'):
         found = [block for block in found if 'model_explorer' not in block.code]
@@ -34,7 +34,7 @@ def run(page, names):
 
 
 def typed_calls():
-    """The names that docs/emit.md leaves out."""
+    """Returns the names that docs/emit.md omits."""
     import ctypes
 
     import jax

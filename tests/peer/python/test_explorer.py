@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Google's Model Explorer gets of a module: the graphs are the module's, the colors those of its verdicts; its own
-extension manager finds the extension, and its server hands out what the browser asks for."""
+"""Tests a module in Google's Model Explorer: the graphs are the module's, the colors those of its verdicts; its
+extension manager finds the extension, and its server serves the browser's requests."""
 import collections
 import contextlib
 import io
@@ -31,7 +31,7 @@ ENTRY e {
 
 
 def instructions(text):
-    """Name, shape, opcode and operands of each instruction, by computation, from the text itself."""
+    """Returns name, shape, opcode and operands of each instruction, by computation, from the text."""
     found = collections.defaultdict(dict)
     for line in text.splitlines():
         header = re.match(r'(?:ENTRY )?%([^ ]+) \(.*\{$', line)
@@ -68,7 +68,7 @@ def graphs(args):
 
 
 def overlays(args):
-    """Each verdict has its node, in its color, with its reason and its source line."""
+    """Each verdict has a node with its color, reason and source line."""
     import hlofp8
     made = hlofp8.model_explorer(pathlib.Path(args.models, 'llama_train.hlo'))
     nodes = {node.id: node for graph in made.graphs for node in graph.nodes}
@@ -85,7 +85,7 @@ def overlays(args):
     assert all(result.value > 0 for graph in times for result in graph.results.values())
     dot = hlofp8.model_explorer(hlofp8.rewrite(pathlib.Path(args.models, 'seed_matmul.hlo')))
     assert '__cublas$lt$matmul$f8' in [node.label for node in dot.graphs[0].nodes], 'what was rewritten is read, too'
-    # Two instructions of one name, in two computations: one is renamed, as in HLO text, and each has its own verdict.
+    # Two instructions with the same name, in two computations: one is renamed, as in HLO text, and each has its own verdict.
     made = hlofp8.model_explorer(NAMESAKES)
     verdicts = [{node.id: (node.label, bool(node.style)) for node in graph.nodes} for graph in made.graphs]
     assert verdicts == [{'p.1': ('parameter', False), 'c': ('call', False), 'd.1': ('tanh', False)},
@@ -95,7 +95,7 @@ def overlays(args):
 
 
 def extension(args):
-    """--extensions=hlofp8: both extensions are found, convert a text and a binary module, and give the node data."""
+    """--extensions=hlofp8: both extensions are found, convert a text and a binary module, and return the node data."""
     import hlofp8
     from model_explorer.extension_manager import ExtensionManager
     manager = ExtensionManager(['hlofp8'])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hlofp8.jit computes what jax.jit computes, for each function of _functions.py, and makes FP8 matmuls of it.
+"""hlofp8.jit computes the same as jax.jit for each function of _functions.py, with FP8 matmuls.
 
-On small integers and powers of two the results are equal, bit for bit; on normal numbers they are within the bound that
-the rewrite has, which hlofp8.compare derives from the data.
+On small integers and powers of two the results are equal, bit for bit; on normal numbers they are within the bound of
+the rewrite, which hlofp8.compare derives from the data.
 """
 import os
 import re
@@ -19,7 +19,7 @@ import numpy as np
 
 
 def array(leaf):
-    """As a numpy array; a key as its data."""
+    """Converts to a numpy array; a key to its data."""
     leaf = jnp.asarray(leaf)
     return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
 
@@ -29,18 +29,18 @@ def arrays(tree):
 
 
 def on_one_device(lowered):
-    """The module as hlo-fp8-run takes it: what only says where an array is to be is left out."""
+    """Returns the module in a form for hlo-fp8-run, without instructions that only specify the location of an array."""
     import hlofp8
     text = hlofp8.rewrite(lowered, passes='').text
     return re.sub(r'custom-call\((%[\w.-]+)\), custom_call_target="(?:Sharding|xla\.sdy\.FuncResultSharding)".*', r'copy(\1)', text)
 
 
-# What hlo-fp8-run does not run: functions of the host, and modules of a part of the devices' arrays.
+# Not supported by hlo-fp8-run: functions of the host, and modules of a part of the devices' arrays.
 ALONE = ('callback', 'debug', 'shard_map', 'shard_map_of_one_axis')
 
 
 def drawn(case):
-    """The arguments with normal numbers in place of integers."""
+    """Returns the arguments with normal numbers instead of integers."""
     def draw(leaf):
         if getattr(leaf, 'dtype', None) != np.float32 or not leaf.ndim:
             return leaf
@@ -50,12 +50,12 @@ def drawn(case):
 
 
 def again(args):
-    """A copy, since the arguments may be donated."""
+    """Returns a copy, because the arguments may be donated."""
     return jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, args)
 
 
 def expectations(case, name):
-    """For the small integers and the normal numbers: arguments, what jax.jit makes of them, and the module that bounds it."""
+    """Returns, for the small integers and the normal numbers: arguments, results of jax.jit, and the module that bounds them."""
     wanted = jax.jit(case.function, **case.options)
     for args in [case.args] * case.exact + [drawn(case)]:
         module = None
@@ -66,7 +66,7 @@ def expectations(case, name):
 
 
 def check(case, made, args, expected, module):
-    """One call beside jax.jit's result."""
+    """Compares one call with jax.jit's result."""
     import hlofp8
     given = again(args)
     found = made(*given, **case.kwargs)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What hlofp8 has for JAX beside a call's result: lowering, exporting, explaining, counting, and what it says where it cannot."""
+"""Tests hlofp8's functions for JAX other than calls: lowering, exporting, explaining, counting, and errors."""
 import contextlib
 import copy
 import os
@@ -24,7 +24,7 @@ def functions():
 
 
 def half(x, w):
-    """One matmul in FP8, one not."""
+    """One FP8 matmul, and one wide matmul."""
     return functions().mm(x, w), x @ w
 
 
@@ -33,7 +33,7 @@ def same(one, other):
 
 
 def explains(args):
-    """The table has the lines of this file, for each way to name a function or a module."""
+    """The table has the lines of this file, for each way to specify a function or a module."""
     import hlofp8
     f = functions()
     wanted = hlofp8.jit(half).explain(f.X, f.W)
@@ -52,7 +52,7 @@ def explains(args):
 
 
 def to_pandas(args):
-    """Pandas is handed a row for each verdict."""
+    """Pandas receives a row for each verdict."""
     import types
 
     import hlofp8
@@ -83,7 +83,7 @@ def asserts(args):
 
 
 def plugin(args):
-    """The fixture and the marker, in a run of pytest of its own."""
+    """The fixture and the marker, in a separate run of pytest."""
     path = os.path.join(args.work, 'test_plugin_cases.py')
     with open(path, 'w') as file:
         file.write('''
@@ -171,7 +171,7 @@ def test_not_compiled_rewritten(monkeypatch):
 
 
 def lowers(args):
-    """lower() has FP8 matmuls in the form that was asked for, and compiles."""
+    """lower() has FP8 matmuls in the requested form, and compiles."""
     import hlofp8
     f = functions()
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (f.X, f.W)]
@@ -179,7 +179,7 @@ def lowers(args):
     for emit, mark in marks.items():
         lowered = hlofp8.jit(f.mm, emit=emit).lower(*shapes)
         assert mark in lowered.as_text(), emit
-        # The function for CPUs multiplies operands in any layout.
+        # The handler for CPUs multiplies operands in any layout.
         assert emit != 'ffi' or 'stablehlo.transpose' not in lowered.as_text()
         assert jax.tree.structure(lowered.args_info) == jax.tree.structure(jax.jit(f.mm).lower(*shapes).args_info)
     assert same(hlofp8.jit(f.mm).lower(*shapes).compile()(f.X, f.W), jax.jit(f.mm)(f.X, f.W))
@@ -187,7 +187,7 @@ def lowers(args):
 
 
 def exports(args):
-    """jax.export's object holds the rewritten module, also after it was written and read, and over eight devices."""
+    """jax.export's object contains the rewritten module, also after writing and reading it, and over eight devices."""
     import hlofp8
     f = functions()
     made = hlofp8.export(f.mm)(f.X, f.W)
@@ -207,7 +207,7 @@ def exports(args):
 
 
 def caches(args):
-    """One compilation for one set of types, statics and shardings, as by jax.jit."""
+    """One compilation per set of types, statics and shardings, as with jax.jit."""
     import hlofp8
     from hlofp8._explain import watching
     f = functions()
@@ -232,7 +232,8 @@ def caches(args):
 
 
 def dispatches(args):
-    """What jax.jit answers without Python is answered so here; what it compiles anew is compiled anew, with its result."""
+    """Calls that jax.jit dispatches without Python are dispatched so here; calls that it recompiles are recompiled,
+    with its result."""
     import hlofp8
     from hlofp8 import _jax
     f = functions()
@@ -268,7 +269,7 @@ def dispatches(args):
 
 
 def forgets(args):
-    """What is compiled does not outlive what JAX keeps of it, nor the function."""
+    """Compiled functions live no longer than JAX's caches and the function."""
     import gc
     import weakref
 
@@ -290,7 +291,7 @@ def forgets(args):
 
 
 def transformed(args):
-    """JAX's functions that only trace take a jitted one; those that would execute it wide are refused, or told so."""
+    """JAX's functions that only trace accept a jitted one; those that would execute it wide are rejected or reported."""
     import hlofp8
     f = functions()
 
@@ -314,7 +315,7 @@ def transformed(args):
         'vmap': lambda function: lambda x, w: jax.vmap(function, (0, None))(x[None], w),
         'scan': lambda function: lambda x, w: scan(function)(x[None], w)}
     for name, transform in around.items():
-        inner = hlofp8.jit(loss)  # traced before: what JAX keeps of that is refused all the same
+        inner = hlofp8.jit(loss)  # traced before: JAX's cached trace is also rejected
         jax.eval_shape(inner, f.X, f.W)
         _cases.refused('apply hlofp8.jit outermost', transform(inner), f.X, f.W)
         outer = hlofp8.jit(transform(inner))
@@ -326,7 +327,7 @@ def transformed(args):
 
 
 def explains_by_options(args):
-    """explain takes the options of jit and a platform; a parameter of the function of that name goes to the function."""
+    """explain accepts the options of jit and a platform; a parameter of the function with that name takes precedence."""
     import hlofp8
     f = functions()
 
@@ -361,7 +362,7 @@ def explains_by_options(args):
 
 
 def layers(args):
-    """The layer of an op_name is what is left without JAX's own words."""
+    """The layer in an op_name is the part without JAX's words."""
     from hlofp8._explain import layer_of
     found = {op_name: layer_of(op_name) for op_name in (
         'jit(f)/dot_general', 'jit(step)/jvp(Net)/Dense_0/dot_general', 'jit(step)/transpose(jvp(Net))/Dense_0/dot_general',
@@ -371,7 +372,7 @@ def layers(args):
 
 
 def decorates(args):
-    """As a decorator, with and without arguments, and of a method."""
+    """As a decorator, with and without arguments, and for a method."""
     import hlofp8
     f = functions()
 
@@ -397,7 +398,7 @@ def decorates(args):
 
 
 def nested(args):
-    """Within a function that is rewritten as a whole it is as if it were not there; within another it says so."""
+    """Within a function that is rewritten as a whole it has no effect; within another function it reports that."""
     import hlofp8
     from hlofp8._explain import watching
     f = functions()
@@ -421,7 +422,7 @@ def nested(args):
 
 
 def another_jax(args):
-    """Where JAX's private parts are others, the way by jax.export is taken; without that too, what was asked for is said."""
+    """If JAX's private parts differ, jax.export is used; without that, the error names the missing part."""
     import hlofp8
     from hlofp8 import _jax
     f = functions()
@@ -470,7 +471,7 @@ def another_jax(args):
 
 
 def others(args):
-    """What a module may hold beside matmuls, and where its arguments may lie: the results are those of jax.jit."""
+    """Modules with other operations than matmuls, and arguments in other places: the results equal those of jax.jit."""
     import hlofp8
     from jax.experimental import io_callback
     from jax.experimental.layout import Format, Layout
@@ -512,14 +513,14 @@ def others(args):
 
 
 def targets(args):
-    """A GPU that is no target has the one before it."""
+    """A GPU that is not a target uses the nearest lower target."""
     from hlofp8._module import nearest_target
     found = {capability: nearest_target(capability) for capability in ('8.0', '8.6', '8.9', '9.0', '10.3', '12.1')}
     assert found == {'8.0': 80, '8.6': 80, '8.9': 89, '9.0': 90, '10.3': 103, '12.1': 121}, found
 
 
 def refusals(args):
-    """Wrong options are refused when they are given, wrong arguments as by jax.jit."""
+    """Invalid options are rejected immediately, invalid arguments as by jax.jit."""
     import hlofp8
     f = functions()
     _cases.refused("invalid value 'never' for fallback", hlofp8.jit, f.mm, fallback='never')
@@ -546,7 +547,7 @@ def refusals(args):
 
 
 def invalid_values(args):
-    """A NaN or an infinity that JAX is to look for raises what jax.jit raises, donated arguments or not."""
+    """With JAX's checks for NaN or infinity, the same error is raised as by jax.jit, with or without donated arguments."""
     import hlofp8
     f = functions()
 
@@ -573,7 +574,7 @@ def invalid_values(args):
 
 
 def without_jax(args):
-    """The package is imported, and works on modules, where there is no jax; jit says what it needs."""
+    """The package can be imported, and works on modules, without jax; jit reports what it needs."""
     code = '''
 import sys
 sys.modules['jax'] = None

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's GPU compiler, no pass disabled, makes as many FP8 calls of each function of _functions.py as hlofp8.jit has made
-FP8 matmuls: compiled for an H100 by JAX, with no GPU, on one device and on eight. What it makes with jax.jit is printed."""
+"""For each function of _functions.py, XLA's GPU compiler, without disabled passes, creates as many FP8 calls as there
+are FP8 matmuls of hlofp8.jit: compiled for an H100 by JAX, without a GPU, on one device and on eight. The number with
+jax.jit is printed."""
 import os
 import sys
 
 os.environ['JAX_SKIP_CUDA_CONSTRAINTS_CHECK'] = '1'
-# The first: invalid device to measure on. The second: the matmuls here are small.
+# The first flag: there is no device to measure on. The second: the matmuls here are small.
 os.environ['XLA_FLAGS'] = '--xla_gpu_autotune_level=0 --xla_gpu_gemm_rewrite_size_threshold=0'
 
 import _cases
@@ -14,10 +15,10 @@ import jax
 import numpy as np
 
 TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'xla', 'targets', 'h100_sxm.txtpb')
-# Functions of the host, which need a runtime.
+# Functions of the host, which require a runtime.
 LEFT_OUT = ('callback', 'debug')
 FP8, TYPED = 'custom_call_target="__cublas$lt$matmul$f8"', 'custom_call_target="hlofp8.matmul"'
-# Those that are compiled with emit="ffi", too: XLA keeps each call.
+# Functions that are also compiled with emit="ffi": XLA keeps each call.
 WITH_CALLS = ('plain', 'bias_relu', 'quantized_result', 'training_step', 'scan')
 
 

@@ -96,7 +96,7 @@ MISTAKES = {
     'a differentiated conversion': (gradient, {'one-operand-wide', 'lint-cotangent'}),
 }
 
-# Functions that are right, with all matmuls in FP8.
+# Correct functions, with all matmuls in FP8.
 RIGHT = {
     'scales as inputs': good,
     'constant scales': lambda x, w, a, b: qdq(x, np.float32(0.3)) @ qdq(w, np.float32(0.25)),
@@ -114,7 +114,7 @@ RIGHT = {
 
 
 def named(args):
-    """Each mistake has the reasons and lints of the table, and no others."""
+    """Each mistake has exactly the reasons and lints of the table."""
     import hlofp8
     for name, (function, wanted) in MISTAKES.items():
         found = hlofp8.explain(function, X, W, S, S)
@@ -125,7 +125,7 @@ def named(args):
 
 
 def right(args):
-    """What is right is FP8, has no lint, and passes assert_fp8."""
+    """Correct functions are FP8, have no lint, and pass assert_fp8."""
     import hlofp8
     for name, function in RIGHT.items():
         found = hlofp8.assert_fp8(function, X, W, S, S)
@@ -134,7 +134,7 @@ def right(args):
 
 
 def wrong_scales(args):
-    """A scale that makes the result wrong fails assert_fp8, and hlofp8.jit warns."""
+    """With a scale that makes the result wrong, assert_fp8 fails, and hlofp8.jit warns."""
     import hlofp8
     for name in ('no scale after the matmul', 'swapped scales', 'the amax of the other operand'):
         function, (lint,) = MISTAKES[name]
@@ -152,7 +152,7 @@ def wrong_scales(args):
 
 
 def relu_values(args):
-    """The relu of fp8 values gives what the relu of the dequantized ones gives, NaN and zeros included."""
+    """The relu of fp8 values equals the relu of the dequantized values, including NaN and zeros."""
     import hlofp8
     x = np.linspace(-3, 3, 32 * 64).reshape(32, 64).astype(np.float32)
     x[3, 5], x[4, 6], x[5, 7] = np.nan, 0.0, -0.0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package without JAX: what it makes of modules is what the programs make of them."""
+"""Tests the Python package without JAX: its results for modules equal those of the programs."""
 import collections
 import inspect
 import os
@@ -27,7 +27,7 @@ def program(args, *words):
 
 
 def same_as_program(args):
-    """Text and bytes in each form are those of hlo-fp8-opt."""
+    """Text and bytes in each form equal those of hlo-fp8-opt."""
     import hlofp8
     for emit in ('cublas', 'ffi', 'qdq', 'dq'):
         made = hlofp8.rewrite(model(args), emit=emit)
@@ -40,7 +40,7 @@ def same_as_program(args):
 
 
 def read_alike(args):
-    """A path, its name, its text, its bytes, a binary module and what rewrite() returned are one module."""
+    """A path, its name, its text, its bytes, a binary module and the result of rewrite() are the same module."""
     import hlofp8
     wanted = hlofp8.rewrite(model(args), passes='')
     name = str(model(args))
@@ -55,7 +55,7 @@ def read_alike(args):
 
 
 def verdicts(args):
-    """Every field of a verdict is what the JSON remarks have."""
+    """Every field of a verdict equals that of the JSON remarks."""
     import json
 
     import hlofp8
@@ -74,7 +74,7 @@ def verdicts(args):
 
 
 def runs(args):
-    """Outputs are those of hlo-fp8-run, on drawn inputs and on given ones; every type of array comes through."""
+    """Outputs equal those of hlo-fp8-run, on random and on given inputs; every type of array is supported."""
     import hlofp8
     import ml_dtypes
     for name in ('seed_relu_damax', 'mlp_qdq_fwd'):
@@ -104,7 +104,7 @@ def runs(args):
 
 
 def has_values(args):
-    """Values of a run by name, and what names nothing."""
+    """Values of a run by name, and names that match nothing."""
     import hlofp8
     found = hlofp8.values(ADD, ['a', 'b'], [np.array([1, 2], np.float32)])
     assert list(found) == ['a', 'b'] and found['b'].tolist() == [2, 4]
@@ -114,7 +114,7 @@ def has_values(args):
 
 
 def looks_inside(args):
-    """Drawn inputs of both kinds, the first NaN, other sums, times, bisection, one matmul by itself."""
+    """Random inputs of both kinds, the first NaN, other accumulation, times, bisection, extraction of one matmul."""
     import hlofp8
     text = model(args)
     assert [a.shape for a in hlofp8.draw(text)] == [a.shape for a in hlofp8.draw(text, kind='realistic')]
@@ -146,14 +146,14 @@ def text_matmuls(rewritten):
 
 
 def compares(args):
-    """Before and after agree, and a value that is wrong is named."""
+    """Before and after agree, and a wrong value is named."""
     import hlofp8
     after = hlofp8.rewrite(model(args))
     assert hlofp8.compare(model(args), after) and hlofp8.compare(model(args), after, hlofp8.draw(after, 7))
     outputs = hlofp8.run(model(args), seed=3)
     assert hlofp8.compare(model(args), outputs, seed=3)
 
-    class Array:  # as jax has: no sequence, and no array of numpy's
+    class Array:  # like a jax array: not a sequence, and not a numpy array
         def __array__(self, dtype=None, copy=None):
             return np.array([2, 4], np.float32)
     assert hlofp8.compare(ADD, Array(), [np.array([1, 2], np.float32)])
@@ -164,7 +164,7 @@ def compares(args):
 
 
 def refusals(args):
-    """What is refused says where and why."""
+    """Errors have a location and a reason."""
     import hlofp8
     text = _cases.refused('<module>:2:26: error: use of undefined instruction', hlofp8.rewrite, 'HloModule x\nENTRY e { a = f32[2] add(b, c) }')
     assert text.splitlines()[2] == ' ' * 25 + '^', text
@@ -210,7 +210,7 @@ def refusals(args):
 
 
 def warns(args):
-    """A warning of the library is a warning of Python."""
+    """A warning of the library is a Python warning."""
     import hlofp8
     module = 'HloModule m, replica_count=2\n' + ADD.split('\n', 1)[1]
     with warnings.catch_warnings(record=True) as told:
@@ -220,7 +220,7 @@ def warns(args):
 
 
 def threads(args):
-    """Eight threads rewrite eight modules at once."""
+    """Eight threads rewrite eight modules concurrently."""
     import concurrent.futures
 
     import hlofp8
@@ -231,11 +231,11 @@ def threads(args):
 
 
 def typed(args):
-    """The package says that it is typed, and every public name has a docstring."""
+    """The package is marked as typed, and every public name has a docstring."""
     import hlofp8
     assert os.path.exists(os.path.join(args.site, 'hlofp8', 'py.typed'))
     for name in hlofp8.__all__:
-        if name in ('ModuleLike', 'Jitted', 'export', 'jit'):  # a type; and what needs JAX, which is a file of its own
+        if name in ('ModuleLike', 'Jitted', 'export', 'jit'):  # a type; and names that need JAX, which are in a separate file
             continue
         public = getattr(hlofp8, name)
         members = vars(public).items() if inspect.isclass(public) else ()
@@ -245,13 +245,13 @@ def typed(args):
 
 
 def wheel(args):
-    """The wheel in a fresh environment: programs and manuals are there, it needs no library of this machine but the C
+    """The wheel in a fresh environment: it contains programs and manuals, needs no library of this machine except the C
     library, and README's code runs with JAX."""
     made, folder = os.path.join(args.work, 'wheels'), os.path.join(args.work, 'venv')
     for each in (made, folder):
         shutil.rmtree(each, ignore_errors=True)
-    # What the library computes is tested elsewhere: compiled without optimization it is there in half the time.
-    # Debian 12's pip knows the long form of -C alone.
+    # The library's results are tested elsewhere: compiling without optimization takes half the time.
+    # Debian 12's pip only supports the long form of -C.
     settings = ['cmake.build-type=Custom', 'build-dir=' + os.path.join(args.work, 'wheel')]
     subprocess.run([os.path.join(_cases.SOURCE, 'tools', 'dev'), 'wheel', made, *('--config-settings=' + each for each in settings)],
                    check=True, capture_output=True)
@@ -282,7 +282,7 @@ def wheel(args):
     assert version in program(args, 'hlo-fp8-opt', '--version').decode()
     mapped = set(re.findall(r'/\S*/lib(?:jansson|zip|xxhash|protobuf-c|crypto)\S*', said))
     assert len(mapped) >= 4 and all(each.startswith(folder) for each in mapped), mapped
-    # JAX, as this Python has it.
+    # JAX of this Python.
     packages = os.path.dirname(os.path.dirname(place))
     with open(os.path.join(packages, 'jax.pth'), 'w') as path:
         path.write('\n'.join(each for each in sys.path if each.endswith('-packages')))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT ends a run of hlofp8 with KeyboardInterrupt, and leaves no file behind."""
+"""SIGINT ends a run of hlofp8 with KeyboardInterrupt, without leaving a file."""
 import os
 import signal
 import subprocess
@@ -23,7 +23,7 @@ ENTRY e { a = f64[8192,8192] iota(), iota_dimension=0
   e = f64[8192,8192] dot(d, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   ROOT f = f64[8192,8192] dot(e, e), lhs_contracting_dims={1}, rhs_contracting_dims={0} }
 """
-# Prints a line before the call: the signal is sent a moment later.
+# Prints a line before the call: the signal is sent shortly after.
 PROGRAM = """
 import signal, sys, threading
 import hlofp8
@@ -37,7 +37,7 @@ except KeyboardInterrupt:
     print('interrupted')
     try:
         hlofp8.run('HloModule m\\nENTRY e {{ ROOT a = f32[2] parameter(0) }}')
-        print('goes on')
+        print('continues')
     except BaseException as error:
         print(type(error))
 """
@@ -47,7 +47,7 @@ def interrupted(args, call, text):
     with tempfile.TemporaryDirectory() as folder:
         ran = subprocess.run([sys.executable, '-c', PROGRAM.format(call=call)], input=text, capture_output=True, text=True, cwd=folder,
                              env={**os.environ, 'PYTHONPATH': args.site, 'TMPDIR': folder}, timeout=300)
-        assert ran.stdout.split('\n')[:3] == ['ready', 'interrupted', 'goes on'], (ran.returncode, ran.stdout, ran.stderr)
+        assert ran.stdout.split('\n')[:3] == ['ready', 'interrupted', 'continues'], (ran.returncode, ran.stdout, ran.stderr)
         assert ran.stderr == '', ran.stderr
         assert os.listdir(folder) == [], os.listdir(folder)
 
@@ -77,7 +77,7 @@ def bisect(args):
 
 
 def handler(args):
-    """What a handler of the program raises is raised by the call."""
+    """The call raises the exception that a handler of the program raises."""
     interrupted(args, "signal.signal(signal.SIGINT, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt('own'))); hlofp8.run(text)", ENDLESS)
 
 

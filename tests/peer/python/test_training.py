@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training on scikit-learn's digits, fifty steps with hlofp8.jit beside fifty with jax.jit: the loss falls alike; and without XLA, the step
-as lowered and as rewritten executed by hlofp8.run."""
+"""Trains on scikit-learn's digits, fifty steps each with hlofp8.jit and with jax.jit: the losses decrease similarly.
+Also executes the lowered and the rewritten step with hlofp8.run, without XLA."""
 import functools
 import os
 import sys
@@ -42,7 +42,7 @@ def losses(step, state, place=lambda batch: batch, steps=STEPS):
 
 
 def trained(make, place=lambda batch: batch, emits=('dq', 'qdq')):
-    """Trains with jax.jit and with hlofp8.jit; the number of FP8 matmuls of a step."""
+    """Trains with jax.jit and with hlofp8.jit. Returns the number of FP8 matmuls of a step."""
     import hlofp8
     from hlofp8._explain import watching
     counts = []
@@ -62,7 +62,7 @@ def trained(make, place=lambda batch: batch, emits=('dq', 'qdq')):
 
 
 def scaled(x, dtype):
-    """Quantized with a scale of its own, and dequantized again."""
+    """Quantizes with a separate scale, and dequantizes."""
     import _functions
     scale = jnp.maximum(jnp.max(jnp.abs(x)), 1e-6).astype(jnp.float32) / float(jnp.finfo(dtype).max)
     return _functions.dequantize(_functions.quantize(x, scale, dtype), scale)
@@ -112,7 +112,7 @@ def sgd_momentum(args):
 
 
 def data_parallel(args):
-    """Over eight devices, the batch split."""
+    """Over eight devices, with a sharded batch."""
     from jax.sharding import AxisType, NamedSharding, PartitionSpec
     mesh = jax.make_mesh((8,), ('d',), axis_types=(AxisType.Auto,))
     inner = mlp(optax.adamw(3e-3))
@@ -124,7 +124,7 @@ def data_parallel(args):
 
 
 def drift(args):
-    """Ten steps of hlofp8.jit and of jax.jit differ by what the wide module rounds to bf16 (docs/evidence.md)."""
+    """Ten steps of hlofp8.jit and of jax.jit differ by the roundings to bf16 in the wide module (docs/evidence.md)."""
     import hlofp8
     import _functions
     real, found = _functions.dequantize, {}
@@ -155,7 +155,7 @@ def drift(args):
 
 
 def flax_net():
-    """A classifier of Flax's own FP8 layers, whose scales come of a history of amaxes."""
+    """A classifier of Flax's FP8 layers, whose scales are derived from a history of amaxes."""
     import flax.linen as nn
 
     class Net(nn.Module):
@@ -174,7 +174,7 @@ def flax_net():
         value, grads = jax.value_and_grad(loss, allow_int=True)(variables, x, y)
         updates, moments = optimizer.update(grads['params'], moments, variables['params'])
         params = optax.apply_updates(variables['params'], updates)
-        return ({**grads, 'params': params}, moments), value  # Flax hands new scales and histories over as gradients
+        return ({**grads, 'params': params}, moments), value  # Flax passes new scales and histories as gradients
 
     def make(seed=0):
         variables = net.init(jax.random.key(seed), jnp.zeros((16, 64), jnp.float32))
@@ -187,7 +187,8 @@ def flax_delayed_scaling(args):
 
 
 def without_xla(args):
-    """The step as JAX lowers it, and rewritten, executed by hlofp8.run: the losses lie over those of JAX, closer than those of other seeds."""
+    """The step as lowered by JAX and as rewritten, executed by hlofp8.run: the losses are closer to those of JAX than
+    those of other seeds."""
     import hlofp8
     make, steps = flax_net(), 100 if args.long else 12
     wanted, *others = (losses(jax.jit(step), state, steps=steps) for state, step in map(make, range(5 if args.long else 3)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The FLOPs that --stats counts are those of XLA's cost analysis: of every elementwise opcode, of what applies a computation,
-and of the models, loops aside (XLA runs their bodies once)."""
+"""The FLOPs counted by --stats equal those of XLA's cost analysis: for every elementwise opcode, for opcodes that apply
+a computation, and for the models, except loops (XLA counts their bodies once)."""
 import os
 import pathlib
 import re

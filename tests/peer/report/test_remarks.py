@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The remarks of all models, in the formats for machines, as their own readers see them.
+"""Checks the remarks of all models in the machine-readable formats with independent readers.
 
 JSON against docs/remarks.schema.json; SARIF against a model that was generated from the published schema (pydantic-sarif);
 JUnit XML through junitparser; all formats and the gates against one another.
@@ -24,7 +24,7 @@ def run(program, *arguments):
 
 
 def complaints(done):
-    """Warnings about the text, of modules that are not partitioned, are none."""
+    """Returns the messages of the program; warnings about the text, for modules that are not partitioned, are omitted."""
     return [line for line in done.stderr.splitlines() if line.startswith("hlo-fp8-opt: ")]
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The HTML page about all models: every tag closed, every id unique, every link to something on the page, nothing from elsewhere,
-a part for each matmul, where Graphviz is installed two drawings in each of the first, and where Node.js is, its script sorts and filters."""
+"""Checks the HTML page about all models: every tag is closed, every id unique, every link points into the page, nothing
+is loaded from elsewhere, and each matmul has a section. With Graphviz, the first sections have two graphs; with
+Node.js, the script sorts and filters."""
 import html.parser
 import json
 import pathlib
@@ -46,7 +47,7 @@ class Page(html.parser.HTMLParser):
         self.open.pop()
 
 
-# As much of a document as the script asks for, of rows that Python has read; then what is shown, in that order, after each step.
+# The part of a document that the script requires, with rows that Python has read; then the rows shown, in order, after each step.
 DOCUMENT = r"""
 const rows = JSON.parse(require('fs').readFileSync(0)).map(r => (
     {dataset: r.data, firstElementChild: {textContent: r.text}, hidden: false, number: r.number}));

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields that no schema knows, put into every message of a binary module, and found again."""
+"""Adds unknown fields to every message of a binary module, and finds them again."""
 import re
 
 
 def schema(path):
-    """{message: {number: name of the message in that field}}, by the names in hlo.proto."""
+    """Returns {message: {number: name of the message in that field}}, by the names in hlo.proto."""
     text = re.sub(r'//[^\n]*', '', path.read_text())
     messages, names = {}, []
     for token in re.finditer(r'(message|enum|oneof)\s+(\w+)\s*\{|(\})|(?:repeated\s+)?([\w.]+)\s+\w+\s*=\s*(\d+);', text):
@@ -45,7 +45,7 @@ def read_varint(data, at):
 
 
 def fields(data):
-    """(number, wire type, bytes of the value) of each field."""
+    """Yields (number, wire type, bytes of the value) of each field."""
     at = 0
     while at < len(data):
         tag, at = read_varint(data, at)
@@ -64,7 +64,7 @@ UNKNOWN = 9999
 
 
 def inject(messages, data, kind, state):
-    """The message with an unknown number in it and in each message that it has; `state` counts them."""
+    """Returns the message with an unknown field in it and in each nested message; `state` counts them."""
     out = b''
     for number, wire, value in fields(data):
         inner = messages[kind].get(number)
@@ -76,7 +76,7 @@ def inject(messages, data, kind, state):
 
 
 def found(messages, data, kind, out):
-    """{the number put in: the kind of message that it is in now}."""
+    """Returns {the number that was added: the kind of message that now contains it}."""
     for number, wire, value in fields(data):
         inner = messages[kind].get(number)
         if inner and wire == 2:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong HLO text: each row a text with a `!` in front of the byte at which the first error is.
+"""Invalid HLO text: each row is a text with a `!` before the byte of the first error.
 
-jaxlib refuses every one of them, or aborts.
+jaxlib rejects each of them, or aborts.
 """
 A = ' a = f32[2] parameter(0)\n'
 E = 'HloModule m\nENTRY e {\n%s\n}\n'
@@ -334,7 +334,7 @@ def header(name, rows):
 
 
 def in_entry(line, rows):
-    """`VALUE` in the line is each of the rows."""
+    """Returns the rows inserted for `VALUE` in the line."""
     return [E % (A + ' ROOT c = ' + line.replace('VALUE', row)) for row in rows]
 
 
@@ -388,7 +388,7 @@ WRONG = [
           'ROOT c = f32[2] negate(a!$)', 'ROOT c = f32[2] negate(!"a")', 'ROOT c = f32[2] negate(negate(!b))',
           'ROOT c = f32[2] negate(!negat(a))', 'ROOT c = f32[2] !%negate(a)', 'ROOT c = f32[2] negate(a) !metadata={op_name="a"}', 'ROOT c = f32[2] !negate:(a)',
           'ROOT c = f32[2] negate(a), control-predecessors={!}'),
-    # What operands and attributes are demanded to be.
+    # Requirements on operands and attributes.
     *body('ROOT c = f32[2] !all-gather(a), dimensions={}', 'ROOT c = f32[2] !all-to-all(a), dimensions={0,1}', 'ROOT c = f32[2] !concatenate(a, a), dimensions={}',
           'ROOT c = f32[2] !infeed(a)', 'ROOT c = f32[2] !custom-call(a), custom_call_target="t", operand_layout_constraints={}',
           'ROOT c = f32[2] !custom-call(a), custom_call_target="t", operand_layout_constraints={f32[3]{0}}',
@@ -400,7 +400,7 @@ WRONG = [
           'p = pred[] parameter(1)\n ROOT c = f32[2] !conditional(p, a), branch_computations={{ ROOT b = f32[2] parameter(0) }}',
           'p = s32[] parameter(1)\n ROOT c = f32[2] !conditional(p, a, a), branch_computations={{ ROOT b = f32[2] parameter(0) }}',
           'ROOT c = f32[2] !all-reduce(a), use_global_device_ids=true, to_apply={ x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT z = f32[] add(x, y) }'),
-    # Asynchronous ones.
+    # Asynchronous instructions.
     *body('ROOT s = f32[2] !negate-start(a)', 'ROOT s = (f32[2], f32[2]) !negate-start(a)', 'ROOT s = f32[2] !negate-done(a)',
           'ROOT s = f32[2] !async-done(a)', 'ROOT s = ((f32[2]), f32[2]) !async-start(a)',
           'ROOT s = ((f32[2]), f32[2]) !copy-update(a)', 'ROOT s = ((f32[2]), f32[2]) !parameter-start(a)',
@@ -460,7 +460,7 @@ WRONG = [
     # Bytes.
     *body('ROOT c = f32[2] negate(a)!\0', 'ROOT c = f32[2] negate(a)!\x80', 'ROOT c = f32[2] !@negate(a)'),
     'HloModule m\nENTRY e { ROOT x = f32[] parameter(0) }!\0', '!\xef\xbb\xbfHloModule m\nENTRY e { ROOT x = f32[] parameter(0) }',
-    # Values that have a notation of their own.
+    # Values with a specific notation.
     *in_entry('f32[2] negate(a), sharding=VALUE', SHARDINGS),
     *in_entry('f32[2] all-to-all(a), dimensions={0}, replica_groups=VALUE', REPLICA_GROUPS),
     *in_entry('f32[2] collective-permute(a), source_target_pairs=VALUE', PAIRS),

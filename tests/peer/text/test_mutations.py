@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Texts with a word too few, too many or another: hlo-fp8-opt reads what jaxlib reads, and as the same module.
+"""Mutated texts: hlo-fp8-opt accepts what jaxlib accepts, as the same module.
 
-A word of a module of _text_modules.py or _text_forms.py is left out, doubled, exchanged with another or replaced, or an
-attribute is; or space and comments are put between words. What jaxlib's reader refuses for what it means, ours may leave to
-the verifier. Some texts jaxlib reads by accident (ACCIDENTS): those do not count, and of others there may be next to none.
+A word of a module of _text_modules.py or _text_forms.py or an attribute is omitted, doubled, exchanged with another or
+replaced; or space and comments are inserted between words. Semantic errors that jaxlib's reader reports may be reported
+by the verifier here. Texts that jaxlib accepts by accident (ACCIDENTS) do not count; other differences must be rare.
 """
 import os
 import pathlib
@@ -26,13 +26,13 @@ GAPS = ('/**/', ' ', '\n', '/*,{]"=*/', '//{,"=\n', '\t/* x */\r\n', '')
 NUMBERS = ('0', '1', '2', '3', '5', '7', '-1', '10', '12', '1.5', '01')
 MOST = {'jaxlib alone reads': 0.001, 'jaxlib alone refuses': 0.001, 'read as another module': 0.001}
 
-# What jaxlib makes something else of than was written, by what such a text has: it drops or makes up a part.
+# Texts that jaxlib misreads, by a pattern: it drops or invents a part.
 ACCIDENTS = {
     'numbers that do not follow are 0': r'(atol|rtol|ulps)= *[,}]',
     'an alias without a number has any': r'\( *, *\{',
     'the first name of statistics is not looked at': r'statistics=\{(?!visualizing_index=)\w+',
     'what stands between two parts of an origin is dropped': r'origin=\{.*(\{\S*\} *\(|, *,|\) *\(|\( *,)',
-    'a `*` that is no tile is dropped': r'T\([\d*, ]*[\d*] *\*|:\*\w|\*\)\(',
+    'a `*` outside a tile is dropped': r'T\([\d*, ]*[\d*] *\*|:\*\w|\*\)\(',
     'an operand that is a word of the language is dropped': r'\((\S+, )*(f32|s32|pred|after-all|inf|nan|true|false|manual|replicated|maximal)[,)]',
     'the third operand of a product is dropped': r'= dot\(\w+, \w+, ',
     'the second operand of a generator is dropped': r' rng-bit-generator\(\w+, ',
@@ -87,7 +87,7 @@ def sample(count, seed):
 
 
 def refused(program, path, texts, *options):
-    """Which of the texts hlo-fp8-opt refuses, and what it prints when it refuses none."""
+    """Returns which of the texts hlo-fp8-opt rejects, and its output if it rejects none."""
     path.write_text(SPLIT.join(texts))
     ran = subprocess.run([program, '--passes=', '--max-errors=0', *options, path], capture_output=True)
     lines = {int(n) for n in re.findall(rb'^%s:(\d+):\d+: error: ' % re.escape(str(path).encode()), ran.stderr, re.M)}
@@ -103,7 +103,8 @@ def refused(program, path, texts, *options):
 
 
 def another(text, printed, forms):
-    """Whether the two are different modules to a jaxlib that has read nothing before (what it reads by accident shows later)."""
+    """Returns whether the two are different modules to a jaxlib that has read nothing before (effects of accidents
+    appear later)."""
     return _jaxlib_text.read([text], forms) != _jaxlib_text.read([printed], forms)
 
 

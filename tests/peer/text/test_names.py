@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every word of the tables, and jaxlib's keywords, as a name in every place that takes one: we refuse what jaxlib refuses,
-and read the others."""
+"""Every word of the tables, and jaxlib's keywords, as a name in every position: hlo-fp8-opt rejects what jaxlib
+rejects, and accepts the others."""
 import pathlib
 import re
 import sys

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""All of HLO's syntax, by the tables of _text_modules.py.
+"""Tests all of HLO's syntax, from the tables of _text_modules.py.
 
-Of every module there that is right: jaxlib reads our print as the same module, and our print of our print is that print.
-Of the modules of _text_forms.py our print is jaxlib's, to the byte. The texts of _text_wrong.py are refused, at the right
-byte. The forms of --print are jaxlib's. Every row of the tables of HLO text, and every construct, is in some module.
+For every valid module: jaxlib reads hlo-fp8-opt's print as the same module, and printing that again is idempotent. For
+the modules of _text_forms.py, the print equals jaxlib's. The texts of _text_wrong.py are rejected, at the right byte.
+The forms of --print equal jaxlib's.
+Every row of the tables of HLO text, and every construct, is in some module.
 """
 import os
 import pathlib
@@ -20,12 +21,12 @@ import _text_rows
 import _text_wrong
 
 SPLIT = '// -----\n'
-ANOTHER = r'fusion-start|-start\((.|\n)*frontend_attributes'  # what canonical prints are not compared of
-ROUNDS = 2  # of reading and printing, until jaxlib's order of computations stays
+ANOTHER = r'fusion-start|-start\((.|\n)*frontend_attributes'  # not compared for canonical prints
+ROUNDS = 2  # of reading and printing, until jaxlib's order of computations is stable
 
 
 class Printer:
-    """hlo-fp8-opt, on many modules at once."""
+    """Runs hlo-fp8-opt on many modules at once."""
 
     def __init__(self, program, work):
         self.program, self.path = program, pathlib.Path(work) / 'in.hlo'
@@ -35,7 +36,7 @@ class Printer:
         return subprocess.run([self.program, '--passes=', '--no-verify', *options, self.path], capture_output=True)
 
     def print_one(self, text):
-        """The print, or what is said instead."""
+        """Returns the print, or the error messages."""
         ran = self.run(text)
         return ran.returncode == 0, (ran.stderr if ran.returncode else ran.stdout).decode('latin-1')
 
@@ -78,7 +79,7 @@ def check_good(printer, modules):
 
 
 def check_wrong(printer):
-    """Status 1, and the first error where the table has its mark."""
+    """Checks status 1, and the first error at the mark in the table."""
     texts = [row.replace('!', '', 1) for row in _text_wrong.WRONG]
     failed = 0
     for row, text, theirs in zip(_text_wrong.WRONG, texts, _jaxlib_text.read(texts)):
@@ -96,10 +97,10 @@ def check_wrong(printer):
 
 
 def check_forms(printer, models, modules):
-    """The forms of --print are jaxlib's to the byte, of the modules in the order that it prints their computations in; but
-    for the numbers of stack frames, which it gives anew each time that it reads a module. In place
-    of the name of a called computation it shows what a fusion-start wraps twice, and it gives the frontend attributes of a start to
-    what that wraps: those are left out."""
+    """The forms of --print equal jaxlib's for modules in the order in which it prints their computations, except for
+    the numbers of stack frames, which it reassigns each time that it reads a module. Excluded: jaxlib prints the
+    operation that a fusion-start wraps twice instead of the name of a called computation, and moves the frontend
+    attributes of a start to the wrapped operation."""
     failed = 0
     forms = ('long', 'short', 'canonical', 'no-metadata', 'no-large-constants')
     modules = [(path.name, path.read_text(encoding='latin-1')) for path in models] + modules

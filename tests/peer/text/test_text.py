@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What we read and print is what XLA's own reader and printer make of the same text.
+"""hlo-fp8-opt reads and prints text as XLA's reader and printer do.
 
-Every module of --models, in the forms that XLA can print it (names with and without %, operands with
-and without shapes, with and without signatures, layouts and metadata), and one small module per construct of
-HLO text: jaxlib must read our print as the same module as the text itself, the print must come back
-unchanged, and for the modules as they are it is XLA's print to the byte. What jaxlib refuses is refused.
+Every module of --models, in the forms that XLA can print it (names with and without %, operands with and without
+shapes, with and without signatures, layouts and metadata), and one small module per construct of HLO text: jaxlib must
+read the print as the same module as the text itself, printing must be idempotent, and for the original modules the
+print equals XLA's. Texts that jaxlib rejects are rejected.
 """
 import os
 import pathlib

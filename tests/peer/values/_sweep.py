@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every elementwise operation on every element type and, where there are few, on every code or pair of codes.
-
-What moves, compares, rounds to whole numbers or looks at bits must be XLA's, the sign of every zero and NaN
-included. What is computed is computed in f32 and rounded once (f64: in f64): it must lie between what XLA's
-f32 result, and what the table of operations allows beside it, round to. XLA itself computes the narrowest
-types in f16, which rounds twice.
+"""Every elementwise operation on every element type and, if there are few, on every code or pair of codes. Operations
+that move, compare, round to integers or read bits must equal XLA's, including the sign of every zero and NaN.
+Arithmetic is done in f32 and rounded once (f64: in f64): the result must be between the roundings of XLA's f32 result
+plus and minus the tolerance in the table of operations. XLA itself computes the narrowest types in f16, which rounds
+twice.
 """
 import ml_dtypes
 import numpy as np
 
-# XLA computes with subnormal numbers of these types as if they were zero.
+# XLA flushes subnormal numbers of these types to zero.
 FLUSHED = ('f32', 'f64', 'bf16', 'f8e8m0fnu')
 FOURS = {'s2': 2, 'u2': 2, 's4': 4, 'u4': 4, 'f4e2m1fn': 4}
 ULPS = {'exponential': 4, 'exponential-minus-one': 8, 'log': 4, 'log-plus-one': 4, 'logistic': 8,
         'rsqrt': 4, 'sqrt': 2, 'sine': 4, 'cosine': 4, 'tan': 8, 'tanh': 8, 'cbrt': 4, 'erf': 8}
 ULPS2 = {'atan2': 4, 'power': 8, 'divide': 2, 'add': 1, 'subtract': 1, 'multiply': 1}
-ULPS_F64 = {'log-plus-one': 128}  # XLA's is less exact there
-# XLA's conversion from f16 makes a NaN positive; there is one NaN only.
+ULPS_F64 = {'log-plus-one': 128}  # XLA is less exact there
+# XLA's conversion from f16 makes a NaN positive; there is only one NaN.
 SIGN_LOST = 'float8_e5m2', 'float8_e8m0fnu'
-# The sign of a NaN is that of the operand here.
+# The sign of a NaN is that of the operand for these.
 SIGNED = 'abs ceil floor negate round-nearest-afz round-nearest-even sign copy'.split()
 EXACT2 = 'maximum minimum remainder'.split()
 DIRECTIONS = 'EQ NE LT LE GT GE'.split()
-# What XLA has no meaning for is left out: abs and sign of unsigned integers. So is popcnt of s4, of which
+# Undefined in XLA, and omitted: abs and sign of unsigned integers. Also omitted: popcnt of s4, for which
 # XLA's CPU counts the bits of a byte.
 INTEGER = 'negate not popcnt count-leading-zeros'.split()
 INTEGER2 = ('add subtract multiply divide remainder maximum minimum and or xor shift-left '
@@ -32,7 +31,7 @@ SAMPLE = 1 << 16
 
 
 def operands(rng, name, dtype):
-    """x and y: all pairs of codes; of 16 bits all codes beside others; of more, codes at random."""
+    """Returns x and y: all pairs of codes; for 16 bits, all codes with random ones; for more, random codes."""
     bits = FOURS.get(name, np.dtype(dtype).itemsize * 8)
     word = WORDS[np.dtype(dtype).itemsize]
     if bits <= 8:
@@ -41,7 +40,7 @@ def operands(rng, name, dtype):
         x = np.arange(SAMPLE) if bits == 16 else rng.integers(0, 1 << (bits - 1), SAMPLE) * 2 + \
             rng.integers(0, 2, SAMPLE)
         x = x.astype(word)
-        if bits > 16 and name[0] not in 'su':  # so many codes are drawn that two NaNs seldom meet
+        if bits > 16 and name[0] not in 'su':  # so many codes are drawn that two NaNs rarely meet
             x = np.where(rng.random(SAMPLE) < 0.9, x, rng.choice(nans(dtype), SAMPLE))
         small = rng.integers(0, 70, SAMPLE).astype(word)
         y = np.where(rng.random(SAMPLE) < 0.5, rng.permutation(x), small if name[0] in 'su' else x)
@@ -52,7 +51,7 @@ def operands(rng, name, dtype):
 
 
 def nans(dtype):
-    """Codes of NaNs of either sign."""
+    """Returns codes of NaNs with either sign."""
     info, word = np.finfo(dtype), WORDS[np.dtype(dtype).itemsize]
     least = int(np.asarray(np.inf, dtype).view(word)) + 1  # payload 1
     codes = [least, least + (1 << info.nmant - 1) - 1, least + (1 << info.nmant) - 2]
@@ -70,7 +69,7 @@ def allowed(name, op):
 
 
 def operations(name, is_float):
-    """(operation, type of the result, text, units of roundoff allowed or None)"""
+    """Yields (operation, type of the result, text, units of roundoff allowed or None)"""
     ops = [(f'{d} {k}', 'pred', f'compare(%x, %y), direction={d}{k}', None) for d in DIRECTIONS
            for k in ((', type=FLOAT', ', type=TOTALORDER') if is_float else ('',))]
     ops += [('clamp', name, 'clamp(%y, %x, %z)', None), ('select', name, 'select(%p, %x, %y)', None)]
@@ -99,7 +98,7 @@ def module(name, ops, count):
 
 
 def minus(x):
-    """The sign bits, those of NaNs too."""
+    """Returns the sign bits, including those of NaNs."""
     return x.view(WORDS[x.dtype.itemsize]) >> (x.dtype.itemsize * 8 - 1) != 0
 
 
@@ -112,23 +111,23 @@ def exact_differences(op, want, got):
     if want.dtype.name not in SIGN_LOST and (op in SIGNED or op.startswith('reduce-precision')):
         wrong |= nan & (minus(want) != minus(got))
     if op == 'remainder' and want.dtype.name == 'float4_e2m1fn':
-        wrong &= w != g  # 0 of either sign stands for the NaN that the type does not have
+        wrong &= w != g  # 0 of either sign replaces the NaN that the type lacks
     return wrong
 
 
 def rounded_differences(wide, got, ulps):
-    """`wide`: XLA's result in a type that has all values of got's."""
+    """`wide`: XLA's result in a type that represents all values of got's."""
     t, g = wide.astype(np.float64), got.astype(np.float64)
     unit = 2.0 ** -53 if wide.dtype == np.float64 else 2.0 ** -24
     least = np.finfo(np.float64).tiny if wide.dtype == np.float64 else 2.0 ** -126
     by = np.where(np.isinf(t), 0, ulps * unit * np.abs(t) + least)
     low, high = ((t + s * by).astype(got.dtype).astype(np.float64) for s in (-1, 1))
-    over = np.isnan(low) | np.isnan(high)  # of types without infinity
+    over = np.isnan(low) | np.isnan(high)  # for types without infinity
     inside = (low <= g) & (g <= high) | over & (np.isnan(g) | (np.abs(g) == np.max(np.abs(g[np.isfinite(g)]))))
     no_nan = got.dtype.name == 'float4_e2m1fn'
     inside = np.where(np.isnan(t), (g == 0) if no_nan else np.isnan(g), inside)
     if got.dtype.name == 'float8_e8m0fnu':
-        inside |= g <= 2.0 ** -126  # below that XLA has none
+        inside |= g <= 2.0 ** -126  # below that XLA flushes to zero
     return ~inside
 
 
@@ -138,7 +137,7 @@ def differences(op, want, wide, got, ulps):
 
 
 def powers(run, name, x, y):
-    """XLA looks at the six lowest bits of an integer power's exponent; so only those are set."""
+    """XLA reads the six lowest bits of an integer power's exponent, so only those are set."""
     y = (y.astype(np.int64) & 63).astype(y.dtype)
     run.compare(f'{name} power', module(name, [('power', name, 'power(%x, %y)', None)], len(x)),
                 [x, y, x, x.astype(bool)], lambda *_: 0)

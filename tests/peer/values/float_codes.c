@@ -6,7 +6,7 @@
  *   float_codes decode-row TYPE codes of TYPE to f32
  *   float_codes encode TYPE     f64 to codes of TYPE, by the scalar function
  *   float_codes encode-row TYPE f32 to codes of TYPE
- *   float_codes all TYPE        nothing to the codes of TYPE of all 2^32 f32, in order */
+ *   float_codes all TYPE        no input; the codes of TYPE of all 2^32 f32, in order */
 #include <stdio.h>
 #include <string.h>
 

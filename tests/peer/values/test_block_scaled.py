@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Block-scaled products and conversions are numpy's in f64, bit for bit, and so are the calls that they become.
-
-Elements and scales are few small numbers, so that every sum is exact, whatever its order, and is rounded once to
-the result's type; one scale of each e8m0 array is NaN.
+"""Block-scaled products and conversions, and the calls that they become, equal numpy's in f64, bit for bit. Elements
+and scales are few small numbers, so that every sum is exact in any order, and is rounded once to the result's type; one
+scale of each e8m0 array is NaN.
 """
 import pathlib
 import subprocess
@@ -18,8 +17,8 @@ TYPES = {'f4e2m1fn': ml_dtypes.float4_e2m1fn, 'f8e4m3fn': ml_dtypes.float8_e4m3f
          'f8e8m0fnu': ml_dtypes.float8_e8m0fnu, 'bf16': ml_dtypes.bfloat16, 'f16': np.float16, 'f32': np.float32}
 VALUES = [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2, 3]
 SCALES = [.25, .5, 1, 2, 4]
-CALLS = 26  # with scales per block, of the forms below
-EPILOGUES = {'RELU': 3, 'BIAS': 4, 'BIAS_RELU': 1}  # of these calls; the relu behind the bias of an MXFP8 call stays
+CALLS = 26  # with block scales, of the forms below
+EPILOGUES = {'RELU': 3, 'BIAS': 4, 'BIAS_RELU': 1}  # of these calls; the relu after the bias of an MXFP8 call stays
 
 
 def array(rng, kind, shape):
@@ -35,7 +34,7 @@ def text(kind, shape):
 
 
 def tiled(scale):
-    """Rows and columns as cuDNN wants them in memory: by the formula of the cuBLAS manual."""
+    """Returns rows and columns in the memory order of cuDNN: by the formula of the cuBLAS manual."""
     rows, columns = scale.shape
     out = np.zeros(scale.size, scale.dtype)
     for o in range(rows):
@@ -45,7 +44,7 @@ def tiled(scale):
 
 
 def wide(x, scale, block):
-    """Elements times the scale of their block of the last dimension, in f64."""
+    """Returns elements times the scale of their block of the last dimension, in f64."""
     if scale is None:
         return x.astype(np.float64)
     scales = np.repeat(scale.astype(np.float64), block, axis=-1)
@@ -53,7 +52,7 @@ def wide(x, scale, block):
 
 
 def calls(rng):
-    """(text of the instruction, operands, results) of every form of the notation."""
+    """Yields (text of the instruction, operands, results) of every form of the notation."""
     forms = [('f8e4m3fn', 'f8e5m2', 'f8e8m0fnu', 32, 'f32'), ('f4e2m1fn', 'f4e2m1fn', 'f8e4m3fn', 16, 'f32'),
              ('f8e5m2', 'f8e5m2', 'f8e8m0fnu', 8, 'bf16'), ('f8e4m3fn', 'bf16', 'f8e8m0fnu', 32, 'bf16')]
     for a, b, s, block, result in forms:
@@ -124,7 +123,7 @@ def calls(rng):
 
 
 def written(rng, q, scale, block, batch, factor):
-    """A product as plain HLO: values times scales that are repeated, perhaps times a scalar."""
+    """A product as plain HLO: values times broadcast scales, possibly times a scalar."""
     sizes, k = (5, 7), 4 * block
     values = [array(rng, q, (*batch, size, k)) for size in sizes]
     scales = [array(rng, scale, (*batch, size, 4)) for size in sizes]
@@ -155,7 +154,7 @@ def written(rng, q, scale, block, batch, factor):
 
 
 def finished(rng, q, scale, block, batch, steps):
-    """A product, and behind it a vector added or a maximum with 0."""
+    """A product, followed by an added vector or a maximum with 0."""
     (m, n), k = (5, 7), 4 * block
     values = [array(rng, q, (*batch, size, k)) for size in (m, n)]
     scales = [array(rng, scale, (*batch, size, 4)) for size in (m, n)]
@@ -185,7 +184,7 @@ def finished(rng, q, scale, block, batch, steps):
 
 
 def quantized(x, scaling):
-    """Values as they come back from fp8 or fp4: (elements that share a scale, how the scale is rounded)."""
+    """Values after quantization to fp8 or fp4 and back: (elements that share a scale, rounding of the scale)."""
     block, rounding = scaling
     parts = x.reshape(len(x), -1, block or x.shape[1])
     amax = np.abs(x if block is None else parts).max(None if block is None else -1, keepdims=block is not None)
@@ -223,12 +222,12 @@ def codes(array):
 
 
 def stored(array):
-    """As numpy writes types that it does not know: opaque bytes."""
+    """In the form in which numpy writes unknown types: opaque bytes."""
     return array if array.dtype in (np.float32, np.float16, np.uint8) else array.view(f'V{array.dtype.itemsize}')
 
 
 def differences(args, module, wanted):
-    """The number of results of the module that are not those wanted."""
+    """Returns the number of results of the module that differ from the expected ones."""
     bad = 0
     subprocess.run([f'{args.bin}/hlo-fp8-run', module, f'--inputs={args.work}/in.npz', f'--outputs={args.work}/out.npz'],
                    check=True, stdout=subprocess.DEVNULL)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives over simulated devices are XLA's: `hlo-fp8-run --devices=8` beside 8 devices of XLA's CPU backend.
+"""Collectives over simulated devices equal XLA's: `hlo-fp8-run --devices=8` is compared with 8 devices of XLA's CPU backend.
 
-A module has every collective several times, with random groups in every notation and every meaning of their
-numbers, over random types, shapes and layouts. Each device has inputs of its own. Numbers are small integers, so
-that all results must be equal, on every device. XLA's devices are replicas, as it would partition a module with
-partitions anew: what it gets has all groups as lists of devices.
+A module has every collective several times, with random groups in every notation and every kind of ids, over random
+types, shapes and layouts. Each device has separate inputs. Numbers are small integers, so that all results must be
+equal, on every device. XLA's devices are replicas, because it would partition a module with partitions again: its
+module has all groups as lists of devices.
 """
 import itertools
 import os
@@ -35,7 +35,7 @@ def dims_of(dims):
 
 
 def groups_of(count, size, first_form):
-    """Groups of `size` of `count` numbers, in one of the notations, and as an array."""
+    """Returns groups of `size` of `count` numbers, in one of the notations, and as an array."""
     many = count // size
     form = RNG.integers(first_form, 4)
     if form == 0 and size == count:
@@ -56,14 +56,14 @@ class Module:
     def __init__(self, replicas, partitions):
         self.replicas, self.partitions = replicas, partitions
         self.inputs, self.results, self.labels, self.regions = [], [], [], {}
-        self.lines, self.theirs = [], []  # for us, for XLA
+        self.lines, self.theirs = [], []  # for hlo-fp8-run, for XLA
 
     def line(self, text, theirs=None):
         self.lines.append(text)
         self.theirs.append(theirs or text)
 
     def input(self, name, dims):
-        """An array of each device."""
+        """Returns an array for each device."""
         values = RNG.integers(0, 2 if name in ('pred', 's8') else 4, (DEVICES, *dims)).astype(TYPES[name])
         order = RNG.permutation(len(dims)) if RNG.random() < 0.3 else np.arange(len(dims))[::-1]
         made = f'%p{len(self.inputs)}'
@@ -78,7 +78,7 @@ class Module:
         return f', to_apply=%{op}.{name}'
 
     def add(self, shapes, text, ours='', theirs=''):
-        """One instruction; the rest of its text is another one for XLA."""
+        """Adds one instruction, with different text for XLA."""
         made = f'%r{len(self.lines)}'
         shape = shapes[0] if len(shapes) == 1 else f'({", ".join(shapes)})'
         self.line(f'  {made} = {shape} {text}{ours}', f'  {made} = {shape} {text}{theirs}')
@@ -89,11 +89,11 @@ class Module:
             self.labels.append(text + ours)
 
     def count(self, mode):
-        """How many numbers there are."""
+        """Returns how many numbers there are."""
         return {'partitions': self.partitions, 'devices': DEVICES}.get(mode, self.replicas)
 
     def devices(self, mode, numbers):
-        """The devices that groups of such numbers mean."""
+        """Returns the devices that groups of such numbers represent."""
         r, p = self.replicas, self.partitions
         if mode == 'replicas':
             return [[n * p + k for n in g] for k in range(p) for g in numbers]
@@ -104,10 +104,10 @@ class Module:
         return numbers
 
     def groups(self, mode, channel):
-        """How many devices are in each group, and the attributes, for us and for XLA."""
+        """Returns the number of devices per group, and the attributes, for hlo-fp8-run and for XLA."""
         count = self.count(mode)
         text, numbers = groups_of(count, int(RNG.choice([d for d in (1, 2, 4, 8) if d <= count])),
-                                  mode == 'devices')  # of which `{}` names none
+                                  mode == 'devices')  # `{}` names no devices
         devices = self.devices(mode, numbers)
         return len(devices[0]), f', replica_groups={text}{marks(mode, channel)}', f', replica_groups={listed(devices)}'
 
@@ -121,14 +121,14 @@ class Module:
 
 
 def marks(mode, channel):
-    """What says that numbers are of this kind."""
+    """Returns the attributes that select this kind of numbers."""
     if mode == 'replicas':
         return ''
     return f', channel_id={channel}' + (', use_global_device_ids=true' if mode == 'devices' else '')
 
 
 def along_one(module, op, mode, channel):
-    """A collective of one operand, along one of its dimensions or, all-reduce, of all."""
+    """A collective of one operand, along one of its dimensions or, for all-reduce, of all."""
     name = str(RNG.choice(SUMMED if 'reduce' in op else MOVED))
     size, ours, theirs = module.groups(mode, channel)
     dims = [int(d) for d in RNG.integers(1, 4, RNG.integers(1, 4))]
@@ -147,7 +147,7 @@ def along_one(module, op, mode, channel):
 
 def of_several(module, mode, channel):
     size, ours, theirs = module.groups(mode, channel)
-    if size == 1:  # XLA takes one operand for the other form
+    if size == 1:  # XLA supports one operand in the other form
         return
     name, dims = str(RNG.choice(MOVED)), [int(RNG.integers(1, 4))]
     operands = ', '.join(module.input(name, dims) for _ in range(size))
@@ -174,7 +174,7 @@ def fill(module, rounds):
         for mode in MODES[:2]:
             of_several(module, mode, next(channels))
             permute(module, mode, next(channels))
-    # A device's number in XLA's world is told apart into both.
+    # A device's number in XLA's replicas is split into both.
     module.add(['u32[]'], '', 'replica-id()', 'replica-id()')
     module.add(['u32[]'], '', 'partition-id()', 'replica-id()')
 

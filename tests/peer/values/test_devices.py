@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives before and after they are moved onto fp8 values, run by jaxlib on several CPU devices.
 
-Every device has inputs of its own, except for parameters whose sharding hands the same to several. What is sent
-is not computed with, so that the results must be equal.
+Every device has separate inputs, except for parameters whose sharding assigns the same part to several. Collectives
+only move values, so the results must be equal.
 """
 import os
 import pathlib
@@ -23,10 +23,10 @@ from jaxlib import _hlo, _jax  # noqa: E402
 
 import _script
 
-# What says how the program was sharded before it was partitioned.
+# Attributes about the sharding before partitioning.
 MARKS = re.compile(r', (?:channel_id=\d+|use_global_device_ids=true|sharding=\{(?:[^{}]|\{[^{}]*\})*\}'
                    r'|frontend_attributes=\{(?:[^{}"]|"(?:\\.|[^"\\])*"|\{[^{}]*\})*\})')
-# A vector is what scales are made of.
+# A vector, from which scales are computed.
 WIDE = re.compile(r"= (?:f32|bf16|f16)\[\d+,\S+ (?:all-gather|all-to-all|collective-permute)(?:-done)?\(")
 SENT = re.compile(r"= f8\w+\[\S+ (?:all-gather|all-to-all|collective-permute)(?:-done)?\(")
 
@@ -38,7 +38,7 @@ TUPLE = re.compile(r"^ENTRY[^=]*=? *(?:[^(]*\([^()]*: \(|\{\n.* = \(.*\) paramet
 
 
 def as_replicas(text):
-    """The same with a replica per partition, which jaxlib runs as it stands: it would split partitions anew."""
+    """Returns the module with a replica per partition, which jaxlib runs unchanged: it would split partitions again."""
     text = text.replace("num_partitions=", "replica_count=")
     return MARKS.sub("", text)
 
@@ -56,7 +56,7 @@ def compiled(text):
 
 
 def parts(sharding):
-    """Which part of a value each device has; None: the sharding hands all of it to all of them."""
+    """Returns which part of a value each device has; None if the sharding replicates it."""
     if sharding.startswith("{replicated"):
         return None
     places = re.search(r"\[([\d,]+)\]T\(([\d,]+)\)", sharding)  # the devices in that order
@@ -82,7 +82,7 @@ def parts(sharding):
 
 
 def inputs(text, shapes):
-    """An array per parameter, its values on the devices side by side."""
+    """Returns an array per parameter, with its values on the devices side by side."""
     shardings = dict(re.findall(r" parameter\((\d+)\), sharding=(\{(?:[^{}]|\{[^{}]*\})*\})", text))
     random = np.random.default_rng(0)
     mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")), ("x",))
@@ -108,13 +108,13 @@ def results(text):
 
 
 def near(a, b):
-    """Equal but for the last place: jaxlib divides by a number that is the same for all elements, or multiplies with
-    its reciprocal, as it happens to compile what stands around it."""
+    """Equal except for the last digit: depending on the surrounding code, jaxlib divides by a number that is the same
+    for all elements, or multiplies by its reciprocal."""
     return np.all(np.abs(a - b) <= 2.0**-20 * np.abs(a).max())
 
 
 def check(args, name, module):
-    """Whether a module sends all in fp8, and gives the same then."""
+    """Checks whether a module sends only fp8 values, with the same results."""
     command = [args.bin / "hlo-fp8-opt", "--verify-each", "-"]
     before, after = (subprocess.run([*command, "--passes=" + passes], input=module, capture_output=True, text=True,
                                     check=True).stdout

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Single operations on the CPU backend are XLA's.
+"""Single operations on the CPU backend equal XLA's.
 
-Each case is a small module that both run on the same inputs: every conversion, every elementwise operation
-on every type that XLA's CPU compiler takes (_sweep.py), convolutions (_convolution.py), and what jax lowers slicing, indexing, sorting, reducing
-and multiplying to, at sizes where indices run out of bounds and windows hang over edges.
-Integers, predicates, conversions and what only moves elements must be equal. For the rest the
-difference may be what a sum of that length may lose.
+Each case is a small module that both run on the same inputs: every conversion, every elementwise operation on every
+type that XLA's CPU compiler supports (_sweep.py), convolutions (_convolution.py), and jax's lowerings of slicing,
+indexing, sorting, reducing and multiplying, at sizes where indices are out of bounds and windows overlap edges.
+Integers, predicates, conversions and moved elements must be equal. Otherwise the difference may be the rounding error
+of a sum of that length.
 """
 import os
 import subprocess
@@ -109,7 +109,7 @@ def exactly(label, want, dtype):
 
 
 def module(parameters, lines):
-    """A module whose results are `lines`: (label, type, operation)."""
+    """Returns a module whose results are `lines`: (label, type, operation)."""
     shape = {t: f'{t}[{COUNT}]{{0}}' for t in TYPES}
     body = [f'  %{n} = {shape[t]} parameter({i})' for i, (n, t) in enumerate(parameters)]
     body += [f'  %result.{i} = {shape[t]} {op}' for i, (_, t, op) in enumerate(lines)]
@@ -142,7 +142,7 @@ def numbers(name):
 
 def conversions(run):
     for source in TYPES:
-        # XLA's CPU makes the largest integer of every f4e2m1fn but 0.
+        # XLA's CPU converts every f4e2m1fn except 0 to the largest integer.
         lines = [(f'to {t}', t, 'convert(%x)') for t in TYPES
                  if source != 'f4e2m1fn' or t in FLOATS or t == 'pred']
         run.compare(f'convert {source}', module([('x', source)], lines), [numbers(source)], exactly,
@@ -208,7 +208,7 @@ MOVES = [
     (lambda a, b: lax.dot_general(a, b, (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32),
      whole(-100, 100, 33, 64).astype(np.int8), whole(-100, 100, 64, 16).astype(np.int8)),
 ]
-# With how many terms of about 1 each result sums up.
+# Number of terms of about 1 in each result's sum.
 SUMS = [
     (47, lambda a, b: a @ b, real(33, 47), real(47, 21)),
     (47, lambda a, b: lax.dot_general(a, b, (((1,), (1,)), ((), ()))), half(33, 47), half(21, 47)),
@@ -281,7 +281,7 @@ def main():
         _sweep.sweep(run, FLOATS, {**INTEGERS, **FOURS}, RNG)
     starts(run)
     _convolution.convolutions(run, TYPES, RNG, exactly)
-    arrays(run)  # the last: it goes without 64 bits
+    arrays(run)  # the last: it requires 64 bits to be disabled
     print(f'{run.cases} results, {run.failures} differ')
     return run.failures != 0
 

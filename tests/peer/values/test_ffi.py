@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed calls of `--emit=ffi` executed by libhlofp8_ffi.so inside JAX, on the CPU.
 
-Each kind of call that the models and goldens have, alone, and calls in every layout: XLA's result is that of hlo-fp8-run,
-bit for bit. Whole models: within the bounds that are derived from the data, as what is around a call is XLA's. Sharded
-over eight devices, on exact data: equal to what JAX computes of the function. Errors are exceptions of Python's.
+Each kind of call in the models and goldens separately, and calls in every layout: XLA's result equals that of
+hlo-fp8-run, bit for bit. Whole models: within the bounds derived from the data, because XLA computes the rest. Sharded
+over eight devices, on exact data: equal to JAX's result. Errors are Python exceptions.
 """
 import concurrent.futures
 import contextlib
@@ -19,7 +19,7 @@ import sys
 
 os.environ['JAX_PLATFORMS'] = 'cpu'
 os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8 --xla_allow_excess_precision=false'
-os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # of tables that a call alone does not have
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # of tables that a single call lacks
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -45,7 +45,7 @@ SHAPE = re.compile(r'\w+\[[\d,]*\](?:\{[\d,]*\})?')
 
 
 def opt(args, path, *options):
-    """The path of a module with typed calls, and its text."""
+    """Returns the path of a module with typed calls, and its text."""
     out = os.path.join(args.work, os.path.basename(path) + '.ffi.hlo')
     subprocess.run([os.path.join(args.bin, 'hlo-fp8-opt'), '--emit=ffi', *options, path, '-o', out], check=True,
                    capture_output=True)
@@ -54,7 +54,7 @@ def opt(args, path, *options):
 
 
 def alone(result, attributes, constraints):
-    """A module of nothing but the call; the workspace is not a result."""
+    """Returns a module with only the call; the workspace is not a result."""
     operands = SHAPE.findall(constraints)
     results = [shape for shape in SHAPE.findall(result) if not shape.startswith('s8[')]
     lines = [f'  p{i} = {shape} parameter({i})' for i, shape in enumerate(operands)]
@@ -68,7 +68,7 @@ def alone(result, attributes, constraints):
 
 
 def known_calls(args):
-    """Modules of one call each, every kind of call once."""
+    """Returns modules with one call each, every kind of call once."""
     paths = [os.path.join(TESTDATA, name + '.hlo') for name in GOLDENS]
     paths += [os.path.join(args.models, name) for name in sorted(os.listdir(args.models))
               if name.endswith('.hlo') and not name.endswith(('.xla.hlo', '.spmd.hlo'))]
@@ -87,7 +87,7 @@ ORDERS = [list(order) for order in itertools.permutations(range(3))]
 
 
 def layouts(args):
-    """A batch with a matrix and an auxiliary result, the arrays in every layout, some of them together."""
+    """A batch with a matrix and an auxiliary result, with the arrays in every layout, some of them together."""
     for i, order in enumerate(ORDERS):
         kinds = [order, ORDERS[-i], ORDERS[(2 * i + 1) % 6], ORDERS[(i + 3) % 6], ORDERS[(5 * i + 2) % 6]]
         a, b, c, d, aux = ('{' + ','.join(str(n) for n in kind) + '}' for kind in kinds)
@@ -116,7 +116,7 @@ def execute(path, inputs, outputs):
 
 
 def differences(args, name, text):
-    """In a module of one call: bit for bit."""
+    """In a module with one call: bit for bit."""
     at = os.path.join(args.work, re.sub(r'\W', '_', name))
     with open(at + '.hlo', 'w') as f:
         f.write(text)
@@ -144,7 +144,7 @@ def whole(args, name):
 
 
 def rewritten(args, function, *arguments):
-    """The function with its module rewritten, and that module's text."""
+    """Returns the function with its module rewritten, and that module's text."""
     path = os.path.join(args.work, 'sharded.hlo')
     with open(path, 'w') as f:
         f.write(function.lower(*arguments).as_text(dialect='hlo'))
@@ -160,7 +160,7 @@ def rewritten(args, function, *arguments):
 
 
 def sharded(args):
-    """Rows of x over one axis of a mesh of 4 x 2, columns of w over the other; values small enough to be exact."""
+    """Rows of x over one axis of a 4 x 2 mesh, columns of w over the other; values small enough to be exact."""
     mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ('d', 'm'))
     by_row, by_column, everywhere = PartitionSpec('d', None), PartitionSpec('m', None), PartitionSpec()
 
@@ -194,7 +194,7 @@ def sharded(args):
 
 
 def called(epilogue='RELU', beta=0.0):
-    """A function of JAX's that calls, without a module of ours."""
+    """A JAX function with a call, without a module of hlo-fp8."""
     call = jax.ffi.ffi_call('hlofp8.matmul', jax.ShapeDtypeStruct((16, 48), jnp.float32))
     dims = np.array([1], np.int64)
     return jax.jit(lambda a, b, s: call(a, b, s, s, alpha_real=np.float64(1), beta=np.float64(beta), epilogue=epilogue,

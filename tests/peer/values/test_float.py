@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions between f32, f64 and every narrow float are ml_dtypes', bit for bit.
+"""Conversions between f32, f64 and every narrow float equal those of ml_dtypes, bit for bit.
 
 Every code of every type is decoded. For encoding, the inputs are: every bf16 and every f16 value, every
 value of the type and every midpoint between two neighbors (from which rounding goes up, down or to
 even), each with the f32 next to it on either side, the same beyond the largest and the smallest, and
-f32 with random bits. A NaN equals any NaN of its sign where the type has several.
+f32 with random bits. A NaN equals any NaN of its sign if the type has several.
 """
 import os
 import subprocess
@@ -44,7 +44,7 @@ def codes(dtype):
 
 
 def inputs(dtype):
-    """f32 values round every boundary of `dtype`."""
+    """Returns f32 values around every boundary of `dtype`."""
     with np.errstate(all='ignore'):
         halves = [np.arange(1 << 16, dtype=np.uint16).view(t).astype(np.float32)
                   for t in (ml_dtypes.bfloat16, np.float16)]

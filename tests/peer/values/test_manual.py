@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Drawn modules with manual regions, before and after scales are moved past what is sent, on 4 real CPU devices.
-
-jax lowers each program: shard_map, in one another, over all axes of a mesh or some; with a scale that all devices
-have, that a region is handed in parts, that depends on the place along an axis, or that is the greatest along one.
-Shardy's regions, and the older ones with shardings of HLO. Numbers are exact, so results must be equal bit for bit.
+"""Random modules with manual regions, before and after scales are moved past collectives, on 4 real CPU devices. jax
+lowers each program: nested shard_maps over all axes of a mesh or some; with a scale that is replicated, passed to a
+region in parts, dependent on the position along an axis, or the maximum along one. Shardy's regions, and the older ones
+with HLO shardings.
+Numbers are exact, so results must be equal bit for bit.
 
 usage: test_manual.py ... [--first SEED] [--count N] [--print]
 """
@@ -17,7 +17,7 @@ import sys
 
 DEVICES = 4
 os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # the older partitioner warns that it is
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # the older partitioner warns about its deprecation
 os.environ["XLA_FLAGS"] = (f"--xla_force_host_platform_device_count={DEVICES} "
                            "--xla_allow_excess_precision=false")
 
@@ -41,7 +41,7 @@ WIDE = re.compile(r"= f32\[\d+,\S+ (?:all-gather|all-to-all|collective-permute)(
 # ---------------------------------------------------------------------------------------------- programs
 
 class Draw:
-    """A program: what is drawn is kept, so that tracing it again gives the same."""
+    """A program. Random choices are recorded, so that tracing it again gives the same program."""
 
     def __init__(self, seed, shardy, checks):
         self.random = random.Random(seed)
@@ -62,7 +62,7 @@ class Draw:
     # -------------------------------------------------------------------------------------- in a region
 
     def scale(self, manual, one, many):
-        """A scalar: of the scalar `one` and of the vector `many`, of which a device may have a part."""
+        """Returns a scalar derived from the scalar `one` and the vector `many`, of which a device may have a part."""
         s = self.pick(*5 * [lambda: one], lambda: many[0], lambda: many[-1], lambda: jnp.max(many),
                       lambda: jnp.float32(0.5), lambda: one * many[0])()
         for _ in range(self.pick(0, 0, 1, 2)):
@@ -74,7 +74,7 @@ class Draw:
         return s
 
     def looped(self, s, axis):
-        """After some rounds, whose number may be another one on each device."""
+        """Runs some iterations, whose number may differ between devices."""
         rounds = self.pick(lambda: 2, lambda: 1 + lax.axis_index(axis))()
         return lax.fori_loop(0, rounds, lambda i, v: v * 2, s)
 
@@ -94,7 +94,7 @@ class Draw:
         return lax.all_to_all(value, axis, 0, self.pick(0, 1), tiled=True)
 
     def body(self, manual, q, one, many):
-        """What each device makes of its part: a number for each row, the same number of rows everywhere."""
+        """Returns each device's result for its part: a number for each row, with the same number of rows everywhere."""
         total = jnp.zeros((), jnp.float32)
         s = one
         for _ in range(self.pick(1, 1, 2)):
@@ -113,12 +113,12 @@ class Draw:
     # ------------------------------------------------------------------------------------------ regions
 
     def split(self, axes):
-        """Along some of the axes, or none."""
+        """Returns a sharding along some of the axes, or none."""
         return PartitionSpec(self.pick(None, None, *axes))
 
     def region(self, axes, manual, q, one, many):
-        """A region over `axes`, in one over `manual`: a number that all devices have alike, or one for each."""
-        axes = self.axes(axes) if self.shardy else axes  # the older partitioner aborts on many with some axes
+        """A region over `axes`, nested in one over `manual`: a number that is equal on all devices, or one for each."""
+        axes = self.axes(axes) if self.shardy else axes  # the older partitioner aborts on many programs with some axes
         mesh = self.mesh if not manual else jax.sharding.get_abstract_mesh()
         specs = (self.split(axes), PartitionSpec(), self.split(axes))
         fits = all(s % int(np.prod([AXES[a] for a in axes])) == 0 for s in many.shape)
@@ -153,14 +153,15 @@ class Draw:
         return without_marks(f.lower(*shapes).compiler_ir("hlo").as_hlo_text()), tuple(self.mesh.devices.flat)
 
 
-# What is sharded, in brackets.
+# Shardings, in brackets.
 SHARDING = r", sharding=\{(?:[^{}]|\{[^{}]*\})*\}"
 MARK = re.compile(r"^( *(?:ROOT )?(\S+) = .*)custom-call\(([^()]*)\), custom_call_target=\"Sharding\".*", re.M)
 
 
 def without_marks(text):
-    """Without what stops jaxlib: it takes parameters with shardings of HLO for older ones. And copies instead of
-    the marks that jax puts behind each value of a region that leaves axes out: no rule would ever see one."""
+    """Removes unsupported constructs: jaxlib treats parameters with HLO shardings as older ones. Also replaces the
+    annotations that jax adds after each value of a region that omits axes by copies, which no rule would otherwise
+    match."""
     if "xla.sdy" in text:
         text = re.sub(r"( parameter\(\d+\))" + SHARDING, r"\1", text)
     entered = set(re.findall(r"custom-call\((\S+)\), custom_call_target=\"SPMDFullToShardShape\"", text))
@@ -179,7 +180,7 @@ def drawn(seed):
         jax.clear_caches()
     try:
         return Draw(seed, shardy, seed % 4 == 0).text()
-    except (TypeError, ValueError):  # jax's check of what varies between devices wants it said in loops
+    except (TypeError, ValueError):  # jax's check of values that vary between devices requires annotations in loops
         return Draw(seed, shardy, False).text()
 
 
@@ -223,7 +224,7 @@ def rewritten(args, text, passes):
 
 
 def same(args, name, text, devices):
-    """Whether a module computes the same, and how much of it is sent in fp8, and wide; None: XLA refuses it."""
+    """Returns whether a module computes the same, and how much of it is sent in fp8 and wide; None if XLA rejects it."""
     after = rewritten(args, text, "inline,algebra,fp8-devices,sink-dequantize,fp8-devices,dce")
     sent, wide = len(SENT.findall(after)), len(WIDE.findall(after))
     try:

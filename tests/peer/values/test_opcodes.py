@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every opcode on the CPU backend is XLA's: of each some cases, or all 20 with --long, of random shapes, layouts,
-types and attributes (_each.py); and whole-array operations more thoroughly: random bits, factors of matrices,
-transforms, batch normalization, windows that select, stochastic rounding. An opcode that has neither cases nor a
-reason is an error.
-
-Bits, states and what only selects must be equal; of the rest the difference may be some roundings of the
-type, times the number of terms of a sum and, for solvers, the condition of their matrices, which are kept good.
+"""Every opcode on the CPU backend equals XLA's: some cases of each, or all 20 with --long, with random shapes, layouts,
+types and attributes (_each.py); and more cases of whole-array operations: random bits, matrix factorizations,
+transforms, batch normalization, select-and-scatter, stochastic rounding. An opcode with neither cases nor a reason is
+an error. Bits, states and selected elements must be equal; other results may differ by some roundings of the type,
+times the number of terms of a sum and, for solvers, the condition number of their well-conditioned matrices.
 """
 import os
 import pathlib
@@ -54,7 +52,7 @@ class Cases:
         return f'%p{len(self.inputs) - 1}'
 
     def add(self, label, shapes, text, bound):
-        """One instruction. `bound(want)`: the difference allowed; None: none."""
+        """Adds one instruction. `bound(want)`: the allowed difference; None: equal."""
         made, single = f'%r{len(self.lines)}', len(shapes) == 1
         tuple_ = shapes[0] if single else f'({", ".join(shapes)})'
         self.lines.append(f'  {made} = {tuple_} {text}')
@@ -66,7 +64,7 @@ class Cases:
             self.labels[-1].bound = bound or (lambda want: 0)
 
     def note(self, shape, text):
-        """An instruction whose result is not compared."""
+        """Adds an instruction whose result is not compared."""
         self.lines.append(f'  %r{len(self.lines)} = {shape} {text}')
         return f'%r{len(self.lines) - 1}'
 
@@ -129,7 +127,7 @@ def cholesky(cases):
             x = matrix(name, batch, n)
             x = x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(n)
             if n == 5:
-                x[..., 3, 3] = -1  # no factor
+                x[..., 3, 3] = -1  # not a factor
             made, shape = cases.input(name, x), name + dims_of(x.shape)
             lower = ('true', 'false')[RNG.integers(2)]
             cases.add('cholesky', [shape], f'cholesky({made}), lower={lower}', within(name, 16 * (n + 1)))
@@ -207,7 +205,7 @@ def selects(cases):
         shape = RNG.integers(3, 8, rank)
         low, high = (np.minimum(v, size - 1) for v in (low, high))
         places = (shape + low + high - size) // stride + 1
-        if rank == 1:  # of equal elements of padded windows wider ranks XLA takes any
+        if rank == 1:  # among equal elements of padded windows with higher ranks XLA selects any
             x = RNG.integers(-3, 4, shape)
         else:
             x = RNG.permutation(int(np.prod(shape))).reshape(shape)
@@ -222,12 +220,12 @@ def selects(cases):
 
 
 def each(run, opcodes, count):
-    """`count` cases of each opcode."""
+    """Adds `count` cases of each opcode."""
     for o in _each.gaps(opcodes):
         run.failures += 1
         print(o)
     wanted = sorted(_each.MAKERS)
-    for some in (wanted[i::4] for i in range(4)):  # a compiler takes more than proportional time for long modules
+    for some in (wanted[i::4] for i in range(4)):  # compile time is superlinear in the size of the module
         cases = Cases()
         makers = _each.Each(cases, RNG, within)
         for opcode in some:
@@ -237,7 +235,7 @@ def each(run, opcodes, count):
 
 
 def numpys(run, count=20):
-    """Functions beside numpy's."""
+    """Compares functions with numpy's."""
     for name, function in _each.NUMPYS.items():
         cases = Cases()
         for i in range(count):
@@ -254,7 +252,7 @@ def numpys(run, count=20):
 
 
 def mulhi(run, count=20):
-    """The high half of products, beside Python's."""
+    """Compares the high half of products with Python's."""
     cases, want = Cases(), []
     for _ in range(count):
         name, dims = str(RNG.choice(['s8', 's16', 's32', 's64', 'u8', 'u16', 'u32', 'u64'])), RNG.integers(1, 5, 2)

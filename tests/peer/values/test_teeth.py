@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hlo-fp8-run --compare tells wrong programs from right ones, on real models.
+"""hlo-fp8-run --compare distinguishes wrong programs from correct ones, on real models.
 
-- Every model with all its outputs 5% too large: each float output is refused, but those that are 0 and
-  those whose noise, as it is measured, is too large for it, which are listed here.
-- Deep models with one thing wrong inside, in each dot in turn, on inputs as of a model in use: a dequantizing
-  scale dropped, doubled or taken from the other operand, a square operand transposed, the bias or the relu behind it
+- Every model with all its outputs 5% too large: each float output is rejected, except those that are 0 and those whose
+  measured noise is too large, which are listed here.
+- Deep models with one internal error, in each dot in turn, on inputs like those of a trained model: a dequantizing
+  scale dropped, doubled or taken from the other operand, a square operand transposed, the bias or the relu after it
   missing.
-- A training step with each dequantizing scale dropped in turn, in the comparison of modules, which may leave roundings out: on inputs as of
-  a model in use all of them are told; on normal numbers half of them are within the noise.
+- A training step with each dequantizing scale dropped in turn, in the comparison of modules, which may omit roundings:
+  on inputs like those of a trained model all of them are detected; on normal numbers half of them are within the noise.
 """
 import concurrent.futures
 import glob
@@ -20,15 +20,15 @@ import sys
 import _script
 
 DEEP = ('encoder_qdq_fwd', 'encoder_qdq_train', 'scan_layers', 'mlp_qdq_train')
-# Slow: with --long only.
+# Slow: only with --long.
 LARGE = ('llama_train', 'qkv_shared')
 LARGE_DEEP = LARGE[:1]
-# e5m2 outputs, in which 5% is less than half a step: they are doubled instead.
+# e5m2 outputs, for which 5% is less than half a step: they are doubled instead.
 COARSE = ('seed_matmul_mixed',)
-# Models in which legitimate executions differ by as much: how many outputs are not refused at most, and
-# the largest noise among them, in percent, as it was measured; where all roundings happen, and where those
-# to bf16 may be left out. Untrained, with normal inputs and scales that say nothing about them, what little
-# differs after the first layers is multiplied in each that follows.
+# Models in which legitimate executions differ by as much: maximum number of outputs that are not rejected, and
+# the largest measured noise among them, in percent; with all roundings, and with
+# optional roundings to bf16. Untrained, with normal inputs and scales that do not match them, small
+# differences after the first layers are multiplied in each following layer.
 NOISY = {
     'dense_qdq_fwd': ((0, 0), (1, 2.5)), 'dense_qdq_train': ((0, 0), (2, 3)),
     'encoder_qdq_fwd': ((0, 0), (1, 14)), 'encoder_qdq_train': ((11, 170), (16, 230)),
@@ -36,16 +36,16 @@ NOISY = {
     'mlp_qdq_fwd': ((0, 0), (1, 3.6)), 'mlp_qdq_train': ((1, 2.4), (5, 10)),
     'qdq_bf16': ((0, 0), (1, 2)), 'scan_layers': ((0, 0), (1, 5.2)),
     'seed_current_scaling': ((0, 0), (1, 2.3))}
-# Gradients that are 0 but for rounding: a softmax does not see what is added to all its operands.
+# Gradients that are 0 except for rounding: a softmax does not depend on a constant added to all its operands.
 ZERO = {'encoder_qdq_train': (42,)}
-# Told on realistic inputs: all dropped scales of this model, with --long; else these, which normal numbers hide.
+# On realistic inputs, all dropped scales of this model are detected, with --long; otherwise these, which normal numbers hide.
 TRAINED = 'encoder_qdq_train'
 HIDDEN = ('%dot_general.32: scale of operand 0 dropped', '%dot_general.43: scale of operand 1 dropped')
 LINE = re.compile(r'\s+(?:ROOT )?(%[\w.\-]+) = (\S+\[[\d,]*\])(?:\{[^}]*\})? ([\w\-]+)\(([^)]*)\)(.*)')
 
 
 class Instr:
-    """One line of HLO text that makes an array."""
+    """One line of HLO text that defines an array."""
 
     def __init__(self, match):
         self.name, self.shape, self.op, operands, self.rest = match.groups()
@@ -59,7 +59,7 @@ class Instr:
 
 
 class Text:
-    """A module's text, by lines; names are looked up in the computation that a line is in."""
+    """A module's text, by lines; names are looked up in the computation that contains a line."""
 
     def __init__(self, path):
         with open(path) as file:
@@ -81,7 +81,7 @@ class Text:
         return [i for i in range(len(self.lines)) if (x := self.at(i)) and x.op == 'dot']
 
     def with_operand(self, line, old, new, before):
-        """The text with one operand of a line replaced, and lines put before it."""
+        """Returns the text with one operand of a line replaced, and lines inserted before it."""
         head, tail = self.lines[line].split('(', 1)
         changed = head + '(' + re.sub(re.escape(old) + r'(?![\w.\-])', new, tail, count=1)
         return '\n'.join(self.lines[:line] + before + [changed] + self.lines[line + 1:])
@@ -95,7 +95,7 @@ def product(numbers):
 
 
 def dequantized(text, line, side):
-    """The multiplication that makes an operand of the dot: (instr, quantized, scale), or None."""
+    """Returns the multiplication that computes an operand of the dot: (instr, quantized, scale), or None."""
     dot = text.at(line)
     name = dot.operands[side]
     instr = text.find(name, line)
@@ -158,7 +158,7 @@ def transposed(text, line, side):
 
 
 def missing(text, line):
-    """The bias added to the dot, and the relu of that, left out."""
+    """Omits the bias added to the dot, and its relu."""
     value = text.at(line)
     for at in range(line + 1, len(text.lines)):
         if text.lines[at] == '}':
@@ -183,7 +183,7 @@ def missing(text, line):
 
 
 def mutants(text):
-    """(what is wrong, text)"""
+    """Yields (error, text)"""
     for line in text.dots():
         name = text.at(line).name
         made = [m for side in (0, 1) for m in scale_mutants(text, line, side)]
@@ -194,7 +194,7 @@ def mutants(text):
 
 
 def chosen(text, every):
-    """All mutants, or one of each kind, from the first dot that has it: behind it most follows."""
+    """Returns all mutants, or one of each kind, from the first dot that has it: most computation depends on it."""
     kinds = set()
     for what, mutant in mutants(text):
         kind = what.split(': ')[1]
@@ -209,7 +209,7 @@ def root_line(text):
 
 
 def scaled(text, by):
-    """The module with every float output times `by`."""
+    """Returns the module with every float output multiplied by `by`."""
     at = root_line(text)
     root = re.match(r'  ROOT (%[\w.\-]+) = (.*?) ([\w\-]+)\(([^()]*)\)(.*)', text.lines[at])
     single = root[3] != 'tuple'
@@ -246,8 +246,8 @@ class Runner:
         return done.returncode, done.stdout + done.stderr
 
     def compare(self, case, model, wrong, fused, turned=False, draw='normal'):
-        """A wrong module's outputs against a model's. Fused: where roundings may be left out. Turned: the other
-        way round; the answer must be the same."""
+        """Compares a wrong module's outputs with a model's. Fused: roundings may be omitted. Turned: in the other
+        order; the result must be the same."""
         path, outputs = f'{self.work}/{case}.hlo', f'{self.work}/{case}.npz'
         with open(path, 'w') as file:
             file.write(wrong)
@@ -265,8 +265,8 @@ class Runner:
         return result
 
     def scaled(self, model):
-        """For each float output that is 5% off: (index, refused, the model's noise in percent); against arrays,
-        against the module and, of models that are not deep, the module against it."""
+        """Returns, for each float output that is 5% off: (index, rejected, the model's noise in percent); against
+        arrays, against the module and, for models that are not deep, in the other order."""
         by = 2 if model in COARSE else 1.05
         wrong, found = scaled(Text(f'{self.models}/{model}.hlo'), by), []
         for fused, turned in ((False, False), (True, False), (True, True)):
@@ -338,7 +338,7 @@ def main():
             failures.append(f'no mutant has its {what}')
     print('\n'.join(failures))
     print(f'{checked} wrong outputs and modules, {len(jobs)} of them with one thing wrong inside; '
-          f'{len(failures)} not told')
+          f'{len(failures)} not detected')
     return bool(failures)
 
 

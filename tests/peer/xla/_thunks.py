@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program that XLA's GPU compiler made will hand to cuBLASLt.
+"""Reads the arguments that a program compiled by XLA's GPU compiler will pass to cuBLASLt.
 
-XLA serializes a compiled program as a protobuf that holds its buffers and its steps ("thunks"). A
-matmul's step says which buffer is a, b, c, d, the bias, each scale and the amax, and how the
-matrices lie: so two programs can be compared in what they mean, not in how their HLO is written.
-
-The file is one protobuf field round a riegeli file, snappy-compressed; field numbers are those of XLA's
-thunk.proto, read off programs whose meaning is known (this module's own test is that every compiled
+XLA serializes a compiled program as a protobuf that holds its buffers and its steps ("thunks"). A matmul's step
+specifies the buffers of a, b, c, d, the bias, each scale and the amax, and the layouts of the matrices. Therefore two
+programs can be compared by meaning, not by the form of their HLO. The file is one protobuf field around a
+snappy-compressed riegeli file; field numbers are those of XLA's thunk.proto, derived from programs with known meaning
+(this module's own test is that every compiled
 model of the corpus has as many matmuls as its HLO text).
 """
 import struct
@@ -30,7 +29,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """(number, value) of a protobuf message; raises ValueError or IndexError if it is none."""
+    """Returns (number, value) of a protobuf message; raises ValueError or IndexError for other data."""
     at, out = 0, []
     while at < len(data):
         tag, at = varint(data, at)
@@ -84,7 +83,7 @@ def unsnappy(data):
 
 
 def chunks(data):
-    """The chunks of a riegeli file, without the headers that stand at each 64 KiB of it."""
+    """Yields the chunks of a riegeli file, without the headers at each multiple of 64 KiB."""
     block, header = 1 << 16, 24
     plain = b''.join(data[at + header:at + block] for at in range(0, len(data), block))
     at = 0
@@ -93,7 +92,7 @@ def chunks(data):
         kind = chr(plain[at + 24])
         records = int.from_bytes(plain[at + 25:at + 32], 'little')
         yield kind, plain[at + 40:at + 40 + size]
-        # A chunk is at least as long as it has records.
+        # A chunk is at least as long as its number of records.
         at += 40 + max(size, records)
 
 
@@ -122,7 +121,7 @@ def records(path):
 
 
 def messages(data):
-    """Every message inside `data`, itself included."""
+    """Yields every message inside `data`, including `data` itself."""
     try:
         inside = fields(data)
     except (ValueError, IndexError):
@@ -134,7 +133,7 @@ def messages(data):
 
 
 def lt_matmuls(path):
-    """One dict per matmul: role -> (bytes, type) of its buffer, and `config`, `epilogue`."""
+    """Returns one dict per matmul: role -> (bytes, type) of its buffer, and `config`, `epilogue`."""
     out = []
     for record in records(path):
         for message in messages(record):
@@ -164,7 +163,7 @@ def lt_matmul(value):
 
 
 def parameters(path):
-    """allocation -> number of the entry parameter that it holds."""
+    """Returns allocation -> number of its entry parameter."""
     for record in records(path):
         try:
             out = {}

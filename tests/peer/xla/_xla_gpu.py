@@ -30,15 +30,15 @@ import sys
 import tempfile
 import time
 
-# What a machine without a GPU needs ...
+# Flags for a machine without a GPU,
 FLAGS = ['--xla_gpu_autotune_level=0']
-# ... and what brings every matmul to cuBLASLt, however small.
+# and to send every matmul to cuBLASLt, regardless of its size.
 CUBLASLT_FLAGS = [
     '--xla_gpu_enable_triton_gemm=false',
     '--xla_gpu_gemm_rewrite_size_threshold=0',
     '--xla_gpu_enable_cublaslt=true',
 ]
-# Target name -> target_config spec file. First that exists is used.
+# Target name -> target_config spec file. The first existing file is used.
 SPECS = {
     'sm_80': ['a100_sxm_80.txtpb', 'a100_pcie_80.txtpb', 'a100_sxm_40.txtpb'],
     'sm_90': ['h100_sxm.txtpb', 'h100_pcie.txtpb', 'h100.txtpb'],
@@ -152,7 +152,7 @@ def require_plugin():
 
 
 def child(plugin, config, path, devices, executable, timed):
-    """Parse and compile; the module dumps are what the parent reads."""
+    """Parses and compiles. The parent reads the module dumps."""
     import numpy as np
     from jaxlib import _hlo, xla_client
     with open(path) as f:
@@ -201,7 +201,7 @@ def target_config(folder, target, cuda):
     return text
 
 
-# Fields that the compiler of an older wheel does not know yet.
+# Fields that the compiler of an older wheel does not support yet.
 def drop_unknown(config, message):
     m = re.search(r'no field named "(\w+)"', message)
     if not m:
@@ -217,7 +217,7 @@ def main():
             try:
                 child(plugin, f.read(), path, int(devices), executable,
                       timed == 'timed')
-            except Exception as e:  # shown to the user by the parent
+            except Exception as e:  # the parent shows it to the user
                 print(e, file=sys.stderr)
                 sys.exit(1)
         return
@@ -282,13 +282,13 @@ def main():
             sys.stderr.write(r.stderr)
             sys.exit(1)
         sys.stdout.write(out)
-        if r.returncode and not rewriter_only:  # dumped, then refused by a later stage
+        if r.returncode and not rewriter_only:  # dumped, then rejected by a later stage
             sys.stderr.write(r.stderr)
             sys.exit(1)
 
 
 def pick(dump, rewriter_only):
-    """The dump to print: after the first rewriter run, or the final module."""
+    """Returns the dump to print: after the first rewriter run, or the final module."""
     pat = '*after_cublas-gemm-rewriter*.txt' if rewriter_only \
         else '*gpu_after_optimizations.txt'
     files = sorted(glob.glob(os.path.join(dump, pat)))

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What stock XLA makes of the forms of output, module for module: testdata's models, programs and pass tests.
+"""Counts stock XLA's calls for the output forms, module by module: testdata's models, programs and pass tests.
 
-Prints a row for each module that has FP8 calls: ours that are not dead, XLA's of it with --emit=qdq, those that XLA
-keeps with --emit=ffi, and why the counts or the epilogues differ, by a word of WORDS. Fails where a difference is
-neither told by a warning of hlo-fp8-opt nor one that docs/emit.md names, nor in KNOWN; and where XLA takes the module
-before, but not the one after. `tools/dev test --long` runs it; it takes some minutes.
+Prints a row for each module that has FP8 calls: live calls of hlo-fp8-opt, XLA's calls with --emit=qdq, those that XLA
+keeps with --emit=ffi, and why the counts or the epilogues differ, by a word of WORDS. Fails if a difference is not
+reported by a warning of hlo-fp8-opt, listed in docs/emit.md or in KNOWN; and if XLA accepts the original module, but
+not the rewritten one.
+`tools/dev test --long` runs it; it takes some minutes.
 """
 import collections
 import multiprocessing
@@ -21,7 +22,7 @@ import _script
 import _xla_gpu
 
 WORDS = {
-    'told': 'a warning tells which calls XLA makes none or part of',
+    'warned': 'a warning names the calls that XLA does not create, or only in part',
     'merged': 'dots that share operands become one: none differs where XLA merges no dots',
     'split': 'of a matmul of few rows, split along the contracting dimension, the epilogue comes after the sum: none '
              'differs where XLA splits and merges none',
@@ -29,10 +30,10 @@ WORDS = {
     'before': 'XLA refuses the module as it came as well',
     'refused': 'hlo-fp8-opt refuses a form',
 }
-# Passes of XLA without which dots stay as many as they are, and as long as they are.
+# Passes of XLA that change the number or the sizes of dots.
 UNMERGED = '--xla_disable_hlo_passes=dot-merger,cse'
 UNSPLIT = UNMERGED + ',splitk-rewriter'
-# Module: why it differs.
+# Module: reason for the difference.
 KNOWN = {}
 
 CALL = re.compile(r'%(?P<name>\S+) = (?P<call>\(?(?P<type>\w+)\[.*? custom-call\((?P<operands>%[^ ,)]+, %[^ ,)]+)'
@@ -43,7 +44,7 @@ PART = re.compile(r"XLA computes part of '(.*)' outside its FP8 call: ")
 
 
 def calls_of(text):
-    """Name, kind and operands of each call; the kind is its epilogue, and whether it has an amax, a matrix, an fp8
+    """Yields name, kind and operands of each call; the kind is its epilogue, and whether it has an amax, a matrix, an fp8
     result."""
     for found in CALL.finditer(text):
         call = found['call']
@@ -54,7 +55,7 @@ def calls_of(text):
 
 
 def compile_here(plugin, config, path, folder, flags):
-    """Is a process of its own: what XLA says goes to a file, and an abort of its is one of this process."""
+    """Runs in a separate process: XLA's messages go to a file, and only this process aborts."""
     said = os.open(folder / 'said', os.O_WRONLY | os.O_CREAT)
     os.dup2(said, 1)
     os.dup2(said, 2)
@@ -70,7 +71,7 @@ def compile_here(plugin, config, path, folder, flags):
 
 
 class Xla:
-    """XLA's GPU compiler with its default flags; a process for each module."""
+    """XLA's GPU compiler with its default flags, in a process for each module."""
 
     def __init__(self, work):
         self.work = work / 'xla'
@@ -78,7 +79,7 @@ class Xla:
         self.config = _xla_gpu.target_config(pathlib.Path(_xla_gpu.__file__).parent / 'targets', 'sm_90', '12.8')
 
     def compile(self, path, *flags):
-        """True if XLA compiles the module, its last text, and what it says."""
+        """Returns whether XLA compiles the module, its last text, and its messages."""
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
         arguments = self.plugin, self.config, str(path), self.work, flags
@@ -90,19 +91,19 @@ class Xla:
             errors='replace')
 
     def kinds(self, path, *flags):
-        """The kinds of the FP8 calls that XLA makes, each with its count; None: it refuses the module."""
+        """Returns the kinds of XLA's FP8 calls, with counts; None if it rejects the module."""
         made, text, _ = self.compile(path, *flags)
         return collections.Counter(kind for _, kind, _ in calls_of(text)) if made else None
 
 
 def explained(ours, told, theirs):
-    """The words for the differences, or None. `told`: names that warnings have."""
+    """Returns the words for the differences, or None. The second argument has the names in warnings."""
     had = collections.Counter(kind for _, kind, _ in ours)
     lost, made, words = had - theirs, theirs - had, set()
     for name, kind, _ in ours:
         if lost[kind] and name in told['lost'] + told['part']:
             lost[kind] -= 1
-            words.add('told')
+            words.add('warned')
             if name in told['part']:
                 made -= collections.Counter(list(made)[:1])
     if 0 < made.total() <= lost['DEFAULT']:
@@ -117,7 +118,7 @@ def explained(ours, told, theirs):
 
 
 def why(xla, path, ours, told, theirs):
-    """The words for what XLA makes of the plain form, or None."""
+    """Returns the words for XLA's result for the plain form, or None."""
     for word, flag in ((None, None), ('merged', UNMERGED), ('split', UNSPLIT)):
         made = xla.kinds(path, flag) if flag else theirs
         words = None if made is None else explained(ours, told, made)
@@ -137,7 +138,7 @@ class Row:
         return '' if done.returncode else self.out.read_text(), done.stderr
 
     def plain(self, xla):
-        """XLA's calls of the plain form, and the words for what differs."""
+        """Returns XLA's calls for the plain form, and the words for the differences."""
         text, said = self.emit('--emit=qdq')
         if not text:
             return '-', {'refused'}
@@ -148,7 +149,7 @@ class Row:
         return theirs.total(), why(xla, self.out, self.ours, told, theirs)
 
     def typed(self, xla):
-        """The typed calls that XLA keeps, and the words for what differs."""
+        """Returns the typed calls that XLA keeps, and the words for the differences."""
         text, _ = self.emit('--emit=ffi')
         if not text:
             return '-', {'refused'}
@@ -159,7 +160,7 @@ class Row:
         return '-', None if xla.compile(self.path)[0] else {'before'}
 
     def check(self, xla):
-        """The row of the table, or None, and whether its differences are known."""
+        """Returns the row of the table, or None, and whether its differences are known."""
         text, _ = self.emit('--emit=cublas')
         if not any(calls_of(text)):
             return None, True

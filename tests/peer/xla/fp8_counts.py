@@ -26,15 +26,15 @@ import _script
 import test_emit
 import test_handover
 
-# Module: (our count, why).
+# Module: (count here, reason).
 DIFFERENT = {
     "rowwise_before": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "qkv_shared": (3, "XLA merges the three dots of one operand before it looks for fp8, and none is left"),
-    # Of the programs:
+    # Programs:
     "aqt_fake_quantize": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "haliax_mlp_train": (5, "a dequantized value that is converted again"),
     "jax_attention_blocks": (2, "queries are dequantized before the loop, which XLA leaves so"),
-    "jax_attention_grouped": (2, "a transpose and a reshape behind the dequantization"),
+    "jax_attention_grouped": (2, "a transpose and a reshape after the dequantization"),
     "jax_experts": (2, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "jax_moe_columns": (1, "a scale for each row and column goes past the product; XLA leaves it wide"),
     "jax_moe_gated": (3, "XLA merges the two products of one operand into one"),
@@ -52,7 +52,7 @@ DIFFERENT = {
     "torchao_float8_rowwise": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
 }
 
-# Module: (what XLA makes of --emit=qdq, why).
+# Module: (XLA's count with --emit=qdq, reason).
 FEWER = {
     "qkv_shared": (1, "XLA merges the three dots of one operand into one"),
 }
@@ -63,20 +63,20 @@ DOT = re.compile(r"^\s*(?:ROOT )?%\S+ = \S+ dot\(", re.M)
 
 
 def rewrite(program, path, form):
-    """The rewritten module and what was said on the way; no module when it was refused, by us or by jaxlib."""
+    """Returns the rewritten module and messages; None as module if hlo-fp8-opt or jaxlib rejects it."""
     command = [program, "--verify-each", "--scale-operands=" + form, path]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         return None, f"status {done.returncode}\n{done.stderr}"
     try:
         _hlo.hlo_module_from_text(done.stdout)
-    except Exception as refusal:  # jaxlib's own, which is no subclass of anything that says more
+    except Exception as refusal:  # jaxlib's exception, which has no specific base class
         return None, f"jaxlib refuses the output with --scale-operands={form}: {refusal}"
     return done.stdout, done.stderr
 
 
 class Calls:
-    """What the FP8 calls of a module have."""
+    """The features of a module's FP8 calls."""
 
     def __init__(self, count, epilogues, amax, fp8_results):
         self.count, self.epilogues, self.amax, self.fp8_results = count, epilogues, amax, fp8_results
@@ -94,8 +94,8 @@ class Calls:
                    facts["fp8_out"])
 
     def lacks(self, other):
-        """What the other one has and this one has not. DEFAULT folds nothing in, and a gelu that XLA has not
-        folded in may be one here."""
+        """Returns the features that the other has and this one lacks. DEFAULT folds nothing, and a gelu that XLA did
+        not fold may be folded here."""
         wrong = []
         for name in ("amax", "fp8_results"):
             if getattr(self, name) < getattr(other, name):
@@ -117,12 +117,12 @@ class Calls:
 
 
 def richer(epilogue, other):
-    """Whether the epilogue does what the other does, and more."""
+    """Returns whether the epilogue includes the other one, and more."""
     return set(other.split("_")) < set(epilogue.split("_"))
 
 
 def check(program, path, name, facts):
-    """The row of one module, ours and XLA's calls, and what is wrong."""
+    """Returns the row of one module, the calls here and XLA's, and the faults."""
     ours = [rewrite(program, path, form) for form in ("used", "all")]
     for text, said in ours:
         if not text:
@@ -136,7 +136,7 @@ def check(program, path, name, facts):
 
 
 def taken(args, name):
-    """What XLA's GPU compiler says of the output in the form that it reads."""
+    """Returns XLA's GPU compiler's messages about the output in the form that it supports."""
     try:
         problems = test_handover.check(name, "sm_90", args)
     except test_handover.Refused as refused:
@@ -145,7 +145,7 @@ def taken(args, name):
 
 
 def emitted(args, name):
-    """What stock XLA makes of --emit=qdq and keeps of --emit=ffi, and what is wrong with that."""
+    """Returns stock XLA's calls with --emit=qdq, those it keeps with --emit=ffi, and the faults."""
     ours, fused, said = test_emit.fused(args, name)
     ours, (_, kept, told) = sum(ours.values()), test_emit.kept(args, name)
     if fused is None or kept is None:

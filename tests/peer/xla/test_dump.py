@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Folders that XLA's GPU compiler has dumped, every pass of it: where the history says that FP8 is lost, it is.
-
-As a user runs XLA, Triton takes each dot before the FP8 rewriter does: seed_scaled's with what dequantizes its operands, seed_matmul's
-with fp8 operands as they are. With Triton's matmuls off, XLA's dot merger is what costs qkv_shared its FP8 calls, and the rewriter leaves rowwise_before's matmul wide; encoder_qdq_fwd keeps
+"""Dumps of all passes of XLA's GPU compiler: the history reports the pass that loses FP8. With default flags, Triton takes
+each dot before the FP8 rewriter: that of seed_scaled with the dequantization of its operands, that of seed_matmul with
+its fp8 operands.
+With Triton's matmuls off, XLA's dot merger is what costs qkv_shared its FP8 calls, and the rewriter leaves
+rowwise_before's matmul wide; encoder_qdq_fwd keeps
 six of eight. The outcome at the last stage is what summary.json counts.
 """
 import json

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stock XLA takes what `hlo-fp8-opt --emit=` makes, no pass disabled, no flag set.
+"""Stock XLA, without disabled passes or flags, accepts the output of `hlo-fp8-opt --emit=`.
 
---emit=ffi: its GPU compiler keeps every call, and then asks for the function that is to be called.
---emit=qdq: its GPU compiler makes as many FP8 calls as there were, with the same epilogues, but for LIKE.
---emit=qdq, --emit=dq: its CPU backend computes of them what hlo-fp8-run computes, and that is what hlo-fp8-run
-computes of the module before, each within the bound that is derived from the data. A module of f16 whose unscaled
-products are beyond f16 is one of them.
+--emit=ffi: its GPU compiler keeps every call, and then requests the handler.
+--emit=qdq: its GPU compiler creates as many FP8 calls, with the same epilogues, except for LIKE.
+--emit=qdq, --emit=dq: the results of its CPU backend, of hlo-fp8-run, and of hlo-fp8-run on the original module agree,
+each within the bound derived from the data. The modules include one of f16 whose unscaled products exceed the range of
+f16.
 """
 import collections
 import contextlib
@@ -25,8 +25,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'emit')
 MODELS = ('seed_relu_damax', 'bias_relu', 'bias_gelu_tanh', 'residual', 'batched', 'rowwise_before', 'scan_layers')
 GOLDENS = ('epilogues', 'f16', 'gelu', 'held', 'measured', 'shared')
-# Where the epilogues of XLA's calls are not ours: the matmul of f16 is one of f32, and rounded behind the call; XLA
-# can run no call with an auxiliary result, so it gets none.
+# Differences between the epilogues of XLA's calls and those here: a matmul of f16 is one of f32, rounded after the call;
+# XLA cannot run a call with an auxiliary result, so it has none.
 LIKE = {'f16': ('DEFAULT',), 'gelu': ('DEFAULT', 'DEFAULT', 'DEFAULT', 'GELU', 'GELU')}
 CALL = {'cublas': r'custom_call_target="__cublas\$lt\$matmul\$f8"', 'ffi': r'custom_call_target="hlofp8\.matmul"'}
 
@@ -36,7 +36,7 @@ def path_of(args, name):
 
 
 def emit(args, name, form):
-    """The path of the module in that form, and its text."""
+    """Returns the path of the module in that form, and its text."""
     out = os.path.join(args.work, f'{name}.{form}.hlo')
     subprocess.run([os.path.join(args.bin, 'hlo-fp8-opt'), '--emit=' + form, path_of(args, name), '-o', out], check=True,
                    capture_output=True)
@@ -45,7 +45,7 @@ def emit(args, name, form):
 
 
 def gpu(path):
-    """What XLA's GPU compiler leaves of a module, and what it says."""
+    """Returns XLA's GPU compiler's output for a module, and its messages."""
     done = subprocess.run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), '--default-flags', path],
                           capture_output=True, text=True)
     return done.stdout, done.stderr
@@ -57,7 +57,7 @@ def epilogues(text):
 
 
 def fused(args, name):
-    """FP8 calls by epilogue: ours, and those that XLA makes of the module with --emit=qdq."""
+    """Returns FP8 calls by epilogue: those here, and XLA's for the module with --emit=qdq."""
     _, ours = emit(args, name, 'cublas')
     path, _ = emit(args, name, 'qdq')
     text, said = gpu(path)
@@ -67,7 +67,7 @@ def fused(args, name):
 
 
 def kept(args, name):
-    """Typed calls of ours, and those that XLA has kept up to the point where it wants their function."""
+    """Returns the typed calls, and those that XLA has kept up to the point where it requires their handler."""
     path, ours = emit(args, name, 'ffi')
     text, said = gpu(path)
     wanted = len(re.findall(CALL['ffi'], ours))

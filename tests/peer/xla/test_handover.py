@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's GPU compiler takes our output: `hlo-fp8-opt --scale-operands=used` of every model is compiled
-by it, keeps every FP8 call, and the calls mean what they should.
-
-For the seed modules, on both targets that XLA can be asked about, "mean" is exact: the step that XLA makes of our call hands cuBLASLt the same
-buffers in the same roles (by parameter number, type and size), with the same matrix layouts and
-epilogue, as the step that XLA makes of the original module by itself. For the others the call must be
-kept with the type of every buffer as cuBLASLt wants it.
-A model whose original XLA does not compile without its layout assignment (which refuses modules that
-hold cuBLASLt calls) says nothing about our output. These are the ones of UNTOLD; that they are no others
-is checked.
+"""XLA's GPU compiler accepts the output of `hlo-fp8-opt --scale-operands=used` for every model, keeps every FP8 call,
+and the calls have the right meaning. For the seed modules, on both targets that XLA supports here, the check is exact:
+XLA's step for the call passes cuBLASLt the same buffers in the same roles (by parameter number, type and size), with
+the same matrix layouts and epilogue, as XLA's step for the original module. For the others, the call must be kept with
+the type of every buffer as required by cuBLASLt. A model whose original XLA does not compile without its layout
+assignment (which rejects modules with cuBLASLt calls) cannot be tested. These are the models of UNTOLD; the test checks
+that there are no others.
 """
 import glob
 import os
@@ -44,7 +41,7 @@ def run(command):
 
 
 def compile_module(path, executable, handoff, target='sm_90'):
-    """The optimized HLO text, the FP8 matmuls of the compiled program and its parameters."""
+    """Returns the optimized HLO text, the FP8 matmuls of the compiled program and its parameters."""
     text = run([sys.executable, os.path.join(HERE, '_xla_gpu.py'), path, '--executable', executable,
                 '--target', target] + ['--handoff'] * handoff)
     matmuls = [m for m in _thunks.lt_matmuls(executable) if 'a_scale' in m]
@@ -62,14 +59,14 @@ def meaning(matmul, parameters):
 
 
 def check_types(matmul):
-    """What cuBLASLt wants of the buffers, whatever the program."""
+    """Checks cuBLASLt's requirements on the buffers, for any program."""
     problems = []
     for role in ('a', 'b'):
         if matmul[role]['type'] not in F8_TYPES:
             problems.append(f'{role} is not fp8')
     for role in ('a_scale', 'b_scale', 'd_scale', 'd_amax'):
         if role in matmul and (matmul[role]['type'], matmul[role]['bytes']) != (F32, 4):
-            problems.append(f'{role} is no f32 scalar')
+            problems.append(f'{role} is not an f32 scalar')
     if ('d_scale' in matmul) != (matmul['d']['type'] in F8_TYPES):
         problems.append('d has a scale, or is fp8, but not both')
     if 'bias' in matmul and matmul['bias']['type'] not in WIDE_TYPES:
@@ -78,7 +75,7 @@ def check_types(matmul):
 
 
 def rewrite(name, args, target):
-    """The path of our output, and the FP8 calls in it."""
+    """Returns the path of the output, and its FP8 calls."""
     ours = os.path.join(args.work, f'{name}.{target}.hlo')
     run([os.path.join(args.bin, 'hlo-fp8-opt'), '--scale-operands=used', f'--target={target}',
          os.path.join(args.models, name + '.hlo'), '-o', ours])
@@ -87,8 +84,8 @@ def rewrite(name, args, target):
 
 
 def control(args):
-    """Today's XLA takes the other operand form too, but misreads it: with a bias and an fp8 result, the
-    bias for the output scale. The checks must see that, or they see nothing."""
+    """Current XLA also accepts the other operand form, but misreads it: with a bias and an fp8 result, it uses the bias
+    as the output scale. The checks must detect that."""
     _, matmuls, _ = compile_module(MISREAD, os.path.join(args.work, 'control.bin'), True)
     if not [p for m in matmuls for p in check_types(m)]:
         return ['XLA reads --scale-operands=all as we mean it, or the checks are blind']
@@ -96,7 +93,7 @@ def control(args):
 
 
 def refusal(args):
-    """No XLA has calls whose scales are no scalar: it must refuse ours, not take the first scale for all."""
+    """No XLA supports calls with non-scalar scales: it must reject them, not use the first scale for all elements."""
     ours = os.path.join(args.work, 'scaled.hlo')
     run([os.path.join(args.bin, 'hlo-fp8-opt'), '--scale-operands=used', '--cuda=12.9', SCALED, '-o', ours])
     try:
@@ -107,7 +104,7 @@ def refusal(args):
 
 
 def auxiliary(args):
-    """XLA refuses an FP8 call with an auxiliary result: what is made for it has none, and is taken."""
+    """XLA rejects an FP8 call with an auxiliary result: the output for XLA has none, and is accepted."""
     program, problems = os.path.join(args.bin, 'hlo-fp8-opt'), []
     ours = os.path.join(args.work, 'aux.hlo')
     run([program, '--scale-operands=used', AUX, '-o', ours])
@@ -120,7 +117,7 @@ def auxiliary(args):
 
 
 def check(name, target, args):
-    """The problems of one model; None when XLA cannot tell."""
+    """Returns the problems of one model; None if XLA cannot test it."""
     source = os.path.join(args.models, name + '.hlo')
     ours, calls = rewrite(name, args, target)
     executable = os.path.join(args.work, name + '.bin')
@@ -133,7 +130,7 @@ def check(name, target, args):
             return None
         return [str(refused)]
     problems = [p for m in matmuls for p in check_types(m)]
-    # XLA may make a call of a dot that we left wide.
+    # XLA may create a call for a dot that stays wide here.
     if text.count(FP8_CALL) < calls or len(matmuls) != text.count(FP8_CALL):
         problems.append(f'of {calls} FP8 calls XLA kept {text.count(FP8_CALL)} and compiled '
                         f'{len(matmuls)}')

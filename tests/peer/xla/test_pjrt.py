@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Modules in XLA's own runtime, from C: `hlo-fp8-run --backend=pjrt:PLUGIN`.
+"""Runs modules in XLA's runtime, from C: `hlo-fp8-run --backend=pjrt:PLUGIN`.
 
-- Every model that the cpu backend executes agrees with it on a plugin for the CPU, with `--optimize --emit=dq`,
-  and with `--emit=ffi`, whose calls are executed by our own function; sharded programs do, also as they are,
-  on 8 devices, by Shardy's shardings and by GSPMD's.
-- Compiled for GPUs that are not here, every model makes as many FP8 calls as XLA's compiler by itself,
-  called from Python, makes of the same text; on sm_90 and sm_100.
-- What cannot be done is an error of one line, and exit status 1.
-
-Where there is no plugin for the CPU (requirements-pjrt.txt), what executes is skipped, which is said.
+- Every model that the cpu backend executes agrees with it on a plugin for the CPU, with `--optimize --emit=dq`, and
+  with `--emit=ffi`, whose calls are executed by this project's handler; so do sharded programs, also unmodified, on 8
+  devices, with Shardy's and GSPMD's shardings.
+- Compiled for absent GPUs, every model has as many FP8 calls as with XLA's compiler called from Python on the same
+  text; on sm_90 and sm_100.
+- Unsupported modules cause an error of one line, and exit status 1. Without a plugin for the CPU
+  (requirements-pjrt.txt), execution is skipped with a message.
 """
 import glob
 import importlib.util
@@ -35,10 +34,10 @@ CPU_PLUGIN = ("lammps_jax_pjrt_cpu", "pjrt_c_api_cpu_plugin.so")
 TARGETS = {"sm_90": "h100_sxm.txtpb", "sm_100": "b200.txtpb"}
 HERE = pathlib.Path(__file__).parent
 FP8_CALL = 'custom_call_target="__cublas$lt$matmul$f8"'
-# Compiled for GPUs: one call, a forward pass, training steps, a loop; a deep model for the first target alone.
+# Compiled for GPUs: one call, a forward pass, training steps, a loop; a deep model only for the first target.
 COMPILED = ("bias_relu", "mlp_qdq_fwd", "mlp_qdq_train", "scan_layers", "encoder_qdq_fwd")
 DEEP = COMPILED[4:]
-# Takes ten seconds in each form: in one, but with --long.
+# Takes ten seconds in each form: tested in one form, except with --long.
 LARGE = ("llama_train.hlo",)
 
 
@@ -49,7 +48,7 @@ def cpu_plugin():
 
 
 def execute(args, *options):
-    """Runs hlo-fp8-run; the plugin's own leaks are not ours to find."""
+    """Runs hlo-fp8-run; leaks of the plugin are suppressed."""
     env = {**os.environ, "LSAN_OPTIONS": f"suppressions={args.work / 'plugin.supp'}:print_suppressions=0"}
     return subprocess.run([args.bin / "hlo-fp8-run", *options], capture_output=True, text=True, env=env)
 
@@ -57,7 +56,7 @@ def execute(args, *options):
 # ------------------------------------------------------------------------------------- executing
 
 def sharded_programs(work):
-    """HLO of a dequantized product over a mesh of 4 by 2 devices, in every division of the operands that JAX users have."""
+    """Returns HLO of a dequantized product over a 4 x 2 mesh, in every sharding of the operands that JAX users use."""
     mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")).reshape(4, 2), ("d", "m"))
     quantized = jnp.float8_e4m3fn
 
@@ -81,7 +80,7 @@ def sharded_programs(work):
             yield path, ["--devices=8"]
 
 
-# Layouts of the entry, also of 4-bit elements, a tuple as parameter, types of every width, arrays without elements.
+# Layouts of the entry, including 4-bit elements, a tuple parameter, types of every width, arrays without elements.
 FORMS = {"layouts": """HloModule m, entry_computation_layout={(f32[2,3]{0,1}, s4[4,2]{1,0}, f8e4m3fn[3,5]{0,1})->(f32[3,2]{0,1}, s32[4,2]{0,1}, bf16[5,3]{1,0})}
 ENTRY e {
   p = f32[2,3]{0,1} parameter(0)
@@ -128,7 +127,7 @@ def forms(work):
 
 
 def models(args):
-    """The models that the cpu backend executes and XLA's CPU compiler takes: not those that are XLA's own output."""
+    """Yields the models that the cpu backend and XLA's CPU compiler support, except those that are XLA's output."""
     for path in sorted(glob.glob(str(args.models / "*.hlo"))):
         if not path.endswith((".xla.hlo", ".spmd.hlo")) and (not args.few or os.path.basename(path).startswith("seed_")):
             yield pathlib.Path(path), []
@@ -152,8 +151,8 @@ def test_executing(args, plugin):
 
 
 def test_partitioned(args, plugin):
-    """All devices of a partitioned module execute, and agree with the cpu backend's simulated ones; after the rewrite each
-    has what it had, but for rounding."""
+    """All devices of a partitioned module execute, and agree with the cpu backend's simulated devices; after the
+    rewrite, their results are the same except for rounding."""
     path, found = args.models / "fsdp_matmul.spmd.hlo", []
     for form in ([], ["--optimize", "--emit=dq"]):
         out = args.work / f"fsdp{len(found)}.npz"
@@ -177,7 +176,7 @@ def test_refusals(args, plugin):
     other.write_text("HloModule m\nENTRY e {\n  ROOT p = f32[8] parameter(0), sharding={devices=[2]<=[2]}\n}\n")
     nested = args.work / "nested.hlo"
     nested.write_text("HloModule m\nENTRY e {\n  ROOT p = ((f32[2])) parameter(0)\n}\n")
-    beside = args.work / "beside.hlo"
+    beside = args.work / "mixed.hlo"
     beside.write_text("HloModule m\nENTRY e {\n  p = (f32[2]) parameter(0)\n  ROOT q = f32[2] parameter(1)\n}\n")
     cases = [([nested], "a nested tuple parameter is not supported"),
              ([beside], "a tuple parameter next to other parameters is not supported"),

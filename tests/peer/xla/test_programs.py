@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of public libraries (testdata/programs): as many FP8 calls as expected, and the values that they had.
-
-Each has as many FP8 calls, epilogues, amaxes and fp8 results as XLA makes of it, or as fp8_counts.py says and why; and
-computes the same before and after, within the bound that the program derives. Ragged products, of which XLA makes at least
-RAGGED_CALLS in all, are as many in FP8 if they are kept, and compute the same then, too. With --long it also computes, rewritten,
-what XLA's CPU backend makes of the original.
+"""Programs of public libraries (testdata/programs) have the expected number of FP8 calls, and unchanged values. Each
+has as many FP8 calls, epilogues, amaxes and fp8 results as with XLA, or as listed with a reason in fp8_counts.py; and
+computes the same before and after, within the bound that the program derives. Ragged products, of which XLA creates at
+least RAGGED_CALLS in total, have the same number of FP8 products and the same values if they are kept. With --long, the
+rewritten program is also compared with XLA's CPU backend on the original.
 """
 import json
 import os
@@ -16,7 +15,7 @@ import sys
 import _script
 import fp8_counts
 
-# What XLA's CPU backend does not execute.
+# Not supported by XLA's CPU backend.
 RAGGED, BLOCKS = "ragged-dot", "__op$block_scaled_dot"
 RAGGED_CALLS = 12
 
@@ -26,7 +25,7 @@ def run(program, *arguments):
 
 
 def same_as_xla(args, path):
-    """Compares the rewritten program with XLA on inputs that it draws. Returns what differed."""
+    """Compares the rewritten program with XLA on random inputs. Returns the differences."""
     inputs, outputs = args.work / "inputs.npz", args.work / "outputs.npz"
     peer = pathlib.Path(__file__).parents[1] / "_xla_cpu.py"
     done = run(sys.executable, peer, path, "--save-inputs", inputs, "--outputs", outputs)

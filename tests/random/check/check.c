@@ -39,7 +39,7 @@ bool rule_only_remarks(int index) {
     return rule && rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
 }
 
-/* -1: no such rule. */
+/* Returns -1 if there is no such rule. */
 int rule_index(const char *name) {
     const char *other;
     for (int i = 0; (other = rule_name(i)); i++)
@@ -87,9 +87,9 @@ static void scale_array(const hlo_array *array, double factor) {
         hlo_number_store(type, at, hlo_number_load(type, at) * factor);
 }
 
-/* A factor, and of what does not divide 0 as well. The least keeps products of three scales out of
- * the subnormal numbers, and the largest out of the infinite, of which docs/numerics.md promises
- * nothing; what one scale is multiplied with to make another is not that far. */
+/* Draws a factor; `may_be_zero` excludes divisors. The smallest keeps products of three scales out
+ * of the subnormal numbers, and the largest keeps them finite; docs/numerics.md guarantees nothing
+ * for others. Factors between scales are closer to 1. */
 static double draw_factor(dice *d, bool may_be_zero, bool near) {
     static const double factors[] = {0,  -0.0, 1,    -1,   -0.25, 0.5, 3,
                                      20, 2000, 0.01, 1e-5, 1e-11, 1e12};
@@ -97,7 +97,7 @@ static double draw_factor(dice *d, bool may_be_zero, bool near) {
     return factors[first + (size_t)dice_below(d, count - first)];
 }
 
-/* NaNs, or infinities, which are NaN where a type has none. */
+/* Inserts NaNs, or infinities, which are NaN if a type has no infinities. */
 static void put_nonfinite(const hlo_array *array, bool endless, dice *d) {
     hlo_type type = type_of(array);
     size_t width = hlo_types[type].bytes, count = array->size / width;
@@ -172,8 +172,8 @@ static hlo_status compare(const hlo_arrays *expected, const hlo_arrays *found, b
     return status;
 }
 
-/* Compares two modules on inputs, which it frees. `both`: either may be the one that rounds more.
- */
+/* Compares two modules on inputs, which it frees. `both`: either may be the one that rounds
+ * more. */
 static outcome check_on(const hlo_module *before, const hlo_module *after, hlo_arrays *inputs,
                         bool both, hlo_accumulate accumulate, char *why) {
     hlo_arrays *expected = inputs ? execute(before, inputs, true, accumulate) : NULL;
@@ -190,7 +190,8 @@ static outcome check_on(const hlo_module *before, const hlo_module *after, hlo_a
     return result;
 }
 
-/* The inputs of check_values(), but numbers that bf16 holds: a bias among them is not rounded. */
+/* Returns the inputs of check_values(), but with numbers that bf16 represents, so that a bias among
+ * them is not rounded. */
 static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
     hlo_arrays *inputs = draw_inputs(module, seed);
     for (size_t i = 0; inputs && i < hlo_arrays_count(inputs); i++) {
@@ -207,9 +208,9 @@ static hlo_arrays *draw_coarse(const hlo_module *module, uint64_t seed) {
     return inputs;
 }
 
-/* Compares on inputs drawn from the seed; on coarse ones, if asked. `both` as above. FP8 calls of a
- * quarter of the seeds sum as tensor cores do. A module of several devices is compared as one of
- * one device. */
+/* Compares on inputs drawn from the seed, coarse ones if requested. `both` as in check_on(). FP8
+ * calls of a quarter of the seeds sum like tensor cores. A module of several devices is compared as
+ * one of one device. */
 static outcome compare_on(const hlo_module *before, const hlo_module *after, uint64_t seed,
                           bool coarse, bool both, char *why) {
     hlo_module *all_before = on_one_device(before);
@@ -249,10 +250,10 @@ static void keep_first(void *user, const hlo_diag *diag) {
     if (!*(char *)user) snprintf(user, WHY_SIZE, "%s", diag->message);
 }
 
-/* The products of a module: all, those that the entry reaches, and those that are needed. */
+/* The products of a module: all, reachable from the entry, and needed. */
 typedef struct product_count {
     uint32_t dots, others, reached, live;
-    bool calls; /* inlining may repeat them */
+    bool calls; /* inlining may duplicate them */
 } product_count;
 
 static product_count count_products(const hlo_module *module) {
@@ -275,8 +276,8 @@ static product_count count_products(const hlo_module *module) {
     return count;
 }
 
-/* True if each product has one verdict, none is computed twice, and no rule has touched a product
- * that it does not know. Products merged into one call have a verdict each. */
+/* True if each product has one verdict, none is computed twice, and no rule has changed a product
+ * of an unknown kind. Products merged into one call have one verdict each. */
 static bool products_told(const hlo_module *before, const hlo_module *after,
                           const hlo_report *report, char *why) {
     product_count was = count_products(before), is = count_products(after);
@@ -293,7 +294,8 @@ static bool products_told(const hlo_module *before, const hlo_module *after,
     return false;
 }
 
-/* True if a value has the bytes of another type: coarse inputs give no coarse values there. */
+/* True if a value has the bytes of another type: coarse inputs do not produce coarse values
+ * there. */
 static bool has_bits(const hlo_module *module) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *i = comp->first; i; i = i->next)
@@ -308,8 +310,8 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
     const hlo_diag_sink sink = {.emit = keep_first, .user = why};
     hlo_pass_options with_sink = *options;
     with_sink.sink = &sink;
-    /* What a call is written out as has more roundings than the call; a gelu in bf16 has more than
-     * a graph that has it in f32. */
+    /* The lowering of a call has more roundings than the call; a gelu in bf16 has more than one in
+     * f32. */
     if (options->emit >= HLO_EMIT_QDQ && module->op_counts[HLO_OP_CUSTOM_CALL])
         with_sink.emit = HLO_EMIT_FFI;
     else if (options->emit == HLO_EMIT_QDQ && module->op_counts[HLO_OP_TANH])
@@ -322,10 +324,10 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
                                                    : OUTCOME_NO_END;
     if (status == HLO_OK) {
         if (counts) count(report, counts);
-        /* A bias that is computed would be rounded; in drawn modules they are parameters. */
+        /* A computed bias would be rounded; in random modules biases are parameters. */
         bool coarse = options->allow_bias_rounding, compared = report->rules.first;
         compared = compared && (!coarse || (seed % 2 && !has_bits(module)));
-        /* A product of bf16 that nothing fuses is rounded before its bias is added. */
+        /* A bf16 product that nothing fuses is rounded before its bias is added. */
         bool both = with_sink.emit == HLO_EMIT_QDQ || with_sink.emit == HLO_EMIT_DQ;
         if (compared) result = compare_on(module, after, seed, coarse, both, why);
         if (counts) counts->rewrites += compared;
@@ -346,13 +348,13 @@ static hlo_instr *instr_at(const hlo_module *module, uint32_t index) {
     return NULL;
 }
 
-/* Way 0 and up: an operand instead of the instruction, if it has the same shape; way -1: a
- * parameter. A tuple that is the root is left with the operand alone. */
+/* Way 0 and up: replaces the instruction by an operand of the same shape; way -1: by a parameter. A
+ * root tuple is reduced to the operand. */
 static bool simplify(hlo_module *module, uint32_t index, int way) {
     hlo_instr *i = instr_at(module, index);
     if (!i || (!i->use_count && i->parent->root != i) || i->op == HLO_OP_PARAMETER) return false;
     hlo_computation *comp = i->parent;
-    if (comp != module->entry) return false; /* a loop might never end */
+    if (comp != module->entry) return false; /* a loop might not terminate */
     if (way < 0) {
         if (!hlo_shape_is_array(i->shape) || comp->root == i) return false;
         char name[16];
@@ -376,7 +378,7 @@ static bool simplify(hlo_module *module, uint32_t index, int way) {
     return true;
 }
 
-/* The module without it, if that still fails; the caller frees it. */
+/* Returns the module without it, if that still fails; the caller frees it. */
 static hlo_module *attempt(const hlo_module *module, uint32_t index, int way,
                            const hlo_pass_options *options, uint64_t seed) {
     hlo_module *smaller;

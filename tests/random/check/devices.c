@@ -15,14 +15,14 @@ typedef struct spread {
     hlo_module *module;
     hlo_computation *comp;
     int64_t devices;
-    bool regions;       /* the entry hands parts of its parameters to regions */
-    bool swapped;       /* of a mesh whose devices are in another order */
+    bool regions;       /* the entry passes parts of its parameters to regions */
+    bool swapped;       /* of a mesh with reordered devices */
     hlo_instr **copies; /* by the original's id and the device */
 } spread;
 
-/* The devices that one exchanges with, in order. */
+/* The devices of an exchange, in order. */
 typedef struct members {
-    int64_t count, self; /* which of them it is itself */
+    int64_t count, self; /* index of the device itself */
     int64_t v[DEVICES_MOST];
 } members;
 
@@ -41,8 +41,8 @@ static hlo_instr *emit(const spread *s, hlo_op op, const hlo_shape *shape, uint3
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* Of groups that are listed, or in their order (`[2,2]<=[4]`). False: in another form, or the
- * device is in none. */
+/* For listed groups, or iotas (`[2,2]<=[4]`). Returns false for another form, or if no group
+ * contains the device. */
 static bool group_of(const hlo_groups *groups, int64_t device, members *out) {
     const hlo_device_array *of = &groups->mesh.devices;
     bool in_order = !groups->sizes && !groups->mesh.names && !of->order;
@@ -60,8 +60,8 @@ static bool group_of(const hlo_groups *groups, int64_t device, members *out) {
     return false;
 }
 
-/* With global ids, and for an all-to-all over partitions, groups are of devices. Otherwise they are
- * of replicas, each over all partitions if there is a channel and within each if there is none. */
+/* With global ids, and for an all-to-all over partitions, groups contain devices. Otherwise they
+ * contain replicas, each over all partitions with a channel and within each partition without. */
 static bool members_of(const spread *s, const hlo_instr *instr, int64_t device, members *out) {
     const hlo_groups *groups = hlo_instr_groups(instr, HLO_ATTR_REPLICA_GROUPS);
     bool partitions = hlo_devices_partitions(s->module) > 1;
@@ -95,7 +95,7 @@ static hlo_instr *gather(const spread *s, const hlo_instr *instr, const members 
     return join(s, instr, dim, (uint32_t)m->count, parts);
 }
 
-/* Part `index` of `count` along a dimension. */
+/* Returns part `index` of `count` along a dimension. */
 static hlo_instr *part(const spread *s, hlo_instr *of, int64_t dim, int64_t index, int64_t count) {
     int64_t ranges[3 * HLO_EVAL_MAX_RANK], dims[HLO_EVAL_MAX_RANK];
     for (uint32_t d = 0; d < of->shape->rank; d++) {
@@ -119,7 +119,7 @@ static hlo_instr *exchange(const spread *s, const hlo_instr *instr, const member
     return join(s, instr, dim, (uint32_t)m->count, parts);
 }
 
-/* Makes zeros where no pair ends, as if the value were masked: other executions may scale them. */
+/* Creates zeros where no pair ends, like a mask, because other executions may scale them. */
 static hlo_instr *permute(const spread *s, const hlo_instr *instr, int64_t device) {
     const hlo_groups *pairs = hlo_instr_groups(instr, HLO_ATTR_SOURCE_TARGET_PAIRS);
     const int64_t *at = pairs->mesh.devices.listed->v;
@@ -144,13 +144,13 @@ static hlo_instr *reduce(const spread *s, const hlo_instr *instr, const members 
     return all;
 }
 
-/* True if a parameter is the same on some devices, and another on others. */
+/* True if a parameter is the same on some devices, and different on others. */
 static bool shared_by_some(const hlo_instr *parameter) {
     const char *sharding = hlo_instr_str(parameter, HLO_ATTR_SHARDING);
     return sharding && strstr(sharding, "last_tile");
 }
 
-/* True if this file knows the instruction's meaning. */
+/* True if this file supports the instruction. */
 static bool is_known(const hlo_module *module, const hlo_instr *instr) {
     bool list = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->count == 1;
     bool one = instr->operand_count == 1 && hlo_shape_is_array(instr->shape);
@@ -172,7 +172,7 @@ static bool is_known(const hlo_module *module, const hlo_instr *instr) {
     }
 }
 
-/* Returns the device's value of an instruction; NULL: not known. */
+/* Returns the device's value of an instruction, or NULL. */
 static hlo_instr *received(const spread *s, const hlo_instr *instr, int64_t device) {
     members m;
     if (instr->op == HLO_OP_COLLECTIVE_PERMUTE) return permute(s, instr, device);
@@ -195,7 +195,7 @@ static bool is_mark(const hlo_instr *instr) {
     return target && !strcmp(target, "Sharding");
 }
 
-/* True if a region's axis is 'x'; false: it is 'y', the inner one. */
+/* True if a region's axis is 'x'; otherwise it is 'y', the inner one. */
 static bool is_outer(const hlo_instr *handed) {
     const char *frontend = hlo_instr_str(handed, HLO_ATTR_FRONTEND_ATTRIBUTES);
     const char *sharding = hlo_instr_str(handed, HLO_ATTR_SHARDING);
@@ -203,14 +203,14 @@ static bool is_outer(const hlo_instr *handed) {
     return hlo_manual_enters(handed) && strcmp(sharding, "{manual}") != 0;
 }
 
-/* The dimension that is in two parts; -1: none is. */
+/* Returns the dimension that is split into two parts, or -1. */
 static int64_t halved(const hlo_shape *whole, const hlo_shape *part) {
     for (uint32_t i = 0; i < whole->rank; i++)
         if (whole->dims[i] != part->dims[i]) return i;
     return -1;
 }
 
-/* Devices are numbered along 'x', or along 'y', first. */
+/* Returns the step along an axis: devices are numbered along 'x' or 'y' first. */
 static int64_t step_along(const spread *s, bool outer) {
     return outer != s->swapped ? 2 : 1;
 }
@@ -275,7 +275,7 @@ static bool spread_out(const spread *s, hlo_instr *last) {
     }
 }
 
-/* The results of all devices as one tuple, and nothing else. */
+/* Collects the results of all devices in one tuple. */
 static bool collect(const spread *s, hlo_instr *last) {
     hlo_instr *root = s->comp->root, *results[RESULTS_MOST];
     const hlo_shape *shapes[RESULTS_MOST];

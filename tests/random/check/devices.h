@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules of several devices as modules of one: each device has its own copy of every instruction,
- * and collectives are computed from the copies. */
+/* Converts modules of several devices to modules of one: each device has a copy of every
+ * instruction, and collectives are computed from the copies. */
 #ifndef HLO_TESTS_RANDOM_CHECK_DEVICES_H
 #define HLO_TESTS_RANDOM_CHECK_DEVICES_H
 
 #include "ir/ir.h"
 
-/* A module that computes, for all devices of `module`, what the entry of each does: its parameters
- * are those of the first device, as they are named, and then those of the others, device by device;
- * one that is marked `{replicated}` is shared. The results are those of the first device, then
- * those of the others. NULL: there is but one device, or something goes from device to device in a
- * way that is not known here (asynchronously, or within what the entry calls). The caller frees it.
- */
+/* Returns a module that computes the entries of all devices of `module`. Its parameters are those
+ * of the first device, with the same names, followed by those of the others, device by device; a
+ * parameter annotated `{replicated}` is shared. The results are those of the first device, followed
+ * by those of the others. Returns NULL if there is only one device, or if devices communicate in an
+ * unsupported way (asynchronously, or within callees of the entry). The caller frees it. */
 hlo_module *on_one_device(const hlo_module *module);
 
 #endif

@@ -2,7 +2,7 @@
 /* Collectives among four devices. */
 #include "tests/random/module/gen.h"
 
-/* Groups of devices, and how many each holds. */
+/* Groups of devices, and the size of each. */
 typedef struct grouping {
     const char *text;
     int size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random choices that depend on a seed alone. */
+/* Random choices that depend only on a seed. */
 #ifndef HLO_TESTS_RANDOM_MODULE_DRAW_H
 #define HLO_TESTS_RANDOM_MODULE_DRAW_H
 
@@ -11,7 +11,7 @@ typedef struct dice {
     uint64_t state;
 } dice;
 
-/* The next number of splitmix64 (Steele, Lea, Flood, 2014). */
+/* Returns the next number of splitmix64 (Steele, Lea, Flood, 2014). */
 static inline uint64_t dice_next(dice *d) {
     uint64_t z = d->state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -19,17 +19,17 @@ static inline uint64_t dice_next(dice *d) {
     return z ^ z >> 31;
 }
 
-/* From 0 to n - 1; n is at least 1. */
+/* Returns a number from 0 to n - 1; n is at least 1. */
 static inline int dice_below(dice *d, size_t n) {
     return (int)(dice_next(d) % n);
 }
 
-/* True `percent` times out of 100. */
+/* True with a probability of `percent`. */
 static inline bool dice_chance(dice *d, int percent) {
     return dice_below(d, 100) < percent;
 }
 
-/* One of the elements of an array. */
+/* Selects one of the elements of an array. */
 #define DICE_PICK(d, list) ((list)[dice_below((d), sizeof(list) / sizeof *(list))])
 
 #endif

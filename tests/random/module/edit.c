@@ -39,7 +39,7 @@ static char *read_all(const char *path) {
     return text;
 }
 
-/* Each module of a file: they stand between lines that begin with `// -----`. */
+/* Adds each module of a file, separated by lines that begin with `// -----`. */
 static void add_file(text_cases *out, const char *path) {
     char *text = read_all(path), *from = text;
     while (from) {
@@ -75,7 +75,7 @@ void free_cases(text_cases *cases) {
 
 /* ----------------------------------------------------------------------------------------- text */
 
-/* `old` as a whole word, everywhere or (`percent`) here and there, becomes `new`. */
+/* Replaces `old` as a whole word by `new`, everywhere or at random (`percent`). */
 static char *replace_words(const char *text, const char *old, const char *new, int percent,
                            dice *d) {
     char *out = NULL;
@@ -103,7 +103,7 @@ static char *edit_size(const char *text, dice *d) {
     return replace_words(text, from, to, 100, d);
 }
 
-/* Other element types and sizes. The caller frees it. */
+/* Changes element types and sizes. The caller frees the result. */
 static char *edit_text(const char *text, dice *d) {
     static const char *const wide[] = {"f32", "bf16", "f16"};
     char *out = strdup(text);
@@ -137,7 +137,7 @@ static bool stands_before(const hlo_instr *a, const hlo_instr *b) {
     return false;
 }
 
-/* Another value of that shape, before the user. */
+/* Inserts another value of that shape before the user. */
 static void edit_operand(hlo_computation *comp, dice *d) {
     hlo_instr *user = any_instr(comp, d), *value = any_instr(comp, d);
     if (!user->operand_count || value == user || !stands_before(value, user)) return;
@@ -182,7 +182,7 @@ static void edit_constant(hlo_computation *comp, dice *d) {
     }
 }
 
-/* A result of the module as well. */
+/* Makes another value a result of the module. */
 static void add_result(hlo_computation *comp, dice *d) {
     hlo_instr *value = any_instr(comp, d), *root = comp->root;
     if (!hlo_shape_is_array(value->shape) || value == root) return;
@@ -203,7 +203,7 @@ static void add_result(hlo_computation *comp, dice *d) {
     hlo_computation_set_root(comp, tuple);
 }
 
-/* Something between a value and all that uses it. */
+/* Inserts an instruction between a value and all its users. */
 static void insert_link(hlo_computation *comp, dice *d) {
     static const hlo_op ops[] = {HLO_OP_NEGATE, HLO_OP_ABS,     HLO_OP_COPY,
                                  HLO_OP_COPY,   HLO_OP_RESHAPE, HLO_OP_CONVERT};
@@ -233,7 +233,7 @@ static void edit_layout(hlo_computation *comp, dice *d) {
         hlo_shape_with_layout(comp->module, i->shape->type, i->shape->rank, i->shape->dims, order);
 }
 
-/* One number of an attribute that is a list. */
+/* Changes one number of a list attribute. */
 static void edit_dimensions(hlo_computation *comp, dice *d) {
     static const hlo_attr_id ids[] = {HLO_ATTR_DIMENSIONS, HLO_ATTR_PADDING, HLO_ATTR_SLICE};
     hlo_instr *i = any_instr(comp, d);
@@ -249,7 +249,7 @@ static void edit_dimensions(hlo_computation *comp, dice *d) {
     hlo_instr_set_ints(i, id, old->count, v);
 }
 
-/* Changes operands, opcodes, constants, layouts, users. The module need not verify afterwards. */
+/* Changes operands, opcodes, constants, layouts, users. The result may be invalid. */
 static void edit_module(hlo_module *module, dice *d) {
     static void (*const edits[])(hlo_computation *, dice *) = {
         edit_operand, edit_operand, swap_operands, edit_opcode, edit_constant,  edit_constant,
@@ -262,7 +262,8 @@ static void edit_module(hlo_module *module, dice *d) {
     }
 }
 
-/* A case for each seed, so that one case more takes only its share of the seeds from the others. */
+/* Selects a case for each seed, so that a new case only takes its share of the seeds from the
+ * others. */
 static const text_case *pick_case(const text_cases *cases, uint64_t seed) {
     const text_case *best = NULL;
     uint64_t most = 0;
@@ -281,7 +282,7 @@ static void add_runs(void *sum, hlo_computation *called) {
     runs[0] += runs[1 + called->id];
 }
 
-/* True if functions call each other so often that the entry would run for seconds. */
+/* True if computations call each other so often that the entry would run for seconds. */
 static bool calls_many(const hlo_module *module) {
     const uint64_t MOST = 100000;
     uint64_t *runs = calloc(1 + module->next_computation_id, sizeof *runs);

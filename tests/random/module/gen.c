@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a module: see gen.h. */
+/* Generates the text of a module: see gen.h. */
 #include "tests/random/module/gen.h"
 
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static void write_shape(FILE *out, array shape) {
     fprintf(out, "%s[%s]", shape.type, gen_dims(shape, dims, sizeof dims));
 }
 
-/* The default order, or any. */
+/* Writes the default layout, or any layout. */
 static void write_layout(gen *g, int rank) {
     if (g->order) fprintf(g->body, "{%s}", g->order);
     if (g->order || !g->layouts || rank < 2 || dice_chance(&g->dice, 60)) return;
@@ -118,7 +118,7 @@ array gen_binary(gen *g, const char *op, array a, array b, bool swap) {
     return gen_emit(g, a, "%s(%s, %s)", op, a.name, b.name);
 }
 
-/* A single element of that type, whatever shape it comes in; `prefix` as in gen_parameter(). */
+/* Creates a single element of that type, of any shape; `prefix` as in gen_parameter(). */
 static array fresh_scale(gen *g, const char *type, char prefix) {
     static const double constants[] = {1, 0.5, 2, -0.25, 3, 0.125, 0.1};
     static const int ones[] = {1, 1};
@@ -250,7 +250,7 @@ static void write_elements(FILE *out, const arrays *list, const char *tuple, int
     }
 }
 
-/* Zeros instead of the results. */
+/* Writes zeros instead of the results. */
 static arrays write_zeros(FILE *out, const gen *g) {
     arrays zeros = g->results;
     for (int i = 0; i < zeros.count; i++) {
@@ -301,7 +301,7 @@ static void write_loop(FILE *out, const gen *g, const char *body) {
     fputs(")\n}\n", out);
 }
 
-/* Computed, or zeros instead. */
+/* Computes, or returns zeros. */
 static void write_branch(FILE *out, const gen *g, const char *body) {
     fputs("%computed {\n  %given = (", out);
     write_shapes(out, &g->parameters, false);
@@ -349,7 +349,7 @@ char *random_module(uint64_t seed) {
     for (int i = 0; i < dots; i++) {
         array product = gen_dot(&g);
         bool twice = dice_chance(&g.dice, 12);
-        if (gen_is_fp8(product.type)) /* rounded once more it could be two steps away */
+        if (gen_is_fp8(product.type)) /* another rounding could move it two steps away */
             gen_result(&g, product);
         else
             for (int way = 0; way <= twice; way++) gen_epilogue(&g, product);

@@ -9,8 +9,8 @@ enum { INSIDE, PLAIN, MULTIPLIED, DIVIDED, CONSTANT, HOWS };
 typedef struct operand {
     char name;
     int rows;
-    int how;     /* how it is dequantized; INSIDE: handed in as fp8 */
-    bool stack;  /* one of two is taken inside, by number */
+    int how;     /* kind of dequantization; INSIDE: passed in as fp8 */
+    bool stack;  /* one of two is selected inside, by index */
     bool slices; /* a scale for each of these */
     bool changes;
 } operand;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands of dots. Values are drawn from the dot upwards: a shape, then the instruction that makes
- * it, then its operands. */
+/* Operands of dots, generated from the dot upward: a shape, then the instruction that computes it,
+ * then its operands. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static const char *fp8_type(gen *g) {
 
 /* --------------------------------------------------------------------------------------- moving */
 
-/* A value of that shape before anything moved it. */
+/* Creates a value of that shape before movement. */
 typedef array source(gen *g, array shape);
 
 static array moved(gen *g, array shape, int links, source *from);
@@ -33,7 +33,7 @@ static array link_transpose(gen *g, array shape, int links, source *from) {
     return gen_emit(g, shape, "transpose(%s), dimensions={%s}", in.name, list);
 }
 
-/* Two neighboring dimensions as one, or one as two. */
+/* Merges two neighboring dimensions, or splits one. */
 static array link_reshape(gen *g, array shape, int links, source *from) {
     array in = shape;
     int at = shape.rank ? dice_below(&g->dice, (size_t)shape.rank) : 0;
@@ -147,7 +147,7 @@ static array link_concatenate(gen *g, array shape, int links, source *from) {
     return gen_emit(g, shape, "concatenate(%s, %s), dimensions={%d}", a.name, b.name, at);
 }
 
-/* Rows of the first dimension, by index. */
+/* Gathers rows of the first dimension, by index. */
 static array link_gather(gen *g, array shape, int links, source *from) {
     if (shape.rank < 2) return moved(g, shape, links, from);
     array in = shape;
@@ -179,7 +179,7 @@ static array link_other(gen *g, array shape, int links, source *from) {
     return gen_emit(g, shape, "%s(%s)", strcmp(op, "reverse") ? op : "copy", in.name);
 }
 
-/* A wide value through another type. */
+/* Converts a wide value to another type and back. */
 static array link_convert(gen *g, array shape, int links, source *from) {
     array in = shape;
     if (strchr("bf", shape.type[0]) && shape.type[1] != '8') in.type = gen_wide_type(g);
@@ -232,7 +232,7 @@ static array stored(gen *g, array shape) {
     return gen_parameter(g, 'p', shape);
 }
 
-/* An fp8 value: stored, or quantized here. */
+/* Creates an fp8 value: stored, or quantized here. */
 static array quantized(gen *g, array shape) {
     const char *type = fp8_type(g);
     if (dice_chance(&g->dice, 10)) {
@@ -244,8 +244,8 @@ static array quantized(gen *g, array shape) {
     return moved(g, shape, dice_chance(&g->dice, 20) ? 2 : 0, stored);
 }
 
-/* A scale for each run of 128 along some dimensions, each element along others, all along the rest:
- * a parameter, repeated and cut to size. */
+/* Creates a scale for each run of 128 along some dimensions, each element along others, and all
+ * along the rest: a parameter, repeated and sliced. */
 static array block_scale(gen *g, array shape, bool divides) {
     array scales = {.type = shape.type}, wide = scales, merged = shape;
     int dims[2 * MAX_RANK], count = 0;
@@ -272,7 +272,7 @@ static array block_scale(gen *g, array shape, bool divides) {
     return gen_emit(g, shape, "slice(%s), slice={%s}", merged.name, slices);
 }
 
-/* A scale that differs along all dimensions but `same`. */
+/* Creates a scale that varies along all dimensions except `same`. */
 static array along_others(gen *g, array shape, int same, bool divides) {
     array scales = {.type = shape.type}, kept = shape;
     int dims[MAX_RANK];
@@ -299,7 +299,7 @@ static bool is_long(array shape) {
     return false;
 }
 
-/* A scale that differs along some dimension. */
+/* Creates a scale that varies along some dimension. */
 static array uneven_scale(gen *g, array shape, bool divides) {
     if (is_long(shape) && shape.rank < MAX_RANK / 2 && dice_chance(&g->dice, 85))
         return block_scale(g, shape, divides);
@@ -311,7 +311,7 @@ static array uneven_scale(gen *g, array shape, bool divides) {
     return gen_emit(g, shape, "broadcast(%s), dimensions={%d}", row.name, at);
 }
 
-/* Quantized by a scale that is given, and dequantized again, by that or by another. */
+/* Quantizes by the given scale, and dequantizes by that or another scale. */
 static array requantized_by(gen *g, array x, array s) {
     bool e5m2 = dice_chance(&g->dice, 15);
     array by = gen_splat(g, s, x);
@@ -322,7 +322,7 @@ static array requantized_by(gen *g, array x, array s) {
     return gen_binary(g, "multiply", q, by, true);
 }
 
-/* Quantized by its own amax, of all or of each row, and dequantized again. */
+/* Quantizes by the current amax, of the whole array or of each row, and dequantizes. */
 static array requantized(gen *g, array x) {
     array shape = x;
     int kept =
@@ -367,7 +367,7 @@ static int size_of_dim(gen *g) {
     return dice_chance(&g->dice, 1) ? 0 : DICE_PICK(&g->dice, sizes);
 }
 
-/* Batch, free and contracting dimensions in any order. */
+/* Draws batch, free and contracting dimensions in any order. */
 static side draw_side(gen *g, const char *type, const array *batch, const array *freed,
                       const array *contracting) {
     side s = {.shape = {.type = type}};
@@ -410,14 +410,14 @@ static array draw_operand(gen *g, array shape, bool bare) {
     return moved(g, shape, DICE_PICK(&g->dice, lengths) / 2, stored);
 }
 
-/* Draws a dot's algorithm: as a rule none. */
+/* Draws a dot's algorithm, usually none. */
 static const char *draw_algorithm(gen *g) {
     static const char *const algorithms[] = {", algorithm=dot_any_f8_any_f8_f32",
                                              ", algorithm=dot_f32_f32_f32"};
     return dice_chance(&g->dice, 96) ? "" : DICE_PICK(&g->dice, algorithms);
 }
 
-/* The left side and the sizes of the other's free dimensions. */
+/* Draws the left side and the sizes of the other side's free dimensions. */
 static left draw_left(gen *g, array *out_n) {
     bool plain = dice_chance(&g->dice, 65);
     left l = {.batch = draw_dims(g, plain ? 0 : dice_below(&g->dice, 3), 3)};
@@ -435,7 +435,7 @@ static left draw_left(gen *g, array *out_n) {
     return l;
 }
 
-/* A product, quantized, as the left side; its last dimension is contracted. */
+/* Uses a quantized product as the left side; its last dimension is contracted. */
 static left chain_left(gen *g, array product) {
     int last = product.rank - 1;
     left l = {.side = {.shape = product, .contracting = {last}}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of other kinds, beside dots: ragged and block-scaled ones, and those that no rule
- * rewrites: narrow ones, convolutions, calls of libraries, fusions. */
+/* Products other than dots: ragged and block-scaled ones, and those that no rule rewrites: narrow
+ * ones, convolutions, library calls, fusions. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ typedef struct others {
     int m, n, k, groups;
 } others;
 
-/* The number of the value that is written. */
+/* Returns the number of the value that is written. */
 static int emit(others *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static int emit(others *o, const char *format, ...) {
     fprintf(o->body, "  %%v%d = ", o->values);
@@ -51,7 +51,7 @@ static const char *some_fp8(others *o) {
     return dice_chance(o->dice, 80) ? "f8e4m3fn" : "f8e5m2";
 }
 
-/* A matrix of wide values that comes from the type, scaled or not. */
+/* Creates a matrix of wide values from the type, scaled or not. */
 static int dequantized(others *o, const char *type, int rows, int columns) {
     int stored = parameter2(o, type, rows, columns);
     int value = emit(o, "%s[%d,%d] convert(%%v%d)", o->wide, rows, columns, stored);
@@ -74,7 +74,7 @@ static void quantized(others *o) {
     add_dot(o, a, dequantized(o, "f8e4m3fn", o->n, o->k));
 }
 
-/* Of values of few bits, perhaps shifted by a zero point: a whole number or not. */
+/* Narrow values, optionally shifted by a zero point, which may be an integer. */
 static int shifted(others *o, const char *type) {
     static const char *const points[] = {"8", "-3", "0.5", "40"};
     int value =
@@ -133,9 +133,9 @@ static void blocks(others *o) {
     o->k = was;
 }
 
-/* By whoever's kernel: of converted values, or of fp8 as it is. */
+/* A fusion for some kernel generator, of converted values, or of fp8 without conversion. */
 static void fusion(others *o) {
-    static const char *const makers[] = {"", /* XLA's own */
+    static const char *const makers[] = {"", /* XLA's generator */
                                          "",
                                          "",
                                          "__triton_gemm",
@@ -169,8 +169,8 @@ static void fusion(others *o) {
                     a, b, f, config));
 }
 
-/* Makes an operand of a ragged-dot: fp8 as it is, or times a factor for each index of dimension
- * `free`, or for all. */
+/* Creates an operand of a ragged-dot: fp8 without conversion, or times a factor for each index of
+ * dimension `free`, or for all. */
 static int ragged_operand(others *o, const char *type, const char *dims, int free, int size) {
     int value = emit(o, "%s[%s] parameter(%d)", type, dims, o->parameters++);
     if (dice_chance(o->dice, 30)) return value;
@@ -218,15 +218,15 @@ static void ragged(others *o) {
         emit(o, "%s ragged-dot(%%v%d, %%v%d, %%v%d), %s", shape, a, b, sizes, attributes[mode]));
 }
 
-/* A matmul with a scale of 8 bits for each block: MXFP8 or NVFP4, or what is neither. */
+/* A matmul with an 8-bit scale for each block: MXFP8 or NVFP4, or neither. */
 typedef struct scaled {
     bool written; /* as plain HLO */
     int batch;    /* 0: matrices */
     const char *types[2], *scale;
-    int k, each; /* elements that share a scale */
+    int k, each; /* number of elements that share a scale */
 } scaled;
 
-/* Writes an array of such an operand: rows, and `columns` after them. */
+/* Writes an array of such an operand: rows, followed by `columns`. */
 static void block_shape(const scaled *b, const char *type, int rows, const char *columns,
                         char out[64]) {
     char batch[8] = "";
@@ -234,8 +234,8 @@ static void block_shape(const scaled *b, const char *type, int rows, const char 
     snprintf(out, 64, "%s[%s%d,%s]", type, batch, rows, columns);
 }
 
-/* Makes values times the scales of their rows, in blocks or repeated, and perhaps times a scalar.
- */
+/* Creates values times the scales of their rows, in blocks or broadcast, optionally times a
+ * scalar. */
 static int dequantized_blocks(others *o, const scaled *b, const char *type, int value, int scale,
                               int rows) {
     const bool apart = dice_chance(o->dice, 50);
@@ -323,11 +323,11 @@ static void scaled_product(others *o) {
                     b.written ? "dot" : "scaled-dot", operands, batched, last, last));
 }
 
-/* Windows of one element, of all, side by side, that overlap, and with padding; of fp8 values or
- * not. */
+/* Windows of one element, of all, adjacent, overlapping, and with padding; with or without fp8
+ * values. */
 static void convolution(others *o) {
     static const struct {
-        int size, stride, pad; /* size 0: all */
+        int size, stride, pad; /* size 0: all elements */
     } windows[] = {{1, 1, 0}, {1, 2, 0}, {1, 3, -1}, {0, 1, 0},
                    {2, 2, 0}, {3, 5, 0}, {2, 1, 0},  {2, 2, 1}};
     static const char *const labels[] = {"b0f_0io->b0f", "b0f_0io->0bf", "b0f_0io->fb0"};
@@ -367,7 +367,7 @@ static void library(others *o) {
                emit(o, "bf16[%d,%d] get-tuple-element(%%v%d), index=0", o->m, o->n, call));
 }
 
-/* Libraries for CPUs. */
+/* CPU libraries. */
 static void cpu_call(others *o) {
     static const char *const targets[] = {"__onednn$matmul", "__xla_cpu_runtime_EigenMatMulF32"};
     int a = parameter2(o, "f32", o->m, o->k), b = parameter2(o, "f32", o->k, o->n);
@@ -403,7 +403,7 @@ static void dynamic(others *o) {
                     shape, a, b));
 }
 
-/* What no memory holds, once it is padded. */
+/* Exceeds any memory after padding. */
 static void huge(others *o) {
     char shape[48];
     const int64_t n = INT64_C(1) << 58;
@@ -420,8 +420,8 @@ char *random_others(dice *d) {
     static const int sizes[] = {16, 32, 48, 17};
     static void (*const kinds[])(others *) = {
         quantized,   narrow,         blocks,         fusion,  ragged,
-        convolution, scaled_product, scaled_product, /* which run here */
-        cpu_call,    attention,      library,        dynamic, huge /* and do not */};
+        convolution, scaled_product, scaled_product, /* supported here */
+        cpu_call,    attention,      library,        dynamic, huge /* and not supported */};
     const size_t all = sizeof kinds / sizeof *kinds, running = 8;
     char *parts[4] = {0}, *text = NULL;
     size_t size[5];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms that the other draws seldom have, in a module beside them. */
+/* Rare forms, added to a module. */
 #include <string.h>
 
 #include "tests/random/module/gen.h"
@@ -12,7 +12,7 @@ static array stored(gen *g, const char *type, int rows, int columns) {
     return gen_convert(g, a, type);
 }
 
-/* Of operands whose last dimension is contracted. */
+/* Multiplies operands whose last dimension is contracted. */
 static array multiplied(gen *g, array a, array b) {
     const int dims[] = {a.dims[0], b.dims[0]};
     return gen_emit(g, gen_shape(a.type, 2, dims),
@@ -36,7 +36,7 @@ static void give_fp8(gen *g, array v) {
     gen_result(g, gen_convert(g, gen_clamped(g, v, 448), "f8e4m3fn"));
 }
 
-/* A scale for each run of 128 in a row, or for 128 rows of them. */
+/* A scale for each run of 128 in a row, or for 128 rows of such runs. */
 static array times_blocks(gen *g, array v, bool square) {
     const int rows = v.dims[0], runs = v.dims[1] / BLOCK;
     const int few[] = {square ? rows / BLOCK : rows, runs};
@@ -49,7 +49,7 @@ static array times_blocks(gen *g, array v, bool square) {
 }
 
 static void blocks(gen *g) {
-    const int which = dice_below(&g->dice, 3); /* side with squares; 2: none */
+    const int which = dice_below(&g->dice, 3); /* the side with squares; 2: neither */
     array a = stored(g, g->wide, which == 0 ? LONG : 16, LONG);
     array b = stored(g, g->wide, which == 1 ? LONG : 32, LONG);
     a = times_blocks(g, a, which == 0);
@@ -147,7 +147,7 @@ static void wide_bias(gen *g) {
     gen_result(g, gen_binary(g, "add", d, v, true));
 }
 
-/* Makes the output scale the result of an effect, behind the amax. */
+/* Makes the output scale the result of an effect after the amax. */
 static void effect(gen *g) {
     array d = plain(g, g->wide);
     gen_result(g, gen_amax(g, d, -1));
@@ -172,8 +172,8 @@ static void copied(gen *g) {
     gen_result(g, gen_emit(g, d, "copy(%s)", d.name));
 }
 
-/* A type of few bits, the numbers at the edges of its range, and the run of elements that has a
- * scale of `scales` in a matmul of such values. */
+/* A narrow type, the numbers at the ends of its range, and the run of elements that shares a scale
+ * of `scales` in a matmul of such values. */
 typedef struct narrow {
     const char *type;
     double largest, least, subnormal;
@@ -181,7 +181,7 @@ typedef struct narrow {
     int run;
 } narrow;
 
-/* Draws a constant that the type has, or lacks. */
+/* Draws a constant that the type represents, or does not. */
 static array fill(gen *g, const char *type, const narrow *n) {
     const char *const words[] = {"0", "-0", "nan", "-nan", "inf", "-inf", "1", "-1.5", "3.0625"};
     const double edges[] = {n->largest,   -n->largest,      n->largest * 2, n->least,
@@ -226,8 +226,8 @@ static array filled(gen *g, array v, const narrow *n) {
                     first ? rest.name : v.name);
 }
 
-/* An operand of a dot whose values are narrow: filled as they are, through f8e4m3fn, once they are
- * wide, or below the scale. */
+/* Creates an operand of a dot with narrow values: padded in their type, through f8e4m3fn, in the
+ * wide type, or below the scale. */
 static array filled_operand(gen *g, const narrow *n, int rows, int kind) {
     const int dims[] = {rows, 4 * n->run}, few[] = {rows, 4}, runs[] = {rows, 4, n->run};
     array v = gen_parameter(g, 'p', gen_shape(n->type, 2, dims));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manual regions, one over 'y' in one over 'x', and what is handed into them; the rest of the
- * module is written for each of four devices. */
+/* Nested manual regions, one over 'y' in one over 'x', and their operands; the rest of the module
+ * is written for each of four devices. */
 #include <string.h>
 
 #include "tests/random/module/gen.h"
@@ -13,7 +13,7 @@ const char *gen_mesh(const gen *g) {
                         "\"y\"=2]>}}";
 }
 
-/* `[{\"x\"}, {?}]`, or, of shardings of HLO, `[2,1,` */
+/* `[{\"x\"}, {?}]` or, for HLO shardings, `[2,1,` */
 static const char *dims_split(const gen *g, array of, int at, char axis, char *out, size_t size) {
     size_t end = (size_t)snprintf(out, size, "[");
     for (int i = 0; i < of.rank; i++) {
@@ -38,7 +38,7 @@ static array convert_view(gen *g, array value, array to, const char *which, char
                     value.name, which, *which == 'G' ? "in" : "out", dims, axis);
 }
 
-/* Into the region over that axis: split along dimension `at`, or whole (-1). */
+/* Enters the region over that axis: split along dimension `at`, or whole (-1). */
 static array entered(gen *g, array value, char axis, int at) {
     char dims[128], ones[128];
     array part = value;
@@ -84,7 +84,7 @@ array gen_handed(gen *g, array shape, array whole_parameter(gen *g, array shape,
     if (y >= 0) whole.dims[y] *= 2;
     array value = entered(g, whole_parameter(g, whole, prefix), 'x', x);
     if (!of_many) return entered(g, value, 'y', y);
-    bool before = y < 0 && dice_chance(&g->dice, 50); /* the inner region gets a scalar */
+    bool before = y < 0 && dice_chance(&g->dice, 50); /* the inner region receives a scalar */
     if (before) value = gen_emit(g, shape, "reshape(%s)", value.name);
     value = entered(g, value, 'y', y);
     return before ? value : gen_emit(g, shape, "reshape(%s)", value.name);

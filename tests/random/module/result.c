@@ -36,7 +36,7 @@ static array step_relu(gen *g, array v) {
     return gen_binary(g, "maximum", v, gen_splat(g, gen_constant(g, v.type, zero), v), true);
 }
 
-/* Makes a value of the same shape from `v`. */
+/* Creates a value of the same shape from `v`. */
 static array made_of(gen *g, array v) {
     switch (dice_below(&g->dice, 4)) {
     case 0: return v;
@@ -64,7 +64,7 @@ static array step_addend(gen *g, array v) {
     return gen_binary(g, "add", v, c, true);
 }
 
-/* In another type, and then again in its own. */
+/* Converts to another type and back. */
 static array converted(gen *g, array v, array (*step)(gen *, array)) {
     array w = step(g, gen_convert(g, v, gen_wide_type(g)));
     return gen_convert(g, w, dice_chance(&g->dice, 90) ? v.type : gen_wide_type(g));
@@ -129,7 +129,7 @@ static array scaled(gen *g, array v) {
     return gen_binary(g, divides ? "divide" : "multiply", v, s, !divides);
 }
 
-/* In f32, and then again in its own type. */
+/* Converts to f32 and back. */
 static array step_scale_wider(gen *g, array v) {
     return gen_convert(g, scaled(g, gen_convert(g, v, "f32")), v.type);
 }
@@ -161,7 +161,7 @@ static array step_view(gen *g, array v) {
     return gen_emit(g, out, "%s(%s)", op, v.name);
 }
 
-/* Without its end, along some dimension; or any part of it. */
+/* Slices off the end, along some dimension; or takes any part. */
 static array step_cut(gen *g, array v) {
     if (!v.rank) return v;
     array out = v;
@@ -193,7 +193,7 @@ static array step_observe(gen *g, array v) {
 
 /* ----------------------------------------------------------------------------------- quantizing */
 
-/* Now and then in one dimension, or the other way round. */
+/* Sometimes reshapes to one dimension, or transposes. */
 static array moved_about(gen *g, array v) {
     if (v.rank < 2 || dice_chance(&g->dice, 92)) return v;
     array out = {.type = v.type, .rank = 1, .dims = {(int)gen_count(v)}};
@@ -204,7 +204,7 @@ static array moved_about(gen *g, array v) {
     return gen_emit(g, out, "transpose(%s), dimensions={1,0}", v.name);
 }
 
-/* The largest element over all dimensions but `kept` (-1: none). */
+/* Creates the largest element over all dimensions except `kept` (or -1). */
 static array largest(gen *g, array v, double start, int kept) {
     array init = gen_constant(g, v.type, start), out = gen_shape(v.type, 0, NULL);
     int dims[MAX_RANK], count = 0;
@@ -222,7 +222,8 @@ array gen_amax(gen *g, array v, int kept) {
                    kept);
 }
 
-/* Makes an amax, or nearly one: without abs, from another start, of rows only, in two steps. */
+/* Creates an amax, or a similar value: without abs, with another initial value, of rows only, in
+ * two steps. */
 static array amax(gen *g, array v) {
     static const double starts[] = {0, 0, 0, -INFINITY, -INFINITY, 0.5, 3};
     double start = DICE_PICK(&g->dice, starts);
@@ -260,7 +261,7 @@ array gen_clamped(gen *g, array v, double most) {
     }
 }
 
-/* By a vector along some dimension, and perhaps by another. */
+/* Multiplies by a vector along some dimension, and optionally by another. */
 static array step_rows(gen *g, array v) {
     if (!v.rank) return v;
     int at = dice_below(&g->dice, (size_t)v.rank);
@@ -272,7 +273,7 @@ static array step_rows(gen *g, array v) {
     return dice_chance(&g->dice, 25) ? step_rows(g, v) : v;
 }
 
-/* Times 448 over its own amax. */
+/* Multiplies by 448 divided by its own amax. */
 static array self_scaled(gen *g, array v, array most) {
     if (most.rank) return v;
     array s = gen_binary(g, "divide", gen_constant(g, v.type, 448), most, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers that stand in a table, at some place of it, and are moved about with it. */
+/* Numbers that are elements of a table, at some position, and are moved with it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 
 enum { LEAST_LARGE = 257 };
 
-/* The table, and where the number is. */
+/* The table, and the position of the number. */
 typedef struct table {
-    array value; /* of one dimension */
+    array value; /* one-dimensional */
     int at;
 } table;
 
-/* More elements than are folded, or few. */
+/* Draws a table with more elements than are folded, or few. */
 static table draw_table(gen *g, const char *type, double number) {
     static const double others[] = {0, 0, 1, -1, 2, 0.5, 448, -448, 4000, INFINITY, NAN};
     int count = dice_chance(&g->dice, 40) ? LEAST_LARGE + dice_below(&g->dice, 40)
@@ -36,7 +36,7 @@ static table draw_table(gen *g, const char *type, double number) {
     return t;
 }
 
-/* As a matrix, turned, as a vector again. */
+/* Reshapes to a matrix, transposes, and reshapes back. */
 static table turned(gen *g, table t) {
     int count = t.value.dims[0], rows = 2;
     while (rows < count && count % rows) rows++;
@@ -92,13 +92,13 @@ static table moved(gen *g, table t) {
     return t;
 }
 
-/* The element in an array of its own. */
+/* Returns the element as a separate array. */
 static array taken(gen *g, table t) {
     static const int one = 1;
     array out = gen_shape(t.value.type, 1, &one);
     if (dice_chance(&g->dice, 75))
         return gen_emit(g, out, "slice(%s), slice={[%d:%d]}", t.value.name, t.at, t.at + 1);
-    /* Beyond the end the last one is meant. */
+    /* An index beyond the end selects the last element. */
     bool last = t.at + 1 == t.value.dims[0];
     array index = gen_emit(g, gen_shape("s32", 0, NULL), "constant(%d)", last ? 1000 : t.at);
     return gen_emit(g, out, "dynamic-slice(%s, %s), dynamic_slice_sizes={1}", t.value.name,

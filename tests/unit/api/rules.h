@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of rules: one that takes out a double negation. */
+/* A rules file that removes a double negation. */
 #ifndef HLO_TESTS_UNIT_API_RULES_H
 #define HLO_TESTS_UNIT_API_RULES_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Editing a module through the public API; what is no module any more is refused. */
+/* Editing a module through the public API; edits that make it invalid are rejected. */
 #include "unit/api/api_fixture.h"
 
-/* Checks that an edit was refused: with this status, one error that has `part`, and no change. */
+/* Checks that an edit was rejected: with this status, one error that contains `part`, and no
+ * change. */
 static void assert_refused(fixture *f, const char *part, hlo_status found, hlo_status expected) {
     char *before, *after;
     size_t size;
@@ -52,7 +53,7 @@ static void test_new(void **state) {
     assert_sound(f, "add(%d.1, %d.1)");
 }
 
-/* The same operand twice, a computation that is called, a given shape, no operand at all. */
+/* The same operand twice, a called computation, a given shape, no operand. */
 static void test_new_forms(void **state) {
     fixture *f = *state;
     hlo_instruction *twice[] = {f->n, f->n}, *reduced[] = {f->n, f->c}, *made;
@@ -77,7 +78,7 @@ static void test_new_forms(void **state) {
     assert_non_null(strstr(f->said, "control predecessor of %custom-call"));
 }
 
-/* Names that the text of an edit has for itself. */
+/* Names in the text of an edit. */
 static void test_names(void **state) {
     fixture *f = *state;
     static const char text[] = "HloModule m\nENTRY new.instruction {\n  x = f32[] parameter(0)\n"
@@ -140,7 +141,7 @@ static void test_parameters(void **state) {
     assert_int_equal(hlo_instruction_parameter_number(made), 2);
     assert_done(f, hlo_instruction_set_operand(f->e, 1, made, &f->sink));
     assert_sound(f, "{(f32[4,8]{1,0}, f32[8,2]{1,0}, f32[4,2]{1,0})->f32[4,2]{1,0}}");
-    /* A caller lacks an operand now. */
+    /* A caller now lacks an operand. */
     assert_done(f, hlo_instruction_new_parameter(f->add, "f32[]", NULL, &f->sink, NULL));
     assert_int_equal(hlo_module_verify(f->module, NULL, &f->sink), HLO_INVALID_INPUT);
 }
@@ -267,11 +268,11 @@ static void test_refused_changes(void **state) {
     assert_refused(f, "main", s, HLO_INVALID_INPUT);
     s = hlo_computation_replace_root(f->main, x, sink);
     assert_refused(f, "is in computation %add, not in %main", s, HLO_INVALID_USAGE);
-    s = hlo_instruction_set_attribute(f->n, "dimensions", NULL, sink); /* is not there */
+    s = hlo_instruction_set_attribute(f->n, "dimensions", NULL, sink); /* absent */
     assert_done(f, s);
 }
 
-/* An instruction that was removed is refused wherever it is handed in. */
+/* A removed instruction is rejected as an argument everywhere. */
 static void test_removed(void **state) {
     fixture *f = *state;
     hlo_instruction *late = f->late, *operands[] = {f->late};
@@ -327,7 +328,7 @@ static void test_place(void **state) {
     assert_string_equal(f->source, "ROOT %new.instruction = negate(%a), metadata={op_nam=\"x\"}");
 }
 
-/* Adds an operation on `operand`, of which `shape` may be NULL. */
+/* Adds an operation on `operand`; `shape` may be NULL. */
 static hlo_instruction *add_async(fixture *f, const char *opcode, const char *shape,
                                   hlo_instruction *const *operands, size_t count,
                                   const char *attributes) {
@@ -338,7 +339,7 @@ static hlo_instruction *add_async(fixture *f, const char *opcode, const char *sh
     return made;
 }
 
-/* Builds an asynchronous operation step by step; its second operand is bound late. */
+/* Builds an asynchronous operation step by step; its second operand is bound later. */
 static void test_async(void **state) {
     fixture *f = *state;
     hlo_instruction *made,

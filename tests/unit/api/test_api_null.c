@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NULL where the public headers allow it: a sink that nobody reads, options that are left out,
- * results that nobody wants. Each exported function has a row. */
+/* NULL where the public headers allow it: no sink, default options, unused results. Each exported
+ * function has a row. */
 #include <glob.h>
 
 #include "hlo/bisect.h"
@@ -27,7 +27,7 @@ static hlo_plan *plan_of(const fixture *f) {
     return plan;
 }
 
-/* Adds an operand of the wrong shape to the callee, which hlo_module_verify() sees. */
+/* Adds an operand of the wrong shape to the callee, which hlo_module_verify() detects. */
 static void break_module(fixture *f) {
     assert_done(f, hlo_instruction_new_parameter(f->add, "f32[]", "extra", NULL, NULL));
 }
@@ -423,7 +423,7 @@ static void pjrt(fixture *f) {
 
 /* ------------------------------------------------------------------------------------ the table */
 
-/* Each exported function, with the case that has its optional pointers NULL; NULL: it has none. */
+/* Each exported function, with the case that passes NULL for its optional pointers, or NULL. */
 static const struct row {
     const char *function;
     void (*call)(fixture *f);

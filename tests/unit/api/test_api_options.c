@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs of options: smaller ones are accepted, other sizes are rejected with an error. */
+/* Option structs: smaller ones are accepted, other sizes are rejected with an error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* Calls a function with its options of `struct_size` bytes. */
+/* Calls a function with options of `struct_size` bytes. */
 typedef hlo_status caller(fixture *f, size_t struct_size);
 
 static hlo_status call_verify(fixture *f, size_t struct_size) {
@@ -162,7 +162,7 @@ static void test_wrong_sizes(void **state) {
         const char *type;
         caller *call;
         size_t size;
-        bool has_sink; /* which the two smallest sizes do not cover */
+        bool has_sink; /* the two smallest sizes do not cover it */
     } rows[] = {
         {"hlo_verify_options", call_verify, sizeof(hlo_verify_options), false},
         {"hlo_parse_options", call_parse, sizeof(hlo_parse_options), false},
@@ -192,7 +192,7 @@ static void test_wrong_sizes(void **state) {
     }
 }
 
-/* Functions that have no sink. */
+/* Functions without a sink. */
 static void test_sizes_without_sink(void **state) {
     fixture *f = *state;
     hlo_page_options page;
@@ -248,7 +248,7 @@ static void test_rules_text(void **state) {
     assert_true(f->told.count > 0);
 }
 
-/* Checks that the fields of `options` are refused, with an error that has `part`. */
+/* Checks that the fields of `options` are rejected, with an error that contains `part`. */
 static void assert_wrong(fixture *f, hlo_pass_options options, const char *part) {
     options.sink = &f->sink;
     f->told.count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes of one's own among the built-in ones. */
+/* User-defined passes among the built-in ones. */
 #include "unit/api/api_fixture.h"
 
 #include "hlo/pass.h"
@@ -26,7 +26,7 @@ static hlo_status give_status(void *user, hlo_module *module, const hlo_diag_sin
     return *(hlo_status *)user;
 }
 
-/* Makes a caller lack an operand, which no edit by itself can see. */
+/* Removes an operand of a caller, which no single edit can detect. */
 static hlo_status break_module(void *user, hlo_module *module, const hlo_diag_sink *sink) {
     (void)user;
     hlo_computation *add = hlo_module_find_computation(module, "add");
@@ -127,7 +127,7 @@ static void test_failing(void **state) {
                                  "user-defined pass produced invalid HLO");
 }
 
-/* The verdict of a dot that is replaced goes to the one that is like it. */
+/* The verdict of a replaced dot goes to the equal one. */
 static void test_verdict(void **state) {
     fixture *f = *state;
     hlo_report *report;
@@ -167,7 +167,7 @@ static void test_print_after(void **state) {
     hlo_report_free(report);
 }
 
-/* A list has the built-in passes, then the program's own, with or without help. */
+/* The list contains the built-in passes, then the user-defined ones, with or without help. */
 static void test_list(void **state) {
     fixture *f = *state;
     char *text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every instruction of every module of testdata is made once more of its own parts. */
+/* Rebuilds every instruction of every module of testdata from its parts. */
 #include "unit/api/api_fixture.h"
 
 #include <ftw.h>
@@ -57,7 +57,7 @@ static void rebuild(fixture *f, hlo_instruction *instr) {
     free(same_shape);
 }
 
-/* What is not made by hlo_instruction_new(). */
+/* True for instructions that hlo_instruction_new() does not create. */
 static bool is_apart(const hlo_instruction *instr) {
     static const char *const opcodes[] = {"parameter", "constant"};
     for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jobs of a module's computations that are no matmul, as a plan makes them. */
+/* The jobs of a module's computations without matmuls, as created by a plan. */
 #ifndef HLO_TESTS_UNIT_CUDA_CUDA_JOBS_H
 #define HLO_TESTS_UNIT_CUDA_CUDA_JOBS_H
 

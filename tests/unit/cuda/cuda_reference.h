@@ -25,7 +25,7 @@ static uint64_t random_bits(void) {
 
 static bool draws_specials; /* some numbers are large, infinite or NaN */
 
-/* Integers are indices as often as not, some out of bounds. */
+/* Half of the integers are indices, some out of bounds. */
 static void draw(const hlo_view *view, int64_t count) {
     size_t bytes = hlo_types[view->type].bytes;
     for (int64_t i = 0; i < count; i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated kernels, run by the stand-in of tests/cuda (the host's C++ compiler, thread after
- * thread) and compared with ir/eval: every group of every computation of the models, as they are
- * and after optimization, on
- * random data. With --long all models, else some. */
+/* Generated kernels, run by the fake libraries of tests/cuda (the host's C++ compiler, thread after
+ * thread) and compared with ir/eval: every group of every computation of the models, before and
+ * after optimization, on random data. Some models, or all with --long. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,7 +126,7 @@ typedef struct checked {
     const cuda_code **codes;
 } checked;
 
-/* The code of a module's jobs, its kernels added to the program. */
+/* Generates the code of a module's jobs, and adds its kernels to the program. */
 static checked generate(const hlo_module *m, cuda_program *program, hlo_arena *arena) {
     const cuda_device device = {.sm = 90, .processors = CUDA_PROCESSORS};
     checked c = {.module = m, .jobs = jobs_of_module(m, &device, arena)};
@@ -228,7 +227,7 @@ static hlo_module *parse(const char *text) {
 
 enum { FIRST_TYPE = HLO_TYPE_PRED, LAST_TYPE = HLO_TYPE_F64 };
 
-/* True if HLO has the elementwise opcode on the type. */
+/* True if HLO defines the elementwise opcode on the type. */
 static bool takes(hlo_op op, hlo_type type) {
     const hlo_kernel *kernel = hlo_kernel_of(op);
     if (!kernel || !kernel->ops || op == HLO_OP_COMPARE || op == HLO_OP_SELECT ||
@@ -250,7 +249,8 @@ static bool takes(hlo_op op, hlo_type type) {
     }
 }
 
-/* A module that applies every elementwise opcode to the type, and converts it to all others. */
+/* Returns a module that applies every elementwise opcode to the type, and converts it to all
+ * others. */
 static char *elementwise_module(hlo_type type) {
     char *text;
     size_t size;
@@ -417,6 +417,17 @@ static const char *const forms[] = {
     "x = f32[6,10] parameter(0) i = s32[3,2] parameter(1) u = f32[3,2,4] parameter(2) ROOT r = "
     "f32[6,10] scatter(x, i, u), update_window_dims={1,2}, inserted_window_dims={}, "
     "scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=odd",
+    /* windows along the first dimension, whole and in part, and of no element */
+    "x = f32[6,10] parameter(0) i = s32[3,1] parameter(1) u = f32[4,3] parameter(2) ROOT r = "
+    "f32[6,10] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={1}, "
+    "scatter_dims_to_operand_dims={1}, index_vector_dim=1, to_apply=add",
+    "x = f32[4,6,10] parameter(0) i = s32[5,4] parameter(1) u = f32[3,5,4] parameter(2) ROOT r = "
+    "f32[4,6,10] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={1}, "
+    "scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1}, "
+    "index_vector_dim=2, to_apply=set",
+    "x = f32[6,10] parameter(0) i = s32[2,5] parameter(1) ROOT r = f32[3,5,2] gather(x, i), "
+    "offset_dims={0,2}, collapsed_slice_dims={}, start_index_map={1,0}, index_vector_dim=0, "
+    "slice_sizes={3,2}",
     "x = f32[3,50] parameter(0) i = s32[3,50] parameter(1) ROOT r = (f32[3,50], s32[3,50]) sort(x, "
     "i), dimensions={1}, is_stable=true, to_apply=less",
     "x = f32[8,9] parameter(0) z = f32[] constant(0) ROOT r = f32[4,9] reduce-window(x, z), "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real libcublasLt, where there is one (it needs no GPU for this): attributes have the sizes
- * that attribute.def says, what a call sets can be read back, and its numbers are those of NVIDIA's
- * headers, where there are any. */
+/* The real libcublasLt, if available (it needs no GPU for this): attributes have the sizes in
+ * attribute.def, attributes set by a call can be read back, and its numbers equal those of NVIDIA's
+ * headers, if available. */
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #define HEADERS
 #endif
 
-static cuda_library library; /* as it is */
+static cuda_library library; /* unmodified */
 static char why_not[512];
 
 static void keep(void *user, const hlo_diag *diag) {
@@ -84,7 +84,7 @@ static void test_sizes(void **state) {
 /* ------------------------------------------------------------------------------------ read back */
 
 static size_t set_count;
-static size_t block_modes[2]; /* scales of 8 bits per block: of 32, of 16 */
+static size_t block_modes[2]; /* 8-bit scales per block of 32 and of 16 */
 
 static void compare(int status, const char *object, int attribute, const void *value,
                     const unsigned char *read, size_t size, size_t written) {
@@ -129,9 +129,9 @@ static int set_preference(lt_preference *preference, int attribute, const void *
     return status;
 }
 
-/* Every matmul of the module, as a call whose memory is nowhere, for the first of two targets that
- * has it. Without a handle no algorithm is
- * found, and the library's name for that is told. */
+/* Creates every matmul of the module as a call without memory, for the first of two targets that
+ * supports it. Without a handle no algorithm is found, and the library's name for that error is
+ * reported. */
 static size_t make_calls(const hlo_module *module, hlo_arena *arena, const cuda_device *device) {
     const cuda_matmul_options targets[] = {
         {.target = hlo_target_find(90), .cuda = 13010, .workspace = 1 << 20, .alignment = 256},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preflight: every row of preflight.def is told by its name, before any library is asked. */
+/* Preflight: every row of preflight.def is reported by name, before any library call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "hlo/text.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 
-/* All that an FP8 call with an auxiliary result may have, in a batch of two. */
+/* All features of an FP8 call with an auxiliary result, in a batch of two. */
 static const char text[] =
     "HloModule calls\n"
     "ENTRY %main (x: f8e4m3fn[2,32,64], w: f8e4m3fn[2,48,64], s: f32[], b: bf16[48]) -> "
@@ -94,7 +94,7 @@ static void test_sizes(void **state) {
     m.k = 72;
     refused(f, &m, "k-not-multiple-of-16 (72)");
     m = f->matmul;
-    m.n = 31; /* the library's n is free */
+    m.n = 31; /* the library's n is not restricted */
     assert_null(cuda_matmul_preflight(&m, &options, f->arena));
 }
 
@@ -130,7 +130,8 @@ static void test_transposition(void **state) {
     assert_null(cuda_matmul_preflight(&m, &options, f->arena));
 }
 
-/* Of elements of 4 bits 16 bytes are 32, and both operands lie along k wherever they are. */
+/* 16 bytes are 32 4-bit elements, and both operands are contiguous along k regardless of their
+ * place. */
 static void test_fp4(void **state) {
     fixture *f = *state;
     cuda_matmul m = f->matmul;

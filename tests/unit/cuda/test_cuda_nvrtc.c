@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated kernels, compiled by the real NVRTC: those of every model, as it is and after
- * optimization, for one architecture, and of some for the others; with --long of all for all. Equal
- * kernels are compiled once. Where there is no NVRTC the test says so and is skipped. Kept cubins
- * are found again. */
+/* Generated kernels, compiled by the real NVRTC: those of every model, before and after
+ * optimization, for one architecture, and those of some for the others; with --long those of all
+ * for all. Equal kernels are compiled once. Without NVRTC the test is skipped with a message.
+ * Cached cubins are found again. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static void test_models(void **state) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         compile(is_long ? all : others[i] <= 100 ? some : few, others[i]);
     cuda_program *narrow =
-        cuda_program_new(); /* with conversions, which sm_80 has no instructions of */
+        cuda_program_new(); /* with conversions, for which sm_80 has no instructions */
     add_model("../run/cuda-tiles.hlo", narrow);
     compile(narrow, 80);
     cuda_program_free(narrow);
@@ -109,7 +109,7 @@ static void test_models(void **state) {
     cuda_program_free(all);
 }
 
-/* Kernels that pack elements of 4 bits, from rows and from columns. */
+/* Kernels that pack 4-bit elements, from rows and from columns. */
 static void test_packed(void **state) {
     (void)state;
     if (!nvrtc.nvrtcCompileProgram) skip();
@@ -137,7 +137,7 @@ static void test_packed(void **state) {
     hlo_arena_free(arena);
 }
 
-/* One function of every opcode and type, which templates leave uncompiled until they are used. */
+/* One function of every opcode and type, because unused templates are not compiled. */
 static void test_helpers(void **state) {
     (void)state;
     if (!nvrtc.nvrtcCompileProgram) skip();
@@ -158,7 +158,7 @@ static void test_kept(void **state) {
     assert_int_equal(cuda_image_find(&nvrtc, folder, source, 90, &first), HLO_OK);
     assert_non_null(first.log);
     assert_int_equal(cuda_image_find(&nvrtc, folder, source, 90, &second), HLO_OK);
-    assert_null(second.log); /* the compiler was not asked */
+    assert_null(second.log); /* the compiler was not called */
     assert_int_equal(first.size, second.size);
     assert_memory_equal(first.bytes, second.bytes, first.size);
     cuda_image_free(&second);
@@ -179,7 +179,7 @@ static void test_kept(void **state) {
 
 int main(int argc, char **argv) {
     is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
-    /* Where CUDA's toolkit is installed, and the dynamic linker does not know it. */
+    /* CUDA's toolkit is installed, but unknown to the dynamic linker. */
     if (access("/usr/local/cuda/lib64/libnvrtc.so", R_OK) == 0)
         setenv("HLO_CUDA_NVRTC", "/usr/local/cuda/lib64/libnvrtc.so", 0);
     if (cuda_library_load(&nvrtc, CUDA_NVRTC, NULL) != HLO_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order that a graph's nodes need, against all pairs of nodes. */
+/* The dependencies between a graph's nodes, compared with all pairs of nodes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ typedef struct tried {
     uint32_t range_count, before[CUDA_LANES];
     int before_count;
     bool barrier;
-    bool after[NODES]; /* nodes that it is behind */
+    bool after[NODES]; /* nodes that it comes after */
 } tried;
 
 static uint64_t random_state;
@@ -29,7 +29,7 @@ static uint32_t random_below(uint32_t end) {
     return (uint32_t)(random_state >> 33) % end;
 }
 
-/* Memory of which only addresses count: they need not be real. */
+/* Memory of which only the address is used: it need not exist. */
 static const void *address(uintptr_t at) {
     return (const void *)(4096 + at);
 }
@@ -75,8 +75,8 @@ static void add(cuda_order *order, tried *nodes, uint32_t n) {
             assert_false(nodes[t->before[i]].after[t->before[k]]); /* reduced */
 }
 
-/* Returns how many of the last nodes could run at once at most, found by the nodes that no other
- * is behind. */
+/* Returns the maximum number of last nodes that could run concurrently, from the nodes without
+ * successors. */
 static int count_ends(const cuda_order *order, const tried *nodes, uint32_t count) {
     uint32_t ends[CUDA_LANES];
     const int found = cuda_order_ends(order, ends);
@@ -108,7 +108,7 @@ static void test_pairs(void **state) {
             add(order, nodes, n);
             for (uint32_t k = 0; k < n; k++) {
                 if (conflict(&nodes[k], &nodes[n]) && !nodes[n].after[k])
-                    fail_msg("seed %d: node %u is not behind %u", (int)seed, n, k);
+                    fail_msg("seed %d: node %u is not after %u", (int)seed, n, k);
                 beside += !nodes[n].after[k];
             }
             assert_in_range(count_ends(order, nodes, n + 1), 1, CUDA_LANES);
@@ -116,10 +116,10 @@ static void test_pairs(void **state) {
         cuda_order_free(order);
     }
     free(nodes);
-    assert_true(beside > 10000); /* it does not order everything */
+    assert_true(beside > 10000); /* not everything is ordered */
 }
 
-/* Adds a node, which `count` nodes must be before: `first`, and `second` behind that. */
+/* Adds a node with `count` direct predecessors: `first`, and then `second`. */
 static void check(cuda_order *order, cuda_range range, int count, uint32_t first, uint32_t second) {
     uint32_t before[CUDA_LANES] = {0};
     assert_int_equal(cuda_order_add(order, &range, 1, before), count);
@@ -128,14 +128,14 @@ static void check(cuda_order *order, cuda_range range, int count, uint32_t first
     if (count > 1) assert_int_equal(before[last], second);
 }
 
-/* Each kind of dependency, alone. */
+/* Each kind of dependency, separately. */
 static void test_kinds(void **state) {
     (void)state;
     cuda_order *order = cuda_order_new();
     check(order, (cuda_range){address(0), 8, true}, 0, 0, 0);   /* 0 */
     check(order, (cuda_range){address(8), 8, true}, 0, 0, 0);   /* 1: next to it */
     check(order, (cuda_range){address(4), 8, false}, 2, 0, 1);  /* 2: written before */
-    check(order, (cuda_range){address(4), 4, false}, 1, 0, 0);  /* 3: not behind another reader */
+    check(order, (cuda_range){address(4), 4, false}, 1, 0, 0);  /* 3: not after another reader */
     check(order, (cuda_range){address(6), 1, true}, 2, 2, 3);   /* 4: read before */
     check(order, (cuda_range){address(0), 7, true}, 1, 4, 0);   /* 5: written before, and read */
     check(order, (cuda_range){address(20), 0, true}, 0, 0, 0);  /* 6: nothing */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binary modules with faults, and fields that the library does not use. */
+/* Binary modules with errors, and fields that the library does not use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -24,6 +24,11 @@ typedef struct bytes {
 static void put_varint(bytes *to, uint64_t value) {
     for (; value > 127; value >>= 7) to->v[to->size++] = (uint8_t)(value | 128);
     to->v[to->size++] = (uint8_t)value;
+}
+
+/* Puts the bytes 1, 2, 3 ... */
+static void put_fixed(bytes *to, uint8_t count) {
+    for (uint8_t i = 1; i <= count; i++) to->v[to->size++] = i;
 }
 
 static void put_number(bytes *to, unsigned field, int64_t value) {
@@ -53,6 +58,10 @@ enum {
     OPERAND = 36,
     CONTROL = 37,
     CALLED = 38,
+    METADATA = 7,
+    CONFIG_PAYLOAD = 99,
+    METADATA_PAYLOAD = 20, /* of the metadata */
+    PAYLOADS = 22,         /* of the module */
     ELEMENT_TYPE = 2,
     DIMENSION = 3,
     F32S = 8,
@@ -95,7 +104,7 @@ static void put_computation(bytes *to, int64_t id, int64_t root, const bytes *in
     put_bytes(to, COMPUTATIONS, comp.v, comp.size);
 }
 
-/* Makes one computation of those instructions; the last is the root. */
+/* Creates one computation of those instructions; the last is the root. */
 static const bytes *module_of(const bytes *instrs, size_t count, int64_t root) {
     static bytes module;
     module.size = 0;
@@ -122,7 +131,7 @@ static void hear(void *user, const hlo_diag *diag) {
 
 static hlo_status read(const void *data, size_t size, heard *h, hlo_module **out) {
     *h = (heard){.count = 0};
-    /* A copy of exactly that size, so that reading past it is found. */
+    /* A copy of exactly that size, so that reading past it is detected. */
     void *exact = malloc(size ? size : 1);
     memcpy(exact, data, size);
     hlo_status status = hlo_module_parse_proto(exact, size, "x.pb", &(hlo_diag_sink){hear, h}, out);
@@ -250,7 +259,7 @@ static void wrong_numbers(void **state) {
     refused(&nothing, "the entry computation has id 4, which does not exist");
 }
 
-/* A module of a parameter with id 1 and its negation with id 2, or, when `control`, another
+/* Returns a module of a parameter with id 1 and its negation with id 2 or, with `control`, another
  * parameter that has the first as a control predecessor, in that order of execution. */
 static const bytes *scheduled_with(size_t count, const int64_t *order, bool control) {
     static bytes instrs[2], module;
@@ -307,7 +316,7 @@ static void wrong_sizes(void **state) {
 
 static void nested_too_deeply(void **state) {
     (void)state;
-    /* A tuple in a tuple, 5000 deep. */
+    /* Nested tuples, 5000 deep. */
     static bytes outer, inner, instr;
     inner.size = 0;
     for (int i = 0; i < 5000; i++) {
@@ -327,6 +336,13 @@ static void unknown_fields(void **state) {
     hlo_module *made;
     instr = instr_of("a", "parameter", 1, &shape);
     put_text(&instr, 1000, "of the instruction");
+    put_number(&instr, 1003, 300);
+    put_number(&instr, 1004, -1);
+    put_varint(&instr, 1005 << 3 | 5);
+    put_fixed(&instr, 4);
+    put_varint(&instr, 1006 << 3 | 1);
+    put_fixed(&instr, 8);
+    put_text(&instr, 1007, "");
     put_text(&more, 1001, "of the computation");
     put_text(&module, NAME, "m");
     put_number(&module, ENTRY, 7);
@@ -338,11 +354,73 @@ static void unknown_fields(void **state) {
     char *pb = print(made, HLO_PROTO_BINARY, &size), *text = print(made, HLO_PROTO_TEXT, &size);
     hlo_module_free(made);
     assert_non_null(strstr(text, "1000: \"of the instruction\""));
+    assert_non_null(strstr(text, "    1003: 300\n"
+                                 "    1004: 18446744073709551615\n"
+                                 "    1005: 0x04030201\n"
+                                 "    1006: 0x0807060504030201\n"
+                                 "    1007: \"\"\n"));
     assert_non_null(strstr(text, "1001: \"of the computation\""));
     assert_non_null(strstr(text, "1002: \"of the module\""));
     assert_non_null(strstr(text, "device_type: \"device_type is known but nobody\\'s\""));
     free(pb);
     free(text);
+}
+
+/* A parameter whose field has a payload of those bytes, or of that number of the module's. */
+static const bytes *with_payload(unsigned field, const char *text, int64_t number) {
+    static bytes instr, module;
+    bytes shape = shape_of(2), payload = {.size = 0}, metadata = {.size = 0};
+    if (text) put_text(&payload, 1, text);
+    if (number) put_number(&payload, 2, number);
+    put_bytes(&metadata, METADATA_PAYLOAD, payload.v, payload.size);
+    instr = instr_of("a", "parameter", 1, &shape);
+    if (field == METADATA)
+        put_bytes(&instr, METADATA, metadata.v, metadata.size);
+    else
+        put_bytes(&instr, field, payload.v, payload.size);
+    module = *module_of(&instr, 1, 1);
+    put_text(&module, PAYLOADS, "zero");
+    put_text(&module, PAYLOADS, "{\"one\":1}");
+    return &module;
+}
+
+static void payloads(void **state) {
+    (void)state;
+    static const struct {
+        unsigned field;
+        const char *text;
+        int64_t number;
+        const char *wanted; /* NULL: this payload does not exist */
+    } cases[] = {
+        {METADATA, "own", 0, ", metadata={metadata_payload=\"own\"}\n"},
+        {METADATA, "own", 7, ", metadata={metadata_payload=\"own\"}\n"},
+        {METADATA, NULL, 0, ", metadata={metadata_payload=\"zero\"}\n"},
+        {METADATA, NULL, 1, ", metadata={metadata_payload=\"{\\\"one\\\":1}\"}\n"},
+        {METADATA, NULL, 2, NULL},
+        {METADATA, NULL, -1, NULL},
+        {CONFIG_PAYLOAD, "own", 7, ", backend_config=\"own\"\n"},
+        {CONFIG_PAYLOAD, NULL, 0, ", backend_config=\"zero\"\n"},
+        {CONFIG_PAYLOAD, NULL, 1, ", backend_config={\"one\":1}\n"},
+        {CONFIG_PAYLOAD, NULL, 2, NULL},
+        {CONFIG_PAYLOAD, NULL, -1, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bytes *module = with_payload(cases[i].field, cases[i].text, cases[i].number);
+        heard h;
+        hlo_module *made;
+        if (!cases[i].wanted) {
+            char why[64];
+            snprintf(why, sizeof why, "instruction 'a': payload %lld does not exist",
+                     (long long)cases[i].number);
+            refused(module, why);
+            continue;
+        }
+        assert_int_equal(read(module->v, module->size, &h, &made), HLO_OK);
+        char *text = print_text(made);
+        if (!strstr(text, cases[i].wanted)) fail_msg("case %zu:\n%s", i, text);
+        free(text);
+        hlo_module_free(made);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------- names */
@@ -402,7 +480,8 @@ static void put_named_computation(bytes *to, uint64_t *state, int64_t id, const 
     put_bytes(to, COMPUTATIONS, comp.v, comp.size);
 }
 
-/* Makes a module of two computations, the second calls the first, with drawn names everywhere. */
+/* Creates a module of two computations, the second of which calls the first, with random names
+ * everywhere. */
 static const bytes *named_module(uint64_t seed) {
     static bytes module, instrs[4];
     uint64_t state = seed;
@@ -431,7 +510,7 @@ static const bytes *named_module(uint64_t seed) {
     return &module;
 }
 
-/* Whatever names a binary module has, its text is read again and is printed alike. */
+/* For any names in a binary module, its text is accepted and printed identically. */
 static void names_come_back(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 5000; seed++) {
@@ -458,7 +537,8 @@ int main(void) {
         cmocka_unit_test(comes_back),      cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(wrong_numbers),   cmocka_unit_test(wrong_sizes),
         cmocka_unit_test(wrong_schedules), cmocka_unit_test(nested_too_deeply),
-        cmocka_unit_test(unknown_fields),  cmocka_unit_test(names_come_back),
+        cmocka_unit_test(unknown_fields),  cmocka_unit_test(payloads),
+        cmocka_unit_test(names_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

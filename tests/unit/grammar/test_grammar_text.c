@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading text from C: what is in the module, and what the sink is told. */
+/* Parsing text from C: contents of the module, and diagnostics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "ir/ir.h"
 #include "ir/text/diag.h"
 
-/* The diagnostics of one reading, as `line:column+length message` each on a line. */
+/* The diagnostics of one parse, as `line:column+length message` on a line each. */
 typedef struct heard {
     char text[4096];
     unsigned count;
@@ -191,7 +191,7 @@ static void only_so_many_errors_are_said(void **state) {
     assert_int_equal(h.count, 21); /* and a note */
 }
 
-/* Were the work not in proportion to the text, each of these would take hours. */
+/* Without linear time, each of these would take hours. */
 static void long_texts_that_are_wrong_end(void **state) {
     (void)state;
     enum { REPEATS = 200000 };
@@ -323,7 +323,7 @@ static void long_lines_are_clipped_round_the_caret(void **state) {
     free(text);
 }
 
-/* More shapes and more text than a print keeps or begins with. */
+/* More shapes and more text than a printer caches or initially allocates. */
 static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     (void)state;
     char *source;
@@ -341,7 +341,7 @@ static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     FILE *out = open_memstream(&file, &file_size);
     assert_int_equal(hlo_module_print(m, NULL, out), HLO_OK);
     fclose(out);
-    m->source_size = 0; /* so that nothing tells how long it will be */
+    m->source_size = 0; /* so that its length is unknown in advance */
     assert_int_equal(hlo_module_to_text(m, NULL, &text, &text_size), HLO_OK);
     assert_true(text_size > 100000);
     assert_int_equal(text_size, file_size);
@@ -353,6 +353,36 @@ static void a_print_is_the_same_to_a_file_and_in_memory(void **state) {
     free(source);
     free(file);
     free(text);
+}
+
+/* Without options, as many errors are reported as of a text. */
+static void a_file_has_the_limit_of_errors_of_a_text(void **state) {
+    (void)state;
+    char path[] = "/tmp/hlo-fp8-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    for (int i = 0; i < 2; i++) {
+        fputs("ENTRY e {\n", file);
+        for (int k = 0; k < 30; k++) fprintf(file, " a%d = f32[] nop()\n", k);
+        fputs("}\n// -----\n", file);
+    }
+    fclose(file);
+    const hlo_parse_options limited = {.struct_size = sizeof limited, .max_errors = 7};
+    const hlo_parse_options *const options[] = {NULL, &limited};
+    const unsigned wanted[] = {21, 8}; /* each with a note */
+    for (size_t i = 0; i < 2; i++) {
+        heard h = {.count = 0};
+        hlo_diag_sink sink = {hear, &h};
+        hlo_module **modules = NULL;
+        size_t count = 1;
+        assert_int_equal(hlo_modules_parse_file(path, options[i], &sink, &modules, &count),
+                         HLO_INVALID_INPUT);
+        assert_int_equal(h.count, wanted[i]);
+        assert_int_equal(count, 0);
+        assert_null(modules);
+    }
+    remove(path);
 }
 
 static void failures_of_files_are_told(void **state) {
@@ -388,6 +418,7 @@ int main(void) {
         cmocka_unit_test(the_caret_stands_under_what_it_is_about),
         cmocka_unit_test(long_lines_are_clipped_round_the_caret),
         cmocka_unit_test(a_print_is_the_same_to_a_file_and_in_memory),
+        cmocka_unit_test(a_file_has_the_limit_of_errors_of_a_text),
         cmocka_unit_test(failures_of_files_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

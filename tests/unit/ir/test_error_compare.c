@@ -31,7 +31,7 @@ static void comparing_counts_every_case(void **state) {
     assert_int_equal(c.equal, 3);
 }
 
-/* However little is known of its size, an infinity is no NaN; where nothing is known it may be. */
+/* An infinity of any unknown size is not a NaN; if nothing is known, it may be. */
 static void an_infinity_is_no_nan(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
@@ -80,7 +80,7 @@ static void perturbing_moves_by_sigma(void **state) {
     assert_true(values[65] != 1 && values[66] != 1.5f && values[65] - 1 != values[66] - 1.5f);
     for (int i = 0; i < COUNT; i++)
         if (i % 64) assert_true(values[i] == values[i % 3 == 0 ? 66 : 65]);
-    /* Of bf16, whose next number is 1/128 away: to a neighbor now and then. */
+    /* For bf16, whose next number is 1/128 away: sometimes to a neighbor. */
     view = (hlo_view){HLO_TYPE_BF16, 2, dims, strides, narrow};
     for (int i = 0; i < COUNT; i++) sigma[i] = 0x1p-9f;
     hlo_error_perturb(&view, sigma, 1, 7, false);
@@ -89,7 +89,8 @@ static void perturbing_moves_by_sigma(void **state) {
     assert_in_range(changed, COUNT / 100, COUNT / 3);
 }
 
-/* Both parts of a complex number move, each by itself; f64 as well, and an unknown sigma little. */
+/* Both parts of a complex number move, independently; so does f64, and an unknown sigma moves
+ * little. */
 static void perturbing_moves_every_type(void **state) {
     (void)state;
     enum { COUNT = 2048 };
@@ -124,7 +125,8 @@ static void perturbing_moves_every_type(void **state) {
     assert_true(fabs(product) < 0.1 * 0.0625); /* not the same number for both parts */
 }
 
-/* An element moves by its index, wherever it is in memory; what is not finite keeps its bits. */
+/* An element moves by its index, independent of its place in memory; non-finite elements keep their
+ * bits. */
 static void perturbing_is_by_index(void **state) {
     (void)state;
     enum { COUNT = 600 };
@@ -150,7 +152,7 @@ static void perturbing_is_by_index(void **state) {
     assert_int_equal(dense[301], 0x7f80);
 }
 
-/* Two numbers 3 sigmas apart on either side of a step become neighbors but one. */
+/* Two numbers 3 sigmas apart on either side of a step become neighbors of a common neighbor. */
 static void fp8_counts_from_before_its_rounding(void **state) {
     (void)state;
     static const int64_t dims[] = {4}, strides[] = {1};
@@ -174,7 +176,7 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     assert_int_equal(c.violations, 4);
 }
 
-/* Below a power of two steps are half as long: of the two that are no further than the one above,
+/* Below a power of two, steps are half as long: of the two that are no longer than the one above,
  * the second is accepted if the bound reaches it. */
 static void steps_below_a_power_of_two_are_shorter(void **state) {
     (void)state;
@@ -205,7 +207,7 @@ static void steps_below_a_power_of_two_are_shorter(void **state) {
 
 /* ----------------------------------------------------------------------------------- every pair */
 
-/* Two elements of a type, the sigma of the first, and how far a bound lets them be apart. */
+/* Two elements of a type, the sigma of the first, and their maximum distance under a bound. */
 typedef struct pair {
     hlo_type type;
     double a, b, sigma, bound;
@@ -231,7 +233,7 @@ static void find_numbers(hlo_type type, numbers *out) {
     qsort(out->v, (size_t)out->count, sizeof *out->v, by_value);
 }
 
-/* Returns the gap between a number and the one `side` places further; 0: there is none. */
+/* Returns the distance of a number and the one `side` positions away, or 0. */
 static double gap(const numbers *n, double value, int side) {
     const double *at = bsearch(&value, n->v, (size_t)n->count, sizeof *n->v, by_value);
     const long other = at - n->v + side;
@@ -239,7 +241,7 @@ static double gap(const numbers *n, double value, int side) {
 }
 
 /* Returns the bound of an fp8 number: lambda sigmas from before it was rounded, and half a step for
- * each rounding. A sigma that only a tie has is of a number that was known exactly. */
+ * each rounding. A sigma that only a tie has belongs to a number that was known exactly. */
 static double fp8_bound(const numbers *n, double a, double b, double sigma) {
     const double outwards = gap(n, a, a < 0 ? -1 : 1), inwards = gap(n, a, a < 0 ? 1 : -1);
     const double step = outwards > 0 ? outwards : inwards, flip = step / HLO_ERROR_FLIP;
@@ -251,7 +253,7 @@ static double fp8_bound(const numbers *n, double a, double b, double sigma) {
     return sigma > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
 }
 
-/* What is to be counted of a pair, and its excess. */
+/* Returns the expected counts of a pair, and its excess. */
 static hlo_error_comparison judged(const pair *p, bool neighbors, float *excess) {
     hlo_error_comparison c = {.worst_index = -1};
     const bool finite = isfinite(p->a) && isfinite(p->b);
@@ -345,7 +347,7 @@ static void every_pair_of_fp8_is_judged(void **state) {
     }
 }
 
-/* The first of the worst elements is reported, wherever the elements are in memory. */
+/* The first of the worst elements is reported, independent of their place in memory. */
 static void the_worst_element_is_reported(void **state) {
     (void)state;
     static const int64_t dims[] = {2, 3}, rows[] = {3, 1}, columns[] = {1, 2};

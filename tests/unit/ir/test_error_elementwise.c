@@ -9,7 +9,7 @@ static void fp8_moves_by_a_step_only_near_a_boundary(void **state) {
     setup s = prepare(
         MODULE("(x: f32[4]) -> f8e4m3fn[4]", X "  ROOT %r = f8e4m3fn[4]{0} convert(%x)"), &recover);
     static const double x[] = {16.5, 16.999, 16.999, 16}, sigma[] = {0.01, 0.01, 0, 0.06};
-    /* NaN whichever way they are moved, and not in between. */
+    /* NaN after moving in either direction, but not in between. */
     for (int i = 0; i < 4; i++) set(&s.operands[0], i, 1e5), set(&s.operand_sigmas[0], i, 5e4);
     run(&s, true);
     assert_true(isinf(at(&s.sigma, 0)));
@@ -93,7 +93,7 @@ static void bf16_roundings_that_may_be_dropped(void **state) {
     double ulp = 0x1p-7;
     assert_true(at(&s.sigma, 0) > 0.3 * ulp && at(&s.sigma, 0) < ulp);
     hlo_module_free(s.module);
-    /* f16 has all bits of bf16, but not below its normal numbers. */
+    /* f16 represents all bits of bf16, except below its normal numbers. */
     s = prepare(MODULE("(x: bf16[4]) -> f16[4]", "  %x = bf16[4]{0} parameter(0)\n"
                                                  "  ROOT %r = f16[4]{0} convert(%x)"),
                 &recover);
@@ -107,8 +107,8 @@ static void bf16_roundings_that_may_be_dropped(void **state) {
 #define TWO(op)                                                                                    \
     MODULE("(x: f32[4], y: f32[4]) -> f32[4]", X Y "  ROOT %r = f32[4]{0} " op "(%x, %y)")
 
-/* Of an infinity that may be NaN elsewhere, or a NaN that may be an infinity, nothing is known; a
- * number that may be either is of infinite sigma, and not beyond judging. */
+/* Nothing is known of an infinity that may be NaN elsewhere, or of a NaN that may be an infinity. A
+ * number that may be either has an infinite sigma, and is still judged. */
 static void what_may_be_nan_is_anything(void **state) {
     (void)state;
     jmp_buf recover;
@@ -130,7 +130,7 @@ static void what_may_be_nan_is_anything(void **state) {
         {1, 0.001, 0.001, 0, 0.001, nan}, /* 0 over 0 in between */
         {1, 3, 0, 0, 0.001, inf},         /* never 0 over 0 */
         {1, 3, 0.001, 0, 0, 0},
-        {2, inf, 0, 4, inf, nan}, /* the greatest of infinity and what may be NaN */
+        {2, inf, 0, 4, inf, nan}, /* the maximum of infinity and a value that may be NaN */
         {2, inf, 0, 4, 0.001, 0},
         {3, inf, 0, 4, inf, nan},
         {3, inf, 0, nan, inf, nan},
@@ -195,7 +195,7 @@ static void factors_near_zero_move_together(void **state) {
     hlo_module_free(s.module);
 }
 
-/* -0.999 and 0.999 are -1 and 1 of bf16. */
+/* -0.999 and 0.999 round to -1 and 1 in bf16. */
 static void ends_of_types_are_rounded(void **state) {
     (void)state;
     static const int64_t dims[] = {2}, strides[] = {1};
@@ -209,7 +209,7 @@ static void ends_of_types_are_rounded(void **state) {
     assert_int_equal(c.worst_index, 1);
 }
 
-/* What is NaN here and any number elsewhere makes its maximum and its square that, too. */
+/* A value that is NaN here and any number elsewhere makes its maximum and its square the same. */
 static void a_nan_may_be_a_number(void **state) {
     (void)state;
     jmp_buf recover;
@@ -268,7 +268,7 @@ static void overflows_are_kept_apart(void **state) {
     assert_true(at(&s.sigma, 0) == 0);
     run(&s, true);
     assert_true(at(&s.sigma, 0) == 90000);
-    assert_true(at(&s.sigma, 1) == 0); /* %y is no scale */
+    assert_true(at(&s.sigma, 1) == 0); /* %y is not a scale */
     assert_true(isnan(at(&s.sigma, 2)));
     assert_true(at(&s.sigma, 3) == 140000);
     hlo_module_free(s.module);
@@ -302,7 +302,7 @@ static void an_overflow_is_the_same_in_both(void **state) {
     assert_int_equal(c.violations, 2);
 }
 
-/* Where scales move, 1/0 may be an infinity of the other sign; 0/0 is NaN either way. */
+/* If scales move, 1/0 may be an infinity of the other sign; 0/0 is always NaN. */
 static void zeros_may_have_the_other_sign(void **state) {
     (void)state;
     jmp_buf recover;
@@ -324,7 +324,8 @@ static void zeros_may_have_the_other_sign(void **state) {
     hlo_module_free(s.module);
 }
 
-/* A tanh of -25 is 1 where it is some sigmas higher: a jump of 2 that many sigmas away. */
+/* A tanh of -25 becomes 1 if its operand is some sigmas higher: a jump of 2 that many sigmas
+ * away. */
 static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
     (void)state;
     jmp_buf recover;
@@ -337,7 +338,7 @@ static void jumps_are_found_between_one_sigma_and_lambda(void **state) {
     assert_true(at(&s.sigma, 0) < 1e-6);
     assert_true(fabs(at(&s.sigma, 1) - 2 / HLO_ERROR_LAMBDA) < 1e-3);
     assert_true(fabs(at(&s.sigma, 2) - 2.0 / 3) < 1e-3);
-    assert_true(fabs(at(&s.sigma, 3) - 1) < 1e-3); /* half of what there is between -1 and 1 */
+    assert_true(fabs(at(&s.sigma, 3) - 1) < 1e-3); /* half of the distance between -1 and 1 */
     hlo_module_free(s.module);
     s = prepare(MODULE("(x: f32[4]) -> s32[4]", X "  ROOT %r = s32[4]{0} convert(%x)"), &recover);
     for (int i = 0; i < 4; i++)
@@ -382,7 +383,7 @@ static void rows_of_one_element_are_scaled(void **state) {
     assert_true(at(&s.sigma, 0) == 0 && isnan(at(&s.sigma, 1)));
     hlo_module_free(s.module);
     s = prepare(THIN("f8e5m2", "f16"),
-                &recover); /* by what overflowed, here and perhaps elsewhere */
+                &recover); /* by an overflowed value, here and possibly elsewhere */
     set(&s.operands[0], 0, 1), set(&s.operands[1], 0, INFINITY);
     set(&s.operand_sigmas[1], 0, 70000);
     run(&s, true);

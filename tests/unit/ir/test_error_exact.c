@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error bounds that are known to the last digit: of transforms, windows, complex numbers and f64.
- */
+/* Exact error bounds of transforms, windows, complex numbers and f64. */
 #include "tests/unit/ir/error_setup.h"
 
 #define SUM                                                                                        \
@@ -12,7 +11,7 @@ static void assert_sigma(const setup *s, int64_t index, double expected) {
         fail_msg("sigma %lld is %g, not %g", (long long)index, at(&s->sigma, index), expected);
 }
 
-/* The error of a transform is that of its numbers, not of its results: these are 4, 0, 0, 0. */
+/* The error of a transform depends on its inputs, not on its results, which are 4, 0, 0, 0. */
 static void transforms_err_by_their_numbers(void **state) {
     (void)state;
     jmp_buf recover;
@@ -45,7 +44,7 @@ static void transforms_err_by_their_numbers(void **state) {
     }
 }
 
-/* An inverse transform divides by the number of its elements, of which a real one has but half. */
+/* An inverse transform divides by the number of elements; a real one has only half of them. */
 static void real_transforms_err_by_both_halves(void **state) {
     (void)state;
     jmp_buf recover;
@@ -62,7 +61,7 @@ static void real_transforms_err_by_both_halves(void **state) {
     hlo_module_free(s.module);
 }
 
-/* The sums of a window err by their terms, which may cancel. */
+/* The error of a window's sums depends on their terms, which may cancel. */
 static void windows_err_by_their_terms(void **state) {
     (void)state;
     jmp_buf recover;
@@ -108,7 +107,7 @@ static void complex_numbers_have_the_sigma_of_their_moduli(void **state) {
     hlo_module_free(s.module);
 }
 
-/* An infinity of which nothing is known may be the other one: its sum with an infinity is NaN. */
+/* An unknown infinity may have the other sign: its sum with an infinity is NaN. */
 static void an_unknown_infinity_may_be_the_other(void **state) {
     (void)state;
     jmp_buf recover;
@@ -128,7 +127,7 @@ static void an_unknown_infinity_may_be_the_other(void **state) {
     hlo_module_free(s.module);
 }
 
-/* The roundings of f64 are no steps: a sigma of its last place stays. */
+/* Roundings of f64 are not steps: a sigma of its last digit is kept. */
 static void f64_has_no_steps(void **state) {
     (void)state;
     jmp_buf recover;
@@ -142,7 +141,7 @@ static void f64_has_no_steps(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Integers differ by what they differ by; of complex numbers both parts count. */
+/* Distances of integers are exact; both parts of complex numbers count. */
 static void distances_are_exact(void **state) {
     (void)state;
     const int64_t a = -(INT64_C(1) << 60), b = a - 1, lowest = INT64_MIN, highest = INT64_MAX;

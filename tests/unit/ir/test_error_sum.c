@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error bounds of sums: dots and reduces against random errors, shared errors, repeated terms. */
+/* Error bounds of sums: dots and reduces compared with random errors, shared errors, repeated
+ * terms. */
 #include "tests/unit/ir/error_setup.h"
 
-/* A number from a normal distribution, by the sum of twelve uniform ones. */
+/* Returns an approximately normal number, the sum of twelve uniform ones. */
 static double normal(uint64_t *seed) {
     double sum = -6;
     for (int i = 0; i < 12; i++) {
@@ -54,7 +55,7 @@ static const struct {
             "  %x = f32[2,8,4]{2,1,0} parameter(0)\n  %y = f32[2,8,4]{2,1,0} parameter(1)\n"
             "  %z = f32[2,8,4]{2,1,0} parameter(2)\n"
             "  ROOT %r = f32[2,8,4]{2,1,0} clamp(%x, %y, %z)"),
-     0, -1}, /* the operand in the middle moves alone: its bounds are far away */
+     0, -1}, /* only the operand in the middle moves: its bounds are far away */
     {TO_ADD "ENTRY e {\n  x = f32[8,64] parameter(0)\n  z = f32[] parameter(1)\n"
             "  ROOT r = f32[8] reduce(x, z), dimensions={1}, to_apply=add\n}\n",
      0, 0},
@@ -95,8 +96,8 @@ static const struct {
     {UNARY("erf"), 0, 0.5},
 };
 
-/* The root-mean-square difference that random errors of the operands' sigmas make, in sigmas: of
- * operands that are normal, or lie in an interval where the operation is smooth. */
+/* The root-mean-square difference caused by random errors of the operands' sigmas, in sigmas, for
+ * normal operands, or operands in an interval where the operation is smooth. */
 static void errors_are_about_as_large_as_the_bound(void **state) {
     (void)state;
     jmp_buf recover;
@@ -134,7 +135,7 @@ static void errors_are_about_as_large_as_the_bound(void **state) {
                 square += pow((part_at(&s.result, i) - value[i]) / at(&s.sigma, i), 2);
         }
         double ratio = sqrt(square / (double)(count * trials));
-        /* Of a complex number, the sigma is of both parts, and one of them is looked at. */
+        /* For a complex number, the sigma covers both parts, but only one is compared. */
         if (s.result.type == HLO_TYPE_C64) ratio *= sqrt(2);
         if (!(ratio > 0.85 && ratio < 1.05))
             fail_msg("%s: %g of the bound", modules[m].text, ratio);
@@ -142,7 +143,7 @@ static void errors_are_about_as_large_as_the_bound(void **state) {
     }
 }
 
-/* A product of infinities is infinite, and nothing about it is unsure. */
+/* A product of infinities is infinite with certainty. */
 static void a_dot_of_infinities_is_exact(void **state) {
     (void)state;
     jmp_buf recover;
@@ -156,17 +157,16 @@ static void a_dot_of_infinities_is_exact(void **state) {
         run(&s, dropped);
         assert_true(isinf(at(&s.result, 0)) && at(&s.sigma, 0) == 0);
     }
-    set(&s.operand_sigmas[1], 1, 10); /* not what the infinity is multiplied with */
+    set(&s.operand_sigmas[1], 1, 10); /* not the factor of the infinity */
     run(&s, false);
     assert_true(!isnan(at(&s.sigma, 0)));
-    set(&s.operand_sigmas[1], 2, 10); /* which may be 0, or less */
+    set(&s.operand_sigmas[1], 2, 10); /* it may be 0, or less */
     run(&s, false);
     assert_true(isnan(at(&s.sigma, 0)));
     hlo_module_free(s.module);
 }
 
-/* A sum that overflows may go on as the number that it is, and in another order need not overflow.
- */
+/* A sum that overflows may continue as a number, and need not overflow in another order. */
 static void a_dot_that_overflows_is_known_in_f64(void **state) {
     (void)state;
     jmp_buf recover;
@@ -184,7 +184,7 @@ static void a_dot_that_overflows_is_known_in_f64(void **state) {
     hlo_module_free(s.module);
 }
 
-/* So of a sum with an infinity and what may be NaN. */
+/* So may a sum with an infinity and a value that may be NaN. */
 static void a_sum_may_be_nan(void **state) {
     (void)state;
     jmp_buf recover;
@@ -222,8 +222,7 @@ static void exact_sums_have_no_error(void **state) {
     hlo_module_free(s.module);
 }
 
-/* A tie may become a neighbor, and nothing else. Off a boundary, or known to less, nothing is one.
- */
+/* A tie may only become a neighbor. Off a boundary, or with a larger sigma, there are no ties. */
 static void ties_flip_together(void **state) {
     (void)state;
     jmp_buf recover;
@@ -253,8 +252,8 @@ static void ties_flip_together(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Returns the largest difference of a sum of `squares` and `linear` when of each term's variance a
- * part is that of a step which all of them share, and the rest is independent. */
+/* Returns the largest difference of a sum of `squares` and `linear` if part of each term's variance
+ * is that of a step shared by all terms, and the rest is independent. */
 static double shared_and_own(double squares, double linear, double variance) {
     double most = 0;
     for (double part = 0; part <= 1; part += 1.0 / 64) {
@@ -284,7 +283,7 @@ static void a_shared_error_moves_a_sum_linearly(void **state) {
     hlo_module_free(s.module);
 }
 
-/* They are one number that has been quantized: either all are a step away or none is. */
+/* They are one quantized number: either all are a step away or none. */
 static void equal_operands_flip_together(void **state) {
     (void)state;
     jmp_buf recover;
@@ -302,7 +301,7 @@ static void equal_operands_flip_together(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Columns that are repeated flip together in each row, others by themselves. */
+/* Repeated columns flip together in each row, others independently. */
 static void repeated_columns_flip_together(void **state) {
     (void)state;
     jmp_buf recover;
@@ -327,7 +326,7 @@ static void repeated_columns_flip_together(void **state) {
     hlo_module_free(s.module);
 }
 
-/* So do they where a reduce adds them. */
+/* The same for terms that a reduce adds. */
 static void repeated_terms_of_a_reduce_flip_together(void **state) {
     (void)state;
     jmp_buf recover;
@@ -348,8 +347,8 @@ static void repeated_terms_of_a_reduce_flip_together(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Sixteen equal terms and sixteen others, of the other sign: each addition loses the same. What the
- * sum is off by is 17 * 2^-24 of it, more than 8 sigmas of independent errors. */
+/* Sixteen equal terms and sixteen others of the other sign: each addition has the same error. The
+ * total error is 17 * 2^-24 of the sum, more than 8 sigmas of independent errors. */
 static void what_an_execution_is_off_by_is_known(void **state) {
     (void)state;
     jmp_buf recover;
@@ -371,7 +370,7 @@ static void what_an_execution_is_off_by_is_known(void **state) {
     hlo_module_free(s.module);
 }
 
-/* A column that is 2^80 times as large as another hides nothing of that one's errors. */
+/* A column that is 2^80 times as large as another does not hide its errors. */
 static void columns_may_differ_much(void **state) {
     (void)state;
     jmp_buf recover;
@@ -395,7 +394,7 @@ static void columns_may_differ_much(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Operands that a ragged-dot rounds to the type of its result stay as unsure as they were. */
+/* Operands that a ragged-dot rounds to its result type keep their sigmas. */
 static void a_ragged_dot_keeps_the_errors_of_what_it_rounds(void **state) {
     (void)state;
     jmp_buf recover;

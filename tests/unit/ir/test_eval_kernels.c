@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels, by modules whose result is known: what only a few inputs show, such as division by
- * zero, indices out of bounds, NaN. What many inputs show, the peer tests compare with XLA. */
+/* Kernels, with modules whose result is known and depends on few inputs, such as division by zero,
+ * indices out of bounds, NaN. Peer tests compare larger inputs with XLA. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static hlo_view dense_view(hlo_arena *arena, const hlo_shape *shape, void *data)
     return (hlo_view){shape->type, shape->rank, shape->dims, strides, data};
 }
 
-/* Runs the entry of a module without parameters, whose instructions all are kernels or constants,
+/* Runs the entry of a module without parameters, whose instructions are all kernels or constants,
  * and compares the elements of the root with `count` numbers. */
 static void expect(const char *body, int count, const double *numbers) {
     char text[4096];
@@ -188,7 +188,7 @@ static void gather_clamps_and_scatter_drops(void **state) {
            1, 2, 53);
 }
 
-/* x and y are kept apart: the computation is no single operation. */
+/* x and y stay separate: the computation is not a single operation. */
 static void reduce_by_any_computation(void **state) {
     (void)state;
     EXPECT("%f (p: f32[], q: f32[]) -> f32[] {\n"
@@ -222,7 +222,8 @@ static void extremes_of_rows(void **state) {
     EXPECT(EXTREMES("minimum"), (double)-INFINITY, (double)NAN, (double)(-1.0f / 6));
 }
 
-/* The rows are summed together, each in order: f64 holds all of it but what 1e30 takes away. */
+/* The rows are summed together, each in order: f64 represents all of it except the digits that 1e30
+ * absorbs. */
 static void sums_of_rows_are_in_order(void **state) {
     (void)state;
     EXPECT("%f (p: f32[], q: f32[]) -> f32[] {\n"
@@ -235,7 +236,7 @@ static void sums_of_rows_are_in_order(void **state) {
            0, 1, 7, 16, 25);
 }
 
-/* A bitcast keeps bytes: the column-major [2,3] lies in memory as the row-major [3,2]. */
+/* A bitcast keeps bytes: the column-major [2,3] has the same memory as the row-major [3,2]. */
 static void bitcast_goes_by_layout(void **state) {
     (void)state;
     EXPECT("ENTRY %main () -> s32[3,2] {\n"
@@ -279,7 +280,7 @@ static void ragged_dots_go_by_groups(void **state) {
     EXPECT(RAGGED("1, 2", "4", RAGGED_BATCHES), 1, 100, 10000, 0);
 }
 
-/* Negative sizes have no meaning, but stay in bounds. */
+/* Negative sizes are invalid, but stay in bounds. */
 static void ragged_dots_stay_in_bounds(void **state) {
     (void)state;
     EXPECT(RAGGED("-2147483648, 1", "4", RAGGED_ROWS), 2100, 0, 0, 0);
@@ -294,7 +295,7 @@ static void ragged_dots_stay_in_bounds(void **state) {
     "  %d = " result "[] dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"        \
     "  ROOT %r = f32[] convert(%d)\n}\n"
 
-/* As XLA's CPU has it. */
+/* As in XLA's CPU backend. */
 static void dots_are_converted_behind_the_sum(void **state) {
     (void)state;
     EXPECT(DOT("f32", "-1.5, 1.5", "f32", "3, -0.5", "s32"), -5);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices: of numbers whose sums are exact, the sums; of others, the same bits however
- * a product is divided among threads. */
+/* Products of matrices: exact sums for suitable numbers, and otherwise the same bits for any
+ * division among threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static int64_t draw(int64_t below) {
     return (int64_t)((seed >> 33) % (uint64_t)below);
 }
 
-/* Divides a loop in as many ranges as `user` says, the last one first. */
+/* Divides a loop into as many ranges as `user` specifies, the last one first. */
 static void divide(void *user, int64_t count, void (*body)(void *arg, int64_t begin, int64_t end),
                    void *arg) {
     const int64_t ranges = *(const int64_t *)user;
@@ -30,8 +30,8 @@ static void divide(void *user, int64_t count, void (*body)(void *arg, int64_t be
             body(arg, count * r / ranges, count * (r + 1) / ranges);
 }
 
-/* Fills an operand of `lines` lines with `terms` terms: whole numbers of at most 3, or, if not
- * `exact`, quotients. Lines or terms are contiguous, or neither, or all lines are the same. */
+/* Fills an operand of `lines` lines with `terms` terms: integers of at most 3 or, if not `exact`,
+ * quotients. Lines or terms are contiguous, or neither, or all lines are the same. */
 static hlo_factor fill(hlo_arena *arena, hlo_type type, int64_t batches, int64_t lines,
                        int64_t terms, bool exact) {
     hlo_factor f = {.type = type, .batch = lines * terms, .line = terms, .term = 1};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of values, and the types that f8e4m3fn holds. */
+/* Ranges of values, and the types that f8e4m3fn represents. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static bool is_held(double number) {
     return back == number && !signbit(back) == !signbit(number);
 }
 
-/* Counts the elements of a type of at most 8 bits that f8e4m3fn does not have. */
+/* Counts the elements of a type of at most 8 bits that f8e4m3fn does not represent. */
 static unsigned beyond(hlo_type type) {
     unsigned count = 0;
     const unsigned bits = hlo_types[type].bits;
@@ -103,7 +103,7 @@ static const struct {
     {"f32[4] clamp(minus, f, half)", 0, 0.5, false},
     {"f32[4] divide(f, f)", 0, ENDLESS, false},
     {"f32[4] maximum(f, g)", -0.0, ENDLESS, false},
-    {"f32[4] maximum(g, zeros)", -0.0, ENDLESS, false}, /* of -0 and 0 either is the larger */
+    {"f32[4] maximum(g, zeros)", -0.0, ENDLESS, false}, /* either of -0 and 0 may be the larger */
     {"f32[4] minimum(g, zeros)", -ENDLESS, 0, false},
     {"f32[4] abs(g)", 0, ENDLESS, false},
     {"f32[4] negate(e)", -ENDLESS, 0, false},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of narrow floats by their loops, against the conversions of one element: every code, and
- * f32 of every exponent, doubles beside them; elements that are contiguous, apart, and repeated.
- * Rows of exp, against the C library. */
+/* Rows of narrow floats by their loops, compared with conversions of single elements: every code,
+ * f32 of every exponent, and doubles next to them; with contiguous, strided and repeated elements.
+ * Rows of exp, compared with the C library. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,8 +89,7 @@ static void floats_of_every_exponent_are_encoded(void **state) {
         }
 }
 
-/* Doubles at and next to f32 of every exponent, and to what is halfway between two narrow floats.
- */
+/* Doubles at and next to f32 of every exponent, and halfway between two narrow floats. */
 static void doubles_are_rounded_once(void **state) {
     (void)state;
     static double doubles[COUNT];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The IR by itself: names, shapes, use lists, bytes of quoted texts. */
+/* The IR: names, shapes, use lists, bytes of quoted texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -172,7 +172,7 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     assert_ptr_equal(hlo_instr_operand(new_add, 0), new_x);
     assert_ptr_equal(hlo_instr_operand(new_add, 1), new_first);
     assert_int_equal(new_x->use_count, 2);
-    assert_ptr_equal(new_x->uses, new_first->operands); /* newest first, as it was */
+    assert_ptr_equal(new_x->uses, new_first->operands); /* newest first, as before */
     assert_ptr_equal(new_x->uses->user, new_first);
     assert_ptr_equal(new_x->uses->next, new_add->operands);
     assert_ptr_equal(new_x->uses->next->prev, new_x->uses);
@@ -183,9 +183,8 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     hlo_module_free(m);
 }
 
-/* Down to names and the order of use lists; what is made afterwards is called as it would have
- * been.
- */
+/* Including names and the order of use lists; objects created later have the same names as without
+ * the change. */
 static void what_was_made_is_unmade(void **state) {
     (void)state;
     jmp_buf recover;

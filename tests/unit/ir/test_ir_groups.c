@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of devices: how many, of how many, and which. */
+/* Groups of devices: their number, sizes and members. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,7 +99,7 @@ static void misfits(void **state) {
     assert_false(groups_of(*state, "{{0,2},{1,3}}")->misfit);
 }
 
-/* Equal values are one struct, however they are written. */
+/* Equal values are one struct, independent of their text. */
 static void equal_values(void **state) {
     fixture *f = *state;
     const hlo_groups *groups = groups_of(f, "{ {0, 1} }");
@@ -107,7 +107,7 @@ static void equal_values(void **state) {
     assert_null(read_as(f, HLO_ATTR_SOURCE_TARGET_PAIRS, "{{0,1},{2}}"));
 }
 
-/* A clone has values of its own, equal to the original's. */
+/* A clone has separate values, equal to the original's. */
 static void values_of_a_clone(void **state) {
     (void)state;
     static const char text[] =

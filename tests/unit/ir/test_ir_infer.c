@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape inference on instructions built here: result, layout, and the sentence when there is none.
- */
+/* Shape inference on instructions built here: result and layout, or the error message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +81,7 @@ static void ints(bench *b, attrs *list, hlo_attr_id id, uint32_t count, const in
     list->v[list->count++] = (hlo_attr){.id = id, .u.ints = hlo_ints_new(b->m, count, values)};
 }
 
-/* Infers, and compares the shape's text (with layout), or the reason when there is none. */
+/* Infers, and compares the shape's text (with layout), or the reason for failure. */
 static void expect(bench *b, hlo_op op, const attrs *list, const char *wanted, uint32_t count,
                    hlo_instr *const *operands) {
     char text[512];
@@ -248,7 +247,7 @@ static void dots(void **state) {
            "dot of f8e4m3fn[2,3] and f8e4m3fn[4,5]: dimension 0 of the left operand is both a "
            "batch and a contracting dimension",
            q, w);
-    /* The text may ask for a wider result. */
+    /* The text may specify a wider result. */
     hlo_instr *pair[] = {q, q};
     const hlo_shape *wide = shape_of(b, HLO_TYPE_BF16, DIMS(2, 2), NULL);
     hlo_instr *dot = hlo_instr_new(b->c, NULL, HLO_OP_DOT, wide, 2, pair, NULL);
@@ -353,7 +352,7 @@ static void tuples_and_tokens(void **state) {
     hlo_shape_format(hlo_infer(b->m, HLO_OP_AFTER_ALL, 0, &none, 0, NULL, NULL, 0), true, text,
                      sizeof text);
     assert_string_equal(text, "token[]");
-    /* The reason is optional, and may be cut. */
+    /* The reason is optional, and may be truncated. */
     assert_null(hlo_infer(b->m, HLO_OP_NOT, 1, pair, 0, NULL, NULL, 0));
     assert_null(hlo_infer(b->m, HLO_OP_NOT, 1, pair, 0, NULL, text, 8));
     assert_string_equal(text, "not of ");

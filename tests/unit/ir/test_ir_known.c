@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a value's elements is what the CPU backend computes, element by element. */
+/* Known elements of a value equal those computed by the CPU backend, element by element. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static bool same(double a, double b) {
     return (a == b && signbit(a) == signbit(b)) || (isnan(a) && isnan(b));
 }
 
-/* The root's operands are known, and no element is another than it is. */
+/* The root's operands are known, and every known element has the computed value. */
 static void every_element_is_the_one_that_is_computed(void **state) {
     (void)state;
     hlo_module *m = parse(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape inference rejects a module for each operand of each `||` and `&&` of its checks, and for
- * the first and the last element that a loop looks at. A row is a valid module, or an edit of the
- * last valid one that breaches one condition. */
+ * the first and the last element in a loop. A row is a valid module, or an edit of the last valid
+ * one that violates one condition. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "hlo/text.h"
 
 typedef struct row {
-    const char *module;            /* the entry's body; NULL: an edit of the module before */
+    const char *module;            /* the entry's body; NULL: an edit of the previous module */
     const char *from, *to, *error; /* replaces `from` by `to`: `error` is a part of the message */
 } row;
 
@@ -274,7 +274,7 @@ static void keep_first(void *user, const hlo_diag *diag) {
     if (diag->severity == HLO_ERROR && !*message) snprintf(message, 512, "%s", diag->message);
 }
 
-/* Reads and verifies a module; writes the first error, "" if it is valid. */
+/* Parses and verifies a module; writes the first error, or "" if it is valid. */
 static void verify(const char *body, char message[512]) {
     char text[2048];
     const hlo_diag_sink sink = {keep_first, message};

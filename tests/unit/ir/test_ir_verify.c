@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verifier on what text cannot say, but a pass could make. */
+/* The verifier on modules that text cannot express, but a pass could create. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -162,7 +162,7 @@ static void a_long_circle_of_calls(void **state) {
     for (int i = 0; i < 12; i++) links[i] = hlo_computation_new(b->m, "link");
     for (int i = 0; i < 12; i++) a_call(b, links[i], links[(i + 1) % 12]);
     expect(b, "%call.11 calls %link, which calls itself, directly or indirectly");
-    assert_int_equal(b->errors, 11); /* where it is declared, eight calls, and where they lead */
+    assert_int_equal(b->errors, 11); /* the declaration, eight calls, and their targets */
 }
 
 static void a_call_of_the_entry(void **state) {
@@ -192,7 +192,7 @@ static void two_of_one_name(void **state) {
     assert_int_equal(b->errors, 1);
     b->y->offset = 1;
     expect(b, "two instructions have the name %x");
-    assert_int_equal(b->errors, 2); /* and where the other one stands */
+    assert_int_equal(b->errors, 2); /* and the location of the other one */
 }
 
 static void a_value_of_another_shape(void **state) {
@@ -251,7 +251,7 @@ static void no_more_than_twenty_errors(void **state) {
     for (int i = 0; i < 50; i++)
         hlo_instr_new(b->c, NULL, HLO_OP_NEGATE, f32(b, 1, dims), 1, &b->x, "n");
     expect(b, "negate of f32[]: the inferred shape is f32[], but the declared shape is f32[2]");
-    assert_int_equal(b->errors, 21); /* the last one says how many more there are */
+    assert_int_equal(b->errors, 21); /* the last one has the number of further errors */
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of matmul calls share: a module with the operands that a call may take. */
+/* Fixture for tests of matmul calls: a module with the possible operands of a call. */
 #ifndef HLO_TESTS_UNIT_MATMUL_MATMUL_FIXTURE_H
 #define HLO_TESTS_UNIT_MATMUL_MATMUL_FIXTURE_H
 
@@ -14,8 +14,8 @@
 #include "grammar/attr/notation.h"
 #include "matmul/call.h"
 
-/* A module with a = f8e4m3fn[2,16,64], b = f8e5m2[2,64,32] batched over dimension 0, and the
- * other operands of a call. */
+/* A module with a = f8e4m3fn[2,16,64], b = f8e5m2[2,64,32] batched over dimension 0, and the other
+ * operands of a call. */
 typedef struct fixture {
     jmp_buf recover;
     hlo_module *module;

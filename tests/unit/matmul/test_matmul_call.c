@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FP8 matmul calls: struct to instruction and back, in both operand forms; refused calls. */
+/* FP8 matmul calls: struct to instruction and back, in both operand forms; rejected calls. */
+#include <math.h>
+#include <stdlib.h>
+
 #include "ir/text/print.h"
+#include "matmul/mlir.h"
 #include "tests/unit/matmul/matmul_fixture.h"
 
 static hlo_instr *encode(fixture *f, const hlo_matmul *m) {
@@ -48,7 +52,7 @@ static void assert_same(const hlo_matmul *x, const hlo_matmul *y) {
     assert_string_equal(x->algorithm ? x->algorithm : "", y->algorithm ? y->algorithm : "");
 }
 
-/* Bits of `choice`: which optional things the call has. */
+/* Bits of `choice`: the optional parts of the call. */
 static hlo_matmul choose(fixture *f, hlo_epilogue epilogue, unsigned choice, bool all) {
     hlo_matmul m = f->matmul;
     m.epilogue = epilogue;
@@ -99,7 +103,7 @@ static void operands_stand_in_order(void **state) {
     for (uint32_t i = 0; i < 7; i++) assert_ptr_equal(hlo_instr_operand(used, i), less[i]);
 }
 
-/* What XLA makes of a plain fp8 matmul: no output scale behind two scales of 1. */
+/* XLA's call for a plain fp8 matmul: no output scale after two scales of 1. */
 static void an_output_scale_may_be_absent(void **state) {
     fixture *f = *state;
     f->scales = HLO_SCALES_USED;
@@ -141,7 +145,7 @@ static void config_is_golden(void **state) {
                         "\"grad_x\":false,\"grad_y\":false,\"scale_mode\":1}}");
 }
 
-/* One matrix of 16 by 320 times 320 by 32: three stretches of 128 along k, the last one shorter. */
+/* One matrix of 16 by 320 times 320 by 32: three ranges of 128 along k, the last one shorter. */
 static hlo_matmul unbatched(fixture *f) {
     hlo_matmul m = f->matmul;
     m.a = parameter(f, array(f, HLO_TYPE_F8E4M3FN, 2, 16, 320, 0));
@@ -186,14 +190,15 @@ static void every_scale_mode_comes_back(void **state) {
                            "\"rhs_scale_mode\":\"BLK128x128_32F\"}}"));
 }
 
-/* By the layouts in the cuBLAS manual, row-major: [size], [k/128, size], [size/128, k/128 up to 4],
+/* The layouts of the cuBLAS manual, row-major: [size], [k/128, size], [size/128, k/128 up to 4],
  * and tiles of 128 by 4, whose byte (o, i) is o % 32 * 16 + o % 128 / 32 * 4 + i % 4. */
 static void scales_lie_as_cublaslt_wants(void **state) {
     (void)state;
     static const struct {
         hlo_scale_mode mode;
         uint32_t rank;
-        int64_t dims[2], index; /* of the scale of element 300 of row 200, of 256 rows of 640 */
+        int64_t dims[2],
+            index; /* index of the scale of element 300 of row 200, of 256 rows of 640 */
     } cases[] = {
         {HLO_SCALE_SCALAR, 0, {0}, 0},
         {HLO_SCALE_OUTER_VEC, 1, {256}, 200},
@@ -320,7 +325,7 @@ static void a_wide_call_is_read(void **state) {
 }
 
 /* The first call of the fixture with `from` in its config replaced by `to`. */
-static const char *refusal_with(fixture *f, const char *from, const char *to) {
+static hlo_instr *with_config(fixture *f, const char *from, const char *to) {
     hlo_instr *call = encode(f, &f->matmul);
     char text[1024];
     const char *config = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);
@@ -328,7 +333,11 @@ static const char *refusal_with(fixture *f, const char *from, const char *to) {
     assert_non_null(at);
     snprintf(text, sizeof text, "%.*s%s%s", (int)(at - config), config, to, at + strlen(from));
     hlo_instr_set_str(call, HLO_ATTR_BACKEND_CONFIG, text);
-    return refusal(call);
+    return call;
+}
+
+static const char *refusal_with(fixture *f, const char *from, const char *to) {
+    return refusal(with_config(f, from, to));
 }
 
 static void wrong_configs_are_refused(void **state) {
@@ -376,11 +385,146 @@ static void wrong_configs_are_refused(void **state) {
         assert_string_equal(refusal_with(f, cases[i][0], cases[i][1]), cases[i][2]);
 }
 
+/* Numbers and flags in each form that a config may have them in. */
+static void configs_have_several_forms(void **state) {
+    fixture *f = *state;
+    static const struct {
+        const char *from, *to;
+        double alpha;
+        const char *precision, *algorithm;
+    } cases[] = {
+        {"\"alpha_real\":1", "\"alpha_real\":-2.5e1", -25, NULL, NULL},
+        {"\"alpha_real\":1", "\"alpha_real\":\"-2.5e1\"", -25, NULL, NULL},
+        {"\"alpha_real\":1", "\"alpha_real\":\"0.5\"", 0.5, NULL, NULL},
+        {"\"alpha_real\":1", "\"alpha_real\":\"-Infinity\"", -INFINITY, NULL, NULL},
+        {"\"alpha_real\":1", "\"alpha_real\":\"Infinity\"", INFINITY, NULL, NULL},
+        {"\"alpha_imag\":0", "\"alpha_imag\":\"0\"", 1, NULL, NULL},
+        {"[\"2\"]", "[2]", 1, NULL, NULL},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "[\"HIGHEST\"]", 1, "{highest,default}", NULL},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "\"HIGH,HIGHEST\"", 1, "{high,highest}", NULL},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "\"HIGH\"", 1, "{high,default}", NULL},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "[]", 1, NULL, NULL},
+        {"ALG_UNSET", "ALG_DOT_ANY_F8_ANY_F8_F32", 1, NULL, "dot_any_f8_any_f8_f32"},
+    };
+    static const char *const refused[][3] = {
+        {"\"alpha_real\":1", "\"alpha_real\":\"0x1\"", "alpha or beta is not a number"},
+        {"\"alpha_real\":1", "\"alpha_real\":\"1 \"", "alpha or beta is not a number"},
+        {"\"alpha_real\":1", "\"alpha_real\":\" 1\"", "alpha or beta is not a number"},
+        {"\"alpha_real\":1", "\"alpha_real\":\"-\"", "alpha or beta is not a number"},
+        {"\"alpha_real\":1", "\"alpha_real\":\".5\"", "alpha or beta is not a number"},
+        {"\"alpha_real\":1", "\"alpha_real\":\"nan\"", "alpha or beta is not a number"},
+        {"\"alpha_real\":1", "\"alpha_real\":true", "alpha or beta is not a number"},
+        {"\"beta\":0", "\"beta\":{}", "alpha or beta is not a number"},
+        {"\"alpha_imag\":0", "\"alpha_imag\":\"x\"", "alpha or beta is not a number"},
+        {"[\"2\"]", "[\"\"]", "dot_dimension_numbers has a value that is not a list of integers"},
+        {"[\"2\"]", "[2.0]", "dot_dimension_numbers has a value that is not a list of integers"},
+        {"[\"2\"]", "[\"+2\"]", "dot_dimension_numbers has a value that is not a list of integers"},
+        {"[\"2\"]", "{}", "dot_dimension_numbers has a value that is not a list of integers"},
+        {"\"precision_config\":{", "\"precision_config\":3,\"unread\":{",
+         "precision_config is not an object"},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "[\"HIGH\",\"HIGH\",\"HIGH\"]",
+         "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST"},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "\"HIGH,HIGH,HIGH\"",
+         "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST"},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "{}",
+         "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST"},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "\"\"",
+         "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST"},
+        {"[\"DEFAULT\",\"DEFAULT\"]", "[\"HIG\"]",
+         "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST"},
+        {"\"ALG_UNSET\"", "5", "unknown algorithm"},
+        {"ALG_UNSET", "ALG_", "unknown algorithm"},
+        {"{\"gemm_backend_config\":{", "{\"gemm_backend_config\":[],\"unread\":{",
+         "backend_config lacks gemm_backend_config"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hlo_instr *call = with_config(f, cases[i].from, cases[i].to);
+        const hlo_matmul read = decode(call);
+        assert_true(read.alpha == cases[i].alpha);
+        assert_int_equal(read.precision != NULL, cases[i].precision != NULL);
+        if (read.precision) assert_string_equal(read.precision, cases[i].precision);
+        assert_int_equal(read.algorithm != NULL, cases[i].algorithm != NULL);
+        if (read.algorithm) assert_string_equal(read.algorithm, cases[i].algorithm);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_string_equal(refusal_with(f, refused[i][0], refused[i][1]), refused[i][2]);
+}
+
+/* A dictionary as MLIR prints it: the same as JSON, or the fault. */
+static void dictionaries_are_read(void **state) {
+    (void)state;
+#define NONE "backend_config is not a dictionary of strings, flags, numbers and arrays of integers"
+#define VALUE "an attribute in backend_config is not a string, flag, number or array of integers"
+    static const char *const cases[][2] = {
+        {"{}", "{}"},
+        {" { } ", "{}"},
+        {"{a = 1 : i64}", "{\"a\":1}"},
+        {"{ a=-1:i64 , _b.c$1 = true, \"d e\" = false }",
+         "{\"a\":-1,\"_b.c$1\":true,\"d e\":false}"},
+        {"{a = 5}", "{\"a\":5}"},
+        {"{a = 1.5 : f64}", "{\"a\":1.5}"},
+        {"{a = -2.500000e-01 : f64}", "{\"a\":-0.25}"},
+        {"{a = 0x3FF0000000000000 : f64}", "{\"a\":1.0}"},
+        {"{a = \"\"}", "{\"a\":\"\"}"},
+        {"{a = \"x\\22y\\5C\\\\\"}", "{\"a\":\"x\\\"y\\\\\\\\\"}"},
+        {"{a = \"\\n\\t\\41\\7e\"}", "{\"a\":\"\\n\\tA~\"}"},
+        {"{a = \"\\00\"}", VALUE},
+        {"{a = \"\\4\"}", VALUE},
+        {"{a = \"\\g0\"}", VALUE},
+        {"{a = \"\\", VALUE},
+        {"{a = 999999999999999999}", "{\"a\":999999999999999999}"},
+        {"{a = 1000000000000000000}", VALUE},
+        {"{a = 0x7FF0000000000000 : f64}", "{\"a\":\"Infinity\"}"},
+        {"{a = 0xFFF0000000000000 : f64}", "{\"a\":\"-Infinity\"}"},
+        {"{a = 0x7FF8000000000000 : f64}", "{\"a\":\"NaN\"}"},
+        {"{a = 0x3FF000000000000 : f64}", VALUE},
+        {"{a = 0x3FF00000000000000 : f64}", VALUE},
+        {"{a = array<i64>}", "{\"a\":[]}"},
+        {"{a = array<i64: 1>}", "{\"a\":[1]}"},
+        {"{a = array<i32: 1, -2,3>}", "{\"a\":[1,-2,3]}"},
+        {"", NONE},
+        {"{", NONE},
+        {"{a", NONE},
+        {"{a}", NONE},
+        {"{1a = 1}", NONE},
+        {"{a = 1", NONE},
+        {"{a = 1,}", NONE},
+        {"{a = 1} x", NONE},
+        {"[]", NONE},
+        {"{a = 1, a = 2}", "backend_config has a repeated attribute"},
+        {"{a =}", VALUE},
+        {"{a = x}", VALUE},
+        {"{a = \"x}", VALUE},
+        {"{a = 1.5.5 : f64}", VALUE},
+        {"{a = 99999999999999999999 : i64}", VALUE},
+        {"{a = 1 :}", VALUE},
+        {"{a = array<>}", VALUE},
+        {"{a = array<i64: >}", VALUE},
+        {"{a = array<i64: 1,>}", VALUE},
+        {"{a = array<i64: 1.5>}", VALUE},
+        {"{a = array<i64: 1}", VALUE},
+        {"{a = 0x3FF0000000000000 : i64}", VALUE},
+        {"{a = 0xG : f64}", VALUE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *json = NULL;
+        bool starved = true;
+        const char *fault = hlo_mlir_read(cases[i][0], &json, &starved);
+        char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        const char *found = fault ? fault : text;
+        if (!found || strcmp(found, cases[i][1]) != 0) fail_msg("%s: %s", cases[i][0], found);
+        assert_true(!fault == (json != NULL));
+        assert_false(starved);
+        free(text);
+        json_decref(json);
+    }
+}
+
 static void wrong_calls_are_refused(void **state) {
     fixture *f = *state;
     hlo_matmul m = choose(f, HLO_EPILOGUE_BIAS, 31, true);
     static const struct {
-        int operand, by; /* by: 0 a, 1 c, 2 scale */
+        int operand, by; /* replaced by: 0 a, 1 c, 2 scale */
         const char *why;
     } cases[] = {
         {0, 1, "a or b is not fp8"},
@@ -429,7 +573,7 @@ static void a_module_is_verified(void **state) {
     assert_int_equal(errors, 1);
 }
 
-/* Decodes with so many bytes of memory; false when they are not enough. */
+/* Decodes with that many bytes of memory. Returns false if they do not suffice. */
 static bool decode_within(fixture *f, const hlo_instr *call, size_t bytes) {
     hlo_arena *arena = f->module->arena;
     if (setjmp(f->recover)) return false;
@@ -472,6 +616,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_dot_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wide_call_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_configs_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(configs_have_several_forms, set_up, tear_down),
+        cmocka_unit_test(dictionaries_are_read),
         cmocka_unit_test_setup_teardown(wrong_calls_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_module_is_verified, set_up, tear_down),
         cmocka_unit_test(a_config_is_whole_or_not_kept),

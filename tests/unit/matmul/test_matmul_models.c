@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every matmul call that XLA made of the models is read, and an FP8 one comes back in both forms.
- */
+/* Every matmul call that XLA created for the models is read, and FP8 calls round-trip in both
+ * forms. */
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_module_optimize(): its defaults, what it refuses, and what it leaves alone. */
+/* hlo_module_optimize(): its defaults, errors, and unchanged parts. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static void test_nothing_fires(void **state) {
     assert_string_equal(hlo_report_verdict(report, 0)->instr, "d");
     char *after = print(module);
     assert_string_equal(before, after);
-    /* The module that came back can be rewritten again, and the report does not need it. */
+    /* The resulting module can be rewritten again, and the report does not depend on it. */
     assert_int_equal(hlo_module_optimize(module, &options, NULL), HLO_OK);
     hlo_module_free(module);
     assert_string_equal(hlo_report_verdict(report, 0)->shape, "bf16[16,16]");
@@ -75,7 +75,7 @@ static void test_named_pass_stays(void **state) {
     hlo_module_free(module);
 }
 
-/* The copy stands for a matmul whose computation nothing calls any more. */
+/* The copy replaces a matmul whose computation is no longer called. */
 static void test_one_verdict_per_copy(void **state) {
     (void)state;
     hlo_module *module = parse();
@@ -90,7 +90,7 @@ static void test_one_verdict_per_copy(void **state) {
     hlo_module_free(module);
 }
 
-/* Lints are told apart from matmuls, in text order. */
+/* Lints are separate from matmuls, in text order. */
 static void test_lints(void **state) {
     (void)state;
     static const char text[] = "ENTRY e {\n"
@@ -148,8 +148,8 @@ static void test_refusals(void **state) {
     hlo_module_free(module);
 }
 
-/* Wherever memory runs out the run ends with that status, and nothing but the module is left to
- * free. */
+/* If memory runs out anywhere, the run ends with that status, and only the module needs to be
+ * freed. */
 static void test_out_of_memory(void **state) {
     (void)state;
     hlo_pass_options options;
@@ -224,7 +224,7 @@ static void test_tidied_once(const char *name, const char *pass) {
     hlo_module_free(module);
 }
 
-/* The runner does not run a pass that tidies over what it has tidied. */
+/* The pass manager does not rerun a cleanup pass on an unchanged module. */
 static void test_tidying_ends(void **state) {
     (void)state;
     static const char *const tidy[] = {"algebra", "dce", "cse", "constant-folding"};
@@ -254,7 +254,7 @@ static void test_passes_are_told(void **state) {
     }
 }
 
-/* What the programs' table says an option is by default is what the library does without it. */
+/* The defaults in the programs' option table are those of the library. */
 static void test_defaults_of_programs(void **state) {
     (void)state;
     static const struct {

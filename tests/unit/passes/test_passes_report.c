@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts: slots follow what passes do, and every matmul has a reason. */
+/* Verdicts: slots follow the passes, and every matmul has a reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -317,7 +317,7 @@ static void a_phase_that_nothing_runs_is_refused(void **state) {
     assert_int_equal(last_column, 6);
 }
 
-/* What a control dependency names stays, and nothing looks through it. */
+/* Ends of a control dependency stay, and nothing looks through them. */
 static void control_dependencies_hold(void **state) {
     (void)state;
     static const char hlo[] = "ENTRY e { x = f32[4] parameter(0)\n c = f32[4] copy(x)\n"
@@ -356,7 +356,7 @@ static void faulty(const char *actions, const char *message) {
     assert_int_equal(last_line, 2);
 }
 
-/* One that is refused by the engine, or by what it calls, before it can do any harm. */
+/* A rule that the engine, or a builder, rejects before it can do harm. */
 static void what_a_rule_makes_verifies_or_it_is_at_fault(void **state) {
     (void)state;
     faulty("slice(%x) {slice=%y}", "is bound to a value");
@@ -367,7 +367,7 @@ static void what_a_rule_makes_verifies_or_it_is_at_fault(void **state) {
     faulty("parameter() like %r", "rule r produces invalid HLO: ");
 }
 
-/* No builder counts on a value that a rule need not give it: nothing is made. */
+/* Builders do not rely on argument values that a rule need not provide: they build nothing. */
 static void builders_refuse_what_they_are_not_for(void **state) {
     (void)state;
     static const char *const actions[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident plans on the CPU and on a CUDA device that is stood in for; on the real one with
- * HLO_TEST_DEVICE in the environment. */
+/* Resident plans on the CPU and on a fake CUDA device; on the real one with HLO_TEST_DEVICE in the
+ * environment. */
 #ifndef HLO_TESTS_UNIT_RUNTIME_BUFFER_FIXTURE_H
 #define HLO_TESTS_UNIT_RUNTIME_BUFFER_FIXTURE_H
 
@@ -15,7 +15,7 @@
 #include "hlo/buffer.h"
 #include "hlo/text.h"
 
-/* The state grows by the batch, the sum is what a program reads. */
+/* The state is increased by the batch; the program reads the sum. */
 static const char LOOP[] =
     "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }\n\n"
     "%add (x: f32[], y: f32[]) -> f32[] {\n  %x = f32[] parameter(0)\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call frames as XLA makes them, by hand, and an XLA that notes errors. */
+/* Manually built call frames like XLA's, and a fake XLA that records errors. */
 #ifndef HLO_TESTS_UNIT_RUNTIME_FFI_FIXTURE_H
 #define HLO_TESTS_UNIT_RUNTIME_FFI_FIXTURE_H
 
@@ -50,7 +50,7 @@ typedef union value {
     ffi_array array;
 } value;
 
-/* A frame, and all that it points to. */
+/* A frame, and all objects that it points to. */
 typedef struct call {
     ffi_frame frame;
     ffi_api api;
@@ -192,17 +192,17 @@ static bool is_right(const memory *m) {
 
 /* ------------------------------------------------------------------------------------ mutations */
 
-/* A member of the frame or of what it points to, by its place in `c`. */
+/* A member of the frame or of an object that it points to, by its position in `c`. */
 typedef struct field {
     const char *name;
     size_t offset, bytes;
-    const char *why; /* in the message of any other value but those that may be right */
+    const char *why; /* part of the message for invalid values */
 } field;
 
 #define AT(member, why)                                                                            \
     { #member, offsetof(call, member), sizeof(((call *)NULL)->member), why }
 
-/* Any value but the right one is refused. */
+/* Any value except the right one is rejected. */
 static const field numbers[] = {
     AT(api.version.major, "is called by version"),
     AT(frame.stage, "is called at stage"),
@@ -235,7 +235,7 @@ static void put_number(call *c, const field *f, int64_t number) {
 #define EACH(field_of, table)                                                                      \
     for (const field *field_of = table; field_of < table + sizeof table / sizeof *table; field_of++)
 
-/* Numbers that are wrong everywhere are told; a list does not become longer than it is. */
+/* Invalid numbers are reported; a list does not become longer than it is. */
 static void refuses_wrong_numbers(struct XLA_FFI_Error *execute(struct XLA_FFI_CallFrame *),
                                   call *c, memory *m, const ffi_api *api) {
     static const int64_t tried[] = {-1, 0, 2, 3, 4, 5, 12, 77, 1 << 30, INT32_MIN};
@@ -250,7 +250,7 @@ static void refuses_wrong_numbers(struct XLA_FFI_Error *execute(struct XLA_FFI_C
             if (number == (f->bytes == 4 ? (int32_t)right : right)) continue;
             if (counts && number > right && number < 1024) continue;
             if (ranks && number > RANK && number <= 24) continue;
-            /* a value that is read in another way has to be of that kind */
+            /* a value that is read differently must be of that kind */
             if (strstr(f->name, "attr_kinds") && (number == 1 || number == 3 || number == 4))
                 continue;
             put_number(c, f, number);

@@ -6,13 +6,13 @@
 #include "runtime/exec/dlpack.h"
 #include "tests/unit/runtime/buffer_fixture.h"
 
-/* Both inputs are donated to what the other one becomes. */
+/* Both inputs are donated to the output of the other. */
 static const char SWAP[] = "HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }\n\n"
                            "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {\n"
                            "  %a = f32[4]{0} parameter(0)\n  %b = f32[4]{0} parameter(1)\n"
                            "  ROOT %t = (f32[4]{0}, f32[4]{0}) tuple(%b, %a)\n}\n";
 
-/* The first input is read after the first output could be written; the third is the output. */
+/* The first input is read after the first output could be written; the third equals the output. */
 static const char READ_LATE[] =
     "HloModule m, input_output_alias={ {0}: (0, {}), {2}: (1, {}) }\n\n"
     "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[2,4], f32[4]) {\n"
@@ -22,7 +22,7 @@ static const char READ_LATE[] =
     "  %m = f32[2,4]{1,0} broadcast(%r), dimensions={1}\n  %k = f32[2,4]{1,0} add(%n, %m)\n"
     "  ROOT %t = (f32[4]{0}, f32[2,4]{1,0}, f32[4]{0}) tuple(%r, %k, %b)\n}\n";
 
-/* One group of the weights' update and of both moments'. */
+/* One group computes the update of the weights and of both moments. */
 static const char UPDATE[] =
     "HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}) }\n\n"
     "ENTRY %e (p: f32[4], m: f32[4], v: f32[4], g: f32[4]) -> (f32[4], f32[4], f32[4]) {\n"
@@ -39,8 +39,8 @@ static const char UPDATE[] =
     "HloModule m, input_output_alias={ {" output "}: (0, {}) }\n\n"                                \
     "ENTRY %e (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {\n"                                      \
     "  %a = f32[4] parameter(0)\n  %b = f32[4] parameter(1)\n" body "}\n"
-/* The kernel that reads it reads it at other places, too; behind what the output is made of; it is
- * an output itself; both outputs are made of it. */
+/* The kernel that reads it reads it at other positions, too; after the instructions that the output
+ * depends on; it is an output itself; both outputs depend on it. */
 static const char ELSEWHERE[] =
     TWO("0", "  %r = f32[4] reverse(%a), dimensions={0}\n  %c = f32[4] add(%a, %b)\n"
              "  %d = f32[4] subtract(%r, %c)\n  %k = f32[4] multiply(%b, %b)\n"
@@ -75,7 +75,7 @@ static void a_loop_keeps_its_state(void **state) {
         assert_null(hlo_buffer_array(f.in[0])->data);
         void *now = hlo_buffer_array(f.out[0])->data;
         if (now != seen[0] && !seen[1]) seen[1] = now;
-        assert_true(now == seen[0] || now == seen[1]); /* at most one piece of memory more */
+        assert_true(now == seen[0] || now == seen[1]); /* at most one additional allocation */
         reads(f.out[1], (const float[]){6 + 15 * (float)step}, 1);
         advance(&f);
     }
@@ -146,8 +146,8 @@ static void an_update_is_in_place(void **state) {
     close_all(&f);
 }
 
-/* Runs with {0, 1, 2, 3} and ones, and compares the outputs, of which the one that the first input
- * is donated to has its memory, or not. */
+/* Runs with {0, 1, 2, 3} and ones, and compares the outputs. The output that the first input is
+ * donated to must reuse its memory, or not. */
 static void gives(const char *text, const float *first, const float *second, int donated,
                   bool in_place) {
     fixture f = open_with(text, NULL);
@@ -172,7 +172,7 @@ static void nothing_is_overwritten_that_is_wanted(void **state) {
     (void)state;
     static const float plus[] = {1, 2, 3, 4}, minus[] = {-1, 0, 1, 2}, turned[] = {2, 0, -2, -4},
                        twos[] = {2, 2, 2, 2};
-    const bool apart = strcmp(backend, "cpu") == 0; /* the reverse is a job of its own */
+    const bool apart = strcmp(backend, "cpu") == 0; /* the reverse is a separate job */
     gives(ELSEWHERE, turned, ones, 0, apart);
     gives(BEHIND, twos, minus, 0, false);
     gives(RETURNED, plus, numbers, 0, false);
@@ -329,7 +329,7 @@ static void an_event_is_over(void **state) {
     assert_true(hlo_event_is_done(event));
     assert_int_equal(!hlo_event_handle(event), strcmp(backend, "cpu") == 0);
     close_all(&f);
-    hlo_event_free(event); /* behind its plan */
+    hlo_event_free(event); /* after its plan */
 }
 
 static void streams_are_the_callers(void **state) {
@@ -363,7 +363,7 @@ static void streams_are_the_callers(void **state) {
 
 static void *made_anew(void *fixture_) {
     fixture *f = fixture_;
-    hlo_buffer_free(f->in[1]); /* its memory is the next one's */
+    hlo_buffer_free(f->in[1]); /* its memory is reused by the next one */
     return (void *)(uintptr_t)hlo_buffer_new(f->plan, 1, NULL, &sink, &f->in[1]);
 }
 
@@ -390,7 +390,7 @@ static void *free_here(void *fixture_) {
     return NULL;
 }
 
-/* Each on a thread of its own, in which nothing was called before. */
+/* Each on a separate thread, in which nothing was called before. */
 static void any_thread_may_call(void **state) {
     (void)state;
     void *(*const calls[])(void *) = {made_anew, read_here,      run_here, read_here,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distances and comparisons of arrays, against sums that are written out here. */
+/* Distances and comparisons of arrays, compared with sums computed here. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -7,10 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "hlo/runtime.h"
+#include "runtime/io/arrays.h"
 
 enum { COUNT = 40 };
 
@@ -66,8 +69,8 @@ static void a_distance_is_relative_to_the_first(void **state) {
     assert_int_equal(hlo_array_distance(&fa, &shorter, &distance), HLO_INVALID_USAGE);
 }
 
-/* Numbers around 1, of a known sigma and, at the end, of none; the other side is `off` sigmas away,
- * to both sides in turn. */
+/* Numbers around 1, with known sigmas and, at the end, unknown ones; the other side is `off` sigmas
+ * away, alternating in sign. */
 typedef struct sides {
     float judge[COUNT], other[COUNT], bound[COUNT];
 } sides;
@@ -165,11 +168,104 @@ static void a_violation_is_described(void **state) {
     assert_int_equal(d.worst, -1);
 }
 
+/* What a comparison prints, by the types, the sizes and the elements of both sides: indexes of
+ * arrays, and the number of expected outputs. */
+static const struct {
+    size_t found, expected, count;
+    hlo_status status;
+    const char *text;
+} printed[] = {
+    {0, 0, 1, HLO_OK, "compare: 1 outputs agree\n"},
+    {1, 0, 1, HLO_MISMATCH,
+     "output 0 f32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
+     "  max abs error 1, max rel error 0.25, SNR 14.8 dB\n"
+     "  worst at [3]: 5, but 4 in the reference; bound 0\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {2, 0, 1, HLO_MISMATCH,
+     "output 0 f32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
+     "  max abs error 0, max rel error 0, SNR of finite elements: exact\n"
+     "  worst at [1]: nan, but 2 in the reference\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {0, 2, 1, HLO_MISMATCH,
+     "output 0 f32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
+     "  max abs error 0, max rel error 0, SNR of finite elements: exact\n"
+     "  worst at [1]: 2, but nan in the reference\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {3, 0, 1, HLO_MISMATCH,
+     "output 0 f32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
+     "  max abs error 0, max rel error 0, SNR of finite elements: exact\n"
+     "  worst at [1]: inf, but 2 in the reference\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {3, 3, 1, HLO_OK, "compare: 1 outputs agree\n"},
+    {2, 2, 1, HLO_OK, "compare: 1 outputs agree\n"},
+    {4, 0, 1, HLO_MISMATCH,
+     "output 0 f32[4]: 2 equal, 0 within bound, 0 one fp8 step, 2 violations\n"
+     "  max abs error 6, max rel error 2, SNR -1.2 dB\n"
+     "  worst at [0]: -1, but 1 in the reference; bound 0\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {5, 0, 1, HLO_MISMATCH,
+     "output 0 f32[3] vs f32[4]\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {7, 0, 1, HLO_MISMATCH,
+     "output 0 f32[2,2] vs f32[4]\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {8, 0, 1, HLO_MISMATCH,
+     "output 0 s32[4] vs f32[4]\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {6, 7, 1, HLO_MISMATCH,
+     "output 0 f32[2,2]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
+     "  max abs error 1, max rel error 0.25, SNR 14.8 dB\n"
+     "  worst at [1,1]: 5, but 4 in the reference; bound 0\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {8, 9, 1, HLO_MISMATCH,
+     "output 0 s32[4]: 3 equal, 0 within bound, 0 one fp8 step, 1 violations\n"
+     "  max abs error 2, max rel error 0.333, SNR 11.0 dB\n"
+     "  worst at [3]: 4, but 6 in the reference; bound 0\n"
+     "compare: 1 of 1 outputs differ\n"},
+    {9, 9, 1, HLO_OK, "compare: 1 outputs agree\n"},
+    {0, 0, 2, HLO_MISMATCH, "compare: 1 outputs, expected 2\n"},
+};
+
+static void a_comparison_is_printed(void **state) {
+    (void)state;
+    static float fours[][4] = {
+        {1, 2, 3, 4}, {1, 2, 3, 5}, {1, NAN, 3, 4}, {1, INFINITY, 3, 4}, {-1, 2, -3, 4}};
+    static int32_t integers[][4] = {{1, 2, 3, 4}, {1, 2, 3, 6}};
+    static const int64_t four = 4, three = 3, square[] = {2, 2};
+    const hlo_array all[] = {
+        array_of("f32", &four, fours[0], 16),
+        array_of("f32", &four, fours[1], 16),
+        array_of("f32", &four, fours[2], 16),
+        array_of("f32", &four, fours[3], 16),
+        array_of("f32", &four, fours[4], 16),
+        array_of("f32", &three, fours[0], 12),
+        {.type = "f32", .rank = 2, .dims = square, .data = fours[1], .size = 16, .noise = {-1, -1}},
+        {.type = "f32", .rank = 2, .dims = square, .data = fours[0], .size = 16, .noise = {-1, -1}},
+        array_of("s32", &four, integers[0], 16),
+        array_of("s32", &four, integers[1], 16)};
+    for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
+        hlo_array one[] = {all[printed[i].expected], all[printed[i].expected]};
+        hlo_array other = all[printed[i].found];
+        const hlo_arrays judge = {.count = printed[i].count, .items = one},
+                         found = {.count = 1, .items = &other};
+        char *text;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        const hlo_status status = hlo_arrays_compare(&judge, &found, out);
+        fclose(out);
+        if (status != printed[i].status || strcmp(text, printed[i].text) != 0)
+            fail_msg("case %zu: %s\n%s", i, hlo_status_name(status), text);
+        assert_int_equal(hlo_arrays_compare(&judge, &found, NULL), printed[i].status);
+        free(text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_distance_is_relative_to_the_first),
         cmocka_unit_test(noise_is_compared_with_its_limit),
         cmocka_unit_test(a_violation_is_described),
+        cmocka_unit_test(a_comparison_is_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

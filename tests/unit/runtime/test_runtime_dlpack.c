@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of DLPack made of buffers, and buffers of tensors. */
+/* DLPack tensors from buffers, and buffers from tensors. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -90,8 +90,7 @@ static void tensors_have_owners(void **state) {
     close_all(&f);
 }
 
-/* Strides that are left out are those of row-major order, in which a layout may have the elements
- * as well. */
+/* Absent strides are row-major; the elements may also have that order in a layout. */
 static void strides_may_be_left_out(void **state) {
     (void)state;
     fixture f = open_with("HloModule m\n\n"
@@ -121,7 +120,7 @@ static void strides_may_be_left_out(void **state) {
     close_all(&f);
 }
 
-/* Part of the donated input is the other one. */
+/* Part of the donated input is the other input. */
 static void donated_memory_is_of_one_input(void **state) {
     (void)state;
     fixture f = open_with("HloModule m, input_output_alias={ {}: (0, {}) }\n\n"
@@ -167,7 +166,8 @@ static void narrow_types_have_codes(void **state) {
     close_all(&f);
 }
 
-/* A tensor for a stream that cannot be made to wait is refused, and the next run is not blamed. */
+/* A tensor for a stream that cannot be made to wait is rejected, and the next run is not
+ * affected. */
 static void a_stream_that_cannot_wait_has_no_tensor(void **state) {
     (void)state;
     struct DLManagedTensorVersioned *tensor;
@@ -186,8 +186,8 @@ static void a_stream_that_cannot_wait_has_no_tensor(void **state) {
     close_all(&f);
 }
 
-/* The memory of a tensor that is gone is written when the work on it is over, also where the driver
- * has no event for that. */
+/* The memory of a released tensor is written only after the work on it is complete, even if the
+ * driver has no event for that. */
 static void work_on_a_tensor_may_go_on(void **state) {
     (void)state;
     cuda_library lib = {0};
@@ -246,7 +246,7 @@ typedef struct queue {
     atomic_int count;
 } queue;
 
-/* Frees what runs gave, while others go on. */
+/* Frees the outputs of runs, while others continue. */
 static void *free_handed(void *queue_) {
     queue *q = queue_;
     for (int i = 0; i < HANDED; i++) {
@@ -261,7 +261,7 @@ static void *free_handed(void *queue_) {
     return NULL;
 }
 
-/* Runs a plan of its own. Returns NULL, or what is wrong. */
+/* Runs a separate plan. Returns NULL, or the error. */
 static void *run_other(void *fixture_) {
     fixture *f = fixture_;
     float found[6];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pads, slices and windows whose numbers are near the limits of int64: each module is refused or
- * runs. Overflows are reports of the sanitized build. */
+/* Pads, slices and windows whose numbers are near the limits of int64: each module is rejected or
+ * runs. The sanitized build reports overflows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static uint64_t draw(uint64_t count) {
     return (z ^ (z >> 31)) % count;
 }
 
-/* Draws a small number as a rule, otherwise one near a power of two or a limit. */
+/* Usually draws a small number, otherwise one near a power of two or a limit. */
 static int64_t draw_number(int64_t least) {
     static const int64_t edges[] = {INT64_MAX,        INT64_MIN,        INT64_C(1) << 62,
                                     INT64_C(1) << 61, INT64_C(1) << 60, INT64_C(1) << 32,
@@ -59,7 +59,7 @@ static void put_pad(text *t) {
     put(t, "pad(a, z), padding=");
     for (int i = 0; i < 2; i++) {
         const long long low = draw_number(-1);
-        /* Often as much is cut off at one end as is added at the other. */
+        /* Often as much is removed at one end as is added at the other. */
         const long long high = draw(2) && low != INT64_MIN ? -low : draw_number(-1);
         put(t, "%s%lld_%lld", i ? "x" : "", low, high);
         if (draw(2)) put(t, "_%lld", (long long)draw_number(0));
@@ -74,7 +74,7 @@ static void put_slice(text *t) {
     put(t, "}");
 }
 
-/* A window; its words are drawn too. */
+/* A window with random attributes. */
 static void put_window(text *t) {
     static const char *const words[] = {"size", "stride", "lhs_dilate", "rhs_dilate"};
     put(t, ", window={");
@@ -115,7 +115,7 @@ static void put_dynamic_update_slice(text *t) {
     put(t, "dynamic-update-slice(a, u, i, j)");
 }
 
-/* Writes a module; hlo_infer() finds the dimensions of its result later. */
+/* Writes a module; hlo_infer() later finds the dimensions of its result. */
 static void write_module(text *t, uint64_t seed) {
     static void (*const kinds[])(text *) = {
         put_pad,           put_pad,         put_slice,         put_reduce_window,

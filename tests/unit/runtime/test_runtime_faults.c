@@ -52,7 +52,7 @@ static void failures_are_told(void **state) {
     };
     cuda_library lib = {0};
     cuda_stream *stream;
-    fixture last = open_loop(); /* whose context the stream is of */
+    fixture last = open_loop(); /* the stream is of its context */
     assert_int_equal(cuda_library_load(&lib, CUDA_DRIVER, &sink), HLO_OK);
     assert_int_equal(lib.cuStreamCreate(&stream, 1), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -73,7 +73,7 @@ static void failures_are_told(void **state) {
     cuda_library_unload(&lib);
 }
 
-/* A run whose recording fails is told of once, and its recording is not replayed. */
+/* A run whose recording fails reports one error, and its recording is not replayed. */
 static void failed_recordings_are_not_replayed(void **state) {
     (void)state;
     static const char *const calls[] = {"cuGraphInstantiate", "cuStreamEndCapture",
@@ -103,7 +103,7 @@ static void failed_recordings_are_not_replayed(void **state) {
     }
 }
 
-/* A matmul whose descriptor could not get its pointers gets them in the next run. */
+/* A matmul whose descriptor could not be given its pointers has them in the next run. */
 static void scales_are_those_of_the_run(void **state) {
     (void)state;
     static const int64_t dims[] = {16, 16};
@@ -121,7 +121,7 @@ static void scales_are_those_of_the_run(void **state) {
     close_all(&f);
 }
 
-/* Records with branches once, which tries them, and fails to at other addresses. */
+/* Records with branches once, which tries them, and fails to record at other addresses. */
 static void a_branch_fails_for_a_reason(void **state) {
     (void)state;
     fixture f = open_with(EITHER, NULL);

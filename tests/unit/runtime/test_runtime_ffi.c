@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed calls as XLA makes them, on the CPU: properties, results, threads, and every field of a
+/* Typed calls as created by XLA, on the CPU: properties, results, threads, and every field of a
  * frame with other values. */
 #include <pthread.h>
 
@@ -21,7 +21,7 @@ static void runs(void) {
     assert_true(is_right(&m));
 }
 
-/* The call fails, and says why. */
+/* The call fails with this reason. */
 static void refuses(const char *why) {
     *said = '\0';
     assert_ptr_equal(hlofp8_ffi_matmul_cpu(&c.frame), said);
@@ -76,7 +76,7 @@ static void an_error_has_the_call(void **state) {
     assert_int_equal(said_code, FFI_INVALID_ARGUMENT);
 }
 
-/* However long the call is, the reason is there. */
+/* The reason is complete for a call of any length. */
 static void a_reason_is_never_cut_off(void **state) {
     (void)state;
     static ffi_span names[100], *name_of[100];
@@ -150,7 +150,7 @@ static void properties_are_told(void **state) {
     assert_int_equal(metadata.traits, 99);
 }
 
-/* Without a function that makes errors nothing can be said. */
+/* Without a function that creates errors, nothing can be reported. */
 static void a_frame_may_be_useless(void **state) {
     (void)state;
     assert_null(hlofp8_ffi_matmul_cpu(NULL));
@@ -196,7 +196,7 @@ static ffi_error *schedule(ffi_task *task) {
     return NULL;
 }
 
-/* XLA runs tasks beside the caller, at once, when all is done, or not all of them. */
+/* XLA runs tasks concurrently with the caller, at once, at the end, or not all of them. */
 static void threads_are_xlas(void **state) {
     (void)state;
     c.api.thread_count = tell_threads;
@@ -285,7 +285,7 @@ static void wrong_sizes_are_told(void **state) {
         put_number(&c, f, right - 1);
         refuses(f->why);
         put_number(&c, f, 0);
-        if (f != sizes) refuses(f->why); /* of a frame of no size no member can be read */
+        if (f != sizes) refuses(f->why); /* of a frame of size 0, no member can be read */
     }
 }
 
@@ -313,8 +313,8 @@ static void wrong_memory_is_told(void **state) {
     refuses("has operand 0 with invalid dimensions");
 }
 
-/* Each attribute left out, and each string changed at each byte: right, or refused with a message.
- */
+/* Each attribute omitted, and each string changed at each byte: correct, or rejected with a
+ * message. */
 static void attributes_may_be_anything(void **state) {
     for (int i = 0; i < 6; i++) {
         set_up(state);
@@ -329,7 +329,7 @@ static void attributes_may_be_anything(void **state) {
             set_up(state);
             c.values[3].string = (ffi_span){text, strlen(text)};
             if (i < 9) text[i] = bytes[b];
-            if (i == 9) c.values[3].string.size = b == 4 ? 8 : b; /* BIAS is one */
+            if (i == 9) c.values[3].string.size = b == 4 ? 8 : b; /* BIAS is also valid */
             refuses("epilogue = ");
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/ffi/abi.h against XLA's own header, where jaxlib has one: members' places and sizes, and
- * numbers. All of it is checked when this is compiled. */
+/* Compares runtime/ffi/abi.h with XLA's header, if jaxlib has one: offsets and sizes of members,
+ * and numbers. All checks are at compile time. */
 #include <stdio.h>
 
 #include "runtime/ffi/abi.h"
@@ -39,7 +39,7 @@ EQUAL(FFI_INVALID_ARGUMENT, XLA_FFI_Error_Code_INVALID_ARGUMENT);
 EQUAL(FFI_RESOURCE_EXHAUSTED, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED);
 EQUAL(FFI_FAILED_PRECONDITION, XLA_FFI_Error_Code_FAILED_PRECONDITION);
 
-/* Those that XLA has no element type of are not its. */
+/* Types that XLA lacks are not in its header. */
 #define XLA_FFI_DataType_OPAQUE FFI_TYPE_OPAQUE
 #define XLA_FFI_DataType_TUPLE FFI_TYPE_TUPLE
 #define XLA_FFI_DataType_F6E2M3FN FFI_TYPE_F6E2M3FN

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed calls as XLA makes them, on a CUDA device that is stood in for: plans, what a call asks of
- * the libraries, results, errors. */
+/* Typed calls as created by XLA, on a fake CUDA device: plans, library calls, results, errors. */
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include "runtime/cuda/driver/library.h"
 #include "tests/unit/runtime/ffi_fixture.h"
 
-static memory *m; /* memory of the device, which is the host's */
+static memory *m; /* device memory, which is host memory */
 static call c;
-static char stream_of_xla[64]; /* no more than an address to the stand-in */
+static char stream_of_xla[64]; /* only its address is used by the fake */
 
 static ffi_error *get_stream(ffi_stream_get *arguments) {
     arguments->stream = stream_of_xla;
@@ -33,7 +32,7 @@ static int set_up_all(void **state) {
         lib.cuDevicePrimaryCtxRetain(&context, 0) || lib.cuCtxSetCurrent(context) ||
         lib.cuMemAlloc(&at, sizeof *m))
         return -1;
-    lib.cuCtxSetCurrent(NULL); /* a call makes the stream's current */
+    lib.cuCtxSetCurrent(NULL); /* a call makes the stream's context current */
     m = (memory *)(uintptr_t)at;
     return 0;
 }
@@ -58,7 +57,7 @@ static void refuses(const char *why) {
     if (!strstr(said, why)) fail_msg("'%s' is not in '%s'", why, said);
 }
 
-/* Counts the lines of the stand-in's log that begin so. */
+/* Counts the lines of the fake's log that begin with it. */
 static int count_calls(const char *name) {
     char line[4096];
     int count = 0;
@@ -92,7 +91,7 @@ static void without_libraries_nothing_runs(void **state) {
     setenv("HLO_CUDA_CUBLASLT", HLO_STANDIN, 1);
 }
 
-/* What fails once is asked again by the next call. */
+/* The next call retries what failed. */
 static void failures_are_told(void **state) {
     (void)state;
     static const struct {
@@ -119,7 +118,7 @@ static void failures_are_told(void **state) {
     remove(log_path);
 }
 
-/* A plan is made once: then a call is enqueued and nothing is asked, allocated or waited for. */
+/* A plan is created once; then calls are enqueued without queries, allocation or waiting. */
 static void a_plan_is_kept(void **state) {
     (void)state;
     runs();
@@ -137,7 +136,7 @@ static void a_plan_is_kept(void **state) {
     assert_int_equal(count_calls("cuCtxPushCurrent"), count_calls("cuCtxPopCurrent"));
 }
 
-/* With an attribute of another value it is another plan. */
+/* An attribute with another value requires another plan. */
 static void plans_differ(void **state) {
     (void)state;
     runs();
@@ -148,7 +147,7 @@ static void plans_differ(void **state) {
     c.numbers[1] = 1;
     runs();
     set_up(state);
-    c.dims[1][1][0] = 700; /* less workspace, in the middle of it */
+    c.dims[1][1][0] = 700; /* less workspace, at an offset in it */
     c.buffers[1][1].data = m->workspace + 100;
     runs();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays: the .npz that is written is read back, and what a file may hold instead is told. */
+/* Arrays: a written .npz is read back, and other contents of a file are reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 static jmp_buf recover;
 
-/* An entry computation with a parameter of each shape, and their tuple as its root. */
+/* Returns an entry computation with a parameter of each shape, and their tuple as its root. */
 static hlo_module *make_module(uint32_t count, const hlo_type *types, uint32_t rank,
                                const int64_t *dims) {
     hlo_module *m = hlo_module_new(&recover);
@@ -143,7 +143,8 @@ static void write_bytes(const char *path, const char *bytes, size_t size) {
     fclose(file);
 }
 
-/* A file that is changed at any byte, or ends at any byte, is refused or has the same values. */
+/* A file that is changed at any byte, or truncated at any byte, is rejected or has the same
+ * values. */
 static void damaged_files_are_refused(void **state) {
     (void)state;
     if (setjmp(recover)) fail();

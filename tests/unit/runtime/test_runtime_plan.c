@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for a device that is not there, and for the cpu. */
+/* Plans for an absent device, and for the cpu. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,7 +125,7 @@ static void without_the_libraries_there_is_one_error(void **state) {
     hlo_module_free(module);
 }
 
-/* A pass may give a constant another layout than its literal has; the elements stay. */
+/* A pass may give a constant another layout than its literal has; the elements are unchanged. */
 static void a_constant_is_read_in_the_layout_of_its_instruction(void **state) {
     (void)state;
     static const char text[] = "HloModule m\n"
