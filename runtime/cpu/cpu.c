@@ -138,18 +138,6 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
                             job->result_sigmas, &options, cpu->scratch, why);
 }
 
-/* True if the instruction scales converted values of 8 bits: equal results have equal operands. */
-static bool dequantizes(const hlo_instr *instr) {
-    if (!instr || (instr->op != HLO_OP_MULTIPLY && instr->op != HLO_OP_DIVIDE)) return false;
-    for (uint32_t i = 0; i < 2; i++) {
-        const hlo_instr *value = hlo_instr_operand(instr, i);
-        if (value->op == HLO_OP_CONVERT &&
-            hlo_types[hlo_instr_operand(value, 0)->shape->type].bytes == 1)
-            return true;
-    }
-    return false;
-}
-
 /* Perturbs results: the sigmas of a job with exact operands are its own rounding errors. */
 static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char **why) {
     hlo_job own = *job;
@@ -158,11 +146,20 @@ static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char 
     for (uint32_t i = 0; i < job->result_count; i++)
         if (job->results[i].data)
             own.result_sigmas[i] = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, &job->results[i]);
+    /* If the instruction scales converted values of 8 bits, equal results have equal operands. */
+    const hlo_instr *instr = job->instr;
+    bool dequantizes = false;
+    if (instr && (instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE))
+        for (uint32_t i = 0; i < 2; i++) {
+            const hlo_instr *value = hlo_instr_operand(instr, i);
+            dequantizes |= value->op == HLO_OP_CONVERT &&
+                           hlo_types[hlo_instr_operand(value, 0)->shape->type].bytes == 1;
+        }
     hlo_status status = run(cpu, &own, why);
     for (uint32_t i = 0; i < job->result_count && status == HLO_OK; i++)
         if (job->results[i].data)
             hlo_error_perturb(&job->results[i], own.result_sigmas[i].data, HLO_ERROR_AMPLITUDE,
-                              job->stream + i, dequantizes(job->instr));
+                              job->stream + i, dequantizes);
     return status;
 }
 

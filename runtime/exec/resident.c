@@ -113,14 +113,6 @@ static hlo_status record(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------- checking */
 
-/* True if two inputs overlap in memory. */
-static bool overlap(const hlo_buffer *a, const hlo_buffer *b) {
-    if (!a || !a->memory || !b || !b->memory) return false;
-    const uintptr_t from = (uintptr_t)a->memory->data, other = (uintptr_t)b->memory->data;
-    const size_t size = a->memory->size, others = b->memory->size;
-    return from <= other ? other - from < size && others : from - other < others && size;
-}
-
 static hlo_status check(const hlo_plan *plan, hlo_buffer *const *inputs, size_t count,
                         const hlo_diag_sink *sink) {
     if (!plan->resident) return plan_misuse(sink, "the plan was created without `resident`");
@@ -156,10 +148,16 @@ static hlo_status check(const hlo_plan *plan, hlo_buffer *const *inputs, size_t 
             return plan_misuse(sink, "cannot donate input %zu: it is a read-only tensor", i);
         if (atomic_load(&memory->users) > 1)
             return plan_misuse(sink, "cannot donate input %zu: a tensor shares its memory", i);
-        for (size_t k = 0; k < count; k++)
-            if (k != i && overlap(inputs[i], inputs[k]))
+        const uintptr_t from = (uintptr_t)memory->data;
+        for (size_t k = 0; k < count; k++) {
+            if (k == i || !inputs[k] || !inputs[k]->memory) continue;
+            const uintptr_t other = (uintptr_t)inputs[k]->memory->data;
+            const size_t others = inputs[k]->memory->size;
+            if (from <= other ? other - from < memory->size && others
+                              : from - other < others && memory->size)
                 return plan_misuse(sink, "cannot donate input %zu: input %zu shares its memory", i,
                                    k);
+        }
     }
     return HLO_OK;
 }

@@ -11,7 +11,6 @@
 
 #include "runtime/cuda/cublaslt/matmul.h"
 #include "runtime/ffi/call.h"
-#include "runtime/ffi/key.h"
 
 /* A context in which calls are executed. */
 typedef struct site {
@@ -40,6 +39,77 @@ typedef struct store {
     plan *plans[BUCKETS];
     char why[1024];
 } store;
+
+/* ----------------------------------------------------------------------------------------- keys */
+
+/* A call as bytes that are equal for calls that share a plan. */
+typedef struct plan_key {
+    unsigned char *bytes; /* in the arena */
+    size_t size, capacity;
+    hlo_arena *arena;
+} plan_key;
+
+static void key_append(plan_key *key, const void *bytes, size_t size) {
+    if (size > key->capacity - key->size) {
+        const size_t capacity = 2 * key->capacity + size + 1024;
+        unsigned char *grown = hlo_arena_alloc(key->arena, capacity);
+        if (key->size) memcpy(grown, key->bytes, key->size);
+        key->bytes = grown;
+        key->capacity = capacity;
+    }
+    if (size) memcpy(key->bytes + key->size, bytes, size);
+    key->size += size;
+}
+
+static void append_number(plan_key *key, int64_t number) {
+    key_append(key, &number, sizeof number);
+}
+
+/* Returns the alignment of an address, at most 256. */
+static uint32_t alignment_of(const void *address) {
+    enum { MOST = 256 };
+    const uintptr_t bits = (uintptr_t)address | MOST;
+    return (uint32_t)(bits & (~bits + 1));
+}
+
+static void append_list(plan_key *key, const ffi_list *list) {
+    append_number(key, list->count);
+    for (int64_t i = 0; i < list->count; i++) {
+        const ffi_buffer *buffer = ffi_buffer_at(list, i);
+        append_number(key, buffer->type);
+        append_number(key, alignment_of(buffer->data));
+        append_number(key, buffer->rank);
+        key_append(key, buffer->dims, (size_t)buffer->rank * sizeof *buffer->dims);
+    }
+}
+
+static void append_span(plan_key *key, const ffi_span *span) {
+    append_number(key, (int64_t)span->size);
+    key_append(key, span->bytes, span->size);
+}
+
+/* Appends types, dimensions and attributes of a checked frame, and the alignments of its memory. */
+static void key_append_frame(plan_key *key, const ffi_frame *frame) {
+    append_list(key, &frame->operands);
+    append_list(key, &frame->results);
+    for (int64_t i = 0; i < frame->attrs.count; i++) {
+        append_span(key, frame->attrs.names[i]);
+        /* In the form that frame.c reads: calls with other values have no plan. */
+        append_number(key, frame->attrs.kinds[i]);
+        if (frame->attrs.kinds[i] == FFI_ATTR_STRING) append_span(key, frame->attrs.values[i]);
+        if (frame->attrs.kinds[i] == FFI_ATTR_SCALAR) {
+            const ffi_scalar *scalar = frame->attrs.values[i];
+            append_number(key, scalar->type);
+            key_append(key, scalar->value, ffi_type_bytes(scalar->type));
+        }
+        if (frame->attrs.kinds[i] == FFI_ATTR_ARRAY) {
+            const ffi_array *array = frame->attrs.values[i];
+            append_number(key, array->type);
+            append_number(key, (int64_t)array->count);
+            key_append(key, array->values, array->count * ffi_type_bytes(array->type));
+        }
+    }
+}
 
 /* ---------------------------------------------------------------------------------------- sites */
 
@@ -92,7 +162,7 @@ static workspace find_workspace(const ffi_frame *frame) {
 static uint32_t least_alignment(const ffi_list *list, uint32_t least) {
     for (int64_t i = 0; i < list->count; i++) {
         const ffi_buffer *buffer = ffi_buffer_at(list, i);
-        const uint32_t alignment = ffi_alignment(buffer->data);
+        const uint32_t alignment = alignment_of(buffer->data);
         if (buffer->rank && buffer->type != FFI_TYPE_S8 && alignment < least) least = alignment;
     }
     return least;
@@ -146,7 +216,7 @@ static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *reco
     return cuda_call_heuristic(p->call, 1, &p->chosen, &found, s->why, sizeof s->why);
 }
 
-static hlo_status make(store *s, const site *at, const ffi_frame *frame, const ffi_key *key,
+static hlo_status make(store *s, const site *at, const ffi_frame *frame, const plan_key *key,
                        plan **out_plan) {
     jmp_buf recover;
     plan *const p = calloc(1, sizeof *p + key->size);
@@ -165,7 +235,7 @@ static hlo_status make(store *s, const site *at, const ffi_frame *frame, const f
     return status;
 }
 
-static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, const ffi_key *key,
+static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, const plan_key *key,
                             plan **out_plan) {
     uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
     for (size_t i = 0; i < key->size; i++) hash = (hash ^ key->bytes[i]) * UINT64_C(1099511628211);
@@ -185,7 +255,7 @@ static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, co
 /* ---------------------------------------------------------------------------------------- calls */
 
 /* Enqueues the call, with the store locked. Allocates nothing in an arena of the call. */
-static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, ffi_key *key) {
+static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, plan_key *key) {
     *s->why = '\0';
     const hlo_diag_sink sink = {keep_error, s};
     hlo_status status = cuda_library_load(&s->lib, CUDA_DRIVER, &sink);
@@ -221,7 +291,7 @@ static hlo_status execute(ffi_call *call, const char **why) {
     const ffi_frame *frame = call->frame;
     const ffi_api *api = frame->api;
     cuda_context *none = NULL; /* reserves its position in the key */
-    ffi_key key = {.arena = call->arena};
+    plan_key key = {.arena = call->arena};
     char said[sizeof s->why];
     call->code = FFI_FAILED_PRECONDITION;
     *why = "has no stream; it may be registered for a platform other than CUDA";
@@ -235,9 +305,9 @@ static hlo_status execute(ffi_call *call, const char **why) {
         return HLO_INVALID_INPUT;
     }
     const size_t size = find_workspace(frame).size;
-    ffi_key_append(&key, &none, sizeof none);
-    ffi_key_append(&key, &size, sizeof size);
-    ffi_key_append_frame(&key, frame);
+    key_append(&key, &none, sizeof none);
+    key_append(&key, &size, sizeof size);
+    key_append_frame(&key, frame);
     pthread_mutex_lock(&s->lock);
     const hlo_status status = enqueue(s, get.stream, frame, &key);
     memcpy(said, s->why, sizeof said);

@@ -2,11 +2,12 @@
 /* Call frames of XLA: checks, and conversion to an instruction. */
 #include "runtime/ffi/frame.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "hlo/ffi.h"
 #include "ir/eval/eval.h"
 #include "matmul/config.h"
-#include "runtime/ffi/attribute.h"
 
 static const int type_numbers[HLO_TYPE_COUNT] = {
 #define HLO_TYPE(id, name, bits, class) [HLO_TYPE_##id] = FFI_TYPE_##id,
@@ -132,6 +133,134 @@ const char *ffi_frame_check(const ffi_frame *frame, hlo_arena *arena) {
 
 /* ----------------------------------------------------------------------------------------- text */
 
+typedef enum reader_kind {
+    FFI_FOR_READING, /* as matmul/mlir.h parses them: floats as bits, in any locale */
+    FFI_FOR_PEOPLE   /* floats in decimal, unknown values as `?`, truncated texts */
+} reader_kind;
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* Returns the bytes in quotes, with escapes for bytes that are not plain; for people, at most MOST
+ * bytes. */
+static const char *quote(const ffi_span *span, hlo_arena *arena, reader_kind reader) {
+    enum { MOST = 80 };
+    size_t size = reader == FFI_FOR_PEOPLE && span->size > MOST ? MOST : span->size;
+    char *text = hlo_arena_array(arena, size + 2, 3), *to = text;
+    *to++ = '"';
+    for (size_t i = 0; i < size; i++) {
+        const unsigned char c = (unsigned char)span->bytes[i];
+        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\')
+            *to++ = (char)c;
+        else
+            to += snprintf(to, 4, "\\%02X", c);
+    }
+    *to++ = '"';
+    *to = '\0';
+    return text;
+}
+
+/* Returns the name unchanged, or in quotes. */
+static const char *format_name(const ffi_span *name, hlo_arena *arena, reader_kind reader) {
+    bool plain = name->size > 0 && name->size < 80 && is_letter(name->bytes[0]);
+    for (size_t i = 0; plain && i < name->size; i++)
+        plain = is_letter(name->bytes[i]) || (name->bytes[i] >= '0' && name->bytes[i] <= '9');
+    return plain ? hlo_arena_format(arena, "%.*s", (int)name->size, name->bytes)
+                 : quote(name, arena, reader);
+}
+
+static const char *format_float(double value, hlo_arena *arena, reader_kind reader) {
+    if (reader == FFI_FOR_PEOPLE) return hlo_arena_format(arena, "%.9g", value);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return hlo_arena_format(arena, "0x%016" PRIX64 " : f64", bits);
+}
+
+/* The integer types: XLA's number and the C type. */
+#define INTEGERS(ROW)                                                                              \
+    ROW(FFI_TYPE_S8, int8_t)                                                                       \
+    ROW(FFI_TYPE_S16, int16_t)                                                                     \
+    ROW(FFI_TYPE_S32, int32_t)                                                                     \
+    ROW(FFI_TYPE_S64, int64_t)                                                                     \
+    ROW(FFI_TYPE_U8, uint8_t)                                                                      \
+    ROW(FFI_TYPE_U16, uint16_t)                                                                    \
+    ROW(FFI_TYPE_U32, uint32_t)                                                                    \
+    ROW(FFI_TYPE_U64, uint64_t)
+
+/* Returns integer `index` of an array; NULL if `type` is not an integer type. */
+static const char *format_integer(int type, const void *values, size_t index, hlo_arena *arena) {
+    switch (type) {
+#define ROW(number, c_type)                                                                        \
+    case number: {                                                                                 \
+        c_type value;                                                                              \
+        memcpy(&value, (const char *)values + index * sizeof value, sizeof value);                 \
+        if (value > 0) return hlo_arena_format(arena, "%" PRIu64, (uint64_t)value);                \
+        return hlo_arena_format(arena, "%" PRId64, (int64_t)value);                                \
+    }
+        INTEGERS(ROW)
+#undef ROW
+    default: return NULL;
+    }
+}
+
+static const char *format_scalar(const ffi_scalar *scalar, hlo_arena *arena, reader_kind reader) {
+    if (scalar->type == FFI_TYPE_PRED) return *(const char *)scalar->value ? "true" : "false";
+    if (scalar->type == FFI_TYPE_F32) {
+        float value;
+        memcpy(&value, scalar->value, sizeof value);
+        return format_float((double)value, arena, reader);
+    }
+    if (scalar->type == FFI_TYPE_F64) {
+        double value;
+        memcpy(&value, scalar->value, sizeof value);
+        return format_float(value, arena, reader);
+    }
+    return format_integer(scalar->type, scalar->value, 0, arena);
+}
+
+/* Returns an array of integers; an empty one may be of any type. */
+static const char *format_array(const ffi_array *array, hlo_arena *arena, reader_kind reader) {
+    enum { MOST = 32, LIMIT = 1 << 16 };
+    const char *text = "";
+    if (reader == FFI_FOR_READING && array->count > LIMIT) return NULL;
+    for (size_t i = 0; i < array->count; i++) {
+        if (reader == FFI_FOR_PEOPLE && i == MOST)
+            return hlo_arena_format(arena, "array<i64: %s, ...>", text);
+        const char *value = format_integer(array->type, array->values, i, arena);
+        if (!value) return NULL;
+        text = hlo_arena_format(arena, "%s%s%s", text, i ? ", " : "", value);
+    }
+    return hlo_arena_format(arena, "array<i64%s%s>", array->count ? ": " : "", text);
+}
+
+/* Returns checked attributes as text, in order, separated by commas. Returns NULL, with *why set to
+ * a sentence that begins with a verb, if one has a kind of value that matmul/mlir.h does not
+ * support. `why` may be NULL with FFI_FOR_PEOPLE. */
+static const char *format_attributes(const ffi_attrs *attrs, hlo_arena *arena, reader_kind reader,
+                                     const char **why) {
+    const char *text = "";
+    for (int64_t i = 0; i < attrs->count; i++) {
+        const char *name = format_name(attrs->names[i], arena, reader);
+        const char *value = NULL;
+        switch (attrs->kinds[i]) {
+        case FFI_ATTR_ARRAY: value = format_array(attrs->values[i], arena, reader); break;
+        case FFI_ATTR_SCALAR: value = format_scalar(attrs->values[i], arena, reader); break;
+        case FFI_ATTR_STRING: value = quote(attrs->values[i], arena, reader); break;
+        default: break;
+        }
+        if (!value && reader == FFI_FOR_READING) {
+            *why = hlo_arena_format(
+                arena, "has attribute %s, which is not a string, flag, number or array of integers",
+                format_name(attrs->names[i], arena, FFI_FOR_PEOPLE));
+            return NULL;
+        }
+        text =
+            hlo_arena_format(arena, "%s%s%s = %s", text, i ? ", " : "", name, value ? value : "?");
+    }
+    return text;
+}
+
 static const char *format_list(hlo_arena *arena, const ffi_list *list) {
     const char *text = "";
     for (int64_t i = 0; i < list->count; i++) {
@@ -149,7 +278,7 @@ static const char *format_list(hlo_arena *arena, const ffi_list *list) {
 const char *ffi_frame_text(const ffi_frame *frame, hlo_arena *arena) {
     return hlo_arena_format(arena, "(%s) -> (%s) {%s}", format_list(arena, &frame->operands),
                             format_list(arena, &frame->results),
-                            ffi_attributes_format(&frame->attrs, arena, FFI_FOR_PEOPLE, NULL));
+                            format_attributes(&frame->attrs, arena, FFI_FOR_PEOPLE, NULL));
 }
 
 /* ------------------------------------------------------------------------------------- the call */
@@ -185,7 +314,7 @@ static const hlo_shape *read_shape(reader *r, const ffi_buffer *buffer) {
 }
 
 hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why) {
-    const char *text = ffi_attributes_format(&frame->attrs, module->arena, FFI_FOR_READING, why);
+    const char *text = format_attributes(&frame->attrs, module->arena, FFI_FOR_READING, why);
     if (!text) return NULL;
     text = hlo_arena_format(module->arena, "{%s}", text);
     hlo_config config;

@@ -370,30 +370,6 @@ static bool add_member(zip_t *archive, const char *file, size_t size, const hlo_
            zip_file_set_dostime(archive, (zip_uint64_t)place, 0, DOS_1980, 0) == 0;
 }
 
-/* Copies the finished archive in `source` to `out`. */
-static bool copy_out(zip_source_t *source, FILE *out) {
-    if (zip_source_open(source) != 0) return false;
-    char chunk[1 << 16];
-    zip_int64_t got;
-    while ((got = zip_source_read(source, chunk, sizeof chunk)) > 0)
-        if (fwrite(chunk, 1, (size_t)got, out) != (size_t)got) break;
-    zip_source_close(source);
-    return got == 0 && !ferror(out);
-}
-
-/* Fills `archive` and closes it. */
-static bool fill_archive(zip_t *archive, const hlo_arrays *arrays, char **files) {
-    bool added = true;
-    for (size_t i = 0; i < arrays->count && added; i++) {
-        size_t size;
-        files[i] = make_npy(&arrays->items[i], &size);
-        added = files[i] && add_member(archive, files[i], size, &arrays->items[i], i);
-    }
-    if (added && zip_close(archive) == 0) return true;
-    zip_discard(archive);
-    return false;
-}
-
 hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     if (!arrays->count) {
         /* libzip does not write an empty archive, which is only an end record. */
@@ -405,9 +381,25 @@ hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
     if (source) zip_source_keep(source); /* closing the archive releases it once */
     zip_t *archive = source ? zip_open_from_source(source, ZIP_TRUNCATE, NULL) : NULL;
     if (source && !archive) zip_source_free(source);
+    bool added = archive != NULL;
+    for (size_t i = 0; i < arrays->count && added; i++) {
+        size_t size;
+        files[i] = make_npy(&arrays->items[i], &size);
+        added = files[i] && add_member(archive, files[i], size, &arrays->items[i], i);
+    }
     hlo_status status = HLO_OUT_OF_MEMORY;
-    if (archive && fill_archive(archive, arrays, files))
-        status = copy_out(source, out) ? HLO_OK : HLO_INVALID_INPUT;
+    if (added && zip_close(archive) == 0) {
+        char chunk[1 << 16];
+        zip_int64_t got = -1;
+        if (zip_source_open(source) == 0) {
+            while ((got = zip_source_read(source, chunk, sizeof chunk)) > 0)
+                if (fwrite(chunk, 1, (size_t)got, out) != (size_t)got) break;
+            zip_source_close(source);
+        }
+        status = got == 0 && !ferror(out) ? HLO_OK : HLO_INVALID_INPUT;
+    } else if (archive) {
+        zip_discard(archive);
+    }
     zip_source_free(source);
     for (size_t i = 0; files && i < arrays->count; i++) free(files[i]);
     free(files);

@@ -96,22 +96,6 @@ static bool can_take(const hlo_plan *plan, const plan_comp *comp, uint32_t s, ui
     return times == 1;
 }
 
-/* Returns the buffer whose memory result `r` of a step reuses: one that the backend overwrites, or
- * the first state of a loop; otherwise PLAN_NONE. */
-static uint32_t overwritten(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t r,
-                            const bool *freed) {
-    const plan_step *step = &comp->steps[s];
-    const hlo_overwrites *o = step->job ? &step->job->overwrites : NULL;
-    if (step->kind == STEP_WHILE && step->results[r] != PLAN_NONE &&
-        can_take(plan, comp, s, step->results[r], step->operands[r]))
-        return step->operands[r];
-    for (uint32_t i = 0; o && i < o->count; i++)
-        if (o->v[i].result == r && !freed[step->operands[o->v[i].operand]] &&
-            can_take(plan, comp, s, step->results[r], step->operands[o->v[i].operand]))
-            return step->operands[o->v[i].operand];
-    return PLAN_NONE;
-}
-
 /* ------------------------------------------------------------------------------- by their sizes */
 
 /* Memory of one slot, or of several in sequence. */
@@ -213,7 +197,17 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
         slots[count++] = step->predicate;
         for (uint32_t i = 0; i < step->operand_count; i++) slots[count++] = step->operands[i];
         for (uint32_t r = 0; r < step->result_count; r++) {
-            const uint32_t over = overwritten(f.plan, comp, s, r, freed);
+            /* The result reuses the memory of a buffer that the backend overwrites, or of the
+             * first state of a loop. */
+            const hlo_overwrites *o = step->job ? &step->job->overwrites : NULL;
+            uint32_t over = PLAN_NONE;
+            if (step->kind == STEP_WHILE && step->results[r] != PLAN_NONE &&
+                can_take(plan, comp, s, step->results[r], step->operands[r]))
+                over = step->operands[r];
+            for (uint32_t i = 0; o && i < o->count && over == PLAN_NONE; i++)
+                if (o->v[i].result == r && !freed[step->operands[o->v[i].operand]] &&
+                    can_take(plan, comp, s, step->results[r], step->operands[o->v[i].operand]))
+                    over = step->operands[o->v[i].operand];
             if (over == PLAN_NONE || done[step->results[r]]) continue;
             comp->slots[step->results[r]].offset = comp->slots[over].offset;
             shares[step->results[r]] = shares[over];
