@@ -134,7 +134,7 @@ const char *ffi_frame_check(const ffi_frame *frame, hlo_arena *arena) {
 /* ----------------------------------------------------------------------------------------- text */
 
 typedef enum reader_kind {
-    FFI_FOR_READING, /* as matmul/mlir.h parses them: floats as bits, in any locale */
+    FFI_FOR_READING, /* as matmul/json.h parses them: floats as bits, in any locale */
     FFI_FOR_PEOPLE   /* floats in decimal, unknown values as `?`, truncated texts */
 } reader_kind;
 
@@ -235,7 +235,7 @@ static const char *format_array(const ffi_array *array, hlo_arena *arena, reader
 }
 
 /* Returns checked attributes as text, in order, separated by commas. Returns NULL, with *why set to
- * a sentence that begins with a verb, if one has a kind of value that matmul/mlir.h does not
+ * a sentence that begins with a verb, if one has a kind of value that matmul/json.h does not
  * support. `why` may be NULL with FFI_FOR_PEOPLE. */
 static const char *format_attributes(const ffi_attrs *attrs, hlo_arena *arena, reader_kind reader,
                                      const char **why) {
