@@ -261,10 +261,6 @@ static int64_t row_blocks(const reduction *s) {
     return (s->kept + rows - 1) / rows;
 }
 
-static const char *form_of(const reduction *s) {
-    return !s->row ? "column" : s->tile.width ? "tile" : "row";
-}
-
 /* Allocates scratch memory for the accumulators of each row's chunks. */
 static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
     uint32_t count = 0;
@@ -375,19 +371,6 @@ static void find_rows(reduction *s, const hlo_instr *first) {
         if (!hlo_ints_contain(dims, d)) s->kept_dims[k++] = s->shape->dims[d];
 }
 
-/* Counts the phases. The last reduce is followed by one more phase only if a result as large as the
- * space reads it. */
-static void count_phases(reduction *s) {
-    const hlo_group *group = &s->e->job->group;
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->reduces[i].phase + 1 > s->phases) s->phases = s->reduces[i].phase + 1;
-    for (uint32_t i = 0; i < group->result_count; i++) {
-        const hlo_instr *result = group->results[i];
-        uint32_t level = level_of(s, result);
-        if (!is_row_result(s, result) && level + 1 > s->phases) s->phases = level + 1;
-    }
-}
-
 /* Returns the number of blocks that share a row, if `full` blocks fill the device. */
 static int64_t chunks_of(const reduction *s, int64_t full) {
     int64_t blocks = s->row ? s->kept : (s->kept / s->each + 31) / 32;
@@ -419,14 +402,11 @@ const char *cuda_reduce_refusal(const hlo_instr *instr) {
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }
 
-static bool has_tuple(const emit *e) {
-    return e->job->group.result_count != e->job->result_count;
-}
-
 /* Chooses tiles or elements, and returns their number per row. */
 static int64_t find_elements(reduction *s) {
     emit *e = s->e;
-    if (s->kept == 1 && s->phases == 1 && s->reduced > 1 && !has_tuple(e) &&
+    if (s->kept == 1 && s->phases == 1 && s->reduced > 1 &&
+        !(e->job->group.result_count != e->job->result_count) &&
         emit_find_tile(e, &s->space, &s->tile)) {
         s->chunks = s->chunks > 1 ? full_blocks(s) : 1;
         while (s->chunks > 1 && s->tile.count / s->chunks < CUDA_BLOCK) s->chunks /= 2;
@@ -441,7 +421,16 @@ void emit_reduce(emit *e, cuda_code *code) {
     find_reduces(&s);
     if (e->why) return;
     find_rows(&s, s.reduces[0].instr);
-    count_phases(&s);
+    /* Counts the phases. The last reduce is followed by one more phase only if a result as large as
+     * the space reads it. */
+    const hlo_group *group = &s.e->job->group;
+    for (uint32_t i = 0; i < s.count; i++)
+        if (s.reduces[i].phase + 1 > s.phases) s.phases = s.reduces[i].phase + 1;
+    for (uint32_t i = 0; i < group->result_count; i++) {
+        const hlo_instr *result = group->results[i];
+        uint32_t level = level_of(&s, result);
+        if (!is_row_result(&s, result) && level + 1 > s.phases) s.phases = level + 1;
+    }
     if (s.kept == 0) return;
     emit_lines lines = {0};
     emit_restart(e, &lines);
@@ -476,6 +465,11 @@ void emit_reduce(emit *e, cuda_code *code) {
         write_rows(&s);
     }
     reduce_close_columns(&s);
-    emit_add_launch(e, code, emit_launch(e, form_of(&s), &lines, blocks, scratch_count, scratch));
+    emit_add_launch(e, code,
+                    emit_launch(e,
+                                !s.row         ? "column"
+                                : s.tile.width ? "tile"
+                                               : "row",
+                                &lines, blocks, scratch_count, scratch));
     if (s.chunks > 1) join_chunks(&s, scratch_count, scratch);
 }

@@ -30,18 +30,18 @@ static const char *float_text(emit *e, double value, bool wide) {
     return hlo_arena_format(e->arena, signbit(value) ? "(%a%s)" : "%a%s", value, suffix);
 }
 
-static const char *signed_text(emit *e, int64_t value, bool wide) {
-    const char *suffix = wide ? "ll" : "";
-    if (value >= 0) return hlo_arena_format(e->arena, "%lld%s", (long long)value, suffix);
-    return hlo_arena_format(e->arena, "(%lld%s - 1)", (long long)(value + 1), suffix);
-}
-
 static const char *literal_text(emit *e, hlo_type type, const hlo_chunk *lane) {
     const bool wide = hlo_types[type].bits == 64;
     switch (hlo_lane_of(type)) {
     case HLO_LANE_F32: return float_text(e, (double)lane->f32[0], false);
     case HLO_LANE_F64: return float_text(e, lane->f64[0], true);
-    case HLO_LANE_S64: return signed_text(e, lane->s64[0], wide);
+    case HLO_LANE_S64: {
+        const char *suffix = wide ? "ll" : "";
+        return lane->s64[0] >= 0
+                   ? hlo_arena_format(e->arena, "%lld%s", (long long)lane->s64[0], suffix)
+                   : hlo_arena_format(e->arena, "(%lld%s - 1)", (long long)(lane->s64[0] + 1),
+                                      suffix);
+    }
     case HLO_LANE_U64:
         if (type == HLO_TYPE_PRED) return lane->u64[0] ? "true" : "false";
         return hlo_arena_format(e->arena, "%lluu%s", (unsigned long long)lane->u64[0],
@@ -52,11 +52,6 @@ static const char *literal_text(emit *e, hlo_type type, const hlo_chunk *lane) {
     return emit_refuse(e, "has no CUDA kernel for elements of type %s", hlo_types[type].name);
 }
 
-static bool is_nan(hlo_type type, const hlo_chunk *lane) {
-    return (hlo_lane_of(type) == HLO_LANE_F32 && isnan(lane->f32[0])) ||
-           (hlo_lane_of(type) == HLO_LANE_F64 && isnan(lane->f64[0]));
-}
-
 /* Returns the element as a value. A NaN keeps its bits, because they include its sign. */
 static region_value literal(emit *e, const hlo_literal *literal) {
     hlo_type type = literal->shape->type;
@@ -64,7 +59,8 @@ static region_value literal(emit *e, const hlo_literal *literal) {
         return (region_value){emit_refuse(e, "requires a constant whose values are elided"), NULL};
     hlo_chunk lane;
     hlo_lane_load(type, literal->data, 0, 1, &lane);
-    if (is_nan(type, &lane)) {
+    if ((hlo_lane_of(type) == HLO_LANE_F32 && isnan(lane.f32[0])) ||
+        (hlo_lane_of(type) == HLO_LANE_F64 && isnan(lane.f64[0]))) {
         unsigned long long code = 0;
         memcpy(&code, literal->data, hlo_types[type].bytes);
         const char *cell = emit_coded(e, type, hlo_arena_format(e->arena, "0x%llxull", code));
@@ -156,19 +152,6 @@ bool emit_takes_codes(const hlo_instr *instr) {
            hlo_type_is_float(hlo_instr_operand(instr, 0)->shape->type);
 }
 
-/* Compares codes in the total order. */
-static const char *total_compare(emit *e, const hlo_instr *instr, const char *const *in) {
-    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
-    const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
-                       : type == HLO_TYPE_F64 ? "bits_as<uint64>"
-                                              : "";
-    uint64_t sign = hlo_float_sign(type);
-    return hlo_arena_format(e->arena, "compare_%s_total(%s(%s), %s(%s), %lluull, %s)",
-                            hlo_instr_str(instr, HLO_ATTR_DIRECTION), bits, in[0], bits, in[1],
-                            (unsigned long long)sign,
-                            sign && isnan(hlo_float_decode(type, sign)) ? "false" : "true");
-}
-
 static const char *function_of(emit *e, const hlo_instr *instr) {
     if (instr->op == HLO_OP_COMPARE)
         return hlo_arena_format(e->arena, "compare_%s", hlo_instr_str(instr, HLO_ATTR_DIRECTION));
@@ -182,7 +165,17 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
     if (instr->op == HLO_OP_SELECT)
         return hlo_arena_format(e->arena, "%s ? %s : %s", in[0], in[1], in[2]);
-    if (emit_takes_codes(instr)) return total_compare(e, instr, in);
+    if (emit_takes_codes(instr)) {
+        /* Compares codes in the total order. */
+        const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
+                           : type == HLO_TYPE_F64 ? "bits_as<uint64>"
+                                                  : "";
+        uint64_t sign = hlo_float_sign(type);
+        return hlo_arena_format(e->arena, "compare_%s_total(%s(%s), %s(%s), %lluull, %s)",
+                                hlo_instr_str(instr, HLO_ATTR_DIRECTION), bits, in[0], bits, in[1],
+                                (unsigned long long)sign,
+                                sign && isnan(hlo_float_decode(type, sign)) ? "false" : "true");
+    }
     if (instr->op == HLO_OP_DIVIDE && type == HLO_TYPE_BF16)
         return hlo_arena_format(e->arena, "op_divide_bf16(%s, %s)", in[0],
                                 emit_value(e, "d", "divisor_bf16", "divide_by(%s)", in[1]));
@@ -252,13 +245,11 @@ const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const ch
     return cell ? emit_cell(e, to, value) : value;
 }
 
-static const char *emit_convert(emit *e, const hlo_instr *instr, const char *in, bool cell) {
-    hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
-    return emit_cast(e, from, to, from != to && is_within(instr), in, cell);
-}
-
 const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const *in, bool cell) {
-    if (instr->op == HLO_OP_CONVERT) return emit_convert(e, instr, in[0], cell);
+    if (instr->op == HLO_OP_CONVERT) {
+        hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
+        return emit_cast(e, from, to, from != to && is_within(instr), in[0], cell);
+    }
     const char *expression = emit_operation(e, instr, in);
     hlo_type type = instr->shape->type;
     if (!needs_no_rounding(instr)) return emit_round(e, type, expression, cell);

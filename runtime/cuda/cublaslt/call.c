@@ -123,10 +123,6 @@ static int set_preference(const cuda_call *call, int attribute, int64_t value) {
                                                                    bytes);
 }
 
-static int64_t number_of(const void *address) {
-    return (int64_t)(uintptr_t)address;
-}
-
 /* Sets the pointers. On failure, the descriptor has only some of them, and is not valid for any
  * addresses. */
 static int set_pointers(cuda_call *call, void *const *addresses) {
@@ -135,7 +131,8 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
     for (uint32_t i = 0; i < p->setting_count && !status; i++) {
         const lt_setting *setting = &p->settings[i];
         if (lt_attribute_find(LT_DESC, setting->attribute)->kind == LT_POINTER)
-            status = set_desc(call, setting->attribute, number_of(addresses[setting->value]));
+            status =
+                set_desc(call, setting->attribute, (int64_t)(uintptr_t)(addresses[setting->value]));
     }
     if (status)
         memset(call->addresses, 0xff, sizeof call->addresses);
@@ -166,13 +163,6 @@ static int make_layout(cuda_call *call, lt_part part) {
     return status;
 }
 
-/* Returns the alignment of a part's memory, up to the largest that cuBLASLt requires. */
-static int64_t alignment_of(const void *address) {
-    enum { MOST = 256 };
-    uintptr_t bits = (uintptr_t)address | MOST;
-    return (int64_t)(bits & (~bits + 1));
-}
-
 static int make_preference(cuda_call *call) {
     static const int alignments[] = {
         LT_PREFERENCE_MIN_ALIGNMENT_A_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_B_BYTES,
@@ -182,8 +172,11 @@ static int make_preference(cuda_call *call) {
     if (!status)
         status = set_preference(call, LT_PREFERENCE_MAX_WORKSPACE_BYTES, (int64_t)p->workspace);
     if (!status) status = set_preference(call, LT_PREFERENCE_REDUCTION_SCHEME_MASK, p->reductions);
-    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++)
-        status = set_preference(call, alignments[part], alignment_of(call->addresses[part]));
+    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++) {
+        enum { MOST = 256 };
+        uintptr_t bits = (uintptr_t)call->addresses[part] | MOST;
+        status = set_preference(call, alignments[part], (int64_t)(bits & (~bits + 1)));
+    }
     return status;
 }
 

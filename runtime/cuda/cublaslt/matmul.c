@@ -17,20 +17,16 @@ typedef struct matmul_job {
     char why[1024];
 } matmul_job;
 
-static cuda_matmul_options options_of(const cuda_device *device) {
-    return (cuda_matmul_options){
+/* Plans the instruction's problem with cuda_matmul_plan(). On a device without FP8, `why` names the
+ * missing feature. */
+static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+                     cuda_matmul *problem, const char **why) {
+    const cuda_matmul_options options = (cuda_matmul_options){
         .target = device->target,
         .cuda = cuda_cublaslt_version(device),
         .workspace = device->workspace,
         .alignment = ALIGNMENT,
     };
-}
-
-/* Plans the instruction's problem with cuda_matmul_plan(). On a device without FP8, `why` names the
- * missing feature. */
-static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
-                     cuda_matmul *problem, const char **why) {
-    const cuda_matmul_options options = options_of(device);
     if (cuda_matmul_plan(instr, &options, arena, problem, why)) return true;
     if (hlo_matmul_is_call(instr) && !device->target->fp8) {
         const int first = hlo_target_first_fp8()->sm;
@@ -114,30 +110,6 @@ static hlo_status run_copies(cuda_device *device, const hlo_job *job, uint32_t b
 
 enum { MOST_RANGES = 64 };
 
-/* Lists the memory of a call: all operands and results, and all scratch memory but the part of the
- * workspace that is not the algorithm's. */
-static uint32_t find_ranges(const hlo_job *job, cuda_range out[MOST_RANGES]) {
-    const matmul_job *state = job->state;
-    const cuda_matmul *p = &state->problem;
-    const char *scratch = job->scratch;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < job->operand_count; i++)
-        out[count++] =
-            (cuda_range){job->operands[i].data, hlo_view_bytes(&job->operands[i]), false};
-    for (uint32_t i = 0; i < job->result_count; i++)
-        if (job->results[i].data)
-            out[count++] =
-                (cuda_range){job->results[i].data, hlo_view_bytes(&job->results[i]), true};
-    size_t before = job->scratch_size, behind = before;
-    if (p->present >> LT_PART_WORKSPACE & 1) {
-        before = p->places[LT_PART_WORKSPACE].offset + state->chosen.workspace;
-        behind = p->places[LT_PART_WORKSPACE].offset + p->workspace;
-    }
-    out[count++] = (cuda_range){scratch, before, true};
-    out[count++] = (cuda_range){scratch + behind, job->scratch_size - behind, true};
-    return count;
-}
-
 /* Enqueues the calls of a problem. */
 static hlo_status run_calls(cuda_device *device, const hlo_job *job, const char **why) {
     matmul_job *state = job->state;
@@ -146,7 +118,25 @@ static hlo_status run_calls(cuda_device *device, const hlo_job *job, const char 
     cuda_range ranges[MOST_RANGES];
     hlo_status status = HLO_OK;
     find_addresses(job, addresses);
-    int result = cuda_node_begin(device, ranges, find_ranges(job, ranges));
+    /* Lists the memory of a call: all operands and results, and all scratch memory but the part of
+     * the workspace that is not the algorithm's. */
+    const char *scratch = job->scratch;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->operand_count; i++)
+        ranges[count++] =
+            (cuda_range){job->operands[i].data, hlo_view_bytes(&job->operands[i]), false};
+    for (uint32_t i = 0; i < job->result_count; i++)
+        if (job->results[i].data)
+            ranges[count++] =
+                (cuda_range){job->results[i].data, hlo_view_bytes(&job->results[i]), true};
+    size_t before = job->scratch_size, behind = before;
+    if (p->present >> LT_PART_WORKSPACE & 1) {
+        before = p->places[LT_PART_WORKSPACE].offset + state->chosen.workspace;
+        behind = p->places[LT_PART_WORKSPACE].offset + p->workspace;
+    }
+    ranges[count++] = (cuda_range){scratch, before, true};
+    ranges[count++] = (cuda_range){scratch + behind, job->scratch_size - behind, true};
+    int result = cuda_node_begin(device, ranges, count);
     if (result) return cuda_fails(device, "be recorded", result, why);
     *why = state->why;
     for (int64_t i = 0; i < p->times && status == HLO_OK; i++) {

@@ -129,31 +129,10 @@ static void put_operand(builder *b, lt_part part, const hlo_instr *operand) {
     if (operand) put(b, part, CUDA_OPERAND, operand_place(b, operand).index, 0);
 }
 
-static size_t align(const builder *b, size_t size) {
-    return (size + b->options->alignment - 1) / b->options->alignment * b->options->alignment;
-}
-
 static void put_scratch(builder *b, lt_part part, size_t size) {
     put(b, part, CUDA_SCRATCH, 0, b->p->scratch);
-    b->p->scratch += align(b, size);
-}
-
-/* Returns the view of an array with its kinds of dimensions in the order BATCH, `major`, `minor`,
- * each dense, and updates `s` to it. */
-static hlo_view lay(builder *b, hlo_type type, split *s, int major, int minor) {
-    int64_t *strides = hlo_arena_array(b->arena, s->shape->rank + 1u, sizeof *strides), next = 1;
-    const int order[] = {minor, major, BATCH};
-    for (int k = 0; k < KINDS; k++) {
-        int kind = order[k];
-        s->axes[kind].stride = next;
-        for (uint32_t i = s->counts[kind]; i-- > 0;) {
-            strides[s->dims[kind][i]] = next;
-            if (kind == BATCH && i == 0) s->outer.stride = next;
-            next *= s->shape->dims[s->dims[kind][i]];
-        }
-    }
-    s->joined = true;
-    return (hlo_view){type, s->shape->rank, s->shape->dims, strides, NULL};
+    b->p->scratch +=
+        (size + b->options->alignment - 1) / b->options->alignment * b->options->alignment;
 }
 
 /* Returns the view of the bytes of a dense array with two elements to a byte along `dim`, which is
@@ -172,7 +151,20 @@ static hlo_view packed(builder *b, const hlo_view *all, uint32_t dim) {
  */
 static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type type, split *s,
                       int major, int minor, const char *why) {
-    hlo_view given = hlo_view_in_layout(b->arena, s->shape), wanted = lay(b, type, s, major, minor);
+    int64_t *strides = hlo_arena_array(b->arena, s->shape->rank + 1u, sizeof *strides), next = 1;
+    const int order[] = {minor, major, BATCH};
+    for (int k = 0; k < KINDS; k++) {
+        int kind = order[k];
+        s->axes[kind].stride = next;
+        for (uint32_t i = s->counts[kind]; i-- > 0;) {
+            strides[s->dims[kind][i]] = next;
+            if (kind == BATCH && i == 0) s->outer.stride = next;
+            next *= s->shape->dims[s->dims[kind][i]];
+        }
+    }
+    s->joined = true;
+    hlo_view given = hlo_view_in_layout(b->arena, s->shape),
+             wanted = (hlo_view){type, s->shape->rank, s->shape->dims, strides, NULL};
     if (type == HLO_TYPE_F4E2M1FN)
         wanted = packed(b, &wanted, s->dims[minor][s->counts[minor] - 1]);
     put_scratch(b, part, (size_t)hlo_view_count(&wanted) * hlo_types[wanted.type].bytes);
@@ -271,16 +263,6 @@ static void place_c(builder *b) {
 
 /* ------------------------------------------------------------------------------------- settings */
 
-/* Returns cuBLASLt's number of an epilogue; 0: it has none. */
-static int epilogue_word(hlo_epilogue epilogue) {
-    static const int words[HLO_EPILOGUE_COUNT] = {
-#define LT_CALL_EPILOGUE(id, word) [HLO_EPILOGUE_##id] = LT_EPILOGUE_##word,
-#include "runtime/cuda/cublaslt/epilogue.def"
-#undef LT_CALL_EPILOGUE
-    };
-    return words[epilogue];
-}
-
 /* Returns the compute type: f32 is multiplied in f32, unless the dot's algorithm names a narrower
  * type. */
 static int compute_word(const hlo_matmul *m, hlo_type operands) {
@@ -292,26 +274,14 @@ static int compute_word(const hlo_matmul *m, hlo_type operands) {
     return LT_COMPUTE_32F;
 }
 
-static void set_pointer(builder *b, int attribute, lt_part part) {
-    if (b->p->present >> part & 1) set(b, attribute, part);
-}
-
-/* Places each operand's scale; a mode is set only if it is not the default. */
-static void place_scales(builder *b) {
-    const hlo_matmul *m = b->m;
-    put_operand(b, LT_PART_A_SCALE, b->swapped ? m->b_scale : m->a_scale);
-    put_operand(b, LT_PART_B_SCALE, b->swapped ? m->a_scale : m->b_scale);
-    put_operand(b, LT_PART_C_SCALE, m->c_scale);
-    put_operand(b, LT_PART_D_SCALE, m->d_scale);
-    int a = hlo_scale_modes[b->swapped ? m->b_mode : m->a_mode].value;
-    int other = hlo_scale_modes[b->swapped ? m->a_mode : m->b_mode].value;
-    if (a) set(b, LT_DESC_A_SCALE_MODE, a);
-    if (other) set(b, LT_DESC_B_SCALE_MODE, other);
-}
-
 static void set_all(builder *b) {
     const hlo_matmul *m = b->m;
-    set(b, LT_DESC_EPILOGUE, epilogue_word(m->epilogue));
+    static const int words[HLO_EPILOGUE_COUNT] = {
+#define LT_CALL_EPILOGUE(id, word) [HLO_EPILOGUE_##id] = LT_EPILOGUE_##word,
+#include "runtime/cuda/cublaslt/epilogue.def"
+#undef LT_CALL_EPILOGUE
+    };
+    set(b, LT_DESC_EPILOGUE, words[m->epilogue]);
     /* A dot has fewer bits than f32 only where its algorithm says so. */
     if (b->p->fp8 && hlo_matmul_accumulates_fast(b->m) &&
         (b->instr->op != HLO_OP_DOT || b->m->algorithm))
@@ -321,7 +291,15 @@ static void set_all(builder *b) {
     if (m->aux) place_result(b, LT_PART_AUX, m->aux, m->aux->type, hlo_matmul_aux_index(m));
     int amax = hlo_matmul_amax_index(m);
     if (amax >= 0) put(b, LT_PART_AMAX, CUDA_RESULT, (uint32_t)amax, 0);
-    place_scales(b);
+    /* Places each operand's scale; a mode is set only if it is not the default. */
+    put_operand(b, LT_PART_A_SCALE, b->swapped ? m->b_scale : m->a_scale);
+    put_operand(b, LT_PART_B_SCALE, b->swapped ? m->a_scale : m->b_scale);
+    put_operand(b, LT_PART_C_SCALE, m->c_scale);
+    put_operand(b, LT_PART_D_SCALE, m->d_scale);
+    int a = hlo_scale_modes[b->swapped ? m->b_mode : m->a_mode].value;
+    int other = hlo_scale_modes[b->swapped ? m->a_mode : m->b_mode].value;
+    if (a) set(b, LT_DESC_A_SCALE_MODE, a);
+    if (other) set(b, LT_DESC_B_SCALE_MODE, other);
     static const struct {
         int attribute;
         lt_part part;
@@ -331,8 +309,9 @@ static void set_all(builder *b) {
         {LT_DESC_AMAX_D_POINTER, LT_PART_AMAX},      {LT_DESC_BIAS_POINTER, LT_PART_BIAS},
         {LT_DESC_EPILOGUE_AUX_POINTER, LT_PART_AUX},
     };
-    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
-        set_pointer(b, pointers[i].attribute, pointers[i].part);
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
+        if (b->p->present >> pointers[i].part & 1) set(b, pointers[i].attribute, pointers[i].part);
+    }
 }
 
 /* Returns the operand leaf of C if D may take its memory: to the library both are equal, and no

@@ -68,7 +68,12 @@ static int choose(const cuda_device *d, level *l) {
                                   NULL);
 }
 
-static int begin(cuda_device *d, level *l) {
+static int begin_branch(cuda_device *d, const hlo_choice *choice, bool loop) {
+    const uint32_t depth = cuda_capture_depth(d);
+    if (depth == HLO_MOST_BRANCHES) return CUDA_NOT_SUPPORTED;
+    level *l = &d->branching->levels[depth];
+    l->choice = *choice;
+    l->loop = loop;
     const cuda_library *lib = d->lib;
     cuda_graph *graph = NULL;
     cuda_graph_node *node = NULL, *const *before = NULL;
@@ -89,17 +94,8 @@ static int begin(cuda_device *d, level *l) {
     if (!result)
         result = lib->cuStreamUpdateCaptureDependencies(d->stream, &node, 1,
                                                         CUDA_CAPTURE_SET_DEPENDENCIES);
-    if (result) return result;
-    return cuda_capture_begin_within(d, l->stream, parameters.u.conditional.graphs[0]);
-}
-
-static int begin_branch(cuda_device *d, const hlo_choice *choice, bool loop) {
-    const uint32_t depth = cuda_capture_depth(d);
-    if (depth == HLO_MOST_BRANCHES) return CUDA_NOT_SUPPORTED;
-    level *l = &d->branching->levels[depth];
-    l->choice = *choice;
-    l->loop = loop;
-    return begin(d, l);
+    return result ? result
+                  : cuda_capture_begin_within(d, l->stream, parameters.u.conditional.graphs[0]);
 }
 
 /* True if nothing was captured in the branch. */

@@ -130,35 +130,31 @@ int cuda_node_end(cuda_device *d, bool kernel) {
     return result;
 }
 
-/* Launches a kernel that waits for the previous kernels, by the instruction griddepcontrol.wait in
- * each of its threads, before it accesses memory. It may start as soon as each block of the one
- * kernel that it depends on, K, has executed griddepcontrol.launch_dependents, which comes after
- * K's own wait. The wait ends when K has ended and its writes are visible.
- *
- * Everything before K has then ended, too. K has ended, so its threads were past their wait. If K
- * started early itself, the kernel that K depends on had ended, and by induction that kernel's
- * dependencies. If K did not start early, its edges are full: K began after its dependencies. The
- * same holds for a node of another kind after K, whose edge is full: it begins when K has ended.
- * Therefore an edge of either kind orders memory, and edges that are implied by others can be
- * omitted. */
-static int launch_early(const cuda_device *d, cuda_function *function, unsigned grid,
-                        unsigned block, void **arguments) {
-    cuda_launch_attribute attribute = {.id = CUDA_LAUNCH_PROGRAMMATIC, .value.allowed = 1};
-    const cuda_launch_config config = {.grid = {grid, 1, 1},
-                                       .block = {block, 1, 1},
-                                       .stream = d->stream,
-                                       .attributes = &attribute,
-                                       .attribute_count = 1};
-    return d->lib->cuLaunchKernelEx(&config, function, arguments, NULL);
-}
-
 int cuda_launch_kernel(cuda_device *d, void *function, unsigned grid, unsigned block,
                        void **arguments, const cuda_range *ranges, uint32_t count) {
     int result = cuda_node_begin(d, ranges, count);
     if (result) return result;
-    if (d->capture && d->capture->early)
-        result = launch_early(d, function, grid, block, arguments);
-    else
+    if (d->capture && d->capture->early) {
+        /* Launches a kernel that waits for the previous kernels, by the instruction
+         * griddepcontrol.wait in each of its threads, before it accesses memory. It may start as
+         * soon as each block of the one kernel that it depends on, K, has executed
+         * griddepcontrol.launch_dependents, which comes after K's own wait. The wait ends when K
+         * has ended and its writes are visible.
+         *
+         * Everything before K has then ended, too. K has ended, so its threads were past their
+         * wait. If K started early itself, the kernel that K depends on had ended, and by induction
+         * that kernel's dependencies. If K did not start early, its edges are full: K began after
+         * its dependencies. The same holds for a node of another kind after K, whose edge is full:
+         * it begins when K has ended. Therefore an edge of either kind orders memory, and edges
+         * that are implied by others can be omitted. */
+        cuda_launch_attribute attribute = {.id = CUDA_LAUNCH_PROGRAMMATIC, .value.allowed = 1};
+        const cuda_launch_config config = {.grid = {grid, 1, 1},
+                                           .block = {block, 1, 1},
+                                           .stream = d->stream,
+                                           .attributes = &attribute,
+                                           .attribute_count = 1};
+        result = d->lib->cuLaunchKernelEx(&config, function, arguments, NULL);
+    } else
         result = d->lib->cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, d->stream, arguments,
                                         NULL);
     return result ? result : cuda_node_end(d, true);

@@ -30,15 +30,6 @@ bool cuda_own(cuda_device *device, void *object,
     return true;
 }
 
-static void release_owned(cuda_device *device) {
-    while (device->owned) {
-        cuda_owned *owned = device->owned;
-        device->owned = owned->next;
-        owned->release(device, owned->object);
-        free(owned);
-    }
-}
-
 /* --------------------------------------------------------------------------------------- errors */
 
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why) {
@@ -218,7 +209,12 @@ void cuda_device_close(void *closed) {
     cuda_device *device = closed;
     const cuda_library *lib = device->lib;
     if (device->context) lib->cuCtxSetCurrent(device->context);
-    release_owned(device);
+    while (device->owned) {
+        cuda_owned *owned = device->owned;
+        device->owned = owned->next;
+        owned->release(device, owned->object);
+        free(owned);
+    }
     if (device->lt) lib->cublasLtDestroy(device->lt);
     for (uint32_t i = 0; i < device->mark_capacity; i++)
         if (device->marks[i]) lib->cuEventDestroy(device->marks[i]);

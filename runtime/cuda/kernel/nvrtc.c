@@ -121,43 +121,38 @@ static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);
 }
 
-/* Reports the line of the log with the error, and the kernel that contains it: the last one that
- * begins before it. */
-static void report_error(cuda_device *device, const cuda_image *image, const char *source,
-                         const char **why) {
-    const char *log = image->log ? image->log : "", *error = strstr(log, "error");
-    unsigned long line = 0;
-    const char *place = strchr(log, '(');
-    if (error && place && place < error) line = strtoul(place + 1, NULL, 10);
-    char kernel[64] = "";
-    const char *at = source;
-    for (unsigned long n = 1; at && n <= line; n++) {
-        const char *name = strstr(at, "__launch_bounds__"), *end = strchr(at, '\n');
-        if (name && end && name < end && (name = strchr(name, ' ')))
-            snprintf(kernel, sizeof kernel, "%.*s", (int)strcspn(name + 1, "("), name + 1);
-        at = end ? end + 1 : NULL;
-    }
-    error = error ? error : device->lib->nvrtcGetErrorString(image->result);
-    snprintf(device->message, sizeof device->message, "cannot be compiled by NVRTC: %s%s%.*s",
-             kernel, *kernel ? ": " : "", (int)strcspn(error, "\n"), error);
-    *why = device->message;
-}
-
-static void warn_unkept(cuda_device *device) {
-    snprintf(device->message, sizeof device->message, "cannot write to the kernel cache %s",
-             device->kernel_cache);
-    const hlo_diag diag = {.severity = HLO_WARNING, .message = device->message};
-    device->sink->emit(device->sink->user, &diag);
-}
-
 hlo_status cuda_program_compile(cuda_device *device, const char **why) {
     char *source = cuda_program_source(device->program);
     if (!source) return HLO_OUT_OF_MEMORY;
     cuda_image image;
     hlo_status status =
         cuda_image_find(device->lib, device->kernel_cache, source, device->sm, &image);
-    if (status == HLO_INVALID_INPUT) report_error(device, &image, source, why);
-    if (image.unkept && device->sink) warn_unkept(device);
+    if (status == HLO_INVALID_INPUT) {
+        /* Reports the line of the log with the error, and the kernel that contains it: the last one
+         * that begins before it. */
+        const char *log = image.log ? image.log : "", *error = strstr(log, "error");
+        unsigned long line = 0;
+        const char *place = strchr(log, '(');
+        if (error && place && place < error) line = strtoul(place + 1, NULL, 10);
+        char kernel[64] = "";
+        const char *at = source;
+        for (unsigned long n = 1; at && n <= line; n++) {
+            const char *name = strstr(at, "__launch_bounds__"), *end = strchr(at, '\n');
+            if (name && end && name < end && (name = strchr(name, ' ')))
+                snprintf(kernel, sizeof kernel, "%.*s", (int)strcspn(name + 1, "("), name + 1);
+            at = end ? end + 1 : NULL;
+        }
+        error = error ? error : device->lib->nvrtcGetErrorString(image.result);
+        snprintf(device->message, sizeof device->message, "cannot be compiled by NVRTC: %s%s%.*s",
+                 kernel, *kernel ? ": " : "", (int)strcspn(error, "\n"), error);
+        *why = device->message;
+    }
+    if (image.unkept && device->sink) {
+        snprintf(device->message, sizeof device->message, "cannot write to the kernel cache %s",
+                 device->kernel_cache);
+        const hlo_diag diag = {.severity = HLO_WARNING, .message = device->message};
+        device->sink->emit(device->sink->user, &diag);
+    }
     if (status == HLO_OK) {
         cuda_module *module = NULL;
         int result = device->lib->cuModuleLoadData(&module, image.bytes);

@@ -13,19 +13,14 @@ bool cuda_packs(const hlo_job *job) {
            hlo_view_count(&job->operands[0]) != hlo_view_count(&job->results[0]);
 }
 
-/* Returns the space of the elements, in the order in which they are packed. */
-static emit_space unpacked(const hlo_job *job) {
+void emit_pack(emit *e, cuda_code *code) {
     int64_t strides[HLO_EVAL_MAX_RANK];
-    hlo_view view = job->operands[0];
-    const hlo_view *bytes = &job->results[0];
+    hlo_view view = e->job->operands[0];
+    const hlo_view *bytes = &e->job->results[0];
     for (uint32_t d = 0; d < view.rank; d++)
         strides[d] = view.dims[d] == bytes->dims[d] ? 2 * bytes->strides[d] : 1;
     view.strides = strides;
-    return emit_space_of(&view);
-}
-
-void emit_pack(emit *e, cuda_code *code) {
-    const emit_space space = unpacked(e->job);
+    const emit_space space = emit_space_of(&view);
     const int64_t along = space.dims[space.order[0]];
     emit_lines lines = {0}, inner;
     emit_restart(e, &lines);

@@ -14,7 +14,11 @@ static bool reduces(const hlo_group *group) {
     return false;
 }
 
-static void emit_group(emit *e, cuda_code *code) {
+cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_arena *arena,
+                         const char **why) {
+    emit *e = hlo_arena_alloc(arena, sizeof *e);
+    emit_init(e, device, job, arena);
+    cuda_code *code = hlo_arena_zero(arena, sizeof *code);
     const hlo_group *group = &e->job->group;
     hlo_op op = group->instr_count ? group->results[0]->op : HLO_OP_COPY;
     if (cuda_packs(e->job))
@@ -30,14 +34,6 @@ static void emit_group(emit *e, cuda_code *code) {
     else if ((op != HLO_OP_DYNAMIC_UPDATE_SLICE || !emit_update(e, code)) &&
              (op != HLO_OP_CONCATENATE || !emit_parts(e, code)))
         emit_loop(e, code);
-}
-
-cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_arena *arena,
-                         const char **why) {
-    emit *e = hlo_arena_alloc(arena, sizeof *e);
-    emit_init(e, device, job, arena);
-    cuda_code *code = hlo_arena_zero(arena, sizeof *code);
-    emit_group(e, code);
     *why = e->why;
     return e->why ? NULL : code;
 }

@@ -8,12 +8,6 @@ void ragged_split(ragging *g, const char *linear, const ragged_side *s, const ra
     emit_split(g->e, linear, s->operand->shape->dims, d->order, d->count, at);
 }
 
-/* Sets the right operand's indices of contracting dimensions to those of the left operand. */
-static void pair_summed(ragging *g) {
-    for (uint32_t i = 0; i < g->side[0].summed->count; i++)
-        g->side[1].at[g->side[1].summed->v[i]] = g->side[0].at[g->side[0].summed->v[i]];
-}
-
 ragged_place ragged_open_tile(ragging *g, unsigned number, const ragged_part *part, int width,
                               int terms, int run) {
     emit *e = g->e;
@@ -46,5 +40,7 @@ void ragged_open_inside(ragging *g, unsigned number, const ragged_place *p) {
               p->last);
     ragged_split(g, p->at, s, &s->open, s->at);
     ragged_split(g, p->k, &g->side[0], &g->summed, g->side[0].at);
-    pair_summed(g);
+    /* Sets the right operand's indices of contracting dimensions to those of the left operand. */
+    for (uint32_t i = 0; i < g->side[0].summed->count; i++)
+        g->side[1].at[g->side[1].summed->v[i]] = g->side[0].at[g->side[0].summed->v[i]];
 }

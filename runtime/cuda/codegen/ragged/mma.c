@@ -74,26 +74,6 @@ static const char *load_run(ragging *g, const ragged_side *s, int run) {
                             emit_operand(e, leaf), at);
 }
 
-/* Copies TERMS terms of an operand to shared memory. */
-static void load_tile(ragging *g, unsigned number, const ragged_part *part) {
-    emit *e = g->e;
-    const ragged_side *s = &g->side[number];
-    const int run = run_dim(g, number) >= 0 ? RUN : 1;
-    const ragged_place p = ragged_open_tile(g, number, part, RAGGED_MMA_SIDE, TERMS, run);
-    const char *value = emit_name(e, "w");
-    emit_text(e, "pack<uchar, %d> %s = {};", run, value);
-    ragged_open_inside(g, number, &p);
-    emit_text(e, "%s%s = %s;", value, run == 1 ? ".v[0]" : "", load_run(g, s, run));
-    emit_close(e);
-    if (p.by_terms && run == RUN)
-        emit_text(e, "%s[%s][%s / %d] = %s;", s->shared, p.row, p.term, RUN, value);
-    else
-        emit_text(e,
-                  "for (int u = 0; u < %d; u++) ((uchar *)%s[%s + u * %d])[%s + u * %d] = %s.v[u];",
-                  run, s->shared, p.row, !p.by_terms, p.term, p.by_terms, value);
-    emit_close(e);
-}
-
 /* Writes the loads of a thread's registers for one instruction: 16 rows, or 8 columns. */
 static const char *registers(ragging *g, unsigned number, const char *row) {
     const char *text = "";
@@ -112,7 +92,25 @@ void ragged_mma_terms(ragging *g, const char *start, const char *end, const char
     emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, start, step, end, step,
               TERMS);
     emit_text(e, "__syncthreads();");
-    for (unsigned i = 0; i < 2; i++) load_tile(g, i, &part);
+    for (unsigned i = 0; i < 2; i++) {
+        /* Copies TERMS terms of an operand to shared memory. */
+        const ragged_side *s = &g->side[i];
+        const int run = run_dim(g, i) >= 0 ? RUN : 1;
+        const ragged_place p = ragged_open_tile(g, i, &part, RAGGED_MMA_SIDE, TERMS, run);
+        const char *value = emit_name(e, "w");
+        emit_text(e, "pack<uchar, %d> %s = {};", run, value);
+        ragged_open_inside(g, i, &p);
+        emit_text(e, "%s%s = %s;", value, run == 1 ? ".v[0]" : "", load_run(g, s, run));
+        emit_close(e);
+        if (p.by_terms && run == RUN)
+            emit_text(e, "%s[%s][%s / %d] = %s;", s->shared, p.row, p.term, RUN, value);
+        else
+            emit_text(
+                e,
+                "for (int u = 0; u < %d; u++) ((uchar *)%s[%s + u * %d])[%s + u * %d] = %s.v[u];",
+                run, s->shared, p.row, !p.by_terms, p.term, p.by_terms, value);
+        emit_close(e);
+    }
     emit_text(e, "__syncthreads();");
     emit_text(e, "const int lane = threadIdx.x %% 32;");
     emit_text(e, "float %s[%d][%d] = {};", sums, RAGGED_MMA_ROWS, RAGGED_MMA_COLUMNS);

@@ -68,17 +68,6 @@ static void read_side(ragging *g, unsigned number) {
     for (s->each = 1; s->each < 4 && s->each * SIDE < typical;) s->each *= 2;
 }
 
-static void read_summed(ragging *g) {
-    const ragged_side *s = &g->side[0];
-    bool one[HLO_EVAL_MAX_RANK] = {0}, other[HLO_EVAL_MAX_RANK] = {0};
-    for (uint32_t i = 0; i < s->summed->count; i++) {
-        const int64_t d = s->summed->v[i];
-        *(g->r.mode == HLO_RAGGED_CONTRACTING && d != g->r.dim ? &other[d] : &one[d]) = true;
-    }
-    g->summed = joined(s->operand->shape, one);
-    g->apart = joined(s->operand->shape, other);
-}
-
 /* -------------------------------------------------------------------------------------- indices */
 
 static bool is_open(const ragged_side *s, uint32_t dim) {
@@ -149,20 +138,6 @@ static const char *element(ragging *g, const ragged_side *s) {
     return holds ? value : emit_cast(e, shape->type, g->type, false, value, false);
 }
 
-/* Copies DEPTH terms of an operand to shared memory. */
-static void load_tile(ragging *g, unsigned number, const ragged_part *part) {
-    emit *e = g->e;
-    const ragged_side *s = &g->side[number];
-    const ragged_place p = ragged_open_tile(g, number, part, s->each * SIDE, DEPTH, 1);
-    const char *value = emit_name(e, "v");
-    emit_text(e, "%s %s = 0;", g->sum_type, value);
-    ragged_open_inside(g, number, &p);
-    emit_text(e, "%s = (%s)%s;", value, g->sum_type, element(g, s));
-    emit_close(e);
-    emit_text(e, "%s[%s][%s] = %s;", s->shared, p.term, p.row, value);
-    emit_close(e);
-}
-
 /* Adds the terms from `start` to `end`, for rows in [first, last). `guarded`: the sums of other
  * rows do not change, whatever values the right operand has. */
 static void add_terms(ragging *g, const char *start, const char *end, const char *first,
@@ -178,7 +153,18 @@ static void add_terms(ragging *g, const char *start, const char *end, const char
     emit_open(e, "for (%s %s = %s; %s < %s; %s += %d) {", e->offset, step, start, step, end, step,
               DEPTH);
     emit_text(e, "__syncthreads();");
-    for (unsigned i = 0; i < 2; i++) load_tile(g, i, &part);
+    for (unsigned i = 0; i < 2; i++) {
+        /* Copies DEPTH terms of an operand to shared memory. */
+        const ragged_side *s = &g->side[i];
+        const ragged_place p = ragged_open_tile(g, i, &part, s->each * SIDE, DEPTH, 1);
+        const char *value = emit_name(e, "v");
+        emit_text(e, "%s %s = 0;", g->sum_type, value);
+        ragged_open_inside(g, i, &p);
+        emit_text(e, "%s = (%s)%s;", value, g->sum_type, element(g, s));
+        emit_close(e);
+        emit_text(e, "%s[%s][%s] = %s;", s->shared, p.term, p.row, value);
+        emit_close(e);
+    }
     emit_text(e, "__syncthreads();");
     emit_text(e, "#pragma unroll");
     emit_open(e, "for (int k = 0; k < %d; k++) {", DEPTH);
@@ -298,7 +284,14 @@ void emit_ragged(emit *e, cuda_code *code) {
     emit_restart(e, &lines);
     e->width = 1;
     for (unsigned i = 0; i < 2; i++) read_side(&g, i);
-    read_summed(&g);
+    const ragged_side *s = &g.side[0];
+    bool one[HLO_EVAL_MAX_RANK] = {0}, other[HLO_EVAL_MAX_RANK] = {0};
+    for (uint32_t i = 0; i < s->summed->count; i++) {
+        const int64_t d = s->summed->v[i];
+        *(g.r.mode == HLO_RAGGED_CONTRACTING && d != g.r.dim ? &other[d] : &one[d]) = true;
+    }
+    g.summed = joined(s->operand->shape, one);
+    g.apart = joined(s->operand->shape, other);
     e->offset = emit_offset_type(e, g.summed.size);
     g.on_tensor_cores = ragged_has_mma(&g);
     for (int i = 0; i < 2 && g.on_tensor_cores; i++) g.side[i].each = RAGGED_MMA_SIDE / SIDE;
