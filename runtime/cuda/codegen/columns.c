@@ -44,18 +44,6 @@ const emit_index *reduce_columns_index(reduction *s, const char *step, emit_line
     return emit_index_new(e, s->shape->rank, s->shape->dims, at, NULL, NULL);
 }
 
-/* Finds a tile whose columns belong to one thread and whose rows are contiguous in the columns. */
-static bool find_tile(const reduction *s, int each, emit_tile *out_tile) {
-    emit_tile tile;
-    uint32_t fastest = 0;
-    for (uint32_t i = s->order_count; i-- > 0;)
-        if (s->shape->dims[s->order[i]] > 1) fastest = s->order[i];
-    if (!emit_find_tile(s->e, &s->space, &tile)) return false;
-    if (tile.column != column_dim(s) || tile.row != fastest || tile.width > each) return false;
-    *out_tile = tile;
-    return true;
-}
-
 int reduce_find_columns(reduction *s) {
     if (s->row || s->phases != 1 || !s->reduced ||
         s->e->job->group.result_count != s->e->job->result_count)
@@ -64,7 +52,16 @@ int reduce_find_columns(reduction *s) {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < s->count; i++) bytes += (int64_t)s->reduces[i].arrays * 8 * CUDA_BLOCK;
     while (each > 1 && each * bytes > SHARED) each /= 2;
-    return find_tile(s, each, &s->tile) ? s->tile.width : each;
+    /* A tile has columns that belong to one thread and rows that are contiguous in the columns. */
+    emit_tile tile;
+    uint32_t fastest = 0;
+    for (uint32_t i = s->order_count; i-- > 0;)
+        if (s->shape->dims[s->order[i]] > 1) fastest = s->order[i];
+    if (!emit_find_tile(s->e, &s->space, &tile) || tile.column != column_dim(s) ||
+        tile.row != fastest || tile.width > each)
+        return each;
+    s->tile = tile;
+    return tile.width;
 }
 
 void reduce_enter_column(reduction *s) {

@@ -179,7 +179,6 @@ typedef struct stored {
 static void store_results(emit *e, const emit_index *index) {
     const hlo_group *group = &e->job->group;
     if (group->instr_count == 0) {
-        /* Loads the element that a job without instructions copies. */
         hlo_type from = e->job->operands[0].type, to = e->job->results[0].type;
         const char *cell = emit_load(e, 0, index);
         emit_store(e, 0, index,
@@ -286,12 +285,11 @@ bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to) {
     const hlo_view *in = &e->job->operands[from], *out = &e->job->results[to];
     for (uint32_t d = 0; d < out->rank; d++)
         if (out->dims[d] > 1 && in->strides[d] != out->strides[d]) return false;
-    const hlo_view *view = &e->job->results[to];
     cuda_launch launch = {.form = "copy", .pointer_count = 2};
     launch.pointers = hlo_arena_array(e->arena, 2, sizeof *launch.pointers);
     launch.pointers[0] = (cuda_pointer){.kind = CUDA_OPERAND, .index = from};
     launch.pointers[1] = (cuda_pointer){.kind = CUDA_RESULT, .index = to};
-    launch.bytes = hlo_view_bytes(view);
+    launch.bytes = hlo_view_bytes(out);
     emit_add_launch(e, code, launch);
     return true;
 }

@@ -270,10 +270,9 @@ const char *cuda_pull_refusal(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_CONSTANT: return NULL;
     case HLO_OP_DOT:
-        return (hlo_shape_count(hlo_instr_operand(instr, 0)->shape) == 0 ||
-                hlo_shape_count(hlo_instr_operand(instr, 1)->shape) == 0)
-                   ? NULL
-                   : "has no CUDA kernel";
+        if (hlo_shape_count(hlo_instr_operand(instr, 0)->shape) == 0) return NULL;
+        if (hlo_shape_count(hlo_instr_operand(instr, 1)->shape) == 0) return NULL;
+        return "has no CUDA kernel";
     case HLO_OP_IOTA: return instr->shape->rank ? NULL : "must have at least one dimension";
     case HLO_OP_BITCAST:
     case HLO_OP_BITCAST_CONVERT: {
@@ -305,9 +304,8 @@ static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index 
     case HLO_INDEX_PLACED: {
         /* Pulls from the one of two operands that has the element. */
         const char *inside = "true";
-        choice c;
         const emit_index *at = operand_index(e, &map, index, &inside);
-        c = begin_choice(e, map.instr->shape->type, cell);
+        const choice c = begin_choice(e, map.instr->shape->type, cell);
         emit_open(e, "if (%s) {", inside);
         choose(e, c, map.from, at);
         emit_open(e, "else {");
@@ -378,20 +376,15 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
     }
 }
 
-static const char *known_value(emit *e, const hlo_instr *instr, bool cell) {
-    for (uint32_t i = 0; i < e->known_count; i++)
-        if (e->known[i].instr == instr)
-            return emit_as(e, instr->shape->type, e->known[i].name, e->known[i].cell, cell);
-    return NULL;
-}
-
 const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
     if (e->why) return "0";
     const hlo_type type = instr->shape->type;
     cell = cell && !emit_is_wide(type);
     const char *name = emit_remembered(e, instr, index, cell);
     if (name) return name;
-    name = known_value(e, instr, cell);
+    for (uint32_t i = 0; i < e->known_count && !name; i++)
+        if (e->known[i].instr == instr)
+            name = emit_as(e, type, e->known[i].name, e->known[i].cell, cell);
     const bool member = emit_is_member(e, instr);
     if (!name && !cell && !emit_is_wide(type) && (!member || emit_makes_cell(instr)))
         name = emit_decoded(e, type, emit_pull(e, instr, index, true));

@@ -42,17 +42,6 @@ static void finish(reduction *s, uint32_t phase) {
     }
 }
 
-static const emit_index *row_index(reduction *s) {
-    const char *at[HLO_EVAL_MAX_RANK];
-    uint32_t rank = 0;
-    for (uint32_t d = 0; d < s->shape->rank; d++) {
-        bool kept = false;
-        for (uint32_t i = 0; i < s->kept_count; i++) kept |= s->kept_order[i] == d;
-        if (kept) at[rank++] = s->at[d];
-    }
-    return emit_index_new(s->e, rank, s->kept_dims, at, NULL, NULL);
-}
-
 static bool is_row_result(const reduction *s, const hlo_instr *result) {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->reduces[i].instr == result) return true;
@@ -62,7 +51,14 @@ static bool is_row_result(const reduction *s, const hlo_instr *result) {
 static void write_rows(reduction *s) {
     emit *e = s->e;
     const hlo_group *group = &e->job->group;
-    const emit_index *index = row_index(s);
+    const char *kept_at[HLO_EVAL_MAX_RANK];
+    uint32_t kept_rank = 0;
+    for (uint32_t d = 0; d < s->shape->rank; d++) {
+        bool kept = false;
+        for (uint32_t i = 0; i < s->kept_count; i++) kept |= s->kept_order[i] == d;
+        if (kept) kept_at[kept_rank++] = s->at[d];
+    }
+    const emit_index *index = emit_index_new(s->e, kept_rank, s->kept_dims, kept_at, NULL, NULL);
     emit_open(e, "if (%s == 0%s) {", s->lane, s->live);
     for (uint32_t i = 0, leaf = 0; i < group->result_count; i++) {
         const hlo_instr *result = group->results[i];
@@ -149,27 +145,20 @@ static int along(const reduction *s) {
     return s->tile.width ? s->tile.height : 1;
 }
 
-/* Opens the loop over a thread's elements of the row, and returns the position of the first
- * elements that it processes at once. If steps come in pairs, a second loop, over these, is also
- * open. */
-static const char *open_steps(reduction *s) {
-    emit *e = s->e;
-    const int64_t stride = (int64_t)s->lanes * along(s);
-    const char *step = emit_name(e, "i");
-    emit_open(e, "for (%s %s = %s; %s < %s; %s += %lld) {", e->offset, step, s->part, step, s->end,
-              step, (long long)(stride * s->paired));
-    if (s->paired == 1) return step;
-    emit_open_repeat(e, "j", s->paired);
-    return emit_offset(e, "%s + j * %lld", step, (long long)stride);
-}
-
 /* Writes the loop of one phase over the elements of a row. */
 static void run_phase(reduction *s, uint32_t phase) {
     emit *e = s->e;
     const hlo_group *group = &e->job->group;
     for (uint32_t i = 0; i < s->count; i++)
         if (s->reduces[i].phase == phase) reduce_declare(s, &s->reduces[i]);
-    const char *step = open_steps(s);
+    const int64_t stride = (int64_t)s->lanes * along(s);
+    const char *step = emit_name(e, "i");
+    emit_open(e, "for (%s %s = %s; %s < %s; %s += %lld) {", e->offset, step, s->part, step, s->end,
+              step, (long long)(stride * s->paired));
+    if (s->paired > 1) {
+        emit_open_repeat(e, "j", s->paired);
+        step = emit_offset(e, "%s + j * %lld", step, (long long)stride);
+    }
     emit_lines inner;
     const emit_index *index = s->tile.width && s->each == 1
                                   ? emit_tile_begin(e, &s->space, &s->tile, step, &inner)
@@ -406,7 +395,7 @@ const char *cuda_reduce_refusal(const hlo_instr *instr) {
 static int64_t find_elements(reduction *s) {
     emit *e = s->e;
     if (s->kept == 1 && s->phases == 1 && s->reduced > 1 &&
-        !(e->job->group.result_count != e->job->result_count) &&
+        e->job->group.result_count == e->job->result_count &&
         emit_find_tile(e, &s->space, &s->tile)) {
         s->chunks = s->chunks > 1 ? full_blocks(s) : 1;
         while (s->chunks > 1 && s->tile.count / s->chunks < CUDA_BLOCK) s->chunks /= 2;
@@ -465,11 +454,7 @@ void emit_reduce(emit *e, cuda_code *code) {
         write_rows(&s);
     }
     reduce_close_columns(&s);
-    emit_add_launch(e, code,
-                    emit_launch(e,
-                                !s.row         ? "column"
-                                : s.tile.width ? "tile"
-                                               : "row",
-                                &lines, blocks, scratch_count, scratch));
+    const char *form = !s.row ? "column" : s.tile.width ? "tile" : "row";
+    emit_add_launch(e, code, emit_launch(e, form, &lines, blocks, scratch_count, scratch));
     if (s.chunks > 1) join_chunks(&s, scratch_count, scratch);
 }

@@ -152,15 +152,6 @@ bool emit_takes_codes(const hlo_instr *instr) {
            hlo_type_is_float(hlo_instr_operand(instr, 0)->shape->type);
 }
 
-static const char *function_of(emit *e, const hlo_instr *instr) {
-    if (instr->op == HLO_OP_COMPARE)
-        return hlo_arena_format(e->arena, "compare_%s", hlo_instr_str(instr, HLO_ATTR_DIRECTION));
-    char *name = hlo_arena_format(e->arena, "op_%s", hlo_ops[instr->op].name);
-    for (char *at = name; *at; at++)
-        if (*at == '-') *at = '_';
-    return name;
-}
-
 const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in) {
     hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
     if (instr->op == HLO_OP_SELECT)
@@ -179,7 +170,13 @@ const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *i
     if (instr->op == HLO_OP_DIVIDE && type == HLO_TYPE_BF16)
         return hlo_arena_format(e->arena, "op_divide_bf16(%s, %s)", in[0],
                                 emit_value(e, "d", "divisor_bf16", "divide_by(%s)", in[1]));
-    const char *text = hlo_arena_format(e->arena, "%s(%s", function_of(e, instr), in[0]);
+    char *name =
+        instr->op == HLO_OP_COMPARE
+            ? hlo_arena_format(e->arena, "compare_%s", hlo_instr_str(instr, HLO_ATTR_DIRECTION))
+            : hlo_arena_format(e->arena, "op_%s", hlo_ops[instr->op].name);
+    for (char *at = name; *at; at++)
+        if (*at == '-') *at = '_';
+    const char *text = hlo_arena_format(e->arena, "%s(%s", name, in[0]);
     for (uint32_t i = 1; i < instr->operand_count; i++)
         text = hlo_arena_format(e->arena, "%s, %s", text, in[i]);
     if (counts_bits(instr->op))
@@ -294,22 +291,6 @@ bool emit_region_moves(const hlo_computation *region) {
     return any;
 }
 
-/* Writes an operation. A select of narrow floats also selects their cells, so that a NaN keeps its
- * bits. */
-static region_value region_operation(emit *e, const hlo_instr *i, const region_value *operands) {
-    const char **in = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *in);
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        const hlo_type type = hlo_instr_operand(i, o)->shape->type;
-        in[o] = emit_takes_codes(i) ? cell_of(e, type, operands[o]) : operands[o].name;
-    }
-    region_value value = {emit_elementwise(e, i, in, false), NULL};
-    const hlo_type type = i->shape->type;
-    if (i->op == HLO_OP_SELECT && (operands[1].cell || operands[2].cell) && !emit_is_wide(type))
-        value.cell = emit_value(e, "c", cuda_types[type].cell, "%s ? %s : %s", in[0],
-                                cell_of(e, type, operands[1]), cell_of(e, type, operands[2]));
-    return value;
-}
-
 static void write_region(emit *e, const hlo_computation *region, const region_value *in,
                          region_value *out) {
     uint32_t first = UINT32_MAX, last = 0;
@@ -333,8 +314,23 @@ static void write_region(emit *e, const hlo_computation *region, const region_va
             *own = operands[0];
         else if (hlo_region_called(i))
             write_region(e, hlo_region_called(i), operands, own);
-        else
-            *own = region_operation(e, i, operands);
+        else {
+            /* Writes an operation. A select of narrow floats also selects their cells, so that a
+             * NaN keeps its bits. */
+            const char **texts = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *texts);
+            for (uint32_t o = 0; o < i->operand_count; o++) {
+                const hlo_type type = hlo_instr_operand(i, o)->shape->type;
+                texts[o] = emit_takes_codes(i) ? cell_of(e, type, operands[o]) : operands[o].name;
+            }
+            region_value made = {emit_elementwise(e, i, texts, false), NULL};
+            const hlo_type type = i->shape->type;
+            if (i->op == HLO_OP_SELECT && (operands[1].cell || operands[2].cell) &&
+                !emit_is_wide(type))
+                made.cell =
+                    emit_value(e, "c", cuda_types[type].cell, "%s ? %s : %s", texts[0],
+                               cell_of(e, type, operands[1]), cell_of(e, type, operands[2]));
+            *own = made;
+        }
     }
     if (region->root->op != HLO_OP_TUPLE) out[0] = values[region->root->id - first];
 }

@@ -89,26 +89,21 @@ static void release_cache(cuda_device *device, void *object) {
     json_decref(object);
 }
 
-static hlo_status open_cache(cuda_device *device, char *why, size_t size) {
-    if (device->tuned) return HLO_OK;
-    json_t *cache = NULL;
-    hlo_status status = read_cache(device, &cache, why, size);
-    if (status != HLO_OK) return status;
-    device->tuned = cache;
-    return cuda_own(device, cache, release_cache) ? HLO_OK : HLO_OUT_OF_MEMORY;
-}
-
 hlo_status cuda_tuned_find(cuda_device *device, const char *key, uint32_t tried, bool *out_known,
                            lt_heuristic *out_chosen, char *why, size_t size) {
     *out_known = false;
-    hlo_status status = open_cache(device, why, size);
-    if (status != HLO_OK) return status;
+    if (!device->tuned) {
+        json_t *cache = NULL;
+        hlo_status status = read_cache(device, &cache, why, size);
+        if (status != HLO_OK) return status;
+        device->tuned = cache;
+        if (!cuda_own(device, cache, release_cache)) return HLO_OUT_OF_MEMORY;
+    }
     const json_t *entry = json_object_get(json_object_get(device->tuned, entries_key), key);
     lt_heuristic chosen = {.workspace =
                                (size_t)json_integer_value(json_object_get(entry, "workspace"))};
     if (!entry || json_integer_value(json_object_get(entry, "tried")) < tried) return HLO_OK;
-    const json_t *json = json_object_get(entry, "algorithm");
-    const char *hex = json_string_value(json);
+    const char *hex = json_string_value(json_object_get(entry, "algorithm"));
     if (!hex || strlen(hex) != HEX || strspn(hex, "0123456789abcdef") != HEX)
         return no_cache(device, "invalid algorithm entry", why, size);
     unsigned char *bytes = (unsigned char *)chosen.algo.data;

@@ -132,34 +132,12 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
         const lt_setting *setting = &p->settings[i];
         if (lt_attribute_find(LT_DESC, setting->attribute)->kind == LT_POINTER)
             status =
-                set_desc(call, setting->attribute, (int64_t)(uintptr_t)(addresses[setting->value]));
+                set_desc(call, setting->attribute, (int64_t)(uintptr_t)addresses[setting->value]);
     }
     if (status)
         memset(call->addresses, 0xff, sizeof call->addresses);
     else
         memcpy(call->addresses, addresses, sizeof call->addresses);
-    return status;
-}
-
-static int make_desc(cuda_call *call) {
-    const cuda_matmul *p = call->p;
-    int status =
-        call->device->lib->cublasLtMatmulDescCreate(&call->desc, p->compute, p->scale_type);
-    for (uint32_t i = 0; i < p->setting_count && !status; i++) {
-        const lt_setting *setting = &p->settings[i];
-        if (lt_attribute_find(LT_DESC, setting->attribute)->kind != LT_POINTER)
-            status = set_desc(call, setting->attribute, setting->value);
-    }
-    return status;
-}
-
-static int make_layout(cuda_call *call, lt_part part) {
-    const lt_matrix *m = &call->p->matrices[part];
-    int status = call->device->lib->cublasLtMatrixLayoutCreate(
-        &call->layouts[part], m->type, (uint64_t)m->rows, (uint64_t)m->cols, m->ld);
-    if (call->p->batch == 1) return status;
-    if (!status) status = set_layout(call, part, LT_LAYOUT_BATCH_COUNT, call->p->batch);
-    if (!status) status = set_layout(call, part, LT_LAYOUT_STRIDED_BATCH_OFFSET, m->stride);
     return status;
 }
 
@@ -173,7 +151,7 @@ static int make_preference(cuda_call *call) {
         status = set_preference(call, LT_PREFERENCE_MAX_WORKSPACE_BYTES, (int64_t)p->workspace);
     if (!status) status = set_preference(call, LT_PREFERENCE_REDUCTION_SCHEME_MASK, p->reductions);
     for (int part = LT_PART_A; part <= LT_PART_D && !status; part++) {
-        enum { MOST = 256 };
+        enum { MOST = 256 }; /* the largest alignment that cuBLASLt requires */
         uintptr_t bits = (uintptr_t)call->addresses[part] | MOST;
         status = set_preference(call, alignments[part], (int64_t)(bits & (~bits + 1)));
     }
@@ -193,14 +171,26 @@ hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
         call->alpha.f32 = (float)matmul->alpha;
         call->beta.f32 = (float)matmul->beta;
     }
-    int status = make_desc(call);
-    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++)
-        status = make_layout(call, (lt_part)part);
+    const cuda_library *lib = device->lib;
+    int status = lib->cublasLtMatmulDescCreate(&call->desc, matmul->compute, matmul->scale_type);
+    for (uint32_t i = 0; i < matmul->setting_count && !status; i++) {
+        const lt_setting *setting = &matmul->settings[i];
+        if (lt_attribute_find(LT_DESC, setting->attribute)->kind != LT_POINTER)
+            status = set_desc(call, setting->attribute, setting->value);
+    }
+    for (lt_part part = LT_PART_A; part <= LT_PART_D && !status; part++) {
+        const lt_matrix *m = &matmul->matrices[part];
+        status = lib->cublasLtMatrixLayoutCreate(&call->layouts[part], m->type, (uint64_t)m->rows,
+                                                 (uint64_t)m->cols, m->ld);
+        if (matmul->batch == 1) continue;
+        if (!status) status = set_layout(call, part, LT_LAYOUT_BATCH_COUNT, matmul->batch);
+        if (!status) status = set_layout(call, part, LT_LAYOUT_STRIDED_BATCH_OFFSET, m->stride);
+    }
     if (!status) status = set_pointers(call, addresses);
     if (!status) status = make_preference(call);
     if (status) {
         cuda_call_free(call);
-        return refuse(device->lib, "a descriptor", status, NULL, why, size);
+        return refuse(lib, "a descriptor", status, NULL, why, size);
     }
     *out_call = call;
     return HLO_OK;

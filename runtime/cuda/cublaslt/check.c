@@ -39,8 +39,10 @@ static bool lacks_epilogue(const cuda_matmul *p) {
     return false;
 }
 
-static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options) {
-    facts f = {
+const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_options *options,
+                                  hlo_arena *arena) {
+    const cuda_matmul *p = matmul;
+    facts found = {
         .sm = options->target->sm,
         .tn_only = options->target->tn_only,
         .tn = setting(p, LT_DESC_TRANSA) == LT_OPERATION_T &&
@@ -54,17 +56,11 @@ static facts find_facts(const cuda_matmul *p, const cuda_matmul_options *options
     for (int part = LT_PART_A; part <= LT_PART_D; part++) {
         const lt_matrix *matrix = &p->matrices[part];
         int64_t bits = hlo_types[lt_type_find(matrix->type)->type].bits;
-        f.unaligned[part] = matrix->ld * bits % 128 != 0;
-        if (matrix->stride * bits % 128) f.unaligned_stride = matrix->stride;
-        if (matrix->ld > f.ld) f.ld = matrix->ld;
+        found.unaligned[part] = matrix->ld * bits % 128 != 0;
+        if (matrix->stride * bits % 128) found.unaligned_stride = matrix->stride;
+        if (matrix->ld > found.ld) found.ld = matrix->ld;
     }
-    return f;
-}
-
-const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_options *options,
-                                  hlo_arena *arena) {
-    const cuda_matmul *p = matmul;
-    const facts found = find_facts(p, options), *f = &found;
+    const facts *f = &found;
 #define LT_LIMIT(name, test, value)                                                                \
     if (test) return hlo_arena_format(arena, "%s (%lld)", name, (long long)(value));
 #include "runtime/cuda/cublaslt/preflight.def"

@@ -21,7 +21,7 @@ typedef struct matmul_job {
  * missing feature. */
 static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
                      cuda_matmul *problem, const char **why) {
-    const cuda_matmul_options options = (cuda_matmul_options){
+    const cuda_matmul_options options = {
         .target = device->target,
         .cuda = cuda_cublaslt_version(device),
         .workspace = device->workspace,
@@ -44,33 +44,26 @@ static bool matmul_supports(const cuda_device *device, const hlo_instr *instr, h
     return plan_for(device, instr, arena, &problem, why);
 }
 
-/* Prepares a copy, a job without instructions. */
-static hlo_status prepare_copy(cuda_device *device, const hlo_job *whole, matmul_job *state,
-                               uint32_t index, hlo_arena *arena, const char **why) {
-    cuda_copy *copy = &state->problem.copies[index];
-    hlo_job *job = &state->copies[index];
-    *job = (hlo_job){
-        .instr = whole->instr,
-        .operand_count = 1,
-        .result_count = 1,
-        .operands = &copy->from_view,
-        .results = &copy->to_view,
-        .untouched = -1,
-    };
-    hlo_status status = cuda_kernel_part.prepare(device, job, arena, why);
-    state->copy_scratch[index] = state->problem.scratch;
-    state->problem.scratch += (job->scratch_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return status;
-}
-
 static hlo_status matmul_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
                                  const char **why) {
     matmul_job *state = hlo_arena_zero(arena, sizeof *state);
     if (!plan_for(device, job->instr, arena, &state->problem, why)) return HLO_INVALID_INPUT;
     cuda_matmul *p = &state->problem;
     for (uint32_t i = 0; i < p->copy_count; i++) {
-        hlo_status status = prepare_copy(device, job, state, i, arena, why);
+        /* A copy is a job without instructions. */
+        hlo_job *copy = &state->copies[i];
+        *copy = (hlo_job){
+            .instr = job->instr,
+            .operand_count = 1,
+            .result_count = 1,
+            .operands = &p->copies[i].from_view,
+            .results = &p->copies[i].to_view,
+            .untouched = -1,
+        };
+        hlo_status status = cuda_kernel_part.prepare(device, copy, arena, why);
         if (status != HLO_OK) return status;
+        state->copy_scratch[i] = p->scratch;
+        p->scratch += (copy->scratch_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     uint32_t known = 1u + (p->present >> LT_PART_AUX & 1) + (p->present >> LT_PART_AMAX & 1);
     state->workspace = job->result_count > known ? (int)known : -1;

@@ -62,17 +62,6 @@ static void join_axes(split *s) {
     }
 }
 
-static split split_operand(const hlo_shape *shape, const hlo_ints *batch,
-                           const hlo_ints *contracting, bool apart) {
-    split s = {.shape = shape, .apart = apart};
-    for (uint32_t i = 0; i < batch->count; i++) add_dim(&s, BATCH, batch->v[i]);
-    for (uint32_t i = 0; i < contracting->count; i++) add_dim(&s, CONTRACTING, contracting->v[i]);
-    for (uint32_t i = 0; i < shape->rank; i++)
-        if (!hlo_ints_contain(batch, i) && !hlo_ints_contain(contracting, i)) add_dim(&s, FREE, i);
-    join_axes(&s);
-    return s;
-}
-
 /* Splits the dimensions of D, or of an array of its shape: [batch.., m.., n..]. */
 static split split_result(const hlo_matmul *m, const hlo_shape *shape, bool apart) {
     split s = {.shape = shape, .apart = apart};
@@ -135,18 +124,6 @@ static void put_scratch(builder *b, lt_part part, size_t size) {
         (size + b->options->alignment - 1) / b->options->alignment * b->options->alignment;
 }
 
-/* Returns the view of the bytes of a dense array with two elements to a byte along `dim`, which is
- * minor. */
-static hlo_view packed(builder *b, const hlo_view *all, uint32_t dim) {
-    int64_t *dims = hlo_arena_array(b->arena, all->rank + 1u, sizeof *dims);
-    int64_t *strides = hlo_arena_array(b->arena, all->rank + 1u, sizeof *strides);
-    for (uint32_t i = 0; i < all->rank; i++) {
-        dims[i] = i == dim ? all->dims[i] / 2 : all->dims[i];
-        strides[i] = i == dim ? 1 : all->strides[i] / 2;
-    }
-    return (hlo_view){HLO_TYPE_U8, all->rank, dims, strides, NULL};
-}
-
 /* Copies a part, `outside` in the instruction, to scratch memory, as `type` and with `minor` minor.
  */
 static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type type, split *s,
@@ -165,8 +142,13 @@ static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type t
     s->joined = true;
     hlo_view given = hlo_view_in_layout(b->arena, s->shape),
              wanted = (hlo_view){type, s->shape->rank, s->shape->dims, strides, NULL};
-    if (type == HLO_TYPE_F4E2M1FN)
-        wanted = packed(b, &wanted, s->dims[minor][s->counts[minor] - 1]);
+    if (type == HLO_TYPE_F4E2M1FN) { /* two elements per byte along the fastest dimension */
+        const uint32_t rank = wanted.rank, dim = s->dims[minor][s->counts[minor] - 1];
+        int64_t *dims = hlo_arena_copy(b->arena, wanted.dims, rank * sizeof *dims);
+        for (uint32_t i = 0; i < rank; i++) strides[i] = i == dim ? 1 : strides[i] / 2;
+        dims[dim] /= 2;
+        wanted = (hlo_view){HLO_TYPE_U8, rank, dims, strides, NULL};
+    }
     put_scratch(b, part, (size_t)hlo_view_count(&wanted) * hlo_types[wanted.type].bytes);
     cuda_pointer inside = b->p->places[part];
     cuda_copy *copy = &b->p->copies[b->p->copy_count++];
@@ -191,7 +173,12 @@ static const char *copy_reason(const builder *b, const split *s, hlo_type type) 
 /* Places the library's A (whose free dimension is m) or B (n). */
 static void place_operand(builder *b, lt_part part, const hlo_instr *operand, const hlo_ints *batch,
                           const hlo_ints *contracting) {
-    split s = split_operand(operand->shape, batch, contracting, b->apart);
+    split s = {.shape = operand->shape, .apart = b->apart};
+    for (uint32_t i = 0; i < batch->count; i++) add_dim(&s, BATCH, batch->v[i]);
+    for (uint32_t i = 0; i < contracting->count; i++) add_dim(&s, CONTRACTING, contracting->v[i]);
+    for (uint32_t i = 0; i < s.shape->rank; i++)
+        if (!hlo_ints_contain(batch, i) && !hlo_ints_contain(contracting, i)) add_dim(&s, FREE, i);
+    join_axes(&s);
     hlo_type given = operand->shape->type;
     hlo_type type = b->operand_type == HLO_TYPE_INVALID ? given : b->operand_type;
     bool by_rows = lies(&s, CONTRACTING, FREE);
@@ -309,9 +296,8 @@ static void set_all(builder *b) {
         {LT_DESC_AMAX_D_POINTER, LT_PART_AMAX},      {LT_DESC_BIAS_POINTER, LT_PART_BIAS},
         {LT_DESC_EPILOGUE_AUX_POINTER, LT_PART_AUX},
     };
-    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
         if (b->p->present >> pointers[i].part & 1) set(b, pointers[i].attribute, pointers[i].part);
-    }
 }
 
 /* Returns the operand leaf of C if D may take its memory: to the library both are equal, and no
@@ -388,14 +374,6 @@ static int64_t cost(const cuda_matmul *p) {
     return bytes;
 }
 
-/* True if the matrices of all calls have the alignment of those of the first call. */
-static bool is_aligned(const cuda_matmul *p) {
-    bool aligned = true;
-    for (int part = LT_PART_A; part <= LT_PART_D; part++)
-        aligned &= p->steps[part] % p->alignment == 0;
-    return aligned;
-}
-
 static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) {
     *b->p = (cuda_matmul){.fp8 = fp8};
     b->operand_type = operands;
@@ -408,7 +386,10 @@ static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) 
     b->apart = true;
     why = build(b);
     b->apart = false;
-    if (why || !is_aligned(b->p) || cost(b->p) >= cost(&copied)) *b->p = copied;
+    bool aligned = true; /* all calls' matrices are aligned like those of the first call */
+    for (int part = LT_PART_A; part <= LT_PART_D; part++)
+        aligned &= b->p->steps[part] % b->p->alignment == 0;
+    if (why || !aligned || cost(b->p) >= cost(&copied)) *b->p = copied;
     return NULL;
 }
 

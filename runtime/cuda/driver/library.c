@@ -145,10 +145,6 @@ static const symbol_info symbols[] = {
 #undef CUDA_SYMBOL
 };
 
-static void set_symbol(cuda_library *lib, const symbol_info *symbol, void *address) {
-    memcpy((char *)lib + symbol->offset, &address, sizeof address);
-}
-
 hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink) {
     if (lib->handles[id]) return HLO_OK;
     const library_info *info = &libraries[id];
@@ -165,7 +161,7 @@ hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_di
             dlclose(handle);
             return HLO_INVALID_INPUT;
         }
-        set_symbol(&loaded, &symbols[i], address);
+        memcpy((char *)&loaded + symbols[i].offset, &address, sizeof address);
     }
     *lib = loaded;
     return HLO_OK;

@@ -103,20 +103,6 @@ void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer) {
     return NULL;
 }
 
-/* Returns the memory that a kernel accesses through a pointer. */
-static cuda_range range_of(const hlo_job *job, const cuda_pointer *pointer) {
-    const void *data = cuda_pointer_of(job, pointer);
-    switch (pointer->kind) {
-    case CUDA_OPERAND:
-        return (cuda_range){data, hlo_view_bytes(&job->operands[pointer->index]), false};
-    case CUDA_RESULT:
-        return (cuda_range){data, hlo_view_bytes(&job->results[pointer->index]), true};
-    case CUDA_SCRATCH: return (cuda_range){data, job->scratch_size - pointer->offset, true};
-    case CUDA_NUMBER: break;
-    }
-    return (cuda_range){NULL, 0, false};
-}
-
 static hlo_status kernel_execute(cuda_device *device, const hlo_job *job, const char **why) {
     const kernel_state *state = job->state;
     for (uint32_t i = 0; i < state->code->launch_count; i++) {
@@ -132,7 +118,19 @@ static hlo_status kernel_execute(cuda_device *device, const hlo_job *job, const 
         for (uint32_t p = 0; p < launch->pointer_count; p++) {
             data[p] = cuda_pointer_of(job, &launch->pointers[p]);
             arguments[p] = &data[p];
-            ranges[p] = range_of(job, &launch->pointers[p]);
+            const cuda_pointer *at = &launch->pointers[p];
+            switch (at->kind) {
+            case CUDA_OPERAND:
+                ranges[p] = (cuda_range){data[p], hlo_view_bytes(&job->operands[at->index]), false};
+                break;
+            case CUDA_RESULT:
+                ranges[p] = (cuda_range){data[p], hlo_view_bytes(&job->results[at->index]), true};
+                break;
+            case CUDA_SCRATCH:
+                ranges[p] = (cuda_range){data[p], job->scratch_size - at->offset, true};
+                break;
+            case CUDA_NUMBER: ranges[p] = (cuda_range){NULL, 0, false};
+            }
         }
         const int result =
             cuda_launch_kernel(device, state->functions[i], launch->grid, launch->block, arguments,

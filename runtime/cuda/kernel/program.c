@@ -7,19 +7,16 @@
 #include "runtime/cuda/codegen/sort/sort.h"
 #include "runtime/cuda/kernel/pack.h"
 
-static bool reduces(const hlo_group *group) {
-    for (uint32_t i = 0; i < group->instr_count; i++)
-        if (group->instrs[i]->op == HLO_OP_REDUCE && !cuda_reduce_is_single(group->instrs[i]))
-            return true;
-    return false;
-}
-
 cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_arena *arena,
                          const char **why) {
     emit *e = hlo_arena_alloc(arena, sizeof *e);
     emit_init(e, device, job, arena);
     cuda_code *code = hlo_arena_zero(arena, sizeof *code);
     const hlo_group *group = &e->job->group;
+    bool reduces = false;
+    for (uint32_t i = 0; i < group->instr_count; i++)
+        reduces |=
+            group->instrs[i]->op == HLO_OP_REDUCE && !cuda_reduce_is_single(group->instrs[i]);
     hlo_op op = group->instr_count ? group->results[0]->op : HLO_OP_COPY;
     if (cuda_packs(e->job))
         emit_pack(e, code);
@@ -29,7 +26,7 @@ cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_aren
         emit_scatter(e, code);
     else if (op == HLO_OP_RAGGED_DOT)
         emit_ragged(e, code);
-    else if (reduces(group))
+    else if (reduces)
         emit_reduce(e, code);
     else if ((op != HLO_OP_DYNAMIC_UPDATE_SLICE || !emit_update(e, code)) &&
              (op != HLO_OP_CONCATENATE || !emit_parts(e, code)))

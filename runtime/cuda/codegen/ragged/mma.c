@@ -15,17 +15,14 @@ static bool is_mma_type(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
-/* True if the compiler supports the instruction, or there is no compiler because no device is
- * open. */
-static bool is_compiled(const cuda_library *lib) {
-    int major, minor;
-    return !lib || lib->nvrtcVersion(&major, &minor) || major * 100 + minor >= FIRST_NVRTC;
-}
-
 bool ragged_has_mma(const ragging *g) {
     const cuda_device *device = g->e->device;
-    return device->sm >= FIRST_SM && is_compiled(device->lib) &&
-           is_mma_type(g->side[0].operand->shape->type) &&
+    const cuda_library *lib = device->lib;
+    int major, minor;
+    /* There is no compiler if no device is open. */
+    const bool compiled =
+        !lib || lib->nvrtcVersion(&major, &minor) || major * 100 + minor >= FIRST_NVRTC;
+    return device->sm >= FIRST_SM && compiled && is_mma_type(g->side[0].operand->shape->type) &&
            is_mma_type(g->side[1].operand->shape->type) &&
            (g->type == HLO_TYPE_F32 || g->type == HLO_TYPE_BF16 || g->type == HLO_TYPE_F16);
 }

@@ -127,17 +127,6 @@ static void open_groups(ragging *g, const char *below, const char *which, const 
 
 /* ----------------------------------------------------------------------------------------- sums */
 
-/* Returns an element of an operand, as a number of the result's type. */
-static const char *element(ragging *g, const ragged_side *s) {
-    emit *e = g->e;
-    const hlo_shape *shape = s->operand->shape;
-    const char *value = emit_pull(
-        e, s->operand, emit_index_new(e, shape->rank, shape->dims, s->at, NULL, NULL), false);
-    const bool holds = hlo_type_is_float(shape->type) && hlo_types[shape->type].bits == 8 &&
-                       hlo_types[g->type].bits >= 16;
-    return holds ? value : emit_cast(e, shape->type, g->type, false, value, false);
-}
-
 /* Adds the terms from `start` to `end`, for rows in [first, last). `guarded`: the sums of other
  * rows do not change, whatever values the right operand has. */
 static void add_terms(ragging *g, const char *start, const char *end, const char *first,
@@ -160,7 +149,13 @@ static void add_terms(ragging *g, const char *start, const char *end, const char
         const char *value = emit_name(e, "v");
         emit_text(e, "%s %s = 0;", g->sum_type, value);
         ragged_open_inside(g, i, &p);
-        emit_text(e, "%s = (%s)%s;", value, g->sum_type, element(g, s));
+        const hlo_shape *shape = s->operand->shape;
+        const char *pulled = emit_pull(
+            e, s->operand, emit_index_new(e, shape->rank, shape->dims, s->at, NULL, NULL), false);
+        const bool same = hlo_type_is_float(shape->type) && hlo_types[shape->type].bits == 8 &&
+                          hlo_types[g->type].bits >= 16;
+        emit_text(e, "%s = (%s)%s;", value, g->sum_type,
+                  same ? pulled : emit_cast(e, shape->type, g->type, false, pulled, false));
         emit_close(e);
         emit_text(e, "%s[%s][%s] = %s;", s->shared, p.term, p.row, value);
         emit_close(e);

@@ -139,34 +139,6 @@ static const char *load(const scattering *s, uint32_t array, const emit_index *a
     return emit_as(s->e, s->e->job->results[array].type, cell, true, s->cells);
 }
 
-static void apply_all(scattering *s) {
-    emit *e = s->e;
-    const char *inside;
-    const emit_index *to = destination(s, &inside);
-    const emit_index *from = emit_index_new(e, s->narrow->rank, s->narrow->dims, s->at, NULL, NULL);
-    emit_open(e, "if (%s) {", inside);
-    const char **in = hlo_arena_array(e->arena, 2 * s->arrays, sizeof *in);
-    const char **out = hlo_arena_array(e->arena, s->arrays, sizeof *out);
-    for (uint32_t a = 0; a < s->arrays; a++)
-        in[s->arrays + a] =
-            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, s->cells);
-    if (s->atomic) {
-        /* Writes the atomic operation, which takes unsigned numbers unless it compares. */
-        const hlo_view *view = &s->e->job->results[0];
-        const char *type = s->atomic[0] == 'M'                ? cuda_types[view->type].cell
-                           : hlo_types[view->type].bits == 32 ? "uint"
-                                                              : "uint64";
-        emit_text(s->e, "atomic%s((%s *)%s + (%s), (%s)%s);", s->atomic, type, emit_result(s->e, 0),
-                  emit_dot(s->e, to, view->strides), type, in[1]);
-    } else {
-        for (uint32_t a = 0; a < s->arrays; a++) in[a] = load(s, a, to);
-        emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, s->cells, out, s->cells);
-        for (uint32_t a = 0; a < s->arrays; a++)
-            emit_store(e, a, to, emit_as(e, e->job->results[a].type, out[a], s->cells, true));
-    }
-    emit_close(e);
-}
-
 /* Adds the launch of a kernel whose threads apply all updates to their elements. */
 static void scatter_all(scattering *s, cuda_code *code) {
     emit *e = s->e;
@@ -191,7 +163,30 @@ static void scatter_all(scattering *s, cuda_code *code) {
                       (long long)s->narrow->dims[d], s->at[d]);
             loops++;
         }
-    apply_all(s);
+    const char *inside;
+    const emit_index *to = destination(s, &inside);
+    const emit_index *from = emit_index_new(e, s->narrow->rank, s->narrow->dims, s->at, NULL, NULL);
+    emit_open(e, "if (%s) {", inside);
+    const char **in = hlo_arena_array(e->arena, 2 * s->arrays, sizeof *in);
+    const char **out = hlo_arena_array(e->arena, s->arrays, sizeof *out);
+    for (uint32_t a = 0; a < s->arrays; a++)
+        in[s->arrays + a] =
+            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, s->cells);
+    if (s->atomic) {
+        /* Writes the atomic operation, which takes unsigned numbers unless it compares. */
+        const hlo_view *result = &s->e->job->results[0];
+        const char *type = s->atomic[0] == 'M'                  ? cuda_types[result->type].cell
+                           : hlo_types[result->type].bits == 32 ? "uint"
+                                                                : "uint64";
+        emit_text(s->e, "atomic%s((%s *)%s + (%s), (%s)%s);", s->atomic, type, emit_result(s->e, 0),
+                  emit_dot(s->e, to, result->strides), type, in[1]);
+    } else {
+        for (uint32_t a = 0; a < s->arrays; a++) in[a] = load(s, a, to);
+        emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, s->cells, out, s->cells);
+        for (uint32_t a = 0; a < s->arrays; a++)
+            emit_store(e, a, to, emit_as(e, e->job->results[a].type, out[a], s->cells, true));
+    }
+    emit_close(e);
     while (loops-- > 0) emit_close(e);
     emit_loop_end(e, &space);
     emit_add_launch(e, code,
