@@ -176,32 +176,6 @@ typedef struct stored {
     const int64_t *begin;  /* offset of the part in the result; NULL: at the indices of an update */
 } stored;
 
-static void store_results(emit *e, const emit_index *index) {
-    const hlo_group *group = &e->job->group;
-    if (group->instr_count == 0) {
-        hlo_type from = e->job->operands[0].type, to = e->job->results[0].type;
-        const char *cell = emit_load(e, 0, index);
-        emit_store(e, 0, index,
-                   from == to ? cell
-                              : emit_cast(e, from, to, false, emit_decoded(e, from, cell), true));
-    }
-    for (uint32_t i = 0; i < group->result_count && group->instr_count; i++) {
-        const emit_index *at = emit_result_index(e, index, group->results[i]);
-        emit_store(e, i, at, emit_pull(e, group->results[i], at, true));
-    }
-}
-
-/* Returns the space of the value that the first result only reorders, in that value's memory
- * order. */
-static emit_space source_space(const emit *e) {
-    const hlo_group *group = &e->job->group;
-    if (group->instr_count == 0) return emit_space_of(&e->job->operands[0]);
-    if (!hlo_op_is(group->results[0]->op, HLO_REORDERS)) return emit_space_of(&e->job->results[0]);
-    const hlo_view view =
-        hlo_view_in_layout(e->arena, hlo_instr_operand(group->results[0], 0)->shape);
-    return emit_space_of(&view);
-}
-
 /* Finds the operands of which a thread reads an element only at the position of a result's element,
  * among `count` elements, and before it writes that. */
 static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
@@ -235,8 +209,20 @@ static void store(emit *e, const emit_index *index, const stored *s) {
         }
         const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
         emit_store(e, 0, to, emit_pull(e, s->part, index, true));
-    } else
-        store_results(e, index);
+        return;
+    }
+    const hlo_group *group = &e->job->group;
+    if (group->instr_count == 0) {
+        hlo_type from = e->job->operands[0].type, to = e->job->results[0].type;
+        const char *cell = emit_load(e, 0, index);
+        emit_store(e, 0, index,
+                   from == to ? cell
+                              : emit_cast(e, from, to, false, emit_decoded(e, from, cell), true));
+    }
+    for (uint32_t i = 0; i < group->result_count && group->instr_count; i++) {
+        const emit_index *at = emit_result_index(e, index, group->results[i]);
+        emit_store(e, i, at, emit_pull(e, group->results[i], at, true));
+    }
 }
 
 /* Writes tiles. Returns false if arrays have the space's order, or are small. */
@@ -274,7 +260,17 @@ void emit_loop(emit *e, cuda_code *code) {
     const stored all = {.form = "loop"};
     if (space.count == 0) return;
     e->offset = emit_offset_type(e, space.count);
-    if (emit_tiles(e, code, source_space(e), &all)) return;
+    /* Tiles follow the memory order of the value that the first result only reorders. */
+    const hlo_group *group = &e->job->group;
+    emit_space source = space;
+    if (group->instr_count == 0) {
+        source = emit_space_of(&e->job->operands[0]);
+    } else if (hlo_op_is(group->results[0]->op, HLO_REORDERS)) {
+        const hlo_view view =
+            hlo_view_in_layout(e->arena, hlo_instr_operand(group->results[0], 0)->shape);
+        source = emit_space_of(&view);
+    }
+    if (emit_tiles(e, code, source, &all)) return;
     e->width = emit_width(e, &space, space.count);
     emit_all(e, code, &space, &all);
 }

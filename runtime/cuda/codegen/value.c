@@ -219,16 +219,6 @@ bool emit_makes_cell(const hlo_instr *instr) {
                                        : !needs_no_rounding(instr);
 }
 
-/* True if the operand of a convert cannot exceed the type's range, so that the hardware instruction
- * needs no comparison. */
-static bool is_within(const hlo_instr *convert) {
-    hlo_type type = convert->shape->type;
-    if (type != HLO_TYPE_F8E4M3FN && type != HLO_TYPE_F8E5M2) return false;
-    hlo_range range = hlo_range_of(hlo_instr_operand(convert, 0));
-    double most = hlo_float_max(type);
-    return range.low >= -most && range.high <= most;
-}
-
 const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell) {
     const char *name = hlo_types[to].name;
     if (from == to) return cell ? emit_cell(e, to, in) : in;
@@ -245,7 +235,15 @@ const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const ch
 const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const *in, bool cell) {
     if (instr->op == HLO_OP_CONVERT) {
         hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
-        return emit_cast(e, from, to, from != to && is_within(instr), in[0], cell);
+        /* If the operand cannot exceed the type's range, the hardware instruction needs no
+         * comparison. */
+        bool within = false;
+        if (from != to && (to == HLO_TYPE_F8E4M3FN || to == HLO_TYPE_F8E5M2)) {
+            const hlo_range range = hlo_range_of(hlo_instr_operand(instr, 0));
+            const double most = hlo_float_max(to);
+            within = range.low >= -most && range.high <= most;
+        }
+        return emit_cast(e, from, to, within, in[0], cell);
     }
     const char *expression = emit_operation(e, instr, in);
     hlo_type type = instr->shape->type;
@@ -271,23 +269,23 @@ const char *cuda_region_refusal(const hlo_computation *region) {
     return why;
 }
 
-/* True if an instruction of a region forwards, selects or orders narrow floats. */
-static bool moves(const hlo_computation *region, const hlo_instr *instr) {
-    const hlo_instr *root = region->root;
-    const bool orders = emit_takes_codes(instr);
-    const hlo_type type = (orders ? hlo_instr_operand(instr, 0) : instr)->shape->type;
-    bool result = instr == root;
-    for (uint32_t o = 0; root->op == HLO_OP_TUPLE && o < root->operand_count; o++)
-        result |= hlo_instr_operand(root, o) == instr;
-    return hlo_type_is_float(type) && !emit_is_wide(type) &&
-           (orders || instr->op == HLO_OP_SELECT || hlo_region_passes_on(instr) ||
-            (result && instr->op == HLO_OP_PARAMETER));
-}
-
 bool emit_region_moves(const hlo_computation *region) {
+    const hlo_instr *root = region->root;
     bool any = false;
-    for (const hlo_instr *i = region->first; i && !any; i = hlo_instr_next(i))
-        any = hlo_region_called(i) ? emit_region_moves(hlo_region_called(i)) : moves(region, i);
+    for (const hlo_instr *i = region->first; i && !any; i = hlo_instr_next(i)) {
+        if (hlo_region_called(i)) {
+            any = emit_region_moves(hlo_region_called(i));
+            continue;
+        }
+        const bool orders = emit_takes_codes(i);
+        const hlo_type type = (orders ? hlo_instr_operand(i, 0) : i)->shape->type;
+        bool result = i == root;
+        for (uint32_t o = 0; root->op == HLO_OP_TUPLE && o < root->operand_count; o++)
+            result |= hlo_instr_operand(root, o) == i;
+        any = hlo_type_is_float(type) && !emit_is_wide(type) &&
+              (orders || i->op == HLO_OP_SELECT || hlo_region_passes_on(i) ||
+               (result && i->op == HLO_OP_PARAMETER));
+    }
     return any;
 }
 
@@ -315,8 +313,7 @@ static void write_region(emit *e, const hlo_computation *region, const region_va
         else if (hlo_region_called(i))
             write_region(e, hlo_region_called(i), operands, own);
         else {
-            /* Writes an operation. A select of narrow floats also selects their cells, so that a
-             * NaN keeps its bits. */
+            /* A select of narrow floats also selects their cells, so that a NaN keeps its bits. */
             const char **texts = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *texts);
             for (uint32_t o = 0; o < i->operand_count; o++) {
                 const hlo_type type = hlo_instr_operand(i, o)->shape->type;

@@ -141,26 +141,12 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
     return status;
 }
 
-static int make_preference(cuda_call *call) {
-    static const int alignments[] = {
-        LT_PREFERENCE_MIN_ALIGNMENT_A_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_B_BYTES,
-        LT_PREFERENCE_MIN_ALIGNMENT_C_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_D_BYTES};
-    const cuda_matmul *p = call->p;
-    int status = call->device->lib->cublasLtMatmulPreferenceCreate(&call->preference);
-    if (!status)
-        status = set_preference(call, LT_PREFERENCE_MAX_WORKSPACE_BYTES, (int64_t)p->workspace);
-    if (!status) status = set_preference(call, LT_PREFERENCE_REDUCTION_SCHEME_MASK, p->reductions);
-    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++) {
-        enum { MOST = 256 }; /* the largest alignment that cuBLASLt requires */
-        uintptr_t bits = (uintptr_t)call->addresses[part] | MOST;
-        status = set_preference(call, alignments[part], (int64_t)(bits & (~bits + 1)));
-    }
-    return status;
-}
-
 hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
                          void *const addresses[LT_PART_COUNT], char *why, size_t size,
                          cuda_call **out_call) {
+    static const int alignments[] = {
+        LT_PREFERENCE_MIN_ALIGNMENT_A_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_B_BYTES,
+        LT_PREFERENCE_MIN_ALIGNMENT_C_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_D_BYTES};
     cuda_call *call = calloc(1, sizeof *call);
     if (!call) return HLO_OUT_OF_MEMORY;
     *call = (cuda_call){.device = device, .p = matmul};
@@ -187,7 +173,17 @@ hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
         if (!status) status = set_layout(call, part, LT_LAYOUT_STRIDED_BATCH_OFFSET, m->stride);
     }
     if (!status) status = set_pointers(call, addresses);
-    if (!status) status = make_preference(call);
+    if (!status) status = lib->cublasLtMatmulPreferenceCreate(&call->preference);
+    if (!status)
+        status =
+            set_preference(call, LT_PREFERENCE_MAX_WORKSPACE_BYTES, (int64_t)matmul->workspace);
+    if (!status)
+        status = set_preference(call, LT_PREFERENCE_REDUCTION_SCHEME_MASK, matmul->reductions);
+    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++) {
+        enum { MOST = 256 }; /* the largest alignment that cuBLASLt requires */
+        uintptr_t bits = (uintptr_t)call->addresses[part] | MOST;
+        status = set_preference(call, alignments[part], (int64_t)(bits & (~bits + 1)));
+    }
     if (status) {
         cuda_call_free(call);
         return refuse(lib, "a descriptor", status, NULL, why, size);

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 
@@ -318,6 +319,119 @@ static int find_overwritten(const cuda_matmul *p) {
     return (int)c->index;
 }
 
+/* --------------------------------------------------------------------------------------- limits */
+
+typedef struct facts {
+    int sm;
+    bool tn_only, tn;
+    bool no_epilogue;         /* cuBLASLt does not have the epilogue */
+    bool fp4;                 /* A and B have two elements to a byte */
+    bool tiled;               /* their scales are of 8 bits per block */
+    bool unaligned[4];        /* by lt_part: a column does not begin at 16 bytes */
+    int64_t unaligned_stride; /* a stride between batches that is not a multiple of 16 bytes; 0:
+                                 none */
+    int64_t ld;               /* the largest of the four */
+    int64_t aux_ld;           /* 0: no aux */
+    int64_t tile_k;           /* elements of a tile of scales, along k, in a batch; 0: no batch of
+                                 such scales */
+} facts;
+
+static int64_t setting(const cuda_matmul *p, int attribute) {
+    for (uint32_t i = 0; i < p->setting_count; i++)
+        if (p->settings[i].attribute == attribute) return p->settings[i].value;
+    return 0;
+}
+
+/* Returns the elements of a tile of scales along k; 0: no such scales. */
+static int64_t tile_k(const cuda_matmul *p) {
+    for (int mode = 0; mode < HLO_SCALE_MODE_COUNT; mode++)
+        if (hlo_scale_modes[mode].tiled &&
+            hlo_scale_modes[mode].value == setting(p, LT_DESC_A_SCALE_MODE))
+            return 4 * hlo_scale_modes[mode].along;
+    return 0;
+}
+
+const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_options *options,
+                                  hlo_arena *arena) {
+    const cuda_matmul *p = matmul;
+    facts found = {
+        .sm = options->target->sm,
+        .tn_only = options->target->tn_only,
+        .tn = setting(p, LT_DESC_TRANSA) == LT_OPERATION_T &&
+              setting(p, LT_DESC_TRANSB) == LT_OPERATION_N,
+        .fp4 = p->matrices[LT_PART_A].type == LT_TYPE_4F_E2M1,
+        .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
+        .tiled = tile_k(p) != 0,
+        .tile_k = p->batch > 1 ? tile_k(p) : 0,
+    };
+    for (uint32_t i = 0; i < p->setting_count; i++)
+        if (p->settings[i].attribute == LT_DESC_EPILOGUE)
+            found.no_epilogue = p->settings[i].value == 0; /* not a row of epilogue.def */
+    for (int part = LT_PART_A; part <= LT_PART_D; part++) {
+        const lt_matrix *matrix = &p->matrices[part];
+        int64_t bits = hlo_types[lt_type_find(matrix->type)->type].bits;
+        found.unaligned[part] = matrix->ld * bits % 128 != 0;
+        if (matrix->stride * bits % 128) found.unaligned_stride = matrix->stride;
+        if (matrix->ld > found.ld) found.ld = matrix->ld;
+    }
+    const facts *f = &found;
+#define LT_LIMIT(name, test, value)                                                                \
+    if (test) return hlo_arena_format(arena, "%s (%lld)", name, (long long)(value));
+#include "runtime/cuda/cublaslt/preflight.def"
+#undef LT_LIMIT
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------------- a dot's types */
+
+static bool is_integer(hlo_type type) {
+    return hlo_types[type].class == HLO_CLASS_SIGNED || hlo_types[type].class == HLO_CLASS_UNSIGNED;
+}
+
+/* Returns n such that the integers of a type have magnitudes of at most 2^n. */
+static int magnitude(hlo_type type) {
+    return hlo_types[type].bits - (hlo_types[type].class == HLO_CLASS_SIGNED);
+}
+
+/* True if the second float type represents every value of the first. */
+static bool holds(hlo_type from, hlo_type to) {
+    if (from == to) return true;
+    if (is_integer(from)) return magnitude(from) <= hlo_float_precision(to);
+    if (!hlo_type_is_float(from) || hlo_types[from].bits >= hlo_types[to].bits) return false;
+    return to != HLO_TYPE_F16 || from != HLO_TYPE_F8E8M0FNU;
+}
+
+/* True if every sum of `k` products of two integers is representable in the type `d`, and exact
+ * in floats of type `sum` in any order of summing. A conversion to `d` does not wrap, but a dot
+ * does. */
+static bool sums_exactly(hlo_type a, hlo_type b, int64_t k, hlo_type d, hlo_type sum) {
+    const bool is_signed = hlo_types[d].class == HLO_CLASS_SIGNED;
+    if (!is_integer(a) || !is_integer(b) || !is_integer(d)) return false;
+    if (!is_signed &&
+        (hlo_types[a].class != hlo_types[d].class || hlo_types[b].class != hlo_types[d].class))
+        return false;
+    int bits = magnitude(a) + magnitude(b);
+    for (int64_t terms = 1; terms < k && bits < 64; terms *= 2) bits++;
+    return bits <= hlo_float_precision(sum) && bits <= hlo_types[d].bits - 2 * is_signed;
+}
+
+/* Finds the types to compute a dot in: operand types that represent its own, and its
+ * result type, or else a wider one of at least f32, to be converted. Integers are computed in
+ * floats if these represent every sum. Static; NULL if not found. */
+static const hlo_wide_types *dot_types(const hlo_matmul *dot) {
+    const hlo_type a = dot->a->shape->type, b = dot->b->shape->type, d = dot->d->type;
+    const int64_t k = hlo_matmul_extents(dot).k;
+    const hlo_wide_types *row;
+    for (int exact = 1; exact >= 0; exact--)
+        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
+            if (holds(a, row->operands) && holds(b, row->operands) &&
+                (exact ? row->d == d
+                       : hlo_types[row->d].bits >= 32 &&
+                             (hlo_type_is_float(d) || sums_exactly(a, b, k, d, row->d))))
+                return row;
+    return NULL;
+}
+
 /* ---------------------------------------------------------------------------------------- whole */
 
 /* Builds all parts. The copy of D comes last, because results follow operands. */
@@ -402,7 +516,7 @@ static const char *plan_dot(builder *b) {
         !hlo_matmul_check(m, b->options->target, b->options->cuda, HLO_SCALES_ALL) &&
         !attempt(b, true, HLO_TYPE_INVALID, HLO_TYPE_INVALID))
         return NULL;
-    const hlo_wide_types *types = lt_dot_types(m);
+    const hlo_wide_types *types = dot_types(m);
     if (types) return attempt(b, false, types->operands, types->d);
     return hlo_arena_format(b->arena,
                             "is not supported by cuBLASLt: no matmul of %s and %s with result %s",

@@ -40,22 +40,6 @@ static void write_store(sorting *s, const char *to) {
     emit_close_as(e, "};");
 }
 
-/* Adds the launch that merges runs of `width` records. */
-static void merge_tiles(sorting *s, int64_t width, emit_scratch from, const emit_scratch *to) {
-    emit *e = s->e;
-    emit_lines lines = {0};
-    begin_kernel(s, &lines);
-    write_store(s, to ? "t2" : NULL);
-    emit_text(e, "merge_tiles<%d>(tile, (const %s *)t0, (%s)%lld, (%s)(int64)t1, less, store);",
-              s->each, s->record, e->offset, (long long)s->count, e->offset);
-    const emit_scratch scratch[] = {
-        from, {"const char", (size_t)width, true}, to ? *to : (emit_scratch){0}};
-    const int64_t size = s->each * CUDA_BLOCK;
-    emit_add_launch(e, s->code,
-                    emit_launch(e, "merge", &lines, s->rows * ((s->count + size - 1) / size),
-                                to ? 3 : 2, scratch));
-}
-
 size_t emit_sorting(sorting *s) {
     emit *e = s->e;
     /* Chooses tiles: large ones, unless a row fits into smaller ones and there are too few large
@@ -80,7 +64,7 @@ size_t emit_sorting(sorting *s) {
         s->code->scratch_size += ((size_t)(s->rows * s->count) * s->bytes + 255) / 256 * 256;
     }
     e->width = 1;
-    /* Adds the launch that sorts tiles. `to` NULL: this sorts complete rows. */
+    /* The first launch sorts tiles; without scratch memory, these are complete rows. */
     const emit_scratch *to = kept ? &buffers[0] : NULL;
     emit_lines lines = {0};
     begin_kernel(s, &lines);
@@ -96,9 +80,20 @@ size_t emit_sorting(sorting *s) {
     const int64_t blocks = (s->rows + together - 1) / together * ((s->count + size - 1) / size);
     emit_add_launch(e, s->code, emit_launch(e, "sort", &lines, blocks, to ? 1 : 0, to));
     const uint32_t name = e->next_name;
-    for (uint32_t p = 0; p < passes; p++) {
-        e->next_name = name; /* equal kernels must have equal texts */
-        merge_tiles(s, tile << p, buffers[p % 2], p + 1 < kept ? &buffers[(p + 1) % 2] : NULL);
+    for (uint32_t p = 0; p < passes; p++) { /* merges runs of tile << p records */
+        e->next_name = name;                /* equal kernels must have equal texts */
+        to = p + 1 < kept ? &buffers[(p + 1) % 2] : NULL;
+        lines = (emit_lines){0};
+        begin_kernel(s, &lines);
+        write_store(s, to ? "t2" : NULL);
+        emit_text(e, "merge_tiles<%d>(tile, (const %s *)t0, (%s)%lld, (%s)(int64)t1, less, store);",
+                  s->each, s->record, e->offset, (long long)s->count, e->offset);
+        const emit_scratch scratch[] = {buffers[p % 2],
+                                        {"const char", (size_t)(tile << p), true},
+                                        to ? *to : (emit_scratch){0}};
+        emit_add_launch(e, s->code,
+                        emit_launch(e, "merge", &lines, s->rows * ((s->count + size - 1) / size),
+                                    to ? 3 : 2, scratch));
     }
     return kept > passes ? buffers[passes % 2].offset : 0;
 }
