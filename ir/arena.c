@@ -95,26 +95,6 @@ void *hlo_memory_new(size_t size) {
     return memory;
 }
 
-/* Takes a released block of at least `size` bytes, or returns NULL. */
-static block *take_spare(hlo_arena *arena, size_t size) {
-    for (block **at = &arena->spare, *b; (b = *at); at = &b->older) {
-        if (b->size < size) continue;
-        *at = b->older;
-        return b;
-    }
-    return NULL;
-}
-
-static block *new_block(const hlo_arena *arena, size_t size) {
-    size_t capacity = arena->total / SHARE > FIRST_BLOCK ? arena->total / SHARE : FIRST_BLOCK;
-    if (capacity < size) capacity = size;
-    capacity += sizeof(block);
-    if (capacity > LARGE_PAGE / 2) capacity = (capacity + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
-    block *b = hlo_memory_new(capacity);
-    if (b) b->size = capacity - sizeof *b;
-    return b;
-}
-
 void *hlo_arena_alloc(hlo_arena *arena, size_t size) {
     if (size > SIZE_MAX / 2) hlo_arena_exhausted(arena);
     size = (size + ALIGN - 1) / ALIGN * ALIGN;
@@ -122,9 +102,22 @@ void *hlo_arena_alloc(hlo_arena *arena, size_t size) {
         hlo_arena_exhausted(arena);
     block *b = arena->newest;
     if (!b || b->size - b->used < size) {
-        b = take_spare(arena, size);
-        if (!b) b = new_block(arena, size);
-        if (!b) hlo_arena_exhausted(arena);
+        block **spare = &arena->spare;
+        while (*spare && (*spare)->size < size) spare = &(*spare)->older;
+        b = *spare;
+        if (b) {
+            *spare = b->older;
+        } else {
+            size_t capacity =
+                arena->total / SHARE > FIRST_BLOCK ? arena->total / SHARE : FIRST_BLOCK;
+            if (capacity < size) capacity = size;
+            capacity += sizeof *b;
+            if (capacity > LARGE_PAGE / 2)
+                capacity = (capacity + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+            b = hlo_memory_new(capacity);
+            if (!b) hlo_arena_exhausted(arena);
+            b->size = capacity - sizeof *b;
+        }
         b->older = arena->newest;
         b->used = 0;
         arena->newest = b;

@@ -40,18 +40,14 @@ const hlo_instr *hlo_async_start(const hlo_instr *instr) {
     return instr->op == HLO_OP_ASYNC_START ? instr : NULL;
 }
 
-static bool has_own_attrs_only(const hlo_instr *instr) {
-    for (uint32_t i = 0; i < instr->attr_count; i++)
-        if (!hlo_op_has(instr->op, instr->attrs[i].id)) return false;
-    return true;
-}
-
 const hlo_instr *hlo_async_wrapped(const hlo_computation *comp) {
     const hlo_instr *root = comp->root;
     if (root != comp->last || comp->instr_count != comp->parameter_count + 1 ||
         root->operand_count != comp->parameter_count || root->op == HLO_OP_PARAMETER ||
-        root->op == HLO_OP_CONSTANT || hlo_op_is_async(root->op) || !has_own_attrs_only(root))
+        root->op == HLO_OP_CONSTANT || hlo_op_is_async(root->op))
         return NULL;
+    for (uint32_t i = 0; i < root->attr_count; i++)
+        if (!hlo_op_has(root->op, root->attrs[i].id)) return NULL;
     for (uint32_t i = 0; i < root->operand_count; i++) {
         const hlo_instr *parameter = comp->parameters[i];
         if (hlo_instr_operand(root, i) != parameter || parameter->attr_count) return NULL;
@@ -59,27 +55,19 @@ const hlo_instr *hlo_async_wrapped(const hlo_computation *comp) {
     return root;
 }
 
-/* True if text may write the start's attributes among those of the wrapped instruction: the reader
- * assigns each attribute that the wrapped opcode may have to the wrapped instruction. */
-static bool keeps_attrs(const hlo_instr *start, const hlo_instr *wrapped) {
+bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called) {
+    const hlo_instr *wrapped = hlo_async_wrapped(called);
+    if (!wrapped) return false;
+    /* all-gather and other opcodes have a separate start opcode, such as `all-gather-start`. */
+    char name[64];
+    const int length = snprintf(name, sizeof name, "%s-start", hlo_ops[wrapped->op].name);
+    if (hlo_op_find(name, (size_t)length) != HLO_OP_INVALID) return false;
+    /* Text may write the start's attributes among those of the wrapped instruction: the reader
+     * assigns each attribute that the wrapped opcode may have to the wrapped instruction. */
     for (uint32_t i = 0; i < start->attr_count; i++)
         if (start->attrs[i].id != HLO_ATTR_CALLS && hlo_op_has(wrapped->op, start->attrs[i].id))
             return false;
-    return true;
-}
-
-/* True for all-gather and other opcodes with a separate start opcode, such as
- * `all-gather-start`. */
-static bool has_own_start(hlo_op op) {
-    char name[64];
-    const int length = snprintf(name, sizeof name, "%s-start", hlo_ops[op].name);
-    return hlo_op_find(name, (size_t)length) != HLO_OP_INVALID;
-}
-
-bool hlo_async_tells(const hlo_instr *start, const hlo_computation *called) {
-    const hlo_instr *wrapped = hlo_async_wrapped(called);
-    return wrapped && !has_own_start(wrapped->op) && keeps_attrs(start, wrapped) &&
-           start->operand_count == called->parameter_count &&
+    return start->operand_count == called->parameter_count &&
            start->shape->type == HLO_TYPE_TUPLE && start->shape->rank > 1 &&
            hlo_shape_compatible(start->shape->elements[1], wrapped->shape);
 }

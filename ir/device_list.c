@@ -14,38 +14,24 @@ bool hlo_value_take(const char **at, const char *mark) {
     return true;
 }
 
-/* Skips a text in double quotes, or in brackets. */
-static const char *past_value(const char *at) {
-    bool quoted = false;
-    int depth = 0;
-    do {
-        if (*at == '\\' && quoted && at[1])
-            at++;
-        else if (*at == '"')
-            quoted = !quoted;
-        else if (!quoted)
-            depth += (*at == '{') - (*at == '}');
-        at += *at != '\0';
-    } while (*at && (quoted || depth > 0));
-    return at;
-}
-
-static const char *unquoted(hlo_arena *arena, const char *at, const char *end) {
-    char *copy = hlo_arena_alloc(arena, (size_t)(end - at) + 1), *to = copy;
-    bool quoted = *at == '"';
-    for (at += quoted, end -= quoted; at < end; at++) {
-        if (*at == '\\' && quoted && at + 1 < end) at++;
-        *to++ = *at;
-    }
-    *to = '\0';
-    return copy;
-}
-
 bool hlo_value_next_entry(const char **at, hlo_value_pair *out_pair) {
     if (**at != '{' && **at != ',') return false;
     const char *key = *at + 1 + strspn(*at + 1, " "), *value = key + strcspn(key, "=");
     if (!*value) return false;
-    *at = past_value(value + 1);
+    /* Skip a text in double quotes, or in brackets. */
+    const char *end = value + 1;
+    bool quoted = false;
+    int depth = 0;
+    do {
+        if (*end == '\\' && quoted && end[1])
+            end++;
+        else if (*end == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            depth += (*end == '{') - (*end == '}');
+        end += *end != '\0';
+    } while (*end && (quoted || depth > 0));
+    *at = end;
     *out_pair = (hlo_value_pair){key, (size_t)(value - key), value + 1, *at};
     return true;
 }
@@ -57,7 +43,18 @@ bool hlo_value_is_named(const hlo_value_pair *pair, const char *name) {
 const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *name) {
     hlo_value_pair pair;
     while (hlo_value_next_entry(&entries, &pair))
-        if (hlo_value_is_named(&pair, name)) return unquoted(arena, pair.value, pair.end);
+        if (hlo_value_is_named(&pair, name)) {
+            const char *at = pair.value;
+            const char *end = pair.end;
+            char *copy = hlo_arena_alloc(arena, (size_t)(end - at) + 1), *to = copy;
+            bool quoted = *at == '"';
+            for (at += quoted, end -= quoted; at < end; at++) {
+                if (*at == '\\' && quoted && at + 1 < end) at++;
+                *to++ = *at;
+            }
+            *to = '\0';
+            return copy;
+        }
     return NULL;
 }
 
@@ -73,27 +70,23 @@ static int64_t product(const hlo_ints *ints) {
     return all;
 }
 
-static void measure_listed(hlo_groups *g, hlo_arena *scratch) {
-    const hlo_ints *listed = g->mesh.devices.listed;
-    g->count = g->sizes->count;
-    g->devices = listed->count;
-    for (uint32_t i = 0; i < g->sizes->count; i++) {
-        g->size = i && g->size != g->sizes->v[i] ? -1 : g->sizes->v[i];
-        g->empty |= g->sizes->v[i] == 0;
-    }
-    hlo_arena_mark mark = hlo_arena_here(scratch);
-    bool *seen = hlo_arena_zero(scratch, listed->count);
-    for (uint32_t i = 0; i < listed->count && !g->misfit; i++) {
-        g->odd = listed->v[i];
-        g->misfit = g->odd < 0 || g->odd >= listed->count || seen[g->odd];
-        if (!g->misfit) seen[g->odd] = true;
-    }
-    hlo_arena_release(scratch, mark);
-}
-
 void hlo_groups_measure(hlo_groups *g, hlo_arena *scratch) {
     if (g->sizes) {
-        measure_listed(g, scratch);
+        const hlo_ints *listed = g->mesh.devices.listed;
+        g->count = g->sizes->count;
+        g->devices = listed->count;
+        for (uint32_t i = 0; i < g->sizes->count; i++) {
+            g->size = i && g->size != g->sizes->v[i] ? -1 : g->sizes->v[i];
+            g->empty |= g->sizes->v[i] == 0;
+        }
+        hlo_arena_mark mark = hlo_arena_here(scratch);
+        bool *seen = hlo_arena_zero(scratch, listed->count);
+        for (uint32_t i = 0; i < listed->count && !g->misfit; i++) {
+            g->odd = listed->v[i];
+            g->misfit = g->odd < 0 || g->odd >= listed->count || seen[g->odd];
+            if (!g->misfit) seen[g->odd] = true;
+        }
+        hlo_arena_release(scratch, mark);
         return;
     }
     const hlo_device_array *of = &g->mesh.devices;

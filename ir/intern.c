@@ -77,19 +77,6 @@ static uint32_t add_chunk(hlo_arena *arena, struct hlo_strings *strings, size_t 
     return strings->chunk_count++;
 }
 
-/* Allocates an entry of `size` bytes and returns its number. */
-static uint32_t add_entry(hlo_arena *arena, struct hlo_strings *strings, size_t size) {
-    const size_t units = (size + UNIT - 1) / UNIT;
-    if (size > LARGE) return add_chunk(arena, strings, size) * CHUNK_UNITS;
-    if (strings->open_used + units > CHUNK_UNITS) {
-        strings->open = add_chunk(arena, strings, CHUNK);
-        strings->open_used = 0;
-    }
-    const uint32_t number = strings->open * CHUNK_UNITS + strings->open_used;
-    strings->open_used += (uint32_t)units;
-    return number;
-}
-
 struct hlo_strings *hlo_strings_new(hlo_arena *arena) {
     struct hlo_strings *strings = hlo_arena_zero(arena, sizeof *strings);
     strings->slots = new_slots(arena, FIRST_SLOTS);
@@ -126,19 +113,23 @@ void hlo_strings_reserve(hlo_module *module, size_t count) {
     if (mask > module->strings->mask) resize(module->arena, module->strings, mask);
 }
 
-/* Names that differ only in their last digit are neighbors in the table: most names are numbered
- * and occur in order, so that one cache line serves several. */
-static uint32_t hash_of(const char *bytes, size_t length) {
-    if (!length) return 0;
-    return (uint32_t)XXH3_64bits(bytes, length - 1) + (unsigned char)bytes[length - 1];
-}
-
 /* Adds a string at the free slot `at`. Not inlined: most strings are in the table already. */
 __attribute__((noinline)) static const char *add_string(hlo_module *module, const char *bytes,
                                                         size_t length, uint32_t hash, size_t at) {
     struct hlo_strings *strings = module->strings;
     if (length >= LONGEST) hlo_arena_exhausted(module->arena);
-    const uint32_t number = add_entry(module->arena, strings, sizeof(entry) + length + 1);
+    const size_t size = sizeof(entry) + length + 1, units = (size + UNIT - 1) / UNIT;
+    uint32_t number;
+    if (size > LARGE) {
+        number = add_chunk(module->arena, strings, size) * CHUNK_UNITS;
+    } else {
+        if (strings->open_used + units > CHUNK_UNITS) {
+            strings->open = add_chunk(module->arena, strings, CHUNK);
+            strings->open_used = 0;
+        }
+        number = strings->open * CHUNK_UNITS + strings->open_used;
+        strings->open_used += (uint32_t)units;
+    }
     entry *e = entry_at(strings, number);
     *e = (entry){.length = (uint32_t)length & (LONGEST - 1)};
     memcpy(e->text, bytes, length);
@@ -150,7 +141,8 @@ __attribute__((noinline)) static const char *add_string(hlo_module *module, cons
 
 const char *hlo_intern(hlo_module *module, const char *bytes, size_t length) {
     const struct hlo_strings *strings = module->strings;
-    const uint32_t hash = hash_of(bytes, length);
+    const uint32_t hash =
+        length ? (uint32_t)XXH3_64bits(bytes, length - 1) + (unsigned char)bytes[length - 1] : 0;
     size_t at = hash & strings->mask;
     for (const slot *s; (s = &strings->slots[at])->entry; at = (at + 1) & strings->mask) {
         if (s->hash != hash) continue;

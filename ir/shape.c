@@ -45,13 +45,6 @@ static bool same_ints(const int64_t *a, const int64_t *b, uint32_t count) {
     return count == 0 || memcmp(a, b, count * sizeof *a) == 0;
 }
 
-static bool same_layout(const hlo_layout *a, const hlo_layout *b, uint32_t rank) {
-    if (!a || !b) return a == b;
-    return same_ints(a->minor_to_major, b->minor_to_major, rank) &&
-           a->element_bits == b->element_bits && a->memory_space == b->memory_space &&
-           (a->rest == b->rest || (a->rest && b->rest && strcmp(a->rest, b->rest) == 0));
-}
-
 static bool same_shape(const hlo_shape *a, const hlo_shape *b) {
     if (a->hash != b->hash || a->type != b->type || a->rank != b->rank || a->buffer != b->buffer)
         return false;
@@ -63,7 +56,14 @@ static bool same_shape(const hlo_shape *a, const hlo_shape *b) {
     if (!same_ints(a->dims, b->dims, a->rank) || !a->dynamic != !b->dynamic) return false;
     if (a->dynamic && memcmp(a->dynamic, b->dynamic, a->rank * sizeof *a->dynamic) != 0)
         return false;
-    return same_layout(a->layout, b->layout, a->rank);
+    return !a->layout || !b->layout
+               ? a->layout == b->layout
+               : same_ints(a->layout->minor_to_major, b->layout->minor_to_major, a->rank) &&
+                     a->layout->element_bits == b->layout->element_bits &&
+                     a->layout->memory_space == b->layout->memory_space &&
+                     (a->layout->rest == b->layout->rest ||
+                      (a->layout->rest && b->layout->rest &&
+                       strcmp(a->layout->rest, b->layout->rest) == 0));
 }
 
 static hlo_shape *copy_shape(hlo_module *module, const hlo_shape *from) {
@@ -87,19 +87,6 @@ static hlo_shape *copy_shape(hlo_module *module, const hlo_shape *from) {
     return s;
 }
 
-static void grow(hlo_arena *arena, struct hlo_shapeset *set) {
-    size_t mask = set->mask * 2 + 1;
-    const hlo_shape **slots = hlo_arena_zero(arena, (mask + 1) * sizeof *slots);
-    for (size_t i = 0; i <= set->mask; i++) {
-        if (!set->slots[i]) continue;
-        size_t at = set->slots[i]->hash & mask;
-        while (slots[at]) at = (at + 1) & mask;
-        slots[at] = set->slots[i];
-    }
-    set->slots = slots;
-    set->mask = mask;
-}
-
 const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape) {
     struct hlo_shapeset *set = module->shapes;
     hlo_shape key = *shape;
@@ -115,7 +102,18 @@ const hlo_shape *hlo_shape_intern(hlo_module *module, const hlo_shape *shape) {
         if (same_shape(set->slots[at], &key)) return set->slots[at];
     const hlo_shape *made = copy_shape(module, &key);
     set->slots[at] = made;
-    if (++set->count * 2 > set->mask) grow(module->arena, set);
+    if (++set->count * 2 > set->mask) {
+        const size_t mask = set->mask * 2 + 1;
+        const hlo_shape **slots = hlo_arena_zero(module->arena, (mask + 1) * sizeof *slots);
+        for (size_t i = 0; i <= set->mask; i++) {
+            if (!set->slots[i]) continue;
+            size_t slot = set->slots[i]->hash & mask;
+            while (slots[slot]) slot = (slot + 1) & mask;
+            slots[slot] = set->slots[i];
+        }
+        set->slots = slots;
+        set->mask = mask;
+    }
     return made;
 }
 

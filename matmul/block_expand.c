@@ -39,23 +39,21 @@ static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, con
     return hlo_build_binary(b, HLO_OP_MULTIPLY, hlo_build_convert(b, x, type), scales);
 }
 
-/* Reorders scales in tiles of 128 by 4 to rows and columns. */
-static hlo_instr *untile(hlo_builder *b, hlo_instr *x) {
-    const uint32_t rank = x->shape->rank, row = rank - 2;
-    const int64_t rows = x->shape->dims[row], columns = x->shape->dims[row + 1];
-    int64_t tiles[] = {row ? x->shape->dims[0] : 1, rows / 128, columns / 4, 32, 4, 4};
-    hlo_instr *apart = hlo_build_reshape(b, x, 6, tiles);
-    apart = hlo_build_transpose(b, apart, (int64_t[]){0, 1, 4, 3, 2, 5});
-    return hlo_build_reshape(b, apart, rank, x->shape->dims);
-}
-
 /* Makes an operand of a product in `type`. */
 static hlo_instr *operand(hlo_builder *b, const hlo_block_dot *dot, bool right, hlo_type type) {
     hlo_instr *x = right ? dot->b : dot->a, *scale = right ? dot->b_scale : dot->a_scale;
     int64_t ratio[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
     const uint32_t rank = x->shape->rank;
     if (!scale) return hlo_build_convert(b, x, type);
-    if (dot->tiled) scale = untile(b, scale);
+    if (dot->tiled) {
+        /* Reorders scales in tiles of 128 by 4 to rows and columns. */
+        const uint32_t scale_rank = scale->shape->rank, row = scale_rank - 2;
+        const int64_t rows = scale->shape->dims[row], columns = scale->shape->dims[row + 1];
+        int64_t tiles[] = {row ? scale->shape->dims[0] : 1, rows / 128, columns / 4, 32, 4, 4};
+        hlo_instr *apart = hlo_build_reshape(b, scale, 6, tiles);
+        apart = hlo_build_transpose(b, apart, (int64_t[]){0, 1, 4, 3, 2, 5});
+        scale = hlo_build_reshape(b, apart, scale_rank, scale->shape->dims);
+    }
     for (uint32_t i = 0; i < rank; i++) {
         const bool padded = dot->rows_padded && i + 2 == rank;
         dims[i] = padded ? x->shape->dims[i] : scale->shape->dims[i];
@@ -111,48 +109,6 @@ hlo_instr *hlo_block_expand_dot(hlo_instr *product) {
     return expand_dot(&(hlo_builder){.at = product});
 }
 
-/* Makes the tuple that a call returns. Nothing reads its workspace. */
-static hlo_instr *with_workspace(hlo_builder *b, hlo_instr *product) {
-    const hlo_shape *shape = b->at->shape;
-    hlo_instr *results[2] = {product};
-    if (shape->type != HLO_TYPE_TUPLE) return product;
-    if (shape->rank == 2) results[1] = hlo_build_filled(b, shape->elements[1], 0);
-    return hlo_build(b, HLO_OP_TUPLE, shape, shape->rank, results);
-}
-
-static hlo_instr *expand_dequantize(hlo_builder *b) {
-    hlo_instr *x = hlo_instr_operand(b->at, 0), *scale = hlo_instr_operand(b->at, 1);
-    int64_t ratio[HLO_LARGEST_RANK];
-    for (uint32_t i = 0; i < x->shape->rank; i++)
-        ratio[i] = x->shape->dims[i] / scale->shape->dims[i];
-    return dequantize(b, x, scale, ratio, b->at->shape->type);
-}
-
-/* Quantizes blocks as XLA does: the scale is the amax divided by the power of two of the largest
- * value. */
-static hlo_instr *expand_quantize(hlo_builder *b, hlo_computation **maximum) {
-    hlo_instr *x = hlo_instr_operand(b->at, 0);
-    const hlo_shape *values = b->at->shape->elements[0], *scales = b->at->shape->elements[1];
-    const hlo_type type = x->shape->type;
-    const uint32_t rank = values->rank;
-    int64_t apart[HLO_LARGEST_RANK + 1], ratio[HLO_LARGEST_RANK], last = rank;
-    for (uint32_t i = 0; i < rank; i++) {
-        apart[i] = scales->dims[i];
-        ratio[i] = values->dims[i] / scales->dims[i];
-    }
-    apart[rank] = ratio[rank - 1];
-    hlo_instr *sizes = hlo_build_unary(b, HLO_OP_ABS, hlo_build_reshape(b, x, rank + 1, apart));
-    hlo_instr *amax = hlo_build_reduce(b, HLO_OP_MAXIMUM, sizes, 0,
-                                       array(b, type, rank, scales->dims), 1, &last, maximum);
-    const double power = ldexp(1, ilogb(hlo_float_max(values->type)));
-    hlo_instr *scale = hlo_build_by_number(b, HLO_OP_DIVIDE, amax, power);
-    scale = hlo_build(b, HLO_OP_CONVERT, scales, 1, &scale);
-    hlo_instr *factor = repeat(b, hlo_build_convert(b, scale, type), ratio);
-    hlo_instr *scaled = hlo_build_binary(b, HLO_OP_DIVIDE, x, factor);
-    hlo_instr *results[] = {hlo_build(b, HLO_OP_CONVERT, values, 1, &scaled), scale};
-    return hlo_build(b, HLO_OP_TUPLE, b->at->shape, 2, results);
-}
-
 /* Builds the plain HLO of `instr`. Returns NULL if `instr` is not block-scaled notation or is
  * invalid. */
 static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
@@ -163,9 +119,47 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
     case HLO_BLOCK_SCALED_DOT:
     case HLO_BLOCK_OP_DOT: return expand_dot(&b);
     case HLO_BLOCK_CUDNN_DOT:
-    case HLO_BLOCK_HIPBLAS_DOT: return with_workspace(&b, expand_dot(&b));
-    case HLO_BLOCK_QUANTIZE: return expand_quantize(&b, maximum);
-    case HLO_BLOCK_DEQUANTIZE: return expand_dequantize(&b);
+    case HLO_BLOCK_HIPBLAS_DOT: {
+        /* The call returns a tuple with a workspace, which nothing reads. */
+        hlo_instr *product = expand_dot(&b);
+        const hlo_shape *shape = b.at->shape;
+        hlo_instr *results[2] = {product};
+        if (shape->type != HLO_TYPE_TUPLE) return product;
+        if (shape->rank == 2) results[1] = hlo_build_filled(&b, shape->elements[1], 0);
+        return hlo_build(&b, HLO_OP_TUPLE, shape, shape->rank, results);
+    }
+    case HLO_BLOCK_QUANTIZE: {
+        /* Quantize blocks as XLA does: the scale is the amax divided by the power of two of the
+         * largest value. */
+        hlo_instr *x = hlo_instr_operand(b.at, 0);
+        const hlo_shape *values = b.at->shape->elements[0], *scales = b.at->shape->elements[1];
+        const hlo_type type = x->shape->type;
+        const uint32_t rank = values->rank;
+        int64_t apart[HLO_LARGEST_RANK + 1], ratio[HLO_LARGEST_RANK], last = rank;
+        for (uint32_t i = 0; i < rank; i++) {
+            apart[i] = scales->dims[i];
+            ratio[i] = values->dims[i] / scales->dims[i];
+        }
+        apart[rank] = ratio[rank - 1];
+        hlo_instr *sizes =
+            hlo_build_unary(&b, HLO_OP_ABS, hlo_build_reshape(&b, x, rank + 1, apart));
+        hlo_instr *amax = hlo_build_reduce(&b, HLO_OP_MAXIMUM, sizes, 0,
+                                           array(&b, type, rank, scales->dims), 1, &last, maximum);
+        const double power = ldexp(1, ilogb(hlo_float_max(values->type)));
+        hlo_instr *scale = hlo_build_by_number(&b, HLO_OP_DIVIDE, amax, power);
+        scale = hlo_build(&b, HLO_OP_CONVERT, scales, 1, &scale);
+        hlo_instr *factor = repeat(&b, hlo_build_convert(&b, scale, type), ratio);
+        hlo_instr *scaled = hlo_build_binary(&b, HLO_OP_DIVIDE, x, factor);
+        hlo_instr *results[] = {hlo_build(&b, HLO_OP_CONVERT, values, 1, &scaled), scale};
+        return hlo_build(&b, HLO_OP_TUPLE, b.at->shape, 2, results);
+    }
+    case HLO_BLOCK_DEQUANTIZE: {
+        hlo_instr *x = hlo_instr_operand(b.at, 0), *scale = hlo_instr_operand(b.at, 1);
+        int64_t ratio[HLO_LARGEST_RANK];
+        for (uint32_t i = 0; i < x->shape->rank; i++)
+            ratio[i] = x->shape->dims[i] / scale->shape->dims[i];
+        return dequantize(&b, x, scale, ratio, b.at->shape->type);
+    }
     }
     return NULL;
 }

@@ -76,10 +76,6 @@ static int64_t config_block(const hlo_instr *call) {
     return block;
 }
 
-static int64_t parts(int64_t size, int64_t each) {
-    return (size - 1) / each + 1;
-}
-
 /* Checks the scale of an operand, [batch,] rows, contracting. */
 static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operand,
                                const hlo_instr *scale) {
@@ -93,25 +89,12 @@ static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operan
     if (dot->tiled && (s->dims[k - 1] % 128 || s->dims[k] % 4))
         return "a scale does not consist of complete tiles of 128 by 4";
     if (dot->block)
-        return s->dims[k] < parts(x->dims[k], dot->block)
+        return s->dims[k] < ((x->dims[k] - 1) / dot->block + 1)
                    ? "a scale has fewer columns than its operand has blocks"
                    : NULL;
     return x->dims[k] % s->dims[k] ? "the contracting dimension is not a multiple of the scale "
                                      "dimension, and block_size is missing"
                                    : NULL;
-}
-
-static const char *check_result(const hlo_block_dot *dot) {
-    const hlo_shape *a = dot->a->shape, *b = dot->b->shape, *d = dot->d;
-    const uint32_t rank = a->rank;
-    if (a->dims[rank - 1] != b->dims[rank - 1])
-        return "the contracting dimensions of the operands have different sizes";
-    if (rank == 3 && a->dims[0] != b->dims[0])
-        return "the batch dimensions of the operands have different sizes";
-    if (d->rank != rank || (rank == 3 && d->dims[0] != a->dims[0]) ||
-        d->dims[rank - 2] != a->dims[rank - 2] || d->dims[rank - 1] != b->dims[rank - 2])
-        return "the dimensions of the result do not match the operands";
-    return NULL;
 }
 
 static const hlo_ints *one_dim(const hlo_instr *instr, bool there, int64_t dim) {
@@ -146,15 +129,23 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
     dot->block =
         cudnn ? (dot->a_scale->shape->type == HLO_TYPE_F8E8M0FNU ? 32 : 16) : config_block(call);
     if (dot->block < 0) return "block_size is not a positive integer";
-    const char *wrong = check_result(dot);
-    if (!wrong) wrong = check_scale(dot, dot->a, dot->a_scale);
+    const hlo_shape *d = dot->d;
+    const uint32_t rank = a->rank;
+    if (a->dims[rank - 1] != b->dims[rank - 1])
+        return "the contracting dimensions of the operands have different sizes";
+    if (rank == 3 && a->dims[0] != b->dims[0])
+        return "the batch dimensions of the operands have different sizes";
+    if (d->rank != rank || (rank == 3 && d->dims[0] != a->dims[0]) ||
+        d->dims[rank - 2] != a->dims[rank - 2] || d->dims[rank - 1] != b->dims[rank - 2])
+        return "the dimensions of the result do not match the operands";
+    const char *wrong = check_scale(dot, dot->a, dot->a_scale);
     if (!wrong && dot->b_scale) wrong = check_scale(dot, dot->b, dot->b_scale);
     if (!wrong && dot->global_scale &&
         (dot->global_scale->shape->type != dot->d->type ||
          !hlo_shape_is_scalar(dot->global_scale->shape)))
         wrong = "the global scale is not a scalar of the result type";
-    dot->a_batch = dot->b_batch = one_dim(call, a->rank == 3, 0);
-    dot->a_contracting = dot->b_contracting = one_dim(call, true, a->rank - 1);
+    dot->a_batch = dot->b_batch = one_dim(call, rank == 3, 0);
+    dot->a_contracting = dot->b_contracting = one_dim(call, true, rank - 1);
     return wrong;
 }
 
@@ -163,24 +154,6 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
 static hlo_instr *scale_of(const hlo_instr *dot, uint32_t operand) {
     hlo_instr *scale = hlo_instr_operand(dot, operand);
     return scale->shape->rank ? scale : NULL;
-}
-
-/* Reads a scaled-dot, and makes the checks that hlo_infer_SCALED_DOT() does not make. */
-static const char *read_opcode(const hlo_instr *instr, hlo_block_dot *dot) {
-    *dot = (hlo_block_dot){.a = hlo_instr_operand(instr, 0),
-                           .b = hlo_instr_operand(instr, 1),
-                           .a_scale = scale_of(instr, 2),
-                           .b_scale = scale_of(instr, 3),
-                           .a_batch = hlo_instr_ints(instr, HLO_ATTR_LHS_BATCH_DIMS),
-                           .a_contracting = hlo_instr_ints(instr, HLO_ATTR_LHS_CONTRACTING_DIMS),
-                           .b_batch = hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS),
-                           .b_contracting = hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS),
-                           .d = instr->shape};
-    for (uint32_t i = 0; i < 4; i++)
-        if (!is_float_array(hlo_instr_operand(instr, i)->shape))
-            return "an operand is not a non-empty array of floats";
-    if (dot->a_contracting->count != 1) return "expected exactly one contracting dimension";
-    return is_float_array(dot->d) ? NULL : "the result is not a non-empty array of floats";
 }
 
 static const hlo_ints *dims_of(const hlo_instr *instr, const hlo_config_dims *dims) {
@@ -233,7 +206,24 @@ static const char *read_hipblas(const hlo_instr *call, hlo_block_dot *dot) {
 
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
     switch (hlo_block_kind_of(instr)) {
-    case HLO_BLOCK_SCALED_DOT: return read_opcode(instr, out_dot);
+    case HLO_BLOCK_SCALED_DOT: {
+        /* The checks that hlo_infer_SCALED_DOT() does not make. */
+        *out_dot =
+            (hlo_block_dot){.a = hlo_instr_operand(instr, 0),
+                            .b = hlo_instr_operand(instr, 1),
+                            .a_scale = scale_of(instr, 2),
+                            .b_scale = scale_of(instr, 3),
+                            .a_batch = hlo_instr_ints(instr, HLO_ATTR_LHS_BATCH_DIMS),
+                            .a_contracting = hlo_instr_ints(instr, HLO_ATTR_LHS_CONTRACTING_DIMS),
+                            .b_batch = hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS),
+                            .b_contracting = hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS),
+                            .d = instr->shape};
+        for (uint32_t i = 0; i < 4; i++)
+            if (!is_float_array(hlo_instr_operand(instr, i)->shape))
+                return "an operand is not a non-empty array of floats";
+        if (out_dot->a_contracting->count != 1) return "expected exactly one contracting dimension";
+        return is_float_array(out_dot->d) ? NULL : "the result is not a non-empty array of floats";
+    }
     case HLO_BLOCK_OP_DOT:
     case HLO_BLOCK_CUDNN_DOT: return read_call(instr, out_dot);
     case HLO_BLOCK_HIPBLAS_DOT: return read_hipblas(instr, out_dot);

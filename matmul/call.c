@@ -17,15 +17,11 @@ static bool calls(const hlo_instr *instr, const char *target) {
     return name && strcmp(name, target) == 0;
 }
 
-static bool is_tiled_call(const hlo_instr *instr) {
+bool hlo_matmul_is_call(const hlo_instr *instr) {
+    if (calls(instr, hlo_matmul_fp8_target) || calls(instr, hlo_matmul_typed_target)) return true;
     const char *config =
         calls(instr, hlo_matmul_mx_target) ? hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG) : NULL;
-    return config && strstr(config, "lhs_scale_mode");
-}
-
-bool hlo_matmul_is_call(const hlo_instr *instr) {
-    return calls(instr, hlo_matmul_fp8_target) || calls(instr, hlo_matmul_typed_target) ||
-           is_tiled_call(instr);
+    return config && strstr(config, "lhs_scale_mode"); /* a call with tiled scales */
 }
 
 bool hlo_matmul_is_wide_call(const hlo_instr *instr) {
@@ -82,11 +78,6 @@ static bool is_f32_scalar(const hlo_shape *shape) {
     return shape->type == HLO_TYPE_F32 && hlo_shape_is_scalar(shape);
 }
 
-static bool is_one(const hlo_instr *instr) {
-    double number;
-    return hlo_known_number_pinned(instr, &number) && number == 1;
-}
-
 /* Takes the next operand as a scale. Returns false if there is no operand, or not a scalar in
  * scalar mode. The dimensions of other modes are checked when the sizes are known. */
 static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
@@ -96,39 +87,14 @@ static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
     *out_scale = scale;
     if (mode != HLO_SCALE_SCALAR) return true;
     if (!is_f32_scalar(scale->shape)) return false;
-    *out_scale = is_one(scale) ? NULL : scale;
+    double number;
+    *out_scale = hlo_known_number_pinned(scale, &number) && number == 1 ? NULL : scale;
     return true;
 }
 
 static bool is_factor(const hlo_instr *factor, bool fp4) {
     const hlo_type type = factor->shape->type;
     return fp4 ? type == HLO_TYPE_F4E2M1FN : hlo_type_is_fp8(type);
-}
-
-/* XLA omits the output scale of an fp8 result if neither operand is scaled, and then reads the last
- * operand as that scale. So either the scale is present, or the last operand is a scale of 1. */
-static const char *take_fp8_operands(const hlo_instr *call, hlo_matmul *m, uint32_t at) {
-    bool bias = hlo_epilogues[m->epilogue].bias, d_fp8 = hlo_type_is_fp8(m->d->type);
-    uint32_t rest = call->operand_count - at;
-    bool all = rest == 4u + bias, d_scaled = rest == 2u + bias + d_fp8;
-    if (!all && !d_scaled && rest != 2u + bias)
-        return "the number of operands matches neither form of the call";
-    if (hlo_matmul_is_tiled(m) && rest != 2u + bias + d_fp8)
-        return "the number of operands does not match tiled scales";
-    const bool fp4 = m->a_mode == HLO_SCALE_VEC16;
-    if (!is_factor(m->a, fp4) || !is_factor(m->b, fp4))
-        return fp4 ? "a or b is not f4e2m1fn" : "a or b is not fp8";
-    const hlo_scale_mode one = HLO_SCALE_SCALAR;
-    if (!take_scale(call, &at, m->a_mode, &m->a_scale) ||
-        !take_scale(call, &at, m->b_mode, &m->b_scale))
-        return "a scale is not f32[]";
-    if (all &&
-        (!take_scale(call, &at, one, &m->c_scale) || !take_scale(call, &at, one, &m->d_scale)))
-        return "a scale is not f32[]";
-    if (bias) m->bias = hlo_instr_operand(call, at++);
-    if (all || !d_fp8) return NULL;
-    if (d_scaled) return take_scale(call, &at, one, &m->d_scale) ? NULL : "a scale is not f32[]";
-    return bias || m->b_scale ? "an fp8 result requires an output scale" : NULL;
 }
 
 static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
@@ -144,7 +110,33 @@ static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
         if (!hlo_shape_is_array(m->c->shape) || !hlo_shape_same_dims(m->c->shape, m->d))
             return "c and the result have different dimensions";
     }
-    if (!m->wide) return take_fp8_operands(call, m, at);
+    if (!m->wide) {
+        /* XLA omits the output scale of an fp8 result if neither operand is scaled, and then reads
+         * the last operand as that scale. So either the scale is present, or the last operand is a
+         * scale of 1. */
+        bool bias = hlo_epilogues[m->epilogue].bias, d_fp8 = hlo_type_is_fp8(m->d->type);
+        uint32_t rest = call->operand_count - at;
+        bool all = rest == 4u + bias, d_scaled = rest == 2u + bias + d_fp8;
+        if (!all && !d_scaled && rest != 2u + bias)
+            return "the number of operands matches neither form of the call";
+        if (hlo_matmul_is_tiled(m) && rest != 2u + bias + d_fp8)
+            return "the number of operands does not match tiled scales";
+        const bool fp4 = m->a_mode == HLO_SCALE_VEC16;
+        if (!is_factor(m->a, fp4) || !is_factor(m->b, fp4))
+            return fp4 ? "a or b is not f4e2m1fn" : "a or b is not fp8";
+        const hlo_scale_mode one = HLO_SCALE_SCALAR;
+        if (!take_scale(call, &at, m->a_mode, &m->a_scale) ||
+            !take_scale(call, &at, m->b_mode, &m->b_scale))
+            return "a scale is not f32[]";
+        if (all &&
+            (!take_scale(call, &at, one, &m->c_scale) || !take_scale(call, &at, one, &m->d_scale)))
+            return "a scale is not f32[]";
+        if (bias) m->bias = hlo_instr_operand(call, at++);
+        if (all || !d_fp8) return NULL;
+        if (d_scaled)
+            return take_scale(call, &at, one, &m->d_scale) ? NULL : "a scale is not f32[]";
+        return bias || m->b_scale ? "an fp8 result requires an output scale" : NULL;
+    }
     bool bias = hlo_epilogues[m->epilogue].bias;
     if (call->operand_count != at + bias) return "the number of operands does not match the config";
     if (bias) m->bias = hlo_instr_operand(call, at);
@@ -245,28 +237,6 @@ static const char *check_layouts(const hlo_instr *call, const known_config *know
     return at == known->result_layouts->count ? NULL : "result_layouts has extra elements";
 }
 
-/* Copies every key except the layouts, which read_config() stores next to the matmul. */
-static void keep_config(hlo_module *module, const hlo_config *config, hlo_matmul *m) {
-#define KEEP_ZERO(member)
-#define KEEP_STRIDE(member)
-#define KEEP_FALSE(member)
-#define KEEP_LAYOUTS(member)
-#define KEEP_NUMBER(member) m->member = config->member;
-#define KEEP_EPILOGUE KEEP_NUMBER
-#define KEEP_FLAG KEEP_NUMBER
-#define KEEP_MODE KEEP_NUMBER
-#define KEEP_DIMS(member) m->member = hlo_ints_new(module, config->member.count, config->member.v);
-#define KEEP_WORDS(member) /* as in the text of a dot; NULL: the default */                        \
-    if (strcmp(config->member[0], "default") || strcmp(config->member[1], "default"))              \
-        m->member =                                                                                \
-            hlo_arena_format(module->arena, "{%s,%s}", config->member[0], config->member[1]);
-#define KEEP_ALGORITHM(member)                                                                     \
-    m->member = *config->member ? hlo_intern_string(module, config->member) : NULL;
-#define HLO_CONFIG(group, key, kind, member) KEEP_##kind(member)
-#include "matmul/table/config.def"
-#undef HLO_CONFIG
-}
-
 /* Reads a config, once per text, because calls are read many times. The cache is filled at the end:
  * if memory runs out before, the call is read again. */
 static const known_config *read_config(const hlo_instr *call) {
@@ -280,7 +250,28 @@ static const known_config *read_config(const hlo_instr *call) {
     known->typed = typed;
     hlo_config config;
     known->wrong = hlo_config_read(module->arena, text, typed, &config);
-    if (!known->wrong) keep_config(module, &config, &known->matmul);
+    if (!known->wrong) {
+/* Copies every key except the layouts, which are stored next to the matmul. */
+#define KEEP_ZERO(member)
+#define KEEP_STRIDE(member)
+#define KEEP_FALSE(member)
+#define KEEP_LAYOUTS(member)
+#define KEEP_NUMBER(member) known->matmul.member = config.member;
+#define KEEP_EPILOGUE KEEP_NUMBER
+#define KEEP_FLAG KEEP_NUMBER
+#define KEEP_MODE KEEP_NUMBER
+#define KEEP_DIMS(member)                                                                          \
+    known->matmul.member = hlo_ints_new(module, config.member.count, config.member.v);
+#define KEEP_WORDS(member) /* as in the text of a dot; NULL: the default */                        \
+    if (strcmp(config.member[0], "default") || strcmp(config.member[1], "default"))                \
+        known->matmul.member =                                                                     \
+            hlo_arena_format(module->arena, "{%s,%s}", config.member[0], config.member[1]);
+#define KEEP_ALGORITHM(member)                                                                     \
+    known->matmul.member = *config.member ? hlo_intern_string(module, config.member) : NULL;
+#define HLO_CONFIG(group, key, kind, member) KEEP_##kind(member)
+#include "matmul/table/config.def"
+#undef HLO_CONFIG
+    }
     known->operand_layouts = keep_layouts(module->arena, &config.operand_layouts);
     known->result_layouts = keep_layouts(module->arena, &config.result_layouts);
     if (cache) cache->config = known;

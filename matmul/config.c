@@ -11,7 +11,6 @@
 #include "hlo/suggest.h"
 #include "ir/tables.h"
 #include "matmul/json.h"
-#include "matmul/mlir.h"
 
 /* -------------------------------------------------------------------------------------- reading */
 
@@ -38,29 +37,28 @@ static const struct {
     double value;
 } unusual[] = {{"Infinity", INFINITY}, {"-Infinity", -INFINITY}, {"NaN", NAN}};
 
-static bool read_text_number(const char *text, double *out_value) {
-    for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
-        if (strcmp(text, unusual[i].word) == 0) {
-            *out_value = unusual[i].value;
-            return true;
-        }
-    const char *digits = text + (*text == '-');
-    char *end;
-    *out_value = strtod(text, &end);
-    return isdigit((unsigned char)*digits) && !*end &&
-           strspn(text, "+-.0123456789Ee") == strlen(text);
-}
-
 /* Each function read_KIND() reads the value of a key; `json` is NULL if the key is absent. It
  * returns NULL, or the error (a static string). */
 
 /* Reads a number, which may be quoted, as in protobuf. */
 static const char *read_NUMBER(const json_t *json, double *out_value) {
-    if (json_is_string(json) ? !read_text_number(json_string_value(json), out_value)
-                             : json && !json_is_number(json))
-        return "alpha or beta is not a number";
-    if (!json_is_string(json)) *out_value = json_number_value(json);
-    return NULL;
+    static const char wrong[] = "alpha or beta is not a number";
+    const char *text = json_string_value(json);
+    if (!text) {
+        *out_value = json_number_value(json);
+        return json && !json_is_number(json) ? wrong : NULL;
+    }
+    for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
+        if (strcmp(text, unusual[i].word) == 0) {
+            *out_value = unusual[i].value;
+            return NULL;
+        }
+    char *end;
+    *out_value = strtod(text, &end);
+    return isdigit((unsigned char)text[*text == '-']) && !*end &&
+                   strspn(text, "+-.0123456789Ee") == strlen(text)
+               ? NULL
+               : wrong;
 }
 
 static const char *read_ZERO(const json_t *json, double *unused) {
@@ -215,21 +213,19 @@ static const char *read_json(const json_t *json, hlo_config *config) {
     return read_gemm(groups, config);
 }
 
-static const char *read_typed(hlo_arena *arena, const char *text, hlo_config *config) {
-    bool starved;
-    json_t *json;
-    const char *wrong = hlo_mlir_read(text, &json, &starved);
-    if (starved) hlo_arena_exhausted(arena);
-    if (!wrong) wrong = read_gemm((const json_t *[]){json, json, json}, config);
-    json_decref(json);
-    return wrong;
-}
-
 const char *hlo_config_read(hlo_arena *arena, const char *text, bool typed,
                             hlo_config *out_config) {
     *out_config = (hlo_config){0};
     if (!text) return "backend_config is missing";
-    if (typed) return read_typed(arena, text, out_config);
+    if (typed) {
+        bool starved;
+        json_t *json;
+        const char *wrong = hlo_mlir_read(text, &json, &starved);
+        if (starved) hlo_arena_exhausted(arena);
+        if (!wrong) wrong = read_gemm((const json_t *[]){json, json, json}, out_config);
+        json_decref(json);
+        return wrong;
+    }
     json_t *json;
     if (text[strspn(text, " ")] == '"') { /* an object in a string */
         json_t *list = hlo_json_text(arena, hlo_arena_format(arena, "[%s]", text));
@@ -291,10 +287,6 @@ static const char *format_number(hlo_arena *arena, double value) {
     return hlo_arena_format(arena, "%.17g", value);
 }
 
-static const char *format_algorithm(hlo_arena *arena, const char *algorithm) {
-    return hlo_arena_format(arena, "\"ALG_%s\"", algorithm ? upper(arena, algorithm) : "UNSET");
-}
-
 static const char *format_word(hlo_arena *arena, const char *word) {
     return hlo_arena_format(arena, "\"%s\"", word);
 }
@@ -326,7 +318,8 @@ char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_fo
 #define FORMAT_DIMS(member) format_list(arena, matmul->member->count, matmul->member->v)
 #define FORMAT_WORDS(member)                                                                       \
     hlo_arena_format(arena, "[%s]", format_words(arena, matmul->member, "\""))
-#define FORMAT_ALGORITHM(member) format_algorithm(arena, matmul->member)
+#define FORMAT_ALGORITHM(member)                                                                   \
+    hlo_arena_format(arena, "\"ALG_%s\"", matmul->member ? upper(arena, matmul->member) : "UNSET")
 #define FORMAT_EPILOGUE(member) format_word(arena, hlo_epilogue_name(matmul->member))
 #define FORMAT_FLAG(member) (matmul->member ? "true" : "false")
 #define FORMAT_MODE(member)                                                                        \

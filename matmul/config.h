@@ -33,7 +33,7 @@ typedef struct hlo_config {
 } hlo_config;
 
 /* Reads the config from the text of an instruction's backend_config: the attribute dictionary
- * (mlir.h) of a `typed` call, otherwise a JSON object or a string that contains one. Absent keys
+ * (json.h) of a `typed` call, otherwise a JSON object or a string that contains one. Absent keys
  * have protobuf's default (0, empty); keys without a member in the struct are ignored. Returns
  * NULL, or the error (static). If memory runs out, jumps to the recovery point of `arena`. */
 const char *hlo_config_read(hlo_arena *arena, const char *text, bool typed, hlo_config *out_config);

@@ -84,17 +84,6 @@ const hlo_wide_types *hlo_matmul_wide_types(uint32_t index) {
     return index < sizeof wide_rows / sizeof *wide_rows ? &wide_rows[index] : NULL;
 }
 
-static bool wide_types_known(const hlo_matmul *m) {
-    const hlo_wide_types *row;
-    for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++) {
-        if (row->operands == m->a->shape->type && row->operands == m->b->shape->type &&
-            row->d == m->d->type && (!m->c || row->d == m->c->shape->type) &&
-            (!m->bias || row->bias == m->bias->shape->type))
-            return true;
-    }
-    return false;
-}
-
 static double padded(int64_t size, int64_t to) {
     return (double)((size - 1) / to + 1) * (double)to;
 }
@@ -143,7 +132,16 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target, int cuda,
 
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target, int cuda,
                              hlo_scale_form scales) {
-    if (matmul->wide) return wide_types_known(matmul) ? NULL : "type-combination";
+    if (matmul->wide) {
+        const hlo_matmul *m = matmul;
+        const hlo_wide_types *row;
+        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
+            if (row->operands == m->a->shape->type && row->operands == m->b->shape->type &&
+                row->d == m->d->type && (!m->c || row->d == m->c->shape->type) &&
+                (!m->bias || row->bias == m->bias->shape->type))
+                return NULL;
+        return "type-combination";
+    }
     const facts found = find_facts(matmul, target, cuda, scales), *f = &found;
 #define HLO_LIMIT(name, test)                                                                      \
     if (test) return name;

@@ -71,20 +71,19 @@ static const struct {
 #undef HLO_PRODUCT_FUSION
 };
 
-static bool is_called(const char *name, const char *target) {
-    size_t length = strlen(target);
-    if (target[length - 1] == '*') return strncmp(name, target, length - 1) == 0;
-    return strcmp(name, target) == 0;
-}
-
 /* Returns the row of an instruction; NULL if it does not multiply matrices. */
 static const product_row *find_row(const hlo_instr *instr) {
     if (instr->op != HLO_OP_CUSTOM_CALL)
         return op_rows[instr->op].kind ? &op_rows[instr->op] : NULL;
     const char *name = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
     if (!name || !*name || !strchr("_tch", *name)) return NULL;
-    for (size_t i = 0; i < sizeof call_rows / sizeof *call_rows; i++)
-        if (is_called(name, call_rows[i].target)) return &call_rows[i];
+    for (size_t i = 0; i < sizeof call_rows / sizeof *call_rows; i++) {
+        const char *target = call_rows[i].target;
+        const size_t length = strlen(target);
+        if (target[length - 1] == '*' ? strncmp(name, target, length - 1) == 0
+                                      : strcmp(name, target) == 0)
+            return &call_rows[i];
+    }
     return NULL;
 }
 
@@ -151,24 +150,6 @@ static double last_dimension(const hlo_shape *shape) {
                : 0;
 }
 
-static double count_matmul(const hlo_instr *instr) {
-    hlo_matmul matmul;
-    if (!hlo_product_matmul(instr, &matmul)) return 0;
-    const hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
-    return 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
-}
-
-static double count_free(const hlo_instr *instr, const hlo_product *p) {
-    const hlo_shape *b = p->b->shape;
-    double free = 1;
-    for (uint32_t i = 0; hlo_shape_is_array(b) && i < b->rank; i++)
-        if (!hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS), i) &&
-            !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS), i) &&
-            !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_GROUP_DIMS), i))
-            free *= b->dims[i] > 0 ? (double)b->dims[i] : 0;
-    return 2 * elements(p->a->shape) * free;
-}
-
 /* Counts a convolution. `out` and `kernel` are those of the forward convolution. */
 static double count_window(const hlo_instr *instr, const hlo_shape *out, const hlo_shape *kernel) {
     const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
@@ -187,29 +168,6 @@ static double attention(double scores, double query_dim, double value_dim, bool 
     return 2 * scores * (backward ? 3 * query_dim + 2 * value_dim : query_dim + value_dim);
 }
 
-static double json_number(const json_t *json) {
-    double number =
-        json_is_string(json) ? strtod(json_string_value(json), NULL) : json_number_value(json);
-    return number > 0 ? number : 0;
-}
-
-/* Counts cuDNN's attention. The config has the dimensions of the scores; the head dimension of an
- * operand is its last dimension. */
-static double count_cudnn_attention(const hlo_instr *instr, bool backward) {
-    json_t *json = instr->operand_count > 2 ? hlo_json_config(instr) : NULL;
-    const json_t *dims =
-        json_object_get(json_object_get(json_object_get(json, "cudnn_fmha_backend_config"),
-                                        "intermediate_tensor_shape"),
-                        "dimensions");
-    double scores = json_array_size(dims) > 0;
-    for (size_t i = 0; i < json_array_size(dims); i++)
-        scores *= json_number(json_array_get(dims, i));
-    json_decref(json);
-    return scores == 0 ? 0
-                       : attention(scores, last_dimension(hlo_instr_operand(instr, 0)->shape),
-                                   last_dimension(hlo_instr_operand(instr, 2)->shape), backward);
-}
-
 /* Reads `NAME = 12 : i64` in the text of attributes; 0 if it is absent. */
 static double attribute(const char *text, const char *name) {
     const char *at = strstr(text, name);
@@ -218,20 +176,24 @@ static double attribute(const char *text, const char *name) {
     return number > 0 ? number : 0;
 }
 
-static double count_te_attention(const hlo_instr *instr, bool backward) {
-    const char *text = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
-    if (!text) return 0;
-    double scores = attribute(text, "input_batch") * attribute(text, "attn_heads") *
-                    attribute(text, "q_max_seqlen") * attribute(text, "kv_max_seqlen");
-    return attention(scores, attribute(text, "qk_head_dim"), attribute(text, "v_head_dim"),
-                     backward);
-}
-
 static double count(const hlo_instr *instr, const hlo_product *p, counting how) {
     const hlo_shape *a = p->a->shape, *b = p->b->shape, *d = p->d;
     switch (how) {
-    case MATMUL: return count_matmul(instr);
-    case FREE: return count_free(instr, p);
+    case MATMUL: {
+        hlo_matmul matmul;
+        if (!hlo_product_matmul(instr, &matmul)) return 0;
+        const hlo_matmul_sizes size = hlo_matmul_extents(&matmul);
+        return 2.0 * (double)size.batch * (double)size.m * (double)size.n * (double)size.k;
+    }
+    case FREE: {
+        double free = 1;
+        for (uint32_t i = 0; hlo_shape_is_array(b) && i < b->rank; i++)
+            if (!hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS), i) &&
+                !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS), i) &&
+                !hlo_ints_contain(hlo_instr_ints(instr, HLO_ATTR_RHS_GROUP_DIMS), i))
+                free *= b->dims[i] > 0 ? (double)b->dims[i] : 0;
+        return 2 * elements(a) * free;
+    }
     case COLUMNS: return 2 * elements(a) * last_dimension(d);
     case MATRICES: return 2 * sqrt(elements(a) * elements(b) * elements(d));
     case FORWARD: return count_window(instr, d, b);
@@ -240,9 +202,36 @@ static double count(const hlo_instr *instr, const hlo_product *p, counting how) 
     case KERNEL_COLUMNS:
         return last_dimension(b) > 0 ? 2 * elements(d) * elements(b) / last_dimension(b) : 0;
     case ATTENTION:
-    case ATTENTION_BACKWARD: return count_cudnn_attention(instr, how == ATTENTION_BACKWARD);
+    case ATTENTION_BACKWARD: {
+        /* The config has the dimensions of the scores; the head dimension
+         * of an operand is its last dimension. */
+        json_t *json = instr->operand_count > 2 ? hlo_json_config(instr) : NULL;
+        const json_t *dims =
+            json_object_get(json_object_get(json_object_get(json, "cudnn_fmha_backend_config"),
+                                            "intermediate_tensor_shape"),
+                            "dimensions");
+        double scores = json_array_size(dims) > 0;
+        for (size_t i = 0; i < json_array_size(dims); i++) {
+            const json_t *dim = json_array_get(dims, i);
+            const double number =
+                json_is_string(dim) ? strtod(json_string_value(dim), NULL) : json_number_value(dim);
+            scores *= number > 0 ? number : 0;
+        }
+        json_decref(json);
+        return scores == 0 ? 0
+                           : attention(scores, last_dimension(hlo_instr_operand(instr, 0)->shape),
+                                       last_dimension(hlo_instr_operand(instr, 2)->shape),
+                                       how == ATTENTION_BACKWARD);
+    }
     case TE_ATTENTION:
-    case TE_ATTENTION_BACKWARD: return count_te_attention(instr, how == TE_ATTENTION_BACKWARD);
+    case TE_ATTENTION_BACKWARD: {
+        const char *text = hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG);
+        if (!text) return 0;
+        double scores = attribute(text, "input_batch") * attribute(text, "attn_heads") *
+                        attribute(text, "q_max_seqlen") * attribute(text, "kv_max_seqlen");
+        return attention(scores, attribute(text, "qk_head_dim"), attribute(text, "v_head_dim"),
+                         how == TE_ATTENTION_BACKWARD);
+    }
     case UNKNOWN: return 0;
     }
     return 0;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "grammar/rules/rules.h"
-#include "passes/rules/vocabulary.h"
+#include "passes/rules/library.h"
 
 static void show(void *user, const hlo_diag *diag) {
     hlo_diag_print(user, diag, 0);

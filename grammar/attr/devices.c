@@ -620,7 +620,7 @@ bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) 
         return hlo_notation_fail(
             f, p->from, 1, "a maximal sharding requires exactly one device, found %zu", p->devices);
     if (!tiled && s->kind != HLO_SHARDING_MAXIMAL && (p->devices || t->dims.count))
-        return hlo_notation_fail(f, p->from, 1, "a %s sharding must not have devices",
+        return hlo_notation_fail(f, p->from, 1, "the sharding '%s' must not have devices",
                                  hlo_sharding_words[s->kind]);
     if (!tiled) return true;
     if (!t->dims.count)

@@ -19,7 +19,7 @@ typedef struct proto_row {
 } proto_row;
 enum { HLO_PROTO_ALWAYS = -1, LONGEST_PATH = 4 };
 
-/* The fields of a row in a message of one type: looked up by name once in a conversion. */
+/* The fields of a row in a message of one type, found by name once per conversion. */
 typedef struct row_fields {
     const ProtobufCMessageDescriptor *of;
     uint8_t depth; /* 0: the message does not have the fields */
@@ -52,7 +52,7 @@ static struct hlo_rows *rows_in(hlo_proto *p) {
     return p->rows = all;
 }
 
-/* Finds the first row of an attribute on an opcode; NULL when there is none. */
+/* Finds the first row of an attribute on an opcode; NULL if it has none. */
 static const proto_row *row_of(hlo_proto *p, hlo_attr_id attr, hlo_op op) {
     const proto_row *row = &rows[rows_in(p)->first[attr]];
     while (row->attr == attr && row->op != op && row->op != HLO_OP_COUNT) row++;
@@ -159,7 +159,7 @@ static const hlo_attrs *read_metadata(hlo_proto *p, ProtobufCMessage *message) {
     return attrs->count ? attrs : NULL;
 }
 
-/* Reads one attribute by its row; false when there is none. `given`: the attribute is present, even
+/* Reads one attribute by its row; false if it is absent. `given`: the attribute is present, even
  * if its field is empty. */
 static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const proto_row *row, bool given,
                        hlo_attr *out) {
@@ -176,7 +176,7 @@ static bool read_typed(hlo_proto *p, ProtobufCMessage *message, const proto_row 
         if (field && (oneof || field->label == PROTOBUF_C_LABEL_REPEATED)) return given || count;
         return given || (out->u.i != row->missing && out->u.i != 0);
     case HLO_KIND_BOOL:
-        /* Of three states, the second is true. */
+        /* The second of the three states means true. */
         out->u.i = place && hlo_field_load(field, place) == 1;
         return given || count;
     case HLO_KIND_FLOAT:

@@ -6,7 +6,7 @@
 #include "grammar/attr/notation.h"
 #include "hlo/proto.h"
 
-/* Readers and writers of whole modules: handed in, for modules within attributes. */
+/* Functions that read and write whole modules, passed in for modules nested in attributes. */
 typedef struct hlo_module_io {
     hlo_module_parser *parse_text;
     hlo_status (*parse_proto)(const void *bytes, size_t size, const char *name,

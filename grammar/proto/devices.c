@@ -222,7 +222,7 @@ static bool read_one(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *from)
 
 static bool read_sharding(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *from);
 
-/* Reads a tuple, of which no element is a tuple, or a domain. */
+/* Reads a domain, or a tuple whose elements are not tuples. */
 static bool read_several(hlo_proto *p, hlo_notation *f, hlo_sharding_kind kind, size_t count,
                          Xla__OpSharding *const *from) {
     const bool domain = kind == HLO_SHARDING_DOMAIN;
@@ -245,7 +245,7 @@ static bool read_sharding(hlo_proto *p, hlo_notation *f, const Xla__OpSharding *
 bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out) {
     hlo_notation f = begin(p, out->id);
     const bool domain = out->id == HLO_ATTR_DOMAIN;
-    /* The text of a domain names the sides the other way round. */
+    /* The text of a domain names entry and exit in the opposite order. */
     Xla__OpSharding *const sides[] = {from->domain_exit_sharding, from->domain_entry_sharding};
     if (!(domain ? sides[1] : from->sharding)) return false;
     finish(p, &f,
@@ -372,7 +372,7 @@ static void write_named(hlo_proto *p, const hlo_sharding *s, Xla__NamedShardingP
     }
     for (size_t n = 0; n < HLO_SHARDING_SETS; n++) {
         if (s->sets[n]) write_axes(p, &s->mesh, s->sets[n], to, sets[n]);
-        /* A word in place of a set stands for all axes; of replicated ones, for none. */
+        /* A word instead of a set stands for all axes; for replicated axes, it stands for none. */
         if (s->kind != hlo_sharding_sets[n] || s->kind == HLO_SHARDING_REPLICATED) continue;
         for (uint32_t i = 0; i < s->mesh.devices.dims->count; i++)
             ((Xla__AxisRefProto *)add_message(p, to, sets[n]))->mesh_axis_index = i;

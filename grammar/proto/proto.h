@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion between binary modules and the IR.
  *
- * hlo.proto has the messages, proto.def says which field holds which attribute, and
- * text_pattern.def how a message is written as HLO text, for attributes that the IR keeps as text.
- * All three serve both directions. Every message lives in the scratch arena. */
+ * hlo.proto defines the messages, proto.def maps fields to attributes, and text_pattern.def defines
+ * the HLO text of messages, for attributes that the IR keeps as text. Both directions use all
+ * three. Every message is allocated in the scratch arena. */
 #ifndef HLO_GRAMMAR_PROTO_PROTO_H
 #define HLO_GRAMMAR_PROTO_PROTO_H
 
@@ -27,9 +27,9 @@ typedef struct hlo_proto {
     const struct hlo_ids *ids;           /* reading: the IR by the ids of the message */
     int64_t *computations, *instrs;      /* writing: ids in the message, by the ids of the IR */
     unsigned tuples;                     /* writing: tuples open around a shape or a constant */
-    bool unknown;                        /* reading: the bytes have fields that hlo.proto has not */
-    void *owned;                         /* from malloc, freed at the end of the conversion; NULL */
-    struct hlo_rows *rows;               /* proto.def with its fields found (attrs.c) */
+    bool unknown;          /* reading: the bytes contain fields that hlo.proto lacks */
+    void *owned;           /* from malloc, freed at the end of the conversion; NULL */
+    struct hlo_rows *rows; /* proto.def with its fields found (attrs.c) */
 } hlo_proto;
 
 /* ---------------------------------------------------------------------- errors, ids (context.c) */
@@ -53,12 +53,12 @@ typedef struct hlo_proto_ids {
 struct hlo_ids {
     hlo_proto_ids computations, instrs; /* of the module; of the computation being read */
     hlo_proto_ids sequences;            /* of the schedule, by computation */
-    bool *placed;                       /* by hlo_instr.id: the schedule has had the instruction */
+    bool *placed;                       /* by hlo_instr.id: the schedule contains the instruction */
 };
 
-/* Finds an id; NULL when there is none. */
+/* Finds an id; NULL if it does not exist. */
 hlo_proto_id *hlo_proto_find_id(const hlo_proto_ids *in, int64_t number);
-/* Finds the object of an id; NULL when there is none, or it has not been read. */
+/* Finds the object of an id; NULL if the id does not exist or the object has not been read. */
 void *hlo_proto_find(const hlo_proto_ids *in, int64_t number);
 /* Sorts ids; `what` names them in the error when two are equal. */
 void hlo_proto_sort_ids(hlo_proto *p, hlo_proto_ids *of, const char *what);
@@ -106,7 +106,7 @@ Xla__ConvolutionDimensionNumbers *hlo_labels_to_proto(hlo_proto *p, const char *
 void hlo_groups_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
 /* Writes REPLICA_GROUPS or SOURCE_TARGET_PAIRS. */
 void hlo_groups_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to);
-/* Reads SHARDING or DOMAIN; false when there is none. */
+/* Reads SHARDING or DOMAIN; false if it is absent. */
 bool hlo_sharding_from_proto(hlo_proto *p, const Xla__HloInstructionProto *from, hlo_attr *out);
 /* Writes SHARDING or DOMAIN. */
 void hlo_sharding_to_proto(hlo_proto *p, const hlo_attr *attr, Xla__HloInstructionProto *to);

@@ -15,8 +15,8 @@ enum { MOST_ATTRS = 64 };
 
 /* Makes a name that the text form accepts. Bytes other than letters, digits, `_`, `.` and `-`
  * become
- * `_`, as in XLA. `__` at the start becomes `a_`, unless the name starts with `__xla_`. The name of
- * a type ends with `_`. */
+ * `_`, as in XLA. `__` at the start becomes `a_`, unless the name starts with `__xla_`. A name that
+ * is a type gets the suffix `_`. */
 static const char *name_of(hlo_proto *p, const char *name, const char *fallback) {
     size_t size = strlen(name);
     if (!size) return hlo_intern_string(p->module, fallback);
@@ -48,7 +48,7 @@ static void check_operands(hlo_proto *p, const Xla__HloInstructionProto *from, h
                        count < info->min_operands ? info->min_operands : info->max_operands, count);
 }
 
-/* Empties the fields that the instruction itself holds, and redundant ones that XLA writes. */
+/* Clears the fields that hlo_instr stores, and redundant ones that XLA writes. */
 static void clear_held(hlo_proto *p, Xla__HloInstructionProto *from, hlo_op op) {
     static const uint8_t held[] = {HLO_ATTR_CALLS, HLO_ATTR_COUNT};
     hlo_attrs_clear(p, &from->base, hlo_ops[op].required, op);
@@ -84,7 +84,8 @@ static void read_attrs(hlo_proto *p, Xla__HloInstructionProto *from, hlo_instr *
                          count);
 }
 
-/* Returns the bytes of a payload: its own, or the bytes that the module has under its number. */
+/* Returns the bytes of a payload: inline bytes, or the bytes that the module stores by its index.
+ */
 static ProtobufCBinaryData payload(hlo_proto *p, const Xla__Payload *from) {
     if (from->value.len) return from->value;
     if (from->id < 0 || (size_t)from->id >= p->payloads->n_payloads)
@@ -393,7 +394,7 @@ static Xla__HloModuleProto *unpack(hlo_proto *p, const uint8_t *bytes, size_t si
     return (Xla__HloModuleProto *)module;
 }
 
-/* Memory to give back however the reading ends. */
+/* Memory that is freed however the conversion ends. */
 typedef struct reading {
     hlo_module *module;
     hlo_arena *scratch;

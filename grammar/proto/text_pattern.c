@@ -241,8 +241,7 @@ void hlo_text_pattern_print(hlo_proto *p, hlo_bytes *out, const ProtobufCMessage
 
 /* -------------------------------------------------------------------------------------- reading */
 
-/* A text that is being read; the errors of its tokens are not reported, but other patterns tried.
- */
+/* A text being read. Errors of its tokens are not reported: the next pattern is tried. */
 typedef struct scanner {
     hlo_notation f;
     hlo_proto *p;
@@ -393,7 +392,7 @@ static bool read_pattern(scanner *r, ProtobufCMessage *message, const char *at, 
     while (at = next_piece(message->descriptor, at, end, &of), of.kind != -1) {
         const char *from = r->f.at;
         if (of.kind == '$' && !read_field(r, &of, message)) return false;
-        /* The part of a text that is there exactly when a field is. */
+        /* This part of the text is present exactly if the field is. */
         if (of.kind == '@' &&
             (!read_pattern(r, message, of.body, of.body + of.body_size) ||
              (of.field->label == PROTOBUF_C_LABEL_REPEATED && !hlo_field_count(message, of.field))))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unknown fields of messages nested in the message of a module, a computation or an instruction:
- * taken out with their places when it is read, and put back into the messages that then stand at
- * these places when it is written.
+ * reading removes and stores them with their paths, and writing puts them back into the messages
+ * that are then at these paths.
  *
  * The attribute is a list of entries, each followed by its steps and by its fields as on the wire.
  */
@@ -10,7 +10,7 @@
 #include "grammar/proto/proto.h"
 #include "ir/intern.h"
 
-enum { MOST_STEPS = 100 }; /* as deeply as messages may nest */
+enum { MOST_STEPS = 100 }; /* the maximum nesting of messages */
 
 typedef struct step {
     uint32_t field, index; /* field number; index of the element of a repeated field */

@@ -23,9 +23,9 @@ static hlo_type type_of(hlo_proto *p, int number) {
     hlo_proto_fail(p, "unknown element type %d", number);
 }
 
-/* Counts an open tuple, each of whose elements is a message of its own; the caller counts it down
- * when it is closed. Fails where readers refuse the depth, before the elements are built: a
- * constant repeats the shape of each element. */
+/* Counts an open tuple, because its elements are nested messages; the caller decrements the count
+ * after it. Fails if parsers reject the depth, before the elements are built: a constant repeats
+ * the shape of each element. */
 static void open_tuple(hlo_proto *p) {
     if (++p->tuples > HLO_WIRE_DEEPEST) hlo_proto_fail(p, HLO_WIRE_TOO_DEEP, HLO_WIRE_DEEPEST);
 }

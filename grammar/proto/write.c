@@ -10,8 +10,8 @@ static char *string_of(const char *interned) {
     return (char *)(uintptr_t)interned;
 }
 
-/* Numbers computations and instructions as XLA does: computations by their place in the module,
- * instructions by their place, with the computation's number in the upper 32 bits. */
+/* Numbers computations and instructions as XLA does: computations by their index in the module,
+ * instructions by their index, with the computation's number in the upper 32 bits. */
 static void number(hlo_proto *p, const hlo_module *module) {
     int64_t comps = 0;
     p->computations =
@@ -134,7 +134,7 @@ static void write_schedule(hlo_proto *p, Xla__HloModuleProto *module) {
     }
 }
 
-/* Writes the header: schedule, layout, and the attributes that have fields of their own. */
+/* Writes the header: schedule, layout, and the attributes with separate fields. */
 static void write_header(hlo_proto *p, const hlo_module *module, Xla__HloModuleProto *to) {
     hlo_attr others[HLO_ATTR_COUNT];
     uint32_t count = 0;

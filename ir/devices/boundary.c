@@ -27,17 +27,6 @@ bool hlo_boundary_spmd(const hlo_computation *entry) {
 
 /* ---------------------------------------------------------------------------------------- parts */
 
-/* True if each device has the whole operand: the shape is unchanged, and a part would be smaller. A
- * dimension of one element proves nothing, because one device may have all of it. */
-static bool cannot_be_parts(const hlo_instr *enters, uint32_t index) {
-    const hlo_shape *all = hlo_instr_operand(enters, index)->shape, *part = enters->shape;
-    if (part->type == HLO_TYPE_TUPLE) part = index < part->rank ? part->elements[index] : part;
-    if (!hlo_shape_is_array(all) || !hlo_shape_compatible(all, part)) return false;
-    for (uint32_t i = 0; i < all->rank; i++)
-        if (all->dims[i] < 2) return false;
-    return true;
-}
-
 /* Returns the value of a frontend attribute; NULL if absent. */
 static const char *frontend_value(hlo_arena *arena, const hlo_instr *instr, const char *name) {
     const char *entries = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
@@ -63,7 +52,14 @@ const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *ent
     }
     if (sharding && hlo_boundary_calls(enters, "SPMDFullToShardShape"))
         return hlo_device_groups_of_sharding(arena, sharding, HLO_GET);
-    return cannot_be_parts(enters, index) ? &hlo_device_groups_whole : NULL;
+    /* Each device has the whole operand if the shape is unchanged and a part would be smaller. A
+     * dimension of one element proves nothing, because one device may have all of it. */
+    const hlo_shape *all = from->shape, *part = enters->shape;
+    if (part->type == HLO_TYPE_TUPLE) part = index < part->rank ? part->elements[index] : part;
+    if (!hlo_shape_is_array(all) || !hlo_shape_compatible(all, part)) return NULL;
+    for (uint32_t i = 0; i < all->rank; i++)
+        if (all->dims[i] < 2) return NULL;
+    return &hlo_device_groups_whole;
 }
 
 const hlo_device_groups *hlo_manual_joined(hlo_arena *arena, const hlo_instr *leaves) {

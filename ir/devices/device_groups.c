@@ -36,13 +36,6 @@ static int64_t place_count(const int64_t *dims, uint32_t rank) {
     return count;
 }
 
-static bool make_places(hlo_arena *arena, array *d) {
-    d->count = place_count(d->dims, d->rank);
-    d->at = hlo_arena_array(arena, (size_t)d->count, sizeof *d->at);
-    for (int64_t i = 0; i < d->count; i++) d->at[i] = (uint32_t)i;
-    return d->count > 0;
-}
-
 static int64_t dim_step(const array *d, uint32_t dim) {
     int64_t step = 1;
     for (uint32_t i = dim + 1; i < d->rank; i++) step *= d->dims[i];
@@ -75,40 +68,40 @@ static bool too_many(int64_t devices) {
     return devices < 0 || devices > MOST_DEVICES;
 }
 
-static bool place_list(const hlo_ints *listed, array *d) {
-    if (listed->count != d->count) return false;
-    for (int64_t i = 0; i < d->count; i++) {
-        if (listed->v[i] < 0 || listed->v[i] >= d->count) return false;
-        d->at[i] = (uint32_t)listed->v[i];
-    }
-    return true;
-}
-
-/* Assigns the devices of `[4,2]T(1,0)` to positions. */
-static bool place_iota(const hlo_ints *dims, const hlo_ints *order, array *d) {
-    int64_t step[MOST_DIMS];
-    if (dims->count > MOST_DIMS || place_count(dims->v, dims->count) != d->count) return false;
-    for (uint32_t i = 0; order && i < order->count; i++) {
-        step[i] = 1;
-        for (uint32_t k = (uint32_t)order->v[i] + 1; k < dims->count; k++) step[i] *= dims->v[k];
-    }
-    for (int64_t place = 0; order && place < d->count; place++) {
-        int64_t rest = place, device = 0;
-        for (uint32_t i = dims->count; i-- > 0;) {
-            device += rest % dims->v[order->v[i]] * step[i];
-            rest /= dims->v[order->v[i]];
-        }
-        d->at[place] = (uint32_t)device;
-    }
-    return true;
-}
-
 static bool place(hlo_arena *arena, const hlo_device_array *from, array *d) {
     if (from->dims->count > MOST_DIMS) return false;
     *d = (array){.rank = from->dims->count};
     memcpy(d->dims, from->dims->v, d->rank * sizeof *d->dims);
-    return make_places(arena, d) && (!from->listed || place_list(from->listed, d)) &&
-           (!from->iota || place_iota(from->iota, from->order, d));
+    d->count = place_count(d->dims, d->rank);
+    d->at = hlo_arena_array(arena, (size_t)d->count, sizeof *d->at);
+    for (int64_t i = 0; i < d->count; i++) d->at[i] = (uint32_t)i;
+    if (d->count <= 0) return false;
+    if (from->listed) {
+        if (from->listed->count != d->count) return false;
+        for (int64_t i = 0; i < d->count; i++) {
+            const int64_t device = from->listed->v[i];
+            if (device < 0 || device >= d->count) return false;
+            d->at[i] = (uint32_t)device;
+        }
+    }
+    if (!from->iota) return true;
+    int64_t step[MOST_DIMS]; /* of `[4,2]T(1,0)` */
+    if (from->iota->count > MOST_DIMS || place_count(from->iota->v, from->iota->count) != d->count)
+        return false;
+    for (uint32_t i = 0; from->order && i < from->order->count; i++) {
+        step[i] = 1;
+        for (uint32_t k = (uint32_t)from->order->v[i] + 1; k < from->iota->count; k++)
+            step[i] *= from->iota->v[k];
+    }
+    for (int64_t place = 0; from->order && place < d->count; place++) {
+        int64_t rest = place, device = 0;
+        for (uint32_t i = from->iota->count; i-- > 0;) {
+            device += rest % from->iota->v[from->order->v[i]] * step[i];
+            rest /= from->iota->v[from->order->v[i]];
+        }
+        d->at[place] = (uint32_t)device;
+    }
+    return true;
 }
 
 static bool group_part(array *d, const hlo_axis *a) {
@@ -173,39 +166,34 @@ static const hlo_ints *list_of(hlo_arena *arena, const int64_t *members, int64_t
     return list;
 }
 
-/* Lists the devices along axes, starting at position `first`; the first axis varies slowest. */
-static const hlo_ints *list_along(hlo_arena *arena, const array *d, int64_t first, int64_t count) {
-    int64_t *members = hlo_arena_array(arena, (size_t)count, sizeof *members);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t rest = i, at = first;
-        for (uint32_t a = d->grouped_count; a-- > 0; rest /= d->grouped[a].size)
-            at += rest % d->grouped[a].size * d->grouped[a].step;
-        members[i] = d->at[at];
-    }
-    return list_of(arena, members, count);
-}
-
-/* Lists the group of a device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
-static const hlo_ints *list_in_array(hlo_arena *arena, const hlo_groups *groups, int64_t device) {
-    array d;
-    if (!place(arena, &groups->mesh.devices, &d)) return NULL;
-    for (uint32_t i = 0; i < groups->axes->count; i++)
-        if (!group_part(&d, &groups->axes->v[i])) return NULL;
-    for (int64_t place = 0; place < d.count; place++) {
-        if (d.at[place] != device) continue;
-        int64_t first = place, count = 1;
-        for (uint32_t a = 0; a < d.grouped_count; a++) {
-            const stretch *s = &d.grouped[a];
-            first -= place / s->step % s->size * s->step;
-            count *= s->size;
-        }
-        return list_along(arena, &d, first, count);
-    }
-    return NULL;
-}
-
 const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, int64_t device) {
-    if (!groups->sizes) return list_in_array(arena, groups, device);
+    if (!groups->sizes) {
+        /* The group of a device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
+        array d;
+        if (!place(arena, &groups->mesh.devices, &d)) return NULL;
+        for (uint32_t i = 0; i < groups->axes->count; i++)
+            if (!group_part(&d, &groups->axes->v[i])) return NULL;
+        for (int64_t place = 0; place < d.count; place++) {
+            if (d.at[place] != device) continue;
+            int64_t first = place, count = 1;
+            for (uint32_t a = 0; a < d.grouped_count; a++) {
+                const stretch *s = &d.grouped[a];
+                first -= place / s->step % s->size * s->step;
+                count *= s->size;
+            }
+            /* List the devices along axes, starting at position `first`; the first axis varies
+             * slowest. */
+            int64_t *members = hlo_arena_array(arena, (size_t)count, sizeof *members);
+            for (int64_t i = 0; i < count; i++) {
+                int64_t rest = i, at = first;
+                for (uint32_t a = d.grouped_count; a-- > 0; rest /= d.grouped[a].size)
+                    at += rest % d.grouped[a].size * d.grouped[a].step;
+                members[i] = d.at[at];
+            }
+            return list_of(arena, members, count);
+        }
+        return NULL;
+    }
     const int64_t *listed = groups->mesh.devices.listed->v;
     for (uint32_t i = 0; i < groups->sizes->count; listed += groups->sizes->v[i++])
         for (int64_t k = 0; k < groups->sizes->v[i]; k++)
@@ -232,18 +220,6 @@ const hlo_device_groups *hlo_device_groups_of_pairs(hlo_arena *arena, const hlo_
 
 /* ------------------------------------------------------------------------------------ shardings */
 
-static const hlo_device_groups *sharding_of_tiles(hlo_arena *arena, const hlo_sharding *s,
-                                                  hlo_handed asked) {
-    array d;
-    if (!place(arena, &s->mesh.devices, &d)) return NULL;
-    for (uint32_t i = 0; s->kinds && i < s->kinds->count; i++) {
-        bool manual = asked == HLO_GET && s->kinds->v[i] == HLO_SHARDING_MANUAL;
-        if (manual || s->kinds->v[i] == HLO_SHARDING_REPLICATED)
-            group_along(&d, d.rank - s->kinds->count + i);
-    }
-    return divide(arena, &d);
-}
-
 /* Groups the devices of `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: an unused axis replicates. */
 static const hlo_device_groups *sharding_of_mesh(hlo_arena *arena, const hlo_sharding *s,
                                                  hlo_handed asked) {
@@ -265,7 +241,16 @@ const hlo_device_groups *hlo_device_groups_of_sharding(hlo_arena *arena, const h
     case HLO_SHARDING_REPLICATED: return &hlo_device_groups_whole;
     case HLO_SHARDING_MANUAL:
         return asked == HLO_GET && !s->mesh.names ? &hlo_device_groups_whole : NULL;
-    case HLO_SHARDING_TILED: return sharding_of_tiles(arena, s, asked);
+    case HLO_SHARDING_TILED: {
+        array d;
+        if (!place(arena, &s->mesh.devices, &d)) return NULL;
+        for (uint32_t i = 0; s->kinds && i < s->kinds->count; i++) {
+            bool manual = asked == HLO_GET && s->kinds->v[i] == HLO_SHARDING_MANUAL;
+            if (manual || s->kinds->v[i] == HLO_SHARDING_REPLICATED)
+                group_along(&d, d.rank - s->kinds->count + i);
+        }
+        return divide(arena, &d);
+    }
     case HLO_SHARDING_NAMED: return sharding_of_mesh(arena, s, asked);
     default: return NULL;
     }
@@ -290,21 +275,6 @@ static void start_tiles(hlo_arena *arena, uint32_t rank, int64_t devices, int64_
     *counts = hlo_arena_array(arena, rank, sizeof **counts);
     *places = hlo_arena_zero(arena, (size_t)devices * rank * sizeof **places);
     for (uint32_t i = 0; i < rank; i++) (*counts)[i] = 1;
-}
-
-static bool tiles_of_array(hlo_arena *arena, const hlo_sharding *s, uint32_t rank,
-                           hlo_tiling *out) {
-    array d;
-    int64_t *counts, *places;
-    const uint32_t others = s->kinds ? s->kinds->count : 0;
-    if (!place(arena, &s->mesh.devices, &d) || d.rank != rank + others) return false;
-    for (uint32_t i = 0; i < others; i++)
-        if (s->kinds->v[i] != HLO_SHARDING_REPLICATED) return false;
-    start_tiles(arena, rank, d.count, &counts, &places);
-    for (uint32_t i = 0; i < rank; i++)
-        tile_along(&d, (stretch){dim_step(&d, i), d.dims[i]}, rank, i, counts, places);
-    *out = (hlo_tiling){d.count, counts, places};
-    return true;
 }
 
 /* Creates the tiles along axes of a mesh. `only`: the axes to use; NULL: all. */
@@ -335,7 +305,19 @@ bool hlo_tiling_of_sharding(hlo_arena *arena, const hlo_sharding *s, uint32_t ra
     *out = (hlo_tiling){0};
     switch (s ? s->kind : HLO_SHARDING_REPLICATED) {
     case HLO_SHARDING_REPLICATED: return true;
-    case HLO_SHARDING_TILED: return tiles_of_array(arena, s, rank, out);
+    case HLO_SHARDING_TILED: {
+        array d;
+        int64_t *counts, *places;
+        const uint32_t others = s->kinds ? s->kinds->count : 0;
+        if (!place(arena, &s->mesh.devices, &d) || d.rank != rank + others) return false;
+        for (uint32_t i = 0; i < others; i++)
+            if (s->kinds->v[i] != HLO_SHARDING_REPLICATED) return false;
+        start_tiles(arena, rank, d.count, &counts, &places);
+        for (uint32_t i = 0; i < rank; i++)
+            tile_along(&d, (stretch){dim_step(&d, i), d.dims[i]}, rank, i, counts, places);
+        *out = (hlo_tiling){d.count, counts, places};
+        return true;
+    }
     case HLO_SHARDING_NAMED: return tiles_of_mesh(arena, s, NULL, rank, out);
     default: return false;
     }
@@ -380,18 +362,6 @@ static const char *past_list(const char *at) {
     return at;
 }
 
-/* Finds a mesh by name, `'x'=2,'y'=2],device_ids=[1,0]>` in `{mesh=#sdy.mesh<['x'=2...}`. */
-static const char *mesh_called(const char *meshes, const char *name, size_t length) {
-    static const char mesh_is[] = "=#sdy.mesh<[";
-    const char *at = meshes;
-    while (hlo_value_take(&at, "{") || hlo_value_take(&at, ",")) {
-        if (!strncmp(at, name, length) && !strncmp(at + length, mesh_is, sizeof mesh_is - 1))
-            return at + length + sizeof mesh_is - 1;
-        at = past_item(at);
-    }
-    return NULL;
-}
-
 /* Reads item `number` of `[<@mesh,[{'x'},{}]>,...]` as an HLO sharding. `dims` replace its
  * dimensions, unless NULL. Returns NULL if it is malformed. */
 static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, const char *meshes,
@@ -406,7 +376,15 @@ static const hlo_sharding *read_shardy(hlo_arena *arena, hlo_module *module, con
     if (!hlo_value_take(&at, "<@")) return NULL;
     const char *name = at;
     at = *name == '\'' ? past_name(name) : name + strcspn(name, ",>");
-    const char *mesh = mesh_called(all, name, (size_t)(at - name));
+    /* Find the mesh, `'x'=2,'y'=2],device_ids=[1,0]>` in `{mesh=#sdy.mesh<['x'=2...}`. */
+    static const char mesh_is[] = "=#sdy.mesh<[";
+    const size_t length = (size_t)(at - name);
+    const char *mesh = NULL;
+    for (const char *m = all; !mesh && (hlo_value_take(&m, "{") || hlo_value_take(&m, ","));)
+        if (!strncmp(m, name, length) && !strncmp(m + length, mesh_is, sizeof mesh_is - 1))
+            mesh = m + length + sizeof mesh_is - 1;
+        else
+            m = past_item(m);
     if (!mesh || !hlo_value_take(&at, ",")) return NULL;
     const char *axes = past_list(mesh), *rest = past_list(at), *end = axes + 1;
     if (*axes != ']' || *rest != '>') return NULL;

@@ -19,13 +19,6 @@ hlo_view hlo_error_sigma_or_zeros(const hlo_view *value, const hlo_view *sigma) 
     return (hlo_view){HLO_TYPE_F32, value->rank, value->dims, no_strides.v, (void *)&zero_f32};
 }
 
-static inline void extend(hlo_extent *e, double x, double sigma) {
-    const double below = isnan(x) ? -(double)INFINITY : x, above = isnan(x) ? (double)INFINITY : x;
-    e->lowest = below < e->lowest ? below : e->lowest;
-    e->highest = above > e->highest ? above : e->highest;
-    e->sigma = sigma > e->sigma ? sigma : e->sigma;
-}
-
 static void extend_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     hlo_extent *e = arg;
     double x[HLO_CHUNK], s[HLO_CHUNK];
@@ -33,7 +26,13 @@ static void extend_row(void *arg, int64_t count, char *const *data, const int64_
         int64_t n = hlo_chunk_size(count - done);
         hlo_lane_load_f64(e->type, data[0] + done * steps[0], steps[0], n, x);
         hlo_lane_load_f64(HLO_TYPE_F32, data[1] + done * steps[1], steps[1], n, s);
-        for (int64_t i = 0; i < n; i++) extend(e, x[i], s[i]);
+        for (int64_t i = 0; i < n; i++) {
+            const double below = isnan(x[i]) ? -(double)INFINITY : x[i],
+                         above = isnan(x[i]) ? (double)INFINITY : x[i];
+            e->lowest = below < e->lowest ? below : e->lowest;
+            e->highest = above > e->highest ? above : e->highest;
+            e->sigma = s[i] > e->sigma ? s[i] : e->sigma;
+        }
     }
 }
 
@@ -325,15 +324,12 @@ hlo_status hlo_error_move(const hlo_error_call *b) {
     return hlo_error_rerun(b, operands, b->result_sigmas);
 }
 
-static bool places_are_certain(const hlo_error_call *b) {
-    for (uint32_t o = elements(b->call.instr); o < b->call.operand_count; o++)
-        if (!hlo_error_is_exact(&b->operand_sigmas[o])) return false;
-    return true;
-}
-
 hlo_status hlo_error_indexed(const hlo_error_call *b) {
     uint32_t count = elements(b->call.instr);
-    if (places_are_certain(b)) return hlo_error_move(b);
+    bool certain = true; /* the positions */
+    for (uint32_t o = count; certain && o < b->call.operand_count; o++)
+        certain = hlo_error_is_exact(&b->operand_sigmas[o]);
+    if (certain) return hlo_error_move(b);
     if (hlo_error_any_overflow(b)) return hlo_error_fill_all(b, HLO_ERROR_ANYTHING);
     if (hlo_error_is_complex(&b->call.results[0])) return hlo_error_fill_all(b, (double)INFINITY);
     hlo_extent e = hlo_extent_empty;

@@ -23,22 +23,19 @@ static double distance_of(double a, double b) {
     return hlo_error_same(a, b) ? 0 : fabs(a - b);
 }
 
-/* Returns the distance of two integers, computed exactly and then rounded to f64. */
-static double whole_distance(hlo_type type, const void *a, const void *b) {
-    hlo_chunk x, y;
-    hlo_lane_load(type, a, 0, 1, &x);
-    hlo_lane_load(type, b, 0, 1, &y);
-    const bool below = hlo_lane_of(type) == HLO_LANE_S64 ? (int64_t)x.u64[0] < (int64_t)y.u64[0]
-                                                         : x.u64[0] < y.u64[0];
-    return (double)(below ? y.u64[0] - x.u64[0] : x.u64[0] - y.u64[0]);
-}
-
 /* Loads two elements; for complex elements, the part that differs more. */
 static element element_at(hlo_type type, const void *a, const void *b) {
     const hlo_lane lane = hlo_lane_of(type);
     element e = {.a = part(type, a, false), .b = part(type, b, false)};
-    const bool whole = lane == HLO_LANE_S64 || lane == HLO_LANE_U64;
-    e.distance = whole ? whole_distance(type, a, b) : distance_of(e.a, e.b);
+    e.distance = distance_of(e.a, e.b);
+    if (lane == HLO_LANE_S64 || lane == HLO_LANE_U64) {
+        /* The distance of integers is computed exactly and then rounded to f64. */
+        hlo_chunk x, y;
+        hlo_lane_load(type, a, 0, 1, &x);
+        hlo_lane_load(type, b, 0, 1, &y);
+        const bool below = lane == HLO_LANE_S64 ? x.s64[0] < y.s64[0] : x.u64[0] < y.u64[0];
+        e.distance = (double)(below ? y.u64[0] - x.u64[0] : x.u64[0] - y.u64[0]);
+    }
     if (lane == HLO_LANE_C128) {
         const element i = {.a = part(type, a, true), .b = part(type, b, true)};
         const double real = e.distance, imaginary = distance_of(i.a, i.b);
@@ -56,39 +53,6 @@ double hlo_error_distance(hlo_type type, const void *a, const void *b) {
 /* True if `sigma` is that of a tie with that change, below a HLO_ERROR_FINEth of a step. */
 static bool is_tie(double change, double sigma) {
     return fabs(sigma * HLO_ERROR_FLIP_TIE / change - 1) < 0.5e-5;
-}
-
-/* Returns the sigma of the fp8 element `a` before it was rounded. */
-static double sigma_before(hlo_type type, double a, double sigma) {
-    double step = hlo_error_step(type, a), flip = step / HLO_ERROR_FLIP;
-    double inwards = fabs(hlo_error_neighbor(type, a, 0) - a);
-    if (is_tie(step, sigma) || is_tie(inwards, sigma)) return step / HLO_ERROR_FINE;
-    return sigma > flip ? sqrt((sigma - flip) * (sigma + flip)) : 0;
-}
-
-/* Returns the distance from `a` at which a number rounded to the fp8 type of `a` is accepted: the
- * numbers before rounding may differ by lambda * `sigma`, and each rounding adds up to half a step.
- */
-static double fp8_bound(hlo_type type, double a, double b, double sigma) {
-    double before = sigma_before(type, a, sigma);
-    double halves =
-        fabs(hlo_error_neighbor(type, a, b) - a) / 2 + fabs(hlo_error_neighbor(type, b, a) - b) / 2;
-    return sigma > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
-}
-
-/* Returns the difference that rounding both numbers to a 16-bit type adds, for a sigma that is too
- * large to resolve last places. */
-static double roundings(hlo_type type, double a, double b, double sigma) {
-    if (type != HLO_TYPE_BF16 && type != HLO_TYPE_F16) return 0;
-    double places = (hlo_error_last_place(type, a) + hlo_error_last_place(type, b)) / 2;
-    return sigma > 4 * places ? places : 0;
-}
-
-/* True if `a` overflowed when rounded (docs/numerics.md) and `b` is the largest number, to which a
- * call saturates. */
-static bool overflows_to(hlo_type type, double a, double b) {
-    return hlo_type_is_fp8(type) && fabs(b) == hlo_float_max(type) &&
-           (isnan(a) || signbit(a) == signbit(b));
 }
 
 static double excess(element e) {
@@ -144,12 +108,26 @@ static void compare(const hlo_view *a, const hlo_view *b, const hlo_view *sigma,
         if (sigma && sigma->data) s = (double)((const float *)sigma->data)[at_sigma];
         bool numbers = isfinite(e.a) && isfinite(e.b), step = false;
         if (hlo_error_overflowed(e.a, s)) {
-            e.same |= overflows_to(a->type, e.a, e.b);
+            e.same |= hlo_type_is_fp8(a->type) && fabs(e.b) == hlo_float_max(a->type) &&
+                      (isnan(e.a) || signbit(e.a) == signbit(e.b));
         } else if (fp8 && numbers && isfinite(s) && !e.same) {
-            e.bound = fp8_bound(a->type, e.a, e.b, s);
+            double unit = hlo_error_step(a->type, e.a), flip = unit / HLO_ERROR_FLIP;
+            double inwards = fabs(hlo_error_neighbor(a->type, e.a, 0) - e.a);
+            double before = is_tie(unit, s) || is_tie(inwards, s) ? unit / HLO_ERROR_FINE
+                            : s > flip                            ? sqrt((s - flip) * (s + flip))
+                                       : 0; /* the sigma before rounding */
+            double halves = fabs(hlo_error_neighbor(a->type, e.a, e.b) - e.a) / 2 +
+                            fabs(hlo_error_neighbor(a->type, e.b, e.a) - e.b) / 2;
+            e.bound = s > 0 ? HLO_ERROR_LAMBDA * before + halves : 0;
             step = hlo_error_neighbor(a->type, e.a, e.b) == e.b;
         } else {
-            e.bound = HLO_ERROR_LAMBDA * s + roundings(a->type, e.a, e.b, s);
+            /* Rounding both numbers to a 16-bit type adds a difference, for a sigma that is too
+             * large to resolve last places. */
+            const bool half = a->type == HLO_TYPE_BF16 || a->type == HLO_TYPE_F16;
+            double places =
+                half ? (hlo_error_last_place(a->type, e.a) + hlo_error_last_place(a->type, e.b)) / 2
+                     : 0;
+            e.bound = HLO_ERROR_LAMBDA * s + (s > 4 * places ? places : 0);
         }
         double beyond = judge(&c, e, step, i, &worst);
         if (excess) excess[i] = beyond > 1 ? fmaxf((float)beyond, 1.0001f) : (float)beyond;

@@ -39,30 +39,13 @@ static void discrete_sigma(hlo_type type, const double *x, const double *s, int6
     }
 }
 
-/* True if a conversion between real types can round. */
-static bool conversion_rounds(hlo_type from, hlo_type to) {
-    if (!hlo_type_is_float(to)) return false;
-    int bits = hlo_type_is_float(from) ? hlo_float_precision(from) : hlo_types[from].bits;
-    return bits > hlo_float_precision(to);
-}
-
-/* Keeps an element overflowed if its value also exceeds the range of the result's type. */
-static void convert_overflow(const hlo_error_row *r, hlo_error_analysis *a, const double *result,
-                             int64_t count, double *sigma) {
-    for (int64_t i = 0; i < count; i++) {
-        if (!hlo_error_overflowed(a->value[i], a->sigma[0][i])) continue;
-        double number = hlo_error_instead(r->types[0], a->value[i], a->sigma[0][i]);
-        bool same = hlo_error_same(hlo_error_round(r->result, number), result[i]);
-        sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a->sigma[0][i];
-        a->anything[i] |= !same;
-    }
-}
-
 static void convert_sigma_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_error_row *r = arg;
     hlo_error_analysis a;
     double sigma[HLO_CHUNK];
-    bool rounds = conversion_rounds(r->types[0], r->result);
+    const hlo_type from = r->types[0];
+    const int bits = hlo_type_is_float(from) ? hlo_float_precision(from) : hlo_types[from].bits;
+    const bool rounds = hlo_type_is_float(r->result) && bits > hlo_float_precision(r->result);
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = hlo_chunk_size(count - done);
         hlo_error_load(r, &a, n, done, data, steps);
@@ -79,7 +62,15 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
             hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
             hlo_error_round_chunk(r->result, a.value, result, rounds, &r->ranges[0], r->options, n,
                                   sigma);
-            convert_overflow(r, &a, result, n, sigma);
+            /* Keep an element overflowed if its value also exceeds the range of the result's type.
+             */
+            for (int64_t i = 0; i < n; i++) {
+                if (!hlo_error_overflowed(a.value[i], a.sigma[0][i])) continue;
+                double number = hlo_error_instead(r->types[0], a.value[i], a.sigma[0][i]);
+                bool same = hlo_error_same(hlo_error_round(r->result, number), result[i]);
+                sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a.sigma[0][i];
+                a.anything[i] |= !same;
+            }
         } else {
             discrete_sigma(r->result, a.value, a.sigma[0], n, sigma);
         }
@@ -88,17 +79,15 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
     }
 }
 
-/* True if all values are finite in an fp8 type: they are assumed to be clamped. Otherwise one
- * execution may have a NaN outside the bound, which the comparison reports. */
-static bool fits_fp8(const hlo_error_call *b) {
-    hlo_type to = b->call.results[0].type;
-    if (!hlo_type_is_fp8(to) || !hlo_type_is_float(b->call.operands[0].type)) return false;
-    const hlo_extent e = hlo_view_extent(&b->call.operands[0]);
-    return e.lowest >= -hlo_float_max(to) && e.highest <= hlo_float_max(to);
-}
-
 hlo_status hlo_error_convert(const hlo_error_call *b) {
-    hlo_error_row r = {.clamped = fits_fp8(b)};
+    /* If all values are finite in an fp8 type, they are assumed to be clamped. Otherwise one
+     * execution may have a NaN outside the bound, which the comparison reports. */
+    const hlo_type to = b->call.results[0].type;
+    hlo_error_row r = {.clamped = false};
+    if (hlo_type_is_fp8(to) && hlo_type_is_float(b->call.operands[0].type)) {
+        const hlo_extent e = hlo_view_extent(&b->call.operands[0]);
+        r.clamped = e.lowest >= -hlo_float_max(to) && e.highest <= hlo_float_max(to);
+    }
     hlo_error_loop(b, &r,
                    hlo_error_complex_call(&b->call) ? hlo_error_complex_row : convert_sigma_row);
     return HLO_OK;

@@ -23,13 +23,6 @@ static hlo_status add_product(const hlo_error_call *b, hlo_dot_dims dims, const 
     return status;
 }
 
-static double contracted(hlo_dot_dims dims, const hlo_view *lhs) {
-    double terms = 1;
-    for (uint32_t i = 0; i < dims.lhs_contracting->count; i++)
-        terms *= (double)lhs->dims[dims.lhs_contracting->v[i]];
-    return terms;
-}
-
 /* Computes the product before rounding to the result's type, and the product in f64, both as
  * doubles. A sum that is infinite only in f32 is replaced by its f64 value, because moving scales
  * after the sum may avoid the infinity. */
@@ -56,13 +49,6 @@ static hlo_status unrounded(const hlo_error_call *b, hlo_dot_dims dims, const hl
     return status;
 }
 
-/* Returns the variance with this execution's own error (docs/numerics.md); `exact` was computed in
- * f64. */
-static double with_own(double variance, double value, double exact) {
-    double own = fabs(value - exact) / LAMBDA, sigma = sqrt(variance) + own;
-    return isfinite(own) ? sigma * sigma : variance;
-}
-
 /* Returns the variance, relative to the sum of the terms' squares, of converting an operand to the
  * result's narrower type first. */
 static double narrowing(hlo_type operand, hlo_type result) {
@@ -82,18 +68,6 @@ static side side_of(const hlo_error_call *b, const hlo_view *value, const hlo_vi
     side s = {.exact = hlo_error_is_exact(sigma), .values = hlo_error_squares(b, value, 0)};
     if (!s.exact) s.sigmas = hlo_error_squares(b, sigma, (double)INFINITY);
     return s;
-}
-
-/* Adds the variance due to the operands' sigmas. */
-static hlo_status add_errors(const hlo_error_call *b, hlo_dot_dims dims, const side *l,
-                             const side *r, double *variance, const char **why) {
-    hlo_status status = HLO_OK;
-    if (!l->exact) status = add_product(b, dims, &l->sigmas, &r->values, variance, why);
-    if (!r->exact && status == HLO_OK)
-        status = add_product(b, dims, &l->values, &r->sigmas, variance, why);
-    if (!l->exact && !r->exact && status == HLO_OK)
-        status = add_product(b, dims, &l->sigmas, &r->sigmas, variance, why);
-    return status;
 }
 
 /* Raises the variance to that due to the errors of one operand where its terms repeat. `right`: the
@@ -116,17 +90,6 @@ static hlo_status raise_repeats(const hlo_error_call *b, hlo_dot_dims dims, cons
     return status;
 }
 
-/* Returns 1 where `value` may be 0 or of either sign, otherwise 0. */
-static hlo_view may_turn(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma) {
-    hlo_view out = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
-             s = hlo_error_as_f64(b, &from);
-    double *v = out.data;
-    const double *by = s.data;
-    for (int64_t i = 0; i < hlo_view_count(&out); i++)
-        v[i] = by[i] > 0 && !(fabs(v[i]) > LAMBDA * by[i]);
-    return out;
-}
-
 /* Marks sums with an infinity in `other` whose factor may be 0 or have another sign in the other
  * execution: the sum may then be NaN there, or an infinity here. */
 static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, const hlo_view *value,
@@ -134,7 +97,13 @@ static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, co
                                   const char **why) {
     const hlo_extent e = hlo_view_extent(other);
     if ((isfinite(e.lowest) && isfinite(e.highest)) || hlo_error_is_exact(sigma)) return HLO_OK;
-    hlo_view turns = may_turn(b, value, sigma), infinite = hlo_error_as_f64(b, other);
+    hlo_view out = hlo_error_as_f64(b, value), from = hlo_error_sigma_or_zeros(value, sigma),
+             t = hlo_error_as_f64(b, &from);
+    double *w = out.data;
+    const double *by = t.data;
+    for (int64_t j = 0; j < hlo_view_count(&out); j++)
+        w[j] = by[j] > 0 && !(fabs(w[j]) > LAMBDA * by[j]);
+    hlo_view turns = out, infinite = hlo_error_as_f64(b, other);
     hlo_view sigmas = hlo_error_as_f64(b, &b->result_sigmas[0]);
     double *v = infinite.data, *s = sigmas.data, *found = hlo_error_variance_new(b, 0);
     for (int64_t i = 0; i < hlo_view_count(&infinite); i++) v[i] = isinf(v[i]);
@@ -144,24 +113,6 @@ static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, co
         if (found[i] > 0) s[i] = HLO_ERROR_ANYTHING;
     if (status == HLO_OK) hlo_view_convert(b->call.env, &sigmas, &b->result_sigmas[0]);
     return status;
-}
-
-/* Overflowed elements of operands make the product unbounded. A dot of fp8 type that overflows has
- * no finite value, but the call that replaces it saturates. */
-static void note_overflows(const hlo_error_call *b, const double *value, bool inherited) {
-    const hlo_view *result = &b->call.results[0];
-    bool saturates = hlo_type_is_fp8(result->type) && b->options->roundings_may_be_dropped;
-    if (!saturates && !inherited) return;
-    hlo_view found = hlo_error_as_f64(b, result),
-             sigmas = hlo_error_as_f64(b, &b->result_sigmas[0]);
-    const double *f = found.data;
-    double *s = sigmas.data;
-    for (int64_t i = 0; i < hlo_view_count(result); i++)
-        if (inherited && !isfinite(value[i]))
-            s[i] = HLO_ERROR_ANYTHING;
-        else if (saturates && !isfinite(f[i]) && !isnan(value[i]) && s[i] == 0)
-            s[i] = hlo_error_overflow(value[i]);
-    hlo_view_convert(b->call.env, &sigmas, &b->result_sigmas[0]);
 }
 
 hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
@@ -187,7 +138,9 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     side l = side_of(&b, lhs, lhs_sigma), r = side_of(&b, rhs, rhs_sigma);
     double *variance = hlo_error_variance_new(&b, 0), *errors = hlo_error_variance_new(&b, 0);
     /* In a fusion the operands' scales may be applied after the sum, even for one term. */
-    double u = hlo_error_roundoff(result->type), terms = contracted(dims, lhs);
+    double u = hlo_error_roundoff(result->type), terms = 1;
+    for (uint32_t i = 0; i < dims.lhs_contracting->count; i++)
+        terms *= (double)lhs->dims[dims.lhs_contracting->v[i]];
     if (options->roundings_may_be_dropped) terms = fmax(terms, 2);
     /* A product of fp8 type may be computed through f16, on operands of that type. */
     double by_f16 = hlo_type_is_fp8(result->type) ? 0x1p-22 : 0;
@@ -199,7 +152,12 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
     bool real = hlo_type_is_float(result->type);
     if (status == HLO_OK && real)
         status = add_product(&b, dims, &l.values, &r.values, variance, why);
-    if (status == HLO_OK) status = add_errors(&b, dims, &l, &r, errors, why);
+    if (status == HLO_OK && !l.exact)
+        status = add_product(&b, dims, &l.sigmas, &r.values, errors, why);
+    if (status == HLO_OK && !r.exact)
+        status = add_product(&b, dims, &l.values, &r.sigmas, errors, why);
+    if (status == HLO_OK && !l.exact && !r.exact)
+        status = add_product(&b, dims, &l.sigmas, &r.sigmas, errors, why);
     for (int64_t i = 0; status == HLO_OK && i < count; i++)
         errors[i] *= hlo_error_coherence(variance[i], value[i]);
     if (status == HLO_OK) status = raise_repeats(&b, dims, &l, lhs, rhs, false, errors, why);
@@ -210,10 +168,28 @@ hlo_status hlo_error_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const
         if (real && isfinite(v))
             variance[i] += hlo_error_accumulation(u, terms, squares, v) + narrow * squares +
                            by_f16 * v * v + hlo_error_narrow_sums(options->sums, terms, squares, v);
-        if (real) variance[i] = with_own(variance[i], v, exact[i]);
+        if (real) {
+            double own = fabs(v - exact[i]) / LAMBDA, sigma = sqrt(variance[i]) + own;
+            variance[i] = isfinite(own) ? sigma * sigma : variance[i];
+        }
     }
     if (status == HLO_OK) hlo_error_finish(&b, 0, variance, value, true);
-    if (status == HLO_OK) note_overflows(&b, value, found[0].some || found[1].some);
+    /* Overflowed elements of operands make the product unbounded. A dot of fp8 type that overflows
+     * has no finite value, but the call that replaces it saturates. */
+    const bool inherited = found[0].some || found[1].some;
+    const bool saturates = hlo_type_is_fp8(result->type) && options->roundings_may_be_dropped;
+    if (status == HLO_OK && (saturates || inherited)) {
+        hlo_view rounded = hlo_error_as_f64(&b, result),
+                 sigmas = hlo_error_as_f64(&b, result_sigma);
+        const double *f = rounded.data;
+        double *s = sigmas.data;
+        for (int64_t i = 0; i < count; i++)
+            if (inherited && !isfinite(value[i]))
+                s[i] = HLO_ERROR_ANYTHING;
+            else if (saturates && !isfinite(f[i]) && !isnan(value[i]) && s[i] == 0)
+                s[i] = hlo_error_overflow(value[i]);
+        hlo_view_convert(b.call.env, &sigmas, result_sigma);
+    }
     if (status == HLO_OK) status = note_infinities(&b, dims, lhs, lhs_sigma, rhs, false, why);
     if (status == HLO_OK) status = note_infinities(&b, dims, rhs, rhs_sigma, lhs, true, why);
     hlo_arena_release(scratch, mark);

@@ -22,13 +22,6 @@ hlo_lane hlo_error_lane(hlo_type type) {
     return lane == HLO_LANE_F32 ? HLO_LANE_F64 : lane;
 }
 
-static void load_wide(hlo_type type, const char *in, int64_t step, int64_t count, hlo_chunk *out) {
-    if (hlo_lane_of(type) == HLO_LANE_F32 || hlo_lane_of(type) == HLO_LANE_F64)
-        hlo_lane_load_f64(type, in, step, count, out->f64);
-    else
-        hlo_lane_load(type, in, step, count, out);
-}
-
 double hlo_error_instead(hlo_type type, double value, double sigma) {
     double size = hlo_type_is_fp8(type) ? hlo_float_max(type) : sigma;
     return copysign(size, isnan(value) ? 1 : value);
@@ -107,21 +100,6 @@ HLO_CLONED static void take_rate(const double *value, const double *moved, doubl
     }
 }
 
-/* Marks results that become NaN or stop being infinite when operand `which` is moved. A NaN
- * represents numbers, which do not produce infinities by themselves. A value that is both operands
- * is moved in both. */
-static void note_turns(const hlo_error_row *r, hlo_error_analysis *a, uint32_t which,
-                       const double *moved, int64_t count) {
-    if (r->twice || which == r->arity || !a->endless) return;
-    for (int64_t i = 0; i < count; i++) {
-        double value = a->value[i];
-        if (isfinite(value) || isfinite(moved[i]) || isnan(value) == isnan(moved[i])) continue;
-        bool infinite_operand = false;
-        for (uint32_t o = 0; o < r->arity; o++) infinite_operand |= isinf(a->x[o].f64[i]);
-        a->anything[i] |= infinite_operand || !isnan(a->x[which].f64[i]);
-    }
-}
-
 static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t count,
                      double *out) {
     hlo_chunk produced;
@@ -133,20 +111,6 @@ static void run_loop(const hlo_error_row *r, const hlo_chunk *const *in, int64_t
                        .instr = r->instr};
     r->op->loop[hlo_error_lane(r->types[r->arity - 1])](&lanes);
     if (!direct) as_doubles(r->produced, &produced, count, out);
-}
-
-/* Marks overflow; `out`: the results where operand `o` did not overflow. */
-static void note_overflows(hlo_error_analysis *a, uint32_t o, const double *out, int64_t count) {
-    if (!any_endless(a->x[o].f64, count)) return;
-    a->overflows = true;
-    for (int64_t i = 0; i < count; i++) {
-        if (!hlo_error_overflowed(a->x[o].f64[i], a->sigma[o][i])) continue;
-        if (hlo_error_same(a->value[i], out[i])) continue;
-        if (isinf(a->value[i]))
-            a->finite[i] = fmin(a->finite[i], copysign(1, a->value[i]) * out[i]);
-        else
-            a->anything[i] = true;
-    }
 }
 
 /* Raises the rate where operand `which` may reach a pole or has an infinite sigma. */
@@ -177,11 +141,34 @@ static void add_changes(const hlo_error_row *r, hlo_error_analysis *a, uint32_t 
         }
         run_loop(r, in, count, out);
         take_rate(a->value, out, fabs(hlo_error_times[t]), count, rate);
-        note_turns(r, a, which, out, count);
+        /* Mark results that become NaN or stop being infinite when operand `which` is moved. A NaN
+         * represents numbers, which do not produce infinities by themselves. A value that is both
+         * operands is moved in both. */
+        if (r->twice || which == r->arity || !a->endless) continue;
+        for (int64_t i = 0; i < count; i++) {
+            double value = a->value[i];
+            if (isfinite(value) || isfinite(out[i]) || isnan(value) == isnan(out[i])) continue;
+            bool infinite_operand = false;
+            for (uint32_t o = 0; o < r->arity; o++) infinite_operand |= isinf(a->x[o].f64[i]);
+            a->anything[i] |= infinite_operand || !isnan(a->x[which].f64[i]);
+        }
     }
     for (uint32_t o = 0; o < r->arity; o++)
-        if (hlo_error_lane(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity))
-            note_overflows(a, o, out, count);
+        if (hlo_error_lane(r->types[o]) == HLO_LANE_F64 && (which == o || which == r->arity)) {
+            /* Mark overflow; `out`: the results where operand `o` did not overflow. */
+
+            if (any_endless(a->x[o].f64, count)) {
+                a->overflows = true;
+                for (int64_t i = 0; i < count; i++) {
+                    if (!hlo_error_overflowed(a->x[o].f64[i], a->sigma[o][i])) continue;
+                    if (hlo_error_same(a->value[i], out[i])) continue;
+                    if (isinf(a->value[i]))
+                        a->finite[i] = fmin(a->finite[i], copysign(1, a->value[i]) * out[i]);
+                    else
+                        a->anything[i] = true;
+                }
+            }
+        }
     if (which < r->arity) note_jumps(r, a, which, count, rate);
     for (int64_t i = 0; i < count; i++) a->variance[i] += rate[i] * rate[i];
 }
@@ -190,7 +177,12 @@ void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count
                     char *const *data, const int64_t *steps) {
     for (uint32_t o = 0; o < r->arity; o++) {
         uint32_t v = 2 + 2 * o;
-        load_wide(r->types[o], data[v] + done * steps[v], steps[v], count, &a->x[o]);
+        const hlo_lane lane = hlo_lane_of(r->types[o]);
+        const char *in = data[v] + done * steps[v];
+        if (lane == HLO_LANE_F32 || lane == HLO_LANE_F64)
+            hlo_lane_load_f64(r->types[o], in, steps[v], count, a->x[o].f64);
+        else
+            hlo_lane_load(r->types[o], in, steps[v], count, &a->x[o]);
         hlo_lane_load_f64(HLO_TYPE_F32, data[v + 1] + done * steps[v + 1], steps[v + 1], count,
                           a->sigma[o]);
     }
@@ -206,29 +198,14 @@ void hlo_error_load(const hlo_error_row *r, hlo_error_analysis *a, int64_t count
     }
 }
 
-/* Zeros scaled by an infinite, NaN or too small factor become other numbers if another execution
- * applies the scale elsewhere. A factor that overflowed may also be infinite there. */
-static void find_scales(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
-    bool divides = r->instr->op == HLO_OP_DIVIDE;
-    for (uint32_t o = 0; o < 2; o++)
-        for (int64_t i = 0; r->scales[o] && i < count; i++) {
-            double scale = a->x[o].f64[i];
-            bool good = divides ? fabs(scale) >= HLO_ERROR_FLUSHED : isfinite(scale);
-            a->anything[i] |= !good;
-        }
-}
-
-/* True if the sign of a zero affects the result. */
-static bool shows_sign(const hlo_error_row *r, uint32_t operand) {
-    hlo_op op = r->instr->op;
-    if (hlo_error_lane(r->types[operand]) != HLO_LANE_F64) return false;
-    return op == HLO_OP_RSQRT || op == HLO_OP_ATAN2 || (op == HLO_OP_DIVIDE && operand == 1) ||
-           (op == HLO_OP_POWER && operand == 0);
-}
-
-/* Adds the change of a zero's sign, because a zero that is scaled elsewhere may have the other
- * sign. An infinity that depends on it may change its sign, and results of that may be NaN. */
+/* Adds the change of a zero's sign if it affects the result, because a zero that is scaled
+ * elsewhere may have the other sign. An infinity that depends on it may change its sign, and
+ * results of that may be NaN. */
 static void add_zeros(const hlo_error_row *r, hlo_error_analysis *a, uint32_t o, int64_t count) {
+    const hlo_op op = r->instr->op;
+    const bool shows_sign = op == HLO_OP_RSQRT || op == HLO_OP_ATAN2 ||
+                            (op == HLO_OP_DIVIDE && o == 1) || (op == HLO_OP_POWER && o == 0);
+    if (!shows_sign || hlo_error_lane(r->types[o]) != HLO_LANE_F64) return;
     hlo_chunk other;
     const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
     double out[HLO_CHUNK];
@@ -273,37 +250,6 @@ HLO_CLONED static void add_own(const hlo_error_analysis *a, double own, bool hol
     }
 }
 
-/* Keeps an infinity certain only if it also occurs without the overflow of an operand. */
-static void keep_overflow(const hlo_error_row *r, hlo_error_analysis *a, int64_t count,
-                          double *sigma) {
-    for (int64_t i = 0; i < count && a->overflows; i++) {
-        if (isinf(a->finite[i]) && a->finite[i] > 0) continue;
-        bool again = a->finite[i] > 0 && isinf(hlo_error_round(r->result, a->finite[i]));
-        if (again) sigma[i] = hlo_error_overflow(a->finite[i]);
-        a->anything[i] |= !again;
-    }
-}
-
-/* Rounds as the operation does and writes the sigmas. */
-static void finish(const hlo_error_row *r, hlo_error_analysis *a, double ulps, int64_t count,
-                   char *const *data, const int64_t *steps) {
-    double result[HLO_CHUNK], sigma[HLO_CHUNK];
-    hlo_lane lane = hlo_lane_of(r->result);
-    bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
-    /* A range may contain only infinity. */
-    const bool one = r->spread.high == r->spread.low;
-    double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
-    double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
-    add_own(a, own, ulps <= 1 && r->result != HLO_TYPE_F64, spread, count, sigma);
-    if (real) {
-        hlo_lane_load_f64(r->result, data[0], steps[0], count, result);
-        hlo_error_round_chunk(r->result, a->value, result, ulps > 0, NULL, r->options, count,
-                              sigma);
-        keep_overflow(r, a, count, sigma);
-    }
-    hlo_error_store(sigma, real ? a->anything : NULL, count, data[1], steps[1]);
-}
-
 /* Returns the distance by which lambda sigmas move an operand within its range. */
 static double reach(const hlo_error_row *r, const hlo_error_analysis *a, uint32_t operand,
                     int64_t i) {
@@ -341,19 +287,6 @@ static bool may_make_nan(const hlo_error_row *r, const hlo_error_analysis *a, in
     return false;
 }
 
-/* Marks infinities that may be NaN in the other execution, because of their operands or because an
- * operand may be NaN. For a finite number, an infinite sigma already covers this, and the number is
- * judged by its noise. */
-static void note_nans(const hlo_error_row *r, hlo_error_analysis *a, int64_t count) {
-    for (int64_t i = 0; i < count && a->endless; i++) {
-        if (!isinf(a->value[i])) continue;
-        for (uint32_t o = 0; o < r->arity; o++)
-            a->anything[i] |= hlo_error_lane(r->types[o]) == HLO_LANE_F64 &&
-                              isfinite(a->x[o].f64[i]) && isinf(a->sigma[o][i]);
-        a->anything[i] |= may_make_nan(r, a, i);
-    }
-}
-
 static void bound_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const hlo_error_row *r = arg;
     bool discrete =
@@ -365,11 +298,19 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         const hlo_chunk *in[3] = {&a.x[0], &a.x[1], &a.x[2]};
         run_loop(r, in, n, a.value);
         a.endless = any_endless(a.value, n);
-        find_scales(r, &a, n);
+        /* Zeros scaled by an infinite, NaN or too small factor become other numbers if another
+         * execution applies the scale elsewhere. A factor that overflowed may also be infinite
+         * there. */
+        const bool divides = r->instr->op == HLO_OP_DIVIDE;
+        for (uint32_t o = 0; o < 2; o++)
+            for (int64_t i = 0; r->scales[o] && i < n; i++) {
+                double scale = a.x[o].f64[i];
+                a.anything[i] |= divides ? !(fabs(scale) >= HLO_ERROR_FLUSHED) : !isfinite(scale);
+            }
         uint32_t uncertain = 0;
         for (int64_t i = 0; i < n; i++) a.variance[i] = 0;
         for (uint32_t o = 0; o < r->arity; o++) {
-            if (r->options->roundings_may_be_dropped && shows_sign(r, o)) add_zeros(r, &a, o, n);
+            if (r->options->roundings_may_be_dropped) add_zeros(r, &a, o, n);
             if (!any_above_zero(a.sigma[o], n)) continue;
             uncertain++;
             if (!r->squares) add_changes(r, &a, o, n);
@@ -378,9 +319,42 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
             add_changes(r, &a, r->arity, n);
         if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares)
             add_product(r, &a, n);
-        if (uncertain && !discrete) note_nans(r, &a, n);
+        if (uncertain && !discrete) {
+            /* Mark infinities that may be NaN in the other execution, because of their operands or
+             * because an operand may be NaN. For a finite number, an infinite sigma already covers
+             * this, and the number is judged by its noise. */
+            for (int64_t i = 0; i < n && a.endless; i++) {
+                if (!isinf(a.value[i])) continue;
+                for (uint32_t o = 0; o < r->arity; o++)
+                    a.anything[i] |= hlo_error_lane(r->types[o]) == HLO_LANE_F64 &&
+                                     isfinite(a.x[o].f64[i]) && isinf(a.sigma[o][i]);
+                a.anything[i] |= may_make_nan(r, &a, i);
+            }
+        }
         char *at[] = {data[0] + done * steps[0], data[1] + done * steps[1]};
-        finish(r, &a, (double)r->op->ulps, n, at, steps);
+        /* Round as the operation does and write the sigmas. */
+        const double ulps = (double)r->op->ulps;
+        double result[HLO_CHUNK], sigma[HLO_CHUNK];
+        hlo_lane lane = hlo_lane_of(r->result);
+        bool real = lane == HLO_LANE_F32 || lane == HLO_LANE_F64;
+        /* A range may contain only infinity. */
+        const bool one = r->spread.high == r->spread.low;
+        double spread = one ? 0 : (r->spread.high - r->spread.low) / 2;
+        double own = real ? ulps * hlo_error_roundoff(r->result) : 0;
+        add_own(&a, own, ulps <= 1 && r->result != HLO_TYPE_F64, spread, n, sigma);
+        if (real) {
+            hlo_lane_load_f64(r->result, at[0], steps[0], n, result);
+            hlo_error_round_chunk(r->result, a.value, result, ulps > 0, NULL, r->options, n, sigma);
+            /* Keep an infinity certain only if it also occurs without the overflow of an operand.
+             */
+            for (int64_t i = 0; i < n && a.overflows; i++) {
+                if (isinf(a.finite[i]) && a.finite[i] > 0) continue;
+                bool again = a.finite[i] > 0 && isinf(hlo_error_round(r->result, a.finite[i]));
+                if (again) sigma[i] = hlo_error_overflow(a.finite[i]);
+                a.anything[i] |= !again;
+            }
+        }
+        hlo_error_store(sigma, real ? a.anything : NULL, n, at[1], steps[1]);
     }
 }
 

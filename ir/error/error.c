@@ -11,21 +11,6 @@ static hlo_error_rule *const rules[] = {
 #undef FORM
 };
 
-/* True if the rule handles overflowed operands itself. */
-static bool handles_overflows(const hlo_kernel *kernel) {
-    return kernel->error == HLO_ERROR_ELEMENTWISE || kernel->error == HLO_ERROR_COMPARE_OP ||
-           kernel->error == HLO_ERROR_CONVERT || kernel->error == HLO_ERROR_MOVE ||
-           kernel->error == HLO_ERROR_INDEXED || kernel->error == HLO_ERROR_EXACT ||
-           kernel->error == HLO_ERROR_DOT || kernel->error == HLO_ERROR_RAGGED_DOT;
-}
-
-static hlo_status apply_rule(const hlo_error_call *b) {
-    const hlo_kernel *kernel = hlo_kernel_of(b->call.instr->op);
-    if (handles_overflows(kernel)) return rules[kernel->error](b);
-    return hlo_error_any_overflow(b) ? hlo_error_fill_all(b, HLO_ERROR_ANYTHING)
-                                     : rules[kernel->error](b);
-}
-
 hlo_status hlo_error_sigmas(const hlo_eval_env *env, const hlo_instr *instr,
                             const hlo_view *operands, const hlo_view *operand_sigmas,
                             const hlo_view *results, const hlo_view *result_sigmas,
@@ -38,7 +23,21 @@ hlo_status hlo_error_sigmas(const hlo_eval_env *env, const hlo_instr *instr,
     hlo_status status = HLO_INVALID_INPUT;
     if (!refusal) {
         hlo_arena_mark mark = hlo_arena_here(scratch);
-        status = apply_rule(&b);
+        const int form = hlo_kernel_of(instr->op)->error;
+        bool handled = false; /* the rule handles overflowed operands itself */
+        switch (form) {
+        case HLO_ERROR_ELEMENTWISE:
+        case HLO_ERROR_COMPARE_OP:
+        case HLO_ERROR_CONVERT:
+        case HLO_ERROR_MOVE:
+        case HLO_ERROR_INDEXED:
+        case HLO_ERROR_EXACT:
+        case HLO_ERROR_DOT:
+        case HLO_ERROR_RAGGED_DOT: handled = true; break;
+        default: break;
+        }
+        status = !handled && hlo_error_any_overflow(&b) ? hlo_error_fill_all(&b, HLO_ERROR_ANYTHING)
+                                                        : rules[form](&b);
         hlo_arena_release(scratch, mark);
         if (status != HLO_OK) refusal = "the error bound of this operation is not known";
     }

@@ -28,14 +28,6 @@ static double moved(double value, double sigma, double by) {
     return value + by * (isinf(sigma) ? 0x1p-20 * fabs(value) : sigma);
 }
 
-static void perturb_complex(hlo_type type, char *at, double sigma, double times, uint64_t random) {
-    double parts[2];
-    hlo_lane_load(type, at, 0, 1, parts);
-    parts[0] = moved(parts[0], sigma, times * deviate(random));
-    parts[1] = moved(parts[1], sigma, times * deviate(scramble(random)));
-    hlo_lane_store(type, parts, 1, at, 0);
-}
-
 /* A row of an array: elements `step` bytes apart, the first with index `index`. */
 typedef struct row {
     hlo_type type;
@@ -74,7 +66,13 @@ static void move_each(const row *r) {
         char *at = r->at + i * r->step;
         if (!(r->sigma[i] > 0)) continue;
         if (!hlo_type_is_float(r->type)) {
-            perturb_complex(r->type, at, (double)r->sigma[i], r->times, random_of(r, i, 0));
+            const double sigma = (double)r->sigma[i];
+            const uint64_t random = random_of(r, i, 0);
+            double parts[2];
+            hlo_lane_load(r->type, at, 0, 1, parts);
+            parts[0] = moved(parts[0], sigma, r->times * deviate(random));
+            parts[1] = moved(parts[1], sigma, r->times * deviate(scramble(random)));
+            hlo_lane_store(r->type, parts, 1, at, 0);
             continue;
         }
         hlo_lane_load_f64(r->type, at, r->step, 1, &value);
@@ -84,52 +82,37 @@ static void move_each(const row *r) {
     }
 }
 
-static void perturb_row(row r, int64_t count) {
-    double value[HLO_CHUNK];
-    for (; count > 0; count -= r.count) {
-        r.count = hlo_chunk_size(count);
-        if (!hlo_type_is_float(r.type)) {
-            move_each(&r);
-        } else {
-            hlo_lane_load_f64(r.type, r.at, r.step, r.count, value);
-            if (move_all(&r, value))
-                hlo_lane_convert(HLO_TYPE_F64, r.type, value, r.count, r.at, r.step);
-            else
-                move_each(&r);
-        }
-        r.at += r.count * r.step;
-        r.sigma += r.count;
-        r.index += r.count;
-    }
-}
-
-static bool is_dense(const hlo_view *view) {
-    hlo_dims dense;
-    hlo_view_dense(view, &dense);
-    for (uint32_t d = 0; d < view->rank; d++)
-        if (view->dims[d] != 1 && view->strides[d] != dense.v[d]) return false;
-    return true;
-}
-
 void hlo_error_perturb(const hlo_view *value, const float *sigma, double times, uint64_t stream,
                        bool by_value) {
     if (!hlo_type_is_float(value->type) && hlo_lane_of(value->type) != HLO_LANE_C128) return;
     const int64_t count = hlo_view_count(value), bytes = hlo_types[value->type].bytes;
-    const bool dense = is_dense(value);
+    const bool dense = hlo_view_is_dense(value);
     const uint32_t inner = dense ? 0 : value->rank - 1;
     const int64_t length = dense ? count : value->dims[inner];
     const int64_t step = dense ? bytes : value->strides[inner] * bytes;
     hlo_dims index = {{0}};
     for (int64_t done = 0; done < count; done += length) {
-        const row r = {.type = value->type,
-                       .at = hlo_view_element(value, index.v),
-                       .step = step,
-                       .index = done,
-                       .sigma = sigma + done,
-                       .times = times,
-                       .key = scramble(stream),
-                       .by_value = by_value};
-        perturb_row(r, length);
+        row r = {.type = value->type,
+                 .at = hlo_view_element(value, index.v),
+                 .step = step,
+                 .index = done,
+                 .sigma = sigma + done,
+                 .times = times,
+                 .key = scramble(stream),
+                 .by_value = by_value};
+        for (int64_t left = length; left > 0; left -= r.count) {
+            double chunk[HLO_CHUNK];
+            r.count = hlo_chunk_size(left);
+            const bool real = hlo_type_is_float(r.type);
+            if (real) hlo_lane_load_f64(r.type, r.at, r.step, r.count, chunk);
+            if (real && move_all(&r, chunk))
+                hlo_lane_convert(HLO_TYPE_F64, r.type, chunk, r.count, r.at, r.step);
+            else
+                move_each(&r);
+            r.at += r.count * r.step;
+            r.sigma += r.count;
+            r.index += r.count;
+        }
         hlo_dims_next(inner, value->dims, index.v);
     }
 }

@@ -48,50 +48,11 @@ static uint64_t mixed(uint64_t hash, double number) {
     return hash ^ hash >> 29;
 }
 
-/* Hashes columns; 0 for a column without errors. */
-static void hash_columns(const columns *c, uint64_t *hashes) {
-    double most[HLO_CHUNK];
-    for (int64_t from = 0; from < c->count; from += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(c->count - from);
-        memset(hashes + from, 0, (size_t)n * sizeof *hashes);
-        memset(most, 0, sizeof most);
-        for (int64_t row = 0; row < c->rows; row++)
-            for (int64_t i = 0; i < n; i++) {
-                int64_t at = row * c->count + from + i;
-                uint64_t hash = mixed(hashes[from + i], c->values[at]);
-                hashes[from + i] = mixed(hash, c->variances[at]) | 1;
-                most[i] = fmax(most[i], c->variances[at]);
-            }
-        for (int64_t i = 0; i < n; i++)
-            if (!(most[i] > 0)) hashes[from + i] = 0;
-    }
-}
-
 static bool same_column(const columns *c, int64_t a, int64_t b) {
     for (int64_t row = 0; row < c->rows; row++, a += c->count, b += c->count)
         if (!hlo_error_same(c->values[a], c->values[b]) || c->variances[a] != c->variances[b])
             return false;
     return true;
-}
-
-/* Finds the first of each set of equal columns in a hash table of `size`, a power of two above the
- * number of columns. Returns true if some columns are equal. */
-static bool find_firsts(const columns *c, const uint64_t *hashes, int64_t *table, int64_t size,
-                        int64_t *first) {
-    bool some = false;
-    for (int64_t i = 0; i < size; i++) table[i] = -1;
-    for (int64_t i = 0; i < c->count; i++) {
-        first[i] = i;
-        if (!hashes[i]) continue;
-        int64_t slot = (int64_t)(hashes[i] >> 1) & (size - 1);
-        while (table[slot] >= 0 &&
-               !(hashes[table[slot]] == hashes[i] && same_column(c, table[slot], i)))
-            slot = (slot + 1) & (size - 1);
-        if (table[slot] < 0) table[slot] = i;
-        first[i] = table[slot];
-        some |= first[i] != i;
-    }
-    return some;
 }
 
 const int64_t *hlo_error_repeats(const hlo_error_call *b, const hlo_view *value,
@@ -109,8 +70,37 @@ const int64_t *hlo_error_repeats(const hlo_error_call *b, const hlo_view *value,
     columns c = {dense(b, &v), dense(b, &s), v.open, v.along};
     bool some = false;
     for (int64_t i = 0; i < v.batch; i++) {
-        hash_columns(&c, hashes);
-        some |= find_firsts(&c, hashes, table, size, first + i * v.along);
+        /* Hash columns; 0 for a column without errors. */
+        double most[HLO_CHUNK];
+        for (int64_t from = 0; from < c.count; from += HLO_CHUNK) {
+            int64_t n = hlo_chunk_size(c.count - from);
+            memset(hashes + from, 0, (size_t)n * sizeof *hashes);
+            memset(most, 0, sizeof most);
+            for (int64_t row = 0; row < c.rows; row++)
+                for (int64_t j = 0; j < n; j++) {
+                    int64_t at = row * c.count + from + j;
+                    uint64_t hash = mixed(hashes[from + j], c.values[at]);
+                    hashes[from + j] = mixed(hash, c.variances[at]) | 1;
+                    most[j] = fmax(most[j], c.variances[at]);
+                }
+            for (int64_t j = 0; j < n; j++)
+                if (!(most[j] > 0)) hashes[from + j] = 0;
+        }
+        /* Find the first of each set of equal columns in a hash table, whose size is a power of two
+         * above the number of columns. */
+        int64_t *firsts = first + i * v.along;
+        for (int64_t j = 0; j < size; j++) table[j] = -1;
+        for (int64_t j = 0; j < c.count; j++) {
+            firsts[j] = j;
+            if (!hashes[j]) continue;
+            int64_t slot = (int64_t)(hashes[j] >> 1) & (size - 1);
+            while (table[slot] >= 0 &&
+                   !(hashes[table[slot]] == hashes[j] && same_column(&c, table[slot], j)))
+                slot = (slot + 1) & (size - 1);
+            if (table[slot] < 0) table[slot] = j;
+            firsts[j] = table[slot];
+            some |= firsts[j] != j;
+        }
         c.values += v.open * v.along;
         c.variances += v.open * v.along;
     }
@@ -118,20 +108,6 @@ const int64_t *hlo_error_repeats(const hlo_error_call *b, const hlo_view *value,
 }
 
 /* -------------------------------------------------------------------------------------- factors */
-
-/* Joins the factors of equal terms in a row. */
-static void join_row(const int64_t *first, int64_t count, double *row, double *squares) {
-    for (int64_t i = 0; i < count; i++) {
-        double factor = isfinite(row[i]) ? row[i] : 0;
-        squares[i] = factor * factor;
-        row[i] = factor;
-        if (first[i] == i) continue;
-        row[first[i]] += factor;
-        squares[first[i]] += factor * factor;
-        row[i] = squares[i] = 0;
-    }
-    for (int64_t i = 0; i < count; i++) row[i] = fmax(squares[i], row[i] * row[i]);
-}
 
 hlo_view hlo_error_joined(const hlo_error_call *b, const int64_t *first, const hlo_view *factors,
                           const hlo_ints *batch, const hlo_ints *along) {
@@ -141,8 +117,19 @@ hlo_view hlo_error_joined(const hlo_error_call *b, const int64_t *first, const h
     group(&to, &out, batch, along);
     double *rows = dense(b, &from), *row = rows;
     double *squares = hlo_arena_array(b->call.scratch, (size_t)from.along, sizeof *squares);
-    for (int64_t i = 0; i < from.batch * from.open; i++, row += from.along)
-        join_row(first + i / from.open * from.along, from.along, row, squares);
+    for (int64_t i = 0; i < from.batch * from.open; i++, row += from.along) {
+        const int64_t *firsts = first + i / from.open * from.along;
+        for (int64_t j = 0; j < from.along; j++) {
+            double factor = isfinite(row[j]) ? row[j] : 0;
+            squares[j] = factor * factor;
+            row[j] = factor;
+            if (firsts[j] == j) continue;
+            row[firsts[j]] += factor;
+            squares[firsts[j]] += factor * factor;
+            row[j] = squares[j] = 0;
+        }
+        for (int64_t j = 0; j < from.along; j++) row[j] = fmax(squares[j], row[j] * row[j]);
+    }
     hlo_dims strides;
     hlo_view joined = to.view;
     joined.type = HLO_TYPE_F64;

@@ -55,17 +55,6 @@ double hlo_error_neighbor(hlo_type type, double number, double toward) {
     return copysign(hlo_float_decode(type, away ? code + 1 : code - 1), number);
 }
 
-/* Returns the distance of a value from the nearer boundary of the interval that rounds to its
- * result. */
-static double boundary_distance(hlo_type type, double value, double result) {
-    double least = infinite;
-    for (int side = -1; side <= 1; side += 2) {
-        double other = hlo_error_neighbor(type, result, side * infinite);
-        if (isfinite(other)) least = fmin(least, fabs((result + other) / 2 - value));
-    }
-    return least;
-}
-
 /* Returns the sigma of a result for an interval whose ends round to `low` and `high`. It is that of
  * a single step only if both are neighbors or the result itself: below a power of two, two steps
  * are no longer than the step above it. */
@@ -77,8 +66,14 @@ static double rounded_sigma(hlo_type type, double value, double result, double l
     bool beyond = low < hlo_error_neighbor(type, result, -infinite) ||
                   high > hlo_error_neighbor(type, result, infinite);
     if (beyond) return hypot(sigma, step / HLO_ERROR_FLIP);
-    bool tie = sigma * HLO_ERROR_FINE < step &&
-               boundary_distance(type, value, result) <= HLO_ERROR_NEAR * sigma;
+    /* The distance of the value from the nearer boundary of the interval that rounds to `result`.
+     */
+    double nearest = infinite;
+    for (int side = -1; side <= 1 && sigma * HLO_ERROR_FINE < step; side += 2) {
+        double other = hlo_error_neighbor(type, result, side * infinite);
+        if (isfinite(other)) nearest = fmin(nearest, fabs((result + other) / 2 - value));
+    }
+    bool tie = nearest <= HLO_ERROR_NEAR * sigma;
     return change / (tie ? HLO_ERROR_FLIP_TIE : HLO_ERROR_FLIP);
 }
 
@@ -99,59 +94,6 @@ HLO_CLONED static int64_t count_beyond(const double *value, const double *result
     return beyond;
 }
 
-/* True if rounding leaves all sigmas unchanged: no sigma moves its element, or roundings of the
- * type are not steps and all numbers are finite. */
-static bool keeps_sigmas(hlo_type type, bool steps, const double *value, const double *result,
-                         const hlo_range *range, int64_t count, const double *sigma) {
-    const double limit = steps ? -1 : hlo_float_max(type);
-    if (!steps && range && !(range->low <= limit && range->high >= -limit)) return false;
-    return !count_beyond(value, result, limit, count, sigma);
-}
-
-/* Adds the errors of roundings that other executions omit. A type with more precision may have a
- * smaller range: bf16 numbers round to f16 at both ends. */
-static void add_dropped(hlo_type type, const double *value, const double *result, bool rounds,
-                        int64_t count, double *sigma) {
-    for (int64_t i = 0; i < count; i++) {
-        bool rounded = rounds || (isfinite(value[i]) && value[i] != result[i]);
-        if (rounded && !isinf(sigma[i]))
-            sigma[i] = hypot(sigma[i], hlo_error_last_place(type, value[i]) / sqrt(6));
-    }
-}
-
-/* Rounds the ends of the intervals of the elements, and derives their sigmas. `steps`: a rounding
- * is a step; otherwise only numbers that are not finite matter. */
-static void round_ends(hlo_type type, bool steps, const double *value, const double *result,
-                       const hlo_range *range, bool overflows, int64_t count, double *sigma) {
-    double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
-    bool across[HLO_CHUNK];
-    for (int64_t i = 0; i < count; i++) {
-        low[i] = value[i] - LAMBDA * sigma[i];
-        high[i] = value[i] + LAMBDA * sigma[i];
-        if (range && sigma[i] > 0) {
-            low[i] = fmax(low[i], range->low);
-            high[i] = fmin(high[i], range->high);
-        }
-        across[i] = low[i] < 0 && high[i] > 0;
-    }
-    if (type != HLO_TYPE_F64) {
-        round_chunk(type, low, count, low);
-        round_chunk(type, high, count, high);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        if (sigma[i] == 0 || isinf(sigma[i])) continue;
-        bool finite = isfinite(low[i]) && isfinite(high[i]) && isfinite(result[i]);
-        bool certain =
-            !across[i] && hlo_error_same(low[i], result[i]) && hlo_error_same(high[i], result[i]);
-        if (!finite)
-            sigma[i] = !certain                          ? infinite
-                       : overflows && isfinite(value[i]) ? hlo_error_overflow(value[i])
-                                                         : 0;
-        else if (steps)
-            sigma[i] = rounded_sigma(type, value[i], result[i], low[i], high[i], sigma[i]);
-    }
-}
-
 void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_error_options *options, int64_t count,
                            double *sigma) {
@@ -160,10 +102,51 @@ void hlo_error_round_chunk(hlo_type type, const double *value, const double *res
     bool dropped = half && options->roundings_may_be_dropped;
     bool overflows = options->roundings_may_be_dropped && !hlo_type_is_fp8(type);
     for (int64_t i = 0; i < count; i++) sigma[i] = isnan(sigma[i]) ? infinite : sigma[i];
-    if (dropped) add_dropped(type, value, result, rounds, count, sigma);
+    if (dropped) {
+        /* Add the errors of roundings that other executions omit. A type with more precision may
+         * have a smaller range: bf16 numbers round to f16 at both ends. */
+        for (int64_t i = 0; i < count; i++) {
+            bool rounded = rounds || (isfinite(value[i]) && value[i] != result[i]);
+            if (rounded && !isinf(sigma[i]))
+                sigma[i] = hypot(sigma[i], hlo_error_last_place(type, value[i]) / sqrt(6));
+        }
+    }
     const bool steps = !wide && !dropped;
-    if (!keeps_sigmas(type, steps, value, result, range, count, sigma))
-        round_ends(type, steps, value, result, range, overflows, count, sigma);
+    /* Rounding leaves all sigmas unchanged if no sigma moves its element, or if roundings of the
+     * type are not steps and all numbers are finite. */
+    const double limit = steps ? -1 : hlo_float_max(type);
+    const bool out_of_range = !steps && range && !(range->low <= limit && range->high >= -limit);
+    if (out_of_range || count_beyond(value, result, limit, count, sigma)) {
+        /* Round the ends of the intervals of the elements, and derive their sigmas. `steps`: a
+         * rounding is a step; otherwise only numbers that are not finite matter. */
+        double low[HLO_CHUNK] = {0}, high[HLO_CHUNK] = {0};
+        bool across[HLO_CHUNK];
+        for (int64_t i = 0; i < count; i++) {
+            low[i] = value[i] - LAMBDA * sigma[i];
+            high[i] = value[i] + LAMBDA * sigma[i];
+            if (range && sigma[i] > 0) {
+                low[i] = fmax(low[i], range->low);
+                high[i] = fmin(high[i], range->high);
+            }
+            across[i] = low[i] < 0 && high[i] > 0;
+        }
+        if (type != HLO_TYPE_F64) {
+            round_chunk(type, low, count, low);
+            round_chunk(type, high, count, high);
+        }
+        for (int64_t i = 0; i < count; i++) {
+            if (sigma[i] == 0 || isinf(sigma[i])) continue;
+            bool finite = isfinite(low[i]) && isfinite(high[i]) && isfinite(result[i]);
+            bool certain = !across[i] && hlo_error_same(low[i], result[i]) &&
+                           hlo_error_same(high[i], result[i]);
+            if (!finite)
+                sigma[i] = !certain                          ? infinite
+                           : overflows && isfinite(value[i]) ? hlo_error_overflow(value[i])
+                                                             : 0;
+            else if (steps)
+                sigma[i] = rounded_sigma(type, value[i], result[i], low[i], high[i], sigma[i]);
+        }
+    }
 }
 
 double hlo_error_round(hlo_type type, double value) {

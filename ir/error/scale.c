@@ -27,29 +27,12 @@ static bool is_scale(const hlo_instr *value, int *steps) {
     return is_scale_at(value, DEPTH, steps);
 }
 
-/* True if the value is computed from quantized values, scaled or not. */
-static bool is_dequantized(const hlo_instr *value, int *steps) {
-    while (!hlo_type_is_fp8(value->shape->type)) {
-        if (--*steps < 0) return false;
-        bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_DIVIDE;
-        if (!scaled && !only_moves(value)) return false;
-        value = hlo_instr_operand(value, scaled && is_scale(hlo_instr_operand(value, 0), steps));
-    }
-    return true;
-}
-
-/* True if rows of the shape may have one element, so that there are as many row scales as
- * elements. */
-static bool is_thin(const hlo_shape *shape) {
-    bool thin = shape->rank == 1;
-    for (uint32_t d = 0; d < shape->rank; d++) thin |= shape->dims[d] == 1;
-    return thin;
-}
-
 /* True if the value is repeated, or thin, directly or after movement and scaling, so that one of
  * its elements may scale a row. */
 static bool comes_to_rows(const hlo_instr *value, int *steps) {
-    if (is_thin(value->shape)) return true;
+    bool thin = value->shape->rank == 1;
+    for (uint32_t d = 0; d < value->shape->rank; d++) thin |= value->shape->dims[d] == 1;
+    if (thin) return true;
     for (const hlo_use *use = value->uses; use && --*steps > 0; use = use->next) {
         hlo_op op = use->user->op;
         if (op == HLO_OP_BROADCAST) return true;
@@ -64,9 +47,16 @@ bool hlo_error_scales(const hlo_instr *instr, uint32_t o) {
                                  * linear time */
     if (instr->op != HLO_OP_MULTIPLY && (instr->op != HLO_OP_DIVIDE || o != 1)) return false;
     const hlo_instr *scale = hlo_instr_operand(instr, o), *other = hlo_instr_operand(instr, 1 - o);
-    /* If both come from fp8, either may be the scale. */
-    return is_scale(scale, &steps) ||
-           (is_dequantized(other, &steps) && comes_to_rows(instr, &uses));
+    if (is_scale(scale, &steps)) return true;
+    /* The other operand must be computed from quantized values, scaled or not. If both come from
+     * fp8, either may be the scale. */
+    while (!hlo_type_is_fp8(other->shape->type)) {
+        if (--steps < 0) return false;
+        bool scaled = other->op == HLO_OP_MULTIPLY || other->op == HLO_OP_DIVIDE;
+        if (!scaled && !only_moves(other)) return false;
+        other = hlo_instr_operand(other, scaled && is_scale(hlo_instr_operand(other, 0), &steps));
+    }
+    return comes_to_rows(instr, &uses);
 }
 
 /* ------------------------------------------------------------------------------ complex numbers */

@@ -15,13 +15,6 @@ static hlo_view ones(const hlo_error_call *b, const hlo_view *like, double value
     return out;
 }
 
-/* Returns the roundoff of partial sums. HLO's reducer adds in its own type, and XLA's CPU backend
- * rounds after each step. A sum in f32 that is rounded once is also legitimate. */
-static double partial_roundoff(hlo_type type) {
-    double own = hlo_type_is_float(type) ? ldexp(1, -hlo_float_precision(type)) : 0;
-    return fmax(own, hlo_error_roundoff(type));
-}
-
 /* Returns the operands of a reduce with the variances of repeated terms joined. `variances`: the
  * operands with the variance of each term. NULL: no term is repeated. */
 static const hlo_view *joined_terms(const hlo_error_call *b, const hlo_view *variances) {
@@ -70,7 +63,10 @@ static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
     }
     hlo_view value = hlo_error_as_f64(b, &call->results[0]);
     bool real = hlo_type_is_float(call->results[0].type);
-    double *variance = sums[0].data, u = partial_roundoff(call->results[0].type);
+    /* HLO's reducer adds in its own type, and XLA's CPU backend rounds after each step. A sum in
+     * f32 that is rounded once is also legitimate. */
+    double own = real ? ldexp(1, -hlo_float_precision(call->results[0].type)) : 0;
+    double *variance = sums[0].data, u = fmax(own, hlo_error_roundoff(call->results[0].type));
     const double *squared = sums[1].data, *terms = sums[2].data, *v = value.data;
     const double *joined = from[3] ? sums[3].data : NULL;
     for (int64_t i = 0; real && i < hlo_view_count(&value); i++) {
@@ -79,30 +75,6 @@ static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
         variance[i] += hlo_error_accumulation(u, terms[i], squared[i], v[i]);
     }
     hlo_error_finish(b, 0, variance, NULL, true);
-    return HLO_OK;
-}
-
-/* Bounds a kernel that is monotone in every element. */
-static hlo_status bound_monotone(const hlo_error_call *b, uint32_t indices) {
-    hlo_view *up = hlo_error_operands_copy(b), *down = hlo_error_operands_copy(b);
-    const hlo_view *result = &b->call.results[0];
-    hlo_type type = result->type == HLO_TYPE_PRED ? HLO_TYPE_PRED : HLO_TYPE_F64;
-    for (uint32_t o = 0; o < b->call.operand_count; o++) {
-        if (o == indices) continue;
-        up[o] = hlo_error_moved_copy(b, &b->call.operands[o], &b->operand_sigmas[o], 1, type);
-        down[o] = hlo_error_moved_copy(b, &b->call.operands[o], &b->operand_sigmas[o], -1, type);
-    }
-    hlo_view high = hlo_view_scratch(b->call.scratch, type, result);
-    hlo_view low = hlo_view_scratch(b->call.scratch, type, result);
-    hlo_status status = hlo_error_rerun(b, up, &high);
-    if (status == HLO_OK) status = hlo_error_rerun(b, down, &low);
-    if (status != HLO_OK) return status;
-    high = hlo_error_as_f64(b, &high);
-    low = hlo_error_as_f64(b, &low);
-    hlo_view value = hlo_error_as_f64(b, &b->call.results[0]);
-    double *variance = hlo_error_variance_new(b, 0);
-    hlo_error_add_change(&value, &high, &low, variance);
-    hlo_error_finish(b, 0, variance, NULL, false);
     return HLO_OK;
 }
 
@@ -121,7 +93,30 @@ static hlo_status bound_combination(const hlo_error_call *b, uint32_t indices) {
         return hlo_error_fill_all(b, 0);
     if (monotone && hlo_error_all_exact(b)) return hlo_error_fill_all(b, 0);
     if (sum) return bound_sum(b, indices);
-    if (monotone) return bound_monotone(b, indices);
+    if (monotone) {
+        /* The kernel is monotone in every element. */
+        hlo_view *up = hlo_error_operands_copy(b), *down = hlo_error_operands_copy(b);
+        const hlo_view *result = &b->call.results[0];
+        hlo_type type = result->type == HLO_TYPE_PRED ? HLO_TYPE_PRED : HLO_TYPE_F64;
+        for (uint32_t o = 0; o < b->call.operand_count; o++) {
+            if (o == indices) continue;
+            up[o] = hlo_error_moved_copy(b, &b->call.operands[o], &b->operand_sigmas[o], 1, type);
+            down[o] =
+                hlo_error_moved_copy(b, &b->call.operands[o], &b->operand_sigmas[o], -1, type);
+        }
+        hlo_view high = hlo_view_scratch(b->call.scratch, type, result);
+        hlo_view low = hlo_view_scratch(b->call.scratch, type, result);
+        hlo_status status = hlo_error_rerun(b, up, &high);
+        if (status == HLO_OK) status = hlo_error_rerun(b, down, &low);
+        if (status != HLO_OK) return status;
+        high = hlo_error_as_f64(b, &high);
+        low = hlo_error_as_f64(b, &low);
+        hlo_view value = hlo_error_as_f64(b, &b->call.results[0]);
+        double *variance = hlo_error_variance_new(b, 0);
+        hlo_error_add_change(&value, &high, &low, variance);
+        hlo_error_finish(b, 0, variance, NULL, false);
+        return HLO_OK;
+    }
     return hlo_error_moved(b);
 }
 
@@ -143,24 +138,6 @@ hlo_status hlo_error_scatter(const hlo_error_call *b) {
 
 /* ----------------------------------------------------------------------------------- transforms */
 
-/* Returns the number of stages of a fast transform of `n` numbers. Unless n is a power of two, it
- * consists of three transforms of up to 4n and the products between them (Bluestein). */
-static double stages_of(int64_t n) {
-    const double stages = ceil(log2((double)n));
-    return n > 1 && (n & (n - 1)) ? 3 * (stages + 3) : stages;
-}
-
-/* Sets the sigmas of one transform of `in` numbers to `out` results. */
-static void bound_one(const double *x, const double *s, int64_t in, double stages, double scale,
-                      double u, int64_t out, double *sigma) {
-    double squares = 0, errors = 0;
-    for (int64_t i = 0; i < in; i++) squares += x[2 * i] * x[2 * i] + x[2 * i + 1] * x[2 * i + 1];
-    for (int64_t i = 0; i < in; i++) errors += s[i] * s[i];
-    const double variance = errors + 4.0 / 3 * u * u * stages * squares;
-    for (int64_t i = 0; i < out; i++)
-        sigma[i] = isfinite(squares) ? scale * sqrt(variance) : HLO_ERROR_ANYTHING;
-}
-
 hlo_status hlo_error_fft(const hlo_error_call *b) {
     const char *kind = hlo_instr_attr(b->call.instr, HLO_ATTR_FFT_TYPE)->u.str;
     const hlo_ints *length = hlo_instr_ints(b->call.instr, HLO_ATTR_FFT_LENGTH);
@@ -173,7 +150,11 @@ hlo_status hlo_error_fft(const hlo_error_call *b) {
     int64_t in_size = 1, out_size = 1;
     hlo_view_convert(b->call.env, in, &x);
     for (uint32_t i = 0; i < length->count; i++) {
-        stages += stages_of(length->v[i]);
+        /* Unless n is a power of two, a fast transform of n numbers consists of three transforms of
+         * up to 4n and the products between them (Bluestein). */
+        const int64_t n = length->v[i];
+        const double one = ceil(log2((double)n));
+        stages += n > 1 && (n & (n - 1)) ? 3 * (one + 3) : one;
         size *= (double)length->v[i];
         in_size *= in->dims[in->rank - 1 - i];
         out_size *= out->dims[out->rank - 1 - i];
@@ -183,9 +164,20 @@ hlo_status hlo_error_fft(const hlo_error_call *b) {
     const double scale = kind[0] == 'I' ? halves / size : 1;
     const double u = hlo_error_roundoff(out->type);
     const int64_t transforms = out_size ? hlo_view_count(out) / out_size : 0;
-    for (int64_t t = 0; t < transforms; t++)
-        bound_one((const double *)x.data + 2 * t * in_size, (const double *)s.data + t * in_size,
-                  in_size, stages, scale, u, out_size, (double *)sigma.data + t * out_size);
+    const double *v = x.data, *own = s.data;
+    double *result = sigma.data;
+    for (int64_t t = 0; t < transforms; t++) {
+        double squares = 0, errors = 0;
+        for (int64_t i = 0; i < in_size; i++)
+            squares += v[2 * i] * v[2 * i] + v[2 * i + 1] * v[2 * i + 1];
+        for (int64_t i = 0; i < in_size; i++) errors += own[i] * own[i];
+        const double variance = errors + 4.0 / 3 * u * u * stages * squares;
+        for (int64_t i = 0; i < out_size; i++)
+            result[i] = isfinite(squares) ? scale * sqrt(variance) : HLO_ERROR_ANYTHING;
+        v += 2 * in_size;
+        own += in_size;
+        result += out_size;
+    }
     hlo_view_convert(b->call.env, &sigma, b->result_sigmas);
     return HLO_OK;
 }

@@ -179,21 +179,15 @@ ARITHMETIC(add, 1, +)
 ARITHMETIC(subtract, 1, -)
 ARITHMETIC(multiply, 1, *)
 
-static int64_t divide_signed(int64_t x, int64_t y) {
-    return y == 0 ? -1 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
-}
-static int64_t remainder_signed(int64_t x, int64_t y) {
-    return y == 0 ? x : y == -1 ? 0 : x % y;
-}
 LOOP2(divide_f32, float, float, x / y)
 LOOP2(divide_f64, double, double, x / y)
-LOOP2(divide_s64, int64_t, int64_t, divide_signed(x, y))
+LOOP2(divide_s64, int64_t, int64_t, y == 0 ? -1 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y)
 LOOP2(divide_u64, uint64_t, uint64_t, y ? x / y : UINT64_MAX)
 LOOP2(divide_c128, complex128, complex128, x / y)
 KERNEL(divide, {2, HLO_OUT_SAME, 2, 0, {FLOATS(divide), INTS(divide), COMPLEX(divide)}})
 LOOP2(remainder_f32, float, float, fmodf(x, y))
 LOOP2(remainder_f64, double, double, fmod(x, y))
-LOOP2(remainder_s64, int64_t, int64_t, remainder_signed(x, y))
+LOOP2(remainder_s64, int64_t, int64_t, y == 0 ? x : y == -1 ? 0 : x % y)
 LOOP2(remainder_u64, uint64_t, uint64_t, y ? x % y : x)
 KERNEL(remainder, {2, HLO_OUT_SAME, 0, 0, {FLOATS(remainder), INTS(remainder)}})
 
@@ -214,13 +208,13 @@ static uint64_t power_wrapped(uint64_t base, uint64_t exponent) {
         if (exponent & 1) result *= base;
     return result;
 }
-static int64_t power_signed(int64_t base, int64_t exponent) {
-    if (exponent >= 0) return (int64_t)power_wrapped((uint64_t)base, (uint64_t)exponent);
-    return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
-}
 LOOP2(power_f32, float, float, powf(x, y))
 LOOP2(power_f64, double, double, pow(x, y))
-LOOP2(power_s64, int64_t, int64_t, power_signed(x, y))
+LOOP2(power_s64, int64_t, int64_t,
+      y >= 0    ? (int64_t)power_wrapped((uint64_t)x, (uint64_t)y)
+      : x == 1  ? 1
+      : x == -1 ? (y & 1 ? -1 : 1)
+                : 0)
 LOOP2(power_u64, uint64_t, uint64_t, power_wrapped(x, y))
 LOOP2(power_c128, complex128, complex128, cpow(x, y))
 KERNEL(power, {2, HLO_OUT_SAME, 8, 0, {FLOATS(power), INTS(power), COMPLEX(power)}})
@@ -257,16 +251,10 @@ LOOP2(shift_right_arithmetic_u64, uint64_t, uint64_t,
       HIGH(x) >> (SHIFTS(y) ? LOW(y) : (uint64_t)l->bits - 1))
 KERNEL(shift_right_arithmetic, {2, HLO_OUT_SAME, 0, 0, {WRAPS(shift_right_arithmetic)}})
 
-static uint64_t high_product(uint64_t x, uint64_t y, int bits) {
-    __extension__ typedef unsigned __int128 wide;
-    return (uint64_t)((wide)x * y >> bits);
-}
-static int64_t high_product_signed(int64_t x, int64_t y, int bits) {
-    __extension__ typedef __int128 wide;
-    return (int64_t)((wide)x * y >> bits);
-}
-LOOP2(mulhi_s64, int64_t, int64_t, high_product_signed(x, y, l->bits))
-LOOP2(mulhi_u64, uint64_t, uint64_t, high_product(x, y, l->bits))
+__extension__ typedef __int128 wide_signed;
+__extension__ typedef unsigned __int128 wide_unsigned;
+LOOP2(mulhi_s64, int64_t, int64_t, (int64_t)((wide_signed)x *y >> l->bits))
+LOOP2(mulhi_u64, uint64_t, uint64_t, (uint64_t)((wide_unsigned)x *y >> l->bits))
 KERNEL(mulhi, {2, HLO_OUT_SAME, 0, 0, {INTS(mulhi)}})
 
 /* ------------------------------------------------------------------------------- three operands */

@@ -4,10 +4,6 @@
 
 #include "ir/eval/apply.h"
 
-static int64_t clamp(int64_t value, int64_t low, int64_t high) {
-    return value < low ? low : value > high ? high : value;
-}
-
 /* Dimension numbers of gather and scatter with common names. The wide array is gather's operand and
  * scatter's result; the narrow one is gather's result and scatter's updates. */
 typedef struct numbers {
@@ -90,8 +86,10 @@ static hlo_status run_gather(hlo_call *call) {
     do {
         int64_t offset;
         place_start(&p, index.v, &start, &offset);
-        for (uint32_t d = 0; d < p.wide->rank; d++)
-            start.v[d] = clamp(start.v[d], 0, p.wide->dims[d] - p.sizes[d]);
+        for (uint32_t d = 0; d < p.wide->rank; d++) {
+            const int64_t at = start.v[d], most = p.wide->dims[d] - p.sizes[d];
+            start.v[d] = at < 0 ? 0 : at > most ? most : at;
+        }
         hlo_view from = {p.wide->type, p.window_rank, p.window.v, p.wide_strides.v,
                          hlo_view_element(p.wide, start.v)};
         hlo_view to = {p.narrow->type, p.window_rank, p.window.v, p.narrow_strides.v,

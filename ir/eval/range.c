@@ -156,21 +156,6 @@ static bool is_least(const hlo_instr *instr) {
     return hlo_known_number(instr, &number) && number == -(double)INFINITY;
 }
 
-/* Matches a reduce whose dimensions are those of the array given by `to`. */
-static bool reduces_to(const hlo_instr *m, const int64_t *to, largest *l) {
-    const hlo_instr *x = hlo_instr_operand(m, 0);
-    if (m->operand_count != 2 || exact_source_of(x) != l->of ||
-        hlo_region_simple(hlo_instr_comp(m, HLO_ATTR_TO_APPLY)) != HLO_OP_MAXIMUM)
-        return false;
-    l->dims = hlo_instr_ints(m, HLO_ATTR_DIMENSIONS);
-    l->exact = l->exact && is_least(hlo_instr_operand(m, 1));
-    for (uint32_t d = 0, kept = 0; d < x->shape->rank; d++) {
-        if (hlo_ints_contain(l->dims, d)) continue;
-        if (to[kept++] != d && x->shape->dims[d] != 1) return false;
-    }
-    return true;
-}
-
 /* True if each element of `m`, whose dimensions are those of the array given by `to`, is the
  * largest of the corresponding elements, or larger. */
 static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
@@ -178,7 +163,20 @@ static bool is_largest(const hlo_instr *m, const int64_t *to, largest *l) {
     if (!l->steps) return false;
     l->steps--;
     m = exact_source_of(m);
-    if (m->op == HLO_OP_REDUCE) return reduces_to(m, to, l);
+    if (m->op == HLO_OP_REDUCE) {
+        /* Match a reduce whose dimensions are those of the array given by `to`. */
+        const hlo_instr *x = hlo_instr_operand(m, 0);
+        if (m->operand_count != 2 || exact_source_of(x) != l->of ||
+            hlo_region_simple(hlo_instr_comp(m, HLO_ATTR_TO_APPLY)) != HLO_OP_MAXIMUM)
+            return false;
+        l->dims = hlo_instr_ints(m, HLO_ATTR_DIMENSIONS);
+        l->exact = l->exact && is_least(hlo_instr_operand(m, 1));
+        for (uint32_t d = 0, kept = 0; d < x->shape->rank; d++) {
+            if (hlo_ints_contain(l->dims, d)) continue;
+            if (to[kept++] != d && x->shape->dims[d] != 1) return false;
+        }
+        return true;
+    }
     const hlo_instr *from = m->operand_count ? hlo_instr_operand(m, 0) : m;
     if (from->shape->rank > HLO_EVAL_MAX_RANK) return false;
     if (m->op == HLO_OP_MAXIMUM) {
@@ -280,19 +278,6 @@ static hlo_range product(hlo_range x, hlo_range y) {
     return exact(lower(lower(a, b), lower(c, d)), higher(higher(a, b), higher(c, d)), x, y);
 }
 
-static hlo_range quotient(hlo_range x, hlo_range y) {
-    const bool both = signbit(y.low) && !signbit(y.high);
-    return product(x, both ? between(-ENDLESS, ENDLESS, y) : between(1 / y.high, 1 / y.low, y));
-}
-
-/* Computes x & y. If one of them is nonnegative, the result is nonnegative and not above it. */
-static hlo_range masked(hlo_range x, hlo_range y) {
-    hlo_range r = hlo_range_hull(x, y);
-    r.low = 0;
-    r.high = fmin(x.low >= 0 ? x.high : ENDLESS, y.low >= 0 ? y.high : ENDLESS);
-    return r;
-}
-
 /* Computes x >> y, for a y that is the same for all elements. */
 static hlo_range shifted(hlo_type type, bool logical, hlo_range x, hlo_range y) {
     hlo_range r = hlo_range_hull(x, y);
@@ -307,42 +292,16 @@ static hlo_range shifted(hlo_type type, bool logical, hlo_range x, hlo_range y) 
     return r;
 }
 
-static hlo_range reduced(const hlo_instr *instr, hlo_range x, hlo_range start) {
-    const hlo_computation *f = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    const hlo_range unknown = hlo_range_of_type(instr->shape->type);
-    if (instr->operand_count != 2 || !f || !f->root) return unknown;
-    if (hlo_shape_count(hlo_instr_operand(instr, 0)->shape) < 1) return start;
-    const hlo_op op = hlo_region_simple(f);
-    if (op == HLO_OP_MAXIMUM) return larger(x, start);
-    if (op == HLO_OP_MINIMUM) return smaller(x, start);
-    if ((op != HLO_OP_ADD && op != HLO_OP_MULTIPLY) || !(x.low >= 0 && start.low >= 0))
-        return unknown;
-    if (op == HLO_OP_MULTIPLY)
-        return between(lower(x.low * 0, start.low * 0), ENDLESS, hlo_range_hull(x, start));
-    const double least = fmax(x.low + start.low, sums_softmax(instr) ? 1 : -0.0);
-    return between(least * (1 - SLACK), ENDLESS, hlo_range_hull(x, start));
-}
-
-static hlo_range subtracted(const hlo_instr *instr, hlo_range x, hlo_range y) {
-    largest l;
-    hlo_range r = sum(x, negated(y));
-    if (hlo_type_is_float(instr->shape->type) && is_below_largest(instr, &l))
-        r.high = fmin(r.high, 0);
-    return r;
-}
-
-static hlo_range of_iota(const hlo_instr *iota) {
-    const int64_t dim = hlo_instr_int(iota, HLO_ATTR_IOTA_DIMENSION, 0);
-    return (hlo_range){0, (double)(iota->shape->dims[dim] - 1), true, 0};
-}
-
 /* Computes the range of a result, before integers wrap. */
 static hlo_range computed(const hlo_instr *instr, const hlo_range *o, double slack) {
     const hlo_type type = instr->shape->type;
     const bool square =
         instr->operand_count == 2 && hlo_instr_operand(instr, 0) == hlo_instr_operand(instr, 1);
     switch (instr->op) {
-    case HLO_OP_IOTA: return rounded(type, of_iota(instr), 0);
+    case HLO_OP_IOTA: {
+        const int64_t dim = hlo_instr_int(instr, HLO_ATTR_IOTA_DIMENSION, 0);
+        return rounded(type, (hlo_range){0, (double)(instr->shape->dims[dim] - 1), true, 0}, 0);
+    }
     case HLO_OP_CLAMP: return smaller(larger(o[1], o[0]), o[2]);
     case HLO_OP_MAXIMUM: return larger(o[0], o[1]);
     case HLO_OP_MINIMUM: return smaller(o[0], o[1]);
@@ -350,14 +309,32 @@ static hlo_range computed(const hlo_instr *instr, const hlo_range *o, double sla
     case HLO_OP_PAD: return hlo_range_hull(o[0], o[1]);
     case HLO_OP_CONCATENATE: return o[0];
     case HLO_OP_ADD: return rounded(type, sum(o[0], o[1]), slack);
-    case HLO_OP_SUBTRACT: return rounded(type, subtracted(instr, o[0], o[1]), slack);
+    case HLO_OP_SUBTRACT: {
+        largest l;
+        hlo_range r = sum(o[0], negated(o[1]));
+        if (hlo_type_is_float(instr->shape->type) && is_below_largest(instr, &l))
+            r.high = fmin(r.high, 0);
+        return rounded(type, r, slack);
+    }
     case HLO_OP_MULTIPLY:
         return rounded(
             type, square ? product(magnitude(o[0]), magnitude(o[0])) : product(o[0], o[1]), slack);
-    case HLO_OP_DIVIDE: return rounded(type, quotient(o[0], o[1]), slack);
+    case HLO_OP_DIVIDE: {
+        const bool both = signbit(o[1].low) && !signbit(o[1].high);
+        return rounded(type,
+                       product(o[0], both ? between(-ENDLESS, ENDLESS, o[1])
+                                          : between(1 / o[1].high, 1 / o[1].low, o[1])),
+                       slack);
+    }
     case HLO_OP_NEGATE: return negated(o[0]);
     case HLO_OP_ABS: return magnitude(o[0]);
-    case HLO_OP_AND: return masked(o[0], o[1]);
+    case HLO_OP_AND: {
+        /* If one operand is nonnegative, the result is nonnegative and not above it. */
+        hlo_range r = hlo_range_hull(o[0], o[1]);
+        r.low = 0;
+        r.high = fmin(o[0].low >= 0 ? o[0].high : ENDLESS, o[1].low >= 0 ? o[1].high : ENDLESS);
+        return r;
+    }
     case HLO_OP_SHIFT_RIGHT_ARITHMETIC:
     case HLO_OP_SHIFT_RIGHT_LOGICAL:
         return shifted(type, instr->op == HLO_OP_SHIFT_RIGHT_LOGICAL, o[0], o[1]);
@@ -366,7 +343,21 @@ static hlo_range computed(const hlo_instr *instr, const hlo_range *o, double sla
     case HLO_OP_SQRT: return between(has_minus_zero(o[0]) ? -0.0 : 0, ENDLESS, o[0]);
     case HLO_OP_LOGISTIC: return between(0, 1, o[0]);
     case HLO_OP_TANH: return between(-1, 1, o[0]);
-    case HLO_OP_REDUCE: return reduced(instr, o[0], o[1]);
+    case HLO_OP_REDUCE: {
+        const hlo_computation *f = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
+        const hlo_range unknown = hlo_range_of_type(instr->shape->type);
+        if (instr->operand_count != 2 || !f || !f->root) return unknown;
+        if (hlo_shape_count(hlo_instr_operand(instr, 0)->shape) < 1) return o[1];
+        const hlo_op op = hlo_region_simple(f);
+        if (op == HLO_OP_MAXIMUM) return larger(o[0], o[1]);
+        if (op == HLO_OP_MINIMUM) return smaller(o[0], o[1]);
+        if ((op != HLO_OP_ADD && op != HLO_OP_MULTIPLY) || !(o[0].low >= 0 && o[1].low >= 0))
+            return unknown;
+        if (op == HLO_OP_MULTIPLY)
+            return between(lower(o[0].low * 0, o[1].low * 0), ENDLESS, hlo_range_hull(o[0], o[1]));
+        const double least = fmax(o[0].low + o[1].low, sums_softmax(instr) ? 1 : -0.0);
+        return between(least * (1 - SLACK), ENDLESS, hlo_range_hull(o[0], o[1]));
+    }
     case HLO_OP_CONVERT: return rounded(type, o[0], 0);
     default: return hlo_instr_moves_by(instr, HLO_REARRANGES) ? o[0] : hlo_range_of_type(type);
     }
@@ -442,19 +433,6 @@ static bool find_part(const hlo_instr *value, hlo_range *out) {
     return true;
 }
 
-static hlo_range visited_range(search *s, const hlo_instr *value) {
-    const frame *here = s->inside;
-    const hlo_computation *called = hlo_region_called(value);
-    hlo_range range;
-    if (value->op == HLO_OP_CONSTANT) return hlo_range_of_constant(value, &s->elements);
-    if (called) return range_inside(s, &(frame){value, here, ++s->calls}, called->root);
-    if (value->op == HLO_OP_PARAMETER && here)
-        return range_inside(s, here->up,
-                            hlo_instr_operand(here->call, (uint32_t)value->u.parameter));
-    if (hlo_op_is(value->op, HLO_TAKES_PART) && find_part(value, &range)) return range;
-    return hlo_range_of_result(value, search_range, s);
-}
-
 static hlo_range search_range(void *arg, const hlo_instr *value) {
     search *s = arg;
     const hlo_instr *from = hlo_handed_on(value, NULL);
@@ -465,7 +443,18 @@ static hlo_range search_range(void *arg, const hlo_instr *value) {
     const uint32_t at = (value->id + 7 * call) % REMEMBERED;
     if (s->known[at].instr == value && s->known[at].call == call) return s->known[at].range;
     s->visits++;
-    const hlo_range range = visited_range(s, value);
+    const frame *here = s->inside;
+    const hlo_computation *called = hlo_region_called(value);
+    hlo_range range;
+    if (value->op == HLO_OP_CONSTANT)
+        range = hlo_range_of_constant(value, &s->elements);
+    else if (called)
+        range = range_inside(s, &(frame){value, here, ++s->calls}, called->root);
+    else if (value->op == HLO_OP_PARAMETER && here)
+        range =
+            range_inside(s, here->up, hlo_instr_operand(here->call, (uint32_t)value->u.parameter));
+    else if (!hlo_op_is(value->op, HLO_TAKES_PART) || !find_part(value, &range))
+        range = hlo_range_of_result(value, search_range, s);
     s->known[at].instr = value;
     s->known[at].call = call;
     s->known[at].range = range;

@@ -191,28 +191,24 @@ typedef struct row_folding {
     int64_t length, step; /* length of a row; bytes between its elements */
 } row_folding;
 
-static void fold_some_rows(const row_folding *r, char *const *data, const int64_t *steps) {
-    hlo_chunk buffer, wide[ROWS];
-    const double *in[ROWS];
-    double acc[ROWS];
-    for (int i = 0; i < ROWS; i++) memcpy(&acc[i], data[1] + i * steps[1], sizeof acc[i]);
-    for (int64_t done = 0; done < r->length; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(r->length - done);
-        for (int i = 0; i < ROWS; i++)
-            in[i] = load_row(&r->f, data[0] + i * steps[0] + done * r->step, r->step, n, &buffer,
-                             &wide[i]);
-        fold_rows_f64(r->f.op, n, in, acc);
-    }
-    for (int i = 0; i < ROWS; i++) memcpy(data[1] + i * steps[1], &acc[i], sizeof acc[i]);
-}
-
 static void fold_rows(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const row_folding *r = arg;
     bool sums = r->f.op == HLO_OP_ADD || r->f.op == HLO_OP_MULTIPLY;
     int64_t row = 0;
     char *at[] = {data[0], data[1]};
     for (; sums && row + ROWS <= count; row += ROWS) {
-        fold_some_rows(r, at, steps);
+        hlo_chunk buffer, wide[ROWS];
+        const double *in[ROWS];
+        double acc[ROWS];
+        for (int i = 0; i < ROWS; i++) memcpy(&acc[i], at[1] + i * steps[1], sizeof acc[i]);
+        for (int64_t done = 0; done < r->length; done += HLO_CHUNK) {
+            int64_t n = hlo_chunk_size(r->length - done);
+            for (int i = 0; i < ROWS; i++)
+                in[i] = load_row(&r->f, at[0] + i * steps[0] + done * r->step, r->step, n, &buffer,
+                                 &wide[i]);
+            fold_rows_f64(r->f.op, n, in, acc);
+        }
+        for (int i = 0; i < ROWS; i++) memcpy(at[1] + i * steps[1], &acc[i], sizeof acc[i]);
         for (int v = 0; v < 2; v++) at[v] += ROWS * steps[v];
     }
     for (; row < count; row++) {
@@ -249,18 +245,6 @@ static void spread(const hlo_call *call, const hlo_view *in, const hlo_view *res
         out_strides->v[d] = reduced[d] ? 0 : result->strides[at++];
 }
 
-static void reduce_by(hlo_call *call, hlo_op op) {
-    const hlo_view *in = &call->operands[0], *out = &call->results[0];
-    hlo_view acc = hlo_view_scratch(call->scratch, accumulator(in->type), out);
-    hlo_view_convert(call->env, &call->operands[1], &acc);
-    hlo_dims strides;
-    bool reduced[HLO_EVAL_MAX_RANK];
-    spread(call, in, &acc, &strides, reduced);
-    hlo_view wide = {acc.type, in->rank, in->dims, strides.v, acc.data};
-    fold(call->env, op, in, &wide);
-    hlo_view_convert(call->env, &acc, out);
-}
-
 /* -------------------------------------------------------------------- reduce by any computation */
 
 static hlo_status run_reduce(hlo_call *call) {
@@ -268,16 +252,22 @@ static hlo_status run_reduce(hlo_call *call) {
     uint32_t arrays = call->operand_count / 2;
     const hlo_view *in = call->operands;
     hlo_op simple = hlo_region_simple(computation);
+    bool reduced[HLO_EVAL_MAX_RANK];
+    hlo_dims spare;
     if (arrays == 1 && in[0].type == call->results[0].type &&
         folds(simple, hlo_lane_of(in[0].type))) {
-        reduce_by(call, simple);
+        hlo_view acc = hlo_view_scratch(call->scratch, accumulator(in->type), call->results);
+        hlo_view_convert(call->env, &call->operands[1], &acc);
+        spread(call, in, &acc, &spare, reduced);
+        const hlo_view wide = {acc.type, in->rank, in->dims, spare.v, acc.data};
+        fold(call->env, simple, in, &wide);
+        hlo_view_convert(call->env, &acc, call->results);
         return HLO_OK;
     }
     if (arrays > MAX_ARRAYS) return hlo_call_refuse(call, "too many operands");
     const hlo_region *region = hlo_region_new(call, computation);
     if (!region) return HLO_INVALID_INPUT;
-    bool reduced[HLO_EVAL_MAX_RANK];
-    hlo_dims spare, outer, index = {0}, strides[MAX_ARRAYS];
+    hlo_dims outer, index = {0}, strides[MAX_ARRAYS];
     hlo_view x[MAX_ARRAYS];
     spread(call, in, &call->results[0], &spare, reduced);
     bool empty = false;

@@ -210,7 +210,7 @@ void hlo_region_run(const hlo_region *r, int64_t count, char *const *in, const i
 
 typedef struct applying {
     const hlo_region *region;
-    uint32_t arrays;
+    uint32_t first, views; /* first input; number of inputs and results */
 } applying;
 
 static void apply_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
@@ -218,8 +218,8 @@ static void apply_row(void *arg, int64_t count, char *const *data, const int64_t
     char *at[HLO_LOOP_VIEWS];
     for (int64_t done = 0; done < count; done += HLO_CHUNK) {
         int64_t n = hlo_chunk_size(count - done);
-        for (uint32_t v = 0; v < 2 * a->arrays; v++) at[v] = data[v] + done * steps[v];
-        hlo_region_run(a->region, n, at, steps, at, steps);
+        for (uint32_t v = 0; v < a->views; v++) at[v] = data[v] + done * steps[v];
+        hlo_region_run(a->region, n, at + a->first, steps + a->first, at, steps);
     }
 }
 
@@ -230,7 +230,7 @@ void hlo_region_apply(const hlo_region *region, uint32_t arrays, const hlo_view 
         views[i] = &acc[i];
         views[arrays + i] = &x[i];
     }
-    applying a = {region, arrays};
+    applying a = {region, 0, 2 * arrays};
     hlo_strided_loop loop;
     hlo_strided_loop_init(&loop, acc->rank, acc->dims, 2 * arrays, views);
     hlo_strided_loop_run(&loop, apply_row, &a);
@@ -254,16 +254,6 @@ hlo_op hlo_region_simple(const hlo_computation *c) {
 
 /* ------------------------------------------------------------------------------------------ map */
 
-static void map_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
-    const hlo_region *region = arg;
-    char *at[HLO_LOOP_VIEWS];
-    for (int64_t done = 0; done < count; done += HLO_CHUNK) {
-        int64_t n = hlo_chunk_size(count - done);
-        for (uint32_t v = 0; v < HLO_LOOP_VIEWS; v++) at[v] = data[v] + done * steps[v];
-        hlo_region_run(region, n, at + 1, steps + 1, at, steps);
-    }
-}
-
 static hlo_status run_map(hlo_call *call) {
     if (call->operand_count >= HLO_LOOP_VIEWS) return hlo_call_refuse(call, "too many operands");
     hlo_region *region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));
@@ -271,8 +261,9 @@ static hlo_status run_map(hlo_call *call) {
     const hlo_view *views[HLO_LOOP_VIEWS] = {&call->results[0]};
     for (uint32_t i = 0; i < call->operand_count; i++) views[i + 1] = &call->operands[i];
     hlo_strided_loop loop = {0};
-    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, 1 + call->operand_count, views);
-    hlo_strided_loop_run(&loop, map_row, region);
+    applying a = {region, 1, 1 + call->operand_count};
+    hlo_strided_loop_init(&loop, views[0]->rank, views[0]->dims, a.views, views);
+    hlo_strided_loop_run(&loop, apply_row, &a);
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_map = {.run = run_map, .error = HLO_ERROR_MOVED};

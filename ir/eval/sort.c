@@ -96,27 +96,8 @@ static int64_t float_key(double value) {
     return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-/* Loads a row as integers in the order of its elements. */
-static void load_keys(hlo_type type, const char *row, int64_t step, int64_t count, int64_t *keys) {
-    hlo_lane lane = hlo_lane_of(type);
-    hlo_chunk chunk;
-    for (int64_t at = 0; at < count; at += HLO_CHUNK) {
-        int64_t some = hlo_chunk_size(count - at);
-        hlo_lane_load(type, row + at * step, step, some, &chunk);
-        for (int64_t i = 0; i < some; i++)
-            keys[at + i] = lane == HLO_LANE_F32   ? float_key((double)chunk.f32[i])
-                           : lane == HLO_LANE_F64 ? float_key(chunk.f64[i])
-                           : lane == HLO_LANE_U64 ? (int64_t)(chunk.u64[i] ^ UINT64_C(1) << 63)
-                                                  : chunk.s64[i];
-    }
-}
-
 static bool is_greater(const void *keys, int64_t i, int64_t j) {
     return ((const int64_t *)keys)[i] > ((const int64_t *)keys)[j];
-}
-
-static bool is_less(const void *keys, int64_t i, int64_t j) {
-    return is_greater(keys, j, i);
 }
 
 /* Finds the largest elements along the last dimension, and their positions. Equal elements keep
@@ -128,9 +109,8 @@ static hlo_status run_topk(hlo_call *call) {
         return hlo_call_refuse(call, "complex values cannot be ordered");
     uint32_t last = in->rank - 1;
     int64_t length = in->dims[last], k = values->dims[last];
-    int64_t size = hlo_types[in->type].bytes;
-    comes_before *order_of =
-        hlo_instr_int(call->instr, HLO_ATTR_LARGEST, true) ? is_greater : is_less;
+    int64_t size = hlo_types[in->type].bytes, step = in->strides[last] * size;
+    const bool largest = hlo_instr_int(call->instr, HLO_ATTR_LARGEST, true);
     int64_t *keys = hlo_arena_array(call->scratch, (size_t)length, sizeof *keys);
     int64_t *order = hlo_arena_array(call->scratch, (size_t)length, sizeof *order);
     int64_t *spare = hlo_arena_array(call->scratch, (size_t)length, sizeof *spare);
@@ -140,13 +120,24 @@ static hlo_status run_topk(hlo_call *call) {
     rows.v[last] = 1;
     do {
         const char *row = hlo_view_element(in, index.v);
-        load_keys(in->type, row, in->strides[last] * size, length, keys);
-        const int64_t *sorted = merge_sort(keys, order_of, length, order, spare);
+        for (int64_t at = 0; at < length; at += HLO_CHUNK) {
+            int64_t n = hlo_chunk_size(length - at);
+            hlo_chunk chunk;
+            hlo_lane_load(in->type, row + at * step, step, n, &chunk);
+            for (int64_t i = 0; i < n; i++) {
+                const int64_t key = lane == HLO_LANE_F32   ? float_key((double)chunk.f32[i])
+                                    : lane == HLO_LANE_F64 ? float_key(chunk.f64[i])
+                                    : lane == HLO_LANE_U64
+                                        ? (int64_t)(chunk.u64[i] ^ UINT64_C(1) << 63)
+                                        : chunk.s64[i];
+                keys[at + i] = largest ? key : ~key;
+            }
+        }
+        const int64_t *sorted = merge_sort(keys, is_greater, length, order, spare);
         hlo_dims to = index;
         for (int64_t i = 0; i < k; i++) {
             to.v[last] = i;
-            memcpy(hlo_view_element(values, to.v), row + sorted[i] * in->strides[last] * size,
-                   (size_t)size);
+            memcpy(hlo_view_element(values, to.v), row + sorted[i] * step, (size_t)size);
             hlo_number_store(places->type, hlo_view_element(places, to.v), (double)sorted[i]);
         }
     } while (hlo_dims_next(in->rank, rows.v, index.v));

@@ -13,28 +13,6 @@ typedef struct norm {
     hlo_computation **add;           /* the reducer, created on demand */
 } norm;
 
-static bool computes(hlo_type type) {
-    return type == HLO_TYPE_F64 || type == HLO_TYPE_F32 || type == HLO_TYPE_F16;
-}
-
-/* XLA computes bf16 in f32. */
-static hlo_type type_of(hlo_type data, hlo_type vector) {
-    if (data == vector && computes(data)) return data;
-    return data == HLO_TYPE_F64 || vector == HLO_TYPE_F64 ? HLO_TYPE_F64 : HLO_TYPE_F32;
-}
-
-static norm norm_of(expansion *x, hlo_computation **add) {
-    const hlo_shape *data = hlo_instr_operand(x->build->at, 0)->shape;
-    const hlo_shape *scale = hlo_instr_operand(x->build->at, 1)->shape;
-    norm n = {.x = x, .type = type_of(data->type, scale->type), .count = 1, .add = add};
-    n.feature = hlo_instr_int(x->build->at, HLO_ATTR_FEATURE_INDEX, 0);
-    n.whole = hlo_shape_retype(x->module, data, n.type);
-    n.vector = hlo_shape_retype(x->module, scale, n.type);
-    for (uint32_t d = 0; d < data->rank; d++)
-        if (d != n.feature) n.count *= data->dims[d];
-    return n;
-}
-
 static hlo_instr *operand(const norm *n, uint32_t index) {
     return hlo_build_convert(n->x->build, hlo_instr_operand(n->x->build->at, index), n->type);
 }
@@ -96,38 +74,6 @@ static void finish(const norm *n, hlo_instr **results, uint32_t count) {
     expand_replace(n->x, many ? HLO_OP_TUPLE : HLO_OP_COPY, shape, count, results);
 }
 
-static void expand_training(const norm *n) {
-    hlo_instr *data = operand(n, 0), *mean = mean_of(n, data);
-    hlo_instr *squares = mean_of(n, times(n, data, data));
-    hlo_instr *variance = minus(n, squares, times(n, mean, mean));
-    hlo_instr *results[] = {normalized(n, mean, variance), mean, variance};
-    finish(n, results, 3);
-}
-
-static void expand_inference(const norm *n) {
-    hlo_instr *result = normalized(n, operand(n, 3), operand(n, 4));
-    finish(n, &result, 1);
-}
-
-/* Builds the gradients of data, scale and offset from the gradient of the result. */
-static void expand_grad(const norm *n) {
-    hlo_instr *gradient = operand(n, 4), *variance = operand(n, 3);
-    hlo_instr *apart = minus(n, operand(n, 0), broadcast(n, operand(n, 2)));
-    hlo_instr *inverse = inverse_of(n, variance);
-    hlo_instr *offsets = sum(n, gradient), *products = sum(n, times(n, gradient, apart));
-    hlo_instr *part = times(n, broadcast(n, products), apart);
-    part =
-        hlo_build_binary(n->x->build, HLO_OP_DIVIDE, part, broadcast(n, above_zero(n, variance)));
-    hlo_instr *data = times(n, gradient, number(n, (double)n->count, n->whole));
-    data = minus(n, minus(n, data, broadcast(n, offsets)), part);
-    hlo_instr *factor = times(n, operand(n, 1), inverse);
-    hlo_instr *divisor = number(n, (double)n->count, n->vector);
-    factor = hlo_build_binary(n->x->build, HLO_OP_DIVIDE, factor, divisor);
-    hlo_instr *results[] = {times(n, data, broadcast(n, factor)), times(n, products, inverse),
-                            offsets};
-    finish(n, results, 3);
-}
-
 static bool is_dynamic(const hlo_shape *shape) {
     for (uint32_t d = 0; d < shape->rank; d++)
         if (dynamic_declares(shape, d)) return true;
@@ -137,15 +83,49 @@ static bool is_dynamic(const hlo_shape *shape) {
 static void expand_one(expansion *x) {
     const hlo_op op = x->build->at->op;
     hlo_computation *add = NULL;
-    const norm n = norm_of(x, &add);
-    if (op == HLO_OP_BATCH_NORM_TRAINING) expand_training(&n);
-    if (op == HLO_OP_BATCH_NORM_INFERENCE) expand_inference(&n);
-    if (op == HLO_OP_BATCH_NORM_GRAD) expand_grad(&n);
-}
-
-static bool is_batch_norm(hlo_op op) {
-    return op == HLO_OP_BATCH_NORM_TRAINING || op == HLO_OP_BATCH_NORM_INFERENCE ||
-           op == HLO_OP_BATCH_NORM_GRAD;
+    const hlo_shape *whole = hlo_instr_operand(x->build->at, 0)->shape;
+    const hlo_shape *vector = hlo_instr_operand(x->build->at, 1)->shape;
+    norm n = {.x = x,
+              .type = whole->type == vector->type &&
+                              (whole->type == HLO_TYPE_F64 || whole->type == HLO_TYPE_F32 ||
+                               whole->type == HLO_TYPE_F16)
+                          ? whole->type
+                      : whole->type == HLO_TYPE_F64 || vector->type == HLO_TYPE_F64 ? HLO_TYPE_F64
+                                                                                    : HLO_TYPE_F32,
+              .count = 1,
+              .add = &add};
+    n.feature = hlo_instr_int(x->build->at, HLO_ATTR_FEATURE_INDEX, 0);
+    n.whole = hlo_shape_retype(x->module, whole, n.type);
+    n.vector = hlo_shape_retype(x->module, vector, n.type);
+    for (uint32_t d = 0; d < whole->rank; d++)
+        if (d != n.feature) n.count *= whole->dims[d];
+    if (op == HLO_OP_BATCH_NORM_TRAINING) {
+        hlo_instr *data = operand(&n, 0), *mean = mean_of(&n, data);
+        hlo_instr *squares = mean_of(&n, times(&n, data, data));
+        hlo_instr *variance = minus(&n, squares, times(&n, mean, mean));
+        hlo_instr *results[] = {normalized(&n, mean, variance), mean, variance};
+        finish(&n, results, 3);
+    } else if (op == HLO_OP_BATCH_NORM_INFERENCE) {
+        hlo_instr *result = normalized(&n, operand(&n, 3), operand(&n, 4));
+        finish(&n, &result, 1);
+    } else {
+        /* Build the gradients of data, scale and offset from the gradient of the result. */
+        hlo_instr *gradient = operand(&n, 4), *variance = operand(&n, 3);
+        hlo_instr *apart = minus(&n, operand(&n, 0), broadcast(&n, operand(&n, 2)));
+        hlo_instr *inverse = inverse_of(&n, variance);
+        hlo_instr *offsets = sum(&n, gradient), *products = sum(&n, times(&n, gradient, apart));
+        hlo_instr *part = times(&n, broadcast(&n, products), apart);
+        part = hlo_build_binary(n.x->build, HLO_OP_DIVIDE, part,
+                                broadcast(&n, above_zero(&n, variance)));
+        hlo_instr *data = times(&n, gradient, number(&n, (double)n.count, n.whole));
+        data = minus(&n, minus(&n, data, broadcast(&n, offsets)), part);
+        hlo_instr *factor = times(&n, operand(&n, 1), inverse);
+        hlo_instr *divisor = number(&n, (double)n.count, n.vector);
+        factor = hlo_build_binary(n.x->build, HLO_OP_DIVIDE, factor, divisor);
+        hlo_instr *results[] = {times(&n, data, broadcast(&n, factor)),
+                                times(&n, products, inverse), offsets};
+        finish(&n, results, 3);
+    }
 }
 
 bool hlo_batch_norm_any(const hlo_module *module) {
@@ -161,7 +141,9 @@ void hlo_batch_norm_expand(hlo_module *module) {
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             x.build->at = instr;
-            if (is_batch_norm(instr->op) && !is_dynamic(hlo_instr_operand(instr, 0)->shape))
+            if ((instr->op == HLO_OP_BATCH_NORM_TRAINING ||
+                 instr->op == HLO_OP_BATCH_NORM_INFERENCE || instr->op == HLO_OP_BATCH_NORM_GRAD) &&
+                !is_dynamic(hlo_instr_operand(instr, 0)->shape))
                 expand_one(&x);
         }
 }

@@ -86,20 +86,6 @@ static void unpack(expansion *x, hlo_instr *instr) {
 
 /* --------------------------------------------------------------------------------- computations */
 
-static void enter(expansion *x, hlo_computation *comp) {
-    for (uint32_t i = 0; i < comp->parameter_count; i++) {
-        hlo_instr *parameter = comp->parameters[i];
-        dynamic_value_of(x, parameter)->declared = parameter->shape;
-        x->build->at = parameter;
-        if (comp != x->module->entry)
-            unpack(x, parameter);
-        else if (dims_of(x, parameter->shape).dynamic_count)
-            expand_refuse(
-                x,
-                "of the entry computation has a dynamic shape, but inputs have no run-time sizes");
-    }
-}
-
 /* Sets the padding of an entry result to zeros. `sizes` advances over its dimensions. */
 static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
     if (value->shape->type == HLO_TYPE_TUPLE) {
@@ -114,19 +100,6 @@ static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
         if (size) value = expand_mask(x, value, d, size, expand_zero(x, value->shape->type));
     }
     return value;
-}
-
-static void leave(expansion *x, hlo_computation *comp) {
-    hlo_instr *root = comp->root, **sizes = dynamic_value_of(x, root)->sizes;
-    if (!sizes) return;
-    /* Insert new instructions before this one, at the end. */
-    hlo_instr *end =
-        hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x->module, 0, NULL), 0, NULL, NULL);
-    end->offset = root->offset;
-    x->build->at = end;
-    hlo_computation_set_root(comp,
-                             comp == x->module->entry ? settle(x, root, &sizes) : pack(x, root));
-    hlo_instr_remove(end);
 }
 
 /* -------------------------------------------------------------------------------------- callers */
@@ -150,69 +123,50 @@ static const hlo_computation *taker_of(const hlo_instr *instr, uint32_t index,
     }
 }
 
-static bool is_caller(hlo_op op) {
-    return op == HLO_OP_CALL || op == HLO_OP_FUSION || op == HLO_OP_WHILE ||
-           op == HLO_OP_CONDITIONAL;
-}
-
-/* Passes sizes to the computations that x->build->at calls, and receives those of the result. A
- * dimension that is static here may still be dynamic there. */
-static void expand_caller(expansion *x) {
-    hlo_instr *instr = x->build->at;
-    const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
-    if (condition && !agree(x, instr->shape, declared(x, condition->parameters[0]))) return;
-    for (uint32_t i = 0; !i || i < instr->operand_count; i++) {
-        uint32_t parameter;
-        const hlo_computation *taker = taker_of(instr, i, &parameter);
-        if (!taker) continue;
-        if (!agree(x, instr->shape, x->results[taker->id])) return;
-        if (!instr->operand_count) break;
-        hlo_instr *operand = hlo_instr_operand(instr, i);
-        if (!agree(x, declared(x, operand), declared(x, taker->parameters[parameter]))) return;
-        hlo_instr_set_operand(instr, i, pack(x, operand));
-    }
-    dynamic_value_of(x, instr)->declared = instr->shape;
-    unpack(x, instr);
-}
-
 /* ----------------------------------------------------------------------------------- the module */
-
-/* True if neither the instruction nor an operand has dynamic sizes, and the opcode does not operate
- * on sizes. */
-static bool is_static(expansion *x, const hlo_instr *instr) {
-    if (instr->op == HLO_OP_SET_DIMENSION_SIZE || instr->op == HLO_OP_DYNAMIC_RESHAPE) return false;
-    if (dynamic_bound(x->module, instr->shape) != instr->shape) return false;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (dynamic_value_of(x, hlo_instr_operand(instr, i))->sizes) return false;
-    return true;
-}
-
-/* Compares the sizes that a rule computed with the dimensions that are declared dynamic. */
-static bool check_declared(expansion *x, const dims *d, hlo_instr *const *sizes) {
-    for (uint32_t i = 0; i < d->count; i++) {
-        if (!sizes[i] != d->dynamic[i]) continue;
-        expand_refuse(x,
-                      d->dynamic[i] ? "declares dimension %u dynamic, but no operand has its size"
-                                    : "declares dimension %u static, but its size is dynamic",
-                      i);
-        return false;
-    }
-    return true;
-}
 
 static void expand_instr(expansion *x, hlo_instr *instr) {
     x->build->at = instr;
-    if (is_caller(instr->op)) {
-        expand_caller(x);
+    if (instr->op == HLO_OP_CALL || instr->op == HLO_OP_FUSION || instr->op == HLO_OP_WHILE ||
+        instr->op == HLO_OP_CONDITIONAL) {
+        /* Pass sizes to the called computations, and receive those of the result. A dimension that
+         * is static here may still be dynamic there. */
+        const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
+        if (condition && !agree(x, instr->shape, declared(x, condition->parameters[0]))) return;
+        for (uint32_t i = 0; !i || i < instr->operand_count; i++) {
+            uint32_t parameter;
+            const hlo_computation *taker = taker_of(instr, i, &parameter);
+            if (!taker) continue;
+            if (!agree(x, instr->shape, x->results[taker->id])) return;
+            if (!instr->operand_count) break;
+            hlo_instr *operand = hlo_instr_operand(instr, i);
+            if (!agree(x, declared(x, operand), declared(x, taker->parameters[parameter]))) return;
+            hlo_instr_set_operand(instr, i, pack(x, operand));
+        }
+        dynamic_value_of(x, instr)->declared = instr->shape;
+        unpack(x, instr);
         return;
     }
-    if (is_static(x, instr)) return;
+    bool is_static = instr->op != HLO_OP_SET_DIMENSION_SIZE &&
+                     instr->op != HLO_OP_DYNAMIC_RESHAPE &&
+                     dynamic_bound(x->module, instr->shape) == instr->shape;
+    for (uint32_t i = 0; is_static && i < instr->operand_count; i++)
+        is_static = !dynamic_value_of(x, hlo_instr_operand(instr, i))->sizes;
+    if (is_static) return;
     const hlo_shape *shape = instr->shape;
     const dims d = dims_of(x, shape);
     hlo_instr **sizes = hlo_arena_zero(x->module->arena, (d.count + 1) * sizeof *sizes);
     dynamic_value_of(x, instr)->declared = shape;
     hlo_instr *value = dynamic_rule(x, sizes);
-    if (!value || !check_declared(x, &d, sizes)) return;
+    if (!value) return;
+    for (uint32_t i = 0; i < d.count; i++) {
+        if (!sizes[i] != d.dynamic[i]) continue;
+        expand_refuse(x,
+                      d.dynamic[i] ? "declares dimension %u dynamic, but no operand has its size"
+                                   : "declares dimension %u static, but its size is dynamic",
+                      i);
+        return;
+    }
     value->shape = dynamic_bound(x->module, value->shape);
     *dynamic_value_of(x, value) = (dynamic_value){shape, d.dynamic_count ? sizes : NULL};
 }
@@ -227,14 +181,32 @@ hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink) {
     if (!hlo_dynamic_any(module)) return HLO_OK;
     x.results = hlo_arena_zero(module->arena, module->next_computation_id * sizeof *x.results);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
-        enter(&x, comp);
+        for (uint32_t i = 0; i < comp->parameter_count; i++) {
+            hlo_instr *parameter = comp->parameters[i];
+            dynamic_value_of(&x, parameter)->declared = parameter->shape;
+            x.build->at = parameter;
+            if (comp != x.module->entry)
+                unpack(&x, parameter);
+            else if (dims_of(&x, parameter->shape).dynamic_count)
+                expand_refuse(&x, "of the entry computation has a dynamic shape, but inputs have "
+                                  "no run-time sizes");
+        }
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = instr->next;
             if (instr->op != HLO_OP_PARAMETER) expand_instr(&x, instr);
             if (x.failed) return HLO_INVALID_INPUT;
         }
         x.results[comp->id] = declared(&x, comp->root);
-        leave(&x, comp);
+        hlo_instr *root = comp->root, **sizes = dynamic_value_of(&x, root)->sizes;
+        if (!sizes) continue;
+        /* Insert new instructions before this one, at the end. */
+        hlo_instr *end = hlo_instr_new(comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(x.module, 0, NULL),
+                                       0, NULL, NULL);
+        end->offset = root->offset;
+        x.build->at = end;
+        hlo_computation_set_root(comp, comp == x.module->entry ? settle(&x, root, &sizes)
+                                                               : pack(&x, root));
+        hlo_instr_remove(end);
     }
     return x.failed ? HLO_INVALID_INPUT : HLO_OK;
 }

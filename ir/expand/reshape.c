@@ -61,29 +61,12 @@ static bool collapse(expansion *x, reshape *r, const group *g) {
     return true;
 }
 
-/* Analyzes the dynamic dimensions of a group. Returns false after an error. */
-static bool read_group(expansion *x, reshape *r, const group *g) {
-    int64_t outside = 1;
-    bool from = false, to = false;
-    for (uint32_t d = g->from; d < g->from_end; outside *= r->from->dims[d++])
-        if (dynamic_size(x, r->operand, d)) {
-            from = true;
-            r->fetches |= outside != 1;
-        }
-    if (from && x->build->at->op == HLO_OP_RESHAPE && !collapse(x, r, g)) return false;
-    outside = 1;
-    for (uint32_t e = g->to; e < g->to_end; outside *= r->to->dims[e++])
-        if (r->now[e]) {
-            to = true;
-            r->fetches |= outside != 1;
-        }
-    r->dynamic_groups += from || to;
-    return true;
-}
-
-/* Computes, for each element of the result, the position of its value in the operand, including
- * padding. */
-static hlo_instr *places(expansion *x, const reshape *r, const hlo_shape *to) {
+static hlo_instr *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
+    static const int64_t first[] = {0}, one[] = {1};
+    const int64_t count = hlo_shape_count(r->from);
+    const hlo_shape *line = hlo_shape_array(x->module, r->from->type, 1, &count);
+    /* Compute, for each element of the result, the position of its value in the operand, including
+     * padding. */
     hlo_instr *number = NULL, *stride = NULL, *place = NULL;
     for (uint32_t e = to->rank; e-- > 0;) {
         hlo_instr *index = expand_index(x, to, e);
@@ -103,14 +86,7 @@ static hlo_instr *places(expansion *x, const reshape *r, const hlo_shape *to) {
         place = place ? hlo_build_binary(x->build, HLO_OP_ADD, place, index) : index;
         number = hlo_build_binary(x->build, HLO_OP_DIVIDE, number, size);
     }
-    return place;
-}
-
-static hlo_instr *fetch(expansion *x, const reshape *r, const hlo_shape *to) {
-    static const int64_t first[] = {0}, one[] = {1};
-    const int64_t count = hlo_shape_count(r->from);
-    const hlo_shape *line = hlo_shape_array(x->module, r->from->type, 1, &count);
-    hlo_instr *operands[] = {r->operand, places(x, r, to)};
+    hlo_instr *operands[] = {r->operand, place};
     operands[0] = hlo_build(x->build, HLO_OP_RESHAPE, line, 1, operands);
     hlo_instr *made = expand_replace(x, HLO_OP_GATHER, to, 2, operands);
     hlo_instr_set_ints(made, HLO_ATTR_OFFSET_DIMS, 0, NULL);
@@ -131,8 +107,24 @@ hlo_instr *dynamic_reshape(expansion *x, hlo_instr **sizes) {
         return expand_refuse(x, "with a dynamic shape supports only 1 to 2^31-1 elements");
     for (uint32_t e = 0; x->build->at->op == HLO_OP_DYNAMIC_RESHAPE && e < r.to->rank; e++)
         if (dynamic_declares(r.to, e)) sizes[e] = hlo_instr_operand(x->build->at, 1 + e);
-    for (group g = {0}; find_group(&r, &g); g.from = g.from_end, g.to = g.to_end)
-        if (!read_group(x, &r, &g)) return NULL;
+    for (group g = {0}; find_group(&r, &g); g.from = g.from_end, g.to = g.to_end) {
+        /* Analyze the dynamic dimensions of a group. */
+        int64_t outside = 1;
+        bool from = false, to = false;
+        for (uint32_t d = g.from; d < g.from_end; outside *= r.from->dims[d++])
+            if (dynamic_size(x, r.operand, d)) {
+                from = true;
+                r.fetches |= outside != 1;
+            }
+        if (from && x->build->at->op == HLO_OP_RESHAPE && !collapse(x, &r, &g)) return NULL;
+        outside = 1;
+        for (uint32_t e = g.to; e < g.to_end; outside *= r.to->dims[e++])
+            if (r.now[e]) {
+                to = true;
+                r.fetches |= outside != 1;
+            }
+        r.dynamic_groups += from || to;
+    }
     const hlo_shape *to = dynamic_bound(x->module, r.to);
     if (r.fetches || (x->build->at->op == HLO_OP_DYNAMIC_RESHAPE && r.dynamic_groups > 1))
         return fetch(x, &r, to);

@@ -3,17 +3,6 @@
  * elements. */
 #include "ir/expand/expansion.h"
 
-/* Builds an array of zeros. */
-static hlo_instr *zeros(expansion *x, const hlo_shape *shape) {
-    return expand_splat(x, expand_zero(x, shape->type), shape);
-}
-
-/* Sets the start of a dynamic slice or update: `start` along `dim`, otherwise 0. */
-static void start_at(expansion *x, uint32_t rank, int64_t dim, hlo_instr *start, hlo_instr **out) {
-    hlo_instr *zero = expand_number(x, 0);
-    for (uint32_t d = 0; d < rank; d++) out[d] = d == dim ? start : zero;
-}
-
 /* Writes each operand after the real elements of the previous ones, over their padding. */
 hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
     hlo_instr *old = x->build->at;
@@ -32,11 +21,13 @@ hlo_instr *dynamic_concatenate(expansion *x, hlo_instr **sizes) {
         }
     if (!along) return old;
     hlo_instr *operands[2 + HLO_LARGEST_RANK];
-    operands[0] = zeros(x, shape);
+    operands[0] = expand_splat(x, expand_zero(x, shape->type), shape);
     for (uint32_t i = 0; i < old->operand_count; i++) {
         hlo_instr *part = operands[1] = hlo_instr_operand(old, i);
         hlo_instr *size = dynamic_size(x, part, dim);
-        start_at(x, shape->rank, dim, at, operands + 2);
+        /* The part starts at `at` along `dim`, otherwise at 0. */
+        hlo_instr *zero = expand_number(x, 0);
+        for (uint32_t d = 0; d < shape->rank; d++) operands[2 + d] = d == dim ? at : zero;
         at = hlo_build_binary(x->build, HLO_OP_ADD, at,
                               size ? size : expand_number(x, part->shape->dims[dim]));
         const bool last = i + 1 == old->operand_count;
@@ -105,8 +96,18 @@ static hlo_computation *padding_last(expansion *x, hlo_computation *less) {
 }
 
 /* Sorts with an additional operand, which is true in the padding. */
-static hlo_instr *sort_along(expansion *x, int64_t dim, hlo_instr *size) {
-    hlo_instr *old = x->build->at;
+hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
+    hlo_instr *old = x->build->at, *size = NULL;
+    const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
+    const uint32_t rank = hlo_instr_operand(old, 0)->shape->rank;
+    for (uint32_t i = 0; i < old->operand_count; i++, sizes += rank) {
+        for (uint32_t d = 0; d < rank; d++)
+            sizes[d] = dynamic_size(x, hlo_instr_operand(old, i), d);
+        if (i && size != sizes[dim])
+            return expand_refuse(x, "has operands with different dynamic sizes");
+        size = sizes[dim];
+    }
+    if (!size) return old;
     const uint32_t count = old->operand_count;
     hlo_arena *arena = x->module->arena;
     hlo_instr **parts = hlo_arena_array(arena, count + 1, sizeof(hlo_instr *));
@@ -125,18 +126,4 @@ static hlo_instr *sort_along(expansion *x, int64_t dim, hlo_instr *size) {
     const bool one = old->shape->type != HLO_TYPE_TUPLE;
     return expand_replace(x, one ? HLO_OP_COPY : HLO_OP_TUPLE, dynamic_bound(x->module, old->shape),
                           count, parts);
-}
-
-hlo_instr *dynamic_sort(expansion *x, hlo_instr **sizes) {
-    hlo_instr *old = x->build->at, *size = NULL;
-    const int64_t dim = hlo_instr_ints(old, HLO_ATTR_DIMENSIONS)->v[0];
-    const uint32_t rank = hlo_instr_operand(old, 0)->shape->rank;
-    for (uint32_t i = 0; i < old->operand_count; i++, sizes += rank) {
-        for (uint32_t d = 0; d < rank; d++)
-            sizes[d] = dynamic_size(x, hlo_instr_operand(old, i), d);
-        if (i && size != sizes[dim])
-            return expand_refuse(x, "has operands with different dynamic sizes");
-        size = sizes[dim];
-    }
-    return size ? sort_along(x, dim, size) : old;
 }

@@ -46,46 +46,6 @@ static hlo_instr *forwarded(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-static hlo_instr *tuple(expansion *x, hlo_instr **sizes) {
-    for (uint32_t i = 0; i < x->build->at->operand_count; i++) {
-        const uint32_t count = dynamic_dims(operand_of(x, i)->shape);
-        hlo_instr **known = dynamic_value_of(x, operand_of(x, i))->sizes;
-        for (uint32_t k = 0; known && k < count; k++) sizes[k] = known[k];
-        sizes += count;
-    }
-    return x->build->at;
-}
-
-static hlo_instr *tuple_element(expansion *x, hlo_instr **sizes) {
-    const hlo_instr *whole = operand_of(x, 0);
-    hlo_instr **known = dynamic_value_of(x, whole)->sizes;
-    const int64_t index = hlo_instr_int(x->build->at, HLO_ATTR_INDEX, 0);
-    if (!known) return x->build->at;
-    for (int64_t i = 0; i < index; i++) known += dynamic_dims(whole->shape->elements[i]);
-    for (uint32_t i = 0; i < dynamic_dims(x->build->at->shape); i++) sizes[i] = known[i];
-    return x->build->at;
-}
-
-static hlo_instr *get_size(expansion *x, hlo_instr **sizes) {
-    hlo_instr *size = size_of(x, 0, hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS)->v[0]);
-    (void)sizes;
-    return size ? expand_replace(x, HLO_OP_COPY, x->build->at->shape, 1, &size) : x->build->at;
-}
-
-static hlo_instr *set_size(expansion *x, hlo_instr **sizes) {
-    hlo_instr *array = operand_of(x, 0), *size = operand_of(x, 1);
-    const int64_t dim = hlo_instr_ints(x->build->at, HLO_ATTR_DIMENSIONS)->v[0];
-    double number;
-    for (uint32_t d = 0; d < array->shape->rank; d++) sizes[d] = dynamic_size(x, array, d);
-    sizes[dim] = dynamic_declares(x->build->at->shape, dim) ? size : NULL;
-    if (!sizes[dim] &&
-        (!hlo_known_number(size, &number) || number != (double)array->shape->dims[dim]))
-        return expand_refuse(x,
-                             "declares dimension %lld static, but sets a size other than its bound",
-                             (long long)dim);
-    return expand_replace(x, HLO_OP_COPY, x->build->at->shape, 1, &array);
-}
-
 /* Builds max(size, 0). */
 static hlo_instr *at_least_0(expansion *x, hlo_instr *size) {
     return hlo_build_binary(x->build, HLO_OP_MAXIMUM, size, expand_number(x, 0));
@@ -122,14 +82,6 @@ static hlo_instr *part(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-static hlo_instr *dynamic_update_slice(expansion *x, hlo_instr **sizes) {
-    for (uint32_t i = 1; i < x->build->at->operand_count; i++)
-        if (dynamic_value_of(x, operand_of(x, i))->sizes)
-            return expand_refuse(
-                x, "has an update or an index with a dynamic shape, which is not supported");
-    return forwarded(x, sizes);
-}
-
 static hlo_instr *pad(expansion *x, hlo_instr **sizes) {
     const int64_t *v = hlo_instr_ints(x->build->at, HLO_ATTR_PADDING)->v;
     for (uint32_t d = 0; d < x->build->at->shape->rank; d++, v += 3) {
@@ -161,14 +113,6 @@ static hlo_instr *reduce(expansion *x, hlo_instr **sizes) {
     return x->build->at;
 }
 
-/* Appends the sizes of the free dimensions of an operand of a dot at *sizes. */
-static void free_sizes(expansion *x, uint32_t operand, const hlo_ints *batch, const hlo_ints *along,
-                       hlo_instr ***sizes) {
-    for (uint32_t d = 0; d < operand_of(x, operand)->shape->rank; d++)
-        if (!(batch && hlo_ints_contain(batch, d)) && !(along && hlo_ints_contain(along, d)))
-            *(*sizes)++ = size_of(x, operand, d);
-}
-
 static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
     const hlo_ints *batch[] = {hlo_instr_ints(x->build->at, HLO_ATTR_LHS_BATCH_DIMS),
                                hlo_instr_ints(x->build->at, HLO_ATTR_RHS_BATCH_DIMS)};
@@ -180,7 +124,11 @@ static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
         *sizes = size_of(x, 0, batch[0]->v[i]);
         join(x, sizes++, size_of(x, 1, batch[1]->v[i]));
     }
-    for (uint32_t o = 0; o < 2; o++) free_sizes(x, o, batch[o], along[o], &sizes);
+    for (uint32_t o = 0; o < 2; o++) /* the free dimensions */
+        for (uint32_t d = 0; d < operand_of(x, o)->shape->rank; d++)
+            if (!(batch[o] && hlo_ints_contain(batch[o], d)) &&
+                !(along[o] && hlo_ints_contain(along[o], d)))
+                *sizes++ = size_of(x, o, d);
     for (uint32_t o = 0; o < 2; o++)
         for (uint32_t i = 0; along[o] && i < along[o]->count; i++)
             mask(x, o, along[o]->v[i], expand_zero(x, operand_of(x, o)->shape->type));
@@ -188,7 +136,7 @@ static hlo_instr *dot(expansion *x, hlo_instr **sizes) {
 }
 
 hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
-    const hlo_instr *instr = x->build->at;
+    hlo_instr *instr = x->build->at;
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return elementwise(x, sizes);
     if (hlo_instr_is_mark(instr)) return forwarded(x, sizes);
     switch (instr->op) {
@@ -197,16 +145,51 @@ hlo_instr *dynamic_rule(expansion *x, hlo_instr **sizes) {
     case HLO_OP_OPT_BARRIER:
     case HLO_OP_DOMAIN:
     case HLO_OP_ADD_DEPENDENCY: return forwarded(x, sizes);
-    case HLO_OP_AFTER_ALL: return x->build->at;
-    case HLO_OP_TUPLE: return tuple(x, sizes);
-    case HLO_OP_GET_TUPLE_ELEMENT: return tuple_element(x, sizes);
-    case HLO_OP_GET_DIMENSION_SIZE: return get_size(x, sizes);
-    case HLO_OP_SET_DIMENSION_SIZE: return set_size(x, sizes);
+    case HLO_OP_AFTER_ALL: return instr;
+    case HLO_OP_TUPLE:
+        for (uint32_t i = 0; i < instr->operand_count; i++) {
+            const uint32_t count = dynamic_dims(operand_of(x, i)->shape);
+            hlo_instr **known = dynamic_value_of(x, operand_of(x, i))->sizes;
+            for (uint32_t k = 0; known && k < count; k++) sizes[k] = known[k];
+            sizes += count;
+        }
+        return instr;
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *whole = operand_of(x, 0);
+        hlo_instr **known = dynamic_value_of(x, whole)->sizes;
+        const int64_t index = hlo_instr_int(instr, HLO_ATTR_INDEX, 0);
+        if (!known) return instr;
+        for (int64_t i = 0; i < index; i++) known += dynamic_dims(whole->shape->elements[i]);
+        for (uint32_t i = 0; i < dynamic_dims(instr->shape); i++) sizes[i] = known[i];
+        return instr;
+    }
+    case HLO_OP_GET_DIMENSION_SIZE: {
+        hlo_instr *size = size_of(x, 0, hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0]);
+        return size ? expand_replace(x, HLO_OP_COPY, instr->shape, 1, &size) : instr;
+    }
+    case HLO_OP_SET_DIMENSION_SIZE: {
+        hlo_instr *array = operand_of(x, 0), *size = operand_of(x, 1);
+        const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
+        double number;
+        for (uint32_t d = 0; d < array->shape->rank; d++) sizes[d] = dynamic_size(x, array, d);
+        sizes[dim] = dynamic_declares(instr->shape, dim) ? size : NULL;
+        if (!sizes[dim] &&
+            (!hlo_known_number(size, &number) || number != (double)array->shape->dims[dim]))
+            return expand_refuse(
+                x, "declares dimension %lld static, but sets a size other than its bound",
+                (long long)dim);
+        return expand_replace(x, HLO_OP_COPY, instr->shape, 1, &array);
+    }
     case HLO_OP_TRANSPOSE:
     case HLO_OP_BROADCAST:
     case HLO_OP_SLICE:
     case HLO_OP_DYNAMIC_SLICE: return part(x, sizes);
-    case HLO_OP_DYNAMIC_UPDATE_SLICE: return dynamic_update_slice(x, sizes);
+    case HLO_OP_DYNAMIC_UPDATE_SLICE:
+        for (uint32_t i = 1; i < instr->operand_count; i++)
+            if (dynamic_value_of(x, operand_of(x, i))->sizes)
+                return expand_refuse(
+                    x, "has an update or an index with a dynamic shape, which is not supported");
+        return forwarded(x, sizes);
     case HLO_OP_PAD: return pad(x, sizes);
     case HLO_OP_REDUCE: return reduce(x, sizes);
     case HLO_OP_DOT: return dot(x, sizes);

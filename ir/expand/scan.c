@@ -14,10 +14,6 @@ typedef struct scan {
     const hlo_shape *const *parts; /* shapes of the state */
 } scan;
 
-static const hlo_shape *scalar(const expansion *x, hlo_type type) {
-    return hlo_shape_array(x->module, type, 0, NULL);
-}
-
 /* Creates a computation of the loop's state before the scan's computation, and moves x->build->at
  * into it. */
 static hlo_instr *open_computation(expansion *x, const scan *s, const char *name) {
@@ -40,13 +36,6 @@ static hlo_computation *close_computation(expansion *x, hlo_instr *root, hlo_ins
     hlo_instr_remove(end);
     x->build->at = at;
     return comp;
-}
-
-static hlo_computation *make_condition(expansion *x, const scan *s) {
-    hlo_instr *at = x->build->at, *state = open_computation(x, s, "scan_condition");
-    hlo_instr *turn = hlo_build_element(x->build, state, 0);
-    return close_computation(x, hlo_build_compare(x->build, turn, "LT", expand_number(x, s->turns)),
-                             at);
 }
 
 /* Builds the operands of a dynamic slice or update of a value in an iteration. */
@@ -104,33 +93,31 @@ static hlo_computation *make_body(expansion *x, const scan *s) {
     return close_computation(x, hlo_build(x->build, HLO_OP_TUPLE, s->state, count, next), at);
 }
 
-/* Reads the scan and defines the loop's state. */
-static scan read_scan(expansion *x) {
-    const hlo_instr *instr = x->build->at;
+/* Replaces the scan at x->build->at by a loop. Returns false after an error. */
+static bool expand_scan(expansion *x) {
+    hlo_instr *instr = x->build->at;
     const hlo_shape *result = instr->shape;
     const bool many = result->type == HLO_TYPE_TUPLE;
-    const hlo_shape **parts = hlo_arena_array(
-        x->module->arena, instr->operand_count + (many ? result->rank : 1) + 1, sizeof *parts);
+    const hlo_shape **part = hlo_arena_array(
+        x->module->arena, instr->operand_count + (many ? result->rank : 1) + 1, sizeof *part);
     scan s = {.carries = (uint32_t)hlo_instr_int(instr, HLO_ATTR_NUM_CARRIES, 0),
               .dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0],
               .reverse = hlo_instr_int(instr, HLO_ATTR_IS_REVERSE, 0) != 0,
               .step = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY),
-              .parts = parts};
+              .parts = part};
     s.inputs = instr->operand_count - s.carries;
     s.outputs = (many ? result->rank : 1) - s.carries;
     s.turns = hlo_instr_operand(instr, 0)->shape->dims[s.dim];
-    *parts++ = scalar(x, HLO_TYPE_S32);
-    for (uint32_t i = 0; i < s.inputs; i++) *parts++ = hlo_instr_operand(instr, i)->shape;
-    for (uint32_t i = 0; i < s.outputs; i++) *parts++ = many ? result->elements[i] : result;
+    *part++ = hlo_shape_array(x->module, HLO_TYPE_S32, 0, NULL);
+    for (uint32_t i = 0; i < s.inputs; i++) *part++ = hlo_instr_operand(instr, i)->shape;
+    for (uint32_t i = 0; i < s.outputs; i++) *part++ = many ? result->elements[i] : result;
     for (uint32_t i = 0; i < s.carries; i++)
-        *parts++ = hlo_instr_operand(instr, s.inputs + i)->shape;
+        *part++ = hlo_instr_operand(instr, s.inputs + i)->shape;
     s.state = hlo_shape_tuple(x->module, 1 + s.inputs + s.outputs + s.carries, s.parts);
-    return s;
-}
-
-static void expand_scan(expansion *x) {
-    hlo_instr *instr = x->build->at;
-    const scan s = read_scan(x);
+    for (uint32_t i = 0; i < s.inputs; i++)
+        if (dynamic_declares(hlo_instr_operand(instr, i)->shape, s.dim))
+            return expand_refuse(x, "iterates over a dynamic dimension, which is not supported");
+    if (s.turns > INT32_MAX) return expand_refuse(x, "has more than 2^31-1 iterations");
     const uint32_t first = 1 + s.inputs, results = s.outputs + s.carries;
     hlo_instr **parts = hlo_arena_array(x->module->arena, first + results, sizeof(hlo_instr *));
     parts[0] = expand_number(x, 0);
@@ -143,22 +130,19 @@ static void expand_scan(expansion *x) {
     if (s.turns > 0) {
         hlo_instr *start = hlo_build(x->build, HLO_OP_TUPLE, s.state, first + results, parts);
         hlo_instr *loop = hlo_build(x->build, HLO_OP_WHILE, s.state, 1, &start);
-        hlo_instr_set_comp(loop, HLO_ATTR_CONDITION, make_condition(x, &s));
+        hlo_instr *at = x->build->at, *state = open_computation(x, &s, "scan_condition");
+        hlo_instr *turn = hlo_build_element(x->build, state, 0);
+        hlo_instr_set_comp(
+            loop, HLO_ATTR_CONDITION,
+            close_computation(x, hlo_build_compare(x->build, turn, "LT", expand_number(x, s.turns)),
+                              at));
         hlo_instr_set_comp(loop, HLO_ATTR_BODY, make_body(x, &s));
         for (uint32_t i = 0; i < results; i++)
             parts[first + i] = hlo_build_element(x->build, loop, first + i);
     }
     expand_replace(x, instr->shape->type == HLO_TYPE_TUPLE ? HLO_OP_TUPLE : HLO_OP_COPY,
                    instr->shape, results, parts + first);
-}
-
-/* True if the scan at x->build->at can become a loop; otherwise reports an error. */
-static bool can_expand(expansion *x) {
-    const scan s = read_scan(x);
-    for (uint32_t i = 0; i < s.inputs; i++)
-        if (dynamic_declares(hlo_instr_operand(x->build->at, i)->shape, s.dim))
-            return expand_refuse(x, "iterates over a dynamic dimension, which is not supported");
-    return s.turns <= INT32_MAX || expand_refuse(x, "has more than 2^31-1 iterations");
+    return true;
 }
 
 hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {
@@ -169,8 +153,7 @@ hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink) {
             next = instr->next;
             if (instr->op != HLO_OP_SCAN) continue;
             x.build->at = instr;
-            if (!can_expand(&x)) return HLO_INVALID_INPUT;
-            expand_scan(&x);
+            if (!expand_scan(&x)) return HLO_INVALID_INPUT;
         }
     return HLO_OK;
 }

@@ -24,14 +24,6 @@ static inline unsigned to_bits(float value) {
     return bits;
 }
 
-/* Encodes as e8m0. Ties round up; below the smallest normal f32, every value above the smallest
- * code does. */
-static inline unsigned encode_e8m0(float value) {
-    unsigned bits = to_bits(value);
-    unsigned code = bits >= 0x800000 ? (bits + 0x400000) >> 23 : bits > 0x400000;
-    return bits - 1 < 0x7f3fffff ? code : 0xff; /* positive, and not too large */
-}
-
 /* Rounds to nearest, ties to even, to E exponent and M mantissa bits. Works on the bits of the f32.
  * For a normal result, half a last place is added to the f32's bits (one less for an even result,
  * so that ties go to even) and the remaining bits are shifted out; a carry correctly propagates
@@ -39,7 +31,13 @@ static inline unsigned encode_e8m0(float value) {
  * format makes the f32 addition round. Both are computed, so that a loop has no branches. All
  * arguments except `value` are constants where this is expanded. */
 static inline unsigned encode(float value, int E, int M, int bias, special kind) {
-    if (kind == E8M0) return encode_e8m0(value);
+    if (kind == E8M0) {
+        /* Ties round up; below the smallest normal f32, every value above the smallest code does.
+         */
+        const unsigned b = to_bits(value);
+        const unsigned code = b >= 0x800000 ? (b + 0x400000) >> 23 : b > 0x400000;
+        return b - 1 < 0x7f3fffff ? code : 0xff; /* positive, and not too large */
+    }
     const unsigned all = (1u << (E + M)) - 1, sign = 1u << (E + M);
     const unsigned infinity = ((1u << E) - 1) << M;
     const int largest = (int)(kind == IEEE ? infinity - 1 : kind == FN ? all - 1 : all);

@@ -79,16 +79,6 @@ double hlo_float_decode(hlo_type type, uint64_t bits) {
     return sign ? -value : value;
 }
 
-/* Encodes as e8m0. Ties round up; below the smallest normal f32, every value above the smallest
- * code does. */
-static uint64_t encode_e8m0(double value) {
-    if (!(value > 0) || value >= 0x1.8p127) return 0xff;
-    if (value < 0x1p-126) return value > 0x1p-127;
-    int exponent;
-    double fraction = frexp(value, &exponent);
-    return (uint64_t)(exponent - 1 + 127 + (fraction >= 0.75));
-}
-
 uint64_t hlo_float_encode(hlo_type type, double value) {
     if (type == HLO_TYPE_F64) {
         uint64_t bits;
@@ -104,7 +94,15 @@ uint64_t hlo_float_encode(hlo_type type, double value) {
     const format *f = &formats[type];
     uint64_t sign = signbit(value) ? sign_bit(f) : 0;
     if (isnan(value)) return nan_code(f) ^ (f->special == FNUZ ? 0 : sign);
-    if (f->special == E8M0) return encode_e8m0(value);
+    if (f->special == E8M0) {
+        /* Ties round up; below the smallest normal f32, every value above the
+         * smallest code does. */
+        if (!(value > 0) || value >= 0x1.8p127) return 0xff;
+        if (value < 0x1p-126) return value > 0x1p-127;
+        int exponent;
+        double fraction = frexp(value, &exponent);
+        return (uint64_t)(exponent - 1 + 127 + (fraction >= 0.75));
+    }
     double size = fabs(value);
     uint64_t code;
     if (isinf(size)) {

@@ -13,14 +13,6 @@ static bool is_token(const hlo_inference *q, uint32_t i) {
            hlo_infer_fail_at(q, q->operands[i]->offset, "operand %u is not a token", i);
 }
 
-static bool is_element_of(const hlo_inference *q, const hlo_shape *tuple, uint32_t index,
-                          const hlo_shape *wanted, const char *what) {
-    return hlo_infer_fits(tuple->elements[index], wanted) ||
-           hlo_infer_fail(q, "element %u of the result is %s, but %s %s", index,
-                          hlo_infer_text(q, tuple->elements[index]), what,
-                          hlo_infer_text(q, wanted));
-}
-
 /* Returns the given shape if it is a tuple of at least `least` elements. */
 static const hlo_shape *given_tuple(const hlo_inference *q, uint32_t least) {
     const hlo_shape *given = hlo_infer_given(q);
@@ -184,9 +176,10 @@ const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     if (!given) return NULL;
     const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
     for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
-    if (!is_element_of(q, given, 0, hlo_shape_tuple(q->module, q->count, shapes),
-                       "the operands are"))
-        return NULL;
+    const hlo_shape *operands = hlo_shape_tuple(q->module, q->count, shapes);
+    if (!hlo_infer_fits(given->elements[0], operands))
+        return hlo_infer_fail(q, "element 0 of the result is %s, but the operands are %s",
+                              hlo_infer_text(q, given->elements[0]), hlo_infer_text(q, operands));
     return are_bound(q, 0, 0) && is_result(q, given->elements[1], NULL) ? given : NULL;
 }
 

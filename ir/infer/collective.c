@@ -13,11 +13,6 @@ const hlo_shape *hlo_infer_DEVICE(const hlo_inference *q) {
 
 /* --------------------------------------------------------------------------------------- groups */
 
-/* True if the groups of an `op` may differ in length. */
-static bool may_differ(hlo_op op) {
-    return op == HLO_OP_ALL_REDUCE || op == HLO_OP_ALL_REDUCE_START;
-}
-
 /* Returns the number of devices per group; 0 if it is determined at run time or differs between
  * groups; -1, with `why` set, if the groups do not contain every device from 0 on exactly once. */
 static int64_t group_size(const hlo_inference *q) {
@@ -31,7 +26,7 @@ static int64_t group_size(const hlo_inference *q) {
     const hlo_groups *groups = attr->u.groups;
     const char *value = groups->parsed.text;
     int64_t all;
-    if (groups->size < 0 && !may_differ(q->op)) {
+    if (groups->size < 0 && !(q->op == HLO_OP_ALL_REDUCE || q->op == HLO_OP_ALL_REDUCE_START)) {
         hlo_infer_fail(q, "the groups of %s have different sizes", value);
     } else if (groups->empty) {
         hlo_infer_fail(q, "%s has an empty group", value);
@@ -192,22 +187,16 @@ static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t a
     return true;
 }
 
-/* Returns the number of devices per group of an all-gather or reduce-scatter. With a channel_id,
- * groups contain replicas with all their partitions, unless they contain global device ids. */
-static int64_t group_devices(const hlo_inference *q) {
-    int64_t group = group_size(q), all;
-    if (group < 1 || hlo_infer_int(q, HLO_ATTR_CHANNEL_ID, 0) <= 0 ||
-        hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
-        return group;
-    int64_t partitions = hlo_module_int(q->module, HLO_ATTR_NUM_PARTITIONS, 1);
-    if (partitions < 1) return group;
-    return __builtin_mul_overflow(group, partitions, &all) ? 0 : all;
-}
-
 /* Checks the given result of an all-gather (`grows`) or reduce-scatter. It cannot be inferred from
  * groups that are determined at run time. */
 static const hlo_shape *scaled(const hlo_inference *q, const hlo_shape *result, bool grows) {
-    int64_t group = group_devices(q);
+    int64_t group = group_size(q), all;
+    const int64_t partitions = hlo_module_int(q->module, HLO_ATTR_NUM_PARTITIONS, 1);
+    /* With a channel_id, groups contain replicas with all their partitions, unless they contain
+     * global device ids. */
+    if (group >= 1 && partitions >= 1 && hlo_infer_int(q, HLO_ATTR_CHANNEL_ID, 0) > 0 &&
+        !hlo_infer_int(q, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
+        group = __builtin_mul_overflow(group, partitions, &all) ? 0 : all;
     if (group < 0 || !hlo_infer_arrays(q, 0, q->count)) return NULL;
     const hlo_ints *along = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
     if (along->count != 1) return hlo_infer_fail(q, "'dimensions' must name one dimension");

@@ -26,15 +26,11 @@ const hlo_shape *hlo_infer_TUPLE_ELEMENT(const hlo_inference *q) {
     return tuple->elements[index];
 }
 
-static const hlo_shape **operand_shapes(const hlo_inference *q) {
-    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
-    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
-    return shapes;
-}
-
 const hlo_shape *hlo_infer_CALL(const hlo_inference *q) {
     hlo_attr_id id = q->op == HLO_OP_FUSION ? HLO_ATTR_CALLS : HLO_ATTR_TO_APPLY;
-    const hlo_computation *comp = hlo_infer_called(q, id, q->count, operand_shapes(q), NULL);
+    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
+    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
+    const hlo_computation *comp = hlo_infer_called(q, id, q->count, shapes, NULL);
     return comp ? comp->root->shape : NULL;
 }
 

@@ -208,12 +208,6 @@ const hlo_shape *hlo_infer_DYNAMIC_UPDATE_SLICE(const hlo_inference *q) {
     return start_indices(q, 2, into) ? into : NULL;
 }
 
-static bool padding_in_range(const int64_t *padding) {
-    for (int i = 0; i < 3; i++)
-        if (padding[i] < -HLO_INFER_EXTENT_MAX || padding[i] > HLO_INFER_EXTENT_MAX) return false;
-    return true;
-}
-
 /* Computes n + low + high + (n - 1) * interior; -1 if that is negative or too large. */
 static int64_t padded(int64_t n, const int64_t *padding) {
     const int64_t most = HLO_INFER_EXTENT_MAX;
@@ -239,9 +233,10 @@ const hlo_shape *hlo_infer_PAD(const hlo_inference *q) {
     for (uint32_t i = 0; i < from->rank; i++) {
         if (padding->v[3 * i + 2] < 0)
             return hlo_infer_fail(q, "the interior padding of dimension %u is negative", i);
-        if (!padding_in_range(&padding->v[3 * i]))
+        const int64_t *p = &padding->v[3 * i], most = HLO_INFER_EXTENT_MAX;
+        if (p[0] < -most || p[0] > most || p[1] < -most || p[1] > most || p[2] > most)
             return hlo_infer_fail(q, "the padding of dimension %u is outside [-2^61, 2^61]", i);
-        dims[i] = from->dims[i] < 0 ? -1 : padded(from->dims[i], &padding->v[3 * i]);
+        dims[i] = from->dims[i] < 0 ? -1 : padded(from->dims[i], p);
         if (dims[i] < 0 && from->dims[i] >= 0)
             return hlo_infer_fail(q, "the padded size of dimension %u is negative or too large", i);
     }
@@ -391,22 +386,6 @@ const hlo_shape *hlo_infer_GATHER(const hlo_inference *q) {
     return dims ? hlo_shape_array(q->module, w.operand->type, rank, dims) : NULL;
 }
 
-/* Checks the updates. `windowed` has their dimensions if every window has its maximum size. */
-static bool check_updates(const hlo_inference *q, const windows *w, const hlo_shape *updates,
-                          const int64_t *windowed, uint32_t rank) {
-    if (updates->rank != rank)
-        return hlo_infer_fail(q, "the updates have rank %u, expected %u", updates->rank, rank);
-    for (uint32_t i = 0; i < rank; i++) {
-        bool window = hlo_ints_contain(w->window_dims, i);
-        if (window ? windowed[i] >= 0 && updates->dims[i] > windowed[i]
-                   : !hlo_infer_dim_fits(updates->dims[i], windowed[i]))
-            return hlo_infer_fail(q, "dimension %u of the updates has size %lld, expected %s%lld",
-                                  i, (long long)updates->dims[i], window ? "at most " : "",
-                                  (long long)windowed[i]);
-    }
-    return true;
-}
-
 const hlo_shape *hlo_infer_SCATTER(const hlo_inference *q) {
     if (q->count % 2 == 0) return hlo_infer_fail(q, "requires an odd number of operands");
     if (!hlo_infer_arrays(q, 0, q->count)) return NULL;
@@ -433,7 +412,17 @@ const hlo_shape *hlo_infer_SCATTER(const hlo_inference *q) {
             return hlo_infer_fail(q, "operands 0 and %u have different dimensions", i);
         if (updates->type != types[i])
             return hlo_infer_fail(q, "operand %u and its updates have different element types", i);
-        if (!check_updates(q, &w, updates, dims, rank)) return NULL;
+        /* `dims` are those of updates if every window has its maximum size. */
+        if (updates->rank != rank)
+            return hlo_infer_fail(q, "the updates have rank %u, expected %u", updates->rank, rank);
+        for (uint32_t d = 0; d < rank; d++) {
+            const bool window = hlo_ints_contain(w.window_dims, d);
+            if (window ? dims[d] >= 0 && updates->dims[d] > dims[d]
+                       : !hlo_infer_dim_fits(updates->dims[d], dims[d]))
+                return hlo_infer_fail(
+                    q, "dimension %u of the updates has size %lld, expected %s%lld", d,
+                    (long long)updates->dims[d], window ? "at most " : "", (long long)dims[d]);
+        }
     }
     if (!hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, count, types)) return NULL;
     return hlo_infer_tuple(q, count, results);

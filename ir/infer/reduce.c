@@ -53,24 +53,6 @@ const hlo_shape *hlo_infer_SORT(const hlo_inference *q) {
     return hlo_infer_tuple(q, q->count, keys);
 }
 
-/* Returns the array with the scan dimension restored at `along`, of `size`. */
-static const hlo_shape *with_dim(const hlo_inference *q, const hlo_shape *slice, uint32_t along,
-                                 int64_t size) {
-    int64_t *dims = hlo_infer_scratch(q, (size_t)slice->rank + 1, sizeof *dims);
-    memcpy(dims, slice->dims, along * sizeof *dims);
-    dims[along] = size;
-    memcpy(dims + along + 1, slice->dims + along, (slice->rank - along) * sizeof *dims);
-    return hlo_shape_array(q->module, slice->type, slice->rank + 1, dims);
-}
-
-static const hlo_shape *without_dim(const hlo_inference *q, const hlo_shape *shape, int64_t along) {
-    int64_t *dims = hlo_infer_scratch(q, shape->rank, sizeof *dims);
-    uint32_t rank = 0;
-    for (uint32_t i = 0; i < shape->rank; i++)
-        if (i != along) dims[rank++] = shape->dims[i];
-    return hlo_shape_array(q->module, shape->type, rank, dims);
-}
-
 /* Operands are the inputs, followed by the initial values of the carries. The computation takes a
  * slice of each input and the carries, and returns a slice of each output and the carries. */
 const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
@@ -96,7 +78,11 @@ const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
                 "the scan dimension of operand %u has size %lld, expected %lld", i, (long long)here,
                 (long long)size);
         if (size < 0) size = here;
-        slices[i] = without_dim(q, slices[i], along->v[0]);
+        int64_t *dims = hlo_infer_scratch(q, slices[i]->rank, sizeof *dims);
+        uint32_t rank = 0;
+        for (uint32_t j = 0; j < slices[i]->rank; j++)
+            if (j != along->v[0]) dims[rank++] = slices[i]->dims[j];
+        slices[i] = hlo_shape_array(q->module, slices[i]->type, rank, dims);
     }
     const hlo_computation *comp = hlo_infer_called(q, HLO_ATTR_TO_APPLY, q->count, slices, NULL);
     if (!comp) return NULL;
@@ -122,7 +108,13 @@ const hlo_shape *hlo_infer_SCAN(const hlo_inference *q) {
                 "output %u of %%%s is %s, which does not have a dimension %lld", i, comp->name,
                 hlo_infer_text(q, shapes[i]), (long long)along->v[0]);
         } else {
-            shapes[i] = with_dim(q, shapes[i], (uint32_t)along->v[0], size);
+            /* Restore the scan dimension. */
+            const uint32_t rank = shapes[i]->rank, at = (uint32_t)along->v[0];
+            int64_t *dims = hlo_infer_scratch(q, (size_t)rank + 1, sizeof *dims);
+            memcpy(dims, shapes[i]->dims, at * sizeof *dims);
+            dims[at] = size;
+            memcpy(dims + at + 1, shapes[i]->dims + at, (rank - at) * sizeof *dims);
+            shapes[i] = hlo_shape_array(q->module, shapes[i]->type, rank + 1, dims);
         }
     }
     return many ? hlo_shape_tuple(q->module, results, shapes) : shapes[0];

@@ -14,13 +14,6 @@ static void put_word(hlo_printer *o, const void *word) {
     hlo_put_attr(o, word);
 }
 
-/* Reports a window attribute with another number of dimensions. */
-static const window_dim *misfit(const hlo_inference *q, const hlo_attr *word, uint32_t rank) {
-    hlo_infer_fail(q, "window %s does not have %u dimensions",
-                   hlo_print_interned(q->module, put_word, word), rank);
-    return NULL;
-}
-
 /* Reads the window along each of `rank` dimensions. Returns NULL, with `why` set, if its rank
  * differs. */
 static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
@@ -46,7 +39,11 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
         const hlo_attr *word = hlo_window_word(window, parts[p].id);
         const uint32_t each = parts[p].id == HLO_ATTR_PAD ? 2 : 1;
-        if (word && word->u.ints->count != each * rank) return misfit(q, word, rank);
+        if (word && word->u.ints->count != each * rank) {
+            hlo_infer_fail(q, "window %s does not have %u dimensions",
+                           hlo_print_interned(q->module, put_word, word), rank);
+            return NULL;
+        }
         for (uint32_t i = 0; i < rank; i++) {
             int64_t *number = (int64_t *)(void *)((char *)&dims[i] + parts[p].member);
             *number = word ? word->u.ints->v[each * i + parts[p].second] : parts[p].missing;

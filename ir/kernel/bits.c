@@ -40,62 +40,10 @@ void hlo_philox(const uint64_t counter[2], uint64_t key, uint32_t out[4]) {
     memcpy(out, x, sizeof x);
 }
 
-typedef struct bits {
-    uint64_t key, counter[2]; /* the counter has its low word first */
-    bool wide;                /* 64-bit elements */
-    int64_t count;
-    uint64_t *out; /* row-major */
-} bits;
-
 static void advance(uint64_t counter[2], uint64_t by) {
     uint64_t low = counter[0];
     counter[0] += by;
     counter[1] += counter[0] < low;
-}
-
-static void fill_philox(bits *b) {
-    int64_t each = b->wide ? 2 : 4; /* elements per counter */
-    uint32_t words[4];
-    for (int64_t i = 0; i < b->count; i++) {
-        if (i % each == 0) {
-            uint64_t counter[] = {b->counter[0], b->counter[1]};
-            advance(counter, (uint64_t)(i / each));
-            hlo_philox(counter, b->key, words);
-        }
-        int64_t at = i % each;
-        b->out[i] = b->wide ? words[2 * at] | (uint64_t)words[2 * at + 1] << 32 : words[at];
-    }
-    advance(b->counter, (uint64_t)((b->count + each - 1) / each));
-}
-
-/* Returns the dimension along which neighbors share a counter: the first of even size, otherwise
- * the first of the largest. */
-static uint32_t paired_dim(const hlo_view *view) {
-    uint32_t largest = 0;
-    for (uint32_t d = 0; d < view->rank; d++) {
-        if (view->dims[d] % 2 == 0) return d;
-        if (view->dims[d] > view->dims[largest]) largest = d;
-    }
-    return largest;
-}
-
-static void fill_threefry(bits *b, const hlo_view *like) {
-    uint32_t words[2];
-    int64_t pair = 1, inner = 1; /* sizes of the paired dimension and of the dimensions after it */
-    if (like->rank && !b->wide) {
-        uint32_t dim = paired_dim(like);
-        pair = like->dims[dim];
-        for (uint32_t d = dim + 1; d < like->rank; d++) inner *= like->dims[d];
-    }
-    int64_t half = (pair + 1) / 2;
-    for (int64_t i = 0; i < b->count; i++) {
-        int64_t along = i / inner % pair, counter = i;
-        if (!b->wide) counter = (i / inner / pair * half + along / 2) * inner + i % inner;
-        threefry(b->counter[0] + (uint64_t)counter, b->key, words);
-        b->out[i] = b->wide ? words[0] | (uint64_t)words[1] << 32 : words[along % 2];
-    }
-    int64_t used = pair ? b->count / pair * half : 0;
-    b->counter[0] += (uint64_t)(b->wide ? b->count : used);
 }
 
 static bool is_threefry(const hlo_instr *instr) {
@@ -117,22 +65,51 @@ static const char *refuse_bits(const hlo_instr *instr) {
 
 static hlo_status run_bits(hlo_call *call) {
     const hlo_view *state = &call->operands[0], *result = &call->results[1];
-    hlo_view words = hlo_view_scratch(call->scratch, HLO_TYPE_U64, state);
+    hlo_view new_state = hlo_view_scratch(call->scratch, HLO_TYPE_U64, state);
     hlo_view made = hlo_view_scratch(call->scratch, HLO_TYPE_U64, result);
-    hlo_view_copy(call->env, state, &words);
-    uint64_t *s = words.data;
-    bool threefry = is_threefry(call->instr), two = state->dims[0] == 2;
-    bits b = {.key = s[0],
-              .counter = {s[1], two ? s[0] : s[2]},
-              .wide = hlo_types[result->type].bits == 64,
-              .count = hlo_view_count(result),
-              .out = made.data};
-    if (threefry)
-        fill_threefry(&b, result);
-    else
-        fill_philox(&b);
-    memcpy(s + 1, b.counter, (two ? 1 : 2) * sizeof *s);
-    hlo_view_convert(call->env, &words, &call->results[0]);
+    hlo_view_copy(call->env, state, &new_state);
+    uint64_t *s = new_state.data;
+    const bool two = state->dims[0] == 2;
+    const uint64_t key = s[0];
+    uint64_t counter[] = {s[1], two ? s[0] : s[2]}, *out = made.data; /* low word first */
+    const bool wide = hlo_types[result->type].bits == 64;
+    const int64_t count = hlo_view_count(result);
+    uint32_t words[4];
+    if (is_threefry(call->instr)) {
+        int64_t pair = 1, inner = 1; /* sizes of the paired dimension and of those after it */
+        if (result->rank && !wide) {
+            /* Neighbors share a counter along the first dimension of even size, otherwise along the
+             * first of the largest. */
+            uint32_t dim = 0;
+            for (uint32_t d = 0; d < result->rank && result->dims[dim] % 2; d++)
+                if (result->dims[d] % 2 == 0 || result->dims[d] > result->dims[dim]) dim = d;
+            pair = result->dims[dim];
+            for (uint32_t d = dim + 1; d < result->rank; d++) inner *= result->dims[d];
+        }
+        const int64_t half = (pair + 1) / 2;
+        for (int64_t i = 0; i < count; i++) {
+            int64_t along = i / inner % pair, at = i;
+            if (!wide) at = (i / inner / pair * half + along / 2) * inner + i % inner;
+            threefry(counter[0] + (uint64_t)at, key, words);
+            out[i] = wide ? words[0] | (uint64_t)words[1] << 32 : words[along % 2];
+        }
+        const int64_t used = pair ? count / pair * half : 0;
+        counter[0] += (uint64_t)(wide ? count : used);
+    } else {
+        const int64_t each = wide ? 2 : 4; /* elements per counter */
+        for (int64_t i = 0; i < count; i++) {
+            if (i % each == 0) {
+                uint64_t here[] = {counter[0], counter[1]};
+                advance(here, (uint64_t)(i / each));
+                hlo_philox(here, key, words);
+            }
+            int64_t at = i % each;
+            out[i] = wide ? words[2 * at] | (uint64_t)words[2 * at + 1] << 32 : words[at];
+        }
+        advance(counter, (uint64_t)((count + each - 1) / each));
+    }
+    memcpy(s + 1, counter, (two ? 1 : 2) * sizeof *s);
+    hlo_view_convert(call->env, &new_state, &call->results[0]);
     hlo_view_convert(call->env, &made, result);
     return HLO_OK;
 }

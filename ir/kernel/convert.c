@@ -10,21 +10,6 @@ typedef struct types {
     hlo_type from, to;
 } types;
 
-static void test_nonzero(hlo_lane lane, const void *in, int64_t count, uint64_t *out) {
-    switch (lane) {
-#define TEST(lane, T)                                                                              \
-    case HLO_LANE_##lane:                                                                          \
-        for (int64_t i = 0; i < count; i++) out[i] = ((const T *)in)[i] != 0;                      \
-        break;
-        TEST(F32, float)
-        TEST(F64, double)
-        TEST(S64, int64_t)
-        TEST(U64, uint64_t)
-        TEST(C128, double _Complex)
-    case HLO_LANE_NONE: break;
-    }
-}
-
 /* Rounds to f32. Inexact values are rounded to the neighbor with an odd code, so that rounding the
  * f32 to fewer bits has the same result as rounding the double. */
 HLO_CLONED static void round_to_odd(const double *in, int64_t count, float *out) {
@@ -49,7 +34,18 @@ void hlo_lane_convert(hlo_type from_type, hlo_type to_type, const void *lanes, i
         const char *in = (const char *)lanes + done * (int64_t)hlo_lane_size(from);
         char *at = (char *)out + done * step;
         if (to_type == HLO_TYPE_PRED) {
-            test_nonzero(from, in, n, cast.u64);
+            switch (from) {
+#define TEST(from, T)                                                                              \
+    case HLO_LANE_##from:                                                                          \
+        for (int64_t i = 0; i < n; i++) cast.u64[i] = ((const T *)in)[i] != 0;                     \
+        break;
+                TEST(F32, float)
+                TEST(F64, double)
+                TEST(S64, int64_t)
+                TEST(U64, uint64_t)
+                TEST(C128, double _Complex)
+            case HLO_LANE_NONE: break;
+            }
             hlo_lane_store(to_type, &cast, n, at, step);
         } else if (from == HLO_LANE_F64 && to == HLO_LANE_F32 && to_type != HLO_TYPE_F32) {
             round_to_odd((const void *)in, n, cast.f32);

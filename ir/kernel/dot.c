@@ -69,14 +69,6 @@ static bool as_matrices(operand *o) {
     return plain;
 }
 
-static bool is_dense(const hlo_view *view) {
-    hlo_dims strides;
-    hlo_view_dense(view, &strides);
-    for (uint32_t d = 0; d < view->rank; d++)
-        if (view->dims[d] != 1 && view->strides[d] != strides.v[d]) return false;
-    return true;
-}
-
 /* Copies the operand to a dense array of `type`. */
 static void pack(const hlo_eval_env *env, operand *o, hlo_type type, hlo_arena *scratch) {
     hlo_view dense = hlo_view_scratch(scratch, type, &o->view);
@@ -110,47 +102,20 @@ static hlo_factor factor_of(const operand *o) {
     return (hlo_factor){o->view.type, o->view.data, o->stride[0], o->stride[1], o->stride[2]};
 }
 
-static void multiply_floats(const hlo_eval_env *env, hlo_lane lane, const operand *a,
-                            const operand *b, void *c, hlo_arena *scratch) {
-    const hlo_product product = {lane_type(lane), a->size[0],   a->size[1],   b->size[1],
-                                 a->size[2],      factor_of(a), factor_of(b), c};
-    hlo_product_run(env, &product, scratch);
-}
-
-static void multiply_others(const hlo_eval_env *env, hlo_lane lane, const operand *a,
-                            const operand *b, void *c) {
-    int64_t m = a->size[1], n = b->size[1], k = a->size[2];
-    int64_t size = (int64_t)hlo_lane_size(lane);
-    void (*body)(void *, int64_t, int64_t) = lane == HLO_LANE_C128 ? inner_c128 : inner_u64;
-    for (int64_t batch = 0; batch < a->size[0]; batch++) {
-        inner p = {n, k, (const char *)a->view.data + batch * a->stride[0] * size,
-                   (const char *)b->view.data + batch * b->stride[0] * size,
-                   (char *)c + batch * m * n * size};
-        if (env->parallel && m * n * k > 1 << 18)
-            env->parallel(env->user, m, body, &p);
-        else
-            body(&p, 0, m);
-    }
-}
-
-/* Returns the lane of a product: that of the result. But floats are summed as floats if the result
- * has integers, and f64 as f64; both are converted after the sum, as in XLA. */
-static hlo_lane lane_of_product(const hlo_view *lhs, const hlo_view *rhs, const hlo_view *result) {
-    const hlo_lane own = hlo_lane_of(result->type), a = hlo_lane_of(lhs->type),
-                   b = hlo_lane_of(rhs->type);
-    if (own == HLO_LANE_C128 || (!is_float_lane(a) && !is_float_lane(b))) return own;
-    if (a == HLO_LANE_F64 || b == HLO_LANE_F64) return HLO_LANE_F64;
-    return is_float_lane(own) ? own : HLO_LANE_F32;
-}
-
 hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const hlo_view *lhs,
                               const hlo_view *rhs, const hlo_view *result, hlo_arena *scratch,
                               const char **why) {
     static const hlo_eval_env alone = {0};
     if (!env) env = &alone;
-    hlo_lane lane = lane_of_product(lhs, rhs, result);
-    if (hlo_lane_of(result->type) == HLO_LANE_NONE || hlo_lane_of(lhs->type) == HLO_LANE_NONE ||
-        hlo_lane_of(rhs->type) == HLO_LANE_NONE) {
+    /* The lane of a product is that of the result. But floats are summed as floats if the result
+     * has integers, and f64 as f64; both are converted after the sum, as in XLA. */
+    const hlo_lane l = hlo_lane_of(lhs->type), r = hlo_lane_of(rhs->type);
+    hlo_lane lane = hlo_lane_of(result->type);
+    if (lane != HLO_LANE_C128 && (is_float_lane(l) || is_float_lane(r)))
+        lane = l == HLO_LANE_F64 || r == HLO_LANE_F64 ? HLO_LANE_F64
+               : is_float_lane(lane)                  ? lane
+                                                      : HLO_LANE_F32;
+    if (hlo_lane_of(result->type) == HLO_LANE_NONE || l == HLO_LANE_NONE || r == HLO_LANE_NONE) {
         *why = "the operands of a dot must be arrays";
         return HLO_INVALID_INPUT;
     }
@@ -162,12 +127,26 @@ hlo_status hlo_eval_dot_views(const hlo_eval_env *env, hlo_dot_dims dims, const 
     if (!is_factor(lane, &a, as_matrices(&a))) pack(env, &a, type, scratch);
     if (!is_factor(lane, &b, as_matrices(&b))) pack(env, &b, type, scratch);
     hlo_view c = *result;
-    const bool in_place = result->type == type && is_dense(result);
+    const bool in_place = result->type == type && hlo_view_is_dense(result);
     if (!in_place) c = hlo_view_scratch(scratch, type, result);
-    if (is_float_lane(lane))
-        multiply_floats(env, lane, &a, &b, c.data, scratch);
-    else
-        multiply_others(env, lane, &a, &b, c.data);
+    if (is_float_lane(lane)) {
+        const hlo_product product = {lane_type(lane), a.size[0],     a.size[1],     b.size[1],
+                                     a.size[2],       factor_of(&a), factor_of(&b), c.data};
+        hlo_product_run(env, &product, scratch);
+    } else {
+        int64_t m = a.size[1], n = b.size[1], k = a.size[2];
+        int64_t size = (int64_t)hlo_lane_size(lane);
+        void (*body)(void *, int64_t, int64_t) = lane == HLO_LANE_C128 ? inner_c128 : inner_u64;
+        for (int64_t batch = 0; batch < a.size[0]; batch++) {
+            inner p = {n, k, (const char *)a.view.data + batch * a.stride[0] * size,
+                       (const char *)b.view.data + batch * b.stride[0] * size,
+                       (char *)c.data + batch * m * n * size};
+            if (env->parallel && m * n * k > 1 << 18)
+                env->parallel(env->user, m, body, &p);
+            else
+                body(&p, 0, m);
+        }
+    }
     if (!in_place) hlo_view_convert(env, &c, result);
     hlo_arena_release(scratch, mark);
     return HLO_OK;

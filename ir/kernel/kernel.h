@@ -210,6 +210,8 @@ char *hlo_view_element(const hlo_view *view, const int64_t *index);
 bool hlo_dims_next(uint32_t rank, const int64_t *dims, int64_t *index);
 /* Computes the row-major strides of `view->dims`. */
 void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides);
+/* True if the array has these strides, for dimensions of one element any. */
+bool hlo_view_is_dense(const hlo_view *view);
 /* Loads the element of an array of integers at `offset` elements. */
 int64_t hlo_view_integer(const hlo_view *view, int64_t offset);
 /* Allocates a row-major array in scratch memory, with the dimensions of `like`. */

@@ -24,29 +24,6 @@ static void store(const hlo_call *call, number *numbers, const hlo_view *out) {
 
 /* ------------------------------------------------------------------------------------- cholesky */
 
-/* Computes the lower factor L of A = L conj(L)' in A's lower half, with `n` elements per row; 0
- * above the diagonal. A matrix that is not positive definite becomes NaN, as in XLA. */
-static void factor(number *a, int64_t n) {
-    bool definite = true;
-    for (int64_t j = 0; j < n; j++) {
-        double pivot = creal(a[j * n + j]);
-        for (int64_t k = 0; k < j; k++) {
-            number x = a[j * n + k];
-            pivot -= creal(x) * creal(x) + cimag(x) * cimag(x);
-        }
-        definite &= pivot > 0;
-        double root = sqrt(pivot);
-        for (int64_t i = j + 1; i < n; i++) {
-            number sum = a[i * n + j];
-            for (int64_t k = 0; k < j; k++) sum -= a[i * n + k] * conj(a[j * n + k]);
-            a[i * n + j] = sum / root;
-        }
-        a[j * n + j] = root;
-        for (int64_t i = 0; i < j; i++) a[i * n + j] = 0;
-    }
-    for (int64_t i = 0; i < n * n && !definite; i++) a[i] = (double)NAN;
-}
-
 /* Replaces a matrix by its conjugate transpose. */
 static void adjoin(number *a, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
@@ -66,7 +43,27 @@ static hlo_status run_cholesky(hlo_call *call) {
     number *a = load(call, in);
     for (int64_t at = 0; at < count; at += n * n) {
         if (!lower) adjoin(a + at, n);
-        factor(a + at, n);
+        /* Compute the lower factor L of A = L conj(L)' in A's lower half; 0 above the diagonal. A
+         * matrix that is not positive definite becomes NaN, as in XLA. */
+        number *m = a + at;
+        bool definite = true;
+        for (int64_t j = 0; j < n; j++) {
+            double pivot = creal(m[j * n + j]);
+            for (int64_t k = 0; k < j; k++) {
+                number x = m[j * n + k];
+                pivot -= creal(x) * creal(x) + cimag(x) * cimag(x);
+            }
+            definite &= pivot > 0;
+            double root = sqrt(pivot);
+            for (int64_t i = j + 1; i < n; i++) {
+                number sum = m[i * n + j];
+                for (int64_t k = 0; k < j; k++) sum -= m[i * n + k] * conj(m[j * n + k]);
+                m[i * n + j] = sum / root;
+            }
+            m[j * n + j] = root;
+            for (int64_t i = 0; i < j; i++) m[i * n + j] = 0;
+        }
+        for (int64_t i = 0; i < n * n && !definite; i++) m[i] = (double)NAN;
         if (!lower) adjoin(a + at, n);
     }
     store(call, a, &call->results[0]);
@@ -87,18 +84,6 @@ typedef struct triangle {
 static number coefficient(const triangle *t, int64_t i, int64_t j) {
     number x = t->a[i * t->row + j * t->col];
     return t->conjugate ? conj(x) : x;
-}
-
-static void solve(const triangle *t, number *x) {
-    for (int64_t at = 0; at < t->n; at++) {
-        int64_t i = t->lower ? at : t->n - 1 - at;
-        number sum = x[i * t->step];
-        for (int64_t k = 0; k < at; k++) {
-            int64_t j = t->lower ? k : t->n - 1 - k;
-            sum -= coefficient(t, i, j) * x[j * t->step];
-        }
-        x[i * t->step] = t->unit ? sum : sum / coefficient(t, i, i);
-    }
 }
 
 static hlo_status run_triangular_solve(hlo_call *call) {
@@ -122,7 +107,18 @@ static hlo_status run_triangular_solve(hlo_call *call) {
     number *b = load(call, right);
     int64_t count = hlo_view_count(right), sides = left ? cols : rows;
     for (int64_t at = 0; at < count; at += rows * cols, t.a += n * n)
-        for (int64_t side = 0; side < sides; side++) solve(&t, b + at + side * (left ? 1 : cols));
+        for (int64_t side = 0; side < sides; side++) {
+            number *x = b + at + side * (left ? 1 : cols);
+            for (int64_t done = 0; done < n; done++) {
+                int64_t i = t.lower ? done : n - 1 - done;
+                number sum = x[i * t.step];
+                for (int64_t k = 0; k < done; k++) {
+                    int64_t j = t.lower ? k : n - 1 - k;
+                    sum -= coefficient(&t, i, j) * x[j * t.step];
+                }
+                x[i * t.step] = t.unit ? sum : sum / coefficient(&t, i, i);
+            }
+        }
     store(call, b, &call->results[0]);
     return HLO_OK;
 }
@@ -206,40 +202,12 @@ static void transform(const fourier *f, bool inverse, number *x, int64_t step, n
     for (int64_t i = 0; i < f->n; i++) x[i * step] = inverse ? conj(row[i]) : row[i];
 }
 
-/* Transforms a row-major array along its last dimensions, one after another. */
-static void transform_dims(const hlo_call *call, const hlo_view *like, bool inverse, number *x) {
-    const hlo_ints *length = hlo_instr_ints(call->instr, HLO_ATTR_FFT_LENGTH);
-    int64_t count = hlo_view_count(like), step = 1;
-    for (uint32_t i = length->count; count && i-- > 0; step *= length->v[i]) {
-        int64_t n = length->v[i];
-        fourier f = fourier_new(call->scratch, n);
-        number *row = hlo_arena_array(call->scratch, (size_t)n, sizeof *row);
-        for (int64_t at = 0; at < count; at += n * step)
-            for (int64_t inner = 0; inner < step; inner++)
-                transform(&f, inverse, x + at + inner, step, row);
-        for (int64_t e = 0; inverse && e < count; e++) x[e] /= (double)n;
-    }
-}
-
 /* Copies rows to rows of another length, up to the shorter length. */
 static void copy_rows(int64_t rows, const number *in, int64_t in_size, number *out,
                       int64_t out_size) {
     size_t size = (size_t)(in_size < out_size ? in_size : out_size) * sizeof *in;
     for (int64_t row = 0; row < rows; row++)
         memmove(out + row * out_size, in + row * in_size, size);
-}
-
-/* Fills the second half of each row from the first half, so that the transform is real: element -k
- * along all transformed dimensions is the conjugate of k. */
-static void mirror(const hlo_ints *length, int64_t rows, number *x) {
-    int64_t n = length->v[length->count - 1];
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t opposite = 0, rest = row, size = 1;
-        for (uint32_t i = length->count - 1; i-- > 0; rest /= length->v[i], size *= length->v[i])
-            opposite += (length->v[i] - rest % length->v[i]) % length->v[i] * size;
-        opposite += rest * size;
-        for (int64_t k = n / 2 + 1; k < n; k++) x[row * n + k] = conj(x[opposite * n + n - k]);
-    }
 }
 
 static hlo_status run_fft(hlo_call *call) {
@@ -259,10 +227,29 @@ static hlo_status run_fft(hlo_call *call) {
     if (to_real) {
         number *full = hlo_arena_array(call->scratch, (size_t)(rows * n), sizeof *full);
         copy_rows(rows, x, half, full, n);
-        mirror(length, rows, full);
+        /* Fill the second half of each row from the first half, so that the transform is real:
+         * element -k along all transformed dimensions is the conjugate of k. */
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t opposite = 0, rest = row, size = 1;
+            for (uint32_t i = length->count - 1; i-- > 0;
+                 rest /= length->v[i], size *= length->v[i])
+                opposite += (length->v[i] - rest % length->v[i]) % length->v[i] * size;
+            opposite += rest * size;
+            for (int64_t k = half; k < n; k++) full[row * n + k] = conj(full[opposite * n + n - k]);
+        }
         x = full;
     }
-    transform_dims(call, whole, inverse, x);
+    /* Transform along the last dimensions, one after another. */
+    int64_t count = hlo_view_count(whole), step = 1;
+    for (uint32_t d = length->count; count && d-- > 0; step *= length->v[d]) {
+        int64_t extent = length->v[d];
+        fourier f = fourier_new(call->scratch, extent);
+        number *row = hlo_arena_array(call->scratch, (size_t)extent, sizeof *row);
+        for (int64_t at = 0; at < count; at += extent * step)
+            for (int64_t inner = 0; inner < step; inner++)
+                transform(&f, inverse, x + at + inner, step, row);
+        for (int64_t e = 0; inverse && e < count; e++) x[e] /= (double)extent;
+    }
     if (whole == in) copy_rows(rows, x, n, x, half);
     store(call, x, out);
     return HLO_OK;

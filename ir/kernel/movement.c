@@ -67,26 +67,6 @@ static int64_t ceil_divide(int64_t a, int64_t b) {
     return a <= 0 ? 0 : (a + b - 1) / b;
 }
 
-static void place(const hlo_call *call, const hlo_index_map *map) {
-    const hlo_view *in = &call->operands[map->operand], *out = &call->results[0];
-    hlo_dims in_start, out_start, dims, steps, in_strides, out_strides;
-    hlo_index x;
-    for (uint32_t d = 0; d < in->rank; d++) {
-        hlo_index_along(map, d, &x);
-        const int64_t low = x.start + added_start(call, &x);
-        int64_t first = ceil_divide(-low, x.stride); /* the first element kept */
-        int64_t end = ceil_divide(out->dims[d] - low, x.stride);
-        if (end > in->dims[d]) end = in->dims[d];
-        in_start.v[d] = first;
-        out_start.v[d] = low + first * x.stride;
-        steps.v[d] = x.stride;
-        dims.v[d] = end > first ? end - first : 0;
-    }
-    hlo_view from = hlo_view_part(in, in_start.v, dims.v, NULL, &in_strides);
-    hlo_view to = hlo_view_part(out, out_start.v, dims.v, steps.v, &out_strides);
-    hlo_view_copy(call->env, &from, &to);
-}
-
 static hlo_status run_placed(hlo_call *call) {
     const hlo_view *out = &call->results[0];
     hlo_index_map map;
@@ -94,8 +74,25 @@ static hlo_status run_placed(hlo_call *call) {
     const hlo_view *rest = &call->operands[!map.operand];
     if (map.form == HLO_INDEX_PLACED && rest->data != out->data)
         hlo_view_copy(call->env, rest, out);
-    do place(call, &map);
-    while (map.form == HLO_INDEX_JOINED && hlo_index_map_next(&map));
+    do {
+        const hlo_view *in = &call->operands[map.operand];
+        hlo_dims in_start, out_start, dims, steps, in_strides, out_strides;
+        hlo_index x;
+        for (uint32_t d = 0; d < in->rank; d++) {
+            hlo_index_along(&map, d, &x);
+            const int64_t low = x.start + added_start(call, &x);
+            int64_t first = ceil_divide(-low, x.stride); /* the first element kept */
+            int64_t end = ceil_divide(out->dims[d] - low, x.stride);
+            if (end > in->dims[d]) end = in->dims[d];
+            in_start.v[d] = first;
+            out_start.v[d] = low + first * x.stride;
+            steps.v[d] = x.stride;
+            dims.v[d] = end > first ? end - first : 0;
+        }
+        hlo_view from = hlo_view_part(in, in_start.v, dims.v, NULL, &in_strides);
+        hlo_view to = hlo_view_part(out, out_start.v, dims.v, steps.v, &out_strides);
+        hlo_view_copy(call->env, &from, &to);
+    } while (map.form == HLO_INDEX_JOINED && hlo_index_map_next(&map));
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_placed = {.run = run_placed, .error = HLO_ERROR_MOVE};

@@ -324,23 +324,6 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Multiplies one batch, with the threads of `env`; env may be NULL. */
-static void multiply_batch(const hlo_eval_env *env, block *b) {
-    const hlo_product *p = b->product;
-    const int64_t rows = TILES * b->k->rows, columns = TILES * b->k->columns;
-    for (b->column = 0; b->column < p->n; b->column += COLUMNS)
-        for (b->term = 0; b->term < p->k; b->term += DEPTH)
-            for (b->row = 0; b->row < p->m; b->row += ROWS) {
-                b->rows = least(p->m - b->row, ROWS);
-                b->columns = least(p->n - b->column, COLUMNS);
-                b->terms = least(p->k - b->term, DEPTH);
-                const int64_t down = blocks_of(b->rows, rows);
-                const int64_t across = blocks_of(b->columns, columns);
-                share(env, b->row ? down : down + across, pack_parts, b);
-                share(env, down * across, multiply_tiles, b);
-            }
-}
-
 /* Memory for the packed blocks of a product. */
 typedef struct packing {
     const hlo_product *product;
@@ -349,21 +332,25 @@ typedef struct packing {
     atomic_bool starved; /* a thread ran out of memory */
 } packing;
 
-static packing packing_of(const hlo_product *p) {
-    const kernel *k = kernel_of(p->type);
-    const int64_t rows = blocks_of(least(p->m, ROWS), k->rows) * k->rows;
-    const int64_t columns = blocks_of(least(p->n, COLUMNS), k->columns) * k->columns;
-    return (packing){p, k, (size_t)(rows * PITCH) * k->size,
-                     (size_t)(columns * least(p->k, DEPTH)) * k->size, false};
-}
-
+/* Multiplies one batch, with the threads of `env`; env may be NULL. */
 static void multiply_in(const hlo_eval_env *env, const packing *with, char *memory, int64_t batch) {
     const hlo_product *p = with->product;
     block b = {.product = p, .k = with->k, .a = memory, .b = memory + with->a};
     b.a_data = (const char *)p->a.data + batch * p->a.batch * hlo_types[p->a.type].bytes;
     b.b_data = (const char *)p->b.data + batch * p->b.batch * hlo_types[p->b.type].bytes;
     b.c_data = (char *)p->c + batch * p->m * p->n * (int64_t)b.k->size;
-    multiply_batch(env, &b);
+    const int64_t rows = TILES * b.k->rows, columns = TILES * b.k->columns;
+    for (b.column = 0; b.column < p->n; b.column += COLUMNS)
+        for (b.term = 0; b.term < p->k; b.term += DEPTH)
+            for (b.row = 0; b.row < p->m; b.row += ROWS) {
+                b.rows = least(p->m - b.row, ROWS);
+                b.columns = least(p->n - b.column, COLUMNS);
+                b.terms = least(p->k - b.term, DEPTH);
+                const int64_t down = blocks_of(b.rows, rows);
+                const int64_t across = blocks_of(b.columns, columns);
+                share(env, b.row ? down : down + across, pack_parts, &b);
+                share(env, down * across, multiply_tiles, &b);
+            }
 }
 
 enum { SMALL = 128 << 10 /* maximum bytes that one thread packs */, LINE = 64 };
@@ -380,7 +367,11 @@ static void multiply_small(void *arg, int64_t begin, int64_t end) {
 
 void hlo_product_run(const hlo_eval_env *env, const hlo_product *p, hlo_arena *scratch) {
     enum { WORTH_SHARING = 1 << 19 };
-    packing with = packing_of(p);
+    const kernel *k = kernel_of(p->type);
+    const int64_t rows = blocks_of(least(p->m, ROWS), k->rows) * k->rows;
+    const int64_t columns = blocks_of(least(p->n, COLUMNS), k->columns) * k->columns;
+    packing with = {p, k, (size_t)(rows * PITCH) * k->size,
+                    (size_t)(columns * least(p->k, DEPTH)) * k->size, false};
     const double size = (double)p->m * (double)p->n * (double)p->k;
     if (size == 0) {
         const size_t bytes = (size_t)(p->batches * p->m * p->n) * with.k->size;

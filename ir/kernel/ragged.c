@@ -6,21 +6,6 @@ static int64_t bounded(int64_t value, int64_t most) {
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Computes where each group ends, at most at the extent. A negative size, which is invalid, counts
- * as 0, so that no group begins before another ends. */
-static const int64_t *find_ends(const hlo_call *call, const hlo_ragged *dims) {
-    const hlo_view *sizes = &call->operands[2];
-    hlo_view wide = hlo_view_scratch(call->scratch, HLO_TYPE_S64, sizes);
-    hlo_view_convert(call->env, sizes, &wide);
-    int64_t *ends = wide.data, total = hlo_view_count(sizes), sum = 0;
-    for (int64_t i = 0; i < total; i++) {
-        if (i % dims->groups == 0) sum = 0;
-        if (sizes->type == HLO_TYPE_U64 && ends[i] < 0) ends[i] = INT64_MAX;
-        ends[i] = sum = bounded(sum + bounded(ends[i], dims->extent), dims->extent);
-    }
-    return ends;
-}
-
 /* Lists the dimensions without `dim`, which precede or follow it. */
 static const hlo_ints *without(hlo_arena *scratch, const hlo_ints *dims, int64_t dim) {
     hlo_ints *out = hlo_arena_alloc(scratch, sizeof *out + dims->count * sizeof *out->v);
@@ -46,7 +31,18 @@ const char *hlo_ragged_begin(hlo_ragged_parts *p, const hlo_call *call) {
             size;
     }
     if (r->mode != HLO_RAGGED_BATCH) p->parts *= r->groups;
-    p->ends = find_ends(call, r);
+    /* Compute where each group ends, at most at the extent. A negative size, which is invalid,
+     * counts as 0, so that no group begins before another ends. */
+    const hlo_view *sizes = &call->operands[2];
+    hlo_view wide = hlo_view_scratch(call->scratch, HLO_TYPE_S64, sizes);
+    hlo_view_convert(call->env, sizes, &wide);
+    int64_t *ends = wide.data, total = hlo_view_count(sizes), sum = 0;
+    for (int64_t i = 0; i < total; i++) {
+        if (i % r->groups == 0) sum = 0;
+        if (sizes->type == HLO_TYPE_U64 && ends[i] < 0) ends[i] = INT64_MAX;
+        ends[i] = sum = bounded(sum + bounded(ends[i], r->extent), r->extent);
+    }
+    p->ends = ends;
     return NULL;
 }
 
@@ -142,33 +138,30 @@ static void take_piece(const hlo_ragged_parts *p, unsigned side, int64_t piece, 
     }
 }
 
-/* Concatenates the pieces of a part along the ragged dimension. */
-static hlo_view join_pieces(const hlo_ragged_parts *p, unsigned side, const hlo_view *whole,
-                            cut *from) {
-    const int64_t dim = side ? p->dims.partner : p->dims.dim;
-    take_piece(p, side, 0, from);
-    from->size.v[dim] = hlo_ragged_size(p);
-    hlo_dims *dims = hlo_arena_alloc(p->scratch, sizeof *dims);
-    *dims = from->size;
-    const hlo_view shape = {whole->type, whole->rank, dims->v, NULL, NULL};
-    hlo_view joined = hlo_view_scratch(p->scratch, whole->type, &shape);
-    cut to = whole_of(&joined);
-    for (int64_t i = 0; i < p->pieces; i++) {
-        take_piece(p, side, i, from);
-        to.size.v[dim] = from->size.v[dim];
-        hlo_view in = view_of(p->scratch, whole, from), out = view_of(p->scratch, &joined, &to);
-        hlo_view_copy(p->env, &in, &out);
-        to.start.v[dim] += to.size.v[dim];
-    }
-    return joined;
-}
-
 hlo_view hlo_ragged_operand(const hlo_ragged_parts *p, unsigned side, const hlo_view *whole) {
     const hlo_ragged *r = &p->dims;
     cut c = whole_of(whole);
     take_index(p, side ? p->rhs_batch->v : r->prefix, side ? r->batch_count : r->prefix_count, 0,
                &c);
-    if (p->pieces != 1) return join_pieces(p, side, whole, &c);
+    if (p->pieces != 1) {
+        /* Concatenate the pieces of a part along the ragged dimension. */
+        const int64_t dim = side ? p->dims.partner : p->dims.dim;
+        take_piece(p, side, 0, &c);
+        c.size.v[dim] = hlo_ragged_size(p);
+        hlo_dims *dims = hlo_arena_alloc(p->scratch, sizeof *dims);
+        *dims = c.size;
+        const hlo_view shape = {whole->type, whole->rank, dims->v, NULL, NULL};
+        hlo_view joined = hlo_view_scratch(p->scratch, whole->type, &shape);
+        cut to = whole_of(&joined);
+        for (int64_t i = 0; i < p->pieces; i++) {
+            take_piece(p, side, i, &c);
+            to.size.v[dim] = c.size.v[dim];
+            hlo_view in = view_of(p->scratch, whole, &c), out = view_of(p->scratch, &joined, &to);
+            hlo_view_copy(p->env, &in, &out);
+            to.start.v[dim] += to.size.v[dim];
+        }
+        return joined;
+    }
     take_piece(p, side, 0, &c);
     return view_of(p->scratch, whole, &c);
 }

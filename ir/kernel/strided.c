@@ -15,23 +15,6 @@ static bool outer(const hlo_strided_loop *w, uint32_t a, uint32_t b) {
     return false;
 }
 
-static void swap_dims(hlo_strided_loop *w, uint32_t a, uint32_t b) {
-    int64_t dim = w->dims[a];
-    w->dims[a] = w->dims[b];
-    w->dims[b] = dim;
-    for (uint32_t v = 0; v < w->views; v++) {
-        int64_t step = w->steps[v][a];
-        w->steps[v][a] = w->steps[v][b];
-        w->steps[v][b] = step;
-    }
-}
-
-static bool merges(const hlo_strided_loop *w, uint32_t into, uint32_t dim) {
-    for (uint32_t v = 0; v < w->views; v++)
-        if (w->steps[v][into] != w->steps[v][dim] * w->dims[dim]) return false;
-    return true;
-}
-
 void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *dims, uint32_t views,
                            const hlo_view *const *view) {
     w->views = views;
@@ -52,10 +35,23 @@ void hlo_strided_loop_init(hlo_strided_loop *w, uint32_t rank, const int64_t *di
         r++;
     }
     for (uint32_t i = 1; i < r; i++)
-        for (uint32_t j = i; j > 0 && outer(w, j, j - 1); j--) swap_dims(w, j, j - 1);
+        for (uint32_t j = i; j > 0 && outer(w, j, j - 1); j--) {
+            const uint32_t b = j - 1;
+            int64_t dim = w->dims[j];
+            w->dims[j] = w->dims[b];
+            w->dims[b] = dim;
+            for (uint32_t v = 0; v < w->views; v++) {
+                int64_t step = w->steps[v][j];
+                w->steps[v][j] = w->steps[v][b];
+                w->steps[v][b] = step;
+            }
+        }
     uint32_t kept = 0;
     for (uint32_t d = 0; d < r; d++) {
-        if (kept > 0 && merges(w, kept - 1, d))
+        bool merges = kept > 0;
+        for (uint32_t v = 0; merges && v < views; v++)
+            merges = w->steps[v][kept - 1] == w->steps[v][d] * w->dims[d];
+        if (merges)
             w->dims[kept - 1] *= w->dims[d];
         else
             w->dims[kept++] = w->dims[d];
@@ -152,6 +148,14 @@ void hlo_view_dense(const hlo_view *view, hlo_dims *out_strides) {
         out_strides->v[d] = stride;
         stride *= view->dims[d];
     }
+}
+
+bool hlo_view_is_dense(const hlo_view *view) {
+    hlo_dims dense;
+    hlo_view_dense(view, &dense);
+    for (uint32_t d = 0; d < view->rank; d++)
+        if (view->dims[d] != 1 && view->strides[d] != dense.v[d]) return false;
+    return true;
 }
 
 hlo_view hlo_view_scratch(hlo_arena *scratch, hlo_type type, const hlo_view *like) {
@@ -253,18 +257,6 @@ typedef struct transposition {
 
 enum { TILE = 32 };
 
-static void copy_tiles(const transposition *t, char *out, char *in, int64_t begin, int64_t end) {
-    int64_t steps[] = {t->column_steps[0], t->column_steps[1]};
-    size_t size = t->size;
-    for (int64_t j = 0; j < t->columns; j += TILE)
-        for (int64_t i = begin; i < end; i++) {
-            int64_t count = t->columns - j < TILE ? t->columns - j : TILE;
-            char *data[] = {out + i * t->row_steps[0] + j * steps[0],
-                            in + i * t->row_steps[1] + j * steps[1]};
-            copy_row(&size, count, data, steps);
-        }
-}
-
 typedef struct tile_rows {
     const transposition *t;
     int64_t begin, end;
@@ -272,8 +264,17 @@ typedef struct tile_rows {
 
 static void copy_tile_rows(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const tile_rows *r = arg;
-    for (int64_t i = 0; i < count; i++)
-        copy_tiles(r->t, data[0] + i * steps[0], data[1] + i * steps[1], r->begin, r->end);
+    const transposition *t = r->t;
+    size_t size = t->size;
+    for (int64_t o = 0; o < count; o++)
+        for (int64_t j = 0; j < t->columns; j += TILE)
+            for (int64_t i = r->begin; i < r->end; i++) {
+                int64_t part = t->columns - j < TILE ? t->columns - j : TILE;
+                char *at[2];
+                for (int v = 0; v < 2; v++)
+                    at[v] = data[v] + o * steps[v] + i * t->row_steps[v] + j * t->column_steps[v];
+                copy_row(&size, part, at, t->column_steps);
+            }
 }
 
 /* Copies blocks of TILE rows. */
@@ -327,11 +328,7 @@ void hlo_view_copy(const hlo_eval_env *env, const hlo_view *in, const hlo_view *
  * dense. */
 static bool redimension(const hlo_view *view, const hlo_view *like, hlo_dims *strides,
                         hlo_view *out) {
-    int64_t stride = 1;
-    for (uint32_t d = view->rank; d-- > 0;) {
-        if (view->dims[d] != 1 && view->strides[d] != stride) return false;
-        stride *= view->dims[d];
-    }
+    if (!hlo_view_is_dense(view)) return false;
     hlo_view_dense(like, strides);
     *out = (hlo_view){view->type, like->rank, like->dims, strides->v, view->data};
     return true;
@@ -367,4 +364,28 @@ hlo_view hlo_view_in_layout(hlo_arena *arena, const hlo_shape *shape) {
     int64_t *strides = hlo_arena_array(arena, shape->rank, sizeof *strides);
     hlo_shape_strides(shape, strides);
     return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
+}
+
+/* ---------------------------------------------------------------------------------------- calls */
+
+uint32_t hlo_call_leaves(const hlo_shape *shape) {
+    return shape->type == HLO_TYPE_TUPLE ? shape->rank : 1;
+}
+
+hlo_status hlo_call_refuse(hlo_call *call, const char *why) {
+    call->why = why;
+    return HLO_INVALID_INPUT;
+}
+
+void hlo_call_init(hlo_call *call, const hlo_eval_env *env, const hlo_instr *instr,
+                   const hlo_view *operands, const hlo_view *results, hlo_arena *scratch) {
+    static const hlo_eval_env alone = {0};
+    *call = (hlo_call){.env = env ? env : &alone,
+                       .instr = instr,
+                       .operands = operands,
+                       .results = results,
+                       .result_count = hlo_call_leaves(instr->shape),
+                       .scratch = scratch};
+    for (uint32_t i = 0; i < instr->operand_count; i++)
+        call->operand_count += hlo_call_leaves(hlo_instr_operand(instr, i)->shape);
 }

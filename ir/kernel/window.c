@@ -21,16 +21,6 @@ hlo_window hlo_window_of(const hlo_instr *instr, uint32_t dim) {
                         .reversed = number_at(window, HLO_ATTR_RHS_REVERSAL, dim, 0) != 0};
 }
 
-/* Returns the greatest common divisor of two positive numbers. */
-static int64_t common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Returns the quotient, rounded up, and at least 0; `by` is positive. */
 static int64_t quotient_up(int64_t value, int64_t by) {
     return value > 0 ? (value - 1) / by + 1 : 0;
@@ -38,7 +28,13 @@ static int64_t quotient_up(int64_t value, int64_t by) {
 
 hlo_window_reads hlo_window_reads_of(const hlo_window *w, int64_t at, int64_t in_dim,
                                      int64_t out_dim) {
-    const int64_t common = common_divisor(w->stride, w->base);
+    int64_t a = w->stride, b = w->base;
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    const int64_t common = a;
     hlo_window_reads s = {.out_step = w->base / common, .in_step = w->stride / common};
     int64_t shift = at * w->dilate - w->low;
     /* Remainders of positions modulo the dilation repeat after out_step results. */
@@ -61,21 +57,6 @@ static int by_number(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Lists the positions at which a result reads an element, in ascending order. */
-static uint64_t list_pairs(const hlo_window *w, int64_t in_dim, int64_t out_dim, int64_t *out) {
-    uint64_t count = 0, kept = 0;
-    for (int64_t o = 0; o < out_dim; o++)
-        for (int64_t i = 0; i < in_dim; i++) {
-            const int64_t place = w->low + i * w->base - o * w->stride;
-            if (place >= 0 && place % w->dilate == 0 && place / w->dilate < w->size)
-                out[count++] = place / w->dilate;
-        }
-    qsort(out, count, sizeof *out, by_number);
-    for (uint64_t i = 0; i < count; i++)
-        if (!i || out[i] != out[i - 1]) out[kept++] = out[i];
-    return kept;
-}
-
 hlo_window_positions hlo_window_positions_of(const hlo_window *w, int64_t in_dim, int64_t out_dim,
                                              hlo_arena *arena) {
     hlo_window_positions p = {.count = 0};
@@ -88,7 +69,18 @@ hlo_window_positions hlo_window_positions_of(const hlo_window *w, int64_t in_dim
     int64_t *v = hlo_arena_array(arena, (size_t)(span < most ? span : most), sizeof *v);
     p.v = v;
     if (span > most) {
-        p.count = (int64_t)list_pairs(w, in_dim, out_dim, v);
+        /* List the positions at which a result reads an element, in ascending order. */
+        uint64_t count = 0, kept = 0;
+        for (int64_t o = 0; o < out_dim; o++)
+            for (int64_t i = 0; i < in_dim; i++) {
+                const int64_t place = w->low + i * w->base - o * w->stride;
+                if (place >= 0 && place % w->dilate == 0 && place / w->dilate < w->size)
+                    v[count++] = place / w->dilate;
+            }
+        qsort(v, count, sizeof *v, by_number);
+        for (uint64_t i = 0; i < count; i++)
+            if (!i || v[i] != v[i - 1]) v[kept++] = v[i];
+        p.count = (int64_t)kept;
         return p;
     }
     for (int64_t at = first; at <= last; at++)

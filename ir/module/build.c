@@ -212,24 +212,6 @@ hlo_instr *hlo_build_element(hlo_builder *b, hlo_instr *tuple, int64_t index) {
 
 /* ----------------------------------------------------------------------------------- reductions */
 
-/* Creates a computation of one binary operation on scalars, before `caller` and with its thread. */
-static hlo_computation *new_combiner(hlo_computation *caller, hlo_op op, hlo_type type) {
-    hlo_module *module = caller->module;
-    const char *thread = hlo_computation_thread(caller);
-    hlo_computation *made =
-        hlo_computation_new(module, op == HLO_OP_MAXIMUM ? "max" : hlo_ops[op].name);
-    const hlo_shape *scalar = hlo_shape_array(module, type, 0, NULL);
-    hlo_instr *operands[2];
-    for (int i = 0; i < 2; i++) {
-        operands[i] = hlo_instr_new(made, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, NULL);
-        hlo_instr_set_parameter(operands[i], i);
-    }
-    hlo_computation_set_root(made, hlo_instr_new(made, NULL, op, scalar, 2, operands, NULL));
-    hlo_computation_set_thread(made, thread == hlo_main_thread ? NULL : thread);
-    hlo_computation_move(made, caller);
-    return made;
-}
-
 hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, double identity,
                             const hlo_shape *shape, uint32_t count, const int64_t *dims,
                             hlo_computation **kept) {
@@ -241,8 +223,22 @@ hlo_instr *hlo_build_reduce(hlo_builder *b, hlo_op op, hlo_instr *x, double iden
         hlo_build_ints(b, HLO_OP_REDUCE, shape, 2, operands, HLO_ATTR_DIMENSIONS, count, dims);
     if (!made) return NULL;
     if (!*combiner || (*combiner)->root->op != op || (*combiner)->root->shape->type != type ||
-        hlo_computation_thread(*combiner) != hlo_computation_thread(caller))
-        *combiner = new_combiner(caller, op, type);
+        hlo_computation_thread(*combiner) != hlo_computation_thread(caller)) {
+        /* A computation of one binary operation on scalars, before `caller` and with its thread. */
+        const char *thread = hlo_computation_thread(caller);
+        hlo_computation *comp =
+            hlo_computation_new(caller->module, op == HLO_OP_MAXIMUM ? "max" : hlo_ops[op].name);
+        const hlo_shape *scalar = hlo_shape_array(caller->module, type, 0, NULL);
+        hlo_instr *terms[2];
+        for (int i = 0; i < 2; i++) {
+            terms[i] = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, scalar, 0, NULL, NULL);
+            hlo_instr_set_parameter(terms[i], i);
+        }
+        hlo_computation_set_root(comp, hlo_instr_new(comp, NULL, op, scalar, 2, terms, NULL));
+        hlo_computation_set_thread(comp, thread == hlo_main_thread ? NULL : thread);
+        hlo_computation_move(comp, caller);
+        *combiner = comp;
+    }
     hlo_instr_set_comp(made, HLO_ATTR_TO_APPLY, *combiner);
     return made;
 }

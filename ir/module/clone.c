@@ -33,13 +33,6 @@ static const hlo_literal *copy_literal(hlo_copier *c, const hlo_literal *literal
     return copy;
 }
 
-static hlo_attr read_again(hlo_copier *c, hlo_attr attr) {
-    const char *text = copy_string(c, attr.u.parsed->text);
-    const hlo_attr *read = c->to->read(c->to, attr.id, text);
-    if (!read) hlo_arena_exhausted(c->to->arena); /* canonical text can always be parsed */
-    return *read;
-}
-
 #define COPIED(list) hlo_arena_copy(arena, list, sizeof *list + list->count * sizeof *list->v)
 
 static hlo_attr copy_attr(hlo_copier *c, hlo_attr attr) {
@@ -55,7 +48,12 @@ static hlo_attr copy_attr(hlo_copier *c, hlo_attr attr) {
     case HLO_KIND_RAW: attr.u.str = copy_string(c, attr.u.str); break;
     case HLO_KIND_GROUPS:
     case HLO_KIND_SHARDING:
-    case HLO_KIND_ALIASES: return read_again(c, attr);
+    case HLO_KIND_ALIASES: {
+        const char *text = copy_string(c, attr.u.parsed->text);
+        const hlo_attr *read = c->to->read(c->to, attr.id, text);
+        if (!read) hlo_arena_exhausted(c->to->arena); /* canonical text can always be parsed */
+        return *read;
+    }
     case HLO_KIND_INTS:
     case HLO_KIND_SIZES:
     case HLO_KIND_SLICES:
@@ -100,42 +98,6 @@ const hlo_attr *hlo_copy_attrs(hlo_copier *c, const hlo_attr *attrs, uint32_t co
     return copy;
 }
 
-static void copy_tables(hlo_copier *c, const hlo_tables *from) {
-    hlo_arena *arena = c->to->arena;
-    hlo_tables *to = &c->to->tables;
-    *to = *from;
-    to->files = hlo_arena_array(arena, from->file_count, sizeof *to->files);
-    for (uint32_t i = 0; i < from->file_count; i++) to->files[i] = copy_string(c, from->files[i]);
-    to->functions = hlo_arena_array(arena, from->function_count, sizeof *to->functions);
-    for (uint32_t i = 0; i < from->function_count; i++)
-        to->functions[i] = copy_string(c, from->functions[i]);
-    to->locations =
-        hlo_arena_copy(arena, from->locations, from->location_count * sizeof *to->locations);
-    to->frames = hlo_arena_copy(arena, from->frames, from->frame_count * sizeof *to->frames);
-}
-
-static void copy_doubts(hlo_copier *c, const hlo_deferred_error *from) {
-    for (hlo_deferred_error **end = &c->to->deferred; from;
-         from = from->next, end = &(*end)->next) {
-        *end = hlo_arena_copy(c->to->arena, from, sizeof *from);
-        (*end)->message = copy_string(c, from->message);
-    }
-}
-
-static void copy_instr(hlo_copier *c, hlo_computation *comp, const hlo_instr *instr) {
-    hlo_instr **operands = hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        operands[i] = c->instrs[hlo_instr_operand(instr, i)->id];
-    hlo_instr *copy = hlo_instr_new(comp, NULL, instr->op, hlo_copy_shape(c, instr->shape),
-                                    instr->operand_count, operands, instr->name);
-    c->instrs[instr->id] = copy;
-    copy->offset = instr->offset;
-    hlo_instr_take_attrs(copy, hlo_copy_attrs(c, instr->attrs, instr->attr_count),
-                         instr->attr_count);
-    if (instr->op == HLO_OP_CONSTANT) copy->u.literal = copy_literal(c, instr->u.literal);
-    if (instr->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
-}
-
 hlo_copier hlo_copier_new(hlo_module *to, const hlo_module *from, hlo_arena *scratch) {
     hlo_copier c = {.to = to};
     c.instrs = hlo_arena_zero(scratch, from->next_id * sizeof *c.instrs);
@@ -152,8 +114,21 @@ void hlo_copy_computations(hlo_copier *c, const hlo_module *from) {
         copy->attr_count = comp->attr_count;
     }
     for (const hlo_computation *comp = from->first; comp; comp = comp->next) {
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            copy_instr(c, c->comps[comp->id], instr);
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            hlo_instr **operands =
+                hlo_arena_array(c->to->arena, instr->operand_count, sizeof *operands);
+            for (uint32_t i = 0; i < instr->operand_count; i++)
+                operands[i] = c->instrs[hlo_instr_operand(instr, i)->id];
+            hlo_instr *copy =
+                hlo_instr_new(c->comps[comp->id], NULL, instr->op, hlo_copy_shape(c, instr->shape),
+                              instr->operand_count, operands, instr->name);
+            c->instrs[instr->id] = copy;
+            copy->offset = instr->offset;
+            hlo_instr_take_attrs(copy, hlo_copy_attrs(c, instr->attrs, instr->attr_count),
+                                 instr->attr_count);
+            if (instr->op == HLO_OP_CONSTANT) copy->u.literal = copy_literal(c, instr->u.literal);
+            if (instr->op == HLO_OP_PARAMETER) hlo_instr_set_parameter(copy, instr->u.parameter);
+        }
         if (comp->root) hlo_computation_set_root(c->comps[comp->id], c->instrs[comp->root->id]);
     }
 }
@@ -177,8 +152,22 @@ hlo_status hlo_module_clone(const hlo_module *from, hlo_module **out_clone) {
         from->source ? hlo_arena_copy(to->arena, from->source, from->source_size + 1) : NULL;
     to->source_size = from->source_size;
     to->source_line = from->source_line;
-    copy_tables(&c, &from->tables);
-    copy_doubts(&c, from->deferred);
+    hlo_tables *t = &to->tables;
+    *t = from->tables;
+    t->files = hlo_arena_array(to->arena, t->file_count, sizeof *t->files);
+    for (uint32_t i = 0; i < t->file_count; i++)
+        t->files[i] = copy_string(&c, from->tables.files[i]);
+    t->functions = hlo_arena_array(to->arena, t->function_count, sizeof *t->functions);
+    for (uint32_t i = 0; i < t->function_count; i++)
+        t->functions[i] = copy_string(&c, from->tables.functions[i]);
+    t->locations =
+        hlo_arena_copy(to->arena, t->locations, t->location_count * sizeof *t->locations);
+    t->frames = hlo_arena_copy(to->arena, t->frames, t->frame_count * sizeof *t->frames);
+    hlo_deferred_error **end = &to->deferred;
+    for (const hlo_deferred_error *d = from->deferred; d; d = d->next, end = &(*end)->next) {
+        *end = hlo_arena_copy(to->arena, d, sizeof *d);
+        (*end)->message = copy_string(&c, d->message);
+    }
     to->verified = from->verified;
     hlo_copy_computations(&c, from);
     to->entry = from->entry ? c.comps[from->entry->id] : NULL;
@@ -200,69 +189,61 @@ bool hlo_module_is_fragmented(const hlo_module *module) {
     return module->instr_count < (module->relocated + made) / 3;
 }
 
-/* Copies the instructions; their operands and attributes are not copied. */
-static hlo_instr *copy_instrs(const hlo_computation *comp, hlo_instr **relocated) {
-    hlo_arena *arena = comp->module->arena;
-    size_t operand_count = 0;
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-        operand_count += instr->operand_count;
-    hlo_instr *copies = hlo_arena_array(arena, comp->instr_count, sizeof *copies), *copy = copies;
-    hlo_use *uses = hlo_arena_array(arena, operand_count, sizeof *uses);
-    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr), copy++) {
-        relocated[instr->id] = copy;
-        *copy = *instr;
-        if (!instr->operand_count) continue;
-        copy->operands = uses;
-        memcpy(uses, instr->operands, instr->operand_count * sizeof *uses);
-        uses += instr->operand_count;
-    }
-    return copies;
-}
-
 static hlo_use *moved_use(const hlo_use *use, hlo_instr *const *relocated) {
     return use ? relocated[use->user->id]->operands + (use - use->user->operands) : NULL;
-}
-
-static void move_named(hlo_instr *instr, hlo_instr *const *relocated) {
-    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
-    if (!control) return;
-    const uint32_t count = control->u.instrs->count;
-    hlo_instrs *named =
-        hlo_arena_alloc(instr->parent->module->arena, sizeof *named + count * sizeof *named->v);
-    named->count = count;
-    for (uint32_t i = 0; i < count; i++) named->v[i] = relocated[control->u.instrs->v[i]->id];
-    hlo_instr_set_attr(instr, (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = named});
-}
-
-static void move_pointers(hlo_computation *comp, hlo_instr *copies, hlo_instr *const *relocated) {
-    const uint32_t count = comp->instr_count;
-    for (hlo_instr *instr = copies; instr < copies + count; instr++) {
-        instr->prev = instr > copies ? instr - 1 : NULL;
-        instr->next = instr + 1 < copies + count ? instr + 1 : NULL;
-        instr->uses = moved_use(instr->uses, relocated);
-        for (uint32_t i = 0; i < instr->operand_count; i++) {
-            hlo_use *use = &instr->operands[i];
-            use->next = moved_use(use->next, relocated);
-            use->prev = moved_use(use->prev, relocated);
-            use->def = relocated[use->def->id];
-            use->user = instr;
-        }
-        move_named(instr, relocated);
-    }
-    comp->first = count ? copies : NULL;
-    comp->last = count ? copies + count - 1 : NULL;
-    if (comp->root) comp->root = relocated[comp->root->id];
-    for (uint32_t i = 0; i < comp->parameter_count; i++)
-        if (comp->parameters[i]) comp->parameters[i] = relocated[comp->parameters[i]->id];
 }
 
 hlo_instr **hlo_module_compact(hlo_module *module, hlo_arena *arena) {
     hlo_instr **relocated = hlo_arena_zero(arena, module->next_id * sizeof *relocated);
     hlo_instr **first = hlo_arena_zero(arena, module->next_computation_id * sizeof *first);
-    for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        first[comp->id] = copy_instrs(comp, relocated);
-    for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        move_pointers(comp, first[comp->id], relocated);
+    /* Copy the instructions and their operands; attributes are not copied. */
+    for (hlo_computation *comp = module->first; comp; comp = comp->next) {
+        size_t operand_count = 0;
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            operand_count += instr->operand_count;
+        hlo_instr *copy = hlo_arena_array(module->arena, comp->instr_count, sizeof *copy);
+        hlo_use *uses = hlo_arena_array(module->arena, operand_count, sizeof *uses);
+        first[comp->id] = copy;
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr), copy++) {
+            relocated[instr->id] = copy;
+            *copy = *instr;
+            if (!instr->operand_count) continue;
+            copy->operands = uses;
+            memcpy(uses, instr->operands, instr->operand_count * sizeof *uses);
+            uses += instr->operand_count;
+        }
+    }
+    for (hlo_computation *comp = module->first; comp; comp = comp->next) {
+        hlo_instr *copies = first[comp->id];
+        const uint32_t count = comp->instr_count;
+        for (hlo_instr *instr = copies; instr < copies + count; instr++) {
+            instr->prev = instr > copies ? instr - 1 : NULL;
+            instr->next = instr + 1 < copies + count ? instr + 1 : NULL;
+            instr->uses = moved_use(instr->uses, relocated);
+            for (uint32_t i = 0; i < instr->operand_count; i++) {
+                hlo_use *use = &instr->operands[i];
+                use->next = moved_use(use->next, relocated);
+                use->prev = moved_use(use->prev, relocated);
+                use->def = relocated[use->def->id];
+                use->user = instr;
+            }
+            const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+            if (!control) continue;
+            const uint32_t named_count = control->u.instrs->count;
+            hlo_instrs *named =
+                hlo_arena_alloc(module->arena, sizeof *named + named_count * sizeof *named->v);
+            named->count = named_count;
+            for (uint32_t i = 0; i < named_count; i++)
+                named->v[i] = relocated[control->u.instrs->v[i]->id];
+            hlo_instr_set_attr(instr,
+                               (hlo_attr){.id = HLO_ATTR_CONTROL_PREDECESSORS, .u.instrs = named});
+        }
+        comp->first = count ? copies : NULL;
+        comp->last = count ? copies + count - 1 : NULL;
+        if (comp->root) comp->root = relocated[comp->root->id];
+        for (uint32_t i = 0; i < comp->parameter_count; i++)
+            if (comp->parameters[i]) comp->parameters[i] = relocated[comp->parameters[i]->id];
+    }
     module->relocated = module->instr_count;
     module->relocated_ids = module->next_id;
     return relocated;

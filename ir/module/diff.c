@@ -87,20 +87,6 @@ static uint64_t hash_attrs(const hashes *h, const hlo_attr *attrs, uint32_t coun
     return sum;
 }
 
-static void hash_instr(hashes *h, const hlo_instr *instr) {
-    uint64_t hash = mix(instr->shape->hash, instr->op);
-    if (instr->op == HLO_OP_PARAMETER) hash = mix(hash, (uint64_t)instr->u.parameter);
-    if (instr->op == HLO_OP_CONSTANT && instr->u.literal)
-        hash = mix(hash, hash_literal(instr->u.literal));
-    h->alone[instr->id] = mix(hash, hash_attrs(h, instr->attrs, instr->attr_count, true));
-    hash = mix(hash, hash_attrs(h, instr->attrs, instr->attr_count, false));
-    const bool commutes = hlo_op_is(instr->op, HLO_COMMUTES);
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        sum = (commutes ? sum : mix(sum, 0)) + h->whole[hlo_instr_operand(instr, i)->id];
-    h->whole[instr->id] = mix(hash, sum);
-}
-
 /* Hashes callees before callers, operands before users. */
 static hashes hash_module(const hlo_module *module, hlo_arena *scratch) {
     hashes h = {.module = module,
@@ -111,7 +97,18 @@ static hashes hash_module(const hlo_module *module, hlo_arena *scratch) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         uint64_t sum = 0;
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            hash_instr(&h, instr);
+            uint64_t hash = mix(instr->shape->hash, instr->op);
+            if (instr->op == HLO_OP_PARAMETER) hash = mix(hash, (uint64_t)instr->u.parameter);
+            if (instr->op == HLO_OP_CONSTANT && instr->u.literal)
+                hash = mix(hash, hash_literal(instr->u.literal));
+            h.alone[instr->id] = mix(hash, hash_attrs(&h, instr->attrs, instr->attr_count, true));
+            hash = mix(hash, hash_attrs(&h, instr->attrs, instr->attr_count, false));
+            const bool commutes = hlo_op_is(instr->op, HLO_COMMUTES);
+            uint64_t operands = 0;
+            for (uint32_t i = 0; i < instr->operand_count; i++)
+                operands = (commutes ? operands : mix(operands, 0)) +
+                           h.whole[hlo_instr_operand(instr, i)->id];
+            h.whole[instr->id] = mix(hash, operands);
             sum = (h.ordered ? mix(sum, 0) : sum) + h.whole[instr->id];
         }
         uint64_t hash = mix(sum, comp->root ? h.whole[comp->root->id] : 0);
@@ -165,18 +162,6 @@ static tagged *all_alone(const hashes *h, hlo_arena *scratch, size_t *out_count)
     return all;
 }
 
-static void count_ops(const hashes *a, const hashes *b, hlo_arena *scratch, hlo_diff *out) {
-    size_t a_count, b_count, i = 0, j = 0;
-    const tagged *left = all_alone(a, scratch, &a_count), *right = all_alone(b, scratch, &b_count);
-    while (i < a_count || j < b_count) {
-        int order = i == a_count ? 1 : j == b_count ? -1 : by_hash(&left[i], &right[j]);
-        if (order < 0) out->removed[left[i].op]++;
-        if (order > 0) out->added[right[j].op]++;
-        i += order <= 0;
-        j += order >= 0;
-    }
-}
-
 /* --------------------------------------------------------------------------------- computations */
 
 typedef struct listed {
@@ -209,23 +194,6 @@ static listed *list_comps(const hashes *h, hlo_arena *scratch, size_t *out_count
     return list;
 }
 
-/* Removes the elements that are in both lists. */
-static void drop_same(listed *a, size_t *a_count, listed *b, size_t *b_count) {
-    size_t i = 0, j = 0, a_left = 0, b_left = 0;
-    while (i < *a_count || j < *b_count) {
-        bool a_first = j == *b_count || (i < *a_count && a[i].hash < b[j].hash);
-        bool b_first = i == *a_count || (j < *b_count && b[j].hash < a[i].hash);
-        if (a_first)
-            a[a_left++] = a[i++];
-        else if (b_first)
-            b[b_left++] = b[j++];
-        else
-            i++, j++;
-    }
-    *a_count = a_left;
-    *b_count = b_left;
-}
-
 static int by_text(const void *a, const void *b) {
     const hlo_diff_pair *x = a, *y = b;
     uint32_t p = x->a ? x->a->id : UINT32_MAX, q = y->a ? y->a->id : UINT32_MAX;
@@ -234,9 +202,18 @@ static int by_text(const void *a, const void *b) {
 }
 
 static void pair_comps(const hashes *a, const hashes *b, hlo_arena *scratch, hlo_diff *out) {
-    size_t a_count, b_count, count = 0, i = 0, j = 0;
-    listed *left = list_comps(a, scratch, &a_count), *right = list_comps(b, scratch, &b_count);
-    drop_same(left, &a_count, right, &b_count);
+    size_t a_all, b_all, a_count = 0, b_count = 0, count = 0, i = 0, j = 0;
+    listed *left = list_comps(a, scratch, &a_all), *right = list_comps(b, scratch, &b_all);
+    /* Remove the elements that are in both lists. */
+    while (i < a_all || j < b_all) {
+        if (j == b_all || (i < a_all && left[i].hash < right[j].hash))
+            left[a_count++] = left[i++];
+        else if (i == a_all || right[j].hash < left[i].hash)
+            right[b_count++] = right[j++];
+        else
+            i++, j++;
+    }
+    i = j = 0;
     qsort(left, a_count, sizeof *left, by_name);
     qsort(right, b_count, sizeof *right, by_name);
     hlo_diff_pair *pairs = hlo_arena_array(scratch, a_count + b_count + 1, sizeof *pairs);
@@ -276,7 +253,16 @@ void hlo_diff_modules(const hlo_module *a, const hlo_module *b, hlo_arena *scrat
         out_diff->header_differs[id] = differs;
         out_diff->header |= differs;
     }
-    count_ops(&left, &right, scratch, out_diff);
+    size_t a_count, b_count, i = 0, j = 0;
+    const tagged *p = all_alone(&left, scratch, &a_count);
+    const tagged *q = all_alone(&right, scratch, &b_count);
+    while (i < a_count || j < b_count) {
+        int order = i == a_count ? 1 : j == b_count ? -1 : by_hash(&p[i], &q[j]);
+        if (order < 0) out_diff->removed[p[i].op]++;
+        if (order > 0) out_diff->added[q[j].op]++;
+        i += order <= 0;
+        j += order >= 0;
+    }
     pair_comps(&left, &right, scratch, out_diff);
     out_diff->same = !out_diff->header && out_diff->pair_count == 0;
 }

@@ -76,22 +76,18 @@ hlo_instr *hlo_handed_on(const hlo_instr *value, const hlo_instr **out_holder) {
     }
 }
 
-/* True if the attributes remain valid on a call with another element type. */
-static bool is_typeless(const hlo_instr *call) {
+/* True for a sharding annotation that copies its operand and whose attributes remain valid with
+ * another element type, but not for that of a manual region's argument or result, which must stay
+ * next to it. */
+static bool copies(const hlo_instr *instr) {
     static const hlo_attr_id ids[] = {HLO_ATTR_OPERAND_LAYOUT_CONSTRAINTS,
                                       HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING, HLO_ATTR_LITERAL,
                                       HLO_ATTR_TO_APPLY, HLO_ATTR_CALLED_COMPUTATIONS};
+    if (!hlo_instr_is_mark(instr)) return false;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        if (hlo_instr_attr(call, ids[i])) return false;
-    return true;
-}
-
-/* True for a sharding annotation that copies its operand, but not for that of a manual region's
- * argument or result, which must stay next to it. */
-static bool copies(const hlo_instr *instr) {
+        if (hlo_instr_attr(instr, ids[i])) return false;
     const char *sharding = hlo_instr_str(instr, HLO_ATTR_SHARDING);
-    return hlo_instr_is_mark(instr) && is_typeless(instr) &&
-           !(sharding && strstr(sharding, "manual")) && hlo_shape_is_array(instr->shape) &&
+    return !(sharding && strstr(sharding, "manual")) && hlo_shape_is_array(instr->shape) &&
            hlo_shape_same_dims(instr->shape, hlo_instr_operand(instr, 0)->shape);
 }
 
@@ -102,12 +98,6 @@ bool hlo_instr_moves_by(const hlo_instr *instr, unsigned kinds) {
 
 bool hlo_instr_moves(const hlo_instr *instr) {
     return hlo_instr_moves_by(instr, HLO_MOVEMENT);
-}
-
-/* True if elements of one type are, bit for bit, elements of the other. */
-static bool same_bits(hlo_type from, hlo_type to) {
-    return from == to || (hlo_types[from].bits == hlo_types[to].bits && hlo_types[to].bits >= 8 &&
-                          from != HLO_TYPE_PRED && to != HLO_TYPE_PRED);
 }
 
 /* -------------------------------------------------------------------------------------- numbers */
@@ -175,44 +165,34 @@ __attribute__((noinline)) static bool across_bitcast(const hlo_shape *from, cons
     return true;
 }
 
-/* Adds the element that is a start at run time. */
-static bool add_start(const hlo_index_map *map, hlo_index *x, search *s) {
-    cell c;
-    double start;
-    if (!x->at) return true;
-    if (x->varies || !element(hlo_instr_operand(map->instr, x->at), x->element, s, &c) ||
-        !number_of(c, &start))
-        return false;
-    x->start += (int64_t)(start > (double)x->last ? (double)x->last : start < 0 ? 0 : start);
-    return true;
-}
-
-/* Finds the position in the operand of a position in the result. `*out_inside` is false if there is
- * no such position. Returns false if it is unknown. */
-static bool find_place(const hlo_index_map *map, const place *at, search *s, place *out,
-                       bool *out_inside) {
-    const hlo_shape *from = map->from->shape;
-    hlo_index x;
-    *out_inside = true;
-    for (uint32_t d = 0; d < from->rank; d++) {
-        if (!hlo_index_along(map, d, &x) || !add_start(map, &x, s)) return false;
-        const int64_t index = x.of < 0 ? 0 : at->v[x.of], off = index - x.start;
-        out->v[d] = map->form == HLO_INDEX_PART ? x.start + x.stride * index : off / x.stride;
-        if (map->form != HLO_INDEX_PART)
-            *out_inside &= off >= 0 && off % x.stride == 0 && out->v[d] < from->dims[d];
-    }
-    return true;
-}
-
 /* ------------------------------------------------------------------------------------- elements */
 
-/* Finds the element of the operand that element `at` of the result comes from, as find_place()
- * does. Not inlined: moved_element() recurses, and its frame must be small. */
+/* Finds the element of the operand that element `at` of the result comes from. `*out_inside` is
+ * false if there is no such element. Returns false if it is unknown. Not inlined: moved_element()
+ * recurses, and its frame must be small. */
 __attribute__((noinline)) static bool find_source(const hlo_index_map *map, int64_t at, search *s,
                                                   int64_t *out_at, bool *out_inside) {
     place here, there;
     unravel(map->instr->shape, at, &here);
-    if (!find_place(map, &here, s, &there, out_inside)) return false;
+    const hlo_shape *from = map->from->shape;
+    hlo_index x;
+    *out_inside = true;
+    for (uint32_t d = 0; d < from->rank; d++) {
+        if (!hlo_index_along(map, d, &x)) return false;
+        if (x.at) {
+            cell c;
+            double start;
+            if (x.varies || !element(hlo_instr_operand(map->instr, x.at), x.element, s, &c) ||
+                !number_of(c, &start))
+                return false;
+            const double last = (double)x.last;
+            x.start += (int64_t)(start > last ? last : start < 0 ? 0 : start);
+        }
+        const int64_t index = x.of < 0 ? 0 : here.v[x.of], off = index - x.start;
+        there.v[d] = map->form == HLO_INDEX_PART ? x.start + x.stride * index : off / x.stride;
+        if (map->form != HLO_INDEX_PART)
+            *out_inside &= off >= 0 && off % x.stride == 0 && there.v[d] < from->dims[d];
+    }
     if (*out_inside) *out_at = ravel(map->from->shape, &there);
     return true;
 }
@@ -228,7 +208,10 @@ static bool moved_element(const hlo_instr *value, int64_t at, search *s, cell *o
         switch (map.form) {
         case HLO_INDEX_ORDER: return element(map.from, at, s, out);
         case HLO_INDEX_MEMORY:
-            if (!same_bits(map.from->shape->type, shape->type) ||
+            if (!(map.from->shape->type == shape->type ||
+                  (hlo_types[map.from->shape->type].bits == hlo_types[shape->type].bits &&
+                   hlo_types[shape->type].bits >= 8 && map.from->shape->type != HLO_TYPE_PRED &&
+                   shape->type != HLO_TYPE_PRED)) ||
                 !across_bitcast(map.from->shape, shape, &at) || !element(map.from, at, s, out))
                 return false;
             out->type = shape->type;
@@ -251,14 +234,6 @@ static bool literal_element(const hlo_literal *literal, int64_t at, cell *out) {
     return true;
 }
 
-/* Finds the tuple element that a get-tuple-element reads; NULL: its operand is not a tuple. */
-static const hlo_instr *taken(const hlo_instr *get) {
-    const hlo_instr *tuple = hlo_instr_operand(get, 0);
-    int64_t index = hlo_instr_int(get, HLO_ATTR_INDEX, -1);
-    bool there = tuple->op == HLO_OP_TUPLE && index >= 0 && index < tuple->operand_count;
-    return there ? hlo_instr_operand(tuple, (uint32_t)index) : NULL;
-}
-
 /* Finds element `at` of `value`, in row-major order. */
 static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
     const hlo_shape *shape = value->shape;
@@ -273,9 +248,13 @@ static bool element(const hlo_instr *value, int64_t at, search *s, cell *out) {
         if (dim < 0 || dim >= shape->rank) return false;
         for (uint32_t d = shape->rank; d-- > dim + 1;) at /= shape->dims[d];
         return cell_of(shape->type, (double)(at % shape->dims[dim]), out);
-    case HLO_OP_GET_TUPLE_ELEMENT:
-        from = taken(value);
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *tuple = hlo_instr_operand(value, 0);
+        int64_t index = hlo_instr_int(value, HLO_ATTR_INDEX, -1);
+        bool there = tuple->op == HLO_OP_TUPLE && index >= 0 && index < tuple->operand_count;
+        from = there ? hlo_instr_operand(tuple, (uint32_t)index) : NULL;
         return from && hlo_shape_compatible(from->shape, shape) && element(from, at, s, out);
+    }
     case HLO_OP_CONVERT: return element(from, at, s, out) && converted(shape->type, out);
     default: return moved_element(value, at, s, out);
     }
@@ -306,19 +285,6 @@ static bool one_all_over(const hlo_instr *value, search *s, cell *out) {
     }
 }
 
-/* Finds the element that all elements equal by reading each. Returns false beyond a limit. */
-static bool one_by_one(const hlo_instr *value, bool through_pins, cell *out) {
-    int64_t count = hlo_shape_is_array(value->shape) ? hlo_shape_count(value->shape) : 0;
-    if (count < 1 || count > COUNT_LIMIT || value->op == HLO_OP_CONSTANT) return false;
-    cell next;
-    for (int64_t i = 0; i < count; i++) {
-        search s = {.through_pins = through_pins};
-        if (!element(value, i, &s, i ? &next : out)) return false;
-        if (i && !same_cell(next, *out)) return false;
-    }
-    return true;
-}
-
 /* ------------------------------------------------------------------------------------ questions */
 
 /* True if nothing below the value is pinned, including operands that were not read: a user of the
@@ -337,10 +303,19 @@ static bool answer(const hlo_instr *value, cell found, bool through_pins, double
 }
 
 static bool known_number(const hlo_instr *value, bool through_pins, double *out_number) {
-    cell c;
+    cell c, next;
     search s = {.through_pins = through_pins};
-    return (one_all_over(value, &s, &c) || one_by_one(value, through_pins, &c)) &&
-           answer(value, c, through_pins, out_number);
+    bool known = one_all_over(value, &s, &c);
+    if (!known && value->op != HLO_OP_CONSTANT && hlo_shape_is_array(value->shape)) {
+        /* Read each element, up to a limit. */
+        const int64_t count = hlo_shape_count(value->shape);
+        known = count >= 1 && count <= COUNT_LIMIT;
+        for (int64_t i = 0; known && i < count; i++) {
+            search each = {.through_pins = through_pins};
+            known = element(value, i, &each, i ? &next : &c) && (!i || same_cell(next, c));
+        }
+    }
+    return known && answer(value, c, through_pins, out_number);
 }
 
 bool hlo_known_number(const hlo_instr *value, double *out_number) {

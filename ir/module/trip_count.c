@@ -47,19 +47,6 @@ static affine affine_of_operand(const hlo_instr *i, int64_t index, const scope *
     return affine_of(hlo_instr_operand(i, (uint32_t)index), s, depth);
 }
 
-static affine affine_of_parameter(const hlo_instr *i, const scope *s, int depth) {
-    if (!s->caller) return unknown();
-    return affine_of_operand(s->caller, i->u.parameter, s->outer, depth);
-}
-
-static affine affine_of_element(const hlo_instr *i, const scope *s, int depth) {
-    const hlo_instr *tuple = hlo_instr_operand(i, 0);
-    int64_t index = hlo_instr_int(i, HLO_ATTR_INDEX, 0);
-    if (tuple->op == HLO_OP_TUPLE) return affine_of_operand(tuple, index, s, depth);
-    if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (affine){ELEMENT, index, 0};
-    return unknown();
-}
-
 static affine affine_of_call(const hlo_instr *i, hlo_attr_id attr, const scope *s, int depth) {
     const scope inner = {s, i};
     return affine_of(hlo_instr_comp(i, attr)->root, &inner, depth);
@@ -73,8 +60,16 @@ static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
     if (hlo_known_number(i, &number) && number < (double)INT64_MAX)
         return (affine){CONSTANT, 0, (int64_t)number};
     switch (i->op) {
-    case HLO_OP_PARAMETER: return affine_of_parameter(i, s, depth);
-    case HLO_OP_GET_TUPLE_ELEMENT: return affine_of_element(i, s, depth);
+    case HLO_OP_PARAMETER:
+        return s->caller ? affine_of_operand(s->caller, i->u.parameter, s->outer, depth)
+                         : unknown();
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *tuple = hlo_instr_operand(i, 0);
+        int64_t index = hlo_instr_int(i, HLO_ATTR_INDEX, 0);
+        if (tuple->op == HLO_OP_TUPLE) return affine_of_operand(tuple, index, s, depth);
+        if (tuple->op == HLO_OP_PARAMETER && !s->caller) return (affine){ELEMENT, index, 0};
+        return unknown();
+    }
     case HLO_OP_CALL: return affine_of_call(i, HLO_ATTR_TO_APPLY, s, depth);
     case HLO_OP_FUSION: return affine_of_call(i, HLO_ATTR_CALLS, s, depth);
     case HLO_OP_ADD:
@@ -129,28 +124,22 @@ static bool fits(hlo_type type, int64_t value) {
            (value < (INT64_C(1) << (bits - 1)) && value >= -(INT64_C(1) << (bits - 1)));
 }
 
-/* Finds the comparison that the condition returns, and its scope; NULL if not found. */
-static const hlo_instr *find_compare(const hlo_instr *root, scope *scopes) {
-    static const scope none = {0};
-    scopes[0] = none;
-    for (int depth = 0; depth + 1 < DEPTH; depth++) {
-        if (root->op == HLO_OP_COMPARE) {
-            scopes[DEPTH - 1] = scopes[depth];
-            return root;
-        }
-        if (root->op != HLO_OP_CALL && root->op != HLO_OP_FUSION) return NULL;
-        scopes[depth + 1] = (scope){&scopes[depth], root};
-        root = hlo_instr_comp(root, root->op == HLO_OP_CALL ? HLO_ATTR_TO_APPLY : HLO_ATTR_CALLS)
-                   ->root;
-    }
-    return NULL;
-}
-
 uint64_t hlo_while_trip_count(const hlo_instr *loop) {
     scope scopes[DEPTH];
-    const hlo_instr *compare = find_compare(hlo_instr_comp(loop, HLO_ATTR_CONDITION)->root, scopes);
-    if (!compare) return HLO_TRIP_COUNT_UNKNOWN;
-    const scope *s = &scopes[DEPTH - 1];
+    /* Find the comparison that the condition returns, and its scope. */
+    const hlo_instr *compare = hlo_instr_comp(loop, HLO_ATTR_CONDITION)->root;
+    int depth = 0;
+    scopes[0] = (scope){0};
+    for (; depth + 1 < DEPTH && compare->op != HLO_OP_COMPARE; depth++) {
+        if (compare->op != HLO_OP_CALL && compare->op != HLO_OP_FUSION)
+            return HLO_TRIP_COUNT_UNKNOWN;
+        scopes[depth + 1] = (scope){&scopes[depth], compare};
+        compare =
+            hlo_instr_comp(compare, compare->op == HLO_OP_CALL ? HLO_ATTR_TO_APPLY : HLO_ATTR_CALLS)
+                ->root;
+    }
+    if (depth + 1 == DEPTH) return HLO_TRIP_COUNT_UNKNOWN;
+    const scope *s = &scopes[depth];
     const char *direction = hlo_instr_str(compare, HLO_ATTR_DIRECTION);
     hlo_type type = hlo_instr_operand(compare, 0)->shape->type;
     int64_t a, a_step, b, b_step;

@@ -69,19 +69,6 @@ struct hlo_snapshot {
     uint32_t attr_count;
 };
 
-static instr_record *record_instr(hlo_instr *instr, hlo_arena *arena) {
-    const uint32_t count = instr->operand_count;
-    instr_record *r = hlo_arena_alloc(arena, sizeof *r + count * sizeof *r->defs);
-    *r = (instr_record){.instr = instr,
-                        .shape = instr->shape,
-                        .attrs = instr->attrs,
-                        .attr_count = instr->attr_count,
-                        .operand_count = count,
-                        .operands = count ? instr->operands : NULL};
-    for (uint32_t i = 0; i < count; i++) r->defs[i] = hlo_instr_operand(instr, i);
-    return r;
-}
-
 const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena) {
     hlo_snapshot *s = hlo_arena_alloc(arena, sizeof *s);
     *s = (hlo_snapshot){
@@ -95,37 +82,20 @@ const hlo_snapshot *hlo_snapshot_take(const hlo_module *module, hlo_arena *arena
             hlo_arena_copy(arena, comp->parameters, comp->parameter_count * sizeof *r->parameters);
         instr_record **last = &r->instrs;
         for (hlo_instr *instr = comp->first; instr;
-             instr = hlo_instr_next(instr), last = &(*last)->next)
-            *last = record_instr(instr, arena);
+             instr = hlo_instr_next(instr), last = &(*last)->next) {
+            const uint32_t count = instr->operand_count;
+            instr_record *i = *last = hlo_arena_alloc(arena, sizeof *i + count * sizeof *i->defs);
+            *i = (instr_record){.instr = instr,
+                                .shape = instr->shape,
+                                .attrs = instr->attrs,
+                                .attr_count = instr->attr_count,
+                                .operand_count = count,
+                                .operands = count ? instr->operands : NULL};
+            for (uint32_t o = 0; o < count; o++) i->defs[o] = hlo_instr_operand(instr, o);
+        }
         end = &r->next;
     }
     return s;
-}
-
-static void restore_instr(hlo_computation *comp, const instr_record *r) {
-    hlo_instr *instr = r->instr;
-    instr->shape = r->shape;
-    instr->operand_count = r->operand_count;
-    instr->uses = NULL;
-    instr->use_count = 0;
-    instr->queued = false;
-    hlo_instr_place(instr, comp, NULL);
-    hlo_instr_take_attrs(instr, r->attrs, r->attr_count);
-    if (r->operand_count) instr->operands = r->operands;
-    for (uint32_t i = 0; i < r->operand_count; i++)
-        hlo_use_link(&instr->operands[i], r->defs[i], instr);
-    hlo_unique_name(comp->module, HLO_NAME_INSTR, instr->name);
-}
-
-static void restore_computation(hlo_computation *comp, const computation_record *r) {
-    comp->first = comp->last = NULL;
-    comp->instr_count = 0;
-    for (const instr_record *i = r->instrs; i; i = i->next) restore_instr(comp, i);
-    comp->root = r->root;
-    comp->parameter_count = r->parameter_count;
-    if (r->parameter_count)
-        memcpy(comp->parameters, r->parameters, r->parameter_count * sizeof *r->parameters);
-    hlo_unique_name(comp->module, HLO_NAME_COMPUTATION, comp->name);
 }
 
 void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
@@ -137,24 +107,34 @@ void hlo_snapshot_restore(hlo_module *module, const hlo_snapshot *snapshot) {
     module->attrs = snapshot->attrs;
     module->attr_count = snapshot->attr_count;
     for (const computation_record *r = snapshot->comps; r; r = r->next) {
-        hlo_computation_place(r->comp, NULL);
-        restore_computation(r->comp, r);
+        hlo_computation *comp = r->comp;
+        hlo_computation_place(comp, NULL);
+        comp->first = comp->last = NULL;
+        comp->instr_count = 0;
+        for (const instr_record *i = r->instrs; i; i = i->next) {
+            hlo_instr *instr = i->instr;
+            instr->shape = i->shape;
+            instr->operand_count = i->operand_count;
+            instr->uses = NULL;
+            instr->use_count = 0;
+            instr->queued = false;
+            hlo_instr_place(instr, comp, NULL);
+            hlo_instr_take_attrs(instr, i->attrs, i->attr_count);
+            if (i->operand_count) instr->operands = i->operands;
+            for (uint32_t j = 0; j < i->operand_count; j++)
+                hlo_use_link(&instr->operands[j], i->defs[j], instr);
+            hlo_unique_name(module, HLO_NAME_INSTR, instr->name);
+        }
+        comp->root = r->root;
+        comp->parameter_count = r->parameter_count;
+        if (r->parameter_count)
+            memcpy(comp->parameters, r->parameters, r->parameter_count * sizeof *r->parameters);
+        hlo_unique_name(module, HLO_NAME_COMPUTATION, comp->name);
     }
 }
 
 static void mix(uint64_t *hash, const void *bytes, size_t size) {
     *hash = XXH3_64bits_withSeed(bytes, size, *hash);
-}
-
-static void mix_instr(uint64_t *hash, const hlo_instr *instr) {
-    const uint32_t numbers[] = {instr->op, instr->attr_count, instr->id, instr->operand_count,
-                                instr->use_count};
-    const void *pointers[] = {instr, instr->shape, instr->attrs, instr->parent, instr->name};
-    mix(hash, numbers, sizeof numbers);
-    mix(hash, pointers, sizeof pointers);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        mix(hash, &instr->operands[i].def, sizeof instr->operands[i].def);
-    for (const hlo_use *use = instr->uses; use; use = use->next) mix(hash, &use, sizeof use);
 }
 
 uint64_t hlo_module_fingerprint(const hlo_module *module) {
@@ -163,7 +143,16 @@ uint64_t hlo_module_fingerprint(const hlo_module *module) {
     for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
         const void *pointers[] = {comp, comp->root, comp->name, comp->first, comp->last};
         mix(&hash, pointers, sizeof pointers);
-        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) mix_instr(&hash, i);
+        for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+            const uint32_t numbers[] = {i->op, i->attr_count, i->id, i->operand_count,
+                                        i->use_count};
+            const void *fields[] = {i, i->shape, i->attrs, i->parent, i->name};
+            mix(&hash, numbers, sizeof numbers);
+            mix(&hash, fields, sizeof fields);
+            for (uint32_t o = 0; o < i->operand_count; o++)
+                mix(&hash, &i->operands[o].def, sizeof i->operands[o].def);
+            for (const hlo_use *use = i->uses; use; use = use->next) mix(&hash, &use, sizeof use);
+        }
     }
     return hash;
 }

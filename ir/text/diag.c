@@ -9,28 +9,7 @@
 #include "ir/ir.h"
 #include "ir/text/diag.h"
 
-enum { MESSAGE_SIZE = 1024 };
-
-static bool ends_line(const char *at, const char *end) {
-    return *at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n'));
-}
-
-enum { MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
-
-/* Finds the last known line start at or before `offset`. */
-static hlo_line closest(const hlo_module *module, size_t offset, size_t stripe) {
-    const hlo_lines *lines = module->lines;
-    hlo_line best = {.number = module->source_line};
-    for (size_t part = offset / stripe + 1; part-- && !best.offset;) {
-        const hlo_line *mark = &lines->marks[part < MARKS ? part : MARKS - 1];
-        if (mark->number && mark->offset <= offset) best = *mark;
-    }
-    for (int i = 0; i < 2; i++) {
-        const hlo_line *last = &lines->last[i];
-        if (last->number && last->offset <= offset && last->offset > best.offset) best = *last;
-    }
-    return best;
-}
+enum { MESSAGE_SIZE = 1024, MARKS = sizeof((hlo_lines){0}.marks) / sizeof(hlo_line) };
 
 /* Finds the line of `offset`. */
 static hlo_line find_line(const hlo_module *module, size_t offset) {
@@ -40,32 +19,23 @@ static hlo_line find_line(const hlo_module *module, size_t offset) {
         if (lines->last[i].offset <= offset && offset <= lines->end[i] && lines->last[i].number)
             return lines->last[i];
     size_t stripe = module->source_size / MARKS + 1;
-    hlo_line line = closest(module, offset, stripe);
+    /* Start from the last known line start at or before `offset`. */
+    hlo_line line = {.number = module->source_line};
+    for (size_t part = offset / stripe + 1; part-- && !line.offset;) {
+        const hlo_line *mark = &lines->marks[part < MARKS ? part : MARKS - 1];
+        if (mark->number && mark->offset <= offset) line = *mark;
+    }
+    for (int i = 0; i < 2; i++) {
+        const hlo_line *last = &lines->last[i];
+        if (last->number && last->offset <= offset && last->offset > line.offset) line = *last;
+    }
     for (const char *at = source + line.offset; at < source + offset; at++) {
-        if (!ends_line(at, end)) continue;
+        if (*at != '\n' && (*at != '\r' || (at + 1 < end && at[1] == '\n'))) continue;
         line = (hlo_line){(size_t)(at + 1 - source), line.number + 1};
         hlo_line *mark = &module->lines->marks[line.offset / stripe];
         if (!mark->number) *mark = line;
     }
     return line;
-}
-
-static void locate(const hlo_module *module, size_t offset, size_t length, hlo_diag *diag) {
-    if (offset > module->source_size) offset = module->source_size;
-    const char *source = module->source;
-    hlo_line line = find_line(module, offset);
-    hlo_lines *lines = module->lines;
-    int kind = diag->severity != HLO_NOTE;
-    size_t end = lines->last[kind].number == line.number ? lines->end[kind] : offset;
-    if (lines->last[kind].number != line.number)
-        while (end < module->source_size && source[end] != '\n' && source[end] != '\r') end++;
-    lines->last[kind] = line;
-    lines->end[kind] = end;
-    diag->line = line.number;
-    diag->column = (uint32_t)(offset - line.offset + 1);
-    diag->source = source + line.offset;
-    diag->source_size = end - line.offset;
-    diag->length = length < end - offset ? length : end - offset;
 }
 
 void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_severity severity,
@@ -74,7 +44,23 @@ void hlo_diag_vemit(const hlo_module *module, const hlo_diag_sink *sink, hlo_sev
     char message[MESSAGE_SIZE];
     vsnprintf(message, sizeof message, format, args);
     hlo_diag diag = {.severity = severity, .message = message, .file = module->file};
-    if (*module->file && module->source) locate(module, offset, length, &diag);
+    if (*module->file && module->source) {
+        if (offset > module->source_size) offset = module->source_size;
+        const char *source = module->source;
+        hlo_line line = find_line(module, offset);
+        hlo_lines *lines = module->lines;
+        int kind = diag.severity != HLO_NOTE;
+        size_t end = lines->last[kind].number == line.number ? lines->end[kind] : offset;
+        if (lines->last[kind].number != line.number)
+            while (end < module->source_size && source[end] != '\n' && source[end] != '\r') end++;
+        lines->last[kind] = line;
+        lines->end[kind] = end;
+        diag.line = line.number;
+        diag.column = (uint32_t)(offset - line.offset + 1);
+        diag.source = source + line.offset;
+        diag.source_size = end - line.offset;
+        diag.length = length < end - offset ? length : end - offset;
+    }
     sink->emit(sink->user, &diag);
 }
 
@@ -100,10 +86,6 @@ hlo_status hlo_diag_refuse(const hlo_diag_sink *sink, const char *file, int line
                            .column = line > 0 && column > 0 ? (uint32_t)column : 0};
     if (sink) sink->emit(sink->user, &diag);
     return HLO_INVALID_INPUT;
-}
-
-static const char *severity_name(hlo_severity severity) {
-    return severity == HLO_ERROR ? "error" : severity == HLO_WARNING ? "warning" : "note";
 }
 
 hlo_error_budget hlo_error_budget_new(unsigned most) {
@@ -152,23 +134,18 @@ static size_t character(const char *text, size_t size, uint32_t *out_code) {
     return count + 1;
 }
 
-/* Returns the number of terminal columns that the character occupies. */
-static unsigned columns_of(uint32_t code) {
-    static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
-                                       {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
-                                       {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3ffff}};
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        if (code >= wide[i][0] && code <= wide[i][1]) return 2;
-    return 1;
-}
-
 /* Writes `text` with tabs as spaces, and `?` for each byte of characters that cannot be displayed;
  * with `mark`, writes that byte for each column instead. */
 static void put_source(FILE *out, const char *text, size_t size, char mark) {
+    static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
+                                       {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+                                       {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3ffff}};
     for (size_t i = 0, used; i < size; i += used) {
         uint32_t code = ' ';
         used = character(text + i, size - i, &code);
-        for (unsigned n = columns_of(code); mark && n; n--) fputc(mark, out);
+        if (mark) fputc(mark, out);
+        for (size_t w = 0; mark && w < sizeof wide / sizeof *wide; w++)
+            if (code >= wide[w][0] && code <= wide[w][1]) fputc(mark, out);
         if (!mark && used) fwrite(text + i, 1, used, out);
         if (!mark && !used) fputc(text[i] == '\t' ? ' ' : '?', out);
         if (!used) used = 1;
@@ -200,7 +177,11 @@ void hlo_diag_print(FILE *out, const hlo_diag *diag, unsigned width) {
         if (diag->line) fprintf(out, "%u:%u:", diag->line, diag->column);
         fputc(' ', out);
     }
-    hlo_print_plain(out, "%s: %s\n", severity_name(diag->severity), diag->message);
+    hlo_print_plain(out, "%s: %s\n",
+                    diag->severity == HLO_ERROR     ? "error"
+                    : diag->severity == HLO_WARNING ? "warning"
+                                                    : "note",
+                    diag->message);
     if (!diag->source) return;
 
     static const char dots[] = "...";

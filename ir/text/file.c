@@ -31,13 +31,6 @@ static bool is_handed_over(const char *path) {
     return strcmp(path, "/dev/stdin") == 0;
 }
 
-/* Returns why an open path cannot be read as a file, or NULL. */
-static const char *unfit(const char *path, const struct stat *about) {
-    if (S_ISDIR(about->st_mode)) return strerror(EISDIR);
-    if (S_ISREG(about->st_mode) || is_handed_over(path)) return NULL;
-    return S_ISFIFO(about->st_mode) ? "Is a FIFO" : "Is a device or a socket";
-}
-
 /* Opens a file without waiting for the writer of a FIFO. */
 static hlo_status open_file(const char *path, const hlo_diag_sink *sink, int *out_fd,
                             struct stat *out_about) {
@@ -51,7 +44,10 @@ static hlo_status open_file(const char *path, const hlo_diag_sink *sink, int *ou
     }
     *out_fd = fd;
     if (fd == STDIN_FILENO && !S_ISDIR(out_about->st_mode)) return HLO_OK;
-    const char *why = unfit(path, out_about);
+    const char *why = S_ISDIR(out_about->st_mode)                           ? strerror(EISDIR)
+                      : S_ISREG(out_about->st_mode) || is_handed_over(path) ? NULL
+                      : S_ISFIFO(out_about->st_mode)                        ? "Is a FIFO"
+                                                     : "Is a device or a socket";
     const int flags = fcntl(fd, F_GETFL);
     if (!why && (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0)) why = strerror(errno);
     if (!why) return HLO_OK;

@@ -7,7 +7,6 @@
 #include "ir/intern.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
-#include "ir/text/print_order.h"
 #include "ir/text/printer.h"
 
 /* ------------------------------------------------------------------- instructions, computations */
@@ -27,46 +26,27 @@ static void put_op_attrs(hlo_printer *o, hlo_op op, const hlo_attr *attrs, uint3
     hlo_put_attrs_between(o, attrs, count, late, HLO_ATTR_COUNT, ", ", ", ");
 }
 
-/* Writes the attributes of an async-start and of the instruction that it wraps, in one order. */
-static void put_merged_attrs(hlo_printer *o, const hlo_instr *start, const hlo_instr *wrapped) {
-    hlo_attr all[HLO_ATTR_COUNT];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < start->attr_count; i++)
-        if (start->attrs[i].id != HLO_ATTR_CALLS ||
-            (o->options->canonical && !hlo_op_has(wrapped->op, HLO_ATTR_CALLS)))
-            all[count++] = start->attrs[i];
-    for (uint32_t i = 0; i < wrapped->attr_count; i++) all[count++] = wrapped->attrs[i];
-    put_op_attrs(o, wrapped->op, all, count);
-}
-
-static void put_opcode(hlo_printer *o, const hlo_instr *instr, const hlo_instr *wrapped) {
-    if (!wrapped) {
-        hlo_put_string(o, hlo_ops[instr->op].name);
-        return;
-    }
-    hlo_put_string(o, hlo_ops[wrapped->op].name);
-    hlo_put_string(o, hlo_ops[instr->op].name + sizeof "async" - 1);
-}
-
-static void put_constant(hlo_printer *o, const hlo_literal *literal) {
-    enum { FEW = 10 };
-    const hlo_shape *shape = literal->shape;
-    if (o->options->large_constants || (hlo_shape_is_array(shape) && hlo_shape_count(shape) <= FEW))
-        hlo_put_literal(o, literal);
-    else
-        HLO_PUT(o, "{...}");
-}
-
-static void put_instr(hlo_printer *o, const hlo_instr *instr) {
+static void put_body_line(hlo_printer *o, const hlo_computation *comp, const hlo_instr *instr) {
+    hlo_put_line(o, o->depth + 1);
+    if (instr == comp->root) HLO_PUT(o, "ROOT ");
     const hlo_instr *wrapped = o->wrapped ? o->wrapped[instr->id] : NULL;
     hlo_put_instr_name(o, instr);
     HLO_PUT(o, " = ");
     hlo_put_shape(o, instr->shape, true);
     hlo_put_char(o, ' ');
-    put_opcode(o, instr, wrapped);
+    hlo_put_string(o, hlo_ops[(wrapped ? wrapped : instr)->op].name);
+    if (wrapped) hlo_put_string(o, hlo_ops[instr->op].name + sizeof "async" - 1);
     hlo_put_char(o, '(');
     if (instr->op == HLO_OP_PARAMETER) hlo_put_int(o, instr->u.parameter);
-    if (instr->op == HLO_OP_CONSTANT) put_constant(o, instr->u.literal);
+    if (instr->op == HLO_OP_CONSTANT) {
+        enum { FEW = 10 };
+        const hlo_shape *shape = instr->u.literal->shape;
+        if (o->options->large_constants ||
+            (hlo_shape_is_array(shape) && hlo_shape_count(shape) <= FEW))
+            hlo_put_literal(o, instr->u.literal);
+        else
+            HLO_PUT(o, "{...}");
+    }
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_instr *operand = hlo_instr_operand(instr, i);
         if (o->options->operand_index)
@@ -80,39 +60,72 @@ static void put_instr(hlo_printer *o, const hlo_instr *instr) {
         hlo_put_instr_name(o, operand);
     }
     hlo_put_char(o, ')');
-    if (wrapped && instr->op == HLO_OP_ASYNC_START)
-        put_merged_attrs(o, instr, wrapped);
-    else
+    if (wrapped && instr->op == HLO_OP_ASYNC_START) {
+        /* Write the attributes of both in one order. */
+        hlo_attr all[HLO_ATTR_COUNT];
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < instr->attr_count; i++)
+            if (instr->attrs[i].id != HLO_ATTR_CALLS ||
+                (o->options->canonical && !hlo_op_has(wrapped->op, HLO_ATTR_CALLS)))
+                all[count++] = instr->attrs[i];
+        for (uint32_t i = 0; i < wrapped->attr_count; i++) all[count++] = wrapped->attrs[i];
+        put_op_attrs(o, wrapped->op, all, count);
+    } else
         put_op_attrs(o, instr->op, instr->attrs, instr->attr_count);
 }
 
-static void put_body_line(hlo_printer *o, const hlo_computation *comp, const hlo_instr *instr) {
-    hlo_put_line(o, o->depth + 1);
-    if (instr == comp->root) HLO_PUT(o, "ROOT ");
-    put_instr(o, instr);
+enum { BEGUN = -1, NOT_SEEN = -2 };
+
+typedef struct postorder {
+    uint32_t *numbers;
+    const hlo_instr **stack;
+    size_t depth;
+} postorder;
+
+static bool is_placed(const postorder *w, const hlo_instr *instr) {
+    return w->numbers[instr->id] < (uint32_t)NOT_SEEN;
 }
 
-static void put_body(hlo_printer *o, const hlo_computation *comp) {
-    uint32_t number = 0;
-    if (o->numbers)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            o->numbers[instr->id] = number++;
-    hlo_put_char(o, '{');
+static void push(postorder *w, const hlo_instr *instr) {
+    if (!is_placed(w, instr)) w->stack[w->depth++] = instr;
+}
+
+/* Returns the instructions of a computation in the order of a canonical print, a depth-first
+ * postorder from the results without users, and numbers them. The caller frees the result; NULL:
+ * out of memory. */
+static const hlo_instr **print_order(const hlo_computation *comp, uint32_t *numbers) {
+    size_t most = 1; /* entries on the stack: an instruction once per user */
+    for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+        const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+        most += 1 + instr->operand_count + (control ? control->u.instrs->count : 0);
+        numbers[instr->id] = (uint32_t)NOT_SEEN;
+    }
+    const hlo_instr **order = malloc((comp->instr_count + most) * sizeof *order);
+    if (!order) return NULL;
+    postorder w = {.numbers = numbers, .stack = order + comp->instr_count};
+    uint32_t count = 0;
     for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-        put_body_line(o, comp, instr);
-    hlo_put_line(o, o->depth);
-    hlo_put_char(o, '}');
-}
-
-/* Writes the body instead of the name, in print order. */
-static void put_inner_body(hlo_printer *o, const hlo_computation *comp) {
-    const hlo_instr **order = hlo_print_order(comp, o->numbers);
-    o->failed |= !order;
-    hlo_put_char(o, '{');
-    for (uint32_t i = 0; order && i < comp->instr_count; i++) put_body_line(o, comp, order[i]);
-    hlo_put_line(o, o->depth);
-    hlo_put_char(o, '}');
-    free(order);
+        if (!instr->uses) {
+            push(&w, instr);
+            while (w.depth) {
+                const hlo_instr *top = w.stack[w.depth - 1];
+                uint32_t *number = &numbers[top->id];
+                if (*number == (uint32_t)NOT_SEEN) {
+                    *number = (uint32_t)BEGUN;
+                    for (uint32_t i = top->operand_count; i > 0; i--)
+                        push(&w, hlo_instr_operand(top, i - 1));
+                    const hlo_attr *control = hlo_instr_attr(top, HLO_ATTR_CONTROL_PREDECESSORS);
+                    for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
+                        push(&w, control->u.instrs->v[i]);
+                    continue;
+                }
+                w.depth--;
+                if (is_placed(&w, top)) continue;
+                *number = count;
+                order[count++] = top;
+            }
+        }
+    return order;
 }
 
 static void put_called(hlo_printer *o, const hlo_computation *comp) {
@@ -122,29 +135,15 @@ static void put_called(hlo_printer *o, const hlo_computation *comp) {
     }
     o->depth++;
     for (uint32_t i = 0; i < o->depth; i++) HLO_PUT(o, "  ");
-    put_inner_body(o, comp);
+    const hlo_instr **order = print_order(comp, o->numbers);
+    o->failed |= !order;
+    hlo_put_char(o, '{');
+    for (uint32_t i = 0; order && i < comp->instr_count; i++) put_body_line(o, comp, order[i]);
+    hlo_put_line(o, o->depth);
+    hlo_put_char(o, '}');
+    free(order);
     hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
     o->depth--;
-}
-
-static void put_computation(hlo_printer *o, const hlo_computation *comp) {
-    if (comp == comp->module->entry) HLO_PUT(o, "ENTRY ");
-    hlo_put_name(o, comp->name);
-    if (o->options->signature) {
-        HLO_PUT(o, " (");
-        for (uint32_t i = 0; i < comp->parameter_count; i++) {
-            if (i) HLO_PUT(o, ", ");
-            hlo_put_interned(o, comp->parameters[i]->name);
-            HLO_PUT(o, ": ");
-            hlo_put_shape(o, comp->parameters[i]->shape, false);
-        }
-        HLO_PUT(o, ") -> ");
-        hlo_put_shape(o, comp->root->shape, false);
-    }
-    hlo_put_char(o, ' ');
-    put_body(o, comp);
-    hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
-    HLO_PUT(o, "\n\n");
 }
 
 /* ----------------------------------------------------------------------------------- the module */
@@ -194,65 +193,31 @@ static void put_tables(hlo_printer *o, const hlo_tables *t) {
     HLO_PUT(o, "\n\n");
 }
 
-static void put_entry_layout(hlo_printer *o, const hlo_computation *entry) {
-    HLO_PUT(o, ", entry_computation_layout={(");
-    for (uint32_t i = 0; i < entry->parameter_count; i++) {
-        hlo_put_comma(o, i);
-        hlo_put_shape(o, entry->parameters[i]->shape, true);
-    }
-    HLO_PUT(o, ")->");
-    hlo_put_shape(o, entry->root->shape, true);
-    hlo_put_char(o, '}');
-}
-
-typedef struct caller_count {
-    uint32_t *callers; /* by computation id */
-} caller_count;
-
-static void count_call(void *user, hlo_computation *called) {
-    ((caller_count *)user)->callers[called->id]++;
+static void count_call(void *callers, hlo_computation *called) {
+    ((uint32_t *)callers)[called->id]++;
 }
 
 /* Marks, by id, the computations that a single async-start calls and that can be printed as the
  * instruction they consist of. The caller frees the result. Returns NULL if there are none or
  * memory runs out; then every computation is printed. */
 static bool *find_hidden(const hlo_module *module) {
-    bool any = false;
-    for (const hlo_computation *comp = module->first; comp && !any; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr && !any; instr = hlo_instr_next(instr))
-            any = instr->op == HLO_OP_ASYNC_START;
-    if (!any) return NULL;
-    caller_count count = {calloc(module->next_computation_id, sizeof *count.callers)};
+    if (!module->op_counts[HLO_OP_ASYNC_START]) return NULL;
+    uint32_t *callers = calloc(module->next_computation_id, sizeof *callers); /* by id */
     bool *hidden = calloc(module->next_computation_id, sizeof *hidden);
-    if (count.callers && hidden) {
+    if (callers && hidden) {
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-                hlo_instr_visit_called(instr, count_call, &count);
+                hlo_instr_visit_called(instr, count_call, callers);
         for (const hlo_computation *comp = module->first; comp; comp = comp->next)
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
                 const hlo_computation *called =
                     instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
-                if (called && count.callers[called->id] == 1 && called != module->entry)
+                if (called && callers[called->id] == 1 && called != module->entry)
                     hidden[called->id] = hlo_async_tells(instr, called);
             }
     }
-    free(count.callers);
+    free(callers);
     return hidden;
-}
-
-/* Creates hlo_printer.wrapped for the callers of hidden computations. The caller frees it; it may
- * be NULL. */
-static const hlo_instr **find_wrapped(const hlo_module *module, const bool *hidden) {
-    const hlo_instr **wrapped = hidden ? calloc(module->next_id, sizeof *wrapped) : NULL;
-    for (const hlo_computation *comp = wrapped ? module->first : NULL; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            const hlo_computation *called =
-                instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
-            if (called && hidden[called->id]) wrapped[instr->id] = called->root;
-            if (instr->op == HLO_OP_ASYNC_UPDATE || instr->op == HLO_OP_ASYNC_DONE)
-                wrapped[instr->id] = wrapped[hlo_instr_operand(instr, 0)->id];
-        }
-    return wrapped;
 }
 
 static void put_module(hlo_printer *o, const hlo_module *module) {
@@ -263,14 +228,58 @@ static void put_module(hlo_printer *o, const hlo_module *module) {
     hlo_put_interned(o, module->name);
     const int middle = HLO_ATTR_ENTRY_COMPUTATION_LAYOUT;
     hlo_put_attrs_between(o, module->attrs, module->attr_count, -1, middle + layout, ", ", ", ");
-    if (!layout) put_entry_layout(o, module->entry);
+    if (!layout) {
+        HLO_PUT(o, ", entry_computation_layout={(");
+        for (uint32_t i = 0; i < module->entry->parameter_count; i++) {
+            hlo_put_comma(o, i);
+            hlo_put_shape(o, module->entry->parameters[i]->shape, true);
+        }
+        HLO_PUT(o, ")->");
+        hlo_put_shape(o, module->entry->root->shape, true);
+        hlo_put_char(o, '}');
+    }
     hlo_put_attrs_between(o, module->attrs, module->attr_count, middle, HLO_ATTR_COUNT, ", ", ", ");
     HLO_PUT(o, "\n\n");
     if (o->options->metadata) put_tables(o, &module->tables);
     bool *hidden = find_hidden(module);
-    o->wrapped = find_wrapped(module, hidden);
+    const hlo_instr **wrapped = hidden ? calloc(module->next_id, sizeof *wrapped) : NULL;
+    for (const hlo_computation *comp = wrapped ? module->first : NULL; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            const hlo_computation *called =
+                instr->op == HLO_OP_ASYNC_START ? hlo_instr_comp(instr, HLO_ATTR_CALLS) : NULL;
+            if (called && hidden[called->id]) wrapped[instr->id] = called->root;
+            if (instr->op == HLO_OP_ASYNC_UPDATE || instr->op == HLO_OP_ASYNC_DONE)
+                wrapped[instr->id] = wrapped[hlo_instr_operand(instr, 0)->id];
+        }
+    o->wrapped = wrapped;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        if (!o->wrapped || !hidden[comp->id]) put_computation(o, comp);
+        if (!o->wrapped || !hidden[comp->id]) {
+            if (comp == comp->module->entry) HLO_PUT(o, "ENTRY ");
+            hlo_put_name(o, comp->name);
+            if (o->options->signature) {
+                HLO_PUT(o, " (");
+                for (uint32_t i = 0; i < comp->parameter_count; i++) {
+                    if (i) HLO_PUT(o, ", ");
+                    hlo_put_interned(o, comp->parameters[i]->name);
+                    HLO_PUT(o, ": ");
+                    hlo_put_shape(o, comp->parameters[i]->shape, false);
+                }
+                HLO_PUT(o, ") -> ");
+                hlo_put_shape(o, comp->root->shape, false);
+            }
+            hlo_put_char(o, ' ');
+            uint32_t number = 0;
+            if (o->numbers)
+                for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                    o->numbers[instr->id] = number++;
+            hlo_put_char(o, '{');
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                put_body_line(o, comp, instr);
+            hlo_put_line(o, o->depth);
+            hlo_put_char(o, '}');
+            hlo_put_attrs(o, comp->attrs, comp->attr_count, ", ", ", ");
+            HLO_PUT(o, "\n\n");
+        }
     free(o->wrapped);
     free(hidden);
 }
@@ -302,10 +311,6 @@ typedef struct extents {
     extent now;
 } extents;
 
-static bool is_small(const extent *e) {
-    return e->depth <= MOST_DEPTH && e->instrs <= MOST_INSTRS;
-}
-
 static void add_called(void *user, hlo_computation *called) {
     extents *e = user;
     const extent *inner = &e->of[called->id];
@@ -313,23 +318,18 @@ static void add_called(void *user, hlo_computation *called) {
     e->now.instrs += inner->instrs;
 }
 
-/* Finds the first instruction with which a canonical print is too large, or NULL. */
-static const hlo_instr *find_excess(const hlo_module *module, extents *e) {
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
-        e->now = (extent){.depth = 1, .instrs = comp->instr_count};
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            hlo_instr_visit_called(instr, add_called, e);
-            if (!is_small(&e->now)) return instr;
-        }
-        e->of[comp->id] = e->now;
-    }
-    return NULL;
-}
-
 static hlo_status check_extent(const hlo_module *module, const hlo_diag_sink *sink) {
     extents e = {.of = calloc((size_t)module->next_computation_id + 1, sizeof *e.of)};
     if (!e.of) return HLO_OUT_OF_MEMORY;
-    const hlo_instr *excess = find_excess(module, &e);
+    const hlo_instr *excess = NULL; /* the first instruction with which the print is too large */
+    for (const hlo_computation *comp = module->first; comp && !excess; comp = comp->next) {
+        e.now = (extent){.depth = 1, .instrs = comp->instr_count};
+        for (const hlo_instr *i = comp->first; i && !excess; i = hlo_instr_next(i)) {
+            hlo_instr_visit_called(i, add_called, &e);
+            if (e.now.depth > MOST_DEPTH || e.now.instrs > MOST_INSTRS) excess = i;
+        }
+        e.of[comp->id] = e.now;
+    }
     free(e.of);
     if (!excess) return HLO_OK;
     hlo_diag_emit(module, sink, HLO_ERROR, excess->offset, hlo_intern_length(excess->name),

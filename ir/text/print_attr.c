@@ -18,54 +18,32 @@ static void put_shaped_literal(hlo_printer *o, const hlo_literal *literal) {
     HLO_PUT(o, " )");
 }
 
-static void put_ints(hlo_printer *o, const hlo_ints *ints) {
-    hlo_put_char(o, '{');
-    for (uint32_t i = 0; i < ints->count; i++) {
-        if (i) hlo_put_char(o, ',');
+/* Writes a list, sizes, slices or padding. Strides and interior padding are written for all
+ * dimensions or for none. */
+static void put_ints(hlo_printer *o, const hlo_attr *attr) {
+    const hlo_attr_kind kind = hlo_attrs_info[attr->id].kind;
+    const hlo_ints *ints = attr->u.ints;
+    const bool slices = kind == HLO_KIND_SLICES, triples = slices || kind == HLO_KIND_PADDING;
+    const uint32_t count = triples ? ints->count / 3 * 3 : ints->count;
+    bool thirds = false;
+    for (uint32_t i = 2; triples && i < count; i += 3) thirds |= ints->v[i] != slices;
+    if (kind == HLO_KIND_INTS || slices) hlo_put_char(o, '{');
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t part = triples ? i % 3 : 0;
+        if (part == 2 && !thirds) continue;
+        if (part)
+            hlo_put_char(o, slices ? ':' : '_');
+        else if (i && slices)
+            HLO_PUT(o, ", ");
+        else if (i && kind == HLO_KIND_INTS)
+            hlo_put_char(o, ',');
+        else if (i)
+            hlo_put_char(o, attr->id == HLO_ATTR_PAD && i % 2 ? '_' : 'x');
+        if (slices && !part) hlo_put_char(o, '[');
         hlo_put_int(o, ints->v[i]);
+        if (slices && part == (thirds ? 2 : 1)) hlo_put_char(o, ']');
     }
-    hlo_put_char(o, '}');
-}
-
-static void put_sizes(hlo_printer *o, const hlo_ints *ints, bool pairs) {
-    for (uint32_t i = 0; i < ints->count; i++) {
-        if (i) hlo_put_char(o, pairs && i % 2 ? '_' : 'x');
-        hlo_put_int(o, ints->v[i]);
-    }
-}
-
-static void put_slices(hlo_printer *o, const hlo_ints *ints) {
-    bool strides = false; /* strides are printed for all dimensions or for none */
-    for (uint32_t i = 2; i < ints->count; i += 3) strides |= ints->v[i] != 1;
-    hlo_put_char(o, '{');
-    for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
-        if (i) HLO_PUT(o, ", ");
-        hlo_put_char(o, '[');
-        hlo_put_int(o, ints->v[i]);
-        hlo_put_char(o, ':');
-        hlo_put_int(o, ints->v[i + 1]);
-        if (strides) {
-            hlo_put_char(o, ':');
-            hlo_put_int(o, ints->v[i + 2]);
-        }
-        hlo_put_char(o, ']');
-    }
-    hlo_put_char(o, '}');
-}
-
-/* Writes padding. If one dimension has interior padding, it is written for all. */
-static void put_padding(hlo_printer *o, const hlo_ints *ints) {
-    bool interior = false;
-    for (uint32_t i = 0; i + 2 < ints->count; i += 3) interior |= ints->v[i + 2] != 0;
-    for (uint32_t i = 0; i + 2 < ints->count; i += 3) {
-        if (i) hlo_put_char(o, 'x');
-        hlo_put_int(o, ints->v[i]);
-        hlo_put_char(o, '_');
-        hlo_put_int(o, ints->v[i + 1]);
-        if (!interior) continue;
-        hlo_put_char(o, '_');
-        hlo_put_int(o, ints->v[i + 2]);
-    }
+    if (kind == HLO_KIND_INTS || slices) hlo_put_char(o, '}');
 }
 
 static void put_double(hlo_printer *o, double value) {
@@ -87,7 +65,17 @@ static void put_sharding(hlo_printer *o, const hlo_attr *attr) {
     o->options = options;
 }
 
-static void put_value(hlo_printer *o, const hlo_attr *attr) {
+/* Returns the printed name: `calls` for the to_apply of a reduce-scatter or scan whose body is
+ * inline, as in XLA. */
+static const char *attr_name(const hlo_printer *o, hlo_attr_id id) {
+    bool calls = o->options->canonical && id == HLO_ATTR_TO_APPLY &&
+                 (o->op == HLO_OP_REDUCE_SCATTER || o->op == HLO_OP_SCAN);
+    return hlo_attrs_info[calls ? HLO_ATTR_CALLS : id].name;
+}
+
+void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
+    hlo_put_string(o, attr_name(o, attr->id));
+    hlo_put_char(o, '=');
     switch (hlo_attrs_info[attr->id].kind) {
     case HLO_KIND_INT: hlo_put_int(o, attr->u.i); break;
     case HLO_KIND_BOOL: hlo_put_string(o, attr->u.i ? "true" : "false"); break;
@@ -99,10 +87,10 @@ static void put_value(hlo_printer *o, const hlo_attr *attr) {
     case HLO_KIND_ALIASES: hlo_put_interned(o, attr->u.parsed->text); break;
     case HLO_KIND_SHARDING: put_sharding(o, attr); break;
     case HLO_KIND_STRING: hlo_put_quoted(o, attr->u.str); break;
-    case HLO_KIND_INTS: put_ints(o, attr->u.ints); break;
-    case HLO_KIND_SIZES: put_sizes(o, attr->u.ints, attr->id == HLO_ATTR_PAD); break;
-    case HLO_KIND_SLICES: put_slices(o, attr->u.ints); break;
-    case HLO_KIND_PADDING: put_padding(o, attr->u.ints); break;
+    case HLO_KIND_INTS:
+    case HLO_KIND_SIZES:
+    case HLO_KIND_SLICES:
+    case HLO_KIND_PADDING: put_ints(o, attr); break;
     case HLO_KIND_COMPUTATION:
         if (o->options->canonical) hlo_put_char(o, '\n');
         o->put_called(o, attr->u.comp);
@@ -153,20 +141,6 @@ static void put_value(hlo_printer *o, const hlo_attr *attr) {
         break;
     case HLO_KIND_BYTES: break;
     }
-}
-
-/* Returns the printed name: `calls` for the to_apply of a reduce-scatter or scan whose body is
- * inline, as in XLA. */
-static const char *attr_name(const hlo_printer *o, hlo_attr_id id) {
-    bool calls = o->options->canonical && id == HLO_ATTR_TO_APPLY &&
-                 (o->op == HLO_OP_REDUCE_SCATTER || o->op == HLO_OP_SCAN);
-    return hlo_attrs_info[calls ? HLO_ATTR_CALLS : id].name;
-}
-
-void hlo_put_attr(hlo_printer *o, const hlo_attr *attr) {
-    hlo_put_string(o, attr_name(o, attr->id));
-    hlo_put_char(o, '=');
-    put_value(o, attr);
     if (attr->id == HLO_ATTR_ORIGIN_RECOVERY_TABLE) hlo_put_char(o, '\n');
 }
 
@@ -184,13 +158,6 @@ static bool is_worth_showing(const hlo_attrs *metadata) {
     return false;
 }
 
-static bool is_left_out(const hlo_print_options *options, const hlo_attr *attr) {
-    const hlo_attr_id id = attr->id;
-    return (id == HLO_ATTR_METADATA && (!options->metadata || !is_worth_showing(attr->u.attrs))) ||
-           (id == HLO_ATTR_BACKEND_CONFIG && !options->backend_config) ||
-           (id == HLO_ATTR_CONTROL_PREDECESSORS && !options->control_predecessors);
-}
-
 /* Searches for each next attribute: instructions have so few that sorting would take longer. */
 void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count, int after,
                            int before, const char *first, const char *others) {
@@ -203,7 +170,12 @@ void hlo_put_attrs_between(hlo_printer *o, const hlo_attr *attrs, uint32_t count
                 next = &attrs[i];
         if (!next || hlo_attrs_info[next->id].kind == HLO_KIND_BYTES) return;
         after = (int)next->id;
-        if (is_left_out(o->options, next)) continue;
+        const hlo_attr_id id = next->id;
+        if ((id == HLO_ATTR_METADATA &&
+             (!o->options->metadata || !is_worth_showing(next->u.attrs))) ||
+            (id == HLO_ATTR_BACKEND_CONFIG && !o->options->backend_config) ||
+            (id == HLO_ATTR_CONTROL_PREDECESSORS && !o->options->control_predecessors))
+            continue;
         hlo_put_string(o, any ? others : first);
         hlo_put_attr(o, next);
         any = true;

@@ -64,24 +64,20 @@ static void put_axes(hlo_printer *o, const hlo_mesh *m, const hlo_axes *axes, co
     hlo_put_char(o, '}');
 }
 
-static void put_listed(hlo_printer *o, const hlo_groups *g) {
-    const int64_t *device = g->mesh.devices.listed->v;
-    hlo_put_char(o, '{');
-    for (uint32_t i = 0; i < g->sizes->count; i++) {
-        hlo_put_string(o, i ? ",{" : "{");
-        for (int64_t k = 0; k < g->sizes->v[i]; k++) {
-            if (k) hlo_put_char(o, ',');
-            hlo_put_int(o, *device++);
-        }
-        hlo_put_char(o, '}');
-    }
-    hlo_put_char(o, '}');
-}
-
 void hlo_put_groups(hlo_printer *o, const void *groups) {
     const hlo_groups *g = groups;
     if (g->sizes) {
-        put_listed(o, g);
+        const int64_t *device = g->mesh.devices.listed->v;
+        hlo_put_char(o, '{');
+        for (uint32_t i = 0; i < g->sizes->count; i++) {
+            hlo_put_string(o, i ? ",{" : "{");
+            for (int64_t k = 0; k < g->sizes->v[i]; k++) {
+                if (k) hlo_put_char(o, ',');
+                hlo_put_int(o, *device++);
+            }
+            hlo_put_char(o, '}');
+        }
+        hlo_put_char(o, '}');
     } else if (g->mesh.names) {
         put_mesh(o, &g->mesh);
         hlo_put_char(o, ' ');
@@ -116,45 +112,34 @@ static void put_named(hlo_printer *o, const hlo_sharding *s) {
     }
 }
 
-/* Writes `devices=[2,2]<=[4] last_tile_dims={manual}`. */
-static void put_tiles(hlo_printer *o, const hlo_sharding *s) {
-    HLO_PUT(o, "devices=");
-    put_array(o, &s->mesh.devices);
-    if (!s->kinds) return;
-    if (s->kinds->count == 1 && s->kinds->v[0] == HLO_SHARDING_REPLICATED) {
-        HLO_PUT(o, " last_tile_dim_replicate");
-        return;
-    }
-    for (uint32_t i = 0; i < s->kinds->count; i++) {
-        hlo_put_string(o, i ? ", " : " last_tile_dims={");
-        hlo_put_string(o, hlo_sharding_words[s->kinds->v[i]]);
-    }
-    hlo_put_char(o, '}');
-}
-
-static void put_tuple(hlo_printer *o, const hlo_sharding *s) {
-    const bool domain = s->kind == HLO_SHARDING_DOMAIN;
-    hlo_put_string(o, domain ? "{kind=\"sharding\", entry=" : "{");
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (i) hlo_put_string(o, domain ? ", exit=" : ", ");
-        hlo_put_sharding(o, s->v[i]);
-    }
-    hlo_put_char(o, '}');
-}
-
 void hlo_put_sharding(hlo_printer *o, const void *sharding) {
     const hlo_sharding *s = sharding;
     const bool maximal_mesh = s->kind == HLO_SHARDING_MAXIMAL_MESH;
     if (s->kind >= HLO_SHARDING_TUPLE) {
-        put_tuple(o, s);
+        const bool domain = s->kind == HLO_SHARDING_DOMAIN;
+        hlo_put_string(o, domain ? "{kind=\"sharding\", entry=" : "{");
+        for (uint32_t i = 0; i < s->count; i++) {
+            if (i) hlo_put_string(o, domain ? ", exit=" : ", ");
+            hlo_put_sharding(o, s->v[i]);
+        }
+        hlo_put_char(o, '}');
         return;
     }
     hlo_put_char(o, '{');
     if (s->mesh.names)
         put_named(o, s);
-    else if (s->kind == HLO_SHARDING_TILED)
-        put_tiles(o, s);
-    else
+    else if (s->kind == HLO_SHARDING_TILED) {
+        HLO_PUT(o, "devices=");
+        put_array(o, &s->mesh.devices);
+        const uint32_t kinds = s->kinds ? s->kinds->count : 0;
+        const bool replicate = kinds == 1 && s->kinds->v[0] == HLO_SHARDING_REPLICATED;
+        if (replicate) HLO_PUT(o, " last_tile_dim_replicate");
+        for (uint32_t i = 0; i < kinds && !replicate; i++) {
+            hlo_put_string(o, i ? ", " : " last_tile_dims={");
+            hlo_put_string(o, hlo_sharding_words[s->kinds->v[i]]);
+        }
+        if (s->kinds && !replicate) hlo_put_char(o, '}');
+    } else
         hlo_put_string(o, maximal_mesh ? "maximal_mesh[device_id=" : hlo_sharding_words[s->kind]);
     if (s->kind == HLO_SHARDING_MAXIMAL) HLO_PUT(o, " device=");
     if (maximal_mesh || s->kind == HLO_SHARDING_MAXIMAL) hlo_put_int(o, s->device);

@@ -8,17 +8,6 @@
 #include "ir/text/print.h"
 #include "ir/text/printer.h"
 
-/* Returns the length of the tiles: XLA writes E(n) and S(n) before splits and physical shapes. */
-static size_t before_element_size(const char *rest) {
-    static const char *const later[] = {"SC(", "P(", "M("};
-    size_t length = strlen(rest);
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
-        const char *found = strstr(rest, later[i]);
-        if (found && (size_t)(found - rest) < length) length = (size_t)(found - rest);
-    }
-    return length;
-}
-
 static void put_layout(hlo_printer *o, const hlo_shape *shape) {
     const hlo_layout *l = shape->layout;
     bool more = l && (l->rest || l->element_bits || l->memory_space);
@@ -30,7 +19,12 @@ static void put_layout(hlo_printer *o, const hlo_shape *shape) {
     }
     if (more) {
         const char *rest = l->rest ? l->rest : "";
-        size_t head = before_element_size(rest);
+        static const char *const later[] = {"SC(", "P(", "M("};
+        size_t head = strlen(rest);
+        for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+            const char *found = strstr(rest, later[i]);
+            if (found && (size_t)(found - rest) < head) head = (size_t)(found - rest);
+        }
         hlo_put_char(o, ':');
         hlo_put(o, rest, head);
         if (l->element_bits) {
@@ -155,37 +149,6 @@ static uint64_t load_bits(const char *data, size_t size) {
     return bits;
 }
 
-static void put_element(hlo_printer *o, const hlo_shape *shape, const char *data) {
-    const hlo_type_info *info = &hlo_types[shape->type];
-    uint64_t bits = load_bits(data, info->bytes <= 8 ? info->bytes : 8);
-    switch ((hlo_type_class)info->class) {
-    case HLO_CLASS_PRED:
-        if (shape->rank)
-            hlo_put_char(o, bits ? '1' : '0');
-        else
-            hlo_put_string(o, bits ? "true" : "false");
-        break;
-    case HLO_CLASS_SIGNED: {
-        int unused = 64 - 8 * info->bytes;
-        hlo_put_int(o, (int64_t)(bits << unused) >> unused);
-        break;
-    }
-    case HLO_CLASS_UNSIGNED: hlo_put_uint(o, bits); break;
-    case HLO_CLASS_FLOAT: hlo_put_float(o, shape->type, bits); break;
-    case HLO_CLASS_COMPLEX: {
-        hlo_type part = shape->type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64;
-        size_t size = hlo_types[part].bytes;
-        hlo_put_char(o, '(');
-        hlo_put_float(o, part, load_bits(data, size));
-        HLO_PUT(o, ", ");
-        hlo_put_float(o, part, load_bits(data + size, size));
-        hlo_put_char(o, ')');
-        break;
-    }
-    case HLO_CLASS_NONE: break;
-    }
-}
-
 /* Writes the elements of dimension `dim` and of the dimensions inside it, and returns the data
  * after them. There are no spaces inside the braces of a vector, nor inside those around at most
  * one element. From rank 4 on, outer braces have `index`, their number within the enclosing
@@ -193,7 +156,34 @@ static void put_element(hlo_printer *o, const hlo_shape *shape, const char *data
 static const char *put_dimension(hlo_printer *o, const hlo_shape *shape, uint32_t dim,
                                  int64_t index, const char *data) {
     if (dim == shape->rank) {
-        put_element(o, shape, data);
+        const hlo_type_info *info = &hlo_types[shape->type];
+        uint64_t bits = load_bits(data, info->bytes <= 8 ? info->bytes : 8);
+        switch ((hlo_type_class)info->class) {
+        case HLO_CLASS_PRED:
+            if (shape->rank)
+                hlo_put_char(o, bits ? '1' : '0');
+            else
+                hlo_put_string(o, bits ? "true" : "false");
+            break;
+        case HLO_CLASS_SIGNED: {
+            int unused = 64 - 8 * info->bytes;
+            hlo_put_int(o, (int64_t)(bits << unused) >> unused);
+            break;
+        }
+        case HLO_CLASS_UNSIGNED: hlo_put_uint(o, bits); break;
+        case HLO_CLASS_FLOAT: hlo_put_float(o, shape->type, bits); break;
+        case HLO_CLASS_COMPLEX: {
+            hlo_type part = shape->type == HLO_TYPE_C64 ? HLO_TYPE_F32 : HLO_TYPE_F64;
+            size_t size = hlo_types[part].bytes;
+            hlo_put_char(o, '(');
+            hlo_put_float(o, part, load_bits(data, size));
+            HLO_PUT(o, ", ");
+            hlo_put_float(o, part, load_bits(data + size, size));
+            hlo_put_char(o, ')');
+            break;
+        }
+        case HLO_CLASS_NONE: break;
+        }
         return data + hlo_types[shape->type].bytes;
     }
     bool innermost = dim + 1 == shape->rank;

@@ -48,6 +48,8 @@ void hlo_suggest_offer(hlo_suggestion *s, const char *candidate) {
 }
 
 const char *hlo_suggest_meant(hlo_suggestion *s) {
-    if (s->best) snprintf(s->text, sizeof s->text, "; did you mean '%s'?", s->best);
+    const bool same =
+        s->best && strlen(s->best) == s->length && !memcmp(s->best, s->word, s->length);
+    if (s->best && !same) snprintf(s->text, sizeof s->text, "; did you mean '%s'?", s->best);
     return s->text;
 }

@@ -36,25 +36,12 @@ static const hlo_shape **put_leaves(const hlo_shape *shape, const hlo_shape **ou
     return out;
 }
 
-/* Counts the elements of a list in braces. */
-static uint32_t items_of(const char *list) {
-    uint32_t count = list[1] != '}';
-    for (; *list; list++) count += *list == ',';
-    return count;
-}
-
 /* ------------------------------------------------------------------------------------ shardings */
 
-/* Returns the number of partitions in the module header; 0 if unknown. */
-static int64_t partitions(const checked *c) {
-    int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
-    return count > 1 ? count : 0;
-}
-
 static bool check_device(const checked *c, const char *text, int64_t device) {
-    int64_t count = partitions(c);
-    if (device >= 0 && (!count || device < count)) return true;
-    if (count)
+    const int64_t count = hlo_module_int(c->v->module, HLO_ATTR_NUM_PARTITIONS, 1);
+    if (device >= 0 && (count <= 1 || device < count)) return true;
+    if (count > 1)
         COMPLAIN(c, "%%%s: %s uses device %" PRId64 ", but the module has num_partitions=%" PRId64,
                  c->instr->name, text, device, count);
     else
@@ -168,29 +155,6 @@ static int64_t members(const checked *c, const char **out_what) {
     return channel && by_partition ? count : replicas;
 }
 
-/* Checks that groups contain all devices, if the header has their number. */
-static void check_groups(const checked *c, const hlo_groups *groups) {
-    const char *what;
-    int64_t count = members(c, &what);
-    if (count <= 1 || c->instr->op == HLO_OP_COLLECTIVE_BROADCAST) return;
-    if (!groups->count && hlo_instr_int(c->instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
-        COMPLAIN(c, "%%%s: use_global_device_ids requires replica_groups", c->instr->name);
-    else if (groups->count && groups->devices != count)
-        COMPLAIN(c, "%%%s: %s has %" PRId64 " devices, but the module has %" PRId64 " %s",
-                 c->instr->name, groups->parsed.text, groups->devices, count, what);
-}
-
-static void check_pairs(const checked *c, const hlo_groups *pairs) {
-    const char *what;
-    const hlo_ints *devices = pairs->mesh.devices.listed;
-    int64_t count = members(c, &what);
-    uint32_t i = 0;
-    while (i < devices->count && devices->v[i] < count) i++;
-    if (count > 1 && i < devices->count)
-        COMPLAIN(c, "%%%s: %s has device %" PRId64 ", but the module has %" PRId64 " %s",
-                 c->instr->name, pairs->parsed.text, devices->v[i], count, what);
-}
-
 /* --------------------------------------------------------------------------------------- others */
 
 /* Checks that an element of the result has the shape of an operand or of a part of it. Returns
@@ -221,48 +185,25 @@ static bool check_alias(const checked *c, const hlo_alias *a) {
     return true;
 }
 
-static void check_aliases(const checked *c, const hlo_aliases *aliases) {
-    for (uint32_t i = 0; i < aliases->count && check_alias(c, &aliases->v[i]);) i++;
-}
-
-static void check_replication(const checked *c, const char *value) {
-    uint32_t count = items_of(value), leaves = leaves_of(c->instr->shape);
-    if (c->instr->op != HLO_OP_PARAMETER)
-        COMPLAIN(c, "%s has no attribute 'parameter_replication'", hlo_ops[c->instr->op].name);
-    else if (count != leaves)
-        COMPLAIN(c, "%%%s: parameter_replication has %u element%s, but %s has %u leaves",
-                 c->instr->name, count, count == 1 ? "" : "s",
-                 hlo_verify_text(c->v, c->instr->shape), leaves);
-}
-
-/* Skips the braces around the origin of one array. A string in them may contain braces. */
-static bool skip_origin(const char **at) {
-    unsigned depth = 0;
-    bool quoted = false;
-    if (**at != '{') return false;
-    do {
-        if (**at == '"') quoted = !quoted;
-        if (quoted && **at == '\\') ++*at;
-        if (!quoted) depth += (**at == '{') - (unsigned)(**at == '}');
-        ++*at;
-    } while (depth && **at);
-    return true;
-}
-
 /* True if the value has parentheses for a tuple and braces for anything else. */
 static bool origin_fits(const char **at, const hlo_shape *shape) {
-    if (shape->type != HLO_TYPE_TUPLE) return skip_origin(at);
+    if (shape->type != HLO_TYPE_TUPLE) {
+        /* Skip the braces around the origin of one array. A string in them may contain braces. */
+        unsigned depth = 0;
+        bool quoted = false;
+        if (**at != '{') return false;
+        do {
+            if (**at == '"') quoted = !quoted;
+            if (quoted && **at == '\\') ++*at;
+            if (!quoted) depth += (**at == '{') - (unsigned)(**at == '}');
+            ++*at;
+        } while (depth && **at);
+        return true;
+    }
     if (!hlo_value_take(at, "(")) return false;
     for (uint32_t i = 0; i < shape->rank; i++)
         if ((i && !hlo_value_take(at, ", ")) || !origin_fits(at, shape->elements[i])) return false;
     return hlo_value_take(at, ")");
-}
-
-static void check_origin(const checked *c, const char *value) {
-    const char *at = value + 1;
-    if (*at != '[' && !(origin_fits(&at, c->instr->shape) && *at == '}'))
-        COMPLAIN(c, "%%%s: %s is not a valid origin of %s", c->instr->name, value,
-                 hlo_verify_text(c->v, c->instr->shape));
 }
 
 void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
@@ -274,11 +215,55 @@ void hlo_verify_attrs(verifier *v, const hlo_instr *instr) {
         case HLO_ATTR_DOMAIN:
             for (uint32_t k = 0; k < 2; k++) check_sharding(&c, c.attr->u.sharding->v[k]);
             break;
-        case HLO_ATTR_REPLICA_GROUPS: check_groups(&c, c.attr->u.groups); break;
-        case HLO_ATTR_SOURCE_TARGET_PAIRS: check_pairs(&c, c.attr->u.groups); break;
-        case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: check_aliases(&c, c.attr->u.aliases); break;
-        case HLO_ATTR_PARAMETER_REPLICATION: check_replication(&c, value); break;
-        case HLO_ATTR_ORIGIN: check_origin(&c, value); break;
+        case HLO_ATTR_REPLICA_GROUPS: {
+            /* Groups contain all devices, if the header has their number. */
+            const char *what;
+            const hlo_groups *groups = c.attr->u.groups;
+            const int64_t count = members(&c, &what);
+            if (count <= 1 || instr->op == HLO_OP_COLLECTIVE_BROADCAST) break;
+            if (!groups->count && hlo_instr_int(instr, HLO_ATTR_USE_GLOBAL_DEVICE_IDS, 0))
+                COMPLAIN(&c, "%%%s: use_global_device_ids requires replica_groups", instr->name);
+            else if (groups->count && groups->devices != count)
+                COMPLAIN(&c, "%%%s: %s has %" PRId64 " devices, but the module has %" PRId64 " %s",
+                         instr->name, groups->parsed.text, groups->devices, count, what);
+            break;
+        }
+        case HLO_ATTR_SOURCE_TARGET_PAIRS: {
+            const char *what;
+            const hlo_ints *devices = c.attr->u.groups->mesh.devices.listed;
+            int64_t count = members(&c, &what);
+            uint32_t j = 0;
+            while (j < devices->count && devices->v[j] < count) j++;
+            if (count > 1 && j < devices->count)
+                COMPLAIN(&c, "%%%s: %s has device %" PRId64 ", but the module has %" PRId64 " %s",
+                         instr->name, c.attr->u.groups->parsed.text, devices->v[j], count, what);
+            break;
+        }
+        case HLO_ATTR_OUTPUT_TO_OPERAND_ALIASING: {
+            const hlo_aliases *all = c.attr->u.aliases;
+            for (uint32_t d = 0; d < all->count && check_alias(&c, &all->v[d]); d++) continue;
+            break;
+        }
+        case HLO_ATTR_PARAMETER_REPLICATION: {
+            const uint32_t leaves = leaves_of(instr->shape);
+            uint32_t count = value[1] != '}'; /* elements of a list in braces */
+            for (const char *at = value; *at; at++) count += *at == ',';
+            if (instr->op != HLO_OP_PARAMETER)
+                COMPLAIN(&c, "%s has no attribute 'parameter_replication'",
+                         hlo_ops[instr->op].name);
+            else if (count != leaves)
+                COMPLAIN(&c, "%%%s: parameter_replication has %u element%s, but %s has %u leaves",
+                         instr->name, count, count == 1 ? "" : "s",
+                         hlo_verify_text(v, instr->shape), leaves);
+            break;
+        }
+        case HLO_ATTR_ORIGIN: {
+            const char *at = value + 1;
+            if (*at != '[' && !(origin_fits(&at, instr->shape) && *at == '}'))
+                COMPLAIN(&c, "%%%s: %s is not a valid origin of %s", instr->name, value,
+                         hlo_verify_text(v, instr->shape));
+            break;
+        }
         default: break;
         }
     }

@@ -49,40 +49,6 @@ static void check_names(verifier *v, named *names, size_t count, const char *wha
     }
 }
 
-/* True if a computation is not the one bound to its name, that is, if two have the same name. */
-static bool computations_differ(const hlo_module *m) {
-    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        if (hlo_intern_cache((hlo_module *)m, comp->name)->comp != comp) return false;
-    return true;
-}
-
-/* True if an instruction is not the one bound to its name. */
-static bool instrs_differ(const hlo_module *m) {
-    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (hlo_intern_binding(instr->name).instr != instr) return false;
-    return true;
-}
-
-static void check_computation_names(verifier *v) {
-    const hlo_module *m = v->module;
-    named *names = hlo_arena_array(v->scratch, m->next_computation_id, sizeof *names);
-    size_t count = 0;
-    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        names[count++] = (named){comp->name, comp->offset};
-    check_names(v, names, count, "computations");
-}
-
-static void check_instr_names(verifier *v) {
-    const hlo_module *m = v->module;
-    named *names = hlo_arena_array(v->scratch, m->next_id, sizeof *names);
-    size_t count = 0;
-    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            names[count++] = (named){instr->name, instr->offset};
-    check_names(v, names, count, "instructions");
-}
-
 /* ---------------------------------------------------------------------------------------- calls */
 
 /* One instruction that calls one computation. */
@@ -137,25 +103,6 @@ static void note_async_pair(verifier *v, const call_frame *path, size_t depth,
                         path[depth - 1].comp->name);
 }
 
-/* Checks that a fused computation has one caller, and that an asynchronous one has one start. */
-static void check_sole_caller(verifier *v, const call_edge *edge, const hlo_instr **callers) {
-    if (!hlo_op_is(edge->call->op, HLO_SOLE_CALLER)) return;
-    const bool starts = edge->call->op == HLO_OP_ASYNC_START;
-    const hlo_instr **first = &callers[2 * edge->called->id + starts];
-    if (!*first) *first = edge->call;
-    if (*first == edge->call) return;
-    hlo_verify_error(v, edge->call->offset, "%%%s calls %%%s, but %%%s already calls it: %s",
-                     edge->call->name, edge->called->name, (*first)->name,
-                     starts ? "an asynchronous computation has exactly one start"
-                            : "a fused computation has exactly one fusion");
-    hlo_verify_note(v, (*first)->offset, "%%%s is declared here", (*first)->name);
-}
-
-static bool is_transfer(hlo_op op) {
-    return op == HLO_OP_SEND || op == HLO_OP_RECV || op == HLO_OP_BITCAST || op == HLO_OP_TUPLE ||
-           op == HLO_OP_PARAMETER;
-}
-
 /* Checks that an asynchronous computation is one operation on its parameters, or contains only
  * sends and receives. */
 static void check_started(verifier *v, const call_edge *edge) {
@@ -163,7 +110,9 @@ static void check_started(verifier *v, const call_edge *edge) {
     const hlo_instr *other = NULL;
     bool transfers = true;
     for (const hlo_instr *instr = edge->called->first; instr; instr = hlo_instr_next(instr)) {
-        transfers &= is_transfer(instr->op);
+        transfers &= instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV ||
+                     instr->op == HLO_OP_BITCAST || instr->op == HLO_OP_TUPLE ||
+                     instr->op == HLO_OP_PARAMETER;
         if (instr != edge->called->root && instr->op != HLO_OP_PARAMETER && !other) other = instr;
     }
     if (!other || transfers) return;
@@ -171,19 +120,6 @@ static void check_started(verifier *v, const call_edge *edge) {
                      "%%%s starts %%%s, which has an operation other than its root",
                      edge->call->name, edge->called->name);
     hlo_verify_note(v, other->offset, "%%%s is declared here", other->name);
-}
-
-/* Checks that a synchronous caller and its callee are on the same execution thread. */
-static void check_thread(verifier *v, const call_edge *edge) {
-    const hlo_instr *call = edge->call;
-    const char *here = hlo_computation_thread(call->parent);
-    const char *there = hlo_computation_thread(edge->called);
-    if (call->op != HLO_OP_FUSION && call->op != HLO_OP_WHILE && call->op != HLO_OP_CONDITIONAL)
-        return;
-    if (strcmp(here, there) == 0) return;
-    hlo_verify_error(v, call->offset, "%s %%%s is on the thread \"%s\", but calls %%%s on \"%s\"",
-                     hlo_ops[call->op].name, call->name, here, edge->called->name, there);
-    hlo_verify_note(v, edge->called->offset, "%%%s is declared here", edge->called->name);
 }
 
 /* Checks that no computation calls itself, directly or indirectly, by an iterative depth-first
@@ -208,9 +144,31 @@ static void check_calls(verifier *v) {
                 continue;
             }
             const call_edge *edge = frame->next++;
-            check_sole_caller(v, edge, callers);
+            /* A fused computation has one caller, and an asynchronous one has one start. */
+            const bool starts = edge->call->op == HLO_OP_ASYNC_START;
+            const hlo_instr **first = &callers[2 * edge->called->id + starts];
+            if (hlo_op_is(edge->call->op, HLO_SOLE_CALLER) && !*first) *first = edge->call;
+            if (hlo_op_is(edge->call->op, HLO_SOLE_CALLER) && *first != edge->call) {
+                hlo_verify_error(v, edge->call->offset,
+                                 "%%%s calls %%%s, but %%%s already calls it: %s", edge->call->name,
+                                 edge->called->name, (*first)->name,
+                                 starts ? "an asynchronous computation has exactly one start"
+                                        : "a fused computation has exactly one fusion");
+                hlo_verify_note(v, (*first)->offset, "%%%s is declared here", (*first)->name);
+            }
             check_started(v, edge);
-            check_thread(v, edge);
+            const hlo_op op = edge->call->op;
+            const char *here = hlo_computation_thread(edge->call->parent);
+            const char *there = hlo_computation_thread(edge->called);
+            if ((op == HLO_OP_FUSION || op == HLO_OP_WHILE || op == HLO_OP_CONDITIONAL) &&
+                strcmp(here, there) != 0) {
+                hlo_verify_error(v, edge->call->offset,
+                                 "%s %%%s is on the thread \"%s\", but calls %%%s on \"%s\"",
+                                 hlo_ops[op].name, edge->call->name, here, edge->called->name,
+                                 there);
+                hlo_verify_note(v, edge->called->offset, "%%%s is declared here",
+                                edge->called->name);
+            }
             if (edge->called == m->entry) {
                 hlo_verify_error(v, edge->call->offset, "%%%s calls the entry computation",
                                  edge->call->name);
@@ -240,29 +198,6 @@ bool hlo_verify_is_host_transfer(const hlo_instr *instr) {
     return (instr->op == HLO_OP_SEND || instr->op == HLO_OP_RECV) &&
            hlo_instr_int(instr, HLO_ATTR_IS_HOST_TRANSFER, 0) &&
            hlo_instr_int(instr, HLO_ATTR_CHANNEL_ID, 0) > 0;
-}
-
-/* Checks that host transfers on the same channel have the same opcode and shape. */
-static void check_channels(verifier *v) {
-    if (!v->host_transfers) return;
-    const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
-    size_t count = 0;
-    for (const hlo_computation *comp = v->module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (hlo_verify_is_host_transfer(instr)) all[count++] = instr;
-    qsort(all, count, sizeof *all, by_channel);
-    for (size_t i = 1; i < count; i++) {
-        int64_t channel = hlo_instr_int(all[i], HLO_ATTR_CHANNEL_ID, 0);
-        if (channel != hlo_instr_int(all[i - 1], HLO_ATTR_CHANNEL_ID, 0) ||
-            (all[i]->op == all[i - 1]->op &&
-             hlo_shape_compatible(all[i]->shape, all[i - 1]->shape)))
-            continue;
-        hlo_verify_error(v, all[i]->offset,
-                         "channel %" PRId64 " is already used by %s %%%s of shape %s", channel,
-                         hlo_ops[all[i - 1]->op].name, all[i - 1]->name,
-                         hlo_verify_text(v, all[i - 1]->shape));
-        hlo_verify_note(v, all[i - 1]->offset, "%%%s is declared here", all[i - 1]->name);
-    }
 }
 
 /* ----------------------------------------------------------------------------- header and entry */
@@ -333,20 +268,7 @@ static int by_part(const void *a, const void *b) {
     return compare_ints(x->part, y->part);
 }
 
-/* Checks that no part of a parameter is aliased or donated twice. */
-static void check_given_once(verifier *v, const hlo_alias **given, size_t count) {
-    if (count) qsort(given, count, sizeof *given, by_part);
-    for (size_t i = 1; i < count; i++) {
-        const bool output = given[i]->output, other = given[i - 1]->output;
-        if (by_part(&given[i], &given[i - 1]) != 0 || (!output && !other)) continue;
-        const hlo_instr *parameter = v->module->entry->parameters[given[i]->number];
-        hlo_verify_error(v, header_offset(v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
-                         "input_output_alias aliases parameter %" PRId64 "%s", given[i]->number,
-                         output && other ? " twice" : ", which buffer_donor also donates");
-        hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
-    }
-}
-
+/* Checks that no output and no part of a parameter is aliased or donated twice. */
 static void check_aliases(verifier *v) {
     static const hlo_attr_id ids[] = {HLO_ATTR_INPUT_OUTPUT_ALIAS, HLO_ATTR_BUFFER_DONOR};
     const hlo_alias **given = NULL;
@@ -366,14 +288,64 @@ static void check_aliases(verifier *v) {
             if (check_alias(v, ids[k], a)) given[count++] = a;
         }
     }
-    check_given_once(v, given, count);
+    if (count) qsort(given, count, sizeof *given, by_part);
+    for (size_t i = 1; i < count; i++) {
+        const bool output = given[i]->output, other = given[i - 1]->output;
+        if (by_part(&given[i], &given[i - 1]) != 0 || (!output && !other)) continue;
+        const hlo_instr *parameter = v->module->entry->parameters[given[i]->number];
+        hlo_verify_error(v, header_offset(v, HLO_ATTR_INPUT_OUTPUT_ALIAS),
+                         "input_output_alias aliases parameter %" PRId64 "%s", given[i]->number,
+                         output && other ? " twice" : ", which buffer_donor also donates");
+        hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
+    }
 }
 
 void hlo_verify_module(verifier *v) {
-    if (!computations_differ(v->module)) check_computation_names(v);
-    if (!instrs_differ(v->module)) check_instr_names(v);
+    const hlo_module *m = v->module;
+    /* Names differ if each is bound to the computation, and the instruction, that has it. */
+    bool comps_differ = true, instrs_differ = true;
+    for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+        comps_differ = comps_differ && hlo_intern_cache((hlo_module *)m, comp->name)->comp == comp;
+    if (!comps_differ) {
+        named *names = hlo_arena_array(v->scratch, m->next_computation_id, sizeof *names);
+        size_t count = 0;
+        for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+            names[count++] = (named){comp->name, comp->offset};
+        check_names(v, names, count, "computations");
+    }
+    for (const hlo_computation *comp = m->first; comp && instrs_differ; comp = comp->next)
+        for (const hlo_instr *i = comp->first; i && instrs_differ; i = hlo_instr_next(i))
+            instrs_differ = hlo_intern_binding(i->name).instr == i;
+    if (!instrs_differ) {
+        named *names = hlo_arena_array(v->scratch, m->next_id, sizeof *names);
+        size_t count = 0;
+        for (const hlo_computation *comp = m->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                names[count++] = (named){instr->name, instr->offset};
+        check_names(v, names, count, "instructions");
+    }
     check_calls(v);
-    check_channels(v);
+    /* Check that host transfers on the same channel have the same opcode and shape. */
+    if (v->host_transfers) {
+        const hlo_instr **all = hlo_arena_array(v->scratch, v->host_transfers, sizeof *all);
+        size_t count = 0;
+        for (const hlo_computation *comp = v->module->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                if (hlo_verify_is_host_transfer(instr)) all[count++] = instr;
+        qsort(all, count, sizeof *all, by_channel);
+        for (size_t i = 1; i < count; i++) {
+            int64_t channel = hlo_instr_int(all[i], HLO_ATTR_CHANNEL_ID, 0);
+            if (channel != hlo_instr_int(all[i - 1], HLO_ATTR_CHANNEL_ID, 0) ||
+                (all[i]->op == all[i - 1]->op &&
+                 hlo_shape_compatible(all[i]->shape, all[i - 1]->shape)))
+                continue;
+            hlo_verify_error(v, all[i]->offset,
+                             "channel %" PRId64 " is already used by %s %%%s of shape %s", channel,
+                             hlo_ops[all[i - 1]->op].name, all[i - 1]->name,
+                             hlo_verify_text(v, all[i - 1]->shape));
+            hlo_verify_note(v, all[i - 1]->offset, "%%%s is declared here", all[i - 1]->name);
+        }
+    }
     if (!v->module->entry) {
         hlo_verify_error(v, 0, "the module has no entry computation");
         return;

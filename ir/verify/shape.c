@@ -6,40 +6,6 @@
 
 #include "ir/verify/context.h"
 
-/* True if an array overflows, with unbounded dimensions counted as one element. */
-static bool is_too_large(const hlo_shape *shape) {
-    int64_t bytes = hlo_types[shape->type].bytes;
-    bool fits = true;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] == 0) return false;
-        fits &= shape->dims[i] < 0 || !__builtin_mul_overflow(bytes, shape->dims[i], &bytes);
-    }
-    return !fits;
-}
-
-static const char *order_fault(hlo_arena *scratch, const hlo_shape *shape) {
-    bool *named = hlo_arena_zero(scratch, shape->rank * sizeof *named);
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        int64_t dim = shape->layout->minor_to_major[i];
-        if (dim < 0 || dim >= shape->rank) return "layout is not a permutation of the dimensions";
-        if (named[dim]) return "layout has a dimension twice";
-        named[dim] = true;
-    }
-    return NULL;
-}
-
-/* Checks `(8,128)`, and moves *at past the last parenthesis. */
-static const char *tile_fault(const char **at) {
-    if ((*at)[1] == ')') return "layout has a tile without dimensions";
-    while (**at != ')') {
-        ++*at;
-        if (**at == '0' || **at == '-') return "layout has a tile of size 0";
-        *at += strcspn(*at, ",)");
-    }
-    ++*at;
-    return NULL;
-}
-
 /* Checks `(1:2,4)`: dimension 1 is split before its elements 2 and 4. */
 static const char *split_fault(const char **at, const hlo_shape *shape, bool *split) {
     char *end;
@@ -58,36 +24,52 @@ static const char *split_fault(const char **at, const hlo_shape *shape, bool *sp
     return NULL;
 }
 
-/* Checks tiles and the other properties of a layout. */
-static const char *rest_fault(hlo_arena *scratch, const hlo_shape *shape) {
-    bool *split = hlo_arena_zero(scratch, shape->rank * sizeof *split);
-    const char *fault = NULL;
-    for (const char *at = shape->layout->rest; *at && !fault;) {
-        const char *name = at;
-        if (*name == '#' || *name == '*') return "layout index types are not supported";
-        for (at += strcspn(at, "("); *at == '(' && !fault;)
-            if (*name == 'T')
-                fault = tile_fault(&at);
-            else if (*name == 'S')
-                fault = split_fault(&at, shape, split);
-            else
-                at += strcspn(at, ")") + 1;
-    }
-    return fault;
-}
-
 const char *hlo_verify_shape_fault(hlo_arena *scratch, const hlo_shape *shape) {
-    const char *fault = NULL;
     if (shape->type == HLO_TYPE_TUPLE) {
+        const char *fault = NULL;
         for (uint32_t i = 0; i < shape->rank && !fault; i++)
             fault = hlo_verify_shape_fault(scratch, shape->elements[i]);
         return fault;
     }
-    if (is_too_large(shape)) return "size exceeds 2^63 bytes";
+    /* An unbounded dimension counts as one element. */
+    int64_t bytes = hlo_types[shape->type].bytes;
+    bool fits = true, empty = false;
+    for (uint32_t i = 0; i < shape->rank && !empty; i++) {
+        empty = shape->dims[i] == 0;
+        fits &= shape->dims[i] < 0 || !__builtin_mul_overflow(bytes, shape->dims[i], &bytes);
+    }
+    if (!fits && !empty) return "size exceeds 2^63 bytes";
     if (!shape->layout) return NULL;
     if (shape->layout->element_bits < 0) return "negative element size";
     if (shape->layout->memory_space != (int8_t)shape->layout->memory_space)
         return "memory space exceeds 8 bits";
-    fault = order_fault(scratch, shape);
-    return fault || !shape->layout->rest ? fault : rest_fault(scratch, shape);
+    bool *named = hlo_arena_zero(scratch, shape->rank * sizeof *named);
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        int64_t dim = shape->layout->minor_to_major[i];
+        if (dim < 0 || dim >= shape->rank) return "layout is not a permutation of the dimensions";
+        if (named[dim]) return "layout has a dimension twice";
+        named[dim] = true;
+    }
+    if (!shape->layout->rest) return NULL;
+    bool *split = hlo_arena_zero(scratch, shape->rank * sizeof *split);
+    for (const char *at = shape->layout->rest; *at;) {
+        const char *name = at;
+        if (*name == '#' || *name == '*') return "layout index types are not supported";
+        for (at += strcspn(at, "("); *at == '(';)
+            if (*name == 'T') { /* a tile, `(8,128)` */
+                if (at[1] == ')') return "layout has a tile without dimensions";
+                while (*at != ')') {
+                    at++;
+                    if (*at == '0' || *at == '-') return "layout has a tile of size 0";
+                    at += strcspn(at, ",)");
+                }
+                at++;
+            } else if (*name == 'S') {
+                const char *fault = split_fault(&at, shape, split);
+                if (fault) return fault;
+            } else {
+                at += strcspn(at, ")") + 1;
+            }
+    }
+    return NULL;
 }

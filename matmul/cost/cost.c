@@ -128,18 +128,6 @@ static void push(recorder *w, const hlo_instr *instr) {
         w->stack[w->depth++] = instr, w->visited++;
 }
 
-/* Finds the sources of a kernel that computes the first `count` operands of `instr`. */
-static void find_sources(recorder *w, const hlo_instr *instr, uint32_t count) {
-    w->traversal++;
-    w->depth = w->visited = w->owner_count = w->reduction_count = 0;
-    w->bytes = 0;
-    for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
-    while (w->depth) {
-        const hlo_instr *at = w->stack[--w->depth];
-        for (uint32_t i = 0; i < at->operand_count; i++) push(w, hlo_instr_operand(at, i));
-    }
-}
-
 /* Returns the matmul's entry, which the first call creates. */
 static entry *entry_of(recorder *w, const hlo_instr *matmul) {
     uint32_t *number = &w->costs->entry_of[matmul->id];
@@ -147,28 +135,35 @@ static entry *entry_of(recorder *w, const hlo_instr *matmul) {
     return &w->costs->entries[*number];
 }
 
-/* Records the amaxes of an operand: the reductions in its kernel. */
-static void record_amaxes(recorder *w, const hlo_instr *operand) {
-    for (uint32_t i = 0; i < w->reduction_count; i++) {
-        hlo_arena_grow(w->scratch, &w->amaxes, w->amax_count, &w->amax_capacity, sizeof *w->amaxes);
-        w->amaxes[w->amax_count] = (amax){w->amax_of[operand->id], w->reductions[i]->id};
-        w->amax_of[operand->id] = w->amax_count++;
-        w->amax_reads[w->reductions[i]->id]++;
-    }
-}
-
 /* Records the kernel that computes `instr`. */
 static void cost_of_kernel(recorder *w, const hlo_instr *instr) {
     hlo_costs *costs = w->costs;
     const hlo_instr *whole =
         hlo_op_is(instr->op, HLO_TAKES_PART) ? memory_of(hlo_instr_operand(instr, 0)) : NULL;
-    find_sources(w, instr,
-                 instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
-                 : whole && !is_fused(whole) ? 0
-                                             : instr->operand_count);
+    /* Find the sources of the kernel. */
+    w->traversal++;
+    w->depth = w->visited = w->owner_count = w->reduction_count = 0;
+    w->bytes = 0;
+    const uint32_t count = instr->op == HLO_OP_REDUCE  ? instr->operand_count / 2
+                           : whole && !is_fused(whole) ? 0
+                                                       : instr->operand_count;
+    for (uint32_t i = 0; i < count; i++) push(w, hlo_instr_operand(instr, i));
+    while (w->depth) {
+        const hlo_instr *at = w->stack[--w->depth];
+        for (uint32_t i = 0; i < at->operand_count; i++) push(w, hlo_instr_operand(at, i));
+    }
     if (whole && !is_fused(whole)) note_source(w, whole, hlo_bytes_of(instr->shape));
     costs->kernel[instr->id] = w->bytes + hlo_bytes_of(instr->shape);
-    if (w->read_count[instr->id]) record_amaxes(w, instr);
+    if (w->read_count[instr->id]) {
+        /* The amaxes of an operand are the reductions in its kernel. */
+        for (uint32_t i = 0; i < w->reduction_count; i++) {
+            hlo_arena_grow(w->scratch, &w->amaxes, w->amax_count, &w->amax_capacity,
+                           sizeof *w->amaxes);
+            w->amaxes[w->amax_count] = (amax){w->amax_of[instr->id], w->reductions[i]->id};
+            w->amax_of[instr->id] = w->amax_count++;
+            w->amax_reads[w->reductions[i]->id]++;
+        }
+    }
     if (w->read_count[instr->id] || w->amax_reads[instr->id]) return;
     for (uint32_t i = 0; i < w->owner_count; i++) {
         consumer *made = hlo_arena_alloc(w->arena, sizeof *made);
@@ -205,42 +200,6 @@ static double roofline(double flops, double bytes, double peak, const hlo_target
     return peak == 0 ? 0 : fmax(flops / (1e12 * peak), bytes / (1e9 * target->memory_gbs));
 }
 
-static double bytes_of_matmul(const hlo_matmul *m) {
-    const hlo_instr *read[] = {m->a,       m->b,       m->c,       m->bias,
-                               m->a_scale, m->b_scale, m->c_scale, m->d_scale};
-    double bytes = hlo_bytes_of(m->d) + (m->aux ? hlo_bytes_of(m->aux) : 0);
-    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
-        if (read[i]) bytes += hlo_bytes_of(read[i]->shape);
-    return bytes;
-}
-
-/* Sums the bytes of results. Byte arrays in a tuple are workspace and do not count. */
-static double bytes_of_results(const hlo_shape *shape) {
-    if (shape->type != HLO_TYPE_TUPLE) return hlo_bytes_of(shape);
-    double bytes = 0;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        const hlo_type type = shape->elements[i]->type;
-        if (type != HLO_TYPE_S8 && type != HLO_TYPE_U8) bytes += hlo_bytes_of(shape->elements[i]);
-    }
-    return bytes;
-}
-
-/* Computes the cost of a ragged-dot as XLA compiles it: a dense product of all rows or terms with
- * all groups, on copies of the operands padded with zeros; in FP8 if the operands are fp8. */
-static hlo_cost cost_of_ragged(const hlo_ragged *r, const hlo_product *p, double bytes,
-                               const hlo_target *target) {
-    const double times = r->mode == HLO_RAGGED_BATCH ? 1 : (double)r->groups,
-                 left = hlo_bytes_of(p->a->shape), right = hlo_bytes_of(p->b->shape);
-    const double read = r->mode == HLO_RAGGED_BATCH         ? 0
-                        : r->mode == HLO_RAGGED_CONTRACTING ? left + right
-                                                            : left;
-    const double made = times * read, dense = bytes - read + made;
-    const double peak = peak_of(p->a->shape->type, p->b->shape->type, p->narrow, target);
-    hlo_cost cost = {dense + read + made, roofline(times * p->flops, dense, peak, target)};
-    if (cost.seconds > 0) cost.seconds += (read + made) / (1e9 * target->memory_gbs);
-    return cost;
-}
-
 /* True if stock XLA (docs/cost.md) multiplies the operands in FP8 without a rewrite: a dot of fp8
  * operands that its Triton fusion or its FP8 rewriter accepts. */
 static bool is_fp8_in_xla(const hlo_instr *instr, const hlo_product *p) {
@@ -253,49 +212,47 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
     const bool fp8 = is_fp8_in_xla(instr, p) && (p->fp8 || target->fp8);
     double bytes, peak = peak_of(p->a->shape->type, p->b->shape->type, fp8, target);
     if (hlo_product_matmul(instr, &m)) {
-        bytes = bytes_of_matmul(&m);
+        const hlo_instr *read[] = {m.a,       m.b,       m.c,       m.bias,
+                                   m.a_scale, m.b_scale, m.c_scale, m.d_scale};
+        bytes = hlo_bytes_of(m.d) + (m.aux ? hlo_bytes_of(m.aux) : 0);
+        for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+            if (read[i]) bytes += hlo_bytes_of(read[i]->shape);
     } else {
-        bytes = bytes_of_results(instr->shape);
+        const hlo_shape *made = instr->shape;
+        const bool tuple = made->type == HLO_TYPE_TUPLE;
+        bytes = tuple ? 0 : hlo_bytes_of(made);
+        for (uint32_t i = 0; tuple && i < made->rank; i++) { /* byte arrays are workspace */
+            const hlo_type type = made->elements[i]->type;
+            if (type != HLO_TYPE_S8 && type != HLO_TYPE_U8)
+                bytes += hlo_bytes_of(made->elements[i]);
+        }
         for (uint32_t i = 0; i < instr->operand_count; i++)
             bytes += hlo_bytes_of(hlo_instr_operand(instr, i)->shape);
     }
     hlo_ragged ragged;
-    if (hlo_ragged_read(instr, &ragged)) return cost_of_ragged(&ragged, p, bytes, target);
+    if (hlo_ragged_read(instr, &ragged)) {
+        /* The cost of a ragged-dot as XLA compiles it: a dense product of all rows or
+         * terms with all groups, on copies of the operands padded with zeros; in FP8 if the
+         * operands are fp8. */
+        const double times = ragged.mode == HLO_RAGGED_BATCH ? 1 : (double)ragged.groups,
+                     left = hlo_bytes_of(p->a->shape), right = hlo_bytes_of(p->b->shape);
+        const double read = ragged.mode == HLO_RAGGED_BATCH         ? 0
+                            : ragged.mode == HLO_RAGGED_CONTRACTING ? left + right
+                                                                    : left;
+        const double made = times * read, dense = bytes - read + made;
+        const double ragged_peak = peak_of(p->a->shape->type, p->b->shape->type, p->narrow, target);
+        hlo_cost ragged_cost = {dense + read + made,
+                                roofline(times * p->flops, dense, ragged_peak, target)};
+        if (ragged_cost.seconds > 0)
+            ragged_cost.seconds += (read + made) / (1e9 * target->memory_gbs);
+        return ragged_cost;
+    }
     /* XLA first converts other narrow operands to 16 bits, in separate kernels. */
     const bool converts = instr->op == HLO_OP_DOT && p->narrow && !fp8;
     const double elements = converts ? hlo_bytes_of(p->a->shape) + hlo_bytes_of(p->b->shape) : 0;
     hlo_cost cost = {bytes + 4 * elements, roofline(p->flops, bytes + elements, peak, target)};
     if (cost.seconds > 0) cost.seconds += 3 * elements / (1e9 * target->memory_gbs);
     return cost;
-}
-
-/* Returns the bytes saved when XLA merges the only kernel that reads the result of a dot into the
- * dot. If XLA multiplies fp8 operands, it merges scales, vectors, matrices and activations. */
-static double joined_bytes(const hlo_instr *dot, const entry *e) {
-    const hlo_use *use = dot->uses;
-    const consumer *only = e->consumers;
-    if (!use || use->next || !hlo_op_is(use->user->op, HLO_ELEMENTWISE)) return 0;
-    return only && !only->next && !only->reduces && only->share == 1 ? 2 * hlo_bytes_of(dot->shape)
-                                                                     : 0;
-}
-
-static void visit_matmul(recorder *w, const hlo_instr *instr) {
-    hlo_product p;
-    if (!is_product(instr) || !hlo_product_read(instr, &p)) return;
-    bool dot = instr->op == HLO_OP_DOT;
-    const hlo_instr *read[] = {operand_memory(p.a, dot), operand_memory(p.b, dot)};
-    for (int i = 0; i < 2; i++) w->read_count[read[i]->id]++;
-    w->matmuls[w->matmul_count++] = instr;
-}
-
-/* Sums the bytes of the kernels that compute an operand: its own kernel, and its share of those of
- * its amaxes. */
-static double bytes_of_operand(const recorder *w, const hlo_instr *operand) {
-    const double *kernel = w->costs->kernel;
-    double bytes = kernel[operand->id];
-    for (uint32_t at = w->amax_of[operand->id]; at; at = w->amaxes[at].next)
-        bytes += kernel[w->amaxes[at].reduce] / w->amax_reads[w->amaxes[at].reduce];
-    return bytes;
 }
 
 static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
@@ -308,28 +265,22 @@ static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
     made->self = cost_alone(instr, &p, costs->target);
     made->flops = p.flops;
     made->peak = costs->target->fp8_tflops;
-    if (dot && costs->target->fp8 && is_fp8_in_xla(instr, &p))
-        made->joined = joined_bytes(instr, made);
-    for (int i = 0; i < 2; i++)
-        made->operand_bytes += bytes_of_operand(w, read[i]) / w->read_count[read[i]->id];
-}
-
-static void visit_kernel(recorder *w, const hlo_instr *instr) {
-    bool kernel =
-        instr->op == HLO_OP_REDUCE || (is_fused(instr) && is_fused(memory_of(instr)) &&
-                                       (w->read_count[instr->id] || is_needed_in_memory(w, instr)));
-    if (kernel) cost_of_kernel(w, instr);
-}
-
-/* Visits users before operands, so that all matmuls that read an instruction are known when it is
- * visited. */
-static void visit_needed(recorder *w) {
-    for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
-        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
-            if (!w->needed[instr->id]) continue;
-            visit_matmul(w, instr);
-            visit_kernel(w, instr);
-        }
+    if (dot && costs->target->fp8 && is_fp8_in_xla(instr, &p)) {
+        const hlo_use *use = instr->uses;
+        const consumer *only = made->consumers;
+        const bool joins = use && !use->next && hlo_op_is(use->user->op, HLO_ELEMENTWISE) && only &&
+                           !only->next && !only->reduces && only->share == 1;
+        made->joined = joins ? 2 * hlo_bytes_of(instr->shape) : 0;
+    }
+    for (int i = 0; i < 2; i++) {
+        /* The kernels that compute an operand: its own kernel, and its share of those of its
+         * amaxes. */
+        const double *kernel = costs->kernel;
+        double bytes = kernel[read[i]->id];
+        for (uint32_t at = w->amax_of[read[i]->id]; at; at = w->amaxes[at].next)
+            bytes += kernel[w->amaxes[at].reduce] / w->amax_reads[w->amaxes[at].reduce];
+        made->operand_bytes += bytes / w->read_count[read[i]->id];
+    }
 }
 
 hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const hlo_target *target,
@@ -356,7 +307,23 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     w->seen = hlo_arena_zero(scratch, ids * sizeof *w->seen);
     w->read_count = hlo_arena_zero(scratch, ids * sizeof *w->read_count);
     w->matmuls = hlo_arena_array(scratch, most, sizeof *w->matmuls);
-    visit_needed(w);
+    /* Visit users before operands, so that all matmuls that read an instruction are known when it
+     * is visited. */
+    for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+            if (!w->needed[instr->id]) continue;
+            hlo_product p;
+            if (is_product(instr) && hlo_product_read(instr, &p)) {
+                const bool dot = instr->op == HLO_OP_DOT;
+                w->read_count[operand_memory(p.a, dot)->id]++;
+                w->read_count[operand_memory(p.b, dot)->id]++;
+                w->matmuls[w->matmul_count++] = instr;
+            }
+            bool kernel = instr->op == HLO_OP_REDUCE ||
+                          (is_fused(instr) && is_fused(memory_of(instr)) &&
+                           (w->read_count[instr->id] || is_needed_in_memory(w, instr)));
+            if (kernel) cost_of_kernel(w, instr);
+        }
     for (uint32_t i = 0; i < w->matmul_count; i++) cost_of_matmul(w, w->matmuls[i]);
     return costs;
 }

@@ -21,14 +21,6 @@ static double operand_elements(const hlo_instr *instr, uint32_t index) {
     return index < instr->operand_count ? elements(hlo_instr_operand(instr, index)->shape) : 0;
 }
 
-static void count_product(const hlo_instr *instr, hlo_flops *out) {
-    hlo_product product;
-    if (!hlo_product_read(instr, &product)) return;
-    *(instr->op == HLO_OP_CUSTOM_CALL   ? &out->calls
-      : instr->op == HLO_OP_CONVOLUTION ? &out->convolutions
-                                        : &out->dots) += product.flops;
-}
-
 /* Counts how often a reduction or the like applies its computation. */
 static double applications(const hlo_instr *instr) {
     const double results = elements(instr->shape);
@@ -79,41 +71,41 @@ static void count_called(void *user, hlo_computation *called) {
     raise(&c->most.transcendentals, one->transcendentals);
 }
 
-static void count_calls(const hlo_instr *instr, const hlo_flops *totals, hlo_flops *out) {
-    calls c = {.totals = totals};
-    hlo_instr_visit_called(instr, count_called, &c);
-    switch (instr->op) {
-    case HLO_OP_WHILE: add(out, &c.all, hlo_loop_trip_count(instr)); break;
-    case HLO_OP_CONDITIONAL: add(out, &c.most, 1); break;
-    case HLO_OP_CALL:
-    case HLO_OP_FUSION:
-    case HLO_OP_ASYNC_START: add(out, &c.all, 1); break;
-    case HLO_OP_MAP: add(out, &c.all, applications(instr)); break;
-    default:
-        c.all.reductions += c.all.elementwise;
-        c.all.elementwise = 0;
-        add(out, &c.all, applications(instr));
-    }
-}
-
-static void count_instr(const hlo_instr *instr, const hlo_flops *totals, hlo_flops *out) {
-    if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL))
-        out->transcendentals += elements(instr->shape);
-    else if (hlo_op_is(instr->op, HLO_ELEMENTWISE) || instr->op == HLO_OP_BITCAST_CONVERT)
-        out->elementwise += elements(instr->shape);
-    else if (instr->op == HLO_OP_RNG)
-        out->transcendentals += elements(instr->shape);
-    else if (instr->op == HLO_OP_ALL_REDUCE || instr->op == HLO_OP_ALL_REDUCE_START)
-        for (uint32_t i = 0; i < instr->operand_count; i++)
-            out->reductions += operand_elements(instr, i);
-    count_product(instr, out);
-    if (instr->attr_bits & HLO_ATTR_BIT_CALLS) count_calls(instr, totals, out);
-}
-
 hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals) {
     /* Callers come after their callees. */
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            count_instr(instr, totals, &totals[comp->id]);
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            hlo_flops *out = &totals[comp->id];
+            if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL))
+                out->transcendentals += elements(instr->shape);
+            else if (hlo_op_is(instr->op, HLO_ELEMENTWISE) || instr->op == HLO_OP_BITCAST_CONVERT)
+                out->elementwise += elements(instr->shape);
+            else if (instr->op == HLO_OP_RNG)
+                out->transcendentals += elements(instr->shape);
+            else if (instr->op == HLO_OP_ALL_REDUCE || instr->op == HLO_OP_ALL_REDUCE_START)
+                for (uint32_t i = 0; i < instr->operand_count; i++)
+                    out->reductions += operand_elements(instr, i);
+            hlo_product product;
+            if (hlo_product_read(instr, &product))
+                *(instr->op == HLO_OP_CUSTOM_CALL   ? &out->calls
+                  : instr->op == HLO_OP_CONVOLUTION ? &out->convolutions
+                                                    : &out->dots) += product.flops;
+            if (instr->attr_bits & HLO_ATTR_BIT_CALLS) {
+                calls c = {.totals = totals};
+                hlo_instr_visit_called(instr, count_called, &c);
+                switch (instr->op) {
+                case HLO_OP_WHILE: add(out, &c.all, hlo_loop_trip_count(instr)); break;
+                case HLO_OP_CONDITIONAL: add(out, &c.most, 1); break;
+                case HLO_OP_CALL:
+                case HLO_OP_FUSION:
+                case HLO_OP_ASYNC_START: add(out, &c.all, 1); break;
+                case HLO_OP_MAP: add(out, &c.all, applications(instr)); break;
+                default:
+                    c.all.reductions += c.all.elementwise;
+                    c.all.elementwise = 0;
+                    add(out, &c.all, applications(instr));
+                }
+            }
+        }
     return module->entry ? totals[module->entry->id] : (hlo_flops){0};
 }

@@ -51,12 +51,6 @@ static const char *describe(side *s, const hlo_instr *instr, const hlo_matmul *m
                             m->c ? " +C" : "");
 }
 
-static uint64_t hash_sizes(hlo_matmul_sizes size) {
-    const int64_t sorted[] = {size.batch, size.k, size.m < size.n ? size.m : size.n,
-                              size.m < size.n ? size.n : size.m};
-    return XXH64(sorted, sizeof sorted, 0);
-}
-
 static void list_matmuls(side *s) {
     s->all = hlo_arena_array(s->scratch, s->module->next_id, sizeof *s->all);
     for (const hlo_computation *comp = s->module->first; comp; comp = comp->next)
@@ -69,7 +63,10 @@ static void list_matmuls(side *s) {
                             .op_name = op_name ? op_name : "",
                             .text = describe(s, instr, &m),
                             .place = (uint32_t)s->count++};
-            one->sizes = hash_sizes(hlo_matmul_extents(&m));
+            const hlo_matmul_sizes size = hlo_matmul_extents(&m);
+            const int64_t sorted[] = {size.batch, size.k, size.m < size.n ? size.m : size.n,
+                                      size.m < size.n ? size.n : size.m};
+            one->sizes = XXH64(sorted, sizeof sorted, 0);
             one->key = XXH64(one->op_name, strlen(one->op_name), m.d->rank);
             if (m.d->rank) one->key = XXH64(m.d->dims, m.d->rank * sizeof *m.d->dims, one->key);
         }
@@ -124,24 +121,6 @@ static void set_keys(side *s, int parts, uint64_t seed) {
 
 static bool is_dot(const matmul *m) {
     return m->instr->op == HLO_OP_DOT;
-}
-
-/* Matches by op_name and the result's dimensions; then by op_name alone; then by ever shorter
- * suffixes of it; then a dot and a call by their sizes, because a call has the name of the last
- * instruction folded into it. */
-static void match_all(side *a, side *b) {
-    enum { MOST_PARTS = 8, FEWEST_PARTS = 2 };
-    match(a, b);
-    for (int parts = MOST_PARTS + 1; parts >= FEWEST_PARTS; parts--) {
-        set_keys(a, parts % (MOST_PARTS + 1), 1);
-        set_keys(b, parts % (MOST_PARTS + 1), 2);
-        match(a, b);
-    }
-    for (size_t i = 0; i < a->count; i++) a->all[i].key = a->all[i].sizes ^ is_dot(&a->all[i]);
-    for (size_t i = 0; i < b->count; i++) b->all[i].key = b->all[i].sizes ^ !is_dot(&b->all[i]);
-    match(a, b);
-    qsort(a->all, a->count, sizeof *a->all, by_place);
-    qsort(b->all, b->count, sizeof *b->all, by_place);
 }
 
 /* ----------------------------------------------------------------------------------------- text */
@@ -230,14 +209,6 @@ static bool put_matmuls(FILE *out, const side *a, const side *b) {
     return !changed && !removed && !added;
 }
 
-static void put_ops(FILE *out, const hlo_diff *diff) {
-    fputs("changed instructions, ignoring operands\n", out);
-    for (int op = 0; op < HLO_OP_COUNT; op++)
-        if (diff->removed[op] || diff->added[op])
-            fprintf(out, "  %-28s %8u removed %8u added\n", hlo_ops[op].name, diff->removed[op],
-                    diff->added[op]);
-}
-
 static void put_pairs(FILE *out, const hlo_diff *diff, const side *a, const side *b) {
     fputs("changed computations, with the first changed instruction of each\n", out);
     for (uint32_t i = 0; i < diff->pair_count; i++) {
@@ -292,11 +263,33 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
         side left = {.module = a, .scratch = scratch}, right = {.module = b, .scratch = scratch};
         list_matmuls(&left);
         list_matmuls(&right);
-        match_all(&left, &right);
+        /* Match by op_name and the result's dimensions; then by op_name alone; then by ever
+         * shorter suffixes of it; then a dot and a call by their sizes, because a call has the name
+         * of the last instruction folded into it. */
+        enum { MOST_PARTS = 8, FEWEST_PARTS = 2 };
+        match(&left, &right);
+        for (int parts = MOST_PARTS + 1; parts >= FEWEST_PARTS; parts--) {
+            set_keys(&left, parts % (MOST_PARTS + 1), 1);
+            set_keys(&right, parts % (MOST_PARTS + 1), 2);
+            match(&left, &right);
+        }
+        for (size_t i = 0; i < left.count; i++)
+            left.all[i].key = left.all[i].sizes ^ is_dot(&left.all[i]);
+        for (size_t i = 0; i < right.count; i++)
+            right.all[i].key = right.all[i].sizes ^ !is_dot(&right.all[i]);
+        match(&left, &right);
+        qsort(left.all, left.count, sizeof *left.all, by_place);
+        qsort(right.all, right.count, sizeof *right.all, by_place);
         hlo_print_plain(out, "- %s\n", a->file);
         hlo_print_plain(out, "+ %s\n", b->file);
         same = put_matmuls(out, &left, &right) && !all;
-        if (all) put_ops(out, &diff);
+        if (all) {
+            fputs("changed instructions, ignoring operands\n", out);
+            for (int op = 0; op < HLO_OP_COUNT; op++)
+                if (diff.removed[op] || diff.added[op])
+                    fprintf(out, "  %-28s %8u removed %8u added\n", hlo_ops[op].name,
+                            diff.removed[op], diff.added[op]);
+        }
         if (diff.header) put_header(out, &diff, a, b);
         if (diff.pair_count) put_pairs(out, &diff, &left, &right);
     }

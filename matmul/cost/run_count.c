@@ -8,19 +8,15 @@
 #include "ir/module/trip_count.h"
 #include "matmul/json.h"
 
-/* Reads `"known_trip_count":{"n":"5"}` in a loop's backend config; 0 if absent. */
-static double annotated_trip_count(const hlo_instr *loop) {
+double hlo_loop_trip_count(const hlo_instr *loop) {
+    /* `"known_trip_count":{"n":"5"}` in a loop's backend config; 0 if absent. */
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
     const char *text = json_string_value(n);
     double trip_count = (double)json_integer_value(n);
     if (text && !text[strspn(text, "0123456789")]) trip_count = strtod(text, NULL);
     json_decref(json);
-    return trip_count >= 1 ? trip_count : 0;
-}
-
-double hlo_loop_trip_count(const hlo_instr *loop) {
-    double annotated = annotated_trip_count(loop);
+    double annotated = trip_count >= 1 ? trip_count : 0;
     uint64_t derived = annotated > 0 ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(loop);
     if (annotated > 0 || derived == HLO_TRIP_COUNT_UNKNOWN) return annotated > 0 ? annotated : 1;
     return (double)derived;

@@ -13,59 +13,6 @@ typedef struct counts {
         result_bytes; /* bytes of the entry's results, of constants, of all results */
 } counts;
 
-static void count_instr(counts *c, const hlo_module *module, const hlo_instr *instr) {
-    c->instructions++;
-    c->ops[instr->op]++;
-    c->types[instr->shape->type]++;
-    double bytes = hlo_bytes_of(instr->shape);
-    if (instr->op == HLO_OP_CONSTANT) c->constant_bytes += bytes;
-    if (instr->op == HLO_OP_PARAMETER && instr->parent == module->entry)
-        c->parameter_bytes += bytes;
-    if (instr->shape->type != HLO_TYPE_TUPLE) c->result_bytes += bytes;
-}
-
-static void print_flops(const hlo_flops *flops, FILE *out) {
-    const struct {
-        const char *name;
-        double count;
-    } rows[] = {
-        {"FLOPs of dots", flops->dots},
-        {"FLOPs of library calls", flops->calls},
-        {"FLOPs of convolutions", flops->convolutions},
-        {"FLOPs of elementwise ops", flops->elementwise},
-        {"FLOPs of reductions", flops->reductions},
-        {"transcendentals", flops->transcendentals},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        fprintf(out, "  %-28s %14.0f\n", rows[i].name, rows[i].count);
-}
-
-static void print_stats(const hlo_module *module, hlo_flops *totals, FILE *out) {
-    counts c = {0};
-    const hlo_flops flops = hlo_flops_count(module, totals);
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
-        c.computations++;
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            count_instr(&c, module, instr);
-    }
-    hlo_print_plain(out, "module %s\n", module->name);
-    fprintf(out, "  %-28s %14llu\n", "computations", (unsigned long long)c.computations);
-    fprintf(out, "  %-28s %14llu\n", "instructions", (unsigned long long)c.instructions);
-    fprintf(out, "  %-28s %14.0f\n", "bytes of entry parameters", c.parameter_bytes);
-    fprintf(out, "  %-28s %14.0f\n", "bytes of constants", c.constant_bytes);
-    fprintf(out, "  %-28s %14.0f\n", "bytes of all results", c.result_bytes);
-    print_flops(&flops, out);
-    fputs("opcodes\n", out);
-    for (int op = 0; op < HLO_OP_COUNT; op++)
-        if (c.ops[op])
-            fprintf(out, "  %-28s %14llu\n", hlo_ops[op].name, (unsigned long long)c.ops[op]);
-    fputs("element types of results\n", out);
-    for (int type = 0; type < HLO_TYPE_COUNT; type++)
-        if (c.types[type])
-            fprintf(out, "  %-28s %14llu\n", hlo_types[type].name,
-                    (unsigned long long)c.types[type]);
-}
-
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
     HLO_IN_C_LOCALE;
     jmp_buf recover;
@@ -75,8 +22,51 @@ hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
     hlo_status status = HLO_OK;
     if (setjmp(recover))
         status = HLO_OUT_OF_MEMORY;
-    else
-        print_stats(module, totals, out);
+    else {
+        counts c = {0};
+        const hlo_flops flops = hlo_flops_count(module, totals);
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+            c.computations++;
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+                c.instructions++;
+                c.ops[instr->op]++;
+                c.types[instr->shape->type]++;
+                double bytes = hlo_bytes_of(instr->shape);
+                if (instr->op == HLO_OP_CONSTANT) c.constant_bytes += bytes;
+                if (instr->op == HLO_OP_PARAMETER && instr->parent == module->entry)
+                    c.parameter_bytes += bytes;
+                if (instr->shape->type != HLO_TYPE_TUPLE) c.result_bytes += bytes;
+            }
+        }
+        hlo_print_plain(out, "module %s\n", module->name);
+        fprintf(out, "  %-28s %14llu\n", "computations", (unsigned long long)c.computations);
+        fprintf(out, "  %-28s %14llu\n", "instructions", (unsigned long long)c.instructions);
+        fprintf(out, "  %-28s %14.0f\n", "bytes of entry parameters", c.parameter_bytes);
+        fprintf(out, "  %-28s %14.0f\n", "bytes of constants", c.constant_bytes);
+        fprintf(out, "  %-28s %14.0f\n", "bytes of all results", c.result_bytes);
+        const struct {
+            const char *name;
+            double count;
+        } rows[] = {
+            {"FLOPs of dots", flops.dots},
+            {"FLOPs of library calls", flops.calls},
+            {"FLOPs of convolutions", flops.convolutions},
+            {"FLOPs of elementwise ops", flops.elementwise},
+            {"FLOPs of reductions", flops.reductions},
+            {"transcendentals", flops.transcendentals},
+        };
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            fprintf(out, "  %-28s %14.0f\n", rows[i].name, rows[i].count);
+        fputs("opcodes\n", out);
+        for (int op = 0; op < HLO_OP_COUNT; op++)
+            if (c.ops[op])
+                fprintf(out, "  %-28s %14llu\n", hlo_ops[op].name, (unsigned long long)c.ops[op]);
+        fputs("element types of results\n", out);
+        for (int type = 0; type < HLO_TYPE_COUNT; type++)
+            if (c.types[type])
+                fprintf(out, "  %-28s %14llu\n", hlo_types[type].name,
+                        (unsigned long long)c.types[type]);
+    }
     hlo_arena_set_recover(module->arena, before);
     free(totals);
     return status;

@@ -17,9 +17,14 @@ typedef struct search {
     int64_t elements; /* sum of the elements of all computed values */
 } search;
 
-/* True if the evaluator's time is proportional to the number of elements of the result and the
- * operands. */
-static bool is_computable(const hlo_instr *value, search *s) {
+static bool compute(const hlo_instr *value, search *s, hlo_view *out) {
+    const hlo_instr *from = hlo_handed_on(value, NULL);
+    if (from) value = from;
+    if (value->op == HLO_OP_CONSTANT && value->u.literal->data &&
+        (hlo_type_is_wide(value->shape->type) || hlo_shape_count(value->shape) <= ELEMENT_LIMIT)) {
+        *out = hlo_view_of(s->scratch, value->u.literal->shape, value->u.literal->data);
+        return true;
+    }
     const bool reduces = value->op == HLO_OP_REDUCE;
     if (!hlo_shape_is_array(value->shape) || value->shape->dynamic ||
         (!reduces && value->op != HLO_OP_IOTA &&
@@ -30,18 +35,8 @@ static bool is_computable(const hlo_instr *value, search *s) {
     const int64_t count = hlo_shape_count(most);
     if (count > ELEMENT_LIMIT || s->steps >= STEP_LIMIT) return false;
     s->steps++;
-    return (s->elements += count) <= ELEMENT_LIMIT;
-}
-
-static bool compute(const hlo_instr *value, search *s, hlo_view *out) {
-    const hlo_instr *from = hlo_handed_on(value, NULL);
-    if (from) value = from;
-    if (value->op == HLO_OP_CONSTANT && value->u.literal->data &&
-        (hlo_type_is_wide(value->shape->type) || hlo_shape_count(value->shape) <= ELEMENT_LIMIT)) {
-        *out = hlo_view_of(s->scratch, value->u.literal->shape, value->u.literal->data);
-        return true;
-    }
-    if (!is_computable(value, s)) return false;
+    s->elements += count;
+    if (s->elements > ELEMENT_LIMIT) return false;
     hlo_view *operands = hlo_arena_array(s->scratch, value->operand_count, sizeof *operands);
     for (uint32_t i = 0; i < value->operand_count; i++)
         if (!compute(hlo_instr_operand(value, i), s, &operands[i])) return false;

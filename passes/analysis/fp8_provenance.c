@@ -70,15 +70,6 @@ static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_inst
     hand_part(c, from, to, 0);
 }
 
-static void visit_element(hlo_fp8_provenance *c, const hlo_instr *get) {
-    const hlo_instr *tuple = hlo_instr_operand(get, 0);
-    const int64_t index = hlo_instr_int(get, HLO_ATTR_INDEX, 0);
-    if (tuple->shape->type != HLO_TYPE_TUPLE || index < 0 || index >= tuple->shape->rank) return;
-    const facts *have = facts_of(c, tuple), *element = facts_of(c, get);
-    for (uint32_t i = 0; i < element->count; i++)
-        mark(c, &element->leaves[i], have->leaves[have->starts[index] + i]);
-}
-
 /* True if any array of the value comes from fp8. */
 static bool any(const hlo_fp8_provenance *c, const hlo_instr *value) {
     const facts *f = facts_of(c, value);
@@ -95,22 +86,6 @@ static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_compu
     for (uint32_t i = 0; i < count && i < called->parameter_count; i++)
         hand_on(c, hlo_instr_operand(caller, first + i), called->parameters[i]);
     if (called->root) hand_on(c, called->root, caller);
-}
-
-static void visit_loop(hlo_fp8_provenance *c, const hlo_instr *loop) {
-    const hlo_computation *condition = hlo_instr_comp(loop, HLO_ATTR_CONDITION);
-    hand_on(c, hlo_instr_operand(loop, 0), loop);
-    call(c, loop, hlo_instr_comp(loop, HLO_ATTR_BODY), 0, 1);
-    hand_on(c, loop, hlo_instr_comp(loop, HLO_ATTR_BODY)->parameters[0]);
-    hand_on(c, loop, condition->parameters[0]);
-}
-
-static void visit_branches(hlo_fp8_provenance *c, const hlo_instr *instr) {
-    const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
-    for (uint32_t i = 0; list && i < list->u.comps->count; i++)
-        call(c, instr, list->u.comps->v[i], i + 1, 1);
-    call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TRUE_COMPUTATION), 1, 1);
-    call(c, instr, hlo_instr_comp(instr, HLO_ATTR_FALSE_COMPUTATION), 2, 1);
 }
 
 /* Returns a bit set of the operands whose values reach the result, for the first 32 operands. */
@@ -138,10 +113,33 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
         for (uint32_t i = 0; i < instr->operand_count; i++)
             hand_part(c, hlo_instr_operand(instr, i), instr, facts_of(c, instr)->starts[i]);
         return;
-    case HLO_OP_GET_TUPLE_ELEMENT: visit_element(c, instr); return;
+    case HLO_OP_GET_TUPLE_ELEMENT: {
+        const hlo_instr *tuple = hlo_instr_operand(instr, 0);
+        const int64_t index = hlo_instr_int(instr, HLO_ATTR_INDEX, 0);
+        if (tuple->shape->type != HLO_TYPE_TUPLE || index < 0 || index >= tuple->shape->rank)
+            return;
+        const facts *have = facts_of(c, tuple), *element = facts_of(c, instr);
+        for (uint32_t i = 0; i < element->count; i++)
+            mark(c, &element->leaves[i], have->leaves[have->starts[index] + i]);
+    }
+        return;
     case HLO_OP_OPT_BARRIER: hand_on(c, hlo_instr_operand(instr, 0), instr); return;
-    case HLO_OP_WHILE: visit_loop(c, instr); return;
-    case HLO_OP_CONDITIONAL: visit_branches(c, instr); return;
+    case HLO_OP_WHILE: {
+        const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
+        hand_on(c, hlo_instr_operand(instr, 0), instr);
+        call(c, instr, hlo_instr_comp(instr, HLO_ATTR_BODY), 0, 1);
+        hand_on(c, instr, hlo_instr_comp(instr, HLO_ATTR_BODY)->parameters[0]);
+        hand_on(c, instr, condition->parameters[0]);
+        return;
+    }
+    case HLO_OP_CONDITIONAL: {
+        const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
+        for (uint32_t i = 0; list && i < list->u.comps->count; i++)
+            call(c, instr, list->u.comps->v[i], i + 1, 1);
+        call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TRUE_COMPUTATION), 1, 1);
+        call(c, instr, hlo_instr_comp(instr, HLO_ATTR_FALSE_COMPUTATION), 2, 1);
+        return;
+    }
     case HLO_OP_CALL:
         call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), 0, instr->operand_count);
         return;

@@ -50,19 +50,6 @@ static bool runs_together(const hlo_module *module) {
     return false;
 }
 
-static bool own_side_effect(const hlo_instr *instr, bool together) {
-    return hlo_op_is(instr->op, HLO_SIDE_EFFECT) ||
-           (hlo_op_is(instr->op, HLO_COLLECTIVE) && hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) &&
-            !together) ||
-           hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0);
-}
-
-/* True if `instr` is a done whose start has effects; the done then has them, too. */
-static bool ends_side_effect(const hlo_instr *instr, const hlo_effects *effects) {
-    return hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count &&
-           effects->side[hlo_instr_operand(instr, 0)->id];
-}
-
 hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
     if (!has_op(module, HLO_SIDE_EFFECT | HLO_COLLECTIVE | HLO_NONDET) &&
         !module->attrs_seen[HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT])
@@ -76,18 +63,19 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             called_effects called = {.side = side, .random = random};
             hlo_instr_visit_called(instr, visit_called, &called);
-            effects.side[instr->id] = own_side_effect(instr, together) || called.any_side ||
-                                      ends_side_effect(instr, &effects);
+            effects.side[instr->id] =
+                hlo_op_is(instr->op, HLO_SIDE_EFFECT) ||
+                (hlo_op_is(instr->op, HLO_COLLECTIVE) &&
+                 hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) && !together) ||
+                hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0) || called.any_side ||
+                /* a done whose start has effects has them, too */
+                (hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count &&
+                 effects.side[hlo_instr_operand(instr, 0)->id]);
             effects.random[instr->id] = hlo_op_is(instr->op, HLO_NONDET) || called.any_random;
             side[comp->id] |= effects.side[instr->id];
             random[comp->id] |= effects.random[instr->id];
         }
     return effects;
-}
-
-static unsigned char fp8_kind(hlo_type type) {
-    if (hlo_type_is_fp8_operand(type)) return HLO_FROM_FP8;
-    return hlo_type_is_fp8_value(type) ? HLO_FROM_OTHER_FP8 : 0;
 }
 
 unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
@@ -99,7 +87,9 @@ unsigned char *hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena) {
                            (hlo_op_is(instr->op, HLO_COLLECTIVE) && instr->operand_count);
             unsigned char *known = &fp8[instr->id];
             uint32_t index;
-            *known = fp8_kind(instr->shape->type);
+            *known = hlo_type_is_fp8_operand(instr->shape->type) ? HLO_FROM_FP8
+                     : hlo_type_is_fp8_value(instr->shape->type) ? HLO_FROM_OTHER_FP8
+                                                                 : 0;
             if (*known) continue;
             if (hlo_is_relu(instr, &index)) *known = fp8[hlo_instr_operand(instr, index)->id];
             if (carries) *known |= fp8[hlo_instr_operand(instr, 0)->id];
@@ -122,15 +112,6 @@ bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena) {
     return reached;
 }
 
-static void need_inputs(const hlo_instr *instr, bool *needed) {
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        needed[hlo_instr_operand(instr, i)->id] = true;
-    const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
-    if (!control) return;
-    for (uint32_t i = 0; i < control->u.instrs->count; i++)
-        needed[control->u.instrs->v[i]->id] = true;
-}
-
 bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
     hlo_effects effects = hlo_facts_side_effects(module, arena);
     bool *needed = hlo_arena_zero(arena, module->next_id);
@@ -143,7 +124,11 @@ bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
                 hlo_facts_has(effects.side, instr->id))
                 needed[instr->id] = true;
             if (!needed[instr->id]) continue;
-            need_inputs(instr, needed);
+            for (uint32_t i = 0; i < instr->operand_count; i++)
+                needed[hlo_instr_operand(instr, i)->id] = true;
+            const hlo_attr *control = hlo_instr_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+            for (uint32_t i = 0; control && i < control->u.instrs->count; i++)
+                needed[control->u.instrs->v[i]->id] = true;
             hlo_instr_visit_called(instr, hlo_mark_called, called);
         }
     }

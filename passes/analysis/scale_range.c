@@ -37,51 +37,11 @@ static hlo_range of_number(double number) {
     return r;
 }
 
-/* Finds the range of a fixed value. Returns false if the value depends on an input, or is too large
- * to compute. */
-static bool of_fixed(const hlo_instr *value, const search *s, hlo_range *out) {
-    int64_t count;
-    const hlo_arena_mark mark = hlo_arena_here(s->scratch);
-    const double *numbers = hlo_fixed_elements(s->scratch, value, &count);
-    double number;
-    const bool one = !numbers && hlo_known_number_pinned(value, &number);
-    *out = one ? of_number(number) : hlo_range_empty;
-    for (int64_t i = 0; numbers && i < count; i++)
-        *out = hlo_range_hull(*out, of_number(numbers[i]));
-    hlo_arena_release(s->scratch, mark);
-    return numbers || one;
-}
-
 /* Returns the range of a part. NaN padding is also NaN in the call. */
 static hlo_range walk_part(void *arg, const hlo_instr *part) {
     double number;
     const bool nan = hlo_known_number_pinned(part, &number) && isnan(number);
     return nan ? hlo_range_empty : walk(arg, part);
-}
-
-/* Returns the range of a product or a quotient. If both factors are fp8, one is a scale that is not
- * constant; an fp8 divisor is a scale, too. */
-static hlo_range of_factors(const hlo_instr *value, search *s) {
-    hlo_range o[] = {walk(s, hlo_instr_operand(value, 0)), walk(s, hlo_instr_operand(value, 1))};
-    const bool divides = value->op == HLO_OP_DIVIDE;
-    const unsigned to_zero = o[1].sources & ENDLESS ? ZERO : 0;
-    const unsigned to_endless = o[1].sources & ZERO ? ENDLESS : 0;
-    if (divides && o[1].sources & FP8) return o[0];
-    if (divides) o[1].sources = to_zero | to_endless;
-    if (o[0].sources & o[1].sources & FP8) o[o[0].high > o[1].high].high = 1;
-    return hlo_range_of_rounded(value, o);
-}
-
-/* Returns the range of a value that walk_up() does not compute from its operands. The fp8 values of
- * a matmul are unbounded. */
-static hlo_range of_source(const hlo_instr *value, search *s) {
-    hlo_range r;
-    const hlo_type type = value->shape->type;
-    const bool fp8 = hlo_type_is_fp8_operand(type);
-    if (of_fixed(value, s, &r) && !(fp8 && r.sources & ENDLESS)) return r;
-    if (hlo_instr_moves(value)) return walk(s, hlo_instr_operand(value, 0));
-    if (!fp8 || s->scale) return unknown;
-    return (hlo_range){.low = 1, .high = hlo_float_max(type), .sources = FP8};
 }
 
 static hlo_range walk_up(const hlo_instr *value, search *s) {
@@ -90,7 +50,18 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     if (hlo_is_relu(value, &index)) return walk(s, hlo_instr_operand(value, index));
     switch (value->op) {
     case HLO_OP_MULTIPLY:
-    case HLO_OP_DIVIDE: return of_factors(value, s);
+    case HLO_OP_DIVIDE: { /* If both are fp8, one is a scale that varies; an fp8 divisor is a scale.
+                           */
+        hlo_range o[] = {walk(s, hlo_instr_operand(value, 0)),
+                         walk(s, hlo_instr_operand(value, 1))};
+        const bool divides = value->op == HLO_OP_DIVIDE;
+        const unsigned to_zero = o[1].sources & ENDLESS ? ZERO : 0;
+        const unsigned to_endless = o[1].sources & ZERO ? ENDLESS : 0;
+        if (divides && o[1].sources & FP8) return o[0];
+        if (divides) o[1].sources = to_zero | to_endless;
+        if (o[0].sources & o[1].sources & FP8) o[o[0].high > o[1].high].high = 1;
+        return hlo_range_of_rounded(value, o);
+    }
     case HLO_OP_PAD: /* padding of powers of two is the scale of zeros */
         if (value->shape->type == HLO_TYPE_F8E8M0FNU) return walk(s, hlo_instr_operand(value, 0));
         return hlo_range_of_result(value, walk_part, s);
@@ -107,7 +78,21 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     case HLO_OP_COPY: return walk(s, hlo_instr_operand(value, 0));
     default: break;
     }
-    return of_source(value, s);
+    const hlo_type type = value->shape->type;
+    const bool fp8 = hlo_type_is_fp8_operand(type);
+    /* A fixed value does not depend on an input, and is small enough to compute. */
+    int64_t count;
+    const hlo_arena_mark mark = hlo_arena_here(s->scratch);
+    const double *numbers = hlo_fixed_elements(s->scratch, value, &count);
+    double number;
+    const bool one = !numbers && hlo_known_number_pinned(value, &number);
+    hlo_range r = one ? of_number(number) : hlo_range_empty;
+    for (int64_t i = 0; numbers && i < count; i++) r = hlo_range_hull(r, of_number(numbers[i]));
+    hlo_arena_release(s->scratch, mark);
+    if ((numbers || one) && !(fp8 && r.sources & ENDLESS)) return r;
+    if (hlo_instr_moves(value)) return walk(s, hlo_instr_operand(value, 0));
+    if (!fp8 || s->scale) return unknown; /* fp8 values of a matmul are unbounded */
+    return (hlo_range){.low = 1, .high = hlo_float_max(type), .sources = FP8};
 }
 
 static hlo_range walk(void *arg, const hlo_instr *value) {
@@ -141,20 +126,17 @@ static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instr *o
     all->low = fmin(all->low, m.low);
 }
 
-/* True if a scale of the result is not subnormal, and not infinite if the graph divides by it. Like
- * the graph, the call multiplies only the result by it. */
-static bool is_result_scale(hlo_arena *scratch, const hlo_instr *scale) {
-    search s = {.scratch = scratch, .scale = true};
-    const hlo_range m = walk(&s, scale);
-    return !(m.sources & ENDLESS) && m.low >= (double)FLT_MIN;
-}
-
 bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmul *before,
                     const hlo_matmul *m) {
     const bool dot = source->op == HLO_OP_DOT;
     hlo_range all = unknown;
-    if (m->d_scale && m->d_scale != before->d_scale && !is_result_scale(scratch, m->d_scale))
-        return false;
+    /* Like the graph, the call multiplies only the result by d_scale, which must not be subnormal,
+     * or infinite if the graph divides by it. */
+    if (m->d_scale && m->d_scale != before->d_scale) {
+        search s = {.scratch = scratch, .scale = true};
+        const hlo_range scale = walk(&s, m->d_scale);
+        if (scale.sources & ENDLESS || !(scale.low >= (double)FLT_MIN)) return false;
+    }
     if (!dot && before->alpha == m->alpha && before->a_scale == m->a_scale &&
         before->b_scale == m->b_scale)
         return true;

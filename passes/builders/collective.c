@@ -49,14 +49,6 @@ static bool agrees(const hlo_rule_env *env, const path *p, const hlo_instr *scal
     return hlo_devices_replicated(env->context, scale, collective);
 }
 
-static hlo_instr *compact_scale(hlo_rule_env *env, const path *p, hlo_instr *scale) {
-    hlo_instr *packed = hlo_granularity_compact(env, scale, &p->granularity[p->length]);
-    for (uint32_t i = p->length; packed && i-- > 0;)
-        if (p->links[i]->op != HLO_OP_CONVERT)
-            packed = hlo_granularity_carry(env, p->links[i], &p->granularity[i], packed);
-    return packed;
-}
-
 /* Returns the synchronous opcode of a start. */
 static hlo_op op_at_once(hlo_op op) {
     if (op == HLO_OP_ALL_GATHER_START) return HLO_OP_ALL_GATHER;
@@ -109,7 +101,10 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
     bool agree = agrees(env, &p, scale, collective) && coarsen(&p, each, -1, scale) &&
                  (along < 0 || p.granularity[0].v[along] >= each->dims[along]);
     if (!agree && !coarsen(&p, each, along, scale)) return NULL;
-    hlo_instr *packed = compact_scale(env, &p, scale);
+    hlo_instr *packed = hlo_granularity_compact(env, scale, &p.granularity[p.length]);
+    for (uint32_t i = p.length; packed && i-- > 0;)
+        if (p.links[i]->op != HLO_OP_CONVERT)
+            packed = hlo_granularity_carry(env, p.links[i], &p.granularity[i], packed);
     if (!packed || hlo_shape_count(packed->shape) > hlo_shape_count(each) / LEAST_VALUES)
         return NULL;
     if (!agree) packed = send(env, sender, all, each, along, packed);

@@ -84,13 +84,6 @@ static void below_run(const hlo_shape *from, const hlo_shape *to, run *r,
     for (uint32_t i = r->from; !r->exact && i < r->from_end; i++) below->v[i] = from->dims[i];
 }
 
-static void below_reshape(const hlo_instr *link, const hlo_granularity *granularity,
-                          hlo_granularity *below) {
-    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
-    run r = {0};
-    while (next_run(from, link->shape, &r)) below_run(from, link->shape, &r, granularity, below);
-}
-
 /* ---------------------------------------------------------------------------------- other links */
 
 /* Finds the granularity along a dimension of the operand with `from` elements that becomes `to`
@@ -115,24 +108,6 @@ static bool below_dim(const hlo_index *x, bool placed, int64_t from, int64_t to,
     return aligned || whole || g == 1;
 }
 
-static bool below_dims(const hlo_index_map *map, const hlo_granularity *granularity,
-                       hlo_granularity *below) {
-    const hlo_shape *from = map->from->shape, *to = map->instr->shape;
-    const hlo_ints *offset = hlo_instr_ints(map->instr, HLO_ATTR_OFFSET_DIMS);
-    hlo_index x;
-    for (uint32_t i = 0; i < from->rank; i++) {
-        below->v[i] = 1;
-        if (!hlo_index_along(map, i, &x)) return false;
-        for (uint32_t d = 0; x.varies && d < to->rank; d++)
-            if (!hlo_ints_contain(offset, d) && granularity->v[d] > 1 && to->dims[d] > 1)
-                return false;
-        if (x.of >= 0 && !below_dim(&x, map->form == HLO_INDEX_PLACED, from->dims[i],
-                                    to->dims[x.of], granularity->v[x.of], &below->v[i]))
-            return false;
-    }
-    return true;
-}
-
 static bool below_any(const hlo_instr *link, const hlo_granularity *granularity,
                       hlo_granularity *out_below) {
     const hlo_instr *operand = hlo_instr_operand(link, 0);
@@ -147,12 +122,30 @@ static bool below_any(const hlo_instr *link, const hlo_granularity *granularity,
     switch (map.form) {
     case HLO_INDEX_JOINED: return false;
     case HLO_INDEX_PART:
-    case HLO_INDEX_PLACED: return below_dims(&map, granularity, out_below);
+    case HLO_INDEX_PLACED: {
+        const hlo_shape *from = map.from->shape, *to = map.instr->shape;
+        const hlo_ints *offset = hlo_instr_ints(map.instr, HLO_ATTR_OFFSET_DIMS);
+        hlo_index x;
+        for (uint32_t i = 0; i < from->rank; i++) {
+            out_below->v[i] = 1;
+            if (!hlo_index_along(&map, i, &x)) return false;
+            for (uint32_t d = 0; x.varies && d < to->rank; d++)
+                if (!hlo_ints_contain(offset, d) && granularity->v[d] > 1 && to->dims[d] > 1)
+                    return false;
+            if (x.of >= 0 && !below_dim(&x, map.form == HLO_INDEX_PLACED, from->dims[i],
+                                        to->dims[x.of], granularity->v[x.of], &out_below->v[i]))
+                return false;
+        }
+        return true;
+    }
     case HLO_INDEX_ORDER:
     case HLO_INDEX_MEMORY: break;
     }
     if (!hlo_index_keeps_order(link) || !hlo_instr_moves(link)) return false;
-    below_reshape(link, granularity, out_below);
+    const hlo_shape *from = hlo_instr_operand(link, 0)->shape;
+    run r = {0};
+    while (next_run(from, link->shape, &r))
+        below_run(from, link->shape, &r, granularity, out_below);
     return true;
 }
 
@@ -209,20 +202,6 @@ bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *gr
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* Repeats dimensions of one element to `extents`. */
-static hlo_instr *grow(hlo_builder *b, hlo_instr *value, const int64_t *extents) {
-    int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
-    uint32_t count = 0, rank = value->shape->rank;
-    for (uint32_t i = 0; i < rank; i++) {
-        if (value->shape->dims[i] != extents[i]) continue;
-        kept[count] = extents[i];
-        dims[count++] = i;
-    }
-    if (count == rank) return value;
-    value = hlo_build_reshape(b, value, count, kept);
-    return hlo_build_broadcast(b, value, rank, extents, count, dims);
-}
-
 static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
                                 const hlo_granularity *granularity, hlo_instr *packed) {
     const hlo_shape *from = hlo_instr_operand(link, 0)->shape, *to = link->shape;
@@ -235,7 +214,18 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
         for (uint32_t i = r.to; i < r.to_end; i++) bridge[i] = r.exact ? extents[i] : 1;
     }
     packed = hlo_build_reshape(env->build, packed, to->rank, bridge);
-    return packed ? grow(env->build, packed, extents) : NULL;
+    if (!packed) return NULL;
+    /* Broadcast to the extents. */
+    int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < to->rank; i++) {
+        if (packed->shape->dims[i] != extents[i]) continue;
+        kept[count] = extents[i];
+        dims[count++] = i;
+    }
+    if (count == to->rank) return packed;
+    packed = hlo_build_reshape(env->build, packed, count, kept);
+    return hlo_build_broadcast(env->build, packed, to->rank, extents, count, dims);
 }
 
 /* Makes a copy of `link` on compact operands, without metadata. */
@@ -282,16 +272,6 @@ static hlo_instr *carry_slice(hlo_rule_env *env, const hlo_instr *link,
                            3 * link->shape->rank);
 }
 
-static hlo_instr *carry_gather(hlo_rule_env *env, const hlo_instr *link,
-                               const hlo_granularity *granularity, hlo_instr *packed) {
-    const hlo_ints *sizes = hlo_instr_ints(link, HLO_ATTR_SLICE_SIZES);
-    int64_t list[HLO_RULE_ARGS];
-    hlo_granularity below;
-    below_any(link, granularity, &below);
-    for (uint32_t i = 0; i < sizes->count; i++) list[i] = parts(sizes->v[i], below.v[i]);
-    return carry_as(env, link, granularity, packed, HLO_ATTR_SLICE_SIZES, list, sizes->count);
-}
-
 static hlo_instr *carry_pad(hlo_rule_env *env, const hlo_instr *link,
                             const hlo_granularity *granularity, hlo_instr *packed) {
     const hlo_ints *padding = hlo_instr_ints(link, HLO_ATTR_PADDING);
@@ -329,7 +309,14 @@ hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
     case HLO_OP_DYNAMIC_SLICE:
         return carry_as(env, link, granularity, packed, HLO_ATTR_DYNAMIC_SLICE_SIZES, extents,
                         rank);
-    case HLO_OP_GATHER: return carry_gather(env, link, granularity, packed);
+    case HLO_OP_GATHER: {
+        const hlo_ints *sizes = hlo_instr_ints(link, HLO_ATTR_SLICE_SIZES);
+        int64_t list[HLO_RULE_ARGS];
+        hlo_granularity below;
+        below_any(link, granularity, &below);
+        for (uint32_t i = 0; i < sizes->count; i++) list[i] = parts(sizes->v[i], below.v[i]);
+        return carry_as(env, link, granularity, packed, HLO_ATTR_SLICE_SIZES, list, sizes->count);
+    }
     case HLO_OP_REVERSE:
         return carry_as(env, link, granularity, packed, HLO_ATTR_DIMENSIONS, dims->v, dims->count);
     case HLO_OP_PAD: return carry_pad(env, link, granularity, packed);
@@ -356,28 +343,23 @@ static hlo_instr *first_of(hlo_rule_env *env, hlo_instr *value,
     return hlo_build_slice(env->build, value, less, list);
 }
 
-/* Clones an elementwise instruction onto the compact forms of its operands. */
-static hlo_instr *pack_elementwise(hlo_rule_env *env, hlo_instr *value,
-                                   const hlo_granularity *granularity) {
-    hlo_instr *operands[HLO_RULE_ARGS];
-    if (value->operand_count > HLO_RULE_ARGS) return NULL;
-    for (uint32_t i = 0; i < value->operand_count; i++) {
-        operands[i] = hlo_instr_operand(value, i);
-        if (operands[i]->shape->rank)
-            operands[i] = hlo_granularity_compact(env, operands[i], granularity);
-        if (!operands[i]) return NULL;
-    }
-    return copy_link(env, value, value->shape->type, granularity, operands);
-}
-
 hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
                                    const hlo_granularity *granularity) {
     hlo_granularity below;
     if (is_trivial(value->shape, granularity)) return value;
     if (value->pin) return first_of(env, value, granularity);
     if (hlo_op_is(value->op, HLO_ELEMENTWISE) && value->op != HLO_OP_CONVERT &&
-        value->operand_count)
-        return pack_elementwise(env, value, granularity);
+        value->operand_count) {
+        hlo_instr *operands[HLO_RULE_ARGS];
+        if (value->operand_count > HLO_RULE_ARGS) return NULL;
+        for (uint32_t i = 0; i < value->operand_count; i++) {
+            operands[i] = hlo_instr_operand(value, i);
+            if (operands[i]->shape->rank)
+                operands[i] = hlo_granularity_compact(env, operands[i], granularity);
+            if (!operands[i]) return NULL;
+        }
+        return copy_link(env, value, value->shape->type, granularity, operands);
+    }
     bool spreads = hlo_op_is(value->op, HLO_MOVES_DIMENSIONS) || value->op == HLO_OP_CONVERT;
     if (!spreads || !hlo_granularity_of_operand(value, granularity, &below))
         return first_of(env, value, granularity);

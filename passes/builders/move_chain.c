@@ -77,23 +77,6 @@ static const hlo_shape *with_type(hlo_module *module, const hlo_shape *shape, hl
     return hlo_shape_tuple(module, shape->rank, elements);
 }
 
-/* Clones the computation that an async-start calls, retyped, before the caller. */
-static hlo_computation *wrapped_on(const hlo_instr *start, hlo_type from, hlo_type to) {
-    hlo_computation *caller = start->parent, *called = hlo_instr_comp(start, HLO_ATTR_CALLS);
-    hlo_module *module = caller->module;
-    hlo_computation *made = hlo_computation_new(module, called->name);
-    hlo_instr *operands[HLO_RULE_ARGS];
-    for (uint32_t i = 0; i < called->parameter_count; i++) {
-        operands[i] = hlo_instr_copy(made, NULL, called->parameters[i], NULL);
-        operands[i]->shape = with_type(module, operands[i]->shape, from, to);
-    }
-    hlo_instr *root = hlo_instr_copy(made, NULL, called->root, operands);
-    root->shape = with_type(module, root->shape, from, to);
-    hlo_computation_set_root(made, root);
-    hlo_computation_move(made, caller);
-    return made;
-}
-
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value) {
     hlo_module *module = env->context->module;
     hlo_instr *start = hlo_instr_operand(done, 0), *place = env->build->at;
@@ -107,7 +90,20 @@ hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_in
         hlo_build_clone(env->build, done, hlo_shape_retype(module, done->shape, to), &sent);
     if (!got) return NULL;
     if (start->op != HLO_OP_ASYNC_START) return got;
-    hlo_computation *called = wrapped_on(start, from, to);
+    /* Clone the computation that an async-start calls, retyped, before the caller. */
+    hlo_computation *caller = start->parent, *callee = hlo_instr_comp(start, HLO_ATTR_CALLS);
+    hlo_module *owner = caller->module;
+    hlo_computation *made = hlo_computation_new(owner, callee->name);
+    hlo_instr *operands[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < callee->parameter_count; i++) {
+        operands[i] = hlo_instr_copy(made, NULL, callee->parameters[i], NULL);
+        operands[i]->shape = with_type(owner, operands[i]->shape, from, to);
+    }
+    hlo_instr *root = hlo_instr_copy(made, NULL, callee->root, operands);
+    root->shape = with_type(owner, root->shape, from, to);
+    hlo_computation_set_root(made, root);
+    hlo_computation_move(made, caller);
+    hlo_computation *called = made;
     hlo_instr_set_comp(sent, HLO_ATTR_CALLS, called);
     if (hlo_instr_comp(got, HLO_ATTR_CALLS)) hlo_instr_set_comp(got, HLO_ATTR_CALLS, called);
     return got;

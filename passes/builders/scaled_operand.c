@@ -115,26 +115,6 @@ static const step *past_links(const step *s) {
     }
 }
 
-/* True if the products of the factors below both steps are equal. */
-static bool same_factors(const step *a, const step *b) {
-    enum { SAME_DEPTH = 8 };
-    for (; a->scaled && b->scaled; a = a->below, b = b->below) {
-        a = past_links(a);
-        b = past_links(b);
-        const hlo_instr *x = a->value, *y = b->value;
-        if (x->op != y->op) return false;
-        if (x->op == HLO_OP_MULTIPLY || x->op == HLO_OP_DIVIDE) {
-            if (!same_compact(hlo_instr_operand(x, !a->below->index), a->granularity,
-                              hlo_instr_operand(y, !b->below->index), b->granularity, SAME_DEPTH))
-                return false;
-        } else if (!hlo_op_is(x->op, HLO_MOVES_DIMENSIONS) || !same_dimensions(x, y) ||
-                   !same_compact_dims(x, &a->granularity, y, &b->granularity)) {
-            return false;
-        }
-    }
-    return a->scaled == b->scaled;
-}
-
 /* ------------------------------------------------------------------------------------- planning */
 
 static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granularity);
@@ -178,8 +158,26 @@ static bool plan_parts(plan *p, step *s) {
         if (hlo_is_pad_value(operand) && !fills(operand, s)) return false;
     }
     if (!s->below || p->unequal || g < value->shape->dims[dim]) return s->below;
-    for (const step *part = s->below->next; part; part = part->next)
-        if (!same_factors(s->below, part)) return false;
+    for (const step *part = s->below->next; part; part = part->next) {
+        const step *a = s->below, *b = part;
+        enum { SAME_DEPTH = 8 };
+        for (; a->scaled && b->scaled; a = a->below, b = b->below) {
+            a = past_links(a);
+            b = past_links(b);
+            const hlo_instr *x = a->value, *y = b->value;
+            if (x->op != y->op) return false;
+            if (x->op == HLO_OP_MULTIPLY || x->op == HLO_OP_DIVIDE) {
+                if (!same_compact(hlo_instr_operand(x, !a->below->index), a->granularity,
+                                  hlo_instr_operand(y, !b->below->index), b->granularity,
+                                  SAME_DEPTH))
+                    return false;
+            } else if (!hlo_op_is(x->op, HLO_MOVES_DIMENSIONS) || !same_dimensions(x, y) ||
+                       !same_compact_dims(x, &a->granularity, y, &b->granularity)) {
+                return false;
+            }
+        }
+        if (a->scaled != b->scaled) return false;
+    }
     return true;
 }
 
@@ -331,65 +329,58 @@ static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_ins
     return *scale != NULL;
 }
 
-/* Multiplies f->scalar by a factor that is equal for all elements of a value. */
-static bool take_scalar(hlo_rule_env *env, const step *s, factors *f) {
-    hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
-    hlo_granularity whole;
-    for (uint32_t i = 0; i < factor->shape->rank; i++) whole.v[i] = factor->shape->dims[i];
-    if (!f->scalars || !hlo_granularity_holds(factor, &whole)) return false;
-    hlo_builder *b = env->build;
-    factor = hlo_build_reshape(b, hlo_granularity_compact(env, factor, &whole), 0, NULL);
-    return multiply_by(env, s->value->op, hlo_build_convert(b, factor, HLO_TYPE_F32), &f->scalar);
-}
-
-static bool scale_by_factor(hlo_rule_env *env, const step *s, factors *f, hlo_instr **scale) {
-    hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
-    factor = hlo_granularity_compact(env, factor, &s->granularity);
-    if (!factor) return false;
-    if (f->type == HLO_TYPE_F32)
-        return multiply_by(env, s->value->op, hlo_build_convert(env->build, factor, HLO_TYPE_F32),
-                           scale);
-    if (*scale || s->value->op == HLO_OP_DIVIDE || !hlo_block_is_narrow(factor, f->type))
-        return take_scalar(env, s, f);
-    *scale = hlo_block_narrowed(env, factor, f->type);
-    return *scale != NULL;
-}
-
-/* Concatenates the factors of the parts; pad values have no factors. */
-static bool join_scales(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
-    const hlo_instr *value = s->value;
-    hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
-    const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
-    int64_t extents[HLO_RULE_ARGS];
-    bool any = false;
-    if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors */
-        return make_scale(env, s->below, f, out) && !f->scalar;
-    for (const step *part = s->below; part; part = part->next) {
-        if (!make_scale(env, part, f, &scales[part->index]) || f->scalar) return false;
-        any |= scales[part->index] != NULL;
-    }
-    if (!any) return true;
-    if (f->type != HLO_TYPE_F32) return false;
-    for (uint32_t i = 0; i < value->operand_count; i++) {
-        hlo_granularity_dims(hlo_instr_operand(value, i)->shape, &s->granularity, extents);
-        if (!scales[i]) scales[i] = ones(env, value->shape->rank, extents);
-    }
-    hlo_granularity_dims(value->shape, &s->granularity, extents);
-    const hlo_shape *shape =
-        hlo_shape_array(env->context->module, HLO_TYPE_F32, value->shape->rank, extents);
-    *out = hlo_build_ints(env->build, HLO_OP_CONCATENATE, shape, value->operand_count, scales,
-                          HLO_ATTR_DIMENSIONS, 1, &dim);
-    return *out != NULL;
-}
-
 /* Builds the compact product of the factors. `*out` is NULL if there are no factors. */
 static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr **out) {
     hlo_op op = s->value->op;
     *out = NULL;
     if (!s->below) return true;
-    if (op == HLO_OP_CONCATENATE) return join_scales(env, s, f, out);
+    if (op == HLO_OP_CONCATENATE) {
+        /* Pad values have no factors. */
+        const hlo_instr *value = s->value;
+        hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
+        const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
+        int64_t extents[HLO_RULE_ARGS];
+        bool any = false;
+        if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors */
+            return make_scale(env, s->below, f, out) && !f->scalar;
+        for (const step *part = s->below; part; part = part->next) {
+            if (!make_scale(env, part, f, &scales[part->index]) || f->scalar) return false;
+            any |= scales[part->index] != NULL;
+        }
+        if (!any) return true;
+        if (f->type != HLO_TYPE_F32) return false;
+        for (uint32_t i = 0; i < value->operand_count; i++) {
+            hlo_granularity_dims(hlo_instr_operand(value, i)->shape, &s->granularity, extents);
+            if (!scales[i]) scales[i] = ones(env, value->shape->rank, extents);
+        }
+        hlo_granularity_dims(value->shape, &s->granularity, extents);
+        const hlo_shape *shape =
+            hlo_shape_array(env->context->module, HLO_TYPE_F32, value->shape->rank, extents);
+        *out = hlo_build_ints(env->build, HLO_OP_CONCATENATE, shape, value->operand_count, scales,
+                              HLO_ATTR_DIMENSIONS, 1, &dim);
+        return *out != NULL;
+    }
     if (!make_scale(env, s->below, f, out)) return false;
-    if (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) return scale_by_factor(env, s, f, out);
+    if (op == HLO_OP_MULTIPLY || op == HLO_OP_DIVIDE) {
+        hlo_instr *factor = hlo_instr_operand(s->value, !s->below->index);
+        factor = hlo_granularity_compact(env, factor, &s->granularity);
+        if (!factor) return false;
+        if (f->type == HLO_TYPE_F32)
+            return multiply_by(env, op, hlo_build_convert(env->build, factor, HLO_TYPE_F32), out);
+        if (*out || op == HLO_OP_DIVIDE || !hlo_block_is_narrow(factor, f->type)) {
+            /* Multiply f->scalar by a factor that is equal for all elements of a value. */
+            hlo_instr *array = hlo_instr_operand(s->value, !s->below->index);
+            hlo_granularity whole;
+            for (uint32_t i = 0; i < array->shape->rank; i++) whole.v[i] = array->shape->dims[i];
+            if (!f->scalars || !hlo_granularity_holds(array, &whole)) return false;
+            hlo_builder *build = env->build;
+            array = hlo_build_reshape(build, hlo_granularity_compact(env, array, &whole), 0, NULL);
+            return multiply_by(env, s->value->op, hlo_build_convert(build, array, HLO_TYPE_F32),
+                               &f->scalar);
+        }
+        *out = hlo_block_narrowed(env, factor, f->type);
+        return *out != NULL;
+    }
     if (!*out || op == HLO_OP_SELECT || op == HLO_OP_CONVERT || hlo_is_relu(s->value, NULL))
         return true;
     *out = hlo_granularity_carry(env, s->value, &s->granularity, *out);

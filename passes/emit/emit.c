@@ -21,9 +21,6 @@ typedef struct emitter {
         *maximum[HLO_TYPE_COUNT]; /* computations of the reductions, created on demand */
 } emitter;
 
-/* Rewrites a call to a form. Returns the number of changes, or -1 if the call is pinned. */
-typedef int make_form(hlo_instr *call, const hlo_matmul *matmul, emitter *e);
-
 /* -------------------------------------------------------------------------------- lowered calls */
 
 /* The lowering of a call to plain HLO. `fusible`: to a dot of fp8 values with an epilogue in the
@@ -79,35 +76,6 @@ static hlo_instr *times(lowering *l, hlo_instr *x, hlo_instr *scale) {
     return scale ? hlo_build_by_scalar(l->build, HLO_OP_MULTIPLY, x, scale) : x;
 }
 
-/* Expands block scales to one per element of the operand as matrices: f32[batch,size,k], or
- * f32[size,k] for a single matrix. */
-static hlo_instr *every_scale(lowering *l, hlo_instr *scale, hlo_scale_mode mode, int64_t batch,
-                              int64_t size, int64_t k) {
-    hlo_builder *b = l->build;
-    const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
-    int64_t steps = scale->shape->dims[scale->shape->rank - 1],
-            rows = hlo_shape_count(scale->shape) / steps;
-    if (hlo_scale_modes[mode].tiled) { /* reorder them by rows and steps, all matrices in one */
-        const bool any_sign = mode == HLO_SCALE_VEC16 && !(hlo_range_of(scale).low >= 0);
-        const int64_t tiles[] = {rows / 128, steps / 4, 32, 4, 4};
-        scale = hlo_build_reshape(b, scale, 5, tiles);
-        scale = hlo_build_transpose(b, scale, (const int64_t[]){0, 3, 2, 1, 4});
-        scale = hlo_build_reshape(b, scale, 2, (const int64_t[]){rows, steps});
-        scale = hlo_build_convert(b, scale, HLO_TYPE_F32);
-        if (any_sign) scale = hlo_build_unary(b, HLO_OP_ABS, scale);
-    } else if (across == 1) { /* layout [k/along, size] */
-        scale = hlo_build_transpose(b, scale, (const int64_t[]){1, 0});
-    }
-    rows = scale->shape->dims[0], steps = scale->shape->dims[1];
-    const int64_t each[] = {rows, across, steps, along}, all[] = {rows * across, steps * along};
-    scale = hlo_build_broadcast(b, scale, 4, each, 2, (const int64_t[]){0, 2});
-    const uint32_t one = batch == 1; /* a single matrix has no batch dimension */
-    const int64_t apart[] = {batch, all[0] / batch, all[1]}, kept[] = {batch, size, k};
-    scale = hlo_build_reshape(b, hlo_build_reshape(b, scale, 2, all), 3 - one, apart + one);
-    return hlo_build_prefix(b, scale,
-                            hlo_shape_array(l->module, HLO_TYPE_F32, 3 - one, kept + one));
-}
-
 /* f32 represents every fp8 value, and XLA's CPU backend does not support transposed dots of bf16 to
  * f32. */
 static hlo_instr *operand(lowering *l, bool b) {
@@ -118,8 +86,34 @@ static hlo_instr *operand(lowering *l, bool b) {
     const hlo_scale_mode mode = b ? m->b_mode : m->a_mode;
     if (!hlo_scale_modes[mode].along) return x;
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
-    hlo_instr *scale =
-        every_scale(l, b ? m->b_scale : m->a_scale, mode, size.batch, b ? size.n : size.m, size.k);
+    /* Expand block scales to one per element of the operand as matrices: f32[batch,size,k], or
+     * f32[size,k] for a single matrix. */
+    hlo_instr *blocks = b ? m->b_scale : m->a_scale;
+    hlo_builder *build = l->build;
+    const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
+    int64_t steps = blocks->shape->dims[blocks->shape->rank - 1],
+            rows = hlo_shape_count(blocks->shape) / steps;
+    if (hlo_scale_modes[mode].tiled) { /* reorder them by rows and steps, all matrices in one */
+        const bool any_sign = mode == HLO_SCALE_VEC16 && !(hlo_range_of(blocks).low >= 0);
+        const int64_t tiles[] = {rows / 128, steps / 4, 32, 4, 4};
+        blocks = hlo_build_reshape(build, blocks, 5, tiles);
+        blocks = hlo_build_transpose(build, blocks, (const int64_t[]){0, 3, 2, 1, 4});
+        blocks = hlo_build_reshape(build, blocks, 2, (const int64_t[]){rows, steps});
+        blocks = hlo_build_convert(build, blocks, HLO_TYPE_F32);
+        if (any_sign) blocks = hlo_build_unary(build, HLO_OP_ABS, blocks);
+    } else if (across == 1) { /* layout [k/along, size] */
+        blocks = hlo_build_transpose(build, blocks, (const int64_t[]){1, 0});
+    }
+    rows = blocks->shape->dims[0], steps = blocks->shape->dims[1];
+    const int64_t each[] = {rows, across, steps, along}, all[] = {rows * across, steps * along};
+    blocks = hlo_build_broadcast(build, blocks, 4, each, 2, (const int64_t[]){0, 2});
+    const uint32_t one = size.batch == 1; /* a single matrix has no batch dimension */
+    const int64_t apart[] = {size.batch, all[0] / size.batch, all[1]},
+                  kept[] = {size.batch, b ? size.n : size.m, size.k};
+    blocks =
+        hlo_build_reshape(build, hlo_build_reshape(build, blocks, 2, all), 3 - one, apart + one);
+    hlo_instr *scale = hlo_build_prefix(
+        build, blocks, hlo_shape_array(l->module, HLO_TYPE_F32, 3 - one, kept + one));
     /* Reshape the scales to the dimensions of the operand. */
     const hlo_ints *batch = b ? m->b_batch : m->a_batch;
     const int64_t k = (b ? m->b_contracting : m->a_contracting)->v[0];
@@ -169,34 +163,31 @@ static hlo_instr *product(lowering *l) {
     return times_rows(l, times_rows(l, times(l, dot, l->factor), false), true);
 }
 
-/* Adds the bias. XLA has calls that add a vector of bf16 to f32, but not one of f16. The scale of C
- * or D may exceed the range of f16. */
-static hlo_instr *plus_bias(lowering *l, hlo_instr *x) {
+/* Adds the bias and C. XLA has calls that add a vector of bf16 to f32, but not one of f16. The
+ * scale of C or D may exceed the range of f16. C comes after the bias, where XLA's rewriter expects
+ * it, and is added in its own type, which is D's, unless C has a scale. An output scale may exceed
+ * the range of that type. */
+static hlo_instr *plus_terms(lowering *l, hlo_instr *x) {
     const hlo_matmul *m = &l->m;
-    if (!m->bias) return x;
-    if (l->fusible && m->bias->shape->type == HLO_TYPE_F16)
-        x = hlo_build_convert(l->build, x, HLO_TYPE_F16);
-    const hlo_shape *shape = x->shape;
-    const uint32_t b_free = m->b->shape->rank - m->b_batch->count - m->b_contracting->count;
-    int64_t dims[HLO_LARGEST_RANK];
-    for (uint32_t i = 0; i < b_free; i++) dims[i] = shape->rank - b_free + i;
-    hlo_instr *bias = hlo_build_convert(l->build, m->bias, shape->type);
-    bias = hlo_build_reshape(l->build, bias, b_free, shape->dims + (shape->rank - b_free));
-    bias = hlo_build_broadcast_like(l->build, bias, shape, b_free, dims);
-    x = hlo_build_binary(l->build, HLO_OP_ADD, x, bias);
-    return m->c_scale || m->d_scale ? hlo_build_convert(l->build, x, l->type) : x;
-}
-
-/* Adds C in its own type, which is D's, unless C has a scale. C comes after the bias, where XLA's
- * rewriter expects it. An output scale may exceed the range of that type. */
-static hlo_instr *plus_addend(lowering *l, hlo_instr *x) {
-    hlo_instr *c = l->m.c;
-    if (!c || l->m.beta == 0) return x;
-    if (!l->fusible && !l->m.c_scale) x = hlo_build_convert(l->build, x, c->shape->type);
-    c = times(l, hlo_build_convert(l->build, c, x->shape->type), l->m.c_scale);
-    if (l->m.beta != 1) c = hlo_build_by_number(l->build, HLO_OP_MULTIPLY, c, l->m.beta);
+    if (m->bias) {
+        if (l->fusible && m->bias->shape->type == HLO_TYPE_F16)
+            x = hlo_build_convert(l->build, x, HLO_TYPE_F16);
+        const hlo_shape *shape = x->shape;
+        const uint32_t b_free = m->b->shape->rank - m->b_batch->count - m->b_contracting->count;
+        int64_t dims[HLO_LARGEST_RANK];
+        for (uint32_t i = 0; i < b_free; i++) dims[i] = shape->rank - b_free + i;
+        hlo_instr *bias = hlo_build_convert(l->build, m->bias, shape->type);
+        bias = hlo_build_reshape(l->build, bias, b_free, shape->dims + (shape->rank - b_free));
+        bias = hlo_build_broadcast_like(l->build, bias, shape, b_free, dims);
+        x = hlo_build_binary(l->build, HLO_OP_ADD, x, bias);
+        if (m->c_scale || m->d_scale) x = hlo_build_convert(l->build, x, l->type);
+    }
+    if (!m->c || m->beta == 0) return x;
+    if (!l->fusible && !m->c_scale) x = hlo_build_convert(l->build, x, m->c->shape->type);
+    hlo_instr *c = times(l, hlo_build_convert(l->build, m->c, x->shape->type), m->c_scale);
+    if (m->beta != 1) c = hlo_build_by_number(l->build, HLO_OP_MULTIPLY, c, m->beta);
     x = hlo_build_binary(l->build, HLO_OP_ADD, x, c);
-    return l->fusible || !l->m.d_scale ? x : hlo_build_convert(l->build, x, HLO_TYPE_F32);
+    return l->fusible || !m->d_scale ? x : hlo_build_convert(l->build, x, HLO_TYPE_F32);
 }
 
 /* `apart`: in a form that XLA does not fuse, x(1 + cx^2) instead of x + cx^3. */
@@ -220,23 +211,19 @@ static hlo_instr *gelu(lowering *l, hlo_instr *x, bool apart) {
     return hlo_build_binary(b, HLO_OP_MULTIPLY, x, factor);
 }
 
-/* True if another matmul has one of the operands, or if an operand has too many users to check. */
-static bool shares_operand(const lowering *l) {
+/* True if another matmul has one of the operands, if an operand has too many users to check, or if
+ * the product of another matmul may have the same factor. XLA merges equal factors, and does not
+ * fuse a factor that two products share. */
+static bool is_shared(const lowering *l) {
+    const hlo_matmul *m = &l->m;
     int left = 64;
     for (int i = 0; i < 2; i++)
-        for (const hlo_use *use = (i ? l->m.b : l->m.a)->uses; use; use = use->next) {
+        for (const hlo_use *use = (i ? m->b : m->a)->uses; use; use = use->next) {
             if (left-- == 0) return true;
             if (use->user != l->call &&
                 (use->user->op == HLO_OP_DOT || hlo_matmul_is_call(use->user)))
                 return true;
         }
-    return false;
-}
-
-/* True if the product of another matmul may have the same factor. XLA merges equal factors, and
- * does not fuse a factor that two products share. */
-static bool shares_factor(const lowering *l) {
-    const hlo_matmul *m = &l->m;
     for (int i = 0; i < 2; i++) {
         const hlo_instr *scale = i ? m->b_scale : m->a_scale;
         if (scale && scale->op != HLO_OP_CONSTANT && hlo_instr_user_count(scale) < 2) return false;
@@ -295,69 +282,7 @@ static bool hold(lowering *l) {
     return true;
 }
 
-/* Builds the results of the call. */
-static void lower(lowering *l) {
-    hlo_builder *b = l->build;
-    const hlo_matmul *m = &l->m;
-    const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
-    const bool gelus = epilogue->activation == HLO_ACTIVATION_GELU;
-    const hlo_type type = m->d->type;
-    /* f16 may overflow before it is scaled, and scales per row are f32. */
-    const hlo_type wide = hlo_type_is_fp8(type) && m->c ? m->c->shape->type : type;
-    const bool narrow = l->fusible && has_scalar_scales(m) && !scales_wide(m);
-    l->type = narrow && wide == HLO_TYPE_BF16 ? wide : HLO_TYPE_F32;
-    hlo_instr *scale = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL,
-              *b_scale = m->b_mode == HLO_SCALE_SCALAR ? m->b_scale : NULL;
-    if (m->alpha != 0) {
-        if (b_scale) scale = scale ? hlo_build_binary(b, HLO_OP_MULTIPLY, scale, b_scale) : b_scale;
-        l->factor = scale;
-        if (m->alpha != 1) {
-            l->factor = hlo_build_number(b, HLO_TYPE_F32, m->alpha);
-            if (scale) l->factor = hlo_build_binary(b, HLO_OP_MULTIPLY, scale, l->factor);
-        }
-    }
-    /* If XLA merges the dot of a call, it loses the parts of the call other than the product. */
-    const bool more = has_scalar_scales(m) && (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c ||
-                                               m->amax || hlo_type_is_fp8(type));
-    const bool held = l->fusible && more &&
-                      (gelus || dissolves(m->bias) || shares_operand(l) || shares_factor(l)) &&
-                      hold(l);
-    /* XLA fails on a gelu whose operand has another use: it creates a call with an auxiliary
-     * result. */
-    const bool apart = l->fusible && gelus && (epilogue->aux || !held);
-    hlo_instr *x = plus_addend(l, plus_bias(l, product(l)));
-    if (epilogue->aux) x = l->aux = hlo_build_convert(b, x, m->aux->type);
-    if (gelus && (apart || epilogue->aux))
-        x = hlo_build_convert(b, x, HLO_TYPE_F32); /* as in the call */
-    if (gelus) x = gelu(l, x, apart);
-    if (epilogue->activation == HLO_ACTIVATION_RELU)
-        x = hlo_build_by_number(b, HLO_OP_MAXIMUM, x, 0);
-    if (m->amax) {
-        const hlo_shape *scalar = hlo_shape_array(l->module, x->shape->type, 0, NULL);
-        int64_t dims[HLO_LARGEST_RANK];
-        for (uint32_t i = 0; i < x->shape->rank; i++) dims[i] = i;
-        l->amax = hlo_build_unary(b, HLO_OP_ABS, x);
-        l->amax = hlo_build_reduce(b, HLO_OP_MAXIMUM, l->amax, 0, scalar, x->shape->rank, dims,
-                                   &l->e->maximum[scalar->type]);
-        l->amax = hlo_build_convert(b, l->amax, HLO_TYPE_F32);
-    }
-    x = times(l, x, m->d_scale);
-    if (hlo_type_is_fp8(type)) {
-        const double most = hlo_float_max(type);
-        hlo_instr *bounds[] = {hlo_build_filled(b, x->shape, -most), x,
-                               hlo_build_filled(b, x->shape, most)};
-        x = hlo_build(b, HLO_OP_CLAMP, x->shape, 3, bounds);
-    }
-    l->d = hlo_build_convert(b, x, type);
-}
-
 /* ---------------------------------------------------------------------------------------- forms */
-
-static int make_library_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
-    (void)matmul;
-    return hlo_matmul_set_typed(
-        call, false, e->context->options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
-}
 
 /* True if `user` multiplies or divides by a constant that is infinite or NaN, or divides by one
  * whose reciprocal XLA treats as infinite. */
@@ -449,16 +374,6 @@ static void drop(hlo_instr *call) {
     drop_unused(&all);
 }
 
-/* Converts to a typed call, without scales of 1: XLA passes only the addresses of scales to the
- * library. */
-static int make_typed_call(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
-    (void)matmul, (void)e;
-    const operands all = operands_of(call);
-    const bool made = hlo_matmul_set_typed(call, true, HLO_SCALES_USED);
-    if (made) drop_unused(&all);
-    return made;
-}
-
 static void put_results(lowering *l) {
     hlo_instr *call = l->call;
     if (call->shape->type != HLO_TYPE_TUPLE) {
@@ -494,7 +409,57 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
                   .call = call,
                   .m = *matmul,
                   .fusible = fusible && !why_unfused(matmul)};
-    lower(&l);
+    hlo_builder *b = l.build;
+    const hlo_matmul *m = &l.m;
+    const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
+    const bool gelus = epilogue->activation == HLO_ACTIVATION_GELU;
+    const hlo_type type = m->d->type;
+    /* f16 may overflow before it is scaled, and scales per row are f32. */
+    const hlo_type wide = hlo_type_is_fp8(type) && m->c ? m->c->shape->type : type;
+    const bool narrow = l.fusible && has_scalar_scales(m) && !scales_wide(m);
+    l.type = narrow && wide == HLO_TYPE_BF16 ? wide : HLO_TYPE_F32;
+    hlo_instr *scale = m->a_mode == HLO_SCALE_SCALAR ? m->a_scale : NULL,
+              *b_scale = m->b_mode == HLO_SCALE_SCALAR ? m->b_scale : NULL;
+    if (m->alpha != 0) {
+        if (b_scale) scale = scale ? hlo_build_binary(b, HLO_OP_MULTIPLY, scale, b_scale) : b_scale;
+        l.factor = scale;
+        if (m->alpha != 1) {
+            l.factor = hlo_build_number(b, HLO_TYPE_F32, m->alpha);
+            if (scale) l.factor = hlo_build_binary(b, HLO_OP_MULTIPLY, scale, l.factor);
+        }
+    }
+    /* If XLA merges the dot of a call, it loses the parts of the call other than the product. */
+    const bool more = has_scalar_scales(m) && (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c ||
+                                               m->amax || hlo_type_is_fp8(type));
+    const bool held =
+        l.fusible && more && (gelus || dissolves(m->bias) || is_shared(&l)) && hold(&l);
+    /* XLA fails on a gelu whose operand has another use: it creates a call with an auxiliary
+     * result. */
+    const bool apart = l.fusible && gelus && (epilogue->aux || !held);
+    hlo_instr *x = plus_terms(&l, product(&l));
+    if (epilogue->aux) x = l.aux = hlo_build_convert(b, x, m->aux->type);
+    if (gelus && (apart || epilogue->aux))
+        x = hlo_build_convert(b, x, HLO_TYPE_F32); /* as in the call */
+    if (gelus) x = gelu(&l, x, apart);
+    if (epilogue->activation == HLO_ACTIVATION_RELU)
+        x = hlo_build_by_number(b, HLO_OP_MAXIMUM, x, 0);
+    if (m->amax) {
+        const hlo_shape *scalar = hlo_shape_array(l.module, x->shape->type, 0, NULL);
+        int64_t dims[HLO_LARGEST_RANK];
+        for (uint32_t i = 0; i < x->shape->rank; i++) dims[i] = i;
+        l.amax = hlo_build_unary(b, HLO_OP_ABS, x);
+        l.amax = hlo_build_reduce(b, HLO_OP_MAXIMUM, l.amax, 0, scalar, x->shape->rank, dims,
+                                  &l.e->maximum[scalar->type]);
+        l.amax = hlo_build_convert(b, l.amax, HLO_TYPE_F32);
+    }
+    x = times(&l, x, m->d_scale);
+    if (hlo_type_is_fp8(type)) {
+        const double most = hlo_float_max(type);
+        hlo_instr *bounds[] = {hlo_build_filled(b, x->shape, -most), x,
+                               hlo_build_filled(b, x->shape, most)};
+        x = hlo_build(b, HLO_OP_CLAMP, x->shape, 3, bounds);
+    }
+    l.d = hlo_build_convert(b, x, type);
     bool barrier = call->shape->type != HLO_TYPE_TUPLE && needs_barrier(call);
     for (const hlo_use *use = call->uses; use; use = use->next)
         barrier |= hlo_instr_int(use->user, HLO_ATTR_INDEX, -1) == 0 && needs_barrier(use->user);
@@ -504,26 +469,35 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
     return 1;
 }
 
-static int make_fusible(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
-    const char *unfused = why_unfused(matmul), *outside = why_outside(matmul);
-    if (unfused || outside)
-        hlo_diag_emit(e->context->module, e->context->sink, HLO_WARNING, call->offset,
-                      hlo_intern_length(call->name),
-                      unfused ? "XLA will not turn '%s' into an FP8 call: %s"
-                              : "XLA computes part of '%s' outside its FP8 call: %s",
-                      call->name, unfused ? unfused : outside);
-    return make_plain(call, matmul, e, true);
-}
-
-static int make_dequantized(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+/* Converts a call to the form options->emit. Returns the number of changes, or -1 if the call is
+ * pinned. */
+static int convert(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
+    const hlo_pass_options *options = e->context->options;
+    const char *unfused, *outside;
+    operands all;
+    bool made;
+    switch (options->emit) {
+    case HLO_EMIT_CUBLAS:
+        return hlo_matmul_set_typed(call, false,
+                                    options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
+    case HLO_EMIT_FFI: /* without scales of 1: XLA passes only addresses of scales to the library */
+        all = operands_of(call);
+        made = hlo_matmul_set_typed(call, true, HLO_SCALES_USED);
+        if (made) drop_unused(&all);
+        return made;
+    case HLO_EMIT_QDQ:
+        unfused = why_unfused(matmul), outside = why_outside(matmul);
+        if (unfused || outside)
+            hlo_diag_emit(e->context->module, e->context->sink, HLO_WARNING, call->offset,
+                          hlo_intern_length(call->name),
+                          unfused ? "XLA will not turn '%s' into an FP8 call: %s"
+                                  : "XLA computes part of '%s' outside its FP8 call: %s",
+                          call->name, unfused ? unfused : outside);
+        return make_plain(call, matmul, e, true);
+    case HLO_EMIT_DQ: break;
+    }
     return make_plain(call, matmul, e, false);
 }
-
-static make_form *const forms[] = {
-#define HLO_EMIT_FORM(id, make) [HLO_EMIT_##id] = make,
-#include "passes/emit/emit.def"
-#undef HLO_EMIT_FORM
-};
 
 static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call, const char *why) {
     hlo_diag_emit(context->module, context->sink, HLO_ERROR, call->offset,
@@ -532,9 +506,31 @@ static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call,
     return HLO_INVALID_INPUT;
 }
 
-/* Rejects a constant at either end of a control dependency if its computation has another equal
- * constant: XLA merges the two, and then aborts because of the dependency. */
-static hlo_status check_constants(const hlo_pass_context *context) {
+hlo_status hlo_emit(hlo_pass_context *context) {
+    hlo_module *module = context->module;
+    const bool scheduled = hlo_pin_is_scheduled(module);
+    if (scheduled && context->options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
+    const uint32_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
+    hlo_instr **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
+    emitter e = {.context = context, .first_id = module->next_id};
+    uint32_t count = 0;
+    for (hlo_computation *comp = most ? module->first : NULL; comp; comp = comp->next)
+        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            if (hlo_matmul_is_call(instr)) calls[count++] = instr;
+    for (uint32_t i = 0; i < count; i++) {
+        hlo_matmul matmul;
+        const char *why;
+        if (hlo_matmul_decode(calls[i], &matmul, &why) != HLO_OK) continue;
+        if (scheduled) return refuse(context, calls[i], "the module is scheduled");
+        int changes = convert(calls[i], &matmul, &e);
+        if (changes < 0)
+            return refuse(context, calls[i],
+                          "a control dependency, memory space or execution thread pins it");
+        context->changes += (uint64_t)changes;
+    }
+    if (context->options->emit == HLO_EMIT_CUBLAS || !count) return HLO_OK;
+    /* Reject a constant at either end of a control dependency if its computation has another equal
+     * constant: XLA merges the two, and then aborts because of the dependency. */
     for (const hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (const hlo_instr *held = comp->first; held; held = hlo_instr_next(held)) {
             if (held->op != HLO_OP_CONSTANT || held->pin != HLO_PIN_CONTROL) continue;
@@ -552,31 +548,4 @@ static hlo_status check_constants(const hlo_pass_context *context) {
             return HLO_INVALID_INPUT;
         }
     return HLO_OK;
-}
-
-hlo_status hlo_emit(hlo_pass_context *context) {
-    make_form *const make = forms[context->options->emit];
-    hlo_module *module = context->module;
-    const bool scheduled = hlo_pin_is_scheduled(module);
-    if (scheduled && context->options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
-    const uint32_t most = module->op_counts[HLO_OP_CUSTOM_CALL];
-    hlo_instr **calls = hlo_arena_array(context->scratch, most, sizeof *calls);
-    emitter e = {.context = context, .first_id = module->next_id};
-    uint32_t count = 0;
-    for (hlo_computation *comp = most ? module->first : NULL; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (hlo_matmul_is_call(instr)) calls[count++] = instr;
-    for (uint32_t i = 0; i < count; i++) {
-        hlo_matmul matmul;
-        const char *why;
-        if (hlo_matmul_decode(calls[i], &matmul, &why) != HLO_OK) continue;
-        if (scheduled) return refuse(context, calls[i], "the module is scheduled");
-        int changes = make(calls[i], &matmul, &e);
-        if (changes < 0)
-            return refuse(context, calls[i],
-                          "a control dependency, memory space or execution thread pins it");
-        context->changes += (uint64_t)changes;
-    }
-    if (context->options->emit == HLO_EMIT_CUBLAS || !count) return HLO_OK;
-    return check_constants(context);
 }

@@ -53,17 +53,6 @@ static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
     return NULL;
 }
 
-static double rounded(hlo_type type, double number) {
-    if (!hlo_type_is_float(type) || type == HLO_TYPE_F64) return number;
-    return hlo_float_decode(type, hlo_float_encode(type, number));
-}
-
-/* True if the constant equals the number in a rule, rounded to the constant's type. */
-static bool is_constant(const hlo_instr *value, double number) {
-    double known;
-    return hlo_known_number(value, &known) && known == rounded(value->shape->type, number);
-}
-
 /* ------------------------------------------------------------------------------------- bindings */
 
 static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr *have) {
@@ -117,13 +106,6 @@ static bool holds(const hlo_rule_env *env, uint16_t function, const hlo_binding 
            env->context->library->functions[function].test(env, args, count, out_blocker);
 }
 
-static bool shape_fits(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value) {
-    if (t->shape_kind == HLO_SHAPE_TYPE) return value->shape->type == t->shape_code;
-    if (t->shape_kind != HLO_SHAPE_IS) return true;
-    hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
-    return holds(env, t->shape_code, &arg, 1, &env->blocker);
-}
-
 static bool match_operands(hlo_rule_env *env, const hlo_rule_term *t, const hlo_instr *value,
                            bool swap, const goal *next) {
     goal goals[HLO_RULE_ARGS];
@@ -142,121 +124,110 @@ static bool match_any_operand(hlo_rule_env *env, const hlo_rule_term *t, const h
     return false;
 }
 
-static bool match_op(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
-                     const goal *next) {
-    if (value->op != t->code || value->operand_count < t->arg_count ||
-        (value->operand_count > t->arg_count && !t->rest))
-        return false;
-    hlo_binding saved[HLO_RULE_ARGS];
-    uint32_t i;
-    const hlo_rule_attr *attrs = t->attr_count ? env->rules->attrs + t->first_attr : NULL;
-    for (i = 0; i < t->attr_count; i++) {
-        if (attrs[i].kind == HLO_RULE_SLOT) saved[i] = env->slots[attrs[i].slot];
-        if (!attr_is(env, &attrs[i], hlo_instr_attr(value, attrs[i].id))) break;
-    }
-    const hlo_instr *pinned = env->pinned;
-    if (value->pin) env->pinned = value;
-    bool ok = i == t->attr_count && (t->anywhere ? match_any_operand(env, t, value, next)
-                                                 : match_operands(env, t, value, false, next));
-    if (!ok && i == t->attr_count && t->arg_count == 2 && hlo_op_is(value->op, HLO_COMMUTES) &&
-        hlo_instr_operand(value, 0) != hlo_instr_operand(value, 1))
-        ok = match_operands(env, t, value, true, next);
-    if (!ok) env->pinned = pinned;
-    for (; !ok && i-- > 0;)
-        if (attrs[i].kind == HLO_RULE_SLOT) env->slots[attrs[i].slot] = saved[i];
-    return ok;
-}
-
-static bool match_var(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
-                      const goal *next) {
-    hlo_binding *slot = &env->slots[t->slot];
-    if (slot->kind == HLO_BOUND_VALUE || slot->kind == HLO_BOUND_CHAIN)
-        return slot->instr == value && match_goals(env, next);
-    if (slot->kind != HLO_BOUND_NOT) return false;
-    *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .leaf = true, .instr = value};
-    if (match_goals(env, next)) return true;
-    slot->kind = HLO_BOUND_NOT;
-    return false;
-}
-
-static bool match_result(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
-                         const goal *next) {
-    if (value->op != HLO_OP_GET_TUPLE_ELEMENT) return false;
-    hlo_instr *call = hlo_instr_operand(value, 0);
-    hlo_binding *slot = &env->slots[t->slot];
-    bool free = slot->kind == HLO_BOUND_NOT;
-    if (!free && (slot->kind != HLO_BOUND_VALUE || slot->instr != call)) return false;
-    if (hlo_rule_result_index(call, t->code) != hlo_instr_int(value, HLO_ATTR_INDEX, -2))
-        return false;
-    const hlo_instr *pinned = env->pinned;
-    if (value->pin || call->pin) env->pinned = value->pin ? value : call;
-    if (free) *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = call};
-    if (match_goals(env, next)) return true;
-    env->pinned = pinned;
-    if (free) slot->kind = HLO_BOUND_NOT;
-    return false;
-}
-
-static bool match_chain(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
-                        const goal *next) {
-    hlo_instr *links[HLO_CHAIN_LIMIT + 1] = {value};
-    uint32_t count = 0, least = 0;
-    while (count < HLO_CHAIN_LIMIT && hlo_chain_link(links[count])) {
-        if (!least && links[count]->op != HLO_OP_CONVERT) least = count + 1;
-        links[count + 1] = hlo_instr_operand(links[count], 0);
-        count++;
-    }
-    if (t->kind != HLO_TERM_CHAIN1)
-        least = 0;
-    else if (!least)
-        return false;
-    hlo_binding *slot = t->slot < 0 ? NULL : &env->slots[t->slot];
-    if (slot && slot->kind != HLO_BOUND_NOT) return false;
-    for (uint32_t length = count + 1; length-- > least;) {
-        if (slot)
-            *slot = (hlo_binding){.kind = HLO_BOUND_CHAIN, .instr = value, .inner = links[length]};
-        if (match_term(env, arg_of(env, t, 0), links[length], next)) return true;
-    }
-    if (slot) slot->kind = HLO_BOUND_NOT;
-    return false;
-}
-
-/* Matches the argument at the nearest single element, or at an operand that this element is a
- * reshape of. */
-static bool match_splat(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
-                        const goal *next) {
-    hlo_instr *source = hlo_splat_source(value);
-    for (unsigned depth = 0; source && depth < HLO_CHAIN_LIMIT; depth++) {
-        if (match_term(env, arg_of(env, t, 0), source, next)) return true;
-        if (hlo_shape_count(source->shape) != 1 || !hlo_repeats(source)) return false;
-        source = hlo_instr_operand(source, 0);
-        if (hlo_shape_count(source->shape) != 1) return false;
-    }
-    return false;
-}
-
-static bool match_define(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
-                         const goal *next) {
-    hlo_binding *slot = &env->slots[t->slot];
-    if (slot->kind != HLO_BOUND_NOT) return false;
-    *slot = (hlo_binding){.kind = HLO_BOUND_TERM, .term = arg_of(env, t, 1)};
-    if (match_term(env, arg_of(env, t, 0), value, next)) return true;
-    slot->kind = HLO_BOUND_NOT;
-    return false;
-}
-
 static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                        const goal *next) {
     switch ((hlo_term_kind)t->kind) {
     case HLO_TERM_ANY: return match_goals(env, next);
-    case HLO_TERM_VAR: return match_var(env, t, value, next);
-    case HLO_TERM_RESULT: return match_result(env, t, value, next);
-    case HLO_TERM_OP: return match_op(env, t, value, next);
-    case HLO_TERM_CONSTANT: return is_constant(value, t->number) && match_goals(env, next);
+    case HLO_TERM_VAR: {
+        hlo_binding *slot = &env->slots[t->slot];
+        if (slot->kind == HLO_BOUND_VALUE || slot->kind == HLO_BOUND_CHAIN)
+            return slot->instr == value && match_goals(env, next);
+        if (slot->kind != HLO_BOUND_NOT) return false;
+        *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .leaf = true, .instr = value};
+        if (match_goals(env, next)) return true;
+        slot->kind = HLO_BOUND_NOT;
+        return false;
+    }
+    case HLO_TERM_RESULT: {
+        if (value->op != HLO_OP_GET_TUPLE_ELEMENT) return false;
+        hlo_instr *call = hlo_instr_operand(value, 0);
+        hlo_binding *slot = &env->slots[t->slot];
+        bool free = slot->kind == HLO_BOUND_NOT;
+        if (!free && (slot->kind != HLO_BOUND_VALUE || slot->instr != call)) return false;
+        if (hlo_rule_result_index(call, t->code) != hlo_instr_int(value, HLO_ATTR_INDEX, -2))
+            return false;
+        const hlo_instr *pinned = env->pinned;
+        if (value->pin || call->pin) env->pinned = value->pin ? value : call;
+        if (free) *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = call};
+        if (match_goals(env, next)) return true;
+        env->pinned = pinned;
+        if (free) slot->kind = HLO_BOUND_NOT;
+        return false;
+    }
+    case HLO_TERM_OP: {
+        if (value->op != t->code || value->operand_count < t->arg_count ||
+            (value->operand_count > t->arg_count && !t->rest))
+            return false;
+        hlo_binding saved[HLO_RULE_ARGS];
+        uint32_t i;
+        const hlo_rule_attr *attrs = t->attr_count ? env->rules->attrs + t->first_attr : NULL;
+        for (i = 0; i < t->attr_count; i++) {
+            if (attrs[i].kind == HLO_RULE_SLOT) saved[i] = env->slots[attrs[i].slot];
+            if (!attr_is(env, &attrs[i], hlo_instr_attr(value, attrs[i].id))) break;
+        }
+        const hlo_instr *pinned = env->pinned;
+        if (value->pin) env->pinned = value;
+        bool ok = i == t->attr_count && (t->anywhere ? match_any_operand(env, t, value, next)
+                                                     : match_operands(env, t, value, false, next));
+        if (!ok && i == t->attr_count && t->arg_count == 2 && hlo_op_is(value->op, HLO_COMMUTES) &&
+            hlo_instr_operand(value, 0) != hlo_instr_operand(value, 1))
+            ok = match_operands(env, t, value, true, next);
+        if (!ok) env->pinned = pinned;
+        for (; !ok && i-- > 0;)
+            if (attrs[i].kind == HLO_RULE_SLOT) env->slots[attrs[i].slot] = saved[i];
+        return ok;
+    }
+    case HLO_TERM_CONSTANT: {
+        const hlo_type type = value->shape->type;
+        double known, number = t->number;
+        if (hlo_type_is_float(type) && type != HLO_TYPE_F64)
+            number = hlo_float_decode(type, hlo_float_encode(type, number));
+        return hlo_known_number(value, &known) && known == number && match_goals(env, next);
+    }
     case HLO_TERM_CHAIN:
-    case HLO_TERM_CHAIN1: return match_chain(env, t, value, next);
-    case HLO_TERM_SPLAT: return match_splat(env, t, value, next);
-    case HLO_TERM_DEFINE: return match_define(env, t, value, next);
+    case HLO_TERM_CHAIN1: {
+        hlo_instr *links[HLO_CHAIN_LIMIT + 1] = {value};
+        uint32_t count = 0, least = 0;
+        while (count < HLO_CHAIN_LIMIT && hlo_chain_link(links[count])) {
+            if (!least && links[count]->op != HLO_OP_CONVERT) least = count + 1;
+            links[count + 1] = hlo_instr_operand(links[count], 0);
+            count++;
+        }
+        if (t->kind != HLO_TERM_CHAIN1)
+            least = 0;
+        else if (!least)
+            return false;
+        hlo_binding *slot = t->slot < 0 ? NULL : &env->slots[t->slot];
+        if (slot && slot->kind != HLO_BOUND_NOT) return false;
+        for (uint32_t length = count + 1; length-- > least;) {
+            if (slot)
+                *slot =
+                    (hlo_binding){.kind = HLO_BOUND_CHAIN, .instr = value, .inner = links[length]};
+            if (match_term(env, arg_of(env, t, 0), links[length], next)) return true;
+        }
+        if (slot) slot->kind = HLO_BOUND_NOT;
+        return false;
+    }
+    case HLO_TERM_SPLAT: {
+        /* Match the argument at the nearest single element, or at an operand that this element is
+         * a reshape of. */
+        hlo_instr *source = hlo_splat_source(value);
+        for (unsigned depth = 0; source && depth < HLO_CHAIN_LIMIT; depth++) {
+            if (match_term(env, arg_of(env, t, 0), source, next)) return true;
+            if (hlo_shape_count(source->shape) != 1 || !hlo_repeats(source)) return false;
+            source = hlo_instr_operand(source, 0);
+            if (hlo_shape_count(source->shape) != 1) return false;
+        }
+        return false;
+    }
+    case HLO_TERM_DEFINE: {
+        hlo_binding *slot = &env->slots[t->slot];
+        if (slot->kind != HLO_BOUND_NOT) return false;
+        *slot = (hlo_binding){.kind = HLO_BOUND_TERM, .term = arg_of(env, t, 1)};
+        if (match_term(env, arg_of(env, t, 0), value, next)) return true;
+        slot->kind = HLO_BOUND_NOT;
+        return false;
+    }
     case HLO_TERM_ALT:
         for (uint32_t i = 0; i < t->arg_count; i++)
             if (match_term(env, arg_of(env, t, i), value, next)) return true;
@@ -265,16 +236,16 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
     }
 }
 
-/* True if the kind of term binds its slot itself. */
-static bool binds_itself(const hlo_rule_term *t) {
-    return t->kind == HLO_TERM_VAR || t->kind == HLO_TERM_RESULT || t->kind == HLO_TERM_CHAIN ||
-           t->kind == HLO_TERM_CHAIN1 || t->kind == HLO_TERM_DEFINE;
-}
-
 static bool match_seen(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *value,
                        const goal *next) {
-    if (!shape_fits(env, t, value)) return false;
-    if (t->slot < 0 || binds_itself(t)) return match_kind(env, t, value, next);
+    if (t->shape_kind == HLO_SHAPE_TYPE && value->shape->type != t->shape_code) return false;
+    const hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
+    if (t->shape_kind == HLO_SHAPE_IS && !holds(env, t->shape_code, &arg, 1, &env->blocker))
+        return false;
+    /* These kinds bind their slots themselves. */
+    if (t->slot < 0 || t->kind == HLO_TERM_VAR || t->kind == HLO_TERM_RESULT ||
+        t->kind == HLO_TERM_CHAIN || t->kind == HLO_TERM_CHAIN1 || t->kind == HLO_TERM_DEFINE)
+        return match_kind(env, t, value, next);
     hlo_binding *slot = &env->slots[t->slot];
     if (slot->kind == HLO_BOUND_VALUE)
         return slot->instr == value && match_kind(env, t, value, next);

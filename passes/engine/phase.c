@@ -56,17 +56,13 @@ static void enter(hlo_engine *e, const hlo_rule_env *env, uint32_t term) {
     }
 }
 
-static bool gives_reasons(const hlo_rules *rules, const hlo_rule *rule) {
-    for (uint32_t i = 0; i < rule->guard_count; i++)
-        if (rules->guards[rule->first_guard + i].reason != HLO_RULE_NO_REASON) return true;
-    return rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
-}
-
 static void enter_phase(hlo_engine *e, hlo_rule_env *env, const hlo_rules *rules) {
     for (uint32_t i = 0; i < rules->rule_count; i++) {
         const hlo_rule *rule = &rules->rules[i];
         if (strcmp(rule->phase, e->phase)) continue;
-        e->judges |= gives_reasons(rules, rule);
+        e->judges |= rules->actions[rule->first_action].kind == HLO_ACTION_REMARK;
+        for (uint32_t g = 0; g < rule->guard_count; g++)
+            e->judges |= rules->guards[rule->first_guard + g].reason != HLO_RULE_NO_REASON;
         env->rules = rules;
         env->rule = rule;
         if (hlo_rule_may_fire(env)) enter(e, env, rules->roots[rule->first_root].term);
@@ -86,24 +82,6 @@ static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *r
     env->root = root;
     env->subject = NULL;
     return root->parent && hlo_rule_match(env);
-}
-
-/* Finds a match of each user-defined rule before any rule of the phase is applied. Rules of other
- * phases count, too: a rule of this phase may be applied before them. */
-static void note_matches(hlo_engine *e, hlo_rule_env *env) {
-    const hlo_rules *rules = e->context->rules;
-    for (uint32_t r = 0; rules && r < rules->rule_count; r++) {
-        hlo_rule_use *use = &e->context->uses[r];
-        use->match = NULL;
-        for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
-            if (is_fused(e, comp)) continue;
-            for (hlo_instr *i = comp->first; i && !use->fired && !use->match; i = hlo_instr_next(i))
-                if ((i->use_count || hlo_instr_user_count(i)) &&
-                    matches(env, rules, &rules->rules[r], i))
-                    use->match = i;
-        }
-        if (use->match) use->by = NULL;
-    }
 }
 
 /* Records an application, and which matches it removed. Uses `env` for matching. */
@@ -143,11 +121,6 @@ static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason
     hlo_remark_reason(e->context, subject, reason, blocker);
 }
 
-static bool remarks(const hlo_rule_env *env, const hlo_rule_action **out_remark) {
-    *out_remark = &env->rules->actions[env->rule->first_action];
-    return env->rule->action_count == 1 && (*out_remark)->kind == HLO_ACTION_REMARK;
-}
-
 static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
     return env->context->library->functions[env->rule->measure_code].measure(env, value);
 }
@@ -168,26 +141,6 @@ static void report_endless(hlo_engine *e) {
     char what[128];
     snprintf(what, sizeof what, "keeps firing: phase %s does not terminate", e->phase);
     report_fault(e, e->last, e->given, 0, what);
-}
-
-static void spend(hlo_engine *e, const hlo_rule *rule, bool given) {
-    e->fired++;
-    if (given || !e->given) e->last = rule;
-    e->given |= given;
-    e->context->changes++;
-    hlo_remark_fired(e->context, rule->name, 1);
-    if (e->fired >= e->fuel) report_endless(e);
-}
-
-/* Checks that an application produced valid instructions and decreased the measure. */
-static void check_firing(hlo_engine *e, const hlo_rule_env *env, bool given, int64_t before) {
-    char what[1024];
-    *what = '\0';
-    if (env->fault)
-        snprintf(what, sizeof what, "produces invalid HLO: %s", env->fault);
-    else if (env->replacement && measure(env, env->replacement) >= before)
-        snprintf(what, sizeof what, "does not decrease %s", env->rule->measure);
-    if (*what) report_fault(e, env->rule, given, env->build->like->offset, what);
 }
 
 /* Returns a hash of the module in builds with checks, otherwise 0. */
@@ -212,8 +165,8 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
     bool matched = hlo_rule_match(env);
     if (e->context->module->next_id != next_id)
         report_fault(e, c->rule, false, root->offset, "makes instructions in its guards");
-    const hlo_rule_action *remark;
-    if (matched && remarks(env, &remark)) {
+    const hlo_rule_action *remark = &env->rules->actions[env->rule->first_action];
+    if (matched && env->rule->action_count == 1 && remark->kind == HLO_ACTION_REMARK) {
         const hlo_instr *at = remark->operand < 0 ? NULL : env->slots[remark->operand].instr;
         env->subject = env->slots[c->rule->subject].instr;
         set_reason(e, env, remark->reason, at);
@@ -224,8 +177,23 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
         int64_t before = measure(env, root);
         const uint64_t print = fingerprint(e);
         const bool given = c->rules == e->context->rules, fired = hlo_rule_rewrite(env);
-        if (fired) spend(e, c->rule, given);
-        if (fired || env->fault) check_firing(e, env, given, before);
+        if (fired) {
+            e->fired++;
+            if (given || !e->given) e->last = c->rule;
+            e->given |= given;
+            e->context->changes++;
+            hlo_remark_fired(e->context, c->rule->name, 1);
+            if (e->fired >= e->fuel) report_endless(e);
+        }
+        if (fired || env->fault) {
+            char what[1024];
+            *what = '\0';
+            if (env->fault)
+                snprintf(what, sizeof what, "produces invalid HLO: %s", env->fault);
+            else if (env->replacement && measure(env, env->replacement) >= before)
+                snprintf(what, sizeof what, "does not decrease %s", env->rule->measure);
+            if (*what) report_fault(e, env->rule, given, env->build->like->offset, what);
+        }
         if (fired) note_firing(e, env, c->rules, c->rule);
         if (fired) return true;
         if (print != fingerprint(e))
@@ -260,19 +228,6 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-static void put_in_order(hlo_engine *e) {
-    const size_t n = e->batch.count;
-    hlo_instr **items = e->batch.items;
-    const uint64_t order = e->context->options->rule_order;
-    uint64_t state = order + e->sweep;
-    for (size_t i = order == 1 ? n / 2 : order ? n : 0; i > 0; i--) {
-        hlo_instr **a = &items[i - 1],
-                  **b = &items[order == 1 ? n - i : (size_t)(next_random(&state) % i)], *first = *a;
-        *a = *b;
-        *b = first;
-    }
-}
-
 /* Queues the next part of the module, or all of it if `order` is not the module's order. Returns
  * false at the end of the module. Prefetches instructions that patterns reach and those that rules
  * start from. */
@@ -293,7 +248,16 @@ static bool take_batch(hlo_engine *e) {
             if (!is_fused(e, comp)) e->rest = comp->first;
         }
     }
-    put_in_order(e);
+    const size_t n = e->batch.count;
+    hlo_instr **items = e->batch.items;
+    const uint64_t order = e->context->options->rule_order;
+    uint64_t state = order + e->sweep;
+    for (size_t i = order == 1 ? n / 2 : order ? n : 0; i > 0; i--) {
+        hlo_instr **a = &items[i - 1],
+                  **b = &items[order == 1 ? n - i : (size_t)(next_random(&state) % i)], *first = *a;
+        *a = *b;
+        *b = first;
+    }
     return e->batch.count;
 }
 
@@ -345,15 +309,6 @@ static bool any_may_match(const hlo_engine *e) {
     return false;
 }
 
-/* Verifies the whole module: order, unmatched starts, calls. */
-static void check_phase(hlo_engine *e) {
-    const hlo_verify_options few = {.struct_size = sizeof few, .max_errors = 1};
-    e->status = hlo_module_verify(e->context->module, &few, e->context->sink);
-    if (e->status != HLO_INVALID_INPUT) return;
-    e->status = HLO_OK; /* reported by report_fault() */
-    report_fault(e, e->last, true, 0, "leaves a module that fails verification");
-}
-
 hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     hlo_engine *e = hlo_arena_zero(context->scratch, sizeof *e);
     e->context = context;
@@ -370,11 +325,30 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     e->fused_count = context->module->next_computation_id;
     e->fuel =
         FIRINGS_AT_LEAST + HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
-    note_matches(e, env);
+    /* Find a match of each user-defined rule before any rule of the phase is applied. Rules of
+     * other phases count, too: a rule of this phase may be applied before them. */
+    const hlo_rules *rules = e->context->rules;
+    for (uint32_t r = 0; rules && r < rules->rule_count; r++) {
+        hlo_rule_use *use = &e->context->uses[r];
+        use->match = NULL;
+        for (hlo_computation *comp = e->context->module->first; comp; comp = comp->next) {
+            if (is_fused(e, comp)) continue;
+            for (hlo_instr *i = comp->first; i && !use->fired && !use->match; i = hlo_instr_next(i))
+                if ((i->use_count || hlo_instr_user_count(i)) &&
+                    matches(env, rules, &rules->rules[r], i))
+                    use->match = i;
+        }
+        if (use->match) use->by = NULL;
+    }
     for (uint32_t sweeps = 0; any_may_match(e) && sweep(e, env) && e->status == HLO_OK; sweeps++) {
         if (sweeps < SWEEP_LIMIT) continue;
         report_endless(e);
     }
-    if (e->given && e->status == HLO_OK) check_phase(e);
+    if (!e->given || e->status != HLO_OK) return e->status;
+    const hlo_verify_options few = {.struct_size = sizeof few, .max_errors = 1};
+    e->status = hlo_module_verify(context->module, &few, context->sink);
+    if (e->status != HLO_INVALID_INPUT) return e->status;
+    e->status = HLO_OK; /* report_fault() sets it */
+    report_fault(e, e->last, true, 0, "leaves a module that fails verification");
     return e->status;
 }

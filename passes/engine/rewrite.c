@@ -126,7 +126,19 @@ static const hlo_shape *slot_shape(hlo_rule_env *env, uint16_t slot) {
     return value ? value->shape : NULL;
 }
 
-static void set_attrs(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *instr) {
+static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
+    hlo_instr *operands[HLO_RULE_ARGS];
+    for (uint32_t i = 0; i < t->arg_count; i++) {
+        operands[i] = build(env, env->rules->args[t->first_arg + i]);
+        if (!operands[i]) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    }
+    hlo_module *module = env->context->module;
+    const bool is_like = t->shape_kind == HLO_SHAPE_LIKE;
+    const hlo_shape *like = is_like ? slot_shape(env, t->shape_code) : NULL;
+    if (is_like && !like) return hlo_rule_refuse(env, NULL, NULL), NULL;
+    hlo_instr *instr =
+        hlo_build(env->build, t->code, like ? like : operands[0]->shape, t->arg_count, operands);
+    if (!instr) return NULL;
     for (uint32_t i = 0; i < t->attr_count; i++) {
         const hlo_rule_attr *a = &env->rules->attrs[t->first_attr + i];
         switch ((hlo_rule_attr_kind)a->kind) {
@@ -149,22 +161,6 @@ static void set_attrs(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *inst
         }
         }
     }
-}
-
-static hlo_instr *build_op(hlo_rule_env *env, const hlo_rule_term *t) {
-    hlo_instr *operands[HLO_RULE_ARGS];
-    for (uint32_t i = 0; i < t->arg_count; i++) {
-        operands[i] = build(env, env->rules->args[t->first_arg + i]);
-        if (!operands[i]) return hlo_rule_refuse(env, NULL, NULL), NULL;
-    }
-    hlo_module *module = env->context->module;
-    const bool is_like = t->shape_kind == HLO_SHAPE_LIKE;
-    const hlo_shape *like = is_like ? slot_shape(env, t->shape_code) : NULL;
-    if (is_like && !like) return hlo_rule_refuse(env, NULL, NULL), NULL;
-    hlo_instr *instr =
-        hlo_build(env->build, t->code, like ? like : operands[0]->shape, t->arg_count, operands);
-    if (!instr) return NULL;
-    set_attrs(env, t, instr);
     if (like) return instr;
     const hlo_shape *shape = hlo_infer(module, t->code, t->arg_count, operands, instr->attr_count,
                                        instr->attrs, NULL, 0);
@@ -255,12 +251,6 @@ static uint32_t collapse_dims(uint32_t count, const int64_t *list, int64_t gone,
     return kept;
 }
 
-static bool all_in_rank(const hlo_ints *dims, uint32_t rank) {
-    for (uint32_t i = 0; i < dims->count; i++)
-        if (dims->v[i] < 0 || dims->v[i] >= rank) return false;
-    return true;
-}
-
 /* Sets a list of dimensions of an operand by a word: `first`, `last` or `joined`, for one
  * contracting and one free dimension, or `beneath`, for a transpose. */
 static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints **member,
@@ -272,9 +262,10 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     if (strcmp(word, "beneath") == 0) {
         const hlo_instr *transposed =
             member == &m->a_batch || member == &m->a_contracting ? m->a : m->b;
-        if (!hlo_op_is(transposed->op, HLO_REORDERS) ||
-            !all_in_rank(*member, transposed->shape->rank))
-            return hlo_rule_refuse(env, NULL, NULL);
+        bool fits = hlo_op_is(transposed->op, HLO_REORDERS);
+        for (uint32_t i = 0; i < count; i++)
+            fits &= (*member)->v[i] >= 0 && (*member)->v[i] < transposed->shape->rank;
+        if (!fits) return hlo_rule_refuse(env, NULL, NULL);
         *member = hlo_matmul_dims_beneath(transposed, *member);
         return true;
     }
@@ -282,19 +273,6 @@ static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints 
     if (strcmp(word, "joined") == 0)
         count = collapse_dims(count, (*member)->v, (int64_t)m->d->rank - m->a->shape->rank, dims);
     *member = hlo_ints_new(env->context->module, count, dims);
-    return true;
-}
-
-static bool set_value(hlo_rule_env *env, hlo_instr **member, hlo_instr *value,
-                      const hlo_instr *source) {
-    uint32_t budget = DEPEND_LIMIT;
-    if (value && value != *member) {
-        if (!hlo_shape_is_array(value->shape)) return hlo_rule_refuse(env, NULL, NULL);
-        if (depends(env, value, source, &budget))
-            return hlo_rule_refuse(env, "depends-on-result", value);
-        if (!hoist(env, value)) return false;
-    }
-    *member = value;
     return true;
 }
 
@@ -335,7 +313,17 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     hlo_instr *value = build(env, set->term);
     if (env->unbuildable) return false;
     switch (row->kind) {
-    case VALUE: return set_value(env, member, value, source);
+    case VALUE: {
+        uint32_t budget = DEPEND_LIMIT;
+        if (value && value != *(hlo_instr **)member) {
+            if (!hlo_shape_is_array(value->shape)) return hlo_rule_refuse(env, NULL, NULL);
+            if (depends(env, value, source, &budget))
+                return hlo_rule_refuse(env, "depends-on-result", value);
+            if (!hoist(env, value)) return false;
+        }
+        *(hlo_instr **)member = value;
+        return true;
+    }
     case FLAG: *(bool *)member = value != NULL; return true;
     case TYPE:
         if (!value || !hlo_shape_is_array(value->shape)) break;
@@ -444,23 +432,6 @@ static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *t
     return true;
 }
 
-/* Sets the position before the first instruction, in list order, that the actions replace. */
-static void find_place(hlo_rule_env *env) {
-    const hlo_rule *rule = env->rule;
-    *env->build = (hlo_builder){.at = env->root, .admits = admits};
-    for (uint32_t i = 0; i < rule->action_count; i++) {
-        const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
-        if (a->slot < 0 || (a->kind != HLO_ACTION_REPLACE && a->kind != HLO_ACTION_OPERAND))
-            continue;
-        hlo_instr *instr = env->slots[a->slot].instr;
-        if (env->slots[a->slot].kind == HLO_BOUND_VALUE && instr != env->build->at &&
-            hlo_engine_before(env->engine, instr, env->build->at))
-            env->build->at = instr;
-    }
-    const hlo_instr *subject = rule->subject < 0 ? NULL : env->slots[rule->subject].instr;
-    env->build->like = subject ? subject : env->root;
-}
-
 static bool is_dot(const hlo_instr *instr) {
     return instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
 }
@@ -520,16 +491,6 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
     return fault;
 }
 
-/* Verifies all instructions that a rule from a file created: the rest of the run relies on a valid
- * module. Users that the rule did not create are verified after the phase (phase.c). */
-static void check_made(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
-    hlo_arena *scratch = env->context->scratch;
-    for (const hlo_instr *i = env->build->at->prev; i != mark && !env->fault; i = i->prev)
-        if (i->id >= env->first_id) env->fault = fault_of(i, scratch);
-    for (uint32_t i = 0; i < p->operand_count && !env->fault; i++)
-        if (p->operands[i].user->parent) env->fault = fault_of(p->operands[i].user, scratch);
-}
-
 /* Commits the plan. `mark`: the last instruction before the new ones. */
 static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_engine *engine = env->engine;
@@ -565,7 +526,16 @@ static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
         hlo_engine_push(engine, o->user);
         hlo_engine_remove_dead(engine, o->from);
     }
-    if (env->rules == env->context->rules) check_made(env, mark, p);
+    if (env->rules == env->context->rules) {
+        /* Verify all instructions that a rule from a file created: the rest of the run relies on
+         * a valid module. Users that the rule did not create are verified after the phase
+         * (phase.c). */
+        hlo_arena *scratch = env->context->scratch;
+        for (const hlo_instr *i = env->build->at->prev; i != mark && !env->fault; i = i->prev)
+            if (i->id >= env->first_id) env->fault = fault_of(i, scratch);
+        for (uint32_t i = 0; i < p->operand_count && !env->fault; i++)
+            if (p->operands[i].user->parent) env->fault = fault_of(p->operands[i].user, scratch);
+    }
     for (uint32_t i = 0; i < p->change_count; i++)
         if (!p->changes[i].follow) hlo_engine_remove_dead(engine, p->changes[i].from);
 }
@@ -576,7 +546,20 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     hlo_module *module = env->context->module;
     const hlo_rule_action *actions = env->rules->actions + env->rule->first_action;
     env->first_id = module->next_id;
-    find_place(env);
+    /* Build before the first instruction, in list order, that the actions replace. */
+    const hlo_rule *rule = env->rule;
+    *env->build = (hlo_builder){.at = env->root, .admits = admits};
+    for (uint32_t i = 0; i < rule->action_count; i++) {
+        const hlo_rule_action *a = &env->rules->actions[rule->first_action + i];
+        if (a->slot < 0 || (a->kind != HLO_ACTION_REPLACE && a->kind != HLO_ACTION_OPERAND))
+            continue;
+        hlo_instr *instr = env->slots[a->slot].instr;
+        if (env->slots[a->slot].kind == HLO_BOUND_VALUE && instr != env->build->at &&
+            hlo_engine_before(env->engine, instr, env->build->at))
+            env->build->at = instr;
+    }
+    const hlo_instr *subject = rule->subject < 0 ? NULL : env->slots[rule->subject].instr;
+    env->build->like = subject ? subject : env->root;
     const hlo_instr *mark = env->build->at->prev;
     env->unbuildable = false;
     env->replacement = NULL;

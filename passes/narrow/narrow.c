@@ -39,13 +39,6 @@ static hlo_range read_range(void *ranges, const hlo_instr *value) {
     return ((const hlo_range *)ranges)[value->id];
 }
 
-static hlo_range range_of(const facts *f, const hlo_instr *value) {
-    int64_t budget = LITERAL_LIMIT;
-    if (value->pin) return hlo_range_of_type(value->shape->type);
-    if (value->op == HLO_OP_CONSTANT) return hlo_range_of_constant(value, &budget);
-    return hlo_range_of_result(value, read_range, f->ranges);
-}
-
 static bool is_converted_fp8(const hlo_instr *value) {
     return value->op == HLO_OP_CONVERT && hlo_type_is_fp8(hlo_instr_operand(value, 0)->shape->type);
 }
@@ -146,8 +139,13 @@ static hlo_status each(hlo_pass_context *context, bool back) {
     f.ranges = hlo_arena_array(context->scratch, f.count, sizeof *f.ranges);
     for (hlo_computation *comp = module->first; comp; comp = comp->next) {
         if (hlo_facts_has(fused, comp->id)) continue;
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            f.ranges[instr->id] = range_of(&f, instr);
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            int64_t budget = LITERAL_LIMIT;
+            f.ranges[instr->id] = instr->pin ? hlo_range_of_type(instr->shape->type)
+                                  : instr->op == HLO_OP_CONSTANT
+                                      ? hlo_range_of_constant(instr, &budget)
+                                      : hlo_range_of_result(instr, read_range, f.ranges);
+        }
         for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
             next = hlo_instr_next(instr);
             if (back)

@@ -86,36 +86,35 @@ static bool is_part(const hlo_instr *instr, stage at) {
                                 instr->op == HLO_OP_MINIMUM || is_cheap_call(instr));
 }
 
-static stage next_stage(const hlo_instr *instr, stage at) {
-    if (at == DEQUANTIZING && instr->op == HLO_OP_CONVERT && hlo_type_is_fp8(instr->shape->type))
-        return QUANTIZING;
-    return at == QUANTIZING && is_scaling(instr) ? WIDE : at;
-}
-
-/* Takes a value and those of its operands that belong to the matmul. */
 static void add_candidate(extraction *e, hlo_instr *instr, stage at) {
     hlo_arena_grow(e->scratch, &e->waiting, e->waiting_count, &e->waiting_capacity,
                    sizeof *e->waiting);
     e->waiting[e->waiting_count++] = (candidate){instr, at};
 }
 
-static void take_one(extraction *e, hlo_instr *instr, stage at) {
-    if (e->in[instr->id] || !hlo_shape_is_array(instr->shape)) return;
-    const bool reduces = instr->op == HLO_OP_REDUCE && is_scalar(instr);
-    const bool factor = (at == SCALE || is_factor(instr)) && (is_cheap(instr) || reduces);
-    if (!factor && !is_part(instr, at)) return;
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (!hlo_shape_is_array(hlo_instr_operand(instr, i)->shape)) return;
-    e->in[instr->id] = true;
-    for (uint32_t i = instr->operand_count; i-- > 0;)
-        add_candidate(e, hlo_instr_operand(instr, i), factor ? SCALE : next_stage(instr, at));
-}
-
-static void take(extraction *e, hlo_instr *instr, stage at) {
-    add_candidate(e, instr, at);
+/* Takes a value and those of its operands that belong to the matmul. */
+static void take(extraction *e, hlo_instr *value, stage role) {
+    add_candidate(e, value, role);
     while (e->waiting_count) {
         const candidate next = e->waiting[--e->waiting_count];
-        take_one(e, next.instr, (stage)next.at);
+        hlo_instr *instr = next.instr;
+        const stage at = (stage)next.at;
+        if (e->in[instr->id] || !hlo_shape_is_array(instr->shape)) continue;
+        const bool reduces = instr->op == HLO_OP_REDUCE && is_scalar(instr);
+        const bool factor = (at == SCALE || is_factor(instr)) && (is_cheap(instr) || reduces);
+        bool arrays = factor || is_part(instr, at);
+        for (uint32_t i = 0; arrays && i < instr->operand_count; i++)
+            arrays = hlo_shape_is_array(hlo_instr_operand(instr, i)->shape);
+        if (!arrays) continue;
+        e->in[instr->id] = true;
+        const bool from_fp8 = at == DEQUANTIZING && instr->op == HLO_OP_CONVERT &&
+                              hlo_type_is_fp8(instr->shape->type);
+        const stage below = factor                                  ? SCALE
+                            : from_fp8                              ? QUANTIZING
+                            : at == QUANTIZING && is_scaling(instr) ? WIDE
+                                                                    : at;
+        for (uint32_t i = instr->operand_count; i-- > 0;)
+            add_candidate(e, hlo_instr_operand(instr, i), below);
     }
 }
 
@@ -147,39 +146,15 @@ static void take_users(extraction *e) {
 
 /* ------------------------------------------------------------------------------------- building */
 
-/* Creates parameters for values that the extract reads but does not contain. */
-static void make_inputs(extraction *e) {
-    hlo_computation *comp = e->comp;
-    hlo_instr *first = comp->first;
-    comp->parameter_count = comp->parameter_capacity = 0;
-    comp->parameters = NULL;
-    int64_t count = 0;
-    for (hlo_instr *instr = first; instr; instr = hlo_instr_next(instr))
-        for (uint32_t i = 0; instr->id < e->ids && e->in[instr->id] && i < instr->operand_count;
-             i++) {
-            hlo_instr *value = hlo_instr_operand(instr, i), **input = &e->inputs[value->id];
-            if (e->in[value->id]) continue;
-            if (!*input) {
-                *input = hlo_instr_new(comp, first, HLO_OP_PARAMETER, value->shape, 0, NULL, NULL);
-                hlo_instr_set_parameter(*input, count++);
-                (*input)->offset = value->offset;
-            }
-            hlo_instr_set_operand(instr, i, *input);
-        }
-}
-
-static bool is_result(const extraction *e, const hlo_instr *value) {
-    bool outside = value == e->comp->root || !value->uses;
-    for (const hlo_use *use = value->uses; use; use = use->next) outside |= !e->in[use->user->id];
-    return outside && hlo_shape_is_array(value->shape);
-}
-
 static void make_root(extraction *e) {
     hlo_instr *roots[EPILOGUE_MOST], *root;
     const hlo_shape *shapes[EPILOGUE_MOST];
     uint32_t count = 0;
     for (uint32_t i = 0; i < e->result_count; i++) {
-        if (!is_result(e, e->results[i])) continue;
+        bool outside = e->results[i] == e->comp->root || !e->results[i]->uses;
+        for (const hlo_use *use = e->results[i]->uses; use; use = use->next)
+            outside |= !e->in[use->user->id];
+        if (!(outside && hlo_shape_is_array(e->results[i]->shape))) continue;
         roots[count] = e->results[i];
         shapes[count++] = e->results[i]->shape;
     }
@@ -188,21 +163,6 @@ static void make_root(extraction *e) {
         root = hlo_instr_new(e->comp, NULL, HLO_OP_TUPLE, hlo_shape_tuple(e->module, count, shapes),
                              count, roots, NULL);
     hlo_computation_set_root(e->comp, root);
-}
-
-/* Removes all other instructions from the computation. The parameters get the names of the values
- * that they replace. */
-static void remove_rest(extraction *e) {
-    for (hlo_instr *instr = e->comp->last, *before; instr; instr = before) {
-        before = hlo_instr_prev(instr);
-        if (instr->id >= e->ids || e->in[instr->id]) {
-            hlo_instr_drop_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
-            continue;
-        }
-        hlo_instr *input = e->inputs[instr->id];
-        hlo_instr_remove(instr);
-        if (input) input->name = instr->name;
-    }
 }
 
 /* Removes the computations that the extract does not call, and the header fields about the old
@@ -232,23 +192,6 @@ static void remove_others(extraction *e, hlo_arena *scratch) {
     module->attrs = kept;
     module->attr_count = count;
     module->verified = false;
-}
-
-static void extract(extraction *e, hlo_arena *scratch) {
-    e->ids = e->module->next_id;
-    e->scratch = scratch;
-    e->in = hlo_arena_zero(scratch, e->ids * sizeof *e->in);
-    e->inputs = hlo_arena_zero(scratch, e->ids * sizeof *e->inputs);
-    e->results = hlo_arena_array(scratch, EPILOGUE_MOST, sizeof(hlo_instr *));
-    e->results[e->result_count++] = e->matmul;
-    e->in[e->matmul->id] = true;
-    for (uint32_t i = 0; i < e->matmul->operand_count; i++)
-        take(e, hlo_instr_operand(e->matmul, i), DEQUANTIZING);
-    take_users(e);
-    make_root(e);
-    make_inputs(e);
-    remove_rest(e);
-    remove_others(e, scratch);
 }
 
 /* Finds the matmul with that name. */
@@ -310,8 +253,51 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
     hlo_arena_set_recover(scratch, &recover);
     if (setjmp(recover))
         status = HLO_OUT_OF_MEMORY;
-    else
-        extract(&e, scratch);
+    else {
+        e.ids = e.module->next_id;
+        e.scratch = scratch;
+        e.in = hlo_arena_zero(scratch, e.ids * sizeof *e.in);
+        e.inputs = hlo_arena_zero(scratch, e.ids * sizeof *e.inputs);
+        e.results = hlo_arena_array(scratch, EPILOGUE_MOST, sizeof(hlo_instr *));
+        e.results[e.result_count++] = e.matmul;
+        e.in[e.matmul->id] = true;
+        for (uint32_t i = 0; i < e.matmul->operand_count; i++)
+            take(&e, hlo_instr_operand(e.matmul, i), DEQUANTIZING);
+        take_users(&e);
+        make_root(&e);
+        /* Create parameters for values that the extract reads but does not contain. */
+        hlo_computation *comp = e.comp;
+        hlo_instr *first = comp->first;
+        comp->parameter_count = comp->parameter_capacity = 0;
+        comp->parameters = NULL;
+        int64_t count = 0;
+        for (hlo_instr *instr = first; instr; instr = hlo_instr_next(instr))
+            for (uint32_t i = 0; instr->id < e.ids && e.in[instr->id] && i < instr->operand_count;
+                 i++) {
+                hlo_instr *value = hlo_instr_operand(instr, i), **input = &e.inputs[value->id];
+                if (e.in[value->id]) continue;
+                if (!*input) {
+                    *input =
+                        hlo_instr_new(comp, first, HLO_OP_PARAMETER, value->shape, 0, NULL, NULL);
+                    hlo_instr_set_parameter(*input, count++);
+                    (*input)->offset = value->offset;
+                }
+                hlo_instr_set_operand(instr, i, *input);
+            }
+        /* Remove all other instructions from the computation. The parameters get the names of the
+         * values that they replace. */
+        for (hlo_instr *instr = e.comp->last, *before; instr; instr = before) {
+            before = hlo_instr_prev(instr);
+            if (instr->id >= e.ids || e.in[instr->id]) {
+                hlo_instr_drop_attr(instr, HLO_ATTR_CONTROL_PREDECESSORS);
+                continue;
+            }
+            hlo_instr *input = e.inputs[instr->id];
+            hlo_instr_remove(instr);
+            if (input) input->name = instr->name;
+        }
+        remove_others(&e, scratch);
+    }
     hlo_arena_set_recover(module->arena, outer);
     hlo_arena_free(scratch);
     return status == HLO_OK ? hlo_module_verify(module, NULL, sink) : status;

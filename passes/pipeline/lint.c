@@ -154,12 +154,6 @@ static const hlo_instr *magnitude_of(const hlo_instr *value) {
     return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
 }
 
-/* True for the maximum of a vector of amaxes, the history of delayed scaling. */
-static bool is_of_history(const hlo_instr *amax) {
-    const hlo_instr *of = source_of(hlo_instr_operand(amax, 0));
-    return of->op != HLO_OP_ABS && of->shape->rank == 1;
-}
-
 /* Returns the only operand that is not a known number; NULL if there is not exactly one. */
 static const hlo_instr *only_operand(const hlo_instr *value) {
     const hlo_instr *only = NULL;
@@ -213,15 +207,6 @@ static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
     if (mark_sources(l, x, 0)) return false;
     const uint32_t of_x = l->searches;
     return l->reached[y->id] != of_x && !mark_sources(l, y, of_x);
-}
-
-static void check_amax_source(linting *l, const hlo_instr *quantized, const scaling *s) {
-    const hlo_instr *amax = amax_of_scale(s->factor);
-    if (!amax || is_of_history(amax)) return;
-    const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
-    if (are_apart(l, source_of(s->value), of))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized, "%s is the amax of %s",
-                        name_of(l, amax), name_of(l, of));
 }
 
 /* ---------------------------------------------------------------------------------- lost scales */
@@ -284,13 +269,22 @@ static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, 
     return operand && (value->parent->root == value || !value->uses);
 }
 
-/* Reports a scale that quantizes the operand of a dot and has no other use. */
-static void check_lost_scale(linting *l, const hlo_instr *quantized, const scaling *s) {
+/* Reports a scale that is computed from the amax of another value, and a scale that quantizes the
+ * operand of a dot and has no other use. */
+static void check_scale(linting *l, const hlo_instr *quantized, const scaling *s) {
     enum { STEPS = 8 };
     double number;
-    if (hlo_known_number(s->factor, &number)) return;
     const hlo_instr *amax = amax_of_scale(s->factor);
-    if (only_quantizes(l, amax ? amax : s->factor, SCALAR_STEPS) &&
+    const hlo_instr *source = amax ? source_of(hlo_instr_operand(amax, 0)) : NULL;
+    /* The maximum of a vector of amaxes is the history of delayed scaling. */
+    if (amax && (source->op == HLO_OP_ABS || source->shape->rank != 1)) {
+        const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
+        if (are_apart(l, source_of(s->value), of))
+            hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_AMAX, quantized,
+                            "%s is the amax of %s", name_of(l, amax), name_of(l, of));
+    }
+    if (!hlo_known_number(s->factor, &number) &&
+        only_quantizes(l, amax ? amax : s->factor, SCALAR_STEPS) &&
         !is_rescaled(l, quantized, true, STEPS))
         hlo_remark_lint(l->context, HLO_REASON_LINT_UNUSED_SCALE, quantized, "%s",
                         name_of(l, s->factor));
@@ -314,25 +308,6 @@ static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     return any;
 }
 
-static void check_quantize(linting *l, const hlo_instr *instr) {
-    quantize q = read_quantize(instr);
-    hlo_type type = instr->shape->type;
-    double most = hlo_float_max(type), number;
-    if (!q.clamped && is_cotangent(l, instr))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_COTANGENT, instr, NULL);
-    else if (!q.clamped && !is_dequantize(q.rounded) && q.rounded->op != HLO_OP_CONSTANT &&
-             q.rounded->op != HLO_OP_CLAMP)
-        hlo_remark_lint(l->context, HLO_REASON_LINT_NO_CLAMP, instr, NULL);
-    if (q.clamped && (q.clamp.high != most || (q.clamp.low != -most && q.clamp.low != 0)))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_CLAMP_BOUNDS, q.rounded,
-                        "[%g, %g], but the maximum of %s is %g", q.clamp.low, q.clamp.high,
-                        hlo_types[type].name, most);
-    if (q.scaled && hlo_known_number(q.scaling.factor, &number) && number == 1)
-        hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, instr, NULL);
-    if (q.scaled) check_amax_source(l, instr, &q.scaling);
-    if (q.scaled) check_lost_scale(l, instr, &q.scaling);
-}
-
 /* True for a value that no other instruction computes in another form. */
 static bool is_root(const hlo_instr *scale) {
     return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
@@ -352,31 +327,6 @@ static bool undoes(const hlo_instr *quantized, const scaling *dequantize) {
     if (!inverse) return q.scaling.factor != dequantize->factor;
     return q.scaling.factor == dequantize->factor || !is_root(q.scaling.factor) ||
            !is_root(dequantize->factor);
-}
-
-static void check_scale(linting *l, const hlo_instr *dequantized, const hlo_instr *user) {
-    scaling s;
-    double number;
-    if (!read_scaling(user, &s) || source_of(s.value) != dequantized) return;
-    if (hlo_known_number(s.factor, &number) && number == 1)
-        hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, user, NULL);
-    const hlo_instr *value = hlo_instr_operand(dequantized, 0);
-    while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS)) value = hlo_instr_operand(value, 0);
-    const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
-    if (!undoes(value, &s))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user,
-                        "%s scales the value that %s quantizes", name_of(l, s.factor),
-                        name_of(l, value));
-    else if (*known && *known != s.factor)
-        hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, user, "%s here, %s elsewhere",
-                        name_of(l, s.factor), name_of(l, *known));
-    else
-        *known = s.factor;
-}
-
-static void check_dequantize(linting *l, const hlo_instr *instr) {
-    for (const hlo_use *use = instr->uses; use; use = use->next)
-        if (l->needed[use->user->id]) check_scale(l, instr, use->user);
 }
 
 static void check_amax(linting *l, const hlo_instr *reduce) {
@@ -431,18 +381,52 @@ static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
     return true;
 }
 
-static void check_division(linting *l, const hlo_instr *divide) {
-    enum { STEPS = 8 };
-    const hlo_instr *amax = amax_behind(hlo_instr_operand(divide, 1));
-    if (amax && !is_selected(l, divide, STEPS))
-        hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, divide, "%s", name_of(l, amax));
-}
-
 static void check_as_read(linting *l, const hlo_instr *instr) {
-    if (is_quantize(instr)) check_quantize(l, instr);
-    if (is_dequantize(instr)) check_dequantize(l, instr);
+    if (is_quantize(instr)) {
+        quantize q = read_quantize(instr);
+        hlo_type type = instr->shape->type;
+        double most = hlo_float_max(type), number;
+        if (!q.clamped && is_cotangent(l, instr))
+            hlo_remark_lint(l->context, HLO_REASON_LINT_COTANGENT, instr, NULL);
+        else if (!q.clamped && !is_dequantize(q.rounded) && q.rounded->op != HLO_OP_CONSTANT &&
+                 q.rounded->op != HLO_OP_CLAMP)
+            hlo_remark_lint(l->context, HLO_REASON_LINT_NO_CLAMP, instr, NULL);
+        if (q.clamped && (q.clamp.high != most || (q.clamp.low != -most && q.clamp.low != 0)))
+            hlo_remark_lint(l->context, HLO_REASON_LINT_CLAMP_BOUNDS, q.rounded,
+                            "[%g, %g], but the maximum of %s is %g", q.clamp.low, q.clamp.high,
+                            hlo_types[type].name, most);
+        if (q.scaled && hlo_known_number(q.scaling.factor, &number) && number == 1)
+            hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, instr, NULL);
+        if (q.scaled) check_scale(l, instr, &q.scaling);
+    }
+    for (const hlo_use *use = is_dequantize(instr) ? instr->uses : NULL; use; use = use->next) {
+        scaling s;
+        double number;
+        if (!l->needed[use->user->id] || !read_scaling(use->user, &s) ||
+            source_of(s.value) != instr)
+            continue;
+        if (hlo_known_number(s.factor, &number) && number == 1)
+            hlo_remark_lint(l->context, HLO_REASON_LINT_UNIT_SCALE, use->user, NULL);
+        const hlo_instr *value = hlo_instr_operand(instr, 0);
+        while (hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS)) value = hlo_instr_operand(value, 0);
+        const hlo_instr **known = &l->scale_of[2 * value->id + s.divides];
+        if (!undoes(value, &s))
+            hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, use->user,
+                            "%s scales the value that %s quantizes", name_of(l, s.factor),
+                            name_of(l, value));
+        else if (*known && *known != s.factor)
+            hlo_remark_lint(l->context, HLO_REASON_LINT_OTHER_SCALE, use->user,
+                            "%s here, %s elsewhere", name_of(l, s.factor), name_of(l, *known));
+        else
+            *known = s.factor;
+    }
     if (instr->op == HLO_OP_REDUCE) check_amax(l, instr);
-    if (instr->op == HLO_OP_DIVIDE) check_division(l, instr);
+    if (instr->op == HLO_OP_DIVIDE) {
+        enum { STEPS = 8 };
+        const hlo_instr *amax = amax_behind(hlo_instr_operand(instr, 1));
+        if (amax && !is_selected(l, instr, STEPS))
+            hlo_remark_lint(l->context, HLO_REASON_LINT_AMAX_ZERO, instr, "%s", name_of(l, amax));
+    }
     hlo_lint_blocks(l->context, instr);
 }
 

@@ -82,18 +82,6 @@ static bool shares(const scaled *s, uint32_t dim, int64_t length) {
                           hlo_instr_operand(product, (uint32_t)factor_of(product)), &granularity);
 }
 
-/* Returns the length of the longest runs along the dimension that share a scale, by trying each
- * prime factor of the dimension's size. */
-static int64_t find_run(const scaled *s, uint32_t dim) {
-    int64_t run = 1;
-    for (int64_t rest = s->operand->shape->dims[dim], p = 2; rest > 1; p++) {
-        if (p > rest / p) p = rest;
-        for (; rest % p == 0; rest /= p)
-            if (shares(s, dim, run * p)) run *= p;
-    }
-    return run;
-}
-
 /* Returns the required divisor of a block's length for tensor cores to multiply such values and
  * scales; 0 if unsupported. */
 static int64_t hardware_block(const scaled *s) {
@@ -124,7 +112,14 @@ static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled *s) {
     s->along = hlo_dot_contracting(dot, side)->v[0];
     for (uint32_t i = 0; i < shape->rank; i++) {
         s->is_batch[i] = hlo_ints_contain(hlo_dot_batch(dot, side), i);
-        s->runs[i] = find_run(s, i);
+        /* The longest runs that share a scale, by each prime factor of the dimension's size. */
+        int64_t run = 1;
+        for (int64_t rest = s->operand->shape->dims[i], p = 2; rest > 1; p++) {
+            if (p > rest / p) p = rest;
+            for (; rest % p == 0; rest /= p)
+                if (shares(s, i, run * p)) run *= p;
+        }
+        s->runs[i] = run;
     }
     /* The last hardware block may be shorter than the others. */
     const int64_t least = hardware_block(s);

@@ -431,21 +431,6 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     return hlo_pass_options_take(options, &(hlo_pass_options){0});
 }
 
-/* Rejects a rule in a phase that no pass runs, because it would never fire. */
-static hlo_status check_phases(const run *r) {
-    for (uint32_t i = 0; i < r->context.rules->rule_count; i++) {
-        const hlo_rule *rule = &r->context.rules->rules[i];
-        bool known = false;
-        for (size_t p = 0; p < PASS_COUNT && !known; p++)
-            known = passes[p].rules && strcmp(passes[p].rules, rule->phase) == 0;
-        if (known) continue;
-        hlo_diag_emit(r->rules, r->context.sink, HLO_ERROR, rule->offset, strlen(rule->name),
-                      "unknown phase '%s': no pass runs it", rule->phase);
-        return HLO_INVALID_INPUT;
-    }
-    return HLO_OK;
-}
-
 /* Parses the rules of the options, from a file or from a string. */
 static hlo_status load_rules(run *r) {
     const hlo_pass_options *options = r->context.options;
@@ -458,7 +443,19 @@ static hlo_status load_rules(run *r) {
                              &r->rules, &r->context.rules)
             : hlo_rules_load(options->rules, most, options->sink, &r->rules, &r->context.rules);
     r->context.rules_source = r->rules;
-    return status == HLO_OK ? check_phases(r) : status;
+    if (status != HLO_OK) return status;
+    /* Reject a rule in a phase that no pass runs, because it would never fire. */
+    for (uint32_t i = 0; i < r->context.rules->rule_count; i++) {
+        const hlo_rule *rule = &r->context.rules->rules[i];
+        bool known = false;
+        for (size_t p = 0; p < PASS_COUNT && !known; p++)
+            known = passes[p].rules && strcmp(passes[p].rules, rule->phase) == 0;
+        if (known) continue;
+        hlo_diag_emit(r->rules, r->context.sink, HLO_ERROR, rule->offset, strlen(rule->name),
+                      "unknown phase '%s': no pass runs it", rule->phase);
+        return HLO_INVALID_INPUT;
+    }
+    return HLO_OK;
 }
 
 static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
@@ -502,4 +499,19 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
     if (out_report) *out_report = NULL;
     const hlo_status status = hlo_pass_options_take(options, &own);
     return status == HLO_OK ? optimize(module, &own, out_report) : status;
+}
+
+hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {
+    hlo_pass_options own;
+    const hlo_status status = hlo_pass_options_take(options, &own);
+    if (status != HLO_OK) return status;
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        hlo_print_plain(out, "%-24s  %s\n", passes[i].name, passes[i].help);
+    for (size_t i = 0; i < own.user_pass_count; i++) {
+        hlo_user_pass p;
+        const char *name = own.user_passes[i]->name;
+        hlo_user_pass_find(&own, name, strlen(name), &p);
+        hlo_print_plain(out, p.help ? "%-24s  %s\n" : "%s\n", name, p.help);
+    }
+    return HLO_OK;
 }

@@ -48,16 +48,6 @@ bool hlo_user_pass_fault(const hlo_pass_options *options, bool (*is_taken)(const
     return false;
 }
 
-/* Transfers the verdicts of matmuls to the matmuls that replaced them. */
-static void follow(hlo_pass_context *context) {
-    hlo_module *module = context->module;
-    for (uint32_t i = 0; i < module->replaced_count; i++) {
-        const hlo_replaced *r = &module->replaced[i];
-        if (r->to->parent && hlo_product_kind_of(r->to) != HLO_PRODUCT_NONE)
-            hlo_remark_follow(context, r->from, r->to);
-    }
-}
-
 hlo_status hlo_user_pass_run(hlo_pass_context *context, const hlo_user_pass *pass) {
     hlo_module *module = context->module;
     const uint64_t edits = module->edits;
@@ -75,7 +65,11 @@ hlo_status hlo_user_pass_run(hlo_pass_context *context, const hlo_user_pass *pas
     context->changes += module->edits - edits;
     context->order = NULL;
     context->agreement = NULL;
-    follow(context);
+    for (uint32_t i = 0; i < module->replaced_count; i++) {
+        const hlo_replaced *r = &module->replaced[i];
+        if (r->to->parent && hlo_product_kind_of(r->to) != HLO_PRODUCT_NONE)
+            hlo_remark_follow(context, r->from, r->to);
+    }
     hlo_pin_module(module, context->scratch);
     return HLO_OK;
 }

@@ -9,7 +9,6 @@
 #include "ir/intern.h"
 #include "ir/text/file.h"
 #include "passes/rules/functions.h"
-#include "passes/rules/vocabulary.h"
 
 static const hlo_rule_functions functions[] = {
 #define HLO_TEST(name, params) {.test = hlo_test_##name},

@@ -3,7 +3,11 @@
 #ifndef HLO_PASSES_RULES_LIBRARY_H
 #define HLO_PASSES_RULES_LIBRARY_H
 
+#include "grammar/rules/rules.h"
 #include "passes/engine/engine.h"
+
+/* The words of the rule language that the passes define: builder.def, reason.def, field.def. */
+extern const hlo_rule_vocabulary hlo_rule_words;
 
 /* The files in passes/rules/, sorted by name. */
 extern const hlo_rules *const hlo_rules_builtin[];

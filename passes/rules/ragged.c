@@ -103,23 +103,6 @@ static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
                          padding);
 }
 
-/* Builds the indices at which groups end. Each step is at most the extent, so that no sum
- * overflows. */
-static hlo_instr *ends_of(hlo_rule_env *env, const hlo_instr *ragged, const hlo_ragged *r) {
-    hlo_instr *sizes = hlo_instr_operand(ragged, 2);
-    const hlo_type from = sizes->shape->type;
-    const bool is_signed = hlo_types[from].class == HLO_CLASS_SIGNED;
-    const int bits = hlo_types[from].bits - is_signed;
-    hlo_builder *b = env->build;
-    if (bits > 31 || r->extent < INT64_C(1) << bits)
-        sizes = hlo_build_by_number(b, HLO_OP_MINIMUM, sizes, (double)r->extent);
-    const bool fits = r->extent <= INT32_MAX / (r->groups + 1);
-    sizes = hlo_build_convert(b, sizes, fits ? HLO_TYPE_S32 : HLO_TYPE_S64);
-    for (int64_t by = 1; by < r->groups; by *= 2)
-        sizes = hlo_build_binary(b, HLO_OP_ADD, sizes, shifted(b, sizes, by));
-    return sizes;
-}
-
 /* The dimensions of an array that correspond to those of the group sizes, and to the ragged
  * dimension. */
 typedef struct places {
@@ -138,7 +121,20 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
                        const places *at) {
     int64_t dims[HLO_RULE_ARGS], order[HLO_RULE_ARGS], small[HLO_RULE_ARGS];
     const uint32_t count = r->prefix_count;
-    hlo_instr *ends = ends_of(env, ragged, r);
+    /* Build the indices at which groups end. Each step is at most the extent, so that no sum
+     * overflows. */
+    hlo_instr *sizes = hlo_instr_operand(ragged, 2);
+    const hlo_type from = sizes->shape->type;
+    const bool is_signed = hlo_types[from].class == HLO_CLASS_SIGNED;
+    const int bits = hlo_types[from].bits - is_signed;
+    hlo_builder *build = env->build;
+    if (bits > 31 || r->extent < INT64_C(1) << bits)
+        sizes = hlo_build_by_number(build, HLO_OP_MINIMUM, sizes, (double)r->extent);
+    const bool fits = r->extent <= INT32_MAX / (r->groups + 1);
+    sizes = hlo_build_convert(build, sizes, fits ? HLO_TYPE_S32 : HLO_TYPE_S64);
+    for (int64_t by = 1; by < r->groups; by *= 2)
+        sizes = hlo_build_binary(build, HLO_OP_ADD, sizes, shifted(build, sizes, by));
+    hlo_instr *ends = sizes;
     if (!ends) return NULL;
     const hlo_type type = ends->shape->type;
     hlo_builder *b = env->build;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See vocabulary.h. The rule compiler links this table without the functions that it names. */
-#include "passes/rules/vocabulary.h"
+/* See library.h. The rule compiler links this table without the functions that it names. */
+#include "passes/rules/library.h"
 
 static const hlo_rule_function functions[] = {
 #define HLO_TEST(name, params) {#name, HLO_FUNCTION_TEST, params},

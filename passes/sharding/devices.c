@@ -29,12 +29,6 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
     return wrapped ? wrapped : instr;
 }
 
-/* True for collectives whose groups name partitions if they have a channel. */
-static bool names_partitions(const hlo_instr *collective) {
-    return collective->op == HLO_OP_ALL_TO_ALL || collective->op == HLO_OP_COLLECTIVE_PERMUTE ||
-           collective->op == HLO_OP_COLLECTIVE_PERMUTE_START;
-}
-
 /* Returns the groups of a collective. An attribute of some collectives makes them name partitions
  * or devices; all others name replicas, and then span all partitions with a channel, and one
  * partition without. If the header does not have the number of devices, the named devices are all
@@ -49,7 +43,9 @@ const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *co
     bool told = partitions > 1 || replicas > 1;
     bool several = told ? partitions > 1 : module->attrs_seen[HLO_ATTR_CHANNEL_ID];
     if (several && !global && (!channel || replicas > 1)) return NULL;
-    if (several && !global && !names_partitions(collective))
+    if (several && !global &&
+        !(collective->op == HLO_OP_ALL_TO_ALL || collective->op == HLO_OP_COLLECTIVE_PERMUTE ||
+          collective->op == HLO_OP_COLLECTIVE_PERMUTE_START))
         return told || !groups || groups->devices < 2 ? &hlo_device_groups_whole : NULL;
     int64_t devices = partitions * replicas > 1 ? partitions * replicas : 0;
     const hlo_groups *pairs = hlo_instr_groups(collective, HLO_ATTR_SOURCE_TARGET_PAIRS);

@@ -27,10 +27,6 @@ struct hlo_manual {
 
 /* --------------------------------------------------------------------------------------- depths */
 
-static uint8_t deeper(uint8_t depths) {
-    return (uint8_t)((depths << 1 & DEPTHS) | (depths & (DEEPEST | BY_DEVICE)));
-}
-
 /* Returns the depths outside a region. Shardy's custom call leaves one region. XLA's older custom
  * call may leave several; the sharding of its result shows whether it is still in one. */
 static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
@@ -74,7 +70,8 @@ static uint8_t depths_of(hlo_manual *m, const hlo_instr *instr) {
         v.depths |= m->depths[hlo_instr_operand(instr, i)->id];
     hlo_instr_visit_called(instr, visit_called, &v);
     m->any |= hlo_manual_enters(instr);
-    return hlo_manual_enters(instr)   ? deeper(v.depths)
+    return hlo_manual_enters(instr)
+               ? (uint8_t)((v.depths << 1 & DEPTHS) | (v.depths & (DEEPEST | BY_DEVICE)))
            : hlo_manual_leaves(instr) ? less_deep(instr, v.depths)
                                       : v.depths;
 }
@@ -91,16 +88,13 @@ static bool is_understood(const hlo_module *module, const hlo_manual *m) {
     return true;
 }
 
-/* True if the partitioner, which gives each device parts of the entry's values, may not have run
- * yet: neither header nor name excludes it. */
-static bool may_be_global(const hlo_module *module) {
-    return hlo_devices_replicas(module) == 1 && !hlo_boundary_spmd(module->entry) &&
-           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET];
-}
-
 const hlo_manual *hlo_manual_find(const hlo_module *module, hlo_arena *arena) {
     hlo_manual *m = hlo_arena_zero(arena, sizeof *m);
-    if (!may_be_global(module)) return m;
+    /* Unless the header or a name excludes it, the partitioner, which gives each device parts of
+     * the entry's values, may not have run yet. */
+    if (!(hlo_devices_replicas(module) == 1 && !hlo_boundary_spmd(module->entry) &&
+          module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET]))
+        return m;
     m->depths = hlo_arena_zero(arena, module->next_id);
     m->entered = hlo_arena_zero(arena, module->next_computation_id);
     m->reached = hlo_arena_zero(arena, module->next_computation_id * sizeof *m->reached);

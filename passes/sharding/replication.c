@@ -65,12 +65,6 @@ static uint32_t element_count(const hlo_shape *shape) {
 
 /* ----------------------------------------------------------------------------------- parameters */
 
-/* Returns the sharding of an element, or NULL. */
-static const hlo_sharding *sharding_of(const hlo_sharding *sharding, int64_t index) {
-    if (index < 0 || sharding->kind != HLO_SHARDING_TUPLE) return sharding;
-    return index < sharding->count ? sharding->v[index] : NULL;
-}
-
 /* True if `parts` (NULL: unknown) puts devices that must agree into the same part. Releases the
  * parts, allocated since `mark`. */
 static bool keep_together(const hlo_replication *a, const hlo_device_groups *parts,
@@ -78,29 +72,6 @@ static bool keep_together(const hlo_replication *a, const hlo_device_groups *par
     bool together = parts && hlo_device_groups_refine(a->among, parts);
     hlo_arena_release(a->arena, mark);
     return together;
-}
-
-static bool handed_alike(const hlo_replication *a, const hlo_sharding *sharding) {
-    if (!sharding) return false;
-    hlo_arena_mark mark = hlo_arena_here(a->arena);
-    return keep_together(a, hlo_device_groups_of_sharding(a->arena, sharding, HLO_HAVE), mark);
-}
-
-static bool agree_parameter(const hlo_replication *a, const hlo_instr *parameter, int64_t index) {
-    const hlo_computation *comp = parameter->parent;
-    if (comp == comp->module->entry) {
-        const hlo_sharding *sharding = hlo_instr_sharding(parameter);
-        return hlo_devices_replicas(comp->module) == 1 && sharding &&
-               handed_alike(a, sharding_of(sharding, index));
-    }
-    const facts *f = facts_of(a, comp);
-    if (!f) return a->finding;
-    const bool *same = f->same[parameter->u.parameter];
-    uint32_t count = element_count(parameter->shape);
-    if (index >= 0) return same[index];
-    for (uint32_t i = 0; i < count; i++)
-        if (!same[i]) return false;
-    return true;
 }
 
 /* --------------------------------------------------------------------------------------- values */
@@ -114,39 +85,10 @@ static bool passes_through(const hlo_computation *body, int64_t index) {
            hlo_instr_int(next, HLO_ATTR_INDEX, whole) == index;
 }
 
-static bool agree_loop(const hlo_replication *a, const hlo_instr *loop, int64_t index,
-                       unsigned *steps) {
-    const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
-    if (passes_through(body, index)) return agree(a, hlo_instr_operand(loop, 0), index, steps);
-    const facts *f = facts_of(a, body);
-    if (!f) return a->finding;
-    return f->lasting && index >= 0 && f->same[0][index];
-}
-
 static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned *steps) {
     for (uint32_t i = 0; i < value->operand_count; i++)
         if (!agree(a, hlo_instr_operand(value, i), whole, steps)) return false;
     return value->operand_count > 0;
-}
-
-/* True if a value that enters or leaves a manual region, or that has a sharding annotation, is
- * replicated. */
-static bool agree_handed(const hlo_replication *a, const hlo_instr *value, int64_t index,
-                         unsigned *steps) {
-    if (hlo_instr_is_mark(value)) return agree_all(a, value, steps);
-    hlo_arena_mark mark = hlo_arena_here(a->arena);
-    if (hlo_manual_leaves(value)) return keep_together(a, hlo_manual_joined(a->arena, value), mark);
-    bool tuple = value->shape->type == HLO_TYPE_TUPLE;
-    if (!hlo_manual_enters(value) || tuple != (index >= 0)) return false;
-    if (tuple ? index >= value->operand_count : value->operand_count != 1) return false;
-    uint32_t number = tuple ? (uint32_t)index : 0;
-    return agree(a, hlo_instr_operand(value, number), whole, steps) &&
-           keep_together(a, hlo_manual_parts(a->arena, value, number), mark);
-}
-
-static bool evened_out(const hlo_replication *a, const hlo_instr *collective) {
-    hlo_arena_mark mark = hlo_arena_here(a->arena);
-    return keep_together(a, hlo_devices_among(a->arena, collective), mark);
 }
 
 /* True if the callee depends only on its operands, not on its device. */
@@ -168,11 +110,37 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     switch (value->op) {
     case HLO_OP_CONSTANT:
     case HLO_OP_IOTA: return true;
-    case HLO_OP_PARAMETER: return agree_parameter(a, value, index);
+    case HLO_OP_PARAMETER: {
+        const hlo_computation *comp = value->parent;
+        if (comp == comp->module->entry) {
+            /* The parameter holds the same value on devices that its sharding gives the same part.
+             */
+            const hlo_sharding *whole_of = hlo_instr_sharding(value);
+            const hlo_sharding *part =
+                !whole_of || index < 0 || whole_of->kind != HLO_SHARDING_TUPLE ? whole_of
+                : index < whole_of->count                                      ? whole_of->v[index]
+                                                                               : NULL;
+            const hlo_arena_mark mark = hlo_arena_here(a->arena);
+            return hlo_devices_replicas(comp->module) == 1 && part &&
+                   keep_together(a, hlo_device_groups_of_sharding(a->arena, part, HLO_HAVE), mark);
+        }
+        const facts *f = facts_of(a, comp);
+        if (!f) return a->finding;
+        const bool *same = f->same[value->u.parameter];
+        uint32_t count = element_count(value->shape);
+        if (index >= 0) return same[index];
+        for (uint32_t i = 0; i < count; i++)
+            if (!same[i]) return false;
+        return true;
+    }
     case HLO_OP_ALL_GATHER:
     case HLO_OP_ALL_GATHER_DONE:
     case HLO_OP_ALL_REDUCE:
-    case HLO_OP_ALL_REDUCE_DONE: return is_plain(hlo_devices_sender(value)) && evened_out(a, value);
+    case HLO_OP_ALL_REDUCE_DONE: {
+        const hlo_arena_mark mark = hlo_arena_here(a->arena);
+        return is_plain(hlo_devices_sender(value)) &&
+               keep_together(a, hlo_devices_among(a->arena, value), mark);
+    }
     case HLO_OP_OPT_BARRIER: return agree(a, hlo_instr_operand(value, 0), index, steps);
     case HLO_OP_TUPLE:
         if (index < 0) return agree_all(a, value, steps);
@@ -180,12 +148,29 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     case HLO_OP_GET_TUPLE_ELEMENT:
         return agree(a, hlo_instr_operand(value, 0), hlo_instr_int(value, HLO_ATTR_INDEX, whole),
                      steps);
-    case HLO_OP_WHILE: return agree_loop(a, value, index, steps);
+    case HLO_OP_WHILE: {
+        const hlo_computation *body = hlo_instr_comp(value, HLO_ATTR_BODY);
+        if (passes_through(body, index)) return agree(a, hlo_instr_operand(value, 0), index, steps);
+        const facts *f = facts_of(a, body);
+        if (!f) return a->finding;
+        return f->lasting && index >= 0 && f->same[0][index];
+    }
     case HLO_OP_CALL: {
         const hlo_computation *called = hlo_instr_comp(value, HLO_ATTR_TO_APPLY);
         return (facts_of(a, called) || a->finding) && agree(a, called->root, index, steps);
     }
-    case HLO_OP_CUSTOM_CALL: return agree_handed(a, value, index, steps);
+    case HLO_OP_CUSTOM_CALL: {
+        if (hlo_instr_is_mark(value)) return agree_all(a, value, steps);
+        hlo_arena_mark mark = hlo_arena_here(a->arena);
+        if (hlo_manual_leaves(value))
+            return keep_together(a, hlo_manual_joined(a->arena, value), mark);
+        bool tuple = value->shape->type == HLO_TYPE_TUPLE;
+        if (!hlo_manual_enters(value) || tuple != (index >= 0)) return false;
+        if (tuple ? index >= value->operand_count : value->operand_count != 1) return false;
+        uint32_t number = tuple ? (uint32_t)index : 0;
+        return agree(a, hlo_instr_operand(value, number), whole, steps) &&
+               keep_together(a, hlo_manual_parts(a->arena, value, number), mark);
+    }
     case HLO_OP_CONCATENATE:
     case HLO_OP_DOT:
     case HLO_OP_DYNAMIC_UPDATE_SLICE:
@@ -237,28 +222,27 @@ static void forget(void *user, hlo_computation *comp) {
             rollback(user, &f->same[p][i], false);
 }
 
-static void enter_loop(hlo_replication *a, const hlo_instr *loop) {
-    const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
-    const hlo_computation *condition = hlo_instr_comp(loop, HLO_ATTR_CONDITION);
-    const hlo_instr *start = hlo_instr_operand(loop, 0);
-    if (start->shape->type != HLO_TYPE_TUPLE) {
-        hlo_instr_visit_called(loop, forget, a);
-        return;
-    }
-    bind(a, body, 0, start);
-    facts *f = &a->of[body->id], *asked = reach(a, condition);
-    for (uint32_t i = 0; i < start->shape->rank; i++) {
-        if (f->same[0][i] && !passes_through(body, i))
-            rollback(a, &f->same[0][i], holds(a, body->root, i));
-        rollback(a, &asked->same[0][i], f->same[0][i]);
-    }
-    rollback(a, &f->lasting, holds(a, condition->root, whole));
-}
-
 static void enter(hlo_replication *a, const hlo_instr *instr) {
     const hlo_computation *called = NULL;
     switch (instr->op) {
-    case HLO_OP_WHILE: enter_loop(a, instr); return;
+    case HLO_OP_WHILE: {
+        const hlo_computation *body = hlo_instr_comp(instr, HLO_ATTR_BODY);
+        const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
+        const hlo_instr *start = hlo_instr_operand(instr, 0);
+        if (start->shape->type != HLO_TYPE_TUPLE) {
+            hlo_instr_visit_called(instr, forget, a);
+            return;
+        }
+        bind(a, body, 0, start);
+        facts *f = &a->of[body->id], *asked = reach(a, condition);
+        for (uint32_t i = 0; i < start->shape->rank; i++) {
+            if (f->same[0][i] && !passes_through(body, i))
+                rollback(a, &f->same[0][i], holds(a, body->root, i));
+            rollback(a, &asked->same[0][i], f->same[0][i]);
+        }
+        rollback(a, &f->lasting, holds(a, condition->root, whole));
+    }
+        return;
     case HLO_OP_CALL: called = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY); break;
     case HLO_OP_FUSION:
     case HLO_OP_ASYNC_START: called = hlo_instr_comp(instr, HLO_ATTR_CALLS); break;
@@ -284,8 +268,15 @@ static void enter(hlo_replication *a, const hlo_instr *instr) {
         bind(a, called, i, hlo_instr_operand(instr, i));
 }
 
-static hlo_replication *find_agreement(const hlo_pass_context *context,
-                                       const hlo_device_groups *among) {
+/* Returns the facts for the groups, or the facts for all devices if there are too many groups. */
+static const hlo_replication *agreement_of(hlo_pass_context *context,
+                                           const hlo_device_groups *among) {
+    unsigned count = 0;
+    for (const hlo_replication *a = context->agreement; a; a = a->next, count++)
+        if (hlo_device_groups_refine(a->among, among) && hlo_device_groups_refine(among, a->among))
+            return a;
+    if (count >= DIVISION_LIMIT && among->count)
+        return agreement_of(context, &hlo_device_groups_whole);
     const hlo_module *module = context->module;
     hlo_replication *a = hlo_arena_zero(context->scratch, sizeof *a);
     a->arena = context->scratch;
@@ -304,19 +295,7 @@ static hlo_replication *find_agreement(const hlo_pass_context *context,
     a->finding = false;
     for (hlo_computation *comp = a->changed ? module->first : NULL; comp; comp = comp->next)
         if (a->of[comp->id].reached) forget(a, comp);
-    return a;
-}
-
-/* Returns the facts for the groups, or the facts for all devices if there are too many groups. */
-static const hlo_replication *agreement_of(hlo_pass_context *context,
-                                           const hlo_device_groups *among) {
-    unsigned count = 0;
-    for (const hlo_replication *a = context->agreement; a; a = a->next, count++)
-        if (hlo_device_groups_refine(a->among, among) && hlo_device_groups_refine(among, a->among))
-            return a;
-    if (count >= DIVISION_LIMIT && among->count)
-        return agreement_of(context, &hlo_device_groups_whole);
-    return context->agreement = find_agreement(context, among);
+    return context->agreement = a;
 }
 
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,

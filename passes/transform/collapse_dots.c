@@ -51,19 +51,6 @@ static side read_side(hlo_arena *arena, hlo_instr *operand, const hlo_ints *batc
     return s;
 }
 
-/* Sorts the contracting dimensions by their order in the left operand, so that they do not require
- * a transpose of it. */
-static void sort_contracting(group *left, group *right) {
-    for (uint32_t i = 1; i < left->count; i++)
-        for (uint32_t j = i; j > 0 && left->dims[j - 1] > left->dims[j]; j--) {
-            int64_t l = left->dims[j], r = right->dims[j];
-            left->dims[j] = left->dims[j - 1];
-            right->dims[j] = right->dims[j - 1];
-            left->dims[j - 1] = l;
-            right->dims[j - 1] = r;
-        }
-}
-
 /* True for a vector or a batch of vectors, which needs a free dimension. */
 static bool is_vector(const side *s) {
     return !s->groups[FREE].count && s->groups[CONTRACTING].count;
@@ -150,7 +137,18 @@ static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
 static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *result, side *left,
                      side *right) {
     hlo_arena *arena = context->scratch;
-    sort_contracting(&left->groups[CONTRACTING], &right->groups[CONTRACTING]);
+    /* Sort the contracting dimensions by their order in the left operand, so that they do not
+     * require a transpose of it. */
+    for (uint32_t i = 1; i < left->groups[CONTRACTING].count; i++)
+        for (uint32_t j = i;
+             j > 0 && left->groups[CONTRACTING].dims[j - 1] > left->groups[CONTRACTING].dims[j];
+             j--) {
+            int64_t l = left->groups[CONTRACTING].dims[j], r = right->groups[CONTRACTING].dims[j];
+            left->groups[CONTRACTING].dims[j] = left->groups[CONTRACTING].dims[j - 1];
+            right->groups[CONTRACTING].dims[j] = right->groups[CONTRACTING].dims[j - 1];
+            left->groups[CONTRACTING].dims[j - 1] = l;
+            right->groups[CONTRACTING].dims[j - 1] = r;
+        }
     hlo_builder b = {.at = dot};
     collapse_side(arena, &b, left);
     collapse_side(arena, &b, right);
@@ -212,31 +210,6 @@ static bool is_static(const hlo_instr *instr) {
     return !instr->shape->dynamic && hlo_shape_count(instr->shape) >= 0;
 }
 
-static void visit(hlo_pass_context *context, hlo_instr *dot, reach *r) {
-    if (dot->op != HLO_OP_DOT || dot->operand_count != 2 || dot->pin) return;
-    hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    const hlo_ints *left_batch = hlo_instr_ints(dot, HLO_ATTR_LHS_BATCH_DIMS);
-    const hlo_ints *right_batch = hlo_instr_ints(dot, HLO_ATTR_RHS_BATCH_DIMS);
-    const hlo_ints *left_contracting = hlo_instr_ints(dot, HLO_ATTR_LHS_CONTRACTING_DIMS);
-    const hlo_ints *right_contracting = hlo_instr_ints(dot, HLO_ATTR_RHS_CONTRACTING_DIMS);
-    if (is_plain(left, left_batch, left_contracting) &&
-        is_plain(right, right_batch, right_contracting) &&
-        (dot->use_count != 1 || dot->uses->user->op != HLO_OP_TRANSPOSE))
-        return;
-    if (!comes_from_fp8(context, r, left) || !comes_from_fp8(context, r, right)) return;
-    if (!is_static(left) || !is_static(right) || !is_static(dot)) return;
-    hlo_arena *arena = context->scratch;
-    hlo_arena_mark mark = hlo_arena_here(arena);
-    side m = read_side(arena, left, left_batch, left_contracting);
-    side n = read_side(arena, right, right_batch, right_contracting);
-    hlo_instr *transpose = turned(dot, &m, &n);
-    if (transpose)
-        collapse(context, dot, transpose, &n, &m);
-    else if (!is_collapsed(&m) || !is_collapsed(&n))
-        collapse(context, dot, dot, &m, &n);
-    hlo_arena_release(arena, mark);
-}
-
 hlo_status hlo_pass_collapse(hlo_pass_context *context) {
     if (!context->module->op_counts[HLO_OP_DOT]) return HLO_OK;
     reach r = {0};
@@ -248,7 +221,29 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
             /* The transpose may be removed with the dot. */
             if (next && next->op == HLO_OP_TRANSPOSE && hlo_instr_operand(next, 0) == instr)
                 next = next->next;
-            visit(context, instr, &r);
+            if (instr->op != HLO_OP_DOT || instr->operand_count != 2 || instr->pin) continue;
+            hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
+            const hlo_ints *left_batch = hlo_instr_ints(instr, HLO_ATTR_LHS_BATCH_DIMS);
+            const hlo_ints *right_batch = hlo_instr_ints(instr, HLO_ATTR_RHS_BATCH_DIMS);
+            const hlo_ints *left_contracting = hlo_instr_ints(instr, HLO_ATTR_LHS_CONTRACTING_DIMS);
+            const hlo_ints *right_contracting =
+                hlo_instr_ints(instr, HLO_ATTR_RHS_CONTRACTING_DIMS);
+            if (is_plain(left, left_batch, left_contracting) &&
+                is_plain(right, right_batch, right_contracting) &&
+                (instr->use_count != 1 || instr->uses->user->op != HLO_OP_TRANSPOSE))
+                continue;
+            if (!comes_from_fp8(context, &r, left) || !comes_from_fp8(context, &r, right)) continue;
+            if (!is_static(left) || !is_static(right) || !is_static(instr)) continue;
+            hlo_arena *arena = context->scratch;
+            hlo_arena_mark mark = hlo_arena_here(arena);
+            side m = read_side(arena, left, left_batch, left_contracting);
+            side n = read_side(arena, right, right_batch, right_contracting);
+            hlo_instr *transpose = turned(instr, &m, &n);
+            if (transpose)
+                collapse(context, instr, transpose, &n, &m);
+            else if (!is_collapsed(&m) || !is_collapsed(&n))
+                collapse(context, instr, instr, &m, &n);
+            hlo_arena_release(arena, mark);
         }
     return HLO_OK;
 }

@@ -49,23 +49,6 @@ static bool can_fold(const hlo_instr *instr) {
     return hlo_eval_supports(instr, NULL);
 }
 
-/* Evaluates `instr`; NULL if the evaluator does not support it. */
-static const hlo_literal *value_of(hlo_pass_context *context, const hlo_instr *instr) {
-    hlo_arena *scratch = context->scratch;
-    hlo_arena_mark mark = hlo_arena_here(scratch);
-    hlo_view *operands = hlo_arena_array(scratch, instr->operand_count, sizeof *operands);
-    for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_literal *known = hlo_instr_operand(instr, i)->u.literal;
-        operands[i] = hlo_view_of(scratch, known->shape, known->data);
-    }
-    hlo_literal *literal = hlo_literal_new(context->module, instr->shape);
-    hlo_view result = hlo_view_of(scratch, literal->shape, literal->data);
-    const char *why;
-    hlo_status status = hlo_eval(NULL, instr, operands, &result, scratch, &why);
-    hlo_arena_release(scratch, mark);
-    return status == HLO_OK ? literal : NULL;
-}
-
 hlo_status hlo_pass_fold(hlo_pass_context *context) {
     hlo_effects effects = hlo_facts_side_effects(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
@@ -74,7 +57,20 @@ hlo_status hlo_pass_fold(hlo_pass_context *context) {
             if (instr->pin || hlo_facts_has(effects.random, instr->id) ||
                 hlo_instr_user_count(instr) == 0 || !can_fold(instr))
                 continue;
-            const hlo_literal *literal = value_of(context, instr);
+            /* Evaluates `instr`; NULL if the evaluator does not support it. */
+            hlo_arena *scratch = context->scratch;
+            hlo_arena_mark mark = hlo_arena_here(scratch);
+            hlo_view *operands = hlo_arena_array(scratch, instr->operand_count, sizeof *operands);
+            for (uint32_t i = 0; i < instr->operand_count; i++) {
+                const hlo_literal *known = hlo_instr_operand(instr, i)->u.literal;
+                operands[i] = hlo_view_of(scratch, known->shape, known->data);
+            }
+            hlo_literal *made = hlo_literal_new(context->module, instr->shape);
+            hlo_view result = hlo_view_of(scratch, made->shape, made->data);
+            const char *why;
+            hlo_status status = hlo_eval(NULL, instr, operands, &result, scratch, &why);
+            hlo_arena_release(scratch, mark);
+            const hlo_literal *literal = status == HLO_OK ? made : NULL;
             if (!literal) continue;
             hlo_instr *constant = hlo_constant_new(comp, instr, literal);
             hlo_instr_inherit(constant, instr);

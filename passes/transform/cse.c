@@ -29,22 +29,6 @@ static uint64_t hash_literal(const hlo_literal *literal, uint64_t hash) {
     return hash;
 }
 
-/* Hashes cheap properties that distinguish most instructions; same_value() compares the rest. */
-static uint64_t hash_value(const hlo_instr *instr) {
-    uint64_t hash = XXH3_64bits_withSeed(&instr->shape, sizeof instr->shape, instr->op);
-    for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(instr, i);
-        hash = XXH3_64bits_withSeed(&operand, sizeof operand, hash);
-    }
-    if (instr->op == HLO_OP_CONSTANT) hash = hash_literal(instr->u.literal, hash);
-    for (uint32_t i = 0; i < instr->attr_count; i++) {
-        size_t size;
-        const void *value = hlo_attr_value(&instr->attrs[i], &size);
-        if (value) hash = XXH3_64bits_withSeed(value, size, hash);
-    }
-    return hash;
-}
-
 /* Open addressing, at most half full. The hash is next to the instruction, so that neither probing
  * nor growing touches it. */
 typedef struct slot {
@@ -71,7 +55,17 @@ static hlo_instr *find_or_add(table *seen, hlo_instr *instr) {
             seen->slots[to] = old.slots[i];
         }
     }
-    const uint64_t hash = hash_value(instr);
+    uint64_t hash = XXH3_64bits_withSeed(&instr->shape, sizeof instr->shape, instr->op);
+    for (uint32_t i = 0; i < instr->operand_count; i++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, i);
+        hash = XXH3_64bits_withSeed(&operand, sizeof operand, hash);
+    }
+    if (instr->op == HLO_OP_CONSTANT) hash = hash_literal(instr->u.literal, hash);
+    for (uint32_t i = 0; i < instr->attr_count; i++) {
+        size_t size;
+        const void *value = hlo_attr_value(&instr->attrs[i], &size);
+        if (value) hash = XXH3_64bits_withSeed(value, size, hash);
+    }
     size_t at = hash & seen->mask;
     for (slot *s; (s = &seen->slots[at])->instr; at = (at + 1) & seen->mask)
         if (s->hash == hash && same_value(s->instr, instr)) return s->instr;

@@ -55,26 +55,6 @@ static void note_called(void *user, hlo_computation *called) {
     ((inliner *)user)->stays[called->id] = true;
 }
 
-/* Counts the instructions of each inlined computation, and finds those with calls to inline. */
-static void survey(inliner *in) {
-    const hlo_module *module = in->context->module;
-    uint32_t count = module->next_computation_id;
-    in->sizes = hlo_arena_zero(in->context->scratch, count * sizeof *in->sizes);
-    in->stays = hlo_arena_zero(in->context->scratch, count * sizeof *in->stays);
-    in->stays[module->entry->id] = true;
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
-        uint64_t size = comp->instr_count;
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            const hlo_computation *callee = callee_of(in, instr);
-            if (!callee)
-                hlo_instr_visit_called(instr, note_called, in);
-            else if (size <= BUDGET)
-                size += in->sizes[callee->id];
-        }
-        in->sizes[comp->id] = size;
-    }
-}
-
 /* Combines the callee's metadata with the caller's. */
 static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
                                       const hlo_attrs *callee) {
@@ -131,28 +111,6 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
     return copy;
 }
 
-static void inline_call(inliner *in, hlo_instr *call, hlo_computation *callee) {
-    hlo_module *module = callee->module;
-    const uint32_t first_made = module->next_id;
-    if (in->capacity < module->next_id) {
-        in->capacity = 2 * module->next_id;
-        in->copies = hlo_arena_array(in->context->scratch, in->capacity, sizeof *in->copies);
-    }
-    for (const hlo_instr *from = callee->first; from; from = from->next)
-        in->copies[from->id] = from->op == HLO_OP_PARAMETER
-                                   ? hlo_instr_operand(call, (uint32_t)from->u.parameter)
-                                   : copy_instr(in, call, from);
-    hlo_instr *result = in->copies[callee->root->id];
-    if (result->shape != call->shape && hlo_shape_is_array(call->shape))
-        result = hlo_instr_new(call->parent, call, HLO_OP_COPY, call->shape, 1, &result, NULL);
-    const hlo_attr *sharding = hlo_instr_attr(call, HLO_ATTR_SHARDING);
-    if (sharding && result->id >= first_made && !hlo_instr_attr(result, HLO_ATTR_SHARDING))
-        hlo_instr_set_attr(result, *sharding);
-    hlo_instr_replace_uses(call, result);
-    hlo_instr_remove(call);
-    in->context->changes++;
-}
-
 /* Reserves the copies of the call in the budget, including calls in its callee. Returns false if
  * they exceed it. */
 static bool reserve(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
@@ -182,7 +140,26 @@ static void inline_calls(inliner *in, hlo_computation *comp) {
         if (!reserved) end = next;
         reserved = true;
         hlo_instr *before = instr->prev;
-        inline_call(in, instr, callee);
+        hlo_module *module = callee->module;
+        const uint32_t first_made = module->next_id;
+        if (in->capacity < module->next_id) {
+            in->capacity = 2 * module->next_id;
+            in->copies = hlo_arena_array(in->context->scratch, in->capacity, sizeof *in->copies);
+        }
+        for (const hlo_instr *from = callee->first; from; from = from->next)
+            in->copies[from->id] = from->op == HLO_OP_PARAMETER
+                                       ? hlo_instr_operand(instr, (uint32_t)from->u.parameter)
+                                       : copy_instr(in, instr, from);
+        hlo_instr *result = in->copies[callee->root->id];
+        if (result->shape != instr->shape && hlo_shape_is_array(instr->shape))
+            result =
+                hlo_instr_new(instr->parent, instr, HLO_OP_COPY, instr->shape, 1, &result, NULL);
+        const hlo_attr *sharding = hlo_instr_attr(instr, HLO_ATTR_SHARDING);
+        if (sharding && result->id >= first_made && !hlo_instr_attr(result, HLO_ATTR_SHARDING))
+            hlo_instr_set_attr(result, *sharding);
+        hlo_instr_replace_uses(instr, result);
+        hlo_instr_remove(instr);
+        in->context->changes++;
         next = before ? hlo_instr_next(before) : comp->first;
     }
 }
@@ -199,7 +176,22 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
     }
     do {
         in.unpins = false;
-        survey(&in);
+        /* Find the computations that stay, and the sizes of all with their calls inlined. */
+        const uint32_t count = module->next_computation_id;
+        in.sizes = hlo_arena_zero(context->scratch, count * sizeof *in.sizes);
+        in.stays = hlo_arena_zero(context->scratch, count * sizeof *in.stays);
+        in.stays[module->entry->id] = true;
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+            uint64_t size = comp->instr_count;
+            for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+                const hlo_computation *callee = callee_of(&in, instr);
+                if (!callee)
+                    hlo_instr_visit_called(instr, note_called, &in);
+                else if (size <= BUDGET)
+                    size += in.sizes[callee->id];
+            }
+            in.sizes[comp->id] = size;
+        }
         for (hlo_computation *comp = module->first; comp; comp = comp->next)
             if (in.stays[comp->id]) inline_calls(&in, comp);
         if (in.unpins) hlo_pin_module(module, context->scratch);

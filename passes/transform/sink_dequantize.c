@@ -23,13 +23,20 @@
 
 enum { CALLED_LIMIT = 2, DEPTH_LIMIT = 64, STEP_LIMIT = 1024 };
 
-typedef struct mode mode;
+/* How a loop carries an element to its next iteration. */
+typedef enum mode {
+    STACKED,   /* an array that starts as zeros and gets a dequantized slice in each iteration; dots
+                * use it after the loop */
+    INVARIANT, /* one value for all iterations, or an element that enters a branch */
+    PERMUTED,  /* a value that each iteration moves, or receives from another device */
+    RECOMPUTED /* a new dequantized value in each iteration */
+} mode;
 
 /* A dequantized element of the tuple. */
 typedef struct candidate {
     bool sinks;
     bool carries_scale; /* the tuple has the scale; false: it is constant or absent */
-    const mode *mode;
+    mode mode;
     hlo_dequantized from; /* before the first iteration; for a stacked element: its slices */
     const hlo_ints
         *dims; /* dimensions of the value along which the scale varies; NULL: it is a scalar */
@@ -51,26 +58,6 @@ typedef struct region {
     uint32_t count_before; /* id of the first instruction created by the pass */
     candidate *elements;
 } region;
-
-/* How a loop carries an element to its next iteration. */
-struct mode {
-    /* True for elements that the loop carries in this way; NULL: for all elements. */
-    bool (*matches)(const region *e, uint32_t index);
-    /* Reads the element's dequantized values. Returns false if the element cannot sink. */
-    bool (*read)(const region *e, uint32_t index, candidate *out);
-    /* Returns the value on which the scale of the next iteration depends; NULL if the scale does
-     * not change. */
-    const hlo_instr *(*varies_with)(const region *e, uint32_t index);
-    /* Builds the fp8 value, and its scale if it has one, before the first iteration. */
-    hlo_instr *(*first)(const region *e, const candidate *what, hlo_instr *wide,
-                        hlo_instr **out_scale);
-    /* Builds the fp8 value of the next iteration, if it differs, and returns its scale; NULL if no
-     * scale is carried. */
-    hlo_instr *(*next)(const region *e, uint32_t index);
-    bool lasts; /* the loop leaves the value unchanged */
-    bool links; /* a chain of first operands connects the next value to the element */
-    bool after; /* dots use the value after the loop, not inside it */
-};
 
 /* Returns the index of `value` among the elements of `tuple`, or -1. */
 static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
@@ -140,65 +127,31 @@ static hlo_instr *carry(const candidate *what, hlo_instr *link, hlo_instr *at) {
 
 /* ---------------------------------------------------------------------------------------- modes */
 
-/* Reads the element's value before the first iteration. */
-static bool read_first(const region *e, uint32_t index, candidate *out) {
-    hlo_instr *value = hlo_instr_operand(e->tuple, index);
-    return read_moved(value, &out->from) ||
-           hlo_dequantized_read_rows(value, &out->from, &out->dims);
-}
-
-static hlo_instr *first_carried(const region *e, const candidate *what, hlo_instr *wide,
-                                hlo_instr **out_scale) {
-    *out_scale = what->from.scale;
-    return what->dims ? what->from.fp8 : carry(what, wide, e->user);
-}
-
-/* Returns the scale of this iteration, which is also that of the next one. */
-static hlo_instr *same_scale(const region *e, uint32_t index) {
-    const int64_t scale = e->elements[index].scale_index;
-    const hlo_computation *body = e->called[0];
-    hlo_builder b = before(body->root);
-    return scale < 0 ? NULL : hlo_build_element(&b, body->parameters[0], scale);
-}
-
-static bool is_invariant(const region *e, uint32_t index) {
-    return e->user->op != HLO_OP_WHILE ||
-           index_of(next_of(e, index), e->called[0]->parameters[0]) == index;
-}
-
-static bool is_permuted(const region *e, uint32_t index) {
-    return index_of(moved_from(next_of(e, index)), e->called[0]->parameters[0]) == index;
-}
-
-static bool read_permuted(const region *e, uint32_t index, candidate *out) {
-    return read_first(e, index, out) && !out->dims;
-}
-
-static bool read_recomputed(const region *e, uint32_t index, candidate *out) {
-    return read_first(e, index, out) && !out->dims && read_moved(next_of(e, index), &out->next) &&
-           hlo_dequantized_same_form(&out->from, &out->next);
-}
-
-static const hlo_instr *recomputed_scale(const region *e, uint32_t index) {
-    return e->elements[index].next.scale;
-}
-
-static hlo_instr *next_recomputed(const region *e, uint32_t index) {
-    const candidate *what = &e->elements[index];
-    hlo_instr *root = e->called[0]->root;
-    hlo_instr_set_operand(root, index, carry(what, next_of(e, index), root));
-    return what->next.scale;
-}
-
-static bool is_stacked(const region *e, uint32_t index) {
+static mode mode_of(const region *e, uint32_t index) {
+    if (e->user->op != HLO_OP_WHILE) return INVARIANT;
     double number;
-    const hlo_instr *value = hlo_instr_operand(e->tuple, index);
-    return e->user->op == HLO_OP_WHILE && hlo_type_is_wide(value->shape->type) &&
-           hlo_known_number(value, &number) && number == 0;
+    const hlo_instr *value = hlo_instr_operand(e->tuple, index), *next = next_of(e, index);
+    const hlo_instr *state = e->called[0]->parameters[0];
+    if (hlo_type_is_wide(value->shape->type) && hlo_known_number(value, &number) && number == 0)
+        return STACKED;
+    if (index_of(next, state) == index) return INVARIANT;
+    return index_of(moved_from(next), state) == index ? PERMUTED : RECOMPUTED;
 }
 
-/* Reads the dynamic-update-slice that writes a dequantized slice along dimension 0. */
-static bool read_stacked(const region *e, uint32_t index, candidate *out) {
+/* Reads the dequantized values of an element whose mode is set. Returns false if the element cannot
+ * sink. */
+static bool read_element(const region *e, uint32_t index, candidate *out) {
+    hlo_instr *value = hlo_instr_operand(e->tuple, index);
+    if (out->mode != STACKED) {
+        if (!read_moved(value, &out->from) &&
+            !hlo_dequantized_read_rows(value, &out->from, &out->dims))
+            return false;
+        if (out->mode == INVARIANT) return true;
+        if (out->dims) return false;
+        return out->mode == PERMUTED || (read_moved(next_of(e, index), &out->next) &&
+                                         hlo_dequantized_same_form(&out->from, &out->next));
+    }
+    /* A dynamic-update-slice writes a dequantized slice along dimension 0. */
     const hlo_instr *update = next_of(e, index);
     if (update->op != HLO_OP_DYNAMIC_UPDATE_SLICE || update->pin || update->use_count != 1)
         return false;
@@ -216,13 +169,14 @@ static bool read_stacked(const region *e, uint32_t index, candidate *out) {
     return true;
 }
 
-static const hlo_instr *slice_index(const region *e, uint32_t index) {
-    return hlo_instr_operand(next_of(e, index), 2);
-}
-
-/* Builds an array of zeros, and a scale of 1 for each slice. */
-static hlo_instr *first_stacked(const region *e, const candidate *what, hlo_instr *wide,
-                                hlo_instr **out_scale) {
+/* Builds the fp8 value, and its scale if it has one, before the first iteration. */
+static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr *wide,
+                              hlo_instr **out_scale) {
+    if (what->mode != STACKED) {
+        *out_scale = what->from.scale;
+        return what->dims ? what->from.fp8 : carry(what, wide, e->user);
+    }
+    /* An array of zeros, and a scale of 1 for each slice. */
     hlo_module *module = e->context->module;
     hlo_builder b = before(e->user);
     hlo_instr *all =
@@ -233,69 +187,34 @@ static hlo_instr *first_stacked(const region *e, const candidate *what, hlo_inst
     return all;
 }
 
-/* Stacks the fp8 slice in one array and its scale in another. */
-static hlo_instr *next_stacked(const region *e, uint32_t index) {
+/* Builds the fp8 value of the next iteration, if it differs, and returns its scale; NULL if no
+ * scale is carried. */
+static hlo_instr *next_value(const region *e, uint32_t index) {
     const candidate *what = &e->elements[index];
-    hlo_instr *update = next_of(e, index);
-    hlo_builder b = before(update);
-    hlo_instr_set_operand(update, 1, carry(what, hlo_instr_operand(update, 1), update));
+    hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
+    if (what->mode == INVARIANT || what->mode == PERMUTED) { /* both iterations share the scale */
+        hlo_builder b = before(root);
+        return what->scale_index < 0 ? NULL : hlo_build_element(&b, state, what->scale_index);
+    }
+    hlo_instr *next = next_of(e, index);
+    if (what->mode == RECOMPUTED) {
+        hlo_instr_set_operand(root, index, carry(what, next, root));
+        return what->next.scale;
+    }
+    /* Stack the fp8 slice in one array and its scale in another. */
+    hlo_builder b = before(next);
+    hlo_instr_set_operand(next, 1, carry(what, hlo_instr_operand(next, 1), next));
     if (!what->from.scale) return NULL;
-    hlo_instr *all = hlo_build_element(&b, e->called[0]->parameters[0], what->scale_index);
+    hlo_instr *all = hlo_build_element(&b, state, what->scale_index);
     hlo_instr *operands[] = {all, hlo_build_reshape(&b, what->from.scale, 1, (const int64_t[]){1}),
-                             hlo_instr_operand(update, 2)};
+                             hlo_instr_operand(next, 2)};
     return hlo_build(&b, HLO_OP_DYNAMIC_UPDATE_SLICE, all->shape, 3, operands);
 }
-
-/* In the order in which they are tried; the last one matches every element. */
-static const mode modes[] = {
-    /* An array that starts as zeros and gets a dequantized slice in each iteration. */
-    {.matches = is_stacked,
-     .read = read_stacked,
-     .varies_with = slice_index,
-     .first = first_stacked,
-     .next = next_stacked,
-     .links = true,
-     .after = true},
-    /* One value for all iterations, or an element that enters a branch. */
-    {.matches = is_invariant,
-     .read = read_first,
-     .first = first_carried,
-     .next = same_scale,
-     .lasts = true},
-    /* A value that each iteration moves, or receives from another device. */
-    {.matches = is_permuted,
-     .read = read_permuted,
-     .first = first_carried,
-     .next = same_scale,
-     .links = true},
-    /* A new dequantized value in each iteration. */
-    {.read = read_recomputed,
-     .varies_with = recomputed_scale,
-     .first = first_carried,
-     .next = next_recomputed},
-};
 
 /* ------------------------------------------------------------------------------------- legality */
 
 /* All uses of an element that sinks, through nested loops and branches, are movement and
  * collectives, followed by matmuls whose other operand comes from fp8. */
-
-static void read_element(const region *e, uint32_t index) {
-    const mode *how = modes;
-    candidate *what = &e->elements[index];
-    while (how->matches && !how->matches(e, index)) how++;
-    *what = (candidate){.scale_index = -1, .mode = how};
-    what->sinks = how->read(e, index, what);
-    double number;
-    hlo_instr *scale = what->sinks ? what->from.scale : NULL;
-    what->carries_scale = scale && (how->varies_with || scale->op != HLO_OP_CONSTANT);
-    if (what->carries_scale)
-        what->sinks =
-            hlo_scale_is_moderate(e->context->scratch, scale) &&
-            (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
-    if (scale && !what->carries_scale) /* each use has its own constant */
-        what->sinks = !what->dims && hlo_known_number(scale, &number);
-}
 
 /* Path of movement from an element to its use, last link first. */
 typedef struct path {
@@ -332,9 +251,10 @@ static bool agrees(const walk *w, const hlo_instr *collective) {
     const candidate *what = w->what;
     if (!what->from.scale) return true;
     if (!hlo_devices_replicated(w->e->context, what->from.scale, collective)) return false;
-    return !what->mode->varies_with ||
-           hlo_devices_replicated(w->e->context, what->mode->varies_with(w->e, w->index),
-                                  collective);
+    if (what->mode == INVARIANT || what->mode == PERMUTED) return true;
+    const hlo_instr *varies_with =
+        what->mode == STACKED ? hlo_instr_operand(next_of(w->e, w->index), 2) : what->next.scale;
+    return hlo_devices_replicated(w->e->context, varies_with, collective);
 }
 
 /* Finds the granularity of a collective's operand. Returns false if the scale may differ among the
@@ -389,27 +309,6 @@ static bool is_callee_legal(walk *w, const hlo_computation *comp, int64_t index,
            w->e->callers[comp->id] && are_element_uses_legal(w, comp->parameters[0], index, last);
 }
 
-static bool is_loop_legal(walk *w, const hlo_instr *loop, int64_t index, const path *last) {
-    const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
-    if (body->root->op != HLO_OP_TUPLE || body->root->pin || body->parameter_count != 1 ||
-        index_of(hlo_instr_operand(body->root, (uint32_t)index), body->parameters[0]) != index)
-        return false;
-    return is_callee_legal(w, body, index, last) &&
-           is_callee_legal(w, hlo_instr_comp(loop, HLO_ATTR_CONDITION), index, last) &&
-           are_element_uses_legal(w, loop, index, last);
-}
-
-static bool is_branch_legal(walk *w, const hlo_instr *conditional, uint32_t operand, int64_t index,
-                            const path *last) {
-    const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
-    if (!operand || (list && operand > list->u.comps->count)) return false;
-    const hlo_computation *branch =
-        list ? list->u.comps->v[operand - 1]
-             : hlo_instr_comp(conditional, operand == 1 ? HLO_ATTR_TRUE_COMPUTATION
-                                                        : HLO_ATTR_FALSE_COMPUTATION);
-    return is_callee_legal(w, branch, index, last);
-}
-
 /* Checks the loops and branches whose parameter is a tuple with the value at `index`. */
 static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index, const path *last) {
     if (tuple == tuple->parent->root) return false;
@@ -417,22 +316,27 @@ static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
         const hlo_instr *user = use->user;
         if (user->op != HLO_OP_WHILE && user->op != HLO_OP_CONDITIONAL) return false;
         if (hlo_pin_holds(user)) return false;
-        if (user->op == HLO_OP_WHILE
-                ? !is_loop_legal(w, user, index, last)
-                : !is_branch_legal(w, user, (uint32_t)(use - user->operands), index, last))
-            return false;
+        if (user->op == HLO_OP_WHILE) { /* the loop returns the element unchanged */
+            const hlo_computation *body = hlo_instr_comp(user, HLO_ATTR_BODY);
+            if (body->root->op != HLO_OP_TUPLE || body->root->pin || body->parameter_count != 1 ||
+                index_of(hlo_instr_operand(body->root, (uint32_t)index), body->parameters[0]) !=
+                    index ||
+                !is_callee_legal(w, body, index, last) ||
+                !is_callee_legal(w, hlo_instr_comp(user, HLO_ATTR_CONDITION), index, last) ||
+                !are_element_uses_legal(w, user, index, last))
+                return false;
+            continue;
+        }
+        const uint32_t operand = (uint32_t)(use - user->operands);
+        const hlo_attr *list = hlo_instr_attr(user, HLO_ATTR_BRANCH_COMPUTATIONS);
+        if (!operand || (list && operand > list->u.comps->count)) return false;
+        const hlo_computation *branch =
+            list ? list->u.comps->v[operand - 1]
+                 : hlo_instr_comp(user, operand == 1 ? HLO_ATTR_TRUE_COMPUTATION
+                                                     : HLO_ATTR_FALSE_COMPUTATION);
+        if (!is_callee_legal(w, branch, index, last)) return false;
     }
     return true;
-}
-
-static bool is_dot_legal(walk *w, const hlo_use *use, const path *last) {
-    const hlo_instr *dot = use->user;
-    if (dot->operand_count != 2) return false;
-    uint32_t number = (uint32_t)(use - dot->operands);
-    hlo_instr *other = hlo_instr_operand(dot, !number);
-    w->matmul = true;
-    return comes_from_fp8(w, other) && !stays_wide(w->e, other) &&
-           scale_passes(w, dot, number, last);
 }
 
 static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
@@ -446,7 +350,15 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
                index_of(value, user->parent->parameters[0]) == use - user->operands;
     }
     if (user->op == HLO_OP_TUPLE) return are_tuple_uses_legal(w, user, use - user->operands, last);
-    if (user->op == HLO_OP_DOT) return is_dot_legal(w, use, last);
+    if (user->op == HLO_OP_DOT) {
+        const hlo_instr *dot = use->user;
+        if (dot->operand_count != 2) return false;
+        uint32_t number = (uint32_t)(use - dot->operands);
+        hlo_instr *other = hlo_instr_operand(dot, !number);
+        w->matmul = true;
+        return comes_from_fp8(w, other) && !stays_wide(w->e, other) &&
+               scale_passes(w, dot, number, last);
+    }
     bool moves =
         hlo_chain_link(user) && use == user->operands && hlo_link_moves(user, &w->what->from);
     const bool sends = is_collective(user) && (w->what->dims || agrees(w, user));
@@ -470,7 +382,19 @@ static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
 static bool choose(region *e) {
     bool any = false, changes = true;
     for (uint32_t i = 0; i < e->count; i++) {
-        read_element(e, i);
+        candidate *what = &e->elements[i];
+        *what = (candidate){.scale_index = -1, .mode = mode_of(e, i)};
+        what->sinks = read_element(e, i, what);
+        double number;
+        hlo_instr *scale = what->sinks ? what->from.scale : NULL;
+        what->carries_scale = scale && (what->mode == STACKED || what->mode == RECOMPUTED ||
+                                        scale->op != HLO_OP_CONSTANT);
+        if (what->carries_scale)
+            what->sinks =
+                hlo_scale_is_moderate(e->context->scratch, scale) &&
+                (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
+        if (scale && !what->carries_scale) /* each use has its own constant */
+            what->sinks = !what->dims && hlo_known_number(scale, &number);
         any |= e->elements[i].sinks;
     }
     while (any && changes) {
@@ -480,8 +404,8 @@ static bool choose(region *e) {
             if (!what->sinks) continue;
             walk w = {e, what, i, STEP_LIMIT, false};
             bool legal = true;
-            if (what->mode->after) legal = are_element_uses_legal(&w, e->user, i, NULL);
-            for (uint32_t c = 0; legal && !what->mode->after && c < e->called_count; c++)
+            if (what->mode == STACKED) legal = are_element_uses_legal(&w, e->user, i, NULL);
+            for (uint32_t c = 0; legal && what->mode != STACKED && c < e->called_count; c++)
                 legal = are_element_uses_legal(&w, e->called[c]->parameters[0], i, NULL);
             what->sinks = legal && w.matmul;
             any |= what->sinks;
@@ -492,18 +416,6 @@ static bool choose(region *e) {
 }
 
 /* --------------------------------------------------------------------------------------- making */
-
-/* Dequantizes `fp8` by `scale`. */
-static hlo_instr *dequantize(hlo_instr *at, const hlo_dequantized *from, const hlo_ints *dims,
-                             hlo_instr *fp8, hlo_instr *scale) {
-    hlo_builder b = before(at);
-    hlo_instr *value = hlo_build_convert(&b, fp8, from->to);
-    if (!scale) return value;
-    scale = hlo_shape_count(scale->shape) == 1
-                ? hlo_build_splat(&b, scale, value->shape)
-                : hlo_build_broadcast_like(&b, scale, value->shape, dims->count, dims->v);
-    return hlo_build_binary(&b, from->op, value, scale);
-}
 
 /* Makes the scale available in a computation. Returns NULL if there is no scale. */
 static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tuple) {
@@ -518,7 +430,9 @@ static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tupl
 
 /* True if the user is a link of the chain from the element to its next value. */
 static bool is_on_path_to_next(const region *e, uint32_t index, const hlo_use *use) {
-    if (!e->elements[index].mode->links || use != use->user->operands) return false;
+    const candidate *what = &e->elements[index];
+    if ((what->mode != STACKED && what->mode != PERMUTED) || use != use->user->operands)
+        return false;
     const hlo_instr *link = next_of(e, index);
     for (; link->op != HLO_OP_GET_TUPLE_ELEMENT; link = hlo_instr_operand(link, 0))
         if (link == use->user) return true;
@@ -562,7 +476,15 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
         }
         if (!wide) {
             hlo_instr *whole = scale ? scale : scale_in(what, at, tuple);
-            wide = dequantize(at, &what->from, dims, value, whole);
+            hlo_builder b = before(at);
+            wide = hlo_build_convert(&b, value, what->from.to);
+            if (whole) {
+                whole =
+                    hlo_shape_count(whole->shape) == 1
+                        ? hlo_build_splat(&b, whole, wide->shape)
+                        : hlo_build_broadcast_like(&b, whole, wide->shape, dims->count, dims->v);
+                wide = hlo_build_binary(&b, what->from.op, wide, whole);
+            }
         }
         hlo_instr_set_operand(use->user, (uint32_t)(use - use->user->operands), wide);
     }
@@ -600,27 +522,6 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
     become_fp8(e, index, squeeze, tuple, scale, dims);
 }
 
-/* Appends the scales to the loop's next state. After the loop, an invariant element is replaced by
- * its value before the loop; any other is fp8, and is dequantized. */
-static void finish_loop(const region *e, const hlo_instr *tuple) {
-    hlo_instr *root = e->called[0]->root;
-    for (uint32_t i = 0; i < e->count; i++) {
-        hlo_instr *scale = e->elements[i].sinks ? e->elements[i].mode->next(e, i) : NULL;
-        if (scale) hlo_instr_append_operand(root, scale);
-    }
-    root->shape = e->user->shape = tuple->shape;
-    for (hlo_use *use = e->user->uses; use; use = use->next) {
-        int64_t index = use->user->id < e->count_before ? index_of(use->user, e->user) : -1;
-        if (index < 0 || !e->elements[index].sinks) continue;
-        if (e->elements[index].mode->lasts) {
-            hlo_instr_replace_uses(use->user, hlo_instr_operand(e->tuple, (uint32_t)index));
-            use->user->shape = tuple->shape->elements[index];
-        } else {
-            become_fp8(e, (uint32_t)index, use->user, e->user, NULL, e->elements[index].dims);
-        }
-    }
-}
-
 /* Builds the tuple with fp8 values and their scales, and sinks the dequantization. */
 static void sink(region *e) {
     e->count_before = e->context->module->next_id;
@@ -629,8 +530,8 @@ static void sink(region *e) {
     for (uint32_t i = 0; i < e->count; i++) {
         candidate *what = &e->elements[i];
         hlo_instr *wide = hlo_instr_operand(e->tuple, i);
-        hlo_instr *scale;
-        operands[i] = what->sinks ? what->mode->first(e, what, wide, &scale) : wide;
+        hlo_instr *scale = NULL;
+        operands[i] = what->sinks ? first_value(e, what, wide, &scale) : wide;
         if (!what->sinks || !what->carries_scale) continue;
         what->scale_index = count;
         operands[count++] = scale;
@@ -646,7 +547,26 @@ static void sink(region *e) {
                 become_fp8(e, (uint32_t)index, instr, parameter, NULL, e->elements[index].dims);
         }
     }
-    if (e->user->op == HLO_OP_WHILE) finish_loop(e, tuple);
+    if (e->user->op == HLO_OP_WHILE) {
+        /* Append the scales to the loop's next state. After the loop, an invariant element is
+         * replaced by its value before the loop; any other is fp8, and is dequantized. */
+        hlo_instr *root = e->called[0]->root;
+        for (uint32_t i = 0; i < e->count; i++) {
+            hlo_instr *scale = e->elements[i].sinks ? next_value(e, i) : NULL;
+            if (scale) hlo_instr_append_operand(root, scale);
+        }
+        root->shape = e->user->shape = tuple->shape;
+        for (hlo_use *use = e->user->uses; use; use = use->next) {
+            int64_t index = use->user->id < e->count_before ? index_of(use->user, e->user) : -1;
+            if (index < 0 || !e->elements[index].sinks) continue;
+            if (e->elements[index].mode == INVARIANT) {
+                hlo_instr_replace_uses(use->user, hlo_instr_operand(e->tuple, (uint32_t)index));
+                use->user->shape = tuple->shape->elements[index];
+            } else {
+                become_fp8(e, (uint32_t)index, use->user, e->user, NULL, e->elements[index].dims);
+            }
+        }
+    }
     hlo_instr_set_operand(e->user, e->operand, tuple);
     if (!hlo_instr_user_count(e->tuple)) hlo_instr_remove(e->tuple);
     e->context->agreement = NULL; /* it describes the tuples before the rewrite */
@@ -726,18 +646,6 @@ static void visit_loop(const sinker *s, hlo_instr *loop) {
         sink_region(&e);
 }
 
-static void visit_branches(const sinker *s, hlo_instr *conditional) {
-    const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
-    for (uint32_t i = 1; i < conditional->operand_count; i++) {
-        region e = region_of(s, conditional, i);
-        hlo_computation *branch =
-            list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
-                 : hlo_instr_comp(conditional,
-                                  i == 1 ? HLO_ATTR_TRUE_COMPUTATION : HLO_ATTR_FALSE_COMPUTATION);
-        if (add_called(s, &e, branch)) sink_region(&e);
-    }
-}
-
 hlo_status hlo_pass_sink(hlo_pass_context *context) {
     hlo_module *module = context->module;
     if (!context->target->fp8) return HLO_OK;
@@ -755,7 +663,17 @@ hlo_status hlo_pass_sink(hlo_pass_context *context) {
     for (hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (instr->op == HLO_OP_WHILE) visit_loop(&s, instr);
-            if (instr->op == HLO_OP_CONDITIONAL) visit_branches(&s, instr);
+            if (instr->op == HLO_OP_CONDITIONAL) {
+                const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
+                for (uint32_t i = 1; i < instr->operand_count; i++) {
+                    region e = region_of(&s, instr, i);
+                    hlo_computation *branch =
+                        list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
+                             : hlo_instr_comp(instr, i == 1 ? HLO_ATTR_TRUE_COMPUTATION
+                                                            : HLO_ATTR_FALSE_COMPUTATION);
+                    if (add_called(&s, &e, branch)) sink_region(&e);
+                }
+            }
         }
     return HLO_OK;
 }

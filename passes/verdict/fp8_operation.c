@@ -53,12 +53,6 @@ static unsigned char of_operands(const hlo_fp8_operations *f, const hlo_instr *i
     return depends;
 }
 
-static unsigned char of_call(const hlo_fp8_operations *f, const hlo_instr *call) {
-    const hlo_computation *called = hlo_instr_comp(call, HLO_ATTR_TO_APPLY);
-    const unsigned char depends = f->depends[called->root->id];
-    return depends & ON_PARAMETERS ? (depends & ON_MORE) | of_operands(f, call) : depends;
-}
-
 /* True for an instruction whose result other computations compute, or that no operand reaches. */
 static bool is_unknown(const hlo_fp8_operations *f, const hlo_instr *instr) {
     switch (instr->op) {
@@ -80,8 +74,11 @@ static unsigned char depends_on(const hlo_fp8_operations *f, const hlo_instr *in
     if (from) return f->depends[from->id];
     if (instr->op == HLO_OP_PARAMETER && f->called[instr->parent->id]) return ON_PARAMETERS;
     if (!is_unknown(f, instr)) {
-        const unsigned char depends =
-            instr->op == HLO_OP_CALL ? of_call(f, instr) : of_operands(f, instr);
+        const hlo_computation *called =
+            instr->op == HLO_OP_CALL ? hlo_instr_comp(instr, HLO_ATTR_TO_APPLY) : NULL;
+        unsigned char depends = called ? f->depends[called->root->id] : of_operands(f, instr);
+        if (called && depends & ON_PARAMETERS)
+            depends = (depends & ON_MORE) | of_operands(f, instr);
         /* For a tuple that another computation computes, the provenance knows each element. */
         if (instr->op != HLO_OP_GET_TUPLE_ELEMENT || !(depends & ON_OTHERS)) return depends;
     }
@@ -141,27 +138,6 @@ static const hlo_instr *scaled_operand(const hlo_fp8_operations *f, const hlo_in
     return NULL;
 }
 
-/* True for a branch that may be joined with fp8 values: it comes from fp8, or is 0 or NaN. */
-static bool joins(const hlo_fp8_operations *f, const hlo_instr *branch) {
-    double number;
-    return is_computed(f, branch) ||
-           (hlo_known_number(branch, &number) && (number == 0 || isnan(number)));
-}
-
-/* Returns the first operand that fp8 values reach in a select, a concatenate or an update; NULL if
- * it joins them with other values. */
-static const hlo_instr *joined_operand(const hlo_fp8_operations *f, const hlo_instr *value) {
-    const bool update = value->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
-    const uint32_t first = value->op == HLO_OP_SELECT, count = update ? 2 : value->operand_count;
-    const hlo_instr *found = NULL;
-    for (uint32_t i = first; i < count; i++) {
-        const hlo_instr *branch = hlo_instr_operand(value, i);
-        if (!joins(f, branch)) return NULL;
-        if (!found && is_computed(f, branch)) found = branch;
-    }
-    return found;
-}
-
 /* Returns the operand that the instruction moves or converts, or NULL. */
 static const hlo_instr *moved_operand(const hlo_fp8_operations *f, const hlo_instr *value) {
     const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
@@ -169,8 +145,22 @@ static const hlo_instr *moved_operand(const hlo_fp8_operations *f, const hlo_ins
     if (value->op == HLO_OP_CONVERT)
         return hlo_type_is_float(value->shape->type) && hlo_type_is_float(from->shape->type) ? from
                                                                                              : NULL;
-    if (hlo_op_is(value->op, HLO_JOINS) || value->op == HLO_OP_DYNAMIC_UPDATE_SLICE)
-        return joined_operand(f, value);
+    if (hlo_op_is(value->op, HLO_JOINS) || value->op == HLO_OP_DYNAMIC_UPDATE_SLICE) {
+        const bool update = value->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
+        const uint32_t first = value->op == HLO_OP_SELECT,
+                       count = update ? 2 : value->operand_count;
+        const hlo_instr *found = NULL;
+        for (uint32_t i = first; i < count; i++) {
+            const hlo_instr *branch = hlo_instr_operand(value, i);
+            double number;
+            /* A branch joins fp8 values if it comes from fp8, or is 0 or NaN. */
+            if (!(is_computed(f, branch) ||
+                  (hlo_known_number(branch, &number) && (number == 0 || isnan(number)))))
+                return NULL;
+            if (!found && is_computed(f, branch)) found = branch;
+        }
+        return found;
+    }
     const hlo_computation *reduction = hlo_instr_comp(value, HLO_ATTR_TO_APPLY);
     return hlo_op_is(value->op, HLO_COLLECTIVE) && !reduction ? from : NULL;
 }
@@ -221,28 +211,18 @@ typedef struct passed {
     double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
 
-/* True if the module computes the factor from others: a gate or a mask, not a scale. */
-static bool is_computed_here(const hlo_instr *factor) {
-    while (factor->op == HLO_OP_CONVERT || hlo_instr_moves(factor))
-        factor = hlo_instr_operand(factor, 0);
-    return factor->operand_count && !is_boundary(factor);
-}
-
 static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *factor) {
     p->scaled = true;
     if (!repeats_fewer(factor)) {
         if (!p->array) p->array = factor;
-        if (!p->barred && is_computed_here(factor)) p->barred = scaling;
+        const hlo_instr *from = factor;
+        while (from->op == HLO_OP_CONVERT || hlo_instr_moves(from))
+            from = hlo_instr_operand(from, 0);
+        if (!p->barred && from->operand_count && !is_boundary(from)) p->barred = scaling;
     }
     if (!p->relu) return;
     double *least = scaling->op == HLO_OP_DIVIDE ? &p->divisor : &p->factor;
     *least = fmin(*least, hlo_range_of(factor).low);
-}
-
-/* True if the factors' signs let fp8 values pass through relu; see
- * passes/builders/scaled_operand.c. */
-static bool passes_relu(const passed *p, hlo_type fp8) {
-    return p->divisor > 0 && (fp8 == HLO_TYPE_F8E5M2 ? p->factor > 0 : p->factor >= 0);
 }
 
 /* Returns the value that `value` moves, converts, scales or rectifies, or NULL. */
@@ -278,7 +258,10 @@ const hlo_instr *hlo_fp8_operation(const hlo_fp8_operations *f, const hlo_instr 
         }
         value = from;
     }
-    const bool signs = p.relu && !passes_relu(&p, value->shape->type);
+    /* The signs of the factors stop fp8 values at a relu; see passes/builders/scaled_operand.c. */
+    const bool signs =
+        p.relu &&
+        !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));
     const hlo_instr *found = p.barred ? p.barred : signs ? p.relu : p.array ? p.array : p.join;
     const bool updates = p.barred && p.barred->op == HLO_OP_DYNAMIC_UPDATE_SLICE;
     *out_obstacle = updates    ? HLO_OBSTACLE_UPDATE

@@ -148,14 +148,6 @@ static bool is_integer(const hlo_instr *narrow) {
            hlo_types[narrow->shape->type].bits == 8;
 }
 
-/* Judges a dot if neither operand comes from fp8. */
-static hlo_judgment judge_unquantized(const hlo_instr *left, const hlo_instr *right) {
-    const hlo_instr *l = find_narrow(left), *r = find_narrow(right);
-    if (is_integer(l)) return wide(HLO_REASON_INTEGER_OPERAND, l);
-    return is_integer(r) ? wide(HLO_REASON_INTEGER_OPERAND, r)
-                         : wide(HLO_REASON_NOT_QUANTIZED, NULL);
-}
-
 static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
     if (!j->provenance) j->provenance = hlo_fp8_provenance_find(j->module, j->arena);
     return j->provenance;
@@ -200,15 +192,6 @@ static hlo_judgment judge_operations(hlo_judge_context *j, const hlo_instr *dot)
     return left.reason != HLO_REASON_COUNT ? left : judge_operation(j, hlo_instr_operand(dot, 1));
 }
 
-/* Returns the value in a branch that the conditional's result, or `get`, an element of it, may
- * equal. */
-static const hlo_instr *branch_value(const hlo_instr *get, const hlo_computation *branch) {
-    const hlo_instr *root = branch->root;
-    if (get->op == HLO_OP_CONDITIONAL) return root;
-    if (root->op != HLO_OP_TUPLE) return NULL;
-    return hlo_instr_operand(root, (uint32_t)hlo_instr_int(get, HLO_ATTR_INDEX, 0));
-}
-
 typedef struct branches {
     hlo_judge_context *judging;
     const hlo_instr *result; /* result of the conditional, or an element of it */
@@ -217,22 +200,18 @@ typedef struct branches {
 
 static void judge_branch(void *user, hlo_computation *branch) {
     branches *b = user;
-    const hlo_instr *value = branch_value(b->result, branch);
+    /* The value that the conditional's result, or an element of it, may equal. */
+    const hlo_instr *root = branch->root;
+    const hlo_instr *value =
+        b->result->op == HLO_OP_CONDITIONAL ? root
+        : root->op != HLO_OP_TUPLE
+            ? NULL
+            : hlo_instr_operand(root, (uint32_t)hlo_instr_int(b->result, HLO_ATTR_INDEX, 0));
     if (!value || b->found.reason != HLO_REASON_COUNT) return;
     b->found = judge_operation(b->judging, value);
     if (b->found.reason == HLO_REASON_COUNT &&
         !hlo_fp8_provenance_has(b->judging->provenance, value))
         b->found = wide(HLO_REASON_ONE_OPERAND_WIDE, value);
-}
-
-/* Judges an operand that a conditional returns, by the first branch that does not dequantize it. */
-static hlo_judgment judge_branches(hlo_judge_context *j, const hlo_instr *result) {
-    branches b = {j, result, wide(HLO_REASON_COUNT, NULL)};
-    const hlo_instr *conditional =
-        result->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(result, 0) : result;
-    if (conditional->op == HLO_OP_CONDITIONAL)
-        hlo_instr_visit_called(conditional, judge_branch, &b);
-    return b.found;
 }
 
 /* Returns the first operand with dynamic sizes, or NULL. */
@@ -274,7 +253,14 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         const hlo_instr *at =
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
         if (!at) return judge_unrecognized(j, dot);
-        const hlo_judgment in_branch = judge_branches(j, at);
+        /* Judge an operand that a conditional returns by the first branch that does not
+         * dequantize it. */
+        branches b = {j, at, wide(HLO_REASON_COUNT, NULL)};
+        const hlo_instr *conditional =
+            at->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(at, 0) : at;
+        if (conditional->op == HLO_OP_CONDITIONAL)
+            hlo_instr_visit_called(conditional, judge_branch, &b);
+        const hlo_judgment in_branch = b.found;
         return in_branch.reason != HLO_REASON_COUNT ? in_branch : wide(reason, at);
     }
     const hlo_instr *through_l = l ? NULL : find_straight_through(j, left),
@@ -289,7 +275,13 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
                    ? wide(HLO_REASON_SCHEDULED, NULL)
                    : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
     const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
-    if (!l && !r && !l_computed && !r_computed) return judge_unquantized(left, right);
+    if (!l && !r && !l_computed && !r_computed) {
+        /* Neither operand comes from fp8. */
+        const hlo_instr *narrow_l = find_narrow(left), *narrow_r = find_narrow(right);
+        return is_integer(narrow_l)   ? wide(HLO_REASON_INTEGER_OPERAND, narrow_l)
+               : is_integer(narrow_r) ? wide(HLO_REASON_INTEGER_OPERAND, narrow_r)
+                                      : wide(HLO_REASON_NOT_QUANTIZED, NULL);
+    }
     if (!narrow) return wide(HLO_REASON_ONE_OPERAND_WIDE, other);
     return wide(hlo_types[narrow->shape->type].bits < 8 ? HLO_REASON_NARROW_OPERAND
                                                         : HLO_REASON_INTEGER_OPERAND,
@@ -299,44 +291,6 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
 static unsigned char fp8_of(hlo_judge_context *j, const hlo_instr *value) {
     if (!j->fp8) j->fp8 = hlo_facts_fp8_reach(j->module, j->arena);
     return j->fp8[value->id];
-}
-
-/* Returns why a dot that could be FP8 must stay unchanged. This takes precedence over the reason
- * from a rule, unless that rule had matched a nearly complete call. Returns no reason if it need
- * not stay. */
-static hlo_judgment judge_held(hlo_judge_context *j, const hlo_instr *dot) {
-    const bool looked_at = dot->op == HLO_OP_DOT || dot->op == HLO_OP_RAGGED_DOT;
-    const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(dot) : NULL;
-    const hlo_instr *dynamic = looked_at ? find_dynamic(dot) : NULL;
-    if ((!pinned && !dynamic) || !fp8_of(j, hlo_instr_operand(dot, 0)) ||
-        !fp8_of(j, hlo_instr_operand(dot, 1)))
-        return wide(HLO_REASON_COUNT, NULL);
-    if (!pinned) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
-    return wide(hlo_pin_reason(pinned), pinned == dot ? NULL : pinned);
-}
-
-static hlo_judgment judge_dot(hlo_judge_context *j, const hlo_instr *dot) {
-    const hlo_instr *left = hlo_instr_operand(dot, 0), *right = hlo_instr_operand(dot, 1);
-    unsigned char l = fp8_of(j, left), r = fp8_of(j, right);
-    if (!l || !r) return judge_carried(j, dot);
-    if ((l | r) & HLO_FROM_OTHER_FP8)
-        return wide(HLO_REASON_OPERAND_NOT_FP8, l & HLO_FROM_OTHER_FP8 ? left : right);
-    if (hlo_facts_has(j->fused, dot->parent->id))
-        return wide(makers[maker_of(j, dot->parent)].reason, NULL);
-    if (hlo_pin_is_scheduled(j->module)) return wide(HLO_REASON_SCHEDULED, NULL);
-    const hlo_judgment operation = judge_operations(j, dot);
-    return operation.reason != HLO_REASON_COUNT ? operation : judge_unrecognized(j, dot);
-}
-
-/* Judges block-scaled notation that no rule has matched. */
-static hlo_judgment judge_blocks(const hlo_instr *instr) {
-    const hlo_instr *dynamic = find_dynamic(instr);
-    if (dynamic) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (!hlo_shape_count(hlo_instr_operand(instr, i)->shape))
-            return wide(HLO_REASON_EMPTY, NULL);
-    return wide(hlo_block_fault(instr) ? HLO_REASON_BLOCK_SCALE_TYPES : HLO_REASON_BLOCK_SCALED,
-                NULL);
 }
 
 /* Judges a matmul that is not an FP8 call or kernel. */
@@ -354,15 +308,42 @@ static hlo_judgment judge_wide(hlo_judge_context *j, const hlo_instr *instr) {
     if (ragged &&
         (!fp8_of(j, hlo_instr_operand(instr, 0)) || !fp8_of(j, hlo_instr_operand(instr, 1))))
         return judge_carried(j, instr);
-    if (kind == HLO_PRODUCT_BLOCK_SCALED) return judge_blocks(instr);
-    return kind == HLO_PRODUCT_DOT ? judge_dot(j, instr) : wide(reasons[kind], NULL);
+    if (kind == HLO_PRODUCT_BLOCK_SCALED) {
+        const hlo_instr *dynamic = find_dynamic(instr);
+        if (dynamic) return wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
+        for (uint32_t i = 0; i < instr->operand_count; i++)
+            if (!hlo_shape_count(hlo_instr_operand(instr, i)->shape))
+                return wide(HLO_REASON_EMPTY, NULL);
+        return wide(hlo_block_fault(instr) ? HLO_REASON_BLOCK_SCALE_TYPES : HLO_REASON_BLOCK_SCALED,
+                    NULL);
+    }
+    if (kind != HLO_PRODUCT_DOT) return wide(reasons[kind], NULL);
+    const hlo_instr *left = hlo_instr_operand(instr, 0), *right = hlo_instr_operand(instr, 1);
+    const unsigned char l = fp8_of(j, left), r = fp8_of(j, right);
+    if (!l || !r) return judge_carried(j, instr);
+    if ((l | r) & HLO_FROM_OTHER_FP8)
+        return wide(HLO_REASON_OPERAND_NOT_FP8, l & HLO_FROM_OTHER_FP8 ? left : right);
+    if (hlo_facts_has(j->fused, instr->parent->id))
+        return wide(makers[maker_of(j, instr->parent)].reason, NULL);
+    if (hlo_pin_is_scheduled(j->module)) return wide(HLO_REASON_SCHEDULED, NULL);
+    const hlo_judgment operation = judge_operations(j, instr);
+    return operation.reason != HLO_REASON_COUNT ? operation : judge_unrecognized(j, instr);
 }
 
 hlo_judgment hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason said) {
     hlo_judgment judgment = {.kind = HLO_VERDICT_FP8, .reason = HLO_REASON_COUNT, .epilogue = ""};
     const bool fused = hlo_facts_has(j->fused, instr->parent->id);
     const hlo_fusion_maker maker = fused ? maker_of(j, instr->parent) : HLO_FUSION_XLA;
-    const hlo_judgment held = judge_held(j, instr);
+    const bool looked_at = instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
+    const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(instr) : NULL;
+    const hlo_instr *dynamic = looked_at ? find_dynamic(instr) : NULL;
+    /* Why a dot that could be FP8 must stay unchanged. This takes precedence over the reason from a
+     * rule, unless that rule had matched a nearly complete call. */
+    hlo_judgment held = wide(HLO_REASON_COUNT, NULL);
+    if ((pinned || dynamic) && fp8_of(j, hlo_instr_operand(instr, 0)) &&
+        fp8_of(j, hlo_instr_operand(instr, 1)))
+        held = pinned ? wide(hlo_pin_reason(pinned), pinned == instr ? NULL : pinned)
+                      : wide(HLO_REASON_DYNAMIC_DIMENSION, dynamic);
     hlo_product product = {0};
     hlo_product_read(instr, &product);
     const bool kept = product.kind == HLO_PRODUCT_RAGGED && j->keeps_ragged &&

@@ -152,15 +152,6 @@ void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds
     t->seconds += seconds;
 }
 
-static void open_slot(hlo_pass_context *context, const hlo_instr *matmul) {
-    hlo_report *report = context->report;
-    slot *made = add_slot(report, matmul);
-    made->was = hlo_report_describe(report, matmul);
-    made->wide = is_wide(context, &made->was);
-    if (context->options->surroundings)
-        made->surroundings = hlo_surroundings_of(matmul, report->arena);
-}
-
 /* Opens a report. Arrays have their final size from the start, because growing leaves the old ones
  * in the arena. */
 void hlo_report_open(hlo_pass_context *context) {
@@ -176,8 +167,14 @@ void hlo_report_open(hlo_pass_context *context) {
     const bool *reached = hlo_facts_reached(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
-             instr = hlo_instr_next(instr))
-            if (hlo_product_kind_of(instr) != HLO_PRODUCT_NONE) open_slot(context, instr);
+             instr = hlo_instr_next(instr)) {
+            if (hlo_product_kind_of(instr) == HLO_PRODUCT_NONE) continue;
+            slot *made = add_slot(report, instr);
+            made->was = hlo_report_describe(report, instr);
+            made->wide = is_wide(context, &made->was);
+            if (context->options->surroundings)
+                made->surroundings = hlo_surroundings_of(instr, report->arena);
+        }
 }
 
 /* ------------------------------------------------------------------------------------- attempts */

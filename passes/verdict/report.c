@@ -68,23 +68,6 @@ static int64_t frame_of(hlo_report *report, const hlo_tables *tables, int64_t fr
     return found ? found : find_frame(report, tables, frame, false);
 }
 
-static void set_source(hlo_report *report, const hlo_instr *instr, hlo_verdict *verdict) {
-    const hlo_tables *tables = &instr->parent->module->tables;
-    const hlo_attr *id = hlo_instr_metadata(instr, HLO_ATTR_STACK_FRAME_ID);
-    const hlo_attr *file = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_FILE);
-    const hlo_attr *line = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_LINE);
-    const int64_t frame = id ? frame_of(report, tables, id->u.i) : 0;
-    if (frame) {
-        verdict->source_file = hlo_frame_file(tables, frame);
-        verdict->source_line = (long)hlo_frame_location(tables, frame)->line;
-    } else {
-        verdict->source_file = file ? file->u.str : NULL;
-        verdict->source_line = line ? (long)line->u.i : 0;
-    }
-    if (verdict->source_line < 0) verdict->source_line = 0; /* no position */
-    verdict->source_file = copy_text(report->arena, verdict->source_file);
-}
-
 static const char *scales_text(const hlo_matmul *matmul) {
     const hlo_scale_info *a = &hlo_scale_modes[matmul->a_mode];
     const hlo_scale_info *b = &hlo_scale_modes[matmul->b_mode];
@@ -92,22 +75,6 @@ static const char *scales_text(const hlo_matmul *matmul) {
     if (matmul->a_mode == HLO_SCALE_VEC16) return " +nvfp4-scales";
     if (a->along || b->along) return " +block-scales";
     return a->across || b->across ? " +row-scales" : "";
-}
-
-/* Describes the scales of a call that are not scalars. */
-static void set_scales(hlo_arena *arena, const hlo_matmul *matmul, hlo_verdict *verdict) {
-    const hlo_scale_info *a = &hlo_scale_modes[matmul->a_mode];
-    const hlo_scale_info *b = &hlo_scale_modes[matmul->b_mode];
-    if (a->across || b->across)
-        verdict->scale_modes = hlo_arena_format(arena, "%s %s", a->name, b->name);
-    verdict->block_size = a->along ? a->along : b->along;
-}
-
-static const char *epilogue_text(hlo_arena *arena, const hlo_matmul *matmul) {
-    return hlo_arena_format(arena, "%s%s%s%s%s", hlo_epilogue_name(matmul->epilogue),
-                            matmul->beta != 0 ? " +matrix" : "", scales_text(matmul),
-                            matmul->amax ? " +amax" : "",
-                            hlo_type_is_fp8(matmul->d->type) ? " +fp8-output" : "");
 }
 
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
@@ -127,12 +94,32 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
         if (instr->op == HLO_OP_CUSTOM_CALL)
             verdict.operation = copy_text(arena, hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET));
         if (instr->op != HLO_OP_DOT && hlo_product_matmul(instr, &matmul)) {
-            verdict.epilogue = epilogue_text(arena, &matmul);
-            set_scales(arena, &matmul, &verdict);
+            verdict.epilogue = hlo_arena_format(
+                arena, "%s%s%s%s%s", hlo_epilogue_name(matmul.epilogue),
+                matmul.beta != 0 ? " +matrix" : "", scales_text(&matmul),
+                matmul.amax ? " +amax" : "", hlo_type_is_fp8(matmul.d->type) ? " +fp8-output" : "");
+            const hlo_scale_info *a = &hlo_scale_modes[matmul.a_mode];
+            const hlo_scale_info *b = &hlo_scale_modes[matmul.b_mode];
+            if (a->across || b->across)
+                verdict.scale_modes = hlo_arena_format(arena, "%s %s", a->name, b->name);
+            verdict.block_size = a->along ? a->along : b->along;
         }
     }
     verdict.op_name = copy_text(arena, hlo_instr_op_name(instr));
-    set_source(report, instr, &verdict);
+    const hlo_tables *tables = &instr->parent->module->tables;
+    const hlo_attr *id = hlo_instr_metadata(instr, HLO_ATTR_STACK_FRAME_ID);
+    const hlo_attr *file = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_FILE);
+    const hlo_attr *line = hlo_instr_metadata(instr, HLO_ATTR_SOURCE_LINE);
+    const int64_t frame = id ? frame_of(report, tables, id->u.i) : 0;
+    if (frame) {
+        verdict.source_file = hlo_frame_file(tables, frame);
+        verdict.source_line = (long)hlo_frame_location(tables, frame)->line;
+    } else {
+        verdict.source_file = file ? file->u.str : NULL;
+        verdict.source_line = line ? (long)line->u.i : 0;
+    }
+    if (verdict.source_line < 0) verdict.source_line = 0; /* no position */
+    verdict.source_file = copy_text(report->arena, verdict.source_file);
     return verdict;
 }
 
@@ -232,20 +219,6 @@ static bool is_present(const closing *c, const slot *s) {
     return c->present[s->instr->id];
 }
 
-/* Judges a matmul that is not an FP8 call of this project or of XLA. */
-static void judge_other(closing *c, hlo_verdict *verdict, const slot *now) {
-    const hlo_judgment judgment = hlo_judge(c->judging, now->instr, now->reason);
-    verdict->kind = judgment.kind;
-    verdict->fusion = judgment.fusion;
-    if (judgment.kind == HLO_VERDICT_FP8)
-        verdict->epilogue = *judgment.epilogue ? judgment.epilogue : verdict->operation;
-    else if (judgment.reason == now->reason && !judgment.blocker)
-        set_reason(c, verdict, now->reason, now->blocker);
-    else
-        set_reason(c, verdict, judgment.reason,
-                   judgment.blocker ? hlo_report_input_name(c->report, judgment.blocker) : NULL);
-}
-
 static const slot *current_slot(const hlo_report *report, const slot *s) {
     while (s->same_as) s = &report->slots[s->same_as - 1];
     return s;
@@ -258,20 +231,6 @@ void hlo_report_keep(hlo_report *report, const slot *s, const char *reason) {
     report->any_new |= !*first || !*last;
     if (!*first) *first = reason;
     if (!*last) *last = reason;
-}
-
-static void set_costs(closing *c, hlo_verdict *verdict, const slot *s, const slot *now) {
-    const hlo_costs *input = c->report->input_costs;
-    hlo_cost as_it_was = hlo_costs_of(input, c->costs, s->costed_id);
-    hlo_cost as_it_is = hlo_costs_of(c->costs, input, now->instr->id);
-    verdict->input_bytes = as_it_was.bytes;
-    verdict->input_seconds = as_it_was.seconds;
-    verdict->bytes = as_it_is.bytes;
-    verdict->seconds = as_it_is.seconds;
-    if (verdict->kind == HLO_VERDICT_WIDE)
-        verdict->fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
-    else if (as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
-        hlo_report_keep(c->report, s, "gain-below-minimum");
 }
 
 static hlo_verdict judge(closing *c, slot *s) {
@@ -294,13 +253,36 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.kind = now->reason == HLO_REASON_COUNT ? HLO_VERDICT_FP8 : HLO_VERDICT_MISSED;
         if (now->reason != HLO_REASON_COUNT) set_reason(c, &verdict, now->reason, now->blocker);
     } else {
-        judge_other(c, &verdict, now);
+        /* Not an FP8 call of this project or of XLA. */
+        const hlo_judgment judgment = hlo_judge(c->judging, now->instr, now->reason);
+        verdict.kind = judgment.kind;
+        verdict.fusion = judgment.fusion;
+        if (judgment.kind == HLO_VERDICT_FP8)
+            verdict.epilogue = *judgment.epilogue ? judgment.epilogue : verdict.operation;
+        else if (judgment.reason == now->reason && !judgment.blocker)
+            set_reason(c, &verdict, now->reason, now->blocker);
+        else
+            set_reason(c, &verdict, judgment.reason,
+                       judgment.blocker ? hlo_report_input_name(c->report, judgment.blocker)
+                                        : NULL);
     }
     if (report->surroundings && verdict.kind != HLO_VERDICT_WIDE)
         report->surroundings[report->verdict_count].side[1] =
             hlo_surroundings_of(now->instr, report->arena);
     if (report->surroundings) report->surroundings[report->verdict_count].side[0] = s->surroundings;
-    if (is_present(c, now)) set_costs(c, &verdict, s, now);
+    if (is_present(c, now)) {
+        const hlo_costs *input = c->report->input_costs;
+        hlo_cost as_it_was = hlo_costs_of(input, c->costs, s->costed_id);
+        hlo_cost as_it_is = hlo_costs_of(c->costs, input, now->instr->id);
+        verdict.input_bytes = as_it_was.bytes;
+        verdict.input_seconds = as_it_was.seconds;
+        verdict.bytes = as_it_is.bytes;
+        verdict.seconds = as_it_is.seconds;
+        if (verdict.kind == HLO_VERDICT_WIDE)
+            verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
+        else if (as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
+            hlo_report_keep(c->report, s, "gain-below-minimum");
+    }
     verdict.runs = is_present(c, now) ? c->runs[now->instr->parent->id] : 1;
     set_position(c, &verdict, s->offset);
     return verdict;
@@ -310,37 +292,6 @@ static int by_position(const void *a, const void *b) {
     const slot *const *x = a, *const *y = b;
     if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
     return *x < *y ? -1 : *x > *y;
-}
-
-/* Lists the slots in text order. Returns their number. Copies replace a matmul whose computation
- * was inlined and removed. */
-static size_t order_slots(const closing *c, hlo_arena *scratch, slot ***out_order) {
-    slot **order = hlo_arena_array(scratch, c->report->count, sizeof *order);
-    size_t count = 0;
-    for (uint32_t i = 0; i < c->report->count; i++) {
-        slot *s = &c->report->slots[i];
-        if (!s->copied || is_present(c, s)) order[count++] = s;
-    }
-    if (count) qsort(order, count, sizeof *order, by_position);
-    *out_order = order;
-    return count;
-}
-
-/* Sorts lints in text order, and keeps one for all copies made by inlining. */
-static void close_lints(closing *c) {
-    hlo_report *report = c->report;
-    uint32_t kept = 0;
-    if (report->lint_count)
-        qsort(report->lints, report->lint_count, sizeof *report->lints, lint_order);
-    for (uint32_t i = 0; i < report->lint_count; i++) {
-        lint *at = &report->lints[i], *last = kept ? &report->lints[kept - 1] : NULL;
-        if (last && c->module->source_size && last->offset == at->offset &&
-            last->reason == at->reason)
-            continue;
-        set_position(c, &at->verdict, at->offset);
-        report->lints[kept++] = *at;
-    }
-    report->lint_count = kept;
 }
 
 void hlo_report_close(hlo_pass_context *context) {
@@ -360,8 +311,13 @@ void hlo_report_close(hlo_pass_context *context) {
                                   : note_costs(context, c.present);
     report->keep = hlo_arena_zero(report->arena, report->count * sizeof *report->keep);
     if (report->kept) memcpy(report->keep, report->kept, report->kept_count * sizeof *report->kept);
-    slot **order;
-    const size_t count = order_slots(&c, context->scratch, &order);
+    slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
+    size_t count = 0;
+    for (uint32_t i = 0; i < report->count; i++) {
+        slot *s = &report->slots[i];
+        if (!s->copied || is_present(&c, s)) order[count++] = s;
+    }
+    if (count) qsort(order, count, sizeof *order, by_position);
     double *runs = hlo_arena_array(context->scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     c.runs = runs;
@@ -371,7 +327,18 @@ void hlo_report_close(hlo_pass_context *context) {
             hlo_arena_zero(report->arena, (count + 1) * sizeof *report->surroundings);
     for (; report->verdict_count < count; report->verdict_count++)
         report->verdicts[report->verdict_count] = judge(&c, order[report->verdict_count]);
-    close_lints(&c);
+    /* Sort lints in text order, and keep one for all copies made by inlining. */
+    uint32_t kept = 0;
+    if (report->lint_count)
+        qsort(report->lints, report->lint_count, sizeof *report->lints, lint_order);
+    for (uint32_t i = 0; i < report->lint_count; i++) {
+        lint *at = &report->lints[i], *last = kept ? &report->lints[kept - 1] : NULL;
+        if (last && module->source_size && last->offset == at->offset && last->reason == at->reason)
+            continue;
+        set_position(&c, &at->verdict, at->offset);
+        report->lints[kept++] = *at;
+    }
+    report->lint_count = kept;
 }
 
 void hlo_report_free(hlo_report *report) {
@@ -401,4 +368,32 @@ void hlo_report_print_times(const hlo_report *report, FILE *out) {
                 t->name);
     for (const tally *t = report->rules.first; t; t = t->next)
         fprintf(out, "%10s     %4llu x  rule %s\n", "", (unsigned long long)t->times, t->name);
+}
+
+/* ---------------------------------------------------------------------------------- input names */
+
+static int name_order(const void *a, const void *b) {
+    const input_name *x = a, *y = b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+void hlo_report_note_names(hlo_report *report, const hlo_module *module) {
+    input_name *names = hlo_arena_array(report->arena, module->next_id, sizeof *names);
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+            names[report->name_count++] =
+                (input_name){instr->offset, hlo_arena_format(report->arena, "%s", instr->name)};
+    if (report->name_count) qsort(names, report->name_count, sizeof *names, name_order);
+    report->names = names;
+}
+
+const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *instr) {
+    const input_name key = {instr->offset, NULL}, *found = NULL;
+    if (report->name_count)
+        found = bsearch(&key, report->names, report->name_count, sizeof key, name_order);
+    /* Instructions that a program adds have no offset of their own. */
+    const input_name *end = report->names + report->name_count;
+    const bool unique = found && (found == report->names || found[-1].offset != found->offset) &&
+                        (found + 1 == end || found[1].offset != found->offset);
+    return unique ? found->name : hlo_arena_format(report->arena, "%s", instr->name);
 }

@@ -73,57 +73,16 @@ static void find_users(const hlo_instr *value, const hlo_instr *as, users *out) 
     }
 }
 
-static void look_before(search *s) {
-    for (uint32_t i = 0; i < s->count; i++) {
-        const hlo_instr *instr = s->v[i].instr;
-        int step = s->v[i].step;
-        bool ends = step < 0 && (is_matmul(instr) || is_scalar(instr));
-        if (ends || step == -STEPS_BEFORE) continue;
-        for (uint32_t o = 0; o < looked_at(instr); o++)
-            add(s, shown(hlo_instr_operand(instr, o)), step - 1, 1 + BEFORE_MOST);
-    }
-}
-
 static void add_users(search *s, const hlo_instr *value, int step) {
     users list = {.count = 0};
     find_users(value, shown(value), &list);
     for (uint32_t i = 0; i < list.count; i++) add(s, list.v[i], step, MOST);
 }
 
-static void look_behind(search *s) {
-    uint32_t first = s->count;
-    add_users(s, s->v[0].instr, 1);
-    for (uint32_t i = first; i < s->count; i++)
-        if (s->v[i].step < STEPS_BEHIND && !is_matmul(s->v[i].instr))
-            add_users(s, s->v[i].instr, s->v[i].step + 1);
-}
-
 static uint32_t index_of(const search *s, const hlo_instr *instr) {
     uint32_t i = 0;
     while (i < s->count && s->v[i].instr != instr) i++;
     return i;
-}
-
-static void add_operand(found *to, uint8_t from) {
-    if (!memchr(to->operands, from, to->operand_count)) to->operands[to->operand_count++] = from;
-}
-
-/* Adds edges. Each is found from its end, or from its start if the end has too many operands. */
-static void connect(search *s) {
-    for (uint32_t i = 0; i < s->count; i++)
-        for (uint32_t o = 0; o < looked_at(s->v[i].instr); o++) {
-            uint32_t from = index_of(s, shown(hlo_instr_operand(s->v[i].instr, o)));
-            if (from < s->count) s->v[i].operands[s->v[i].operand_count++] = (uint8_t)from;
-        }
-    for (uint32_t from = 0; from < s->count; from++) {
-        users list = {.count = 0};
-        find_users(s->v[from].instr, s->v[from].instr, &list);
-        for (uint32_t u = 0; u < list.count; u++) {
-            uint32_t to = index_of(s, list.v[u]);
-            if (to < s->count && s->v[to].instr->operand_count > LOOKED_AT)
-                add_operand(&s->v[to], (uint8_t)from);
-        }
-    }
 }
 
 static int by_step(const void *a, const void *b) {
@@ -159,37 +118,62 @@ static const char *op_of(const hlo_instr *instr, hlo_arena *arena) {
     return hlo_arena_format(arena, "%s", target ? target : hlo_ops[instr->op].name);
 }
 
-/* `place`: index of each instruction in the order. */
-static hlo_surrounding_instr describe(const search *s, const uint32_t *place, uint32_t index,
-                                      hlo_arena *arena) {
-    const found *at = &s->v[index];
-    const hlo_instr *instr = at->instr;
-    uint32_t *operands = hlo_arena_array(arena, at->operand_count, sizeof *operands), count = 0;
-    for (uint32_t o = 0; o < at->operand_count; o++)
-        if (place[at->operands[o]] < place[index]) operands[count++] = place[at->operands[o]];
-    return (hlo_surrounding_instr){.name = hlo_arena_format(arena, "%s", instr->name),
-                                   .op = op_of(instr, arena),
-                                   .shape = shape_of(instr, arena),
-                                   .focus = index == 0,
-                                   .matmul = is_matmul(instr),
-                                   .fp8 = hlo_type_is_fp8(instr->shape->type),
-                                   .operand_count = count,
-                                   .operands = operands};
-}
-
 const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *arena) {
     search s = {.v = {{.instr = matmul}}, .count = 1};
     uint32_t order[MOST], places[MOST], count = 0, by_steps[MOST];
     bool placed[MOST] = {false};
-    look_before(&s);
-    look_behind(&s);
+    for (uint32_t i = 0; i < s.count; i++) {
+        const hlo_instr *instr = s.v[i].instr;
+        int step = s.v[i].step;
+        bool ends = step < 0 && (is_matmul(instr) || is_scalar(instr));
+        if (ends || step == -STEPS_BEFORE) continue;
+        for (uint32_t o = 0; o < looked_at(instr); o++)
+            add(&s, shown(hlo_instr_operand(instr, o)), step - 1, 1 + BEFORE_MOST);
+    }
+    uint32_t first = s.count;
+    add_users(&s, s.v[0].instr, 1);
+    for (uint32_t i = first; i < s.count; i++)
+        if (s.v[i].step < STEPS_BEHIND && !is_matmul(s.v[i].instr))
+            add_users(&s, s.v[i].instr, s.v[i].step + 1);
     qsort(s.v + 1, s.count - 1, sizeof s.v[0], by_step);
-    connect(&s);
+    /* Find each edge from its end, or from its start if the end has too many operands. */
+    for (uint32_t i = 0; i < s.count; i++)
+        for (uint32_t o = 0; o < looked_at(s.v[i].instr); o++) {
+            uint32_t from = index_of(&s, shown(hlo_instr_operand(s.v[i].instr, o)));
+            if (from < s.count) s.v[i].operands[s.v[i].operand_count++] = (uint8_t)from;
+        }
+    for (uint32_t from = 0; from < s.count; from++) {
+        users list = {.count = 0};
+        find_users(s.v[from].instr, s.v[from].instr, &list);
+        for (uint32_t u = 0; u < list.count; u++) {
+            uint32_t to = index_of(&s, list.v[u]);
+            found *end = &s.v[to];
+            if (to < s.count && end->instr->operand_count > LOOKED_AT &&
+                !memchr(end->operands, (uint8_t)from, end->operand_count))
+                end->operands[end->operand_count++] = (uint8_t)from;
+        }
+    }
     for (uint32_t i = 0; i < s.count; i++) by_steps[i] = (i + 1) % s.count;
     for (uint32_t i = 0; i < s.count; i++) place(&s, by_steps[i], placed, order, &count);
     for (uint32_t i = 0; i < count; i++) places[order[i]] = i;
     hlo_surrounding_instr *v = hlo_arena_array(arena, count, sizeof *v);
-    for (uint32_t i = 0; i < count; i++) v[i] = describe(&s, places, order[i], arena);
+    for (uint32_t i = 0; i < count; i++) {
+        const found *at = &s.v[order[i]];
+        const hlo_instr *instr = at->instr;
+        uint32_t *operands = hlo_arena_array(arena, at->operand_count, sizeof *operands),
+                 operand_count = 0;
+        for (uint32_t o = 0; o < at->operand_count; o++)
+            if (places[at->operands[o]] < places[order[i]])
+                operands[operand_count++] = places[at->operands[o]];
+        v[i] = (hlo_surrounding_instr){.name = hlo_arena_format(arena, "%s", instr->name),
+                                       .op = op_of(instr, arena),
+                                       .shape = shape_of(instr, arena),
+                                       .focus = order[i] == 0,
+                                       .matmul = is_matmul(instr),
+                                       .fp8 = hlo_type_is_fp8(instr->shape->type),
+                                       .operand_count = operand_count,
+                                       .operands = operands};
+    }
     hlo_surroundings *made = hlo_arena_alloc(arena, sizeof *made);
     *made = (hlo_surroundings){count, v};
     return made;

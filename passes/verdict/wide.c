@@ -81,26 +81,6 @@ void hlo_report_keep_outputs(hlo_report *report, const char *wide) {
     }
 }
 
-/* Lists the first matmuls by the names that wide accepts. */
-static void show_matmuls(const hlo_report *const *reports, size_t count, char *out, size_t size) {
-    size_t total = 0, used = 0;
-    for (size_t r = 0; r < count; r++)
-        for (size_t i = 0; i < reports[r]->verdict_count && used < size; i++) {
-            const hlo_verdict *v = &reports[r]->verdicts[i];
-            if (total++ >= SHOWN) continue;
-            used += (size_t)snprintf(out + used, size - used, "%s%s", total > 1 ? ", " : "",
-                                     name_of(v));
-            if (v->source_file && v->source_line && used < size) {
-                const char *slash = strrchr(v->source_file, '/');
-                used += (size_t)snprintf(out + used, size - used, " (%s:%ld)",
-                                         slash ? slash + 1 : v->source_file, v->source_line);
-            }
-        }
-    if (!total) snprintf(out, size, "no matmuls");
-    if (total > SHOWN && used < size)
-        snprintf(out + used, size - used, " and %zu more", total - SHOWN);
-}
-
 hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count, const char *wide,
                                   const char *file, const hlo_diag_sink *sink) {
     hlo_status status = HLO_OK;
@@ -120,7 +100,25 @@ hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count
         if (found) continue;
         char names[512] = "; the input has ";
         const size_t used = strlen(names);
-        show_matmuls(reports, count, names + used, sizeof names - used);
+        /* List the first matmuls by the names that wide accepts. */
+        char *out = names + used;
+        const size_t size = sizeof names - used;
+        size_t total = 0, shown = 0;
+        for (size_t r = 0; r < count; r++)
+            for (size_t i = 0; i < reports[r]->verdict_count && shown < size; i++) {
+                const hlo_verdict *v = &reports[r]->verdicts[i];
+                if (total++ >= SHOWN) continue;
+                shown += (size_t)snprintf(out + shown, size - shown, "%s%s", total > 1 ? ", " : "",
+                                          name_of(v));
+                if (v->source_file && v->source_line && shown < size) {
+                    const char *slash = strrchr(v->source_file, '/');
+                    shown += (size_t)snprintf(out + shown, size - shown, " (%s:%ld)",
+                                              slash ? slash + 1 : v->source_file, v->source_line);
+                }
+            }
+        if (!total) snprintf(out, size, "no matmuls");
+        if (total > SHOWN && shown < size)
+            snprintf(out + shown, size - shown, " and %zu more", total - SHOWN);
         status = hlo_diag_refuse(sink, file, 0, 0, "no matmul matches '%s' in wide%s", word,
                                  near.best ? hlo_suggest_meant(&near) : names);
     }

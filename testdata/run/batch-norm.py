@@ -1,4 +1,4 @@
-"""Writes inputs of batch-norm.hlo, its outputs as f64 gives them, and these with one element 1 % off."""
+"""Writes inputs of batch-norm.hlo, its outputs computed in f64, and the same outputs with one element off by 1 %."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Every byte and some characters, in metadata, file names and options: what is said holds none that steers a terminal.
+"""Every byte and some characters, in metadata, file names and options: the output contains none that controls a terminal.
 
 usage: plain_text.py FOLDER hlo-fp8-opt hlo-fp8-run
 """

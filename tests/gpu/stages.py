@@ -4,24 +4,23 @@
 usage: stages.py STAGE --bin DIR [--out DIR] [--from DIR] [--work DIR] [--minutes N] [--only TEXT] [--repeat N]
                  [--autotune N] [--no-peers] [--standin FILE]
 
-smoke    Versions and the device; a matmul without CUDA graphs and with them; arrays that stay on the device; every model
-         planned and run once, with what cuBLASLt logs, and one that fails again without graphs; compute-sanitizer over
-         four, where it is installed.
+smoke    Versions and the device; a matmul with and without CUDA graphs; arrays that stay on the device; every model
+         planned and run once, with cuBLASLt's log; a model that fails runs again without graphs; compute-sanitizer on
+         four models, if it is installed.
 correct  Every model, and random modules, against the cpu backend, before and after the rewrite.
 matmul   TFLOP/s of square and of fused matmuls, with and without scales, with fast and full accumulation, and with the
-best of 64 algorithms of cuBLASLt; compared with torch._scaled_mm and JAX's
-XLA.
+         best of 64 algorithms of cuBLASLt; compared with torch._scaled_mm and JAX's XLA.
 models   The scaled MLP and encoder, then the matmuls of Llama's layers; compared with JAX's XLA.
-profile  The steps of the training modules that take longest; Nsight Compute on kernels, where it is installed.
+profile  The longest steps of the training modules; Nsight Compute on kernels, if it is installed.
 
-Each case is a line of JSON in OUT/STAGE.jsonl, written when it is done, behind one that it was begun; the first line
-has the device and the versions, as has one before the rows of another machine. A case with a row that did not fail is
-not run again; cases that failed, or were begun and have no row because they hung or the machine was lost, come last. No
-case is begun after --minutes (default: that of the stage), and no program runs for more than a minute beyond. --from
-has the rows of an earlier machine. OUT only has rows and autotune.json; all other files are in --work. While another
-stage with this --work, or one of its processes, is running, rows are marked as from a separate machine, because times
-are wrong. With --standin (tests/cuda/README.md) no device is needed: sizes are small, cases few, and times mean
-nothing.
+OUT/STAGE.jsonl has a line of JSON when a case begins, and one with its row when it ends. The first line, and a line
+before the rows of another machine, have the device and the versions. A case whose row has no error is not run again.
+Cases that failed, or that began and have no row because they hung or the machine was lost, come last. No case begins
+after --minutes (default: that of the stage), and no program runs for more than a minute longer. --from is the OUT of an
+earlier machine. OUT contains only rows and autotune.json; all other files are in --work. While another stage with the
+same --work, or one of its processes, is running, rows are marked as from a separate machine, because times are wrong.
+With --standin (tests/cuda/README.md) no device is needed: sizes are small, there are few cases, and times are
+meaningless.
 """
 import argparse
 import concurrent.futures
@@ -176,7 +175,7 @@ def main():
         print(f"{a.stage}: error: rows are lost: {journal.lost}", file=sys.stderr)
     failed = [name for name, _ in cases if "error" in journal.rows.get(name, {})]
     print(f"{a.stage}: {len(cases) - late} of {len(cases)} cases are done, {len(failed)} failed"
-          f"{': call it again to go on' if late else ''}")
+          f"{': call it again to continue' if late else ''}")
     return 1 if failed or journal.lost or not cases else NOT_DONE if late else 0
 
 

@@ -166,7 +166,7 @@ class Test:
         head = {"stage": "matmul", "name": "C"}
         for _ in range(2):
             stages.Journal(results / "matmul.jsonl", head)
-        self.check((results / "matmul.jsonl").read_text().count('"C"') == 1, "the rows of another machine have no facts of it")
+        self.check((results / "matmul.jsonl").read_text().count('"C"') == 1, "the rows of another machine lack its facts")
 
     def tells_of_others(self):
         """Processes left by another stage."""
@@ -181,7 +181,7 @@ class Test:
         os.close(write)
         os.set_blocking(read, False)
         try:
-            self.check(os.read(read, 1) != b"", "a program that is left behind does not hold the lock")
+            self.check(os.read(read, 1) != b"", "a leftover program does not hold the lock")
         except BlockingIOError:
             pass
 

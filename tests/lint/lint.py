@@ -173,9 +173,10 @@ def words():
 
 
 # The files whose text is plain English, as patterns of fnmatch: extend the list with each folder that becomes so.
-PLAIN = ("*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "include/*", "tools/*", "ir/*", "passes/*", "matmul/*", "report/*", "runtime/*", "bindings/*", "grammar/[!p]*", "tests/[!g]*")
+PLAIN = ("*.md", "docs/*", "examples/*", "cmake/*", ".ci/*", "include/*", "tools/*", "ir/*", "passes/*", "matmul/*", "report/*", "runtime/*", "bindings/*", "grammar/*", "tests/[!g]*", "testdata/*.hlo", "testdata/*.test", "testdata/*.rules", "testdata/*.py")
 PROSE = {**dict.fromkeys((".c", ".h", ".cc", ".cuh", ".def", ".y", ".l"), re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)),
-         ".py": re.compile(r"""\"{3}.*?\"{3}|'{3}.*?'{3}|\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)}
+         ".py": re.compile(r"""\"{3}.*?\"{3}|'{3}.*?'{3}|\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S),
+         ".hlo": re.compile(r"^ *// (?![\w-]+:).*", re.M), ".test": re.compile(r"^(?! *// ?[\w-]+:).+", re.M), ".rules": re.compile(r"^#.*", re.M)}
 ODD = re.compile(r"\b(is none|(?<![Tt]here )are none|(?<![Tt]here )(?:is|are) no (?!longer\b|\w+er\b)|(?<!-)(?i:behind(?!-)|beside(?! {3}|\))|told|(?<![.>])lent|mend(s|ed|ing)?)|tells of|of one's own|has not (?:its|an?|the|all|any)\b|in vain|"
                  r"as it is|so no longer|handed on|hands? (?:it |them )?on|go(?:es)? on|as \w+ (?:has|have) it|(?:is|are) to be|whom|whoever)\b")
 BRITISH = re.compile(r"\b\w*(?:(?:quant|optim|normal|serial|initial|recogn|organ|minim|maxim|general|special|synchron|summar|util|material|parallel|canonical|token|emphas|author|"
@@ -201,7 +202,7 @@ def language():
     for name in FILES:
         if name.startswith((*MODELS, "tests/lint/")) or not any(fnmatch.fnmatch(name, p) for p in PLAIN):
             continue
-        for text, pattern in (prose(name), ODD), (lines(name), BRITISH):
+        for text, pattern in (prose(name), ODD), (prose(name) if name.startswith("testdata/") else lines(name), BRITISH):
             for number, line in text:
                 if found := pattern.search(line):
                     yield name, number, f"says {found[0]!r}"

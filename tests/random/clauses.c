@@ -16,7 +16,6 @@
 
 #include "hlo/text.h"
 #include "passes/rules/library.h"
-#include "passes/rules/vocabulary.h"
 #include "tests/random/check/check.h"
 #include "tests/random/module/edit.h"
 

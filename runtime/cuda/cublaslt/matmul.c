@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matmuls as jobs of the CUDA backend: copies of operands in layouts that cuBLASLt does not take,
- * the call, copies of results in layouts that it does not write. */
+/* Matmuls as jobs of the CUDA backend: copies of operands in layouts that cuBLASLt does not
+ * read, the call, copies of results in layouts that it does not write. */
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/cublaslt/autotune.h"
 
@@ -111,8 +111,8 @@ static hlo_status run_calls(cuda_device *device, const hlo_job *job, const char 
     cuda_range ranges[MOST_RANGES];
     hlo_status status = HLO_OK;
     find_addresses(job, addresses);
-    /* Lists the memory of a call: all operands and results, and all scratch memory but the part of
-     * the workspace that is not the algorithm's. */
+    /* The memory of a call: all operands and results, and all scratch memory except the part of the
+     * workspace that the algorithm does not use. */
     const char *scratch = job->scratch;
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->operand_count; i++)
@@ -161,8 +161,8 @@ static void release_call(cuda_device *device, void *object) {
     cuda_call_free(object);
 }
 
-/* Binds the call and runs the job once: the library's lazy initialization is done then, and a run
- * can be recorded. */
+/* Binds the call and runs the job once, which completes the library's lazy initialization, so that
+ * a run can be captured. */
 static hlo_status matmul_bind(cuda_device *device, hlo_job *job, const char **why) {
     matmul_job *state = job->state;
     hlo_status status = HLO_OK;

@@ -270,7 +270,7 @@ static void set_all(builder *b) {
 #undef LT_CALL_EPILOGUE
     };
     set(b, LT_DESC_EPILOGUE, words[m->epilogue]);
-    /* A dot has fewer bits than f32 only where its algorithm says so. */
+    /* A dot uses fewer bits than f32 only if its algorithm requests it. */
     if (b->p->fp8 && hlo_matmul_accumulates_fast(b->m) &&
         (b->instr->op != HLO_OP_DOT || b->m->algorithm))
         set(b, LT_DESC_FAST_ACCUM, 1);
@@ -477,7 +477,7 @@ static const char *build(builder *b) {
     return broken ? hlo_arena_format(b->arena, "is not supported by cuBLASLt: %s", broken) : NULL;
 }
 
-enum { CALL = 1 << 22 }; /* bytes that a device moves in the time of a launch */
+enum { CALL = 1 << 22 }; /* bytes that a device transfers in the time of a launch */
 
 /* Returns the cost of copies and calls, in bytes. */
 static int64_t cost(const cuda_matmul *p) {

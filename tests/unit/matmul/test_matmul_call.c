@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "ir/text/print.h"
-#include "matmul/mlir.h"
+#include "matmul/json.h"
 #include "tests/unit/matmul/matmul_fixture.h"
 
 static hlo_instr *encode(fixture *f, const hlo_matmul *m) {

@@ -14,7 +14,6 @@
 #include "hlo/text.h"
 #include "ir/text/print.h"
 #include "passes/rules/library.h"
-#include "passes/rules/vocabulary.h"
 #include "passes/verdict/report.h"
 
 static const char every_phase[] = "algebra,fp8-devices,move-dequantize,fp8-ragged,merge-dots,fp8-"
