@@ -65,6 +65,16 @@ void reduce_combine(emit *e, const reducing *r, const char *const *a, const char
     emit_region(e, r->region, in, r->cells, out, r->cells);
 }
 
+void reduce_open_columns(reduction *s) {
+    if (s->each == 1) return;
+    emit_text(s->e, "#pragma unroll");
+    emit_open(s->e, "for (int u = 0; u < %d; u++) {", s->each);
+}
+
+void reduce_close_columns(reduction *s) {
+    if (s->each > 1) emit_close(s->e);
+}
+
 /* Declares a variable for each column of a thread, and returns its text. */
 static const char *declare_each(reduction *s, const char *storage, const char *type,
                                 const char *prefix, const char *dims) {

@@ -25,16 +25,6 @@ enum {
 
 /* ------------------------------------------------------------------- several columns per thread */
 
-void reduce_open_columns(reduction *s) {
-    if (s->each == 1) return;
-    emit_text(s->e, "#pragma unroll");
-    emit_open(s->e, "for (int u = 0; u < %d; u++) {", s->each);
-}
-
-void reduce_close_columns(reduction *s) {
-    if (s->each > 1) emit_close(s->e);
-}
-
 /* Returns the dimension in which a thread's columns are contiguous. */
 static uint32_t column_dim(const reduction *s) {
     for (uint32_t i = 0; i < s->kept_count; i++)
