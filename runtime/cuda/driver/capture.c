@@ -133,10 +133,9 @@ int cuda_launch_kernel(cuda_device *d, void *function, unsigned grid, unsigned b
     if (result) return result;
     if (d->capture && d->capture->early) {
         /* The kernel waits for the previous kernels, by the instruction griddepcontrol.wait in each
-         * of its threads, before it accesses memory. It may start as
-         * soon as each block of the one kernel that it depends on, K, has executed
-         * griddepcontrol.launch_dependents, which comes after K's own wait. The wait ends when K
-         * has ended and its writes are visible.
+         * of its threads, before it accesses memory. It may start as soon as each block of the one
+         * kernel that it depends on, K, has executed griddepcontrol.launch_dependents, which comes
+         * after K's own wait. The wait ends when K has ended and its writes are visible.
          *
          * Everything before K has then ended, too. K has ended, so its threads were past their
          * wait. If K started early itself, the kernel that K depends on had ended, and by induction

@@ -55,8 +55,7 @@ static void *open_path(const library_info *info, const char *path) {
 /* Writes the folder that a row's root names. Returns false if not found. */
 static bool find_root(const char *root, char *out, size_t size) {
     if (strcmp(root, "python3") == 0) {
-        /* Writes the parent folder of the folder of the first python3 in PATH. Returns false if not
-         * found. */
+        /* The parent folder of the folder of the first python3 in PATH. */
         const char *at = getenv("PATH");
         while (at && *at) {
             int length = (int)strcspn(at, ":");
@@ -69,7 +68,7 @@ static bool find_root(const char *root, char *out, size_t size) {
         return false;
     }
     if (strcmp(root, "self") == 0) {
-        /* Writes the folder of the file that contains this code. Returns false if unknown. */
+        /* The folder of the file that contains this code. */
         Dl_info self;
         const char *slash = dladdr(folders, &self) ? strrchr(self.dli_fname, '/') : NULL;
         return slash && snprintf(out, size, "%.*s", (int)(slash - self.dli_fname), self.dli_fname) <
@@ -110,12 +109,12 @@ static void *open_library(const cuda_library *lib, const library_info *info,
                             info->variable, dlerror());
         return handle;
     }
-    int version = 0;
+    int version = 0; /* without a driver, all versions are tried */
     const int major =
         !lib->cuDriverGetVersion || lib->cuDriverGetVersion(&version) ? INT_MAX : version / 1000;
     snprintf(names, sizeof names, "%s", info->sonames);
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-        const char *at = strstr(name, ".so.");
+        const char *at = strstr(name, ".so."); /* the major version follows */
         if ((at ? atoi(at + 4) : 0) > major) continue;
         void *handle = dlopen(name, LOADING);
         if (!handle && !*why) snprintf(why, sizeof why, "%s", dlerror());

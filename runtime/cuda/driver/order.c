@@ -171,8 +171,7 @@ int cuda_order_add(cuda_order *o, const cuda_range *ranges, uint32_t count,
     mark needed[CUDA_LANES] = {0}, seen[CUDA_LANES];
     need_node(o, needed, o->barrier);
     for (uint32_t i = 0; i < count; i++) {
-        /* Finds, for each lane, the last node that the new node must wait for because of the range.
-         */
+        /* For each lane, the new node waits for the last node that the range needs. */
         const uintptr_t begin = (uintptr_t)ranges[i].data, end = begin + ranges[i].size;
         for (size_t at = find(o, begin); at < o->segment_count && o->segments[at].begin < end;
              at++) {

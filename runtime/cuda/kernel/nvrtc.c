@@ -119,8 +119,8 @@ hlo_status cuda_program_compile(cuda_device *device, const char **why) {
     hlo_status status =
         cuda_image_find(device->lib, device->kernel_cache, source, device->sm, &image);
     if (status == HLO_INVALID_INPUT) {
-        /* Reports the line of the log with the error, and the kernel that contains it: the last one
-         * that begins before it. */
+        /* The message has the log's line with the error, and the kernel that contains it: the last
+         * one that begins before it. */
         const char *log = image.log ? image.log : "", *error = strstr(log, "error");
         unsigned long line = 0;
         const char *place = strchr(log, '(');

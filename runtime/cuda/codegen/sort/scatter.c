@@ -173,7 +173,7 @@ static void scatter_all(scattering *s, cuda_code *code) {
         in[s->arrays + a] =
             emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, s->cells);
     if (s->atomic) {
-        /* Writes the atomic operation, which takes unsigned numbers unless it compares. */
+        /* The atomic operation takes unsigned numbers unless it compares. */
         const hlo_view *result = &s->e->job->results[0];
         const char *type = s->atomic[0] == 'M'                  ? cuda_types[result->type].cell
                            : hlo_types[result->type].bits == 32 ? "uint"
