@@ -63,10 +63,6 @@ static hlo_status try(const hlo_bisection *s, const hlo_plan_options *plan, cons
     return status;
 }
 
-static bool is_kept(const hlo_verdict *verdict) {
-    return verdict->reason && strcmp(verdict->reason, "wide-by-option") == 0;
-}
-
 /* Lists the matmuls that are rewritten, each name once. */
 static hlo_status list(hlo_bisection *s) {
     size_t length = 1;
@@ -94,7 +90,7 @@ static const char *but(const hlo_bisection *s, size_t index, bool others) {
     char *at = s->names;
     for (size_t i = 0; s->pass->wide && i < hlo_report_count(s->report); i++) {
         const hlo_verdict *verdict = hlo_report_verdict(s->report, i);
-        if (!is_kept(verdict)) continue;
+        if (!verdict->reason || strcmp(verdict->reason, "wide-by-option") != 0) continue;
         if (at > s->names) *at++ = ',';
         at = stpcpy(at, verdict->input_instr);
     }
@@ -112,33 +108,6 @@ static int by_distance(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-static hlo_status search(hlo_bisection *s, const hlo_plan_options *plan) {
-    hlo_module *module = NULL;
-    hlo_arrays *moved = NULL;
-    hlo_plan_options how;
-    hlo_plan_options_init(&how);
-    if (plan) {
-        how.devices = plan->devices;
-        how.progress = plan->progress;
-        how.progress_user = plan->progress_user;
-    }
-    hlo_status status = execute(s, s->module, &how, &s->original);
-    how.perturbed = how.roundings_may_be_dropped = true;
-    if (status == HLO_OK) status = rewrite(s, s->pass->wide, &module, &s->report);
-    if (status == HLO_OK) status = list(s);
-    if (status == HLO_OK) status = try(s, plan, s->pass->wide, &s->all);
-    if (status == HLO_OK) status = execute(s, s->module, &how, &moved);
-    if (status == HLO_OK) status = measure(s, moved, &s->rounding);
-    for (size_t i = 0; i < s->count && status == HLO_OK; i++) {
-        status = try(s, plan, but(s, i, true), &s->rows[i].alone);
-        if (status == HLO_OK) status = try(s, plan, but(s, i, false), &s->rows[i].without);
-    }
-    if (status == HLO_OK) qsort(s->rows, s->count, sizeof *s->rows, by_distance);
-    hlo_arrays_free(moved);
-    hlo_module_free(module);
-    return status;
-}
-
 hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *pass,
                              const hlo_plan_options *plan, const hlo_arrays *inputs,
                              const hlo_diag_sink *sink, hlo_bisection **out) {
@@ -153,7 +122,29 @@ hlo_status hlo_module_bisect(const hlo_module *module, const hlo_pass_options *p
     s->pass = pass ? pass : &defaults;
     s->inputs = inputs;
     s->sink = sink;
-    const hlo_status status = search(s, plan);
+    hlo_module *rewritten = NULL;
+    hlo_arrays *moved = NULL;
+    hlo_plan_options how;
+    hlo_plan_options_init(&how);
+    if (plan) {
+        how.devices = plan->devices;
+        how.progress = plan->progress;
+        how.progress_user = plan->progress_user;
+    }
+    hlo_status status = execute(s, module, &how, &s->original);
+    how.perturbed = how.roundings_may_be_dropped = true;
+    if (status == HLO_OK) status = rewrite(s, s->pass->wide, &rewritten, &s->report);
+    if (status == HLO_OK) status = list(s);
+    if (status == HLO_OK) status = try(s, plan, s->pass->wide, &s->all);
+    if (status == HLO_OK) status = execute(s, module, &how, &moved);
+    if (status == HLO_OK) status = measure(s, moved, &s->rounding);
+    for (size_t i = 0; i < s->count && status == HLO_OK; i++) {
+        status = try(s, plan, but(s, i, true), &s->rows[i].alone);
+        if (status == HLO_OK) status = try(s, plan, but(s, i, false), &s->rows[i].without);
+    }
+    if (status == HLO_OK) qsort(s->rows, s->count, sizeof *s->rows, by_distance);
+    hlo_arrays_free(moved);
+    hlo_module_free(rewritten);
     hlo_arrays_free(s->original);
     free(s->names);
     if (status == HLO_OK)

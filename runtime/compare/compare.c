@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comparison of outputs, element by element. */
 #include <math.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,8 +71,11 @@ static pair pair_of(const hlo_array *judge, const hlo_array *other) {
     return (pair){type, width, count, judge->data, other->data, judge->bound};
 }
 
-/* Returns the root mean square of the finite elements of unknown sigma. */
-static double unknown_size(const pair *p) {
+static sums add_up(const pair *p) {
+    sums s = {0};
+    /* The sigmas of fp8 elements include their rounding steps. */
+    double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
+    /* The unit of elements of unknown sigma: the root mean square of the finite ones. */
     double sum = 0, count = 0;
     for (int64_t i = 0; i < p->count; i++) {
         if (!(p->sigma[i] >= UNKNOWN)) continue;
@@ -80,14 +84,8 @@ static double unknown_size(const pair *p) {
         sum += x * 0x1p-512 * x * 0x1p-512;
         count++;
     }
-    return sum > 0 ? sqrt(sum / count) * 0x1p512 : 1;
-}
-
-static sums add_up(const pair *p) {
-    sums s = {0};
-    /* The sigmas of fp8 elements include their rounding steps. */
-    double u = hlo_type_is_fp8(p->type) ? 0 : ldexp(1, -hlo_float_precision(p->type));
-    double size = unknown_size(p), a[HLO_CHUNK], b[HLO_CHUNK];
+    double size = sum > 0 ? sqrt(sum / count) * 0x1p512 : 1;
+    double a[HLO_CHUNK], b[HLO_CHUNK];
     for (int64_t i = 0; i < p->count; i++) {
         const int64_t at = i % HLO_CHUNK, n = hlo_chunk_size(p->count - i);
         if (at == 0) {
@@ -109,7 +107,8 @@ static double mean_root(double squares, double count) {
     return count > 0 ? sqrt(squares / count) : 0;
 }
 
-void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
+/* Raises judge->noise to the noise of a perturbed execution's array. */
+static void add_sample(hlo_array *judge, const hlo_array *sample) {
     pair p = pair_of(judge, sample);
     sums s = add_up(&p);
     for (int i = 0; i < 2; i++)
@@ -117,10 +116,14 @@ void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample) {
             fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_ERROR_AMPLITUDE);
 }
 
-/* Among known and unknown elements, the kind that is nearer to its limit, or farther beyond it,
- * counts. */
-void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
-                             hlo_difference *d) {
+/* Raises rms, noise and noise_limit to the difference of both arrays, in units of
+ * judge->noise. Leaves them unchanged if types or dimensions differ. `drops`: the judge drops
+ * the roundings that the other may have dropped. Its samples also drop them and move each result
+ * by the amplitude, so the limit is the amplitude; the larger limit is for a module and a
+ * rewritten one. Among known and unknown elements, the kind that is nearer to its limit, or farther
+ * beyond it, counts. */
+static void compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
+                          hlo_difference *d) {
     if (!same_kind(judge, other)) return;
     pair p = pair_of(judge, other);
     sums s = add_up(&p);
@@ -156,7 +159,7 @@ hlo_status hlo_array_compare(const hlo_array *judge, const hlo_array *other, hlo
                             .judge = c.worst_a,
                             .other = c.worst_b,
                             .bound = c.worst_bound};
-    hlo_array_compare_noise(judge, other, false, out);
+    compare_noise(judge, other, false, out);
     return c.violations || out->noise > out->noise_limit ? HLO_MISMATCH : HLO_OK;
 }
 
@@ -173,49 +176,8 @@ typedef struct finding {
     double distance, excess; /* at that element */
 } finding;
 
-/* Computes the excess of a side over the bounds of `judge`, for each element. */
-static void excess_of(const hlo_array *judge, const hlo_array *side, hlo_type type, int64_t count,
-                      float *out) {
-    int64_t one = 1;
-    hlo_view a = flat(type, &count, &one, judge->data), b = flat(type, &count, &one, side->data);
-    hlo_view sigma = flat(HLO_TYPE_F32, &count, &one, judge->bound);
-    hlo_error_excess(&a, &b, &sigma, out);
-}
-
-/* Compares both sides by a judge's bounds: `out` for each element, `scratch` of the same length.
- * The noise, relative to its limit, is the larger of both. */
-static void compare_sides(const hlo_array *judge, const hlo_array *const *sides, bool drops,
-                          finding *f, float *out, float *scratch) {
-    f->noise_limit = HLO_ERROR_NOISE;
-    for (int s = 0; s < 2; s++) {
-        if (sides[s]->data == judge->data) continue;
-        hlo_difference d = {0};
-        excess_of(judge, sides[s], f->type, f->count, scratch);
-        for (int64_t i = 0; i < f->count; i++) out[i] = fmaxf(out[i], scratch[i]);
-        hlo_array_compare_noise(judge, sides[s], drops, &d);
-        if (d.noise / d.noise_limit < f->noise / f->noise_limit) continue;
-        f->noise = d.noise;
-        f->noise_limit = d.noise_limit;
-    }
-}
-
 static const char *element_of(const hlo_array *array, hlo_type type, int64_t i) {
     return (const char *)array->data + (size_t)i * hlo_types[type].bytes;
-}
-
-static void note_errors(finding *f, double error, double expected) {
-    if (!isfinite(error)) return;
-    f->max_error = fmax(f->max_error, error);
-    if (error > 0) f->max_relative = fmax(f->max_relative, error / fabs(expected));
-    f->signal += expected * expected;
-    f->error += error * error;
-}
-
-/* True if the elements are neighbors in an fp8 type. */
-static bool is_step(hlo_type type, const char *found, const char *expected) {
-    if (!hlo_type_is_fp8(type)) return false;
-    const double x = hlo_number_load(type, found), y = hlo_number_load(type, expected);
-    return isfinite(x) && isfinite(y) && hlo_error_neighbor(type, y, x) == x;
 }
 
 /* `unbounded`: the element's bound is infinite. `sampled`: such elements are judged by noise if
@@ -227,13 +189,23 @@ static void note_element(finding *f, const hlo_array *const *sides, int64_t i, f
     const double distance = hlo_error_distance(f->type, found, expected);
     const bool same = distance == 0, beyond = excess > 1;
     const bool unjudged = !same && !beyond && unbounded && !(sampled && isfinite(distance));
-    const bool step = !same && !beyond && !unjudged && is_step(f->type, found, expected);
+    bool step = false; /* the elements are neighbors in an fp8 type */
+    if (!same && !beyond && !unjudged && hlo_type_is_fp8(f->type)) {
+        const double x = hlo_number_load(f->type, found), y = hlo_number_load(f->type, expected);
+        step = isfinite(x) && isfinite(y) && hlo_error_neighbor(f->type, y, x) == x;
+    }
     f->equal += same;
     f->violations += beyond && !same;
     f->unjudged += unjudged;
     f->steps += step;
     f->within += !same && !beyond && !unjudged && !step;
-    note_errors(f, distance, modulus(f->type, expected));
+    if (isfinite(distance)) {
+        const double size = modulus(f->type, expected);
+        f->max_error = fmax(f->max_error, distance);
+        if (distance > 0) f->max_relative = fmax(f->max_relative, distance / fabs(size));
+        f->signal += size * size;
+        f->error += distance * distance;
+    }
     if (same) return;
     if (!beyond) f->largest = fmax(f->largest, (double)excess);
     if (f->worst >= 0 && !((double)excess > f->excess)) return;
@@ -259,7 +231,24 @@ static hlo_status compare_output(const hlo_comparison *c, const hlo_arrays *judg
     hlo_array equal = *sides[1];
     equal.bound = NULL;
     const hlo_array *by = judge ? &judge->items[index] : &equal;
-    compare_sides(by, sides, drops, out, excess, excess + capacity);
+    /* Compare both sides by the judge's bounds. The noise, relative to its limit, is the larger of
+     * both. */
+    const int64_t one = 1;
+    hlo_view a = flat(type, &out->count, &one, by->data);
+    hlo_view sigma = flat(HLO_TYPE_F32, &out->count, &one, by->bound);
+    float *scratch = excess + capacity;
+    out->noise_limit = HLO_ERROR_NOISE;
+    for (int s = 0; s < 2; s++) {
+        if (sides[s]->data == by->data) continue;
+        hlo_difference d = {0};
+        hlo_view b = flat(type, &out->count, &one, sides[s]->data);
+        hlo_error_excess(&a, &b, &sigma, scratch);
+        for (int64_t i = 0; i < out->count; i++) excess[i] = fmaxf(excess[i], scratch[i]);
+        compare_noise(by, sides[s], drops, &d);
+        if (d.noise / d.noise_limit < out->noise / out->noise_limit) continue;
+        out->noise = d.noise;
+        out->noise_limit = d.noise_limit;
+    }
     for (int64_t i = 0; i < out->count; i++)
         note_element(out, sides, i, excess[i], by->bound && !(by->bound[i] < UNKNOWN),
                      by->noise[1] >= 0);
@@ -272,26 +261,6 @@ typedef struct verdict {
     double differ, violations, noise;
 } verdict;
 
-static hlo_status judge_all(const hlo_comparison *c, const hlo_arrays *judge, verdict *out) {
-    *out = (verdict){0};
-    for (size_t i = 0; i < c->expected->count; i++) {
-        if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
-        finding f;
-        hlo_status status = compare_output(c, judge, false, i, &f);
-        if (status != HLO_OK) return status;
-        out->differ += differs(&f);
-        out->violations += (double)f.violations;
-        out->noise += f.noise / f.noise_limit;
-    }
-    return HLO_OK;
-}
-
-static bool is_milder(const verdict *a, const verdict *b) {
-    if (a->differ != b->differ) return a->differ < b->differ;
-    if (a->violations != b->violations) return a->violations < b->violations;
-    return a->noise < b->noise;
-}
-
 /* Returns the judge that drops roundings, which judges outputs that the others reject, or NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
@@ -301,16 +270,150 @@ static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
  * derived from its own module, so one of them must accept all outputs. */
 static hlo_status choose_judge(const hlo_comparison *c, const hlo_arrays **out) {
     *out = c->judge_count ? c->judges[0] : NULL;
-    verdict least;
+    verdict least = {0};
     const size_t count = c->judge_count - (dropping_judge(c) != NULL);
     for (size_t j = 0; count > 1 && j < count; j++) {
-        verdict said;
-        hlo_status status = judge_all(c, c->judges[j], &said);
-        if (status != HLO_OK) return status;
-        if (j && !is_milder(&said, &least)) continue;
+        verdict said = {0};
+        for (size_t i = 0; i < c->expected->count; i++) {
+            if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
+            finding f;
+            hlo_status status = compare_output(c, c->judges[j], false, i, &f);
+            if (status != HLO_OK) return status;
+            said.differ += differs(&f);
+            said.violations += (double)f.violations;
+            said.noise += f.noise / f.noise_limit;
+        }
+        const bool milder = said.differ != least.differ ? said.differ < least.differ
+                            : said.violations != least.violations
+                                ? said.violations < least.violations
+                                : said.noise < least.noise;
+        if (j && !milder) continue;
         least = said;
         *out = c->judges[j];
     }
+    return HLO_OK;
+}
+
+/* --------------------------------------------------------------------- the origin of an element */
+
+/* Returns the instruction of the entry computation that computes leaf `leaf` of its result. */
+static hlo_instr *maker(const hlo_module *module, size_t leaf) {
+    hlo_instr *instr = module->entry->root;
+    while (instr->op == HLO_OP_TUPLE) {
+        uint32_t o = 0;
+        for (; o < instr->operand_count; o++) {
+            size_t leaves = hlo_shape_leaf_count(hlo_instr_operand(instr, o)->shape);
+            if (leaf < leaves) break;
+            leaf -= leaves;
+        }
+        if (o == instr->operand_count) return NULL;
+        instr = hlo_instr_operand(instr, o);
+    }
+    return instr->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(instr, 0) : instr;
+}
+
+enum { MOST_OPERANDS = 8 };
+
+/* Computes all operands of the instruction of an output. Returns NULL if that is impossible, for
+ * example because an operand is not an array or cannot be executed separately.
+ * HLO_OUT_OF_MEMORY. */
+static hlo_status operands_of(const hlo_module *module, size_t output, const hlo_arrays *inputs,
+                              hlo_arrays **out) {
+    hlo_module *copy;
+    hlo_plan_options options;
+    hlo_plan *plan = NULL;
+    *out = NULL;
+    hlo_instr *instr = maker(module, output);
+    if (!instr->operand_count || instr->operand_count > MOST_OPERANDS) return HLO_OK;
+    for (uint32_t o = 0; o < instr->operand_count; o++)
+        if (!hlo_shape_is_array(hlo_instr_operand(instr, o)->shape)) return HLO_OK;
+    hlo_status status = hlo_module_clone(module, &copy);
+    if (status != HLO_OK) return status;
+    hlo_plan_options_init(&options);
+    /* Make the operands the result of the copy. */
+    instr = maker(copy, output);
+    hlo_instr *operands[MOST_OPERANDS];
+    const hlo_shape *shapes[MOST_OPERANDS];
+    uint32_t count = instr->operand_count;
+    jmp_buf recover;
+    for (uint32_t o = 0; o < count; o++) {
+        operands[o] = hlo_instr_operand(instr, o);
+        shapes[o] = operands[o]->shape;
+    }
+    hlo_arena_set_recover(copy->arena, &recover);
+    bool made = !setjmp(recover);
+    if (made)
+        hlo_computation_set_root(copy->entry, hlo_instr_new(copy->entry, NULL, HLO_OP_TUPLE,
+                                                            hlo_shape_tuple(copy, count, shapes),
+                                                            count, operands, NULL));
+    hlo_arena_set_recover(copy->arena, NULL);
+    status = made ? HLO_OK : HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK) status = hlo_plan_new(copy, &options, NULL, &plan);
+    if (status == HLO_OK) status = hlo_plan_run(plan, inputs, NULL, out);
+    hlo_plan_free(plan);
+    hlo_module_free(copy);
+    return status == HLO_OUT_OF_MEMORY ? status : HLO_OK;
+}
+
+/* True if the arrays differ, and only in ways explained by rounding `values` to f16 before rounding
+ * to the fp8 type of the second one. */
+static bool rounds_by_f16(const hlo_array *values, const hlo_array *const *sides) {
+    const hlo_type type = hlo_type_find(sides[1]->type, strlen(sides[1]->type));
+    if (!hlo_type_is_fp8(type) ||
+        hlo_type_find(values->type, strlen(values->type)) != HLO_TYPE_F32 ||
+        values->size != sides[1]->size * sizeof(float))
+        return false;
+    for (size_t i = 0; i < sides[1]->size; i++) {
+        const uint8_t found = ((const uint8_t *)sides[0]->data)[i],
+                      expected = ((const uint8_t *)sides[1]->data)[i];
+        const uint64_t half =
+            hlo_float_encode(HLO_TYPE_F16, (double)((const float *)values->data)[i]);
+        if (found != expected &&
+            hlo_float_encode(type, hlo_float_decode(HLO_TYPE_F16, half)) != expected)
+            return false;
+    }
+    return memcmp(sides[0]->data, sides[1]->data, sides[1]->size) != 0;
+}
+
+/* Prints a line, which begins with `name`, about the computation of element
+ * `element` of output `output` of `module`: the instruction, and its operands' values there. Prints
+ * nothing if they are unknown. `sides`: NULL, or the output and the array that it differs from;
+ * then prints another line if rounding to f16 first explains all differences. HLO_OUT_OF_MEMORY. */
+static hlo_status print_element_origin(const hlo_module *module, const char *name,
+                                       const hlo_arrays *inputs, size_t output, int64_t element,
+                                       const hlo_array *const *sides, FILE *out) {
+    hlo_instr *instr = module ? maker(module, output) : NULL;
+    hlo_arrays *values = NULL;
+    if (!instr) return HLO_OK;
+    hlo_status status = inputs ? operands_of(module, output, inputs, &values) : HLO_OK;
+    if (status != HLO_OK) return status;
+    hlo_print_plain(out, "  %s: %%%s = %s(", name ? name : "computed by", instr->name,
+                    hlo_ops[instr->op].name);
+    const hlo_shape *result = instr->shape;
+    if (result->type == HLO_TYPE_TUPLE && result->rank) result = result->elements[0];
+    for (uint32_t o = 0; o < instr->operand_count; o++) {
+        hlo_print_plain(out, o ? ", %%%s" : "%%%s", hlo_instr_operand(instr, o)->name);
+        if (!values) continue;
+        /* Print the only element, or the element at the same index. */
+        const hlo_array *operand = hlo_arrays_at(values, o);
+        const hlo_type type = hlo_type_find(operand->type, strlen(operand->type));
+        const size_t width = hlo_types[type].bytes;
+        const bool one = operand->size == width;
+        if (!one && (operand->rank != result->rank ||
+                     (result->rank && memcmp(operand->dims, result->dims,
+                                             result->rank * sizeof *result->dims) != 0)))
+            continue;
+        fputs(" = ", out);
+        hlo_print_number(type, (const char *)operand->data + (one ? 0 : (size_t)element * width),
+                         out);
+    }
+    fputs(")\n", out);
+    if (sides && values && instr->op == HLO_OP_CONVERT &&
+        rounds_by_f16(hlo_arrays_at(values, 0), sides))
+        fputs("  hint: all differences are explained by rounding to f16 before FP8, as XLA's CPU "
+              "backend does before jaxlib 0.8\n",
+              out);
+    hlo_arrays_free(values);
     return HLO_OK;
 }
 
@@ -320,18 +423,6 @@ static void print_kind(const hlo_array *array, FILE *out) {
     fprintf(out, "%s[", array->type);
     for (uint32_t i = 0; i < array->rank; i++)
         fprintf(out, i ? ",%lld" : "%lld", (long long)array->dims[i]);
-    fputc(']', out);
-}
-
-static void print_index(const hlo_array *array, int64_t flat_index, FILE *out) {
-    int64_t size = 1;
-    for (uint32_t d = 0; d < array->rank; d++) size *= array->dims[d];
-    fputc('[', out);
-    for (uint32_t d = 0; d < array->rank; d++) {
-        size /= array->dims[d];
-        fprintf(out, d ? ",%lld" : "%lld", (long long)(flat_index / size));
-        flat_index %= size;
-    }
     fputc(']', out);
 }
 
@@ -355,50 +446,33 @@ static hlo_status print_worst(const hlo_comparison *c, size_t index, const findi
     else
         fputs("of finite elements: exact\n", out);
     if (f->worst < 0) return HLO_OK;
+    const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
     fputs("  worst at ", out);
-    print_index(&c->found->items[index], f->worst, out);
-    fputs(": ", out);
-    hlo_print_number(f->type, element_of(&c->found->items[index], f->type, f->worst), out);
+    int64_t rest = f->worst, size = f->count;
+    fputc('[', out);
+    for (uint32_t d = 0; d < sides[0]->rank; d++) {
+        size /= sides[0]->dims[d];
+        fprintf(out, d ? ",%lld" : "%lld", (long long)(rest / size));
+        rest %= size;
+    }
+    fputs("]: ", out);
+    hlo_print_number(f->type, element_of(sides[0], f->type, f->worst), out);
     fputs(", but ", out);
-    hlo_print_number(f->type, element_of(&c->expected->items[index], f->type, f->worst), out);
+    hlo_print_number(f->type, element_of(sides[1], f->type, f->worst), out);
     hlo_print_plain(out, " in %s", c->expected_name ? c->expected_name : "the reference");
     double bound = f->distance / f->excess;
     if (f->excess > 0 && isfinite(bound)) fprintf(out, "; bound %.3g", bound);
     fputc('\n', out);
-    const hlo_array *sides[] = {&c->found->items[index], &c->expected->items[index]};
-    hlo_status status = hlo_print_element_origin(c->found_module, c->found_name, inputs, index,
-                                                 f->worst, c->expected_module ? NULL : sides, out);
+    hlo_status status = print_element_origin(c->found_module, c->found_name, inputs, index,
+                                             f->worst, c->expected_module ? NULL : sides, out);
     if (status != HLO_OK) return status;
-    return hlo_print_element_origin(c->expected_module, c->expected_name, inputs, index, f->worst,
-                                    NULL, out);
+    return print_element_origin(c->expected_module, c->expected_name, inputs, index, f->worst, NULL,
+                                out);
 }
 
 /* A dropped rounding to bf16 of a term that is more than 2^-8 of its sum changes at least one
  * element of the sum in this many. */
 enum { DROPPED_MOVES_ONE_IN = 1024 };
-
-/* Returns the judge that drops roundings. NULL: among the elements that a dropped rounding may
- * change (known sigma above 0), fewer differ than it would change. */
-static const hlo_arrays *judge_for_dropped(const hlo_comparison *c, size_t index,
-                                           const finding *f) {
-    const hlo_arrays *judge = dropping_judge(c);
-    const float *sigma = judge ? judge->items[index].bound : NULL;
-    int64_t movable = 0;
-    for (int64_t i = 0; sigma && i < f->count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
-    return f->count - f->equal < movable / DROPPED_MOVES_ONE_IN ? NULL : judge;
-}
-
-/* Emits a note about an output in which no differing element was judged. */
-static void note_unjudged(const hlo_comparison *c, size_t index, const finding *f) {
-    if (!f->unjudged || f->equal + f->unjudged < f->count || !c->sink) return;
-    char message[160];
-    snprintf(
-        message, sizeof message,
-        "no element of output %zu was judged: %lld of %lld differ, and their bounds are infinite",
-        index, (long long)f->unjudged, (long long)f->count);
-    const hlo_diag diag = {.severity = HLO_NOTE, .message = message, .file = ""};
-    c->sink->emit(c->sink->user, &diag);
-}
 
 /* Maximum number of differing outputs whose worst element is recomputed. */
 enum { COMPUTED_AGAIN = 3 };
@@ -418,8 +492,13 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
     finding f;
     hlo_status status = compare_output(c, judge, false, index, &f);
     if (status != HLO_OK) return status;
-    const hlo_arrays *dropping = differs(&f) ? judge_for_dropped(c, index, &f) : NULL;
-    if (dropping) {
+    const hlo_arrays *dropping = differs(&f) ? dropping_judge(c) : NULL;
+    /* The elements that a dropped rounding may change have a known sigma above 0. The judge does
+     * not apply if fewer of them differ than it would change. */
+    const float *sigma = dropping ? dropping->items[index].bound : NULL;
+    int64_t movable = 0;
+    for (int64_t i = 0; sigma && i < f.count; i++) movable += sigma[i] > 0 && sigma[i] < UNKNOWN;
+    if (dropping && f.count - f.equal >= movable / DROPPED_MOVES_ONE_IN) {
         finding strict = f;
         status = compare_output(c, dropping, true, index, &f);
         if (status != HLO_OK) return status;
@@ -432,7 +511,15 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
         }
     }
     if (out && (c->all || f.unjudged || differs(&f))) print_counts(found, index, &f, out);
-    if (out && !differs(&f)) note_unjudged(c, index, &f);
+    if (out && !differs(&f) && f.unjudged && f.equal + f.unjudged >= f.count && c->sink) {
+        char message[160];
+        snprintf(message, sizeof message,
+                 "no element of output %zu was judged: %lld of %lld differ, and their bounds are "
+                 "infinite",
+                 index, (long long)f.unjudged, (long long)f.count);
+        const hlo_diag diag = {.severity = HLO_NOTE, .message = message, .file = ""};
+        c->sink->emit(c->sink->user, &diag);
+    }
     const hlo_arrays *inputs = differ < COMPUTED_AGAIN ? c->inputs : NULL;
     if (!differs(&f)) return HLO_OK;
     status = out ? print_worst(c, index, &f, inputs, out) : HLO_OK;
@@ -476,4 +563,49 @@ hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, 
     const hlo_comparison c = {
         .found = other, .expected = judge, .judges = &judge, .judge_count = 1};
     return compare_all(&c, out);
+}
+
+/* ---------------------------------------------------------------------------------------- noise */
+
+enum { FEWEST = 3, MOST = 16 };
+
+static bool explains(const hlo_arrays *judge, const hlo_arrays *side, bool drops) {
+    for (size_t i = 0; side != judge && i < judge->count && i < side->count; i++) {
+        hlo_difference d = {0};
+        compare_noise(&judge->items[i], &side->items[i], drops, &d);
+        if (d.noise > d.noise_limit) return false;
+    }
+    return true;
+}
+
+hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison,
+                             const hlo_module *module, const hlo_plan_options *options,
+                             const hlo_arrays *inputs, const hlo_diag_sink *sink) {
+    HLO_IN_C_LOCALE;
+    hlo_plan_options perturbed;
+    hlo_plan_options_init(&perturbed);
+    hlo_status status =
+        hlo_options_take("hlo_plan_options", &perturbed, sizeof perturbed, options, sink);
+    hlo_comparison own = {.found = NULL};
+    if (status == HLO_OK)
+        status = hlo_options_take("hlo_comparison", &own, sizeof own, comparison, sink);
+    if (status == HLO_OK && (!own.found || !own.expected)) status = HLO_INVALID_USAGE;
+    if (status != HLO_OK) return status;
+    perturbed.bounds = false;
+    perturbed.perturbed = true;
+    hlo_plan *plan;
+    status = hlo_plan_new(module, &perturbed, sink, &plan);
+    if (status != HLO_OK) return status;
+    for (int i = 0; i < MOST && status == HLO_OK; i++) {
+        if (i >= FEWEST && explains(judge, own.found, own.last_drops) &&
+            explains(judge, own.expected, own.last_drops))
+            break;
+        hlo_arrays *sample;
+        status = hlo_plan_run(plan, inputs, sink, &sample);
+        for (size_t k = 0; status == HLO_OK && k < judge->count; k++)
+            add_sample(&judge->items[k], &sample->items[k]);
+        if (status == HLO_OK) hlo_arrays_free(sample);
+    }
+    hlo_plan_free(plan);
+    return status;
 }

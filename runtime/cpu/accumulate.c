@@ -117,17 +117,6 @@ static bool may_be_dequantized(const hlo_instr *value, int depth) {
     return false;
 }
 
-/* If both operands of a product can be dequantized values, the product may become an FP8 call,
- * which uses fast accumulation unless an operand requests higher precision. */
-static hlo_error_sums sums_of_product(const hlo_instr *dot) {
-    enum { DEEPEST = 12 };
-    for (uint32_t i = 0; i < 2; i++)
-        if (!may_be_dequantized(hlo_instr_operand(dot, i), DEEPEST)) return HLO_ERROR_SUMS_F32;
-    hlo_matmul m;
-    hlo_matmul_from_dot(dot, &m);
-    return hlo_matmul_accumulates_fast(&m) ? HLO_ERROR_SUMS_FAST : HLO_ERROR_SUMS_PROMOTED;
-}
-
 hlo_error_options cpu_error_options(const hlo_job *job) {
     hlo_error_options options = {.roundings_may_be_dropped = job->roundings_may_be_dropped};
     hlo_matmul m;
@@ -135,7 +124,15 @@ hlo_error_options cpu_error_options(const hlo_job *job) {
     if (job->accumulate != HLO_ACCUMULATE_HOPPER || !job->instr) return options;
     if (job->instr->op == HLO_OP_DOT || job->instr->op == HLO_OP_CONVOLUTION ||
         job->instr->op == HLO_OP_RAGGED_DOT) {
-        options.sums = sums_of_product(job->instr);
+        /* If both operands of a product can be dequantized values, the product may become an FP8
+         * call, which uses fast accumulation unless an operand requests higher precision. */
+        enum { DEEPEST = 12 };
+        if (!may_be_dequantized(hlo_instr_operand(job->instr, 0), DEEPEST) ||
+            !may_be_dequantized(hlo_instr_operand(job->instr, 1), DEEPEST))
+            return options;
+        hlo_matmul_from_dot(job->instr, &m);
+        options.sums =
+            hlo_matmul_accumulates_fast(&m) ? HLO_ERROR_SUMS_FAST : HLO_ERROR_SUMS_PROMOTED;
     } else if (hlo_matmul_is_call(job->instr) &&
                hlo_matmul_decode(job->instr, &m, &why) == HLO_OK) {
         options.sums =

@@ -146,22 +146,6 @@ static const hlo_ints *find_sources(const hlo_seat *seat, const hlo_instr *instr
 
 /* -------------------------------------------------------------------------------------- refusal */
 
-/* Returns the minimum number of devices that the collective requires, from the header or from the
- * devices that it names. */
-static int64_t device_count(const hlo_instr *instr) {
-    const hlo_module *module = instr->parent->module;
-    int64_t count = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1) *
-                    hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1);
-    const hlo_groups *groups = hlo_instr_groups(instr, HLO_ATTR_REPLICA_GROUPS);
-    if (groups && groups->devices > count) count = groups->devices;
-    const hlo_groups *pairs = hlo_instr_groups(instr, HLO_ATTR_SOURCE_TARGET_PAIRS);
-    for (int64_t i = 0; pairs && i < 2 * pairs->count; i++) {
-        const int64_t named = pairs->mesh.devices.listed->v[i] + 1;
-        if (named > count) count = named;
-    }
-    return count;
-}
-
 static const hlo_shape *leaf_of(const hlo_shape *shape, uint32_t leaf) {
     return shape->type == HLO_TYPE_TUPLE ? shape->elements[leaf] : shape;
 }
@@ -199,47 +183,48 @@ static const char *shape_refusal(const hlo_instr *instr, int64_t count) {
     return NULL;
 }
 
-/* Returns why values cannot cross the boundary of a manual region; NULL if they can. */
-static const char *boundary_refusal(const hlo_seat *seat, const hlo_instr *instr,
-                                    hlo_arena *arena) {
-    const int64_t devices = (int64_t)seat->replicas * seat->partitions;
-    const bool enters = hlo_manual_enters(instr);
-    static const char unknown[] = "crosses the boundary of a manual region in an unsupported way";
-    if (!enters && !find_joined(seat, instr, arena)) return unknown;
-    for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_shape *from = hlo_instr_operand(instr, i)->shape, *to = leaf_of(instr->shape, i);
-        hlo_tiling t;
-        if (!hlo_shape_is_array(from) || !hlo_shape_is_array(to) || from->rank != to->rank ||
-            !hlo_manual_tiling(arena, instr, i, &t))
-            return unknown;
-        if (t.devices && t.devices != devices)
-            return hlo_arena_format(arena, "requires %lld devices, but there are %lld",
-                                    (long long)t.devices, (long long)devices);
-        const hlo_shape *part = enters ? to : from, *whole = enters ? from : to;
-        for (uint32_t d = 0; d < from->rank; d++)
-            if (part->dims[d] * (t.devices ? t.counts[d] : 1) != whole->dims[d]) return unknown;
-    }
-    return NULL;
-}
-
-static const char *reduction_refusal(const hlo_instr *instr) {
-    const hlo_computation *comp = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-    for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (comp->parameters[0]->shape->type != hlo_instr_operand(instr, i)->shape->type)
-            return "reduces in a type that differs from its operand type";
-    return NULL;
-}
-
 const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr,
                                    hlo_arena *arena) {
     const hlo_seat *seat = &cpu->seat;
     const char *why = NULL;
-    const int64_t wanted = device_count(instr), given = (int64_t)seat->replicas * seat->partitions;
+    /* The minimum number of devices that the collective requires, from the header or from the
+     * devices that it names. */
+    const hlo_module *module = instr->parent->module;
+    const int64_t given = (int64_t)seat->replicas * seat->partitions;
+    int64_t wanted = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1) *
+                     hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1);
+    const hlo_groups *groups = hlo_instr_groups(instr, HLO_ATTR_REPLICA_GROUPS);
+    if (groups && groups->devices > wanted) wanted = groups->devices;
+    const hlo_groups *pairs = hlo_instr_groups(instr, HLO_ATTR_SOURCE_TARGET_PAIRS);
+    for (int64_t i = 0; pairs && i < 2 * pairs->count; i++) {
+        const int64_t named = pairs->mesh.devices.listed->v[i] + 1;
+        if (named > wanted) wanted = named;
+    }
     if (wanted > given && given == 1)
         return hlo_arena_format(arena, "requires %lld devices: run the module with --devices=%lld",
                                 (long long)wanted, (long long)wanted);
     if (instr->op == HLO_OP_PARTITION_ID || instr->op == HLO_OP_REPLICA_ID) return NULL;
-    if (is_boundary(instr)) return boundary_refusal(seat, instr, arena);
+    if (is_boundary(instr)) {
+        const bool enters = hlo_manual_enters(instr);
+        static const char unknown[] =
+            "crosses the boundary of a manual region in an unsupported way";
+        if (!enters && !find_joined(seat, instr, arena)) return unknown;
+        for (uint32_t i = 0; i < instr->operand_count; i++) {
+            const hlo_shape *from = hlo_instr_operand(instr, i)->shape,
+                            *to = leaf_of(instr->shape, i);
+            hlo_tiling t;
+            if (!hlo_shape_is_array(from) || !hlo_shape_is_array(to) || from->rank != to->rank ||
+                !hlo_manual_tiling(arena, instr, i, &t))
+                return unknown;
+            if (t.devices && t.devices != given)
+                return hlo_arena_format(arena, "requires %lld devices, but there are %lld",
+                                        (long long)t.devices, (long long)given);
+            const hlo_shape *part = enters ? to : from, *whole = enters ? from : to;
+            for (uint32_t d = 0; d < from->rank; d++)
+                if (part->dims[d] * (t.devices ? t.counts[d] : 1) != whole->dims[d]) return unknown;
+        }
+        return NULL;
+    }
     if (hlo_instr_attr(instr, HLO_ATTR_SLICE_SIZE_LISTS))
         return "sends slices in place, which the cpu backend does not support";
     if (cpu_has_dynamic_root(instr)) {
@@ -250,8 +235,11 @@ const char *cpu_collective_refusal(const cpu_device *cpu, const hlo_instr *instr
     const hlo_ints *members = find_members(seat, instr, arena, &why);
     if (!members) return why;
     if (is_permute(instr)) return find_sources(seat, instr, arena, &why) ? NULL : why;
-    if (hlo_instr_attr(instr, HLO_ATTR_TO_APPLY)) why = reduction_refusal(instr);
-    return why ? why : shape_refusal(instr, members->count);
+    const hlo_attr *apply = hlo_instr_attr(instr, HLO_ATTR_TO_APPLY);
+    for (uint32_t i = 0; apply && i < instr->operand_count; i++)
+        if (apply->u.comp->parameters[0]->shape->type != hlo_instr_operand(instr, i)->shape->type)
+            return "reduces in a type that differs from its operand type";
+    return shape_refusal(instr, members->count);
 }
 
 /* ----------------------------------------------------------------------------------------- jobs */

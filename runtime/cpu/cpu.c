@@ -11,8 +11,6 @@
 #include "ir/kernel/kernel.h"
 #include "matmul/call.h"
 #include "runtime/cpu/collective.h"
-#include "runtime/cpu/random.h"
-#include "runtime/cpu/tile.h"
 
 enum { ALIGN = 64 };
 
@@ -73,26 +71,6 @@ static bool cpu_supports(void *device, const hlo_instr *instr, hlo_arena *arena,
     return false;
 }
 
-static bool same_strides(const hlo_view *a, const hlo_view *b) {
-    return a->type == b->type && a->rank == b->rank &&
-           (a->rank == 0 || (memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0 &&
-                             memcmp(a->strides, b->strides, a->rank * sizeof *a->strides) == 0));
-}
-
-/* Finds the operands whose views a result may share, as allowed by ir/eval. Sigmas need separate
- * views. */
-static void find_overwritten(hlo_job *job, hlo_arena *arena) {
-    const hlo_instr *instr = job->instr;
-    uint32_t candidates = 0;
-    if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) candidates = job->operand_count;
-    if (instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE) candidates = 1;
-    if (instr->op == HLO_OP_SCATTER && job->result_count == 1) candidates = 1;
-    if (job->bounded || job->perturbed) candidates = 0;
-    for (uint32_t i = 0; i < candidates; i++)
-        if (same_strides(&job->operands[i], &job->results[0]))
-            hlo_overwrites_add(&job->overwrites, arena, 0, i);
-}
-
 static uint32_t cpu_group(void *device, const hlo_instr *const *live, uint32_t count,
                           hlo_arena *arena, hlo_group **out_groups) {
     const cpu_device *cpu = device;
@@ -110,23 +88,38 @@ static hlo_status cpu_prepare(void *device, hlo_job *job, hlo_arena *arena, cons
         cpu_collective_prepare(device, job, arena);
     else if (job->group.instr_count && cpu_is_random(job->instr->op))
         cpu_random_prepare(job, arena);
-    else if (job->group.instr_count)
-        find_overwritten(job, arena);
-    return HLO_OK;
-}
-
-static hlo_status relayout(const cpu_device *cpu, const hlo_job *job) {
-    hlo_view_copy(&cpu->env, &job->operands[0], &job->results[0]);
-    const hlo_view *from = &job->operand_sigmas[0], *to = &job->result_sigmas[0];
-    if (to->data && from->data)
-        hlo_view_copy(&cpu->env, from, to);
-    else if (to->data)
-        memset(to->data, 0, (size_t)hlo_view_count(to) * sizeof(float));
+    else if (job->group.instr_count) {
+        /* Find the operands whose views a result may share, as allowed by ir/eval. Sigmas need
+         * separate views. */
+        const hlo_instr *instr = job->instr;
+        uint32_t candidates = 0;
+        if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) candidates = job->operand_count;
+        if (instr->op == HLO_OP_DYNAMIC_UPDATE_SLICE) candidates = 1;
+        if (instr->op == HLO_OP_SCATTER && job->result_count == 1) candidates = 1;
+        if (job->bounded || job->perturbed) candidates = 0;
+        const hlo_view *to = &job->results[0];
+        for (uint32_t i = 0; i < candidates; i++) {
+            const hlo_view *from = &job->operands[i];
+            const size_t size = from->rank * sizeof *from->dims;
+            if (from->type == to->type && from->rank == to->rank &&
+                (!size || (memcmp(from->dims, to->dims, size) == 0 &&
+                           memcmp(from->strides, to->strides, size) == 0)))
+                hlo_overwrites_add(&job->overwrites, arena, 0, i);
+        }
+    }
     return HLO_OK;
 }
 
 static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
-    if (job->group.instr_count == 0) return relayout(cpu, job);
+    if (job->group.instr_count == 0) {
+        hlo_view_copy(&cpu->env, &job->operands[0], &job->results[0]);
+        const hlo_view *from = &job->operand_sigmas[0], *to = &job->result_sigmas[0];
+        if (to->data && from->data)
+            hlo_view_copy(&cpu->env, from, to);
+        else if (to->data)
+            memset(to->data, 0, (size_t)hlo_view_count(to) * sizeof(float));
+        return HLO_OK;
+    }
     if (job->group.instr_count > 1) {
         cpu_tile_execute(cpu, job);
         return HLO_OK;
@@ -145,18 +138,6 @@ static hlo_status run(cpu_device *cpu, const hlo_job *job, const char **why) {
                             job->result_sigmas, &options, cpu->scratch, why);
 }
 
-/* True if the instruction scales converted values of 8 bits: equal results have equal operands. */
-static bool dequantizes(const hlo_instr *instr) {
-    if (!instr || (instr->op != HLO_OP_MULTIPLY && instr->op != HLO_OP_DIVIDE)) return false;
-    for (uint32_t i = 0; i < 2; i++) {
-        const hlo_instr *value = hlo_instr_operand(instr, i);
-        if (value->op == HLO_OP_CONVERT &&
-            hlo_types[hlo_instr_operand(value, 0)->shape->type].bytes == 1)
-            return true;
-    }
-    return false;
-}
-
 /* Perturbs results: the sigmas of a job with exact operands are its own rounding errors. */
 static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char **why) {
     hlo_job own = *job;
@@ -165,11 +146,20 @@ static hlo_status run_perturbed(cpu_device *cpu, const hlo_job *job, const char 
     for (uint32_t i = 0; i < job->result_count; i++)
         if (job->results[i].data)
             own.result_sigmas[i] = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, &job->results[i]);
+    /* If the instruction scales converted values of 8 bits, equal results have equal operands. */
+    const hlo_instr *instr = job->instr;
+    bool dequantizes = false;
+    if (instr && (instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE))
+        for (uint32_t i = 0; i < 2; i++) {
+            const hlo_instr *value = hlo_instr_operand(instr, i);
+            dequantizes |= value->op == HLO_OP_CONVERT &&
+                           hlo_types[hlo_instr_operand(value, 0)->shape->type].bytes == 1;
+        }
     hlo_status status = run(cpu, &own, why);
     for (uint32_t i = 0; i < job->result_count && status == HLO_OK; i++)
         if (job->results[i].data)
             hlo_error_perturb(&job->results[i], own.result_sigmas[i].data, HLO_ERROR_AMPLITUDE,
-                              job->stream + i, dequantizes(job->instr));
+                              job->stream + i, dequantizes);
     return status;
 }
 

@@ -115,6 +115,22 @@ void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_
 /* Returns the options of the job's sigmas. */
 hlo_error_options cpu_error_options(const hlo_job *job);
 
+/* random.c: true for rng and rng-get-and-update-state, which XLA draws from a hidden state. */
+bool cpu_is_random(hlo_op op);
+/* Returns why the device does not support it, or NULL. */
+const char *cpu_random_refusal(const hlo_instr *instr);
+/* Creates the job's state. */
+void cpu_random_prepare(hlo_job *job, hlo_arena *arena);
+void cpu_random_execute(const cpu_device *cpu, const hlo_job *job);
+
+/* tile.c: groups live instructions; see hlo_backend.group. */
+uint32_t cpu_tile_group(const hlo_instr *const *live, uint32_t count, hlo_arena *arena,
+                        hlo_group **out_groups);
+/* Creates the program of a group of several instructions, which is the job's state. */
+void cpu_tile_prepare(hlo_job *job, hlo_arena *arena);
+/* Runs the program. */
+void cpu_tile_execute(const cpu_device *cpu, const hlo_job *job);
+
 /* activation.c: an activation. For HLO_ACTIVATION_NONE, all members are NULL. */
 typedef struct cpu_activation {
     float (*value)(float x);

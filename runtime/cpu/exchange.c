@@ -32,10 +32,6 @@ static void copy(const party *p, const hlo_view *from, const hlo_view *to) {
     if (to->data) hlo_view_copy(p->env, from->data ? from : &zero, to);
 }
 
-static void clear(const hlo_view *to) {
-    if (to->data) memset(to->data, 0, hlo_view_bytes(to));
-}
-
 /* Storage for a part's dimensions. */
 typedef struct part {
     hlo_dims start, dims, strides;
@@ -82,36 +78,6 @@ static int64_t integer_at(const hlo_view *view, int64_t index) {
 
 /* --------------------------------------------------------------------------------------- moving */
 
-static void gather(const party *p, uint32_t leaf) {
-    part to;
-    for (uint32_t i = 0; i < p->count; i++)
-        for (uint32_t j = 0; j < p->count; j++)
-            copy(p, sent(p, j, leaf), part_of(received(p, i, leaf), dim_of(p), j, p->count, &to));
-}
-
-static void transpose(const party *p, uint32_t leaf) {
-    part from, to;
-    for (uint32_t i = 0; i < p->count; i++)
-        for (uint32_t j = 0; j < p->count; j++)
-            copy(p, part_of(sent(p, j, leaf), dim_of(p), i, p->count, &from),
-                 part_of(received(p, i, leaf), dim_of(p), j, p->count, &to));
-}
-
-/* Sends operand i of each member to member i. */
-static void transpose_leaves(const party *p) {
-    for (uint32_t i = 0; i < p->count; i++)
-        for (uint32_t j = 0; j < p->count; j++) copy(p, sent(p, j, i), received(p, i, j));
-}
-
-static void permute(const party *p, uint32_t leaf) {
-    const cpu_gathering *g = p->jobs[0]->state;
-    for (uint32_t i = 0; i < p->count; i++)
-        if (g->sources->v[i] < 0)
-            clear(received(p, i, leaf));
-        else
-            copy(p, sent(p, (uint32_t)g->sources->v[i], leaf), received(p, i, leaf));
-}
-
 /* Sends the operand of the first member, or of the member that the last operand specifies. */
 static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     int64_t root = 0;
@@ -131,18 +97,6 @@ static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     for (uint32_t i = 0; i < p->count; i++)
         copy(p, sent(p, (uint32_t)root, leaf), received(p, i, leaf));
     return HLO_OK;
-}
-
-/* Joins the members' tiles. If tiles are equal, each member keeps its own. */
-static void join(const party *p, uint32_t leaf) {
-    const cpu_gathering *g = p->jobs[0]->state;
-    part to;
-    for (uint32_t i = 0; i < p->count; i++)
-        for (uint32_t j = 0; j <= p->count; j++) {
-            const uint32_t from = j < p->count ? j : i;
-            copy(p, sent(p, from, leaf),
-                 tile_of(received(p, i, leaf), &g->tilings[leaf], g->members->v[from], &to));
-        }
 }
 
 void cpu_take_parts(const cpu_device *cpu, const hlo_job *job) {
@@ -270,11 +224,41 @@ static hlo_status reduce(const party *p, uint32_t leaf, int64_t dim, const char 
 static hlo_status exchange_leaf(const party *p, uint32_t leaf, const char **why) {
     switch (p->instr->op) {
     case HLO_OP_ALL_GATHER:
-    case HLO_OP_ALL_GATHER_START: gather(p, leaf); break;
-    case HLO_OP_CUSTOM_CALL: join(p, leaf); break;
-    case HLO_OP_ALL_TO_ALL: transpose(p, leaf); break;
+    case HLO_OP_ALL_GATHER_START: {
+        part to;
+        for (uint32_t i = 0; i < p->count; i++)
+            for (uint32_t j = 0; j < p->count; j++)
+                copy(p, sent(p, j, leaf),
+                     part_of(received(p, i, leaf), dim_of(p), j, p->count, &to));
+    } break;
+    case HLO_OP_CUSTOM_CALL: {
+        /* Join the members' tiles. If tiles are equal, each member keeps its own. */
+        const cpu_gathering *g = p->jobs[0]->state;
+        part to;
+        for (uint32_t i = 0; i < p->count; i++)
+            for (uint32_t j = 0; j <= p->count; j++) {
+                const uint32_t from = j < p->count ? j : i;
+                copy(p, sent(p, from, leaf),
+                     tile_of(received(p, i, leaf), &g->tilings[leaf], g->members->v[from], &to));
+            }
+    } break;
+    case HLO_OP_ALL_TO_ALL: {
+        part from, to;
+        for (uint32_t i = 0; i < p->count; i++)
+            for (uint32_t j = 0; j < p->count; j++)
+                copy(p, part_of(sent(p, j, leaf), dim_of(p), i, p->count, &from),
+                     part_of(received(p, i, leaf), dim_of(p), j, p->count, &to));
+    } break;
     case HLO_OP_COLLECTIVE_PERMUTE:
-    case HLO_OP_COLLECTIVE_PERMUTE_START: permute(p, leaf); break;
+    case HLO_OP_COLLECTIVE_PERMUTE_START: {
+        const cpu_gathering *g = p->jobs[0]->state;
+        for (uint32_t i = 0; i < p->count; i++)
+            if (g->sources->v[i] < 0) {
+                const hlo_view *to = received(p, i, leaf);
+                if (to->data) memset(to->data, 0, hlo_view_bytes(to));
+            } else
+                copy(p, sent(p, (uint32_t)g->sources->v[i], leaf), received(p, i, leaf));
+    } break;
     case HLO_OP_COLLECTIVE_BROADCAST: return broadcast(p, leaf, why);
     case HLO_OP_ALL_REDUCE:
     case HLO_OP_ALL_REDUCE_START: return p->sigmas ? HLO_OK : reduce(p, leaf, -1, why);
@@ -286,7 +270,9 @@ static hlo_status exchange_leaf(const party *p, uint32_t leaf, const char **why)
 static hlo_status exchange(const party *p, const char **why) {
     if (p->instr->op == HLO_OP_RAGGED_ALL_TO_ALL) return send_ragged(p, why);
     if (p->instr->op == HLO_OP_ALL_TO_ALL && dim_of(p) < 0) {
-        transpose_leaves(p);
+        /* Send operand i of each member to member i. */
+        for (uint32_t i = 0; i < p->count; i++)
+            for (uint32_t j = 0; j < p->count; j++) copy(p, sent(p, j, i), received(p, i, j));
         return HLO_OK;
     }
     hlo_status status = HLO_OK;

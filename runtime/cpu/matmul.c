@@ -86,13 +86,6 @@ typedef struct epilogue {
         amax; /* bits of a nonnegative float: they compare like integers, and NaN is largest */
 } epilogue;
 
-static void raise_amax(epilogue *e, float value) {
-    unsigned bits;
-    memcpy(&bits, &value, sizeof bits);
-    unsigned before = atomic_load(&e->amax);
-    while (bits > before && !atomic_compare_exchange_weak(&e->amax, &before, bits)) continue;
-}
-
 /* All comparisons are evaluated for every x, so that compilers vectorize them. */
 static inline float saturate(float x, float limit) {
     x = x > limit ? limit : x;
@@ -105,21 +98,9 @@ static bool multiplies(const hlo_matmul *m) {
     return m->alpha != 0;
 }
 
-static float product_scale(const hlo_job *job, const parts *p, bool scalar) {
-    float alpha = (float)p->matmul.alpha;
-    return scalar && multiplies(&p->matmul)
-               ? alpha * scale(job, p->a_scale) * scale(job, p->b_scale)
-               : alpha;
-}
-
 static double factor(const epilogue *e, int64_t i) {
     float scale = e->scales ? (float)cpu_scale_at(e->scales, i, 0).value : 1;
     return (double)(e->product_scale * scale);
-}
-
-/* True for the most common epilogue, which only scales. */
-static bool only_scales(const epilogue *e) {
-    return !e->scales && !e->c && !e->bias && !e->aux && !e->activation->value && !e->amax_wanted;
 }
 
 HLO_CLONED static void scale_range(float *d, int64_t count, float scale, float d_scale,
@@ -130,7 +111,8 @@ HLO_CLONED static void scale_range(float *d, int64_t count, float scale, float d
 static void finish_range(void *arg, int64_t begin, int64_t end) {
     epilogue *e = arg;
     float amax = 0;
-    if (only_scales(e)) {
+    /* The most common epilogue only scales. */
+    if (!e->scales && !e->c && !e->bias && !e->aux && !e->activation->value && !e->amax_wanted) {
         scale_range(e->d + begin, end - begin, e->product_scale, e->d_scale, e->limit);
         return;
     }
@@ -144,7 +126,10 @@ static void finish_range(void *arg, int64_t begin, int64_t end) {
         if (size > amax || isnan(size)) amax = isnan(amax) ? amax : size;
         e->d[i] = saturate(x * e->d_scale, e->limit);
     }
-    raise_amax(e, amax);
+    unsigned bits;
+    memcpy(&bits, &amax, sizeof bits);
+    unsigned before = atomic_load(&e->amax);
+    while (bits > before && !atomic_compare_exchange_weak(&e->amax, &before, bits)) continue;
 }
 
 /* Returns an operand as dense f32, or NULL. */
@@ -186,49 +171,6 @@ typedef struct product {
     const float *sigma; /* ir/error/error.h */
 } product;
 
-static cpu_scales read_scales(const cpu_device *cpu, const hlo_job *job) {
-    const parts *p = job->state;
-    const hlo_matmul *m = &p->matmul;
-    cpu_scales scales = {.size = hlo_matmul_extents(m)};
-    if (!multiplies(m)) return scales;
-    scales.a_mode = m->a_mode;
-    scales.b_mode = m->b_mode;
-    if (cpu_scales_scalar(&scales)) return scales;
-    scales.a = widen(cpu, job, p->a_scale);
-    scales.b = widen(cpu, job, p->b_scale);
-    if (!job->bounded) return scales;
-    scales.a_sigma = dense_sigma(cpu, job, p->a_scale);
-    scales.b_sigma = dense_sigma(cpu, job, p->b_scale);
-    return scales;
-}
-
-static const float *roots(const cpu_device *cpu, const double *variance, size_t count) {
-    float *sigma = hlo_arena_array(cpu->scratch, count, sizeof *sigma);
-    for (size_t i = 0; i < count; i++) sigma[i] = (float)sqrt(variance[i]);
-    return sigma;
-}
-
-/* Creates the product of a call that does not multiply: zeros, exact. */
-static void no_product(const cpu_device *cpu, const hlo_job *job, size_t count, product *out) {
-    memset(job->scratch, 0, count * sizeof(float));
-    if (!job->bounded) return;
-    out->copy = hlo_arena_zero(cpu->scratch, count * sizeof(float));
-    out->sigma = out->copy;
-}
-
-/* Computes A x B without scales, with the job's accumulation mode. */
-static hlo_status sum(const cpu_device *cpu, const hlo_job *job, hlo_dot_dims dims,
-                      const hlo_view *a, const hlo_view *b, const hlo_view *values,
-                      const char **why) {
-    const parts *p = job->state;
-    const bool fp8 = hlo_type_is_fp8(a->type) && hlo_type_is_fp8(b->type);
-    if (job->accumulate != HLO_ACCUMULATE_HOPPER || !fp8)
-        return hlo_eval_dot_views(&cpu->env, dims, a, b, values, cpu->scratch, why);
-    cpu_accumulate_narrow(cpu, dims, hlo_matmul_extents(&p->matmul), a, b,
-                          hlo_matmul_accumulates_fast(&p->matmul), values->data);
-    return HLO_OK;
-}
-
 static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *out,
                            const char **why) {
     static const hlo_view exact = {.data = NULL};
@@ -242,21 +184,41 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
     size_t count = (size_t)hlo_view_count(d);
     hlo_dims strides;
     hlo_view values = dense_f32(d, job->scratch, &strides);
-    *out = (product){.scales = read_scales(cpu, job)};
-    if (!multiplies(m)) {
-        no_product(cpu, job, count, out);
+    *out = (product){.scales = {.size = hlo_matmul_extents(m)}};
+    cpu_scales *scales = &out->scales;
+    if (!multiplies(m)) { /* zeros, exact */
+        memset(job->scratch, 0, count * sizeof(float));
+        if (job->bounded)
+            out->sigma = out->copy = hlo_arena_zero(cpu->scratch, count * sizeof(float));
         return HLO_OK;
     }
-    bool inside = cpu_scales_inside(&out->scales);
+    scales->a_mode = m->a_mode;
+    scales->b_mode = m->b_mode;
+    if (!cpu_scales_scalar(scales)) {
+        scales->a = widen(cpu, job, p->a_scale);
+        scales->b = widen(cpu, job, p->b_scale);
+        if (job->bounded) scales->a_sigma = dense_sigma(cpu, job, p->a_scale);
+        if (job->bounded) scales->b_sigma = dense_sigma(cpu, job, p->b_scale);
+    }
+    bool inside = cpu_scales_inside(scales);
     double *variance = NULL;
     if (inside && job->bounded) variance = hlo_arena_array(cpu->scratch, count, sizeof *variance);
-    hlo_status status = inside ? cpu_scales_multiply(cpu, &out->scales, dims, a, a_sigma, b,
-                                                     b_sigma, &values, variance, &options, why)
-                               : sum(cpu, job, dims, a, b, &values, why);
+    hlo_status status = HLO_OK;
+    if (inside)
+        status = cpu_scales_multiply(cpu, scales, dims, a, a_sigma, b, b_sigma, &values, variance,
+                                     &options, why);
+    else if (job->accumulate == HLO_ACCUMULATE_HOPPER && hlo_type_is_fp8(a->type) &&
+             hlo_type_is_fp8(b->type))
+        cpu_accumulate_narrow(cpu, dims, scales->size, a, b, hlo_matmul_accumulates_fast(m),
+                              values.data);
+    else
+        status = hlo_eval_dot_views(&cpu->env, dims, a, b, &values, cpu->scratch, why);
     if (status != HLO_OK || !job->bounded) return status;
     out->copy = hlo_arena_copy(cpu->scratch, values.data, count * sizeof(float));
     if (variance) {
-        out->sigma = roots(cpu, variance, count);
+        float *roots = hlo_arena_array(cpu->scratch, count, sizeof *roots);
+        for (size_t i = 0; i < count; i++) roots[i] = (float)sqrt(variance[i]);
+        out->sigma = roots;
         return HLO_OK;
     }
     hlo_view sigma = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, d);
@@ -393,21 +355,6 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-static void write_amax(const hlo_job *job, const parts *p, epilogue *e) {
-    if (p->amax < 0) return;
-    unsigned bits = atomic_load(&e->amax);
-    memcpy(job->results[p->amax].data, &bits, sizeof bits);
-}
-
-/* Clears a workspace that a program returns; other workspaces are never read. */
-static void clear_workspace(const hlo_job *job, const parts *p) {
-    if (p->workspace < 0 || !job->results[p->workspace].data) return;
-    size_t count = (size_t)hlo_view_count(&job->results[p->workspace]);
-    memset(job->results[p->workspace].data, 0, count);
-    if (job->result_sigmas[p->workspace].data)
-        memset(job->result_sigmas[p->workspace].data, 0, count * sizeof(float));
-}
-
 hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const char **why) {
     const parts *p = job->state;
     const hlo_matmul *m = &p->matmul;
@@ -422,19 +369,29 @@ hlo_status cpu_matmul_execute(const cpu_device *cpu, const hlo_job *job, const c
         .bias = widen(cpu, job, p->bias),
         .n = p->n,
         .scales = scalar || cpu_scales_inside(&made.scales) ? NULL : &made.scales,
-        .product_scale = product_scale(job, p, scalar),
+        .product_scale = (float)m->alpha,
         .c_scale = (float)m->beta * scale(job, p->c_scale),
         .d_scale = scale(job, p->d_scale),
         .limit = hlo_type_is_fp8(d->type) ? (float)hlo_float_max(d->type) : INFINITY,
         .activation = &cpu_activations[hlo_epilogues[m->epilogue].activation],
         .amax_wanted = p->amax >= 0,
     };
+    if (scalar && multiplies(m))
+        e.product_scale = e.product_scale * scale(job, p->a_scale) * scale(job, p->b_scale);
     int64_t count = hlo_view_count(d);
     if (p->aux >= 0) e.aux = hlo_arena_array(cpu->scratch, (size_t)count, sizeof(float));
     cpu->env.parallel(cpu->env.user, count, finish_range, &e);
     write_result(cpu, e.d, d);
     if (p->aux >= 0) write_result(cpu, e.aux, &job->results[p->aux]);
-    write_amax(job, p, &e);
-    clear_workspace(job, p);
+    if (p->amax >= 0) {
+        unsigned bits = atomic_load(&e.amax);
+        memcpy(job->results[p->amax].data, &bits, sizeof bits);
+    }
+    if (p->workspace >= 0 && job->results[p->workspace].data) { /* returned by the program */
+        size_t size = (size_t)hlo_view_count(&job->results[p->workspace]);
+        memset(job->results[p->workspace].data, 0, size);
+        if (job->result_sigmas[p->workspace].data)
+            memset(job->result_sigmas[p->workspace].data, 0, size * sizeof(float));
+    }
     return job->bounded ? bound_all(cpu, job, &e, &made) : HLO_OK;
 }

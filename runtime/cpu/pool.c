@@ -41,17 +41,15 @@ static bool goes_on(cpu_loop *loop, int64_t seat) {
     return !atomic_load(&loop->stopped);
 }
 
-static void take(cpu_loop *loop, cpu_share *share, int64_t seat) {
-    while (atomic_load(&share->next) < share->end && goes_on(loop, seat)) {
-        const int64_t begin = atomic_fetch_add(&share->next, share->chunk);
-        if (begin >= share->end) return;
-        loop->body(loop->arg, begin, smaller(begin + share->chunk, share->end));
-    }
-}
-
 static void take_all(cpu_loop *loop, int64_t seat) {
-    for (int64_t i = 0; i < loop->share_count; i++)
-        take(loop, &loop->shares[(seat + i) % loop->share_count], seat);
+    for (int64_t i = 0; i < loop->share_count; i++) {
+        cpu_share *share = &loop->shares[(seat + i) % loop->share_count];
+        while (atomic_load(&share->next) < share->end && goes_on(loop, seat)) {
+            const int64_t begin = atomic_fetch_add(&share->next, share->chunk);
+            if (begin >= share->end) break;
+            loop->body(loop->arg, begin, smaller(begin + share->chunk, share->end));
+        }
+    }
 }
 
 void cpu_loop_open(cpu_loop *loop, int64_t count, int64_t threads,
@@ -154,19 +152,16 @@ static void *thread_main(void *user) {
     return NULL;
 }
 
-static int processor_count(void) {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return (int)smaller(count, CPU_MAX_THREADS);
-}
-
 cpu_pool *cpu_pool_new(int most) {
     cpu_pool *pool = aligned_alloc(_Alignof(cpu_pool), sizeof *pool);
     if (!pool) return NULL;
     cpu_loop_init(&pool->loop);
     pool->thread_count = 0;
     atomic_init(&pool->stop, false);
-    const int processors = processor_count(), wanted = (processors < most ? processors : most) - 1;
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    const int processors = (int)smaller(count, CPU_MAX_THREADS),
+              wanted = (processors < most ? processors : most) - 1;
     while (pool->thread_count < wanted) {
         pool_thread *thread = &pool->threads[pool->thread_count];
         *thread = (pool_thread){.pool = pool, .seat = pool->thread_count + 1};

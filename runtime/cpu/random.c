@@ -2,7 +2,7 @@
 /* Reproducible random numbers: element i of the n-th execution of an `rng` in a run is derived from
  * Philox-4x32 of the counter (i, device * 2^32 + n), whose key is the FNV-1a hash of the
  * instruction's name. Therefore rewriting a module does not change its random numbers. */
-#include "runtime/cpu/random.h"
+#include "runtime/cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>
@@ -52,28 +52,6 @@ static double draw_float(bool normal, const uint32_t words[4], int bits, double 
     return a + b * radius * cos(6.283185307179586 * unit(words[2], words[3], 53));
 }
 
-/* Draws one element. `ends`: lanes of the type; minimum and limit, or mean and deviation. */
-static void draw(const hlo_instr *rng, const hlo_chunk ends[2], const uint32_t words[4],
-                 hlo_chunk *out) {
-    const bool normal = is_normal(rng);
-    const uint64_t all = (uint64_t)words[0] << 32 | words[1];
-    const hlo_type type = rng->shape->type;
-    switch (hlo_lane_of(type)) {
-    case HLO_LANE_F32: {
-        const double a = (double)ends[0].f32[0], b = (double)ends[1].f32[0];
-        const double value = draw_float(normal, words, hlo_float_precision(type), a, b);
-        out->f32[0] = (float)value;
-        return;
-    }
-    case HLO_LANE_F64:
-        out->f64[0] = draw_float(normal, words, 53, ends[0].f64[0], ends[1].f64[0]);
-        return;
-    default: break;
-    }
-    const uint64_t from = ends[0].u64[0], range = ends[1].u64[0] - from;
-    out->u64[0] = from + (range ? all % range : 0);
-}
-
 /* Counts the executions of the job in this run. Returns 0 for the first. */
 static uint64_t next_execution(const hlo_job *job) {
     draws *d = job->state;
@@ -82,51 +60,56 @@ static uint64_t next_execution(const hlo_job *job) {
     return d->count++;
 }
 
-static void draw_all(const cpu_device *cpu, const hlo_job *job) {
-    const draws *d = job->state;
-    const hlo_view *out = &job->results[0];
-    hlo_chunk ends[2], value;
-    uint64_t counter[] = {0, (uint64_t)hlo_seat_number(&cpu->seat) << 32 | next_execution(job)};
-    for (int i = 0; i < 2; i++)
-        hlo_lane_load(job->operands[i].type, job->operands[i].data, 0, 1, &ends[i]);
-    hlo_dims index = {{0}};
-    if (!hlo_view_count(out)) return;
-    do {
-        uint32_t words[4];
-        hlo_philox(counter, d->key, words);
-        counter[0]++;
-        draw(job->instr, ends, words, &value);
-        hlo_lane_store(out->type, &value, 1, hlo_view_element(out, index.v), 0);
-    } while (hlo_dims_next(out->rank, out->dims, index.v));
-}
-
-/* Reads and advances the instruction's state, which has this initial value in XLA. */
-static void update_state(const hlo_job *job) {
-    static const uint64_t first = 0x7012395;
-    const uint64_t delta = (uint64_t)hlo_instr_int(job->instr, HLO_ATTR_DELTA, 0);
-    uint64_t state[] = {first, 0};
-    for (uint64_t n = next_execution(job); n > 0; n--) {
-        state[0] += delta;
-        state[1] += state[0] < delta;
-    }
-    memcpy(job->results[0].data, state, sizeof state);
-}
-
-/* Sets the sigmas: numbers drawn between exact ends are exact. */
-static void bound(const hlo_job *job) {
-    const hlo_view *sigma = &job->result_sigmas[0];
-    float worst = 0, *out = sigma->data;
-    for (uint32_t i = 0; i < job->operand_count; i++) {
-        const float *own = job->operand_sigmas[i].data;
-        if (own && !(*own <= 0)) worst = INFINITY;
-    }
-    for (int64_t i = 0; out && i < hlo_view_count(sigma); i++) out[i] = worst;
-}
-
 void cpu_random_execute(const cpu_device *cpu, const hlo_job *job) {
-    if (job->instr->op == HLO_OP_RNG)
-        draw_all(cpu, job);
-    else
-        update_state(job);
-    if (job->bounded) bound(job);
+    if (job->instr->op == HLO_OP_RNG) {
+        /* Draw from a minimum and a limit, or from a mean and a deviation. */
+        const draws *d = job->state;
+        const hlo_view *out = &job->results[0];
+        hlo_chunk ends[2], value;
+        uint64_t counter[] = {0, (uint64_t)hlo_seat_number(&cpu->seat) << 32 | next_execution(job)};
+        for (int i = 0; i < 2; i++)
+            hlo_lane_load(job->operands[i].type, job->operands[i].data, 0, 1, &ends[i]);
+        hlo_dims index = {{0}};
+        const bool normal = is_normal(job->instr);
+        const hlo_type type = job->instr->shape->type;
+        const hlo_lane lane = hlo_lane_of(type);
+        for (bool more = hlo_view_count(out) > 0; more;
+             more = hlo_dims_next(out->rank, out->dims, index.v)) {
+            uint32_t words[4];
+            hlo_philox(counter, d->key, words);
+            counter[0]++;
+            if (lane == HLO_LANE_F32) {
+                const double a = (double)ends[0].f32[0], b = (double)ends[1].f32[0];
+                const int bits = hlo_float_precision(type);
+                value.f32[0] = (float)draw_float(normal, words, bits, a, b);
+            } else if (lane == HLO_LANE_F64) {
+                value.f64[0] = draw_float(normal, words, 53, ends[0].f64[0], ends[1].f64[0]);
+            } else {
+                const uint64_t from = ends[0].u64[0], range = ends[1].u64[0] - from;
+                const uint64_t all = (uint64_t)words[0] << 32 | words[1];
+                value.u64[0] = from + (range ? all % range : 0);
+            }
+            hlo_lane_store(out->type, &value, 1, hlo_view_element(out, index.v), 0);
+        }
+    } else {
+        /* Read and advance the instruction's state, which has this initial value in XLA. */
+        static const uint64_t first = 0x7012395;
+        const uint64_t delta = (uint64_t)hlo_instr_int(job->instr, HLO_ATTR_DELTA, 0);
+        uint64_t state[] = {first, 0};
+        for (uint64_t n = next_execution(job); n > 0; n--) {
+            state[0] += delta;
+            state[1] += state[0] < delta;
+        }
+        memcpy(job->results[0].data, state, sizeof state);
+    }
+    if (job->bounded) {
+        /* Numbers drawn between exact ends are exact. */
+        const hlo_view *sigma = &job->result_sigmas[0];
+        float worst = 0, *out = sigma->data;
+        for (uint32_t i = 0; i < job->operand_count; i++) {
+            const float *own = job->operand_sigmas[i].data;
+            if (own && !(*own <= 0)) worst = INFINITY;
+        }
+        for (int64_t i = 0; out && i < hlo_view_count(sigma); i++) out[i] = worst;
+    }
 }

@@ -163,29 +163,29 @@ static hlo_status record_round(const plan_run *r, const plan_comp *comp, const p
     return status == HLO_OK ? record_test(r, comp, step, to, test) : status;
 }
 
-/* Records a loop as a branch. Each iteration goes to the spare slots and back to the loop's own
- * slots. If the loop ends in the spare slots, the state is copied back. */
-static hlo_status record_loop(const plan_run *r, const plan_comp *comp, const plan_step *step) {
-    const plan_place test = comp->slots[step->predicate].place;
-    const hlo_choice more = {test.data, 1, 0}, over = {test.data, 0, 0};
-    move_state(r, comp, step, step->results);
-    hlo_status status = record_test(r, comp, step, step->results, test);
-    if (status == HLO_OK) status = begin_branch(r, step, more, true);
-    if (status == HLO_OK) status = record_round(r, comp, step, step->results, step->spare, test);
-    if (status == HLO_OK) status = begin_branch(r, step, over, false);
-    if (status == HLO_OK) move_state(r, comp, step, step->results);
-    status = end_branch(r, step, status);
-    if (status == HLO_OK) status = begin_branch(r, step, more, false);
-    if (status == HLO_OK) status = record_round(r, comp, step, step->spare, step->results, test);
-    status = end_branch(r, step, status);
-    status = end_branch(r, step, status);
-    lend_state(comp, step, step->arguments, step->results);
-    return status;
-}
-
 hlo_status plan_command_buffer_while(const plan_run *r, const plan_comp *comp,
                                      const plan_step *step) {
-    if (is_branch(r, step, 2)) return record_loop(r, comp, step);
+    if (is_branch(r, step, 2)) {
+        /* Each iteration goes to the spare slots and back to the loop's own slots. If the loop ends
+         * in the spare slots, the state is copied back. */
+        const plan_place test = comp->slots[step->predicate].place;
+        const hlo_choice more = {test.data, 1, 0}, over = {test.data, 0, 0};
+        move_state(r, comp, step, step->results);
+        hlo_status status = record_test(r, comp, step, step->results, test);
+        if (status == HLO_OK) status = begin_branch(r, step, more, true);
+        if (status == HLO_OK)
+            status = record_round(r, comp, step, step->results, step->spare, test);
+        if (status == HLO_OK) status = begin_branch(r, step, over, false);
+        if (status == HLO_OK) move_state(r, comp, step, step->results);
+        status = end_branch(r, step, status);
+        if (status == HLO_OK) status = begin_branch(r, step, more, false);
+        if (status == HLO_OK)
+            status = record_round(r, comp, step, step->spare, step->results, test);
+        status = end_branch(r, step, status);
+        status = end_branch(r, step, status);
+        lend_state(comp, step, step->arguments, step->results);
+        return status;
+    }
     hlo_arena *arena = r->plan->arena;
     char *frame = comp->slots[step->work].place.data;
     plan_place test = comp->slots[step->predicate].place;
@@ -210,25 +210,23 @@ hlo_status plan_command_buffer_while(const plan_run *r, const plan_comp *comp,
     return begin(r);
 }
 
-static hlo_status record_branches(const plan_run *r, const plan_comp *comp, const plan_step *step) {
-    const plan_slot *selector = &comp->slots[step->operands[0]];
-    const bool is_pred = selector->type == HLO_TYPE_PRED;
-    hlo_status status = HLO_OK;
-    for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++) {
-        const hlo_choice choice = {selector->place.data, is_pred ? !i : i,
-                                   is_pred ? 0 : step->called_count};
-        status = begin_branch(r, step, choice, false);
-        if (status == HLO_OK)
-            status = plan_run_comp(r, step->called[i], comp->slots[step->work].place.data,
-                                   step->arguments + step->branch_operands[i], step->lent);
-        status = end_branch(r, step, status);
-    }
-    return status;
-}
-
 hlo_status plan_command_buffer_conditional(const plan_run *r, const plan_comp *comp,
                                            const plan_step *step) {
-    if (is_branch(r, step, 1)) return record_branches(r, comp, step);
+    if (is_branch(r, step, 1)) {
+        const plan_slot *selector = &comp->slots[step->operands[0]];
+        const bool is_pred = selector->type == HLO_TYPE_PRED;
+        hlo_status status = HLO_OK;
+        for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++) {
+            const hlo_choice choice = {selector->place.data, is_pred ? !i : i,
+                                       is_pred ? 0 : step->called_count};
+            status = begin_branch(r, step, choice, false);
+            if (status == HLO_OK)
+                status = plan_run_comp(r, step->called[i], comp->slots[step->work].place.data,
+                                       step->arguments + step->branch_operands[i], step->lent);
+            status = end_branch(r, step, status);
+        }
+        return status;
+    }
     const plan_slot *selector = &comp->slots[step->operands[0]];
     hlo_status status = cut(r);
     plan_command_buffer *buffers =
@@ -281,24 +279,6 @@ hlo_status plan_record(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* -------------------------------------------------------------------------------------- playing */
 
-static hlo_status play_while(const plan_run *r, const node *n) {
-    const hlo_plan *plan = r->plan;
-    uint64_t trip_count = n->step->trip_count, round = 0;
-    for (;; round++) {
-        hlo_status status = HLO_OK;
-        unsigned char more = round < trip_count;
-        if (trip_count == HLO_TRIP_COUNT_UNKNOWN) {
-            status = plan_command_buffer_play(r, &n->conditions[round % 2]);
-            more = 0;
-            plan->backend->copy_out(plan->device, &more, n->choice, sizeof more);
-        }
-        if (status == HLO_OK && !more) break;
-        if (status == HLO_OK) status = plan_command_buffer_play(r, &n->bodies[round % 2]);
-        if (status != HLO_OK) return status;
-    }
-    return round % 2 ? plan_command_buffer_play(r, n->back) : HLO_OK;
-}
-
 static hlo_status play_node(const plan_run *r, const node *n) {
     const hlo_plan *plan = r->plan;
     const char *why = "failed";
@@ -306,7 +286,21 @@ static hlo_status play_node(const plan_run *r, const node *n) {
     switch (n->kind) {
     case NODE_GRAPH: status = plan->backend->replay(plan->device, n->graph, &why); break;
     case NODE_JOB: status = plan->backend->execute(plan->device, &n->job, &why); break;
-    case NODE_WHILE: return play_while(r, n);
+    case NODE_WHILE: {
+        uint64_t trip_count = n->step->trip_count, round = 0;
+        for (;; round++) {
+            unsigned char more = round < trip_count;
+            if (trip_count == HLO_TRIP_COUNT_UNKNOWN) {
+                status = plan_command_buffer_play(r, &n->conditions[round % 2]);
+                more = 0;
+                plan->backend->copy_out(plan->device, &more, n->choice, sizeof more);
+            }
+            if (status == HLO_OK && !more) break;
+            if (status == HLO_OK) status = plan_command_buffer_play(r, &n->bodies[round % 2]);
+            if (status != HLO_OK) return status;
+        }
+        return round % 2 ? plan_command_buffer_play(r, n->back) : HLO_OK;
+    }
     case NODE_CONDITIONAL:
         return plan_command_buffer_play(
             r, &n->branches[plan_chosen(plan, n->selector, n->choice, n->step->called_count)]);

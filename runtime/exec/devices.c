@@ -44,52 +44,6 @@ hlo_status hlo_backend_print(const char *name, const hlo_diag_sink *sink, FILE *
     return HLO_OK;
 }
 
-/* Creates the device group of a module. A header without device numbers is that of a module with
- * partitions. */
-static hlo_status make_world(const hlo_module *module, uint32_t devices, const hlo_diag_sink *sink,
-                             hlo_world **out) {
-    int64_t replicas = hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1);
-    int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
-    if (replicas < 1) replicas = 1;
-    if (partitions < 1) partitions = 1;
-    if (replicas == 1 && partitions == 1) partitions = devices;
-    if (replicas > devices || partitions > devices || replicas * partitions != devices) {
-        hlo_diag_emit(
-            module, sink, HLO_ERROR, module->entry->offset, 1,
-            "the module requires %lld replicas of %lld partitions, but %u devices are given",
-            (long long)replicas, (long long)partitions, devices);
-        return HLO_INVALID_INPUT;
-    }
-    *out = hlo_world_new((uint32_t)replicas, (uint32_t)partitions);
-    return *out ? HLO_OK : HLO_OUT_OF_MEMORY;
-}
-
-/* Creates the plans of all devices. Each has the same errors, so only those of the first are
- * reported. */
-static hlo_status make_plans(const hlo_module *module, const hlo_backend *backend,
-                             hlo_plan_options *options, const hlo_diag_sink *sink, hlo_plan **out) {
-    hlo_world *world = NULL;
-    hlo_status status = make_world(module, options->devices, sink, &world);
-    hlo_plan **plans = calloc(options->devices, sizeof(hlo_plan *));
-    if (status == HLO_OK && !plans) status = HLO_OUT_OF_MEMORY;
-    for (uint32_t d = 0; d < options->devices && status == HLO_OK; d++) {
-        const hlo_seat seat = hlo_world_seat(world, d);
-        options->profile &= d == 0;
-        status = plan_new(module, backend, options, &seat, d ? NULL : sink, &plans[d]);
-    }
-    if (status == HLO_OK) {
-        *out = plans[0];
-        plans[0]->devices = plans;
-        plans[0]->device_count = options->devices;
-        return HLO_OK;
-    }
-    for (uint32_t d = 0; plans && d < options->devices; d++)
-        if (plans[d]) plan_free(plans[d]);
-    free(plans);
-    hlo_world_free(world);
-    return status;
-}
-
 hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *options,
                         const hlo_diag_sink *sink, hlo_plan **out) {
     HLO_IN_C_LOCALE;
@@ -105,8 +59,41 @@ hlo_status hlo_plan_new(const hlo_module *module, const hlo_plan_options *option
         return HLO_INVALID_USAGE;
     const hlo_status verified = hlo_module_ensure_verified(module, 0, sink);
     if (verified != HLO_OK) return verified;
-    if (own.devices > 1) return make_plans(module, backend, &own, sink, out);
-    return plan_new(module, backend, &own, &alone, sink, out);
+    if (own.devices == 1) return plan_new(module, backend, &own, &alone, sink, out);
+    /* A header without device numbers is that of a module with partitions. The plan of each device
+     * has the same errors, so only those of the first are reported. */
+    const uint32_t devices = own.devices;
+    int64_t replicas = hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1);
+    int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
+    if (replicas < 1) replicas = 1;
+    if (partitions < 1) partitions = 1;
+    if (replicas == 1 && partitions == 1) partitions = devices;
+    if (replicas > devices || partitions > devices || replicas * partitions != devices) {
+        hlo_diag_emit(
+            module, sink, HLO_ERROR, module->entry->offset, 1,
+            "the module requires %lld replicas of %lld partitions, but %u devices are given",
+            (long long)replicas, (long long)partitions, devices);
+        return HLO_INVALID_INPUT;
+    }
+    hlo_world *world = hlo_world_new((uint32_t)replicas, (uint32_t)partitions);
+    hlo_plan **plans = calloc(devices, sizeof(hlo_plan *));
+    hlo_status status = world && plans ? HLO_OK : HLO_OUT_OF_MEMORY;
+    for (uint32_t d = 0; d < devices && status == HLO_OK; d++) {
+        const hlo_seat seat = hlo_world_seat(world, d);
+        own.profile &= d == 0;
+        status = plan_new(module, backend, &own, &seat, d ? NULL : sink, &plans[d]);
+    }
+    if (status == HLO_OK) {
+        *out = plans[0];
+        plans[0]->devices = plans;
+        plans[0]->device_count = devices;
+        return HLO_OK;
+    }
+    for (uint32_t d = 0; plans && d < devices; d++)
+        if (plans[d]) plan_free(plans[d]);
+    free(plans);
+    hlo_world_free(world);
+    return status;
 }
 
 void hlo_plan_free(hlo_plan *plan) {
@@ -156,30 +143,6 @@ static void run_device(void *arg, uint32_t device) {
     all->statuses[device] = plan_execute(plan_of(all->plan, device), all->count, NULL);
 }
 
-/* Reports the failure of one device. A deadlock is not reported if another device failed first. */
-static hlo_status report(const side_by_side *all, const hlo_diag_sink *sink) {
-    hlo_status status = HLO_OK;
-    const hlo_plan *failed = NULL;
-    for (uint32_t d = 0; d < all->plan->device_count; d++) {
-        const hlo_plan *plan = all->plan->devices[d];
-        if (all->statuses[d] == HLO_OK) continue;
-        if (status == HLO_OK || all->statuses[d] != HLO_INVALID_INPUT) status = all->statuses[d];
-        if (all->statuses[d] == HLO_INVALID_INPUT &&
-            (!failed || (failed->failure == hlo_world_stuck && plan->failure != hlo_world_stuck)))
-            failed = plan;
-    }
-    if (status != HLO_INVALID_INPUT || !failed) return status;
-    const hlo_instr *at = failed->failed_at;
-    if (at)
-        hlo_diag_emit(failed->module, sink, HLO_ERROR, at->offset, strlen(at->name),
-                      "`%s` %s (device %u)", hlo_ops[at->op].name, failed->failure,
-                      hlo_seat_number(&failed->seat));
-    else
-        hlo_diag_emit(failed->module, sink, HLO_ERROR, failed->module->entry->offset, 1,
-                      "the %s backend %s", failed->backend->name, failed->failure);
-    return status;
-}
-
 /* Calls options.progress of the plan of device 0, on the thread that called the run. */
 static bool watch_devices(void *arg) {
     const side_by_side *all = arg;
@@ -195,8 +158,28 @@ static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sin
     hlo_status status = hlo_world_run(plan->seat.world, run_device,
                                       plan->options.progress ? watch_devices : NULL, &all);
     if (status == HLO_OK && !hlo_world_goes_on(plan->seat.world)) status = HLO_STOPPED;
-    if (status == HLO_OK) status = report(&all, sink);
+    /* Report the failure of one device. A deadlock is not reported if another device failed
+     * first. */
+    const hlo_plan *failed = NULL;
+    const bool ended = status == HLO_OK;
+    for (uint32_t d = 0; ended && d < plan->device_count; d++) {
+        const hlo_plan *own = plan->devices[d];
+        if (all.statuses[d] == HLO_OK) continue;
+        if (status == HLO_OK || all.statuses[d] != HLO_INVALID_INPUT) status = all.statuses[d];
+        if (all.statuses[d] == HLO_INVALID_INPUT &&
+            (!failed || (failed->failure == hlo_world_stuck && own->failure != hlo_world_stuck)))
+            failed = own;
+    }
     free(all.statuses);
+    if (status != HLO_INVALID_INPUT || !failed) return status;
+    const hlo_instr *at = failed->failed_at;
+    if (at)
+        hlo_diag_emit(failed->module, sink, HLO_ERROR, at->offset, strlen(at->name),
+                      "`%s` %s (device %u)", hlo_ops[at->op].name, failed->failure,
+                      hlo_seat_number(&failed->seat));
+    else
+        hlo_diag_emit(failed->module, sink, HLO_ERROR, failed->module->entry->offset, 1,
+                      "the %s backend %s", failed->backend->name, failed->failure);
     return status;
 }
 

@@ -116,31 +116,6 @@ hlo_status hlo_buffer_to_dlpack_unversioned(const hlo_buffer *buffer, void *stre
 
 /* ----------------------------------------------------------------------------------- tensors in */
 
-static bool is_here(const hlo_backend *backend, const dlpack_tensor *tensor) {
-    const int32_t also =
-        backend->memory_kind == DLPACK_CUDA ? DLPACK_CUDA_MANAGED : DLPACK_CUDA_HOST;
-    return (tensor->device_type == backend->memory_kind || tensor->device_type == also) &&
-           tensor->device_id == 0;
-}
-
-static bool has_dims(const dlpack_tensor *tensor, const hlo_shape *shape) {
-    return tensor->rank == (int32_t)shape->rank &&
-           (!shape->rank ||
-            memcmp(tensor->dims, shape->dims, shape->rank * sizeof *shape->dims) == 0);
-}
-
-/* True if the elements have the shape's layout. */
-static bool has_layout(const dlpack_tensor *tensor, const hlo_shape *shape) {
-    int64_t strides[HLO_LARGEST_RANK], row_major[HLO_LARGEST_RANK];
-    const hlo_shape plain = {.rank = shape->rank, .dims = shape->dims};
-    hlo_shape_strides(shape, strides);
-    hlo_shape_strides(&plain, row_major);
-    const int64_t *its = tensor->strides ? tensor->strides : row_major;
-    for (uint32_t d = 0; d < shape->rank; d++)
-        if (shape->dims[d] > 1 && its[d] != strides[d]) return false;
-    return true;
-}
-
 /* Returns why the tensor cannot be used as an array of this shape, or NULL. */
 static const char *find_fault(const dlpack_tensor *tensor, uint64_t flags, const hlo_shape *shape) {
     const hlo_type type = shape->type;
@@ -148,25 +123,43 @@ static const char *find_fault(const dlpack_tensor *tensor, uint64_t flags, const
         return "has a different element type";
     if (is_padded(type) && !(flags & DLPACK_PADDED))
         return "has packed elements, which are not supported";
-    if (!has_dims(tensor, shape)) return "has different dimensions";
-    if (hlo_shape_bytes(shape) && !tensor->data) return "has a NULL data pointer";
-    if (hlo_shape_bytes(shape) && !has_layout(tensor, shape)) return "has different strides";
+    if (tensor->rank != (int32_t)shape->rank ||
+        (shape->rank && memcmp(tensor->dims, shape->dims, shape->rank * sizeof *shape->dims) != 0))
+        return "has different dimensions";
+    if (!hlo_shape_bytes(shape)) return NULL;
+    if (!tensor->data) return "has a NULL data pointer";
+    int64_t strides[HLO_LARGEST_RANK], row_major[HLO_LARGEST_RANK];
+    const hlo_shape plain = {.rank = shape->rank, .dims = shape->dims};
+    hlo_shape_strides(shape, strides);
+    hlo_shape_strides(&plain, row_major);
+    const int64_t *its = tensor->strides ? tensor->strides : row_major;
+    for (uint32_t d = 0; d < shape->rank; d++)
+        if (shape->dims[d] > 1 && its[d] != strides[d]) return "has different strides";
     return NULL;
 }
 
-static hlo_status check_tensor(const hlo_plan *plan, size_t input, const dlpack_tensor *tensor,
-                               uint64_t flags, const hlo_diag_sink *sink) {
+/* Checks the tensor and creates a buffer on its memory, without taking ownership of the tensor yet.
+ */
+static hlo_status borrow(hlo_plan *plan, size_t input, const dlpack_tensor *tensor, uint64_t flags,
+                         const hlo_diag_sink *sink, hlo_buffer **out) {
+    *out = NULL;
+    const hlo_status status = plan_buffer_check(plan, input, sink);
+    if (status != HLO_OK) return status;
+    const hlo_shape *shape = plan->inputs.shapes[input];
     const hlo_backend *backend = plan->backend;
-    if (!is_here(backend, tensor))
+    const int32_t also =
+        backend->memory_kind == DLPACK_CUDA ? DLPACK_CUDA_MANAGED : DLPACK_CUDA_HOST;
+    if ((tensor->device_type != backend->memory_kind && tensor->device_type != also) ||
+        tensor->device_id != 0)
         return hlo_diag_refuse(sink, NULL, 0, 0,
                                "the tensor for input %zu is on device %d of DLPack device type %d, "
                                "but the %s backend requires device 0 of type %d",
                                input, (int)tensor->device_id, (int)tensor->device_type,
                                backend->name, backend->memory_kind);
-    const char *fault = find_fault(tensor, flags, plan->inputs.shapes[input]);
+    const char *fault = find_fault(tensor, flags, shape);
     if (fault) {
         char expected[256];
-        hlo_shape_format(plan->inputs.shapes[input], true, expected, sizeof expected);
+        hlo_shape_format(shape, true, expected, sizeof expected);
         return hlo_diag_refuse(sink, NULL, 0, 0, "the tensor for input %zu %s, expected %s", input,
                                fault, expected);
     }
@@ -175,17 +168,6 @@ static hlo_status check_tensor(const hlo_plan *plan, size_t input, const dlpack_
             sink, NULL, 0, 0,
             "the tensor for input %zu is not aligned to %zu bytes, as the %s backend requires",
             input, backend->alignment, backend->name);
-    return HLO_OK;
-}
-
-/* Creates a buffer on the tensor's memory, without taking ownership of the tensor yet. */
-static hlo_status borrow(hlo_plan *plan, size_t input, const dlpack_tensor *tensor, uint64_t flags,
-                         const hlo_diag_sink *sink, hlo_buffer **out) {
-    *out = NULL;
-    hlo_status status = plan_buffer_check(plan, input, sink);
-    if (status == HLO_OK) status = check_tensor(plan, input, tensor, flags, sink);
-    if (status != HLO_OK) return status;
-    const hlo_shape *shape = plan->inputs.shapes[input];
     char *data = tensor->data ? (char *)tensor->data + tensor->byte_offset : NULL;
     plan_memory *memory = plan_memory_lent(plan->shared, data, (size_t)hlo_shape_bytes(shape));
     if (memory) memory->read_only = (flags & DLPACK_READ_ONLY) != 0;

@@ -65,16 +65,6 @@ static void copy(const plan_run *r, plan_place to, plan_place from, const plan_s
     plan_copy_leaf(r->plan, to, from, like);
 }
 
-static hlo_status bind_job(const plan_run *r, plan_step *step) {
-    const char *why = "failed";
-    if (step->is_bound) return HLO_OK;
-    step->is_bound = true;
-    const hlo_backend *backend = r->plan->backend;
-    if (!backend->bind) return HLO_OK;
-    hlo_status status = backend->bind(r->plan->device, step->job, &why);
-    return plan_failed(r, step, status, why);
-}
-
 bool plan_goes_on(void *user) {
     enum { PER_SECOND = 10 };
     hlo_plan *plan = user;
@@ -94,32 +84,6 @@ static hlo_status check_progress(const plan_run *r, const plan_step *step) {
     if (r->mode != PLAN_EXECUTE || !plan->options.progress) return HLO_OK;
     plan->progress.instruction = step->instr->name;
     return plan->watch.goes_on(plan->watch.user) ? HLO_OK : HLO_STOPPED;
-}
-
-static hlo_status run_job(const plan_run *r, const plan_comp *comp, plan_step *step) {
-    hlo_job *job = step->job;
-    for (uint32_t i = 0; i < step->operand_count; i++) {
-        plan_place place = comp->slots[step->operands[i]].place;
-        job->operands[i].data = place.data;
-        job->operand_sigmas[i].data = place.bound;
-    }
-    for (uint32_t i = 0; i < step->result_count; i++) {
-        plan_place place = comp->slots[step->results[i]].place;
-        job->results[i].data = place.data;
-        job->result_sigmas[i].data = place.bound;
-    }
-    job->scratch = step->work == PLAN_NONE ? NULL : comp->slots[step->work].place.data;
-    if (r->mode == PLAN_BIND) return bind_job(r, step);
-    if (r->mode == PLAN_RECORD && job->host) return plan_command_buffer_job(r, step);
-    if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
-    hlo_status status = check_progress(r, step);
-    if (status != HLO_OK) return status;
-    job->stream = *r->stream;
-    *r->stream += job->result_count;
-    const char *why = "failed";
-    status = r->plan->backend->execute(r->plan->device, job, &why);
-    r->plan->progress.done += 1;
-    return r->plan->progress.stopped ? HLO_STOPPED : plan_failed(r, step, status, why);
 }
 
 static void lend(const plan_comp *comp, const plan_step *step) {
@@ -187,39 +151,6 @@ static hlo_status ask(const plan_run *r, const plan_comp *comp, plan_step *step,
     return end_decision(r, &span);
 }
 
-/* Runs a loop. The state begins in `arguments`. The body writes the next state to the free one of
- * its two slots, or in place. */
-static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step *step) {
-    char *frame = comp->slots[step->work].place.data;
-    bool uncertain = false, more;
-    lend(comp, step);
-    if (r->mode == PLAN_RECORD && !step->unrolls) return plan_command_buffer_while(r, comp, step);
-    for (uint64_t rounds = 0;; rounds++) {
-        hlo_status status = check_progress(r, step);
-        if (status == HLO_OK) status = ask(r, comp, step, rounds, &more, &uncertain);
-        if (status != HLO_OK) return status;
-        if (!more) break;
-        for (uint32_t i = 0; i < step->result_count; i++) {
-            if (step->results[i] == PLAN_NONE) continue;
-            plan_place own = comp->slots[step->results[i]].place;
-            bool taken = step->spare[i] != PLAN_NONE && step->arguments[i].data == own.data;
-            step->lent[i] = taken ? comp->slots[step->spare[i]].place : own;
-        }
-        status = plan_run_comp(r, step->called[1], frame, step->arguments, step->lent);
-        if (status != HLO_OK) return status;
-        for (uint32_t i = 0; i < step->result_count; i++)
-            if (step->results[i] != PLAN_NONE) step->arguments[i] = step->lent[i];
-    }
-    for (uint32_t i = 0; i < step->result_count; i++) {
-        if (step->results[i] == PLAN_NONE) continue;
-        const plan_slot *own = &comp->slots[step->results[i]];
-        if (step->arguments[i].data != own->place.data)
-            copy(r, own->place, step->arguments[i], own);
-    }
-    if (uncertain) forget(r->plan, comp, step);
-    return HLO_OK;
-}
-
 uint32_t plan_chosen(const hlo_plan *plan, const plan_slot *selector, const void *from,
                      uint32_t count) {
     union {
@@ -257,9 +188,73 @@ static hlo_status run_conditional(const plan_run *r, const plan_comp *comp, plan
     return status;
 }
 
+/* Runs a loop. The state begins in `arguments`. The body writes the next state to the free one of
+ * its two slots, or in place. */
+static hlo_status run_while(const plan_run *r, const plan_comp *comp, plan_step *step) {
+    char *frame = comp->slots[step->work].place.data;
+    bool uncertain = false, more;
+    lend(comp, step);
+    if (r->mode == PLAN_RECORD && !step->unrolls) return plan_command_buffer_while(r, comp, step);
+    for (uint64_t rounds = 0;; rounds++) {
+        hlo_status status = check_progress(r, step);
+        if (status == HLO_OK) status = ask(r, comp, step, rounds, &more, &uncertain);
+        if (status != HLO_OK) return status;
+        if (!more) break;
+        for (uint32_t i = 0; i < step->result_count; i++) {
+            if (step->results[i] == PLAN_NONE) continue;
+            plan_place own = comp->slots[step->results[i]].place;
+            bool taken = step->spare[i] != PLAN_NONE && step->arguments[i].data == own.data;
+            step->lent[i] = taken ? comp->slots[step->spare[i]].place : own;
+        }
+        status = plan_run_comp(r, step->called[1], frame, step->arguments, step->lent);
+        if (status != HLO_OK) return status;
+        for (uint32_t i = 0; i < step->result_count; i++)
+            if (step->results[i] != PLAN_NONE) step->arguments[i] = step->lent[i];
+    }
+    for (uint32_t i = 0; i < step->result_count; i++) {
+        if (step->results[i] == PLAN_NONE) continue;
+        const plan_slot *own = &comp->slots[step->results[i]];
+        if (step->arguments[i].data != own->place.data)
+            copy(r, own->place, step->arguments[i], own);
+    }
+    if (uncertain) forget(r->plan, comp, step);
+    return HLO_OK;
+}
+
 static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step *step) {
     switch (step->kind) {
-    case STEP_JOB: return run_job(r, comp, step);
+    case STEP_JOB: {
+        const hlo_backend *backend = r->plan->backend;
+        const char *why = "failed";
+        hlo_status status = HLO_OK;
+        hlo_job *job = step->job;
+        for (uint32_t i = 0; i < step->operand_count; i++) {
+            plan_place place = comp->slots[step->operands[i]].place;
+            job->operands[i].data = place.data;
+            job->operand_sigmas[i].data = place.bound;
+        }
+        for (uint32_t i = 0; i < step->result_count; i++) {
+            plan_place place = comp->slots[step->results[i]].place;
+            job->results[i].data = place.data;
+            job->result_sigmas[i].data = place.bound;
+        }
+        job->scratch = step->work == PLAN_NONE ? NULL : comp->slots[step->work].place.data;
+        if (r->mode == PLAN_BIND) {
+            if (!step->is_bound && backend->bind)
+                status = backend->bind(r->plan->device, job, &why);
+            step->is_bound = true;
+            return plan_failed(r, step, status, why);
+        }
+        if (r->mode == PLAN_RECORD && job->host) return plan_command_buffer_job(r, step);
+        if (r->mode == PLAN_RECORD) plan_command_buffer_note(r);
+        status = check_progress(r, step);
+        if (status != HLO_OK) return status;
+        job->stream = *r->stream;
+        *r->stream += job->result_count;
+        status = backend->execute(r->plan->device, job, &why);
+        r->plan->progress.done += 1;
+        return r->plan->progress.stopped ? HLO_STOPPED : plan_failed(r, step, status, why);
+    }
     case STEP_WHILE: return run_while(r, comp, step);
     case STEP_CONDITIONAL: return run_conditional(r, comp, step);
     case STEP_COPY: {
@@ -325,12 +320,6 @@ hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
     return status == HLO_OK ? finished : status;
 }
 
-static hlo_status run_entry(const plan_run *r) {
-    hlo_plan *plan = r->plan;
-    if (plan->buffer) return plan_command_buffer_play(r, plan->buffer);
-    return plan_run_comp(r, plan->entry, plan->memory, plan->arguments, plan->results);
-}
-
 static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     uint64_t stream = plan->runs++ << 40;
     const plan_run r = {.plan = plan, .sink = sink, .stream = &stream};
@@ -343,7 +332,9 @@ static hlo_status queue(hlo_plan *plan, const hlo_diag_sink *sink) {
     hlo_status status = plan->trace ? begin_span(&r, NULL, false, &span) : HLO_OK;
     if (status != HLO_OK) return status;
     if (backend->range_push) backend->range_push(plan->device, plan->module->name);
-    status = run_entry(&r);
+    status = plan->buffer
+                 ? plan_command_buffer_play(&r, plan->buffer)
+                 : plan_run_comp(&r, plan->entry, plan->memory, plan->arguments, plan->results);
     if (backend->range_pop) backend->range_pop(plan->device);
     return status == HLO_OK && plan->trace ? plan_span_end(plan, &span) : status;
 }

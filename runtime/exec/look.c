@@ -97,39 +97,12 @@ static bool add_arrays(const hlo_plan *plan, const plan_step *step) {
     return true;
 }
 
-static hlo_status keep(const plan_run *r, const plan_comp *comp, const plan_step *step) {
-    plan_look *look = r->plan->look;
-    uint32_t *place = &look->places[step->instr->id];
-    if (!*place && !add_arrays(r->plan, step)) return HLO_OUT_OF_MEMORY;
-    for (uint32_t i = 0; i < step->own; i++) {
-        hlo_array *array = &look->values.items[*place - 1 + i];
-        const hlo_shape *shape = step->shapes[i];
-        if (!reserve(look, array->size)) return HLO_OUT_OF_MEMORY;
-        plan_fetch(r->plan, shape, hlo_types[shape->type].bytes, array->data,
-                   comp->slots[step->operands[i]].place.data, array->size, look->staging[1]);
-    }
-    return HLO_OK;
-}
-
 /* -------------------------------------------------------------------------------------- checked */
 
 /* The first elements of an array, in row-major order, that are NaN and infinite, or -1. */
 typedef struct nonfinite {
     int64_t first[FOUND_KINDS];
 } nonfinite;
-
-/* Widens up to `count` elements, or parts of complex ones, to doubles. */
-static void widen(hlo_type type, const char *from, size_t width, size_t count, double *out) {
-    const bool complex = hlo_types[type].class == HLO_CLASS_COMPLEX;
-    const hlo_type part = !complex ? type : width == 4 ? HLO_TYPE_F32 : HLO_TYPE_F64;
-    float narrow[256];
-    if (hlo_types[part].bits <= 16) {
-        hlo_float_decode_row(part, from, (int64_t)width, (int64_t)count, narrow);
-        for (size_t i = 0; i < count; i++) out[i] = (double)narrow[i];
-        return;
-    }
-    for (size_t i = 0; i < count; i++) out[i] = hlo_number_load(part, from + i * width);
-}
 
 static nonfinite find(const hlo_shape *shape, const char *data) {
     enum { CHUNK = 256 };
@@ -139,10 +112,17 @@ static nonfinite find(const hlo_shape *shape, const char *data) {
     if (!complex && !hlo_type_is_float(shape->type)) return found;
     const size_t parts = complex ? 2 : 1, width = hlo_types[shape->type].bytes / parts;
     const size_t count = (size_t)hlo_shape_count(shape) * parts;
+    const hlo_type part = !complex ? shape->type : width == 4 ? HLO_TYPE_F32 : HLO_TYPE_F64;
     for (size_t at = 0; at < count; at += CHUNK) {
         double x[CHUNK];
         const size_t more = count - at < CHUNK ? count - at : CHUNK;
-        widen(shape->type, data + at * width, width, more, x);
+        if (hlo_types[part].bits <= 16) {
+            float narrow[CHUNK];
+            hlo_float_decode_row(part, data + at * width, (int64_t)width, (int64_t)more, narrow);
+            for (size_t i = 0; i < more; i++) x[i] = (double)narrow[i];
+        } else {
+            for (size_t i = 0; i < more; i++) x[i] = hlo_number_load(part, data + (at + i) * width);
+        }
         for (size_t i = 0; i < more; i++) {
             const int kind = isnan(x[i]) ? FOUND_NAN : FOUND_INFINITY;
             if (!isfinite(x[i]) && found.first[kind] < 0)
@@ -162,16 +142,6 @@ static const char *stage(const plan_run *r, const plan_comp *comp, const plan_st
     plan_fetch(r->plan, shape, hlo_types[shape->type].bytes, look->staging[0],
                comp->slots[step->operands[leaf]].place.data, size, look->staging[1]);
     return look->staging[0];
-}
-
-/* Appends `[1,3]`, the index of an element, or nothing for a scalar. */
-static void put_index(const hlo_shape *shape, int64_t element, FILE *out) {
-    int64_t below = hlo_shape_count(shape);
-    for (uint32_t d = 0; d < shape->rank; d++) {
-        below /= shape->dims[d];
-        fprintf(out, "%s%lld", d ? "," : " at [", (long long)(element / below % shape->dims[d]));
-    }
-    if (shape->rank) fputs("]", out);
 }
 
 /* Writes the operands, with their values at the same element if they have one. */
@@ -212,8 +182,14 @@ static hlo_status report(const plan_run *r, const plan_comp *comp, const plan_st
     const bool input = instr->op == HLO_OP_PARAMETER;
     fprintf(out, "`%s` %s %s", hlo_ops[instr->op].name, input ? "has" : "produces", made[kind]);
     if (!hlo_shape_is_array(instr->shape)) fprintf(out, " in {%u}", leaf);
-    put_index(step->shapes[leaf], element, out);
-    hlo_status status = put_operands(r, comp, step, step->shapes[leaf], element, out);
+    const hlo_shape *shape = step->shapes[leaf];
+    int64_t below = hlo_shape_count(shape);
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        below /= shape->dims[d];
+        fprintf(out, "%s%lld", d ? "," : " at [", (long long)(element / below % shape->dims[d]));
+    }
+    if (shape->rank) fputs("]", out);
+    hlo_status status = put_operands(r, comp, step, shape, element, out);
     if (op_name) fprintf(out, " (%s)", op_name);
     if (r->plan->seat.world) fprintf(out, ", on device %u", hlo_seat_number(&r->plan->seat));
     if (fclose(out) != 0) status = HLO_OUT_OF_MEMORY;
@@ -223,22 +199,11 @@ static hlo_status report(const plan_run *r, const plan_comp *comp, const plan_st
     return status;
 }
 
-/* Sets the entries for elements that the operands already have. */
-static bool find_in_operands(const plan_run *r, const plan_comp *comp, const plan_step *step,
-                             bool *out_has) {
-    for (uint32_t i = step->own; i < step->operand_count; i++) {
-        const char *data = stage(r, comp, step, i);
-        if (!data) return false;
-        const nonfinite found = find(step->shapes[i], data);
-        for (int kind = 0; kind < FOUND_KINDS; kind++) out_has[kind] |= found.first[kind] >= 0;
-    }
-    return true;
-}
-
-/* Reports a NaN in the value that is in no operand, and an infinity if all operands are finite. */
-static hlo_status check(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step) {
+    /* Report a NaN in the value that is in no operand, and an infinity if all operands are
+     * finite. */
     const bool *reported = r->plan->look->reported;
-    for (uint32_t leaf = 0; leaf < step->own; leaf++) {
+    for (uint32_t leaf = 0; step->checks && leaf < step->own; leaf++) {
         if (step->operands[leaf] == PLAN_NONE) continue;
         const char *data = stage(r, comp, step, leaf);
         if (!data) return HLO_OUT_OF_MEMORY;
@@ -248,7 +213,12 @@ static hlo_status check(const plan_run *r, const plan_comp *comp, const plan_ste
         for (int kind = 0; kind < FOUND_KINDS; kind++)
             news |= found.first[kind] >= 0 && !reported[kind];
         if (!news) continue;
-        if (!find_in_operands(r, comp, step, has)) return HLO_OUT_OF_MEMORY;
+        for (uint32_t i = step->own; i < step->operand_count; i++) {
+            data = stage(r, comp, step, i);
+            if (!data) return HLO_OUT_OF_MEMORY;
+            const nonfinite there = find(step->shapes[i], data);
+            for (int kind = 0; kind < FOUND_KINDS; kind++) has[kind] |= there.first[kind] >= 0;
+        }
         has[FOUND_INFINITY] |= has[FOUND_NAN];
         for (int kind = 0; kind < FOUND_KINDS; kind++) {
             if (found.first[kind] < 0 || reported[kind] || has[kind]) continue;
@@ -256,33 +226,34 @@ static hlo_status check(const plan_run *r, const plan_comp *comp, const plan_ste
             if (status != HLO_OK) return status;
         }
     }
-    return HLO_OK;
-}
-
-hlo_status plan_look_at(const plan_run *r, const plan_comp *comp, const plan_step *step) {
-    hlo_status status = step->checks ? check(r, comp, step) : HLO_OK;
-    return status == HLO_OK && step->keeps ? keep(r, comp, step) : status;
-}
-
-/* Emits the warnings of one device. */
-static void warn(const hlo_plan *plan, const hlo_diag_sink *sink) {
-    for (uint32_t i = 0; i < plan->look->warning_count; i++) {
-        const warning *w = &plan->look->warnings[i];
-        hlo_diag_emit(plan->module, sink, HLO_WARNING, w->instr->offset, strlen(w->instr->name),
-                      "%s", w->text);
+    if (!step->keeps) return HLO_OK;
+    plan_look *look = r->plan->look;
+    uint32_t *place = &look->places[step->instr->id];
+    if (!*place && !add_arrays(r->plan, step)) return HLO_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < step->own; i++) {
+        hlo_array *array = &look->values.items[*place - 1 + i];
+        const hlo_shape *shape = step->shapes[i];
+        if (!reserve(look, array->size)) return HLO_OUT_OF_MEMORY;
+        plan_fetch(r->plan, shape, hlo_types[shape->type].bytes, array->data,
+                   comp->slots[step->operands[i]].place.data, array->size, look->staging[1]);
     }
-    for (const hlo_computation *c = plan->module->first; c; c = c->next)
-        for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
-            if (plan_keeps(plan, i) && !plan->look->places[i->id])
-                hlo_diag_emit(plan->module, sink, HLO_WARNING, i->offset, strlen(i->name),
-                              "`%s` has no value because it did not run", i->name);
+    return HLO_OK;
 }
 
 hlo_status plan_look_end(hlo_plan *plan, const hlo_diag_sink *sink) {
     const hlo_plan *own;
     size_t count = 0;
     for (uint32_t d = 0; (own = device_of(plan, d)); d++) {
-        warn(own, sink);
+        for (uint32_t i = 0; i < own->look->warning_count; i++) {
+            const warning *w = &own->look->warnings[i];
+            hlo_diag_emit(own->module, sink, HLO_WARNING, w->instr->offset, strlen(w->instr->name),
+                          "%s", w->text);
+        }
+        for (const hlo_computation *c = own->module->first; c; c = c->next)
+            for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
+                if (plan_keeps(own, i) && !own->look->places[i->id])
+                    hlo_diag_emit(own->module, sink, HLO_WARNING, i->offset, strlen(i->name),
+                                  "`%s` has no value because it did not run", i->name);
         count += own->look->values.count;
     }
     hlo_array *items = realloc(plan->values.items, (count + 1) * sizeof *items);

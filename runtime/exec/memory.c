@@ -135,42 +135,19 @@ static plan_memory *new_memory(plan_device *device, void *data, size_t size) {
     return memory;
 }
 
-/* Takes a spare range of this size. Returns false if not found. */
-static bool take_spare(plan_device *device, size_t size, plan_spare *out) {
-    bool found = false;
-    pthread_mutex_lock(&device->lock);
-    for (size_t i = device->count; i-- > 0 && !found;)
-        if ((found = device->spares[i].size == size)) {
-            *out = device->spares[i];
-            device->spares[i] = device->spares[--device->count];
-        }
-    pthread_mutex_unlock(&device->lock);
-    return found;
-}
-
-/* Keeps a range as a spare. Returns false if its device is being closed, or has enough spares. */
-static bool keep_spare(plan_device *device, plan_spare spare) {
-    pthread_mutex_lock(&device->lock);
-    bool kept = !device->retired && device->count < MOST_SPARES;
-    if (kept && device->count == device->capacity) {
-        const size_t capacity = device->capacity ? 2 * device->capacity : 16;
-        plan_spare *spares = realloc(device->spares, capacity * sizeof *spares);
-        kept = spares != NULL;
-        if (kept) {
-            device->spares = spares;
-            device->capacity = capacity;
-        }
-    }
-    if (kept) device->spares[device->count++] = spare;
-    pthread_mutex_unlock(&device->lock);
-    return kept;
-}
-
 plan_memory *plan_memory_new(plan_device *device, size_t size) {
     plan_memory *memory = new_memory(device, NULL, size);
     plan_spare spare = {0};
     if (!memory) return NULL;
-    if (!take_spare(device, size, &spare)) {
+    bool found = false;
+    pthread_mutex_lock(&device->lock);
+    for (size_t i = device->count; i-- > 0 && !found;)
+        if ((found = device->spares[i].size == size)) {
+            spare = device->spares[i];
+            device->spares[i] = device->spares[--device->count];
+        }
+    pthread_mutex_unlock(&device->lock);
+    if (!found) {
         const hlo_backend *backend = device->backend;
         spare.data = backend->allocate(device->device, size ? size : 1);
         if (!spare.data) {
@@ -206,7 +183,23 @@ void plan_memory_drop(plan_memory *memory) {
     if (!memory || atomic_fetch_sub(&memory->users, 1) > 1) return;
     plan_device *device = memory->device;
     const plan_spare spare = {memory->data, memory->size, memory->last, memory->lent};
-    if (memory->release || !keep_spare(device, spare)) {
+    bool kept = false; /* as a spare: not if the device is being closed or has enough spares */
+    if (!memory->release) {
+        pthread_mutex_lock(&device->lock);
+        kept = !device->retired && device->count < MOST_SPARES;
+        if (kept && device->count == device->capacity) {
+            const size_t capacity = device->capacity ? 2 * device->capacity : 16;
+            plan_spare *spares = realloc(device->spares, capacity * sizeof *spares);
+            kept = spares != NULL;
+            if (kept) {
+                device->spares = spares;
+                device->capacity = capacity;
+            }
+        }
+        if (kept) device->spares[device->count++] = spare;
+        pthread_mutex_unlock(&device->lock);
+    }
+    if (!kept) {
         plan_memory_wait(memory, NULL);
         if (memory->release)
             memory->release(memory->owner);

@@ -100,18 +100,6 @@ static bool is_in_frame(const hlo_plan *plan, size_t output) {
            plan_makes_result(plan->entry, (uint32_t)output);
 }
 
-/* Computes the memory of a run: the entry's frame, inputs and the other outputs, in this order, in
- * one allocation. For a resident plan, only the frame. */
-static void measure(hlo_plan *plan) {
-    plan->memory_size = plan->entry->frame_size;
-    if (plan->options.resident) return;
-    for (size_t i = 0; i < plan->inputs.count; i++)
-        plan->memory_size += leaf_size(plan, plan->inputs.shapes[i], false);
-    for (size_t i = 0; i < plan->outputs.count; i++)
-        if (!is_in_frame(plan, i) && !plan_is_over_input(plan, i))
-            plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
-}
-
 enum { LARGEST = 8 };
 
 /* A leaf in memory, and what it is. */
@@ -131,9 +119,25 @@ static void add_need(need *largest, need added) {
         }
 }
 
-/* Adds a note about each of the largest arrays of the entry: inputs, outputs, results of steps and
- * working memory of steps. Steps reuse the memory of results that are no longer needed. */
-static void note_largest(const hlo_plan *plan, const hlo_diag_sink *sink) {
+/* Reports the memory that the plan requires and, if the backend knows it, the free memory, with a
+ * note about each of the largest arrays of the entry: inputs, outputs, results of steps and working
+ * memory of steps. */
+static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink) {
+    size_t inputs = 0, outputs = 0, available = 0;
+    char there[64] = "";
+    for (size_t i = 0; i < plan->inputs.count; i++)
+        inputs += leaf_size(plan, plan->inputs.shapes[i], false);
+    for (size_t i = 0; i < plan->outputs.count; i++)
+        if (!plan_is_over_input(plan, i)) outputs += leaf_size(plan, plan->outputs.shapes[i], true);
+    if (plan->backend->available && plan->backend->available(plan->device, &available))
+        snprintf(there, sizeof there, ", but only %zu are free", available);
+    hlo_diag_emit(
+        plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
+        "out of memory: the %s backend requires %zu bytes%s (inputs %zu, outputs %zu, temporaries "
+        "%zu)",
+        plan->backend->name, plan->memory_size, there, inputs, outputs,
+        plan->options.resident ? plan->entry->frame_size : plan->memory_size - inputs - outputs);
+    /* Steps reuse the memory of results that are no longer needed. */
     need largest[LARGEST] = {{0}};
     const hlo_computation *entry = plan->module->entry;
     for (size_t i = 0; i < plan->inputs.count; i++)
@@ -159,25 +163,6 @@ static void note_largest(const hlo_plan *plan, const hlo_diag_sink *sink) {
         hlo_diag_emit(plan->module, sink, HLO_NOTE, largest[i].instr->offset,
                       strlen(largest[i].instr->name), "%zu bytes for %s of `%s`", largest[i].size,
                       largest[i].what, hlo_ops[largest[i].instr->op].name);
-}
-
-/* Reports the memory that the plan requires and, if the backend knows it, the free memory. */
-static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink) {
-    size_t inputs = 0, outputs = 0, available = 0;
-    char there[64] = "";
-    for (size_t i = 0; i < plan->inputs.count; i++)
-        inputs += leaf_size(plan, plan->inputs.shapes[i], false);
-    for (size_t i = 0; i < plan->outputs.count; i++)
-        if (!plan_is_over_input(plan, i)) outputs += leaf_size(plan, plan->outputs.shapes[i], true);
-    if (plan->backend->available && plan->backend->available(plan->device, &available))
-        snprintf(there, sizeof there, ", but only %zu are free", available);
-    hlo_diag_emit(
-        plan->module, sink, HLO_ERROR, plan->module->entry->offset, 1,
-        "out of memory: the %s backend requires %zu bytes%s (inputs %zu, outputs %zu, temporaries "
-        "%zu)",
-        plan->backend->name, plan->memory_size, there, inputs, outputs,
-        plan->options.resident ? plan->entry->frame_size : plan->memory_size - inputs - outputs);
-    note_largest(plan, sink);
     return HLO_OUT_OF_MEMORY;
 }
 
@@ -203,37 +188,16 @@ static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
     return HLO_OK;
 }
 
-static hlo_status make(hlo_plan *plan, const hlo_diag_sink *sink) {
-    hlo_status status = plan->backend->open(&plan->options, &plan->seat, sink, &plan->device);
-    if (status == HLO_OK && !(plan->shared = plan_device_new(plan->backend, plan->device)))
-        status = HLO_OUT_OF_MEMORY;
-    if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_INPUTS, &plan->inputs);
-    if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_OUTPUTS, &plan->outputs);
-    if (status == HLO_OK && !build_all(plan, sink)) status = HLO_INVALID_INPUT;
-    if (status == HLO_OK && plan->options.resident) status = plan_find_donations(plan, sink);
-    if (status == HLO_OK) measure(plan);
-    if (status != HLO_OK || plan->options.target) return status;
-    status = allocate(plan, sink);
-    if (status == HLO_OK && plan_looks(plan)) status = plan_look_new(plan);
-    if (status == HLO_OK && plan->options.profile) status = plan_trace_new(plan);
-    if (status == HLO_OK && plan->resident) return plan_resident_bind(plan, sink);
-    if (status == HLO_OK) status = plan_bind(plan, sink);
-    return status == HLO_OK ? plan_record(plan, sink) : status;
-}
-
-/* True if calls are inlined in the plan. They are not if bounds and noise are derived per
- * computation, values are inspected by their place in the text, or simulated devices must meet at
- * the same instructions. */
-static bool inlines(const hlo_plan *plan) {
-    const hlo_plan_options *o = &plan->options;
-    return plan->backend->rearranges && plan->module->op_counts[HLO_OP_CALL] && !o->bounds &&
-           !o->perturbed && !o->values && !o->check_finite && !plan->seat.world;
-}
-
-/* Plans a copy of the module without block-scaled notation, scans, batch normalization, dynamic
- * shapes and calls, if it has any of these. */
+/* Replaces the module by a copy without block-scaled notation, scans, batch normalization, dynamic
+ * shapes and calls, if it has any of these. Calls are not inlined if bounds and noise are derived
+ * per computation, values are inspected by their place in the text, or simulated devices must meet
+ * at the same instructions. */
 static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
-    const bool blocks = hlo_block_any(plan->module), calls = inlines(plan);
+    const hlo_plan_options *o = &plan->options;
+    const bool blocks = hlo_block_any(plan->module);
+    const bool calls = plan->backend->rearranges && plan->module->op_counts[HLO_OP_CALL] &&
+                       !o->bounds && !o->perturbed && !o->values && !o->check_finite &&
+                       !plan->seat.world;
     if (!blocks && !calls && !hlo_dynamic_any(plan->module) &&
         !plan->module->op_counts[HLO_OP_SCAN] && !hlo_batch_norm_any(plan->module))
         return HLO_OK;
@@ -250,9 +214,32 @@ static hlo_status expand(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *
     return status;
 }
 
-static hlo_status expand_and_make(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
-    const hlo_status status = expand(plan, recover, sink);
-    return status == HLO_OK ? make(plan, sink) : status;
+static hlo_status make(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *sink) {
+    hlo_status status = expand(plan, recover, sink);
+    if (status == HLO_OK)
+        status = plan->backend->open(&plan->options, &plan->seat, sink, &plan->device);
+    if (status == HLO_OK && !(plan->shared = plan_device_new(plan->backend, plan->device)))
+        status = HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_INPUTS, &plan->inputs);
+    if (status == HLO_OK) status = hlo_leaves_of(plan->module, HLO_OUTPUTS, &plan->outputs);
+    if (status == HLO_OK && !build_all(plan, sink)) status = HLO_INVALID_INPUT;
+    if (status == HLO_OK && plan->options.resident) status = plan_find_donations(plan, sink);
+    if (status != HLO_OK) return status;
+    /* The memory of a run: the entry's frame, inputs and the other outputs, in this order, in one
+     * allocation. For a resident plan, only the frame. */
+    plan->memory_size = plan->entry->frame_size;
+    for (size_t i = 0; i < plan->inputs.count && !plan->options.resident; i++)
+        plan->memory_size += leaf_size(plan, plan->inputs.shapes[i], false);
+    for (size_t i = 0; i < plan->outputs.count && !plan->options.resident; i++)
+        if (!is_in_frame(plan, i) && !plan_is_over_input(plan, i))
+            plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
+    if (plan->options.target) return HLO_OK;
+    status = allocate(plan, sink);
+    if (status == HLO_OK && plan_looks(plan)) status = plan_look_new(plan);
+    if (status == HLO_OK && plan->options.profile) status = plan_trace_new(plan);
+    if (status == HLO_OK && plan->resident) return plan_resident_bind(plan, sink);
+    if (status == HLO_OK) status = plan_bind(plan, sink);
+    return status == HLO_OK ? plan_record(plan, sink) : status;
 }
 
 hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
@@ -272,8 +259,7 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
         seat->world ? (hlo_watch){hlo_world_goes_on, seat->world} : (hlo_watch){plan_goes_on, plan};
     /* Decoding calls caches their configs in the module, which may run out of memory. */
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
-    const hlo_status status =
-        setjmp(recover) ? HLO_OUT_OF_MEMORY : expand_and_make(plan, &recover, sink);
+    const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : make(plan, &recover, sink);
     hlo_arena_set_recover(plan->arena, NULL);
     if (plan->expanded) hlo_arena_set_recover(plan->expanded->arena, NULL);
     hlo_arena_set_recover(module->arena, before);
@@ -368,56 +354,10 @@ static void print_slots(const plan_comp *comp, const uint32_t *slots, uint32_t c
     }
 }
 
-/* Prints the name of a step: its opcode, or the number of instructions of a group. */
-static void print_name(const plan_step *step, FILE *out) {
-    if (step->job && step->job->group.instr_count == 0)
-        fputs("copy", out);
-    else if (step->kind == STEP_LOOK)
-        fputs("inspect", out);
-    else if (step->job && step->job->group.instr_count > 1)
-        fprintf(out, "group of %u", step->job->group.instr_count);
-    else
-        fputs(hlo_ops[step->instr->op].name, out);
-}
-
-static void print_callees(const plan_comp *comp, const plan_step *step, FILE *out) {
-    for (uint32_t c = 0; c < step->called_count; c++)
-        hlo_print_plain(out, "%s%%%s", c ? ", " : " runs ", step->called[c]->comp->name);
-    if (!step->spare) return;
-    if (step->trip_count != HLO_TRIP_COUNT_UNKNOWN)
-        fprintf(out, ", %llu times", (unsigned long long)step->trip_count);
-    fputs(", next state ", out);
-    print_slots(comp, step->spare, step->result_count, out);
-}
-
-static void print_comp(const hlo_plan *plan, const plan_comp *comp, FILE *out) {
-    hlo_print_plain(out, "%%%s: %u arguments, %u results, %u steps, frame of %zu bytes\n",
-                    comp->comp->name, comp->argument_count, comp->result_count, comp->step_count,
-                    comp->frame_size);
-    for (uint32_t i = 0; i < comp->step_count; i++) {
-        const plan_step *step = &comp->steps[i];
-        fputs("  ", out);
-        print_slots(comp, step->results, step->result_count, out);
-        fputs(" = ", out);
-        print_name(step, out);
-        fputs("(", out);
-        print_slots(comp, step->operands, step->operand_count, out);
-        fputs(")", out);
-        print_callees(comp, step, out);
-        if (step->work != PLAN_NONE && comp->slots[step->work].size) {
-            fputs(", work ", out);
-            print_slot(comp, step->work, out);
-        }
-        hlo_print_plain(out, "  %%%s\n", step->instr->name);
-        if (step->job && plan->backend->describe)
-            plan->backend->describe(plan->device, step->job, out);
-    }
-    fputs("  returns ", out);
-    print_slots(comp, comp->results, comp->result_count, out);
-    fputs("\n", out);
-}
-
-static void print_donations(const hlo_plan *plan, FILE *out) {
+void hlo_plan_print(const hlo_plan *plan, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_print_plain(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
+                    plan->memory_size);
     for (uint32_t i = 0; plan->given && i < plan->inputs.count; i++) {
         const uint32_t output = plan->given[i];
         if (output == PLAN_ANY) fprintf(out, "arg%u is donated\n", i);
@@ -425,14 +365,47 @@ static void print_donations(const hlo_plan *plan, FILE *out) {
             fprintf(out, "arg%u is donated to out%u%s\n", i, output,
                     plan->in_place[output] ? ", in place" : "");
     }
-}
-
-void hlo_plan_print(const hlo_plan *plan, FILE *out) {
-    HLO_IN_C_LOCALE;
-    hlo_print_plain(out, "plan of %s for %s: %zu bytes\n", plan->module->name, plan->backend->name,
-                    plan->memory_size);
-    print_donations(plan, out);
-    for (const hlo_computation *c = plan->module->first; c; c = c->next)
-        if (plan->comps[c->id]) print_comp(plan, plan->comps[c->id], out);
+    for (const hlo_computation *c = plan->module->first; c; c = c->next) {
+        const plan_comp *comp = plan->comps[c->id];
+        if (!comp) continue;
+        hlo_print_plain(out, "%%%s: %u arguments, %u results, %u steps, frame of %zu bytes\n",
+                        comp->comp->name, comp->argument_count, comp->result_count,
+                        comp->step_count, comp->frame_size);
+        for (uint32_t s = 0; s < comp->step_count; s++) {
+            const plan_step *step = &comp->steps[s];
+            fputs("  ", out);
+            print_slots(comp, step->results, step->result_count, out);
+            fputs(" = ", out);
+            if (step->job && step->job->group.instr_count == 0)
+                fputs("copy", out);
+            else if (step->kind == STEP_LOOK)
+                fputs("inspect", out);
+            else if (step->job && step->job->group.instr_count > 1)
+                fprintf(out, "group of %u", step->job->group.instr_count);
+            else
+                fputs(hlo_ops[step->instr->op].name, out);
+            fputs("(", out);
+            print_slots(comp, step->operands, step->operand_count, out);
+            fputs(")", out);
+            for (uint32_t i = 0; i < step->called_count; i++)
+                hlo_print_plain(out, "%s%%%s", i ? ", " : " runs ", step->called[i]->comp->name);
+            if (step->spare && step->trip_count != HLO_TRIP_COUNT_UNKNOWN)
+                fprintf(out, ", %llu times", (unsigned long long)step->trip_count);
+            if (step->spare) {
+                fputs(", next state ", out);
+                print_slots(comp, step->spare, step->result_count, out);
+            }
+            if (step->work != PLAN_NONE && comp->slots[step->work].size) {
+                fputs(", work ", out);
+                print_slot(comp, step->work, out);
+            }
+            hlo_print_plain(out, "  %%%s\n", step->instr->name);
+            if (step->job && plan->backend->describe)
+                plan->backend->describe(plan->device, step->job, out);
+        }
+        fputs("  returns ", out);
+        print_slots(comp, comp->results, comp->result_count, out);
+        fputs("\n", out);
+    }
     if (plan->backend->describe_shared) plan->backend->describe_shared(plan->device, out);
 }

@@ -67,8 +67,31 @@ static bool is_own(const plan_step *step, bool on_host) {
 
 /* ---------------------------------------------------------------------------------------- times */
 
-/* Adds an event, up to a limit. HLO_OUT_OF_MEMORY. */
-static hlo_status add(plan_trace *trace, event e) {
+/* Sets the start of a span. */
+static hlo_status find_start(const hlo_plan *plan, plan_span *span, const char **why) {
+    const plan_trace *trace = plan->trace;
+    double seconds = 0;
+    if (span->known) return HLO_OK;
+    const hlo_status status =
+        plan->backend->seconds_between(plan->device, trace->base, span->mark, &seconds, why);
+    span->start = trace->moment + seconds;
+    span->known = true;
+    return status;
+}
+
+/* Reads the marks of a span that has ended, and adds an event, up to a limit. */
+static hlo_status read_span(const hlo_plan *plan, pending *p, const char **why) {
+    plan_trace *trace = plan->trace;
+    const bool old = p->span.known && !p->span.on_host; /* its start was read before */
+    double end = p->end, seconds = 0;
+    hlo_status status = find_start(plan, &p->span, why);
+    if (status == HLO_OK && !p->span.on_host)
+        status = plan->backend->seconds_between(plan->device, old ? trace->base : p->span.mark,
+                                                p->mark, &seconds, why);
+    if (status != HLO_OK) return status;
+    if (old) end = trace->moment + seconds;
+    if (old || p->span.on_host) seconds = end - p->span.start;
+    const event e = {p->span.step, p->span.on_host, p->span.start, seconds};
     if (!e.step && !trace->runs++) trace->first = e.start;
     if (!e.step) trace->seconds += e.seconds;
     if (is_own(e.step, e.on_host)) {
@@ -85,33 +108,6 @@ static hlo_status add(plan_trace *trace, event e) {
     }
     if (trace->count < MOST_EVENTS) trace->events[trace->count++] = e;
     return HLO_OK;
-}
-
-/* Sets the start of a span. */
-static hlo_status find_start(const hlo_plan *plan, plan_span *span, const char **why) {
-    const plan_trace *trace = plan->trace;
-    double seconds = 0;
-    if (span->known) return HLO_OK;
-    const hlo_status status =
-        plan->backend->seconds_between(plan->device, trace->base, span->mark, &seconds, why);
-    span->start = trace->moment + seconds;
-    span->known = true;
-    return status;
-}
-
-/* Reads the marks of a span that has ended. */
-static hlo_status read_span(const hlo_plan *plan, pending *p, const char **why) {
-    plan_trace *trace = plan->trace;
-    const bool old = p->span.known && !p->span.on_host; /* its start was read before */
-    double end = p->end, seconds = 0;
-    hlo_status status = find_start(plan, &p->span, why);
-    if (status == HLO_OK && !p->span.on_host)
-        status = plan->backend->seconds_between(plan->device, old ? trace->base : p->span.mark,
-                                                p->mark, &seconds, why);
-    if (status != HLO_OK) return status;
-    if (old) end = trace->moment + seconds;
-    if (old || p->span.on_host) seconds = end - p->span.start;
-    return add(trace, (event){p->span.step, p->span.on_host, p->span.start, seconds});
 }
 
 hlo_status plan_trace_read(const hlo_plan *plan, const char **why) {
@@ -205,18 +201,6 @@ typedef struct row {
     double *in_run; /* seconds in each run whose events are complete */
 } row;
 
-/* Returns the bytes that a run of the step reads and writes. A decision reads almost none. */
-static double bytes_of(const plan_comp *comp, const plan_step *step) {
-    double bytes = 0;
-    if (step->called_count) return 0;
-    for (uint32_t i = 0; i < step->operand_count; i++)
-        bytes += (double)comp->slots[step->operands[i]].size;
-    for (uint32_t i = 0; i < step->result_count; i++)
-        if (comp->slots[step->results[i]].kind != SLOT_NOWHERE)
-            bytes += (double)comp->slots[step->results[i]].size;
-    return bytes;
-}
-
 static size_t collect(const hlo_plan *plan, row *out) {
     size_t count = 0;
     for (const hlo_computation *c = plan->module->first; c; c = c->next) {
@@ -225,9 +209,15 @@ static size_t collect(const hlo_plan *plan, row *out) {
             const plan_step *step = &comp->steps[s];
             if (!step->runs) continue;
             const char *op_name = hlo_instr_op_name(step->instr);
+            double bytes = 0; /* read and written in a run; a decision reads almost none */
+            for (uint32_t i = 0; !step->called_count && i < step->operand_count; i++)
+                bytes += (double)comp->slots[step->operands[i]].size;
+            for (uint32_t i = 0; !step->called_count && i < step->result_count; i++)
+                if (comp->slots[step->results[i]].kind != SLOT_NOWHERE)
+                    bytes += (double)comp->slots[step->results[i]].size;
             if (out)
                 out[count] = (row){step,          op_name ? op_name : "",
-                                   step->seconds, (double)step->runs * bytes_of(comp, step),
+                                   step->seconds, (double)step->runs * bytes,
                                    step->runs,    NULL};
             count++;
         }
@@ -260,58 +250,7 @@ static size_t whole_runs(const plan_trace *trace) {
     return runs;
 }
 
-/* Sorts the rows by step, and sets their seconds in each complete run, in `seconds`, initially all
- * 0. */
-static void fill_runs(const plan_trace *trace, row *rows, size_t count, size_t runs,
-                      double *seconds) {
-    size_t run = 0;
-    qsort(rows, count, sizeof *rows, by_step);
-    for (size_t i = 0; i < count; i++) rows[i].in_run = seconds + i * runs;
-    for (size_t i = 0; i < trace->count && run < runs; i++) {
-        const event *e = &trace->events[i];
-        const row key = {.step = e->step};
-        const row *found =
-            is_own(e->step, e->on_host) ? bsearch(&key, rows, count, sizeof *rows, by_step) : NULL;
-        if (found) found->in_run[run] += e->seconds;
-        run += !key.step;
-    }
-}
-
-/* Merges the rows of each op_name. Returns their number. */
-static size_t join(row *rows, size_t count, size_t runs) {
-    size_t kept = 0;
-    qsort(rows, count, sizeof *rows, by_name);
-    for (size_t i = 0; i < count; i++) {
-        if (!kept || strcmp(rows[kept - 1].op_name, rows[i].op_name) != 0) {
-            rows[kept++] = rows[i];
-            continue;
-        }
-        rows[kept - 1].seconds += rows[i].seconds;
-        rows[kept - 1].bytes += rows[i].bytes;
-        rows[kept - 1].runs += rows[i].runs;
-        for (size_t r = 0; r < runs; r++) rows[kept - 1].in_run[r] += rows[i].in_run[r];
-    }
-    return kept;
-}
-
-/* Prints the name of a step's instruction and the kind of step. */
-static void print_step(const plan_step *step, FILE *out) {
-    hlo_print_plain(out, "%s", step->instr->name);
-    if (step->job && step->job->group.instr_count > 1)
-        fprintf(out, " (group of %u)", step->job->group.instr_count);
-    else if (step->called_count)
-        fputs(" (control flow)", out);
-    else if (!step->job || !step->job->group.instr_count)
-        fputs(" (copy)", out);
-}
-
-/* Prints the minimum and the median time per run. `sorted` is scratch space for all runs. */
-static void print_spread(const row *r, size_t runs, double *sorted, FILE *out) {
-    if (runs) memcpy(sorted, r->in_run, runs * sizeof *sorted);
-    qsort(sorted, runs, sizeof *sorted, by_size);
-    fprintf(out, " %10.3f %10.3f", runs ? 1e3 * sorted[0] : 0, runs ? 1e3 * sorted[runs / 2] : 0);
-}
-
+/* Prints the rows. `sorted` is scratch space for all runs. */
 static void print_rows(const plan_trace *trace, row *rows, size_t count, double *sorted, bool names,
                        FILE *out) {
     enum { SHOWN = 40 };
@@ -328,11 +267,22 @@ static void print_rows(const plan_trace *trace, row *rows, size_t count, double 
             continue;
         }
         fprintf(out, "%10.3f", 1e3 * r->seconds / runs);
-        print_spread(r, whole, sorted, out);
+        if (whole) memcpy(sorted, r->in_run, whole * sizeof *sorted);
+        qsort(sorted, whole, sizeof *sorted, by_size);
+        fprintf(out, " %10.3f %10.3f", whole ? 1e3 * sorted[0] : 0,
+                whole ? 1e3 * sorted[whole / 2] : 0);
         fprintf(out, " %6.1f %8.6g %10.3f %8.2f  ", 100 * r->seconds / trace->seconds,
                 (double)r->runs / runs, 1e-6 * r->bytes / runs,
                 r->seconds > 0 ? 1e-9 * r->bytes / r->seconds : 0);
-        if (!names) print_step(r->step, out);
+        if (!names) {
+            hlo_print_plain(out, "%s", r->step->instr->name);
+            if (r->step->job && r->step->job->group.instr_count > 1)
+                fprintf(out, " (group of %u)", r->step->job->group.instr_count);
+            else if (r->step->called_count)
+                fputs(" (control flow)", out);
+            else if (!r->step->job || !r->step->job->group.instr_count)
+                fputs(" (copy)", out);
+        }
         hlo_print_plain(out, names ? "%s" : "  %s", r->op_name);
         fputc('\n', out);
     }
@@ -355,7 +305,18 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
         return HLO_OUT_OF_MEMORY;
     }
     collect(plan, rows);
-    fill_runs(trace, rows, count, runs, seconds);
+    /* Sort the rows by step, and set their seconds in each complete run. */
+    size_t run = 0;
+    qsort(rows, count, sizeof *rows, by_step);
+    for (size_t i = 0; i < count; i++) rows[i].in_run = seconds + i * runs;
+    for (size_t i = 0; i < trace->count && run < runs; i++) {
+        const event *e = &trace->events[i];
+        const row key = {.step = e->step};
+        const row *found =
+            is_own(e->step, e->on_host) ? bsearch(&key, rows, count, sizeof *rows, by_step) : NULL;
+        if (found) found->in_run[run] += e->seconds;
+        run += !key.step;
+    }
     double all = 0;
     for (size_t i = 0; i < count; i++) all += rows[i].seconds;
     fprintf(out, "profile: %.3f ms per run, mean of %llu; %.3f ms of it in %zu steps%s\n",
@@ -365,7 +326,20 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     double *sorted = seconds + count * runs;
     print_rows(trace, rows, count, sorted, false, out);
     fputc('\n', out);
-    print_rows(trace, rows, join(rows, count, runs), sorted, true, out);
+    /* Merge the rows of each op_name. */
+    size_t kept = 0;
+    qsort(rows, count, sizeof *rows, by_name);
+    for (size_t i = 0; i < count; i++) {
+        if (!kept || strcmp(rows[kept - 1].op_name, rows[i].op_name) != 0) {
+            rows[kept++] = rows[i];
+            continue;
+        }
+        rows[kept - 1].seconds += rows[i].seconds;
+        rows[kept - 1].bytes += rows[i].bytes;
+        rows[kept - 1].runs += rows[i].runs;
+        for (size_t r = 0; r < runs; r++) rows[kept - 1].in_run[r] += rows[i].in_run[r];
+    }
+    print_rows(trace, rows, kept, sorted, true, out);
     free(seconds);
     free(rows);
     return HLO_OK;
@@ -384,24 +358,6 @@ static void print_text(const char *text, FILE *out) {
 }
 
 enum { DEVICE = 1, HOST }; /* track numbers */
-
-static void print_event(const plan_trace *trace, const event *e, FILE *out) {
-    const hlo_instr *instr = e->step ? e->step->instr : NULL;
-    fprintf(out, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", e->on_host ? HOST : DEVICE);
-    print_text(instr ? instr->name : "run", out);
-    fprintf(out, ", \"ts\": %.3f, \"dur\": %.3f", 1e6 * (e->start - trace->first),
-            1e6 * e->seconds);
-    if (instr) {
-        const char *op_name = hlo_instr_op_name(instr);
-        fputs(", \"cat\": ", out);
-        print_text(e->on_host && e->step->called_count ? "decision" : hlo_ops[instr->op].name, out);
-        fputs(", \"args\": {\"op_name\": ", out);
-        print_text(op_name ? op_name : "", out);
-        if (e->step->job) fprintf(out, ", \"instructions\": %u", e->step->job->group.instr_count);
-        fputs("}", out);
-    }
-    fputs("}", out);
-}
 
 /* Prints the name of the process or of a track. */
 static void print_name(const char *kind, int track, const char *name, FILE *out) {
@@ -423,8 +379,26 @@ void hlo_plan_print_trace(const hlo_plan *plan, FILE *out) {
         print_name("thread_name", HOST, "host", out);
     }
     for (size_t i = 0; trace && i < trace->count; i++) {
+        const event *e = &trace->events[i];
         fputs(",\n", out);
-        print_event(trace, &trace->events[i], out);
+        const hlo_instr *instr = e->step ? e->step->instr : NULL;
+        fprintf(out,
+                "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", e->on_host ? HOST : DEVICE);
+        print_text(instr ? instr->name : "run", out);
+        fprintf(out, ", \"ts\": %.3f, \"dur\": %.3f", 1e6 * (e->start - trace->first),
+                1e6 * e->seconds);
+        if (instr) {
+            const char *op_name = hlo_instr_op_name(instr);
+            fputs(", \"cat\": ", out);
+            print_text(e->on_host && e->step->called_count ? "decision" : hlo_ops[instr->op].name,
+                       out);
+            fputs(", \"args\": {\"op_name\": ", out);
+            print_text(op_name ? op_name : "", out);
+            if (e->step->job)
+                fprintf(out, ", \"instructions\": %u", e->step->job->group.instr_count);
+            fputs("}", out);
+        }
+        fputs("}", out);
     }
     fputs("\n]}\n", out);
 }

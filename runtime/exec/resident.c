@@ -70,17 +70,21 @@ hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------ recording */
 
-/* Finds the recording of these addresses. Returns NULL, after recording the addresses, if no run
- * has had them. */
-static recording *find_recording(hlo_plan *plan) {
+/* Finds the recording of the addresses of this run, and records the run if it is the second one
+ * that has them; otherwise saves the addresses. */
+static hlo_status find_or_record(hlo_plan *plan, const hlo_diag_sink *sink) {
     plan_resident *r = plan->resident;
     const size_t inputs = plan->inputs.count * sizeof(plan_place);
     const size_t outputs = plan->outputs.count * sizeof(plan_place);
     for (size_t i = 0; i < RECORDINGS && r->recordings[i].places; i++) {
-        const plan_place *places = r->recordings[i].places;
-        if (memcmp(places, plan->arguments, inputs) == 0 &&
-            memcmp(places + plan->inputs.count, plan->results, outputs) == 0)
-            return &r->recordings[i];
+        recording *found = &r->recordings[i];
+        if (memcmp(found->places, plan->arguments, inputs) != 0 ||
+            memcmp(found->places + plan->inputs.count, plan->results, outputs) != 0)
+            continue;
+        plan->buffer = found->buffer;
+        const hlo_status status = found->buffer ? HLO_OK : plan_record(plan, sink);
+        found->buffer = plan->buffer;
+        return status;
     }
     for (size_t tries = 0; tries < RECORDINGS; tries++) {
         recording *free = &r->recordings[r->oldest++ % RECORDINGS];
@@ -90,17 +94,7 @@ static recording *find_recording(hlo_plan *plan) {
         memcpy(free->places + plan->inputs.count, plan->results, outputs);
         break;
     }
-    return NULL;
-}
-
-static hlo_status find_or_record(hlo_plan *plan, const hlo_diag_sink *sink) {
-    recording *found = find_recording(plan);
-    if (!found) return HLO_OK;
-    plan->buffer = found->buffer;
-    if (found->buffer) return HLO_OK;
-    const hlo_status status = plan_record(plan, sink);
-    found->buffer = plan->buffer;
-    return status;
+    return HLO_OK;
 }
 
 /* Sets plan->buffer to the recorded run on these addresses, or to NULL. */
@@ -119,71 +113,62 @@ static hlo_status record(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* ------------------------------------------------------------------------------------- checking */
 
-/* True if two inputs overlap in memory. */
-static bool overlap(const hlo_buffer *a, const hlo_buffer *b) {
-    if (!a || !a->memory || !b || !b->memory) return false;
-    const uintptr_t from = (uintptr_t)a->memory->data, other = (uintptr_t)b->memory->data;
-    const size_t size = a->memory->size, others = b->memory->size;
-    return from <= other ? other - from < size && others : from - other < others && size;
-}
-
-/* Checks a buffer to be donated. */
-static hlo_status check_donated(hlo_buffer *const *inputs, size_t count, size_t i,
-                                const hlo_diag_sink *sink) {
-    const plan_memory *memory = inputs[i]->memory;
-    if (memory->read_only)
-        return plan_misuse(sink, "cannot donate input %zu: it is a read-only tensor", i);
-    if (atomic_load(&memory->users) > 1)
-        return plan_misuse(sink, "cannot donate input %zu: a tensor shares its memory", i);
-    for (size_t k = 0; k < count; k++)
-        if (k != i && overlap(inputs[i], inputs[k]))
-            return plan_misuse(sink, "cannot donate input %zu: input %zu shares its memory", i, k);
-    return HLO_OK;
-}
-
-static hlo_status check_input(const hlo_plan *plan, hlo_buffer *const *inputs, size_t i,
-                              const hlo_diag_sink *sink) {
-    const hlo_buffer *buffer = inputs[i];
-    if (!buffer || !buffer->memory)
-        return plan_misuse(sink, "input %zu %s", i,
-                           buffer ? "was donated to an earlier run" : "is missing");
-    const hlo_backend *backend = buffer->memory->device->backend;
-    if (backend->memory_kind != plan->backend->memory_kind)
-        return hlo_diag_refuse(
-            sink, NULL, 0, 0,
-            "input %zu is a buffer of the %s backend, but the plan uses the %s backend", i,
-            backend->name, plan->backend->name);
-    const hlo_status status = hlo_leaf_check(&plan->inputs, plan->module, i, &buffer->array, sink);
-    if (status != HLO_OK) return status;
-    const hlo_shape *shape = plan->inputs.shapes[i];
-    if (!hlo_shape_same_memory(&buffer->shape, shape)) {
-        char found[256], expected[256];
-        hlo_shape_format(&buffer->shape, true, found, sizeof found);
-        hlo_shape_format(shape, true, expected, sizeof expected);
-        return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu is %s, but its parameter is %s", i,
-                               found, expected);
-    }
-    return plan->given[i] == PLAN_NONE ? HLO_OK
-                                       : check_donated(inputs, plan->inputs.count, i, sink);
-}
-
 static hlo_status check(const hlo_plan *plan, hlo_buffer *const *inputs, size_t count,
                         const hlo_diag_sink *sink) {
-    hlo_status status = HLO_OK;
     if (!plan->resident) return plan_misuse(sink, "the plan was created without `resident`");
     if (count != plan->inputs.count)
         return hlo_diag_refuse(sink, NULL, 0, 0,
                                "%zu inputs are given, but the entry computation has %zu", count,
                                plan->inputs.count);
-    for (size_t i = 0; i < count && status == HLO_OK; i++)
-        status = check_input(plan, inputs, i, sink);
-    return status;
+    for (size_t i = 0; i < count; i++) {
+        const hlo_buffer *buffer = inputs[i];
+        if (!buffer || !buffer->memory)
+            return plan_misuse(sink, "input %zu %s", i,
+                               buffer ? "was donated to an earlier run" : "is missing");
+        const hlo_backend *backend = buffer->memory->device->backend;
+        if (backend->memory_kind != plan->backend->memory_kind)
+            return hlo_diag_refuse(
+                sink, NULL, 0, 0,
+                "input %zu is a buffer of the %s backend, but the plan uses the %s backend", i,
+                backend->name, plan->backend->name);
+        const hlo_status status =
+            hlo_leaf_check(&plan->inputs, plan->module, i, &buffer->array, sink);
+        if (status != HLO_OK) return status;
+        const hlo_shape *shape = plan->inputs.shapes[i];
+        if (!hlo_shape_same_memory(&buffer->shape, shape)) {
+            char found[256], expected[256];
+            hlo_shape_format(&buffer->shape, true, found, sizeof found);
+            hlo_shape_format(shape, true, expected, sizeof expected);
+            return hlo_diag_refuse(sink, NULL, 0, 0, "input %zu is %s, but its parameter is %s", i,
+                                   found, expected);
+        }
+        if (plan->given[i] == PLAN_NONE) continue;
+        const plan_memory *memory = buffer->memory;
+        if (memory->read_only)
+            return plan_misuse(sink, "cannot donate input %zu: it is a read-only tensor", i);
+        if (atomic_load(&memory->users) > 1)
+            return plan_misuse(sink, "cannot donate input %zu: a tensor shares its memory", i);
+        const uintptr_t from = (uintptr_t)memory->data;
+        for (size_t k = 0; k < count; k++) {
+            if (k == i || !inputs[k] || !inputs[k]->memory) continue;
+            const uintptr_t other = (uintptr_t)inputs[k]->memory->data;
+            const size_t others = inputs[k]->memory->size;
+            if (from <= other ? other - from < memory->size && others
+                              : from - other < others && memory->size)
+                return plan_misuse(sink, "cannot donate input %zu: input %zu shares its memory", i,
+                                   k);
+        }
+    }
+    return HLO_OK;
 }
 
 /* -------------------------------------------------------------------------------------- running */
 
-static hlo_status make_outputs(hlo_plan *plan, hlo_buffer *const *inputs, const hlo_diag_sink *sink,
-                               hlo_buffer **outputs) {
+/* Queues a run on checked buffers on the stream. */
+static hlo_status run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
+                      const hlo_diag_sink *sink, hlo_buffer **outputs, hlo_event **out_event) {
+    const hlo_backend *backend = plan->backend;
+    const char *why = "failed";
     for (size_t o = 0; o < plan->outputs.count; o++) {
         const hlo_shape *shape = plan->outputs.shapes[o];
         const size_t size = (size_t)hlo_shape_bytes(shape);
@@ -196,19 +181,18 @@ static hlo_status make_outputs(hlo_plan *plan, hlo_buffer *const *inputs, const 
         outputs[o] = plan_buffer_new(shape, memory);
         if (!outputs[o]) return HLO_OUT_OF_MEMORY;
     }
-    return HLO_OK;
-}
-
-static void set_places(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs) {
     for (size_t i = 0; i < plan->inputs.count; i++)
         plan->arguments[i].data = inputs[i]->memory->data;
     for (size_t o = 0; o < plan->outputs.count; o++)
         plan->results[o].data = outputs[o]->memory->data;
-}
-
-static hlo_status queue(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs,
-                        const hlo_diag_sink *sink, hlo_event **out_event) {
-    const char *why = "failed";
+    hlo_status status = record(plan, sink);
+    if (status != HLO_OK) return status;
+    if (backend->use_stream) status = backend->use_stream(plan->device, stream, &why);
+    if (status == HLO_INVALID_USAGE)
+        return plan_misuse(sink, "the %s backend %s", backend->name, why);
+    if (status != HLO_OK)
+        return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
+    why = "failed";
     const hlo_event *last = plan->resident->last;
     plan_event_queue(plan->shared, last);
     for (size_t i = 0; i < plan->inputs.count; i++)
@@ -216,18 +200,15 @@ static hlo_status queue(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *c
     for (size_t o = 0; o < plan->outputs.count; o++)
         plan_memory_queue(plan->shared, outputs[o]->memory, last);
     if (plan->look) plan_look_start(plan);
-    hlo_status status = plan_queue(plan, sink);
+    status = plan_queue(plan, sink);
     if (status == HLO_OK) status = plan_event_new(plan->shared, out_event, &why);
     if (status == HLO_INVALID_INPUT && !plan->failure)
         hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", plan->backend->name, why);
     if (status != HLO_OK) plan->backend->finish(plan->device, &why);
     if (status == HLO_OK && plan->look) status = plan_look_end(plan, sink);
-    return status;
-}
-
-/* Records the end of the run in the memory it used, and clears the donated inputs. */
-static void settle(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const *outputs,
-                   hlo_event *event) {
+    if (backend->use_stream) backend->use_stream(plan->device, NULL, &why);
+    /* Record the end of the run in the memory it used, and clear the donated inputs. */
+    hlo_event *event = *out_event;
     for (size_t i = 0; i < plan->inputs.count; i++)
         if (event) plan_memory_use(inputs[i]->memory, event);
     for (size_t o = 0; o < plan->outputs.count; o++)
@@ -241,26 +222,6 @@ static void settle(hlo_plan *plan, hlo_buffer *const *inputs, hlo_buffer *const 
     }
     hlo_event_free(plan->resident->last);
     plan->resident->last = plan_event_share(event);
-}
-
-/* Queues a run on checked buffers on the stream. */
-static hlo_status run(hlo_plan *plan, hlo_buffer *const *inputs, void *stream,
-                      const hlo_diag_sink *sink, hlo_buffer **outputs, hlo_event **out_event) {
-    const hlo_backend *backend = plan->backend;
-    const char *why = "failed";
-    hlo_status status = make_outputs(plan, inputs, sink, outputs);
-    if (status != HLO_OK) return status;
-    set_places(plan, inputs, outputs);
-    status = record(plan, sink);
-    if (status != HLO_OK) return status;
-    if (backend->use_stream) status = backend->use_stream(plan->device, stream, &why);
-    if (status == HLO_INVALID_USAGE)
-        return plan_misuse(sink, "the %s backend %s", backend->name, why);
-    if (status != HLO_OK)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", backend->name, why);
-    status = queue(plan, inputs, outputs, sink, out_event);
-    if (backend->use_stream) backend->use_stream(plan->device, NULL, &why);
-    settle(plan, inputs, outputs, *out_event);
     return status;
 }
 

@@ -100,7 +100,12 @@ static hlo_view view_of(const hlo_shape *shape, hlo_arena *arena) {
     return (hlo_view){shape->type, shape->rank, shape->dims, strides, NULL};
 }
 
-static hlo_job *job_of(const hlo_instr *instr, hlo_arena *arena) {
+hlo_job *ffi_call_job(ffi_call *call, const char **why) {
+    call->module = hlo_module_new(call->recover);
+    if (!call->module) hlo_arena_exhausted(call->arena);
+    const hlo_instr *instr = ffi_frame_read(call->frame, call->module, why);
+    if (!instr) return NULL;
+    hlo_arena *arena = call->module->arena;
     const uint32_t operands = instr->operand_count, results = instr->shape->rank;
     hlo_job *job = hlo_arena_zero(arena, sizeof *job);
     const hlo_instr **inputs = hlo_arena_array(arena, operands + 1u, sizeof *inputs);
@@ -123,11 +128,4 @@ static hlo_job *job_of(const hlo_instr *instr, hlo_arena *arena) {
     for (uint32_t i = 0; i < results; i++)
         job->results[i] = view_of(instr->shape->elements[i], arena);
     return job;
-}
-
-hlo_job *ffi_call_job(ffi_call *call, const char **why) {
-    call->module = hlo_module_new(call->recover);
-    if (!call->module) hlo_arena_exhausted(call->arena);
-    const hlo_instr *instr = ffi_frame_read(call->frame, call->module, why);
-    return instr ? job_of(instr, call->module->arena) : NULL;
 }

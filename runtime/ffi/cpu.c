@@ -75,19 +75,6 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* Fills in the job's memory, except for a workspace, in which the job writes nothing. */
-static void place(const ffi_frame *frame, hlo_job *job, hlo_arena *arena) {
-    for (uint32_t i = 0; i < job->operand_count; i++)
-        job->operands[i].data = ffi_buffer_at(&frame->operands, i)->data;
-    for (uint32_t i = 0; i < job->result_count; i++)
-        if ((int)i != job->untouched)
-            job->results[i].data = ffi_buffer_at(&frame->results, i)->data;
-    const size_t align = cpu_backend.alignment;
-    job->scratch = aligned_alloc(align, (job->scratch_size / align + 1) * align);
-    if (!job->scratch) hlo_arena_exhausted(arena);
-    hlo_arena_adopt(arena, job->scratch);
-}
-
 static hlo_status execute(ffi_call *call, const char **why) {
     hlo_job *job = ffi_call_job(call, why);
     if (!job) return HLO_INVALID_INPUT;
@@ -97,11 +84,17 @@ static hlo_status execute(ffi_call *call, const char **why) {
     hlo_arena *arena = call->module->arena;
     if (cpu_backend.supports(&device, job->instr, arena, why))
         status = cpu_backend.prepare(&device, job, arena, why);
-    if (status == HLO_OK) {
-        place(call->frame, job, arena);
-        status = cpu_backend.execute(&device, job, why);
-    }
-    return status;
+    if (status != HLO_OK) return status;
+    for (uint32_t i = 0; i < job->operand_count; i++)
+        job->operands[i].data = ffi_buffer_at(&call->frame->operands, i)->data;
+    for (uint32_t i = 0; i < job->result_count; i++)
+        if ((int)i != job->untouched) /* the job writes nothing in a workspace */
+            job->results[i].data = ffi_buffer_at(&call->frame->results, i)->data;
+    const size_t align = cpu_backend.alignment;
+    job->scratch = aligned_alloc(align, (job->scratch_size / align + 1) * align);
+    if (!job->scratch) hlo_arena_exhausted(arena);
+    hlo_arena_adopt(arena, job->scratch);
+    return cpu_backend.execute(&device, job, why);
 }
 
 __attribute__((visibility("default"))) ffi_error *hlofp8_ffi_matmul_cpu(ffi_frame *frame) {

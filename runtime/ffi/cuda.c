@@ -11,7 +11,6 @@
 
 #include "runtime/cuda/cublaslt/matmul.h"
 #include "runtime/ffi/call.h"
-#include "runtime/ffi/key.h"
 
 /* A context in which calls are executed. */
 typedef struct site {
@@ -41,10 +40,75 @@ typedef struct store {
     char why[1024];
 } store;
 
-/* Returns the only store of the process. */
-static store *the_store(void) {
-    static store only = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    return &only;
+/* ----------------------------------------------------------------------------------------- keys */
+
+/* A call as bytes that are equal for calls that share a plan. */
+typedef struct plan_key {
+    unsigned char *bytes; /* in the arena */
+    size_t size, capacity;
+    hlo_arena *arena;
+} plan_key;
+
+static void key_append(plan_key *key, const void *bytes, size_t size) {
+    if (size > key->capacity - key->size) {
+        const size_t capacity = 2 * key->capacity + size + 1024;
+        unsigned char *grown = hlo_arena_alloc(key->arena, capacity);
+        if (key->size) memcpy(grown, key->bytes, key->size);
+        key->bytes = grown;
+        key->capacity = capacity;
+    }
+    if (size) memcpy(key->bytes + key->size, bytes, size);
+    key->size += size;
+}
+
+static void append_number(plan_key *key, int64_t number) {
+    key_append(key, &number, sizeof number);
+}
+
+/* Returns the alignment of an address, at most 256. */
+static uint32_t alignment_of(const void *address) {
+    enum { MOST = 256 };
+    const uintptr_t bits = (uintptr_t)address | MOST;
+    return (uint32_t)(bits & (~bits + 1));
+}
+
+static void append_list(plan_key *key, const ffi_list *list) {
+    append_number(key, list->count);
+    for (int64_t i = 0; i < list->count; i++) {
+        const ffi_buffer *buffer = ffi_buffer_at(list, i);
+        append_number(key, buffer->type);
+        append_number(key, alignment_of(buffer->data));
+        append_number(key, buffer->rank);
+        key_append(key, buffer->dims, (size_t)buffer->rank * sizeof *buffer->dims);
+    }
+}
+
+static void append_span(plan_key *key, const ffi_span *span) {
+    append_number(key, (int64_t)span->size);
+    key_append(key, span->bytes, span->size);
+}
+
+/* Appends types, dimensions and attributes of a checked frame, and the alignments of its memory. */
+static void key_append_frame(plan_key *key, const ffi_frame *frame) {
+    append_list(key, &frame->operands);
+    append_list(key, &frame->results);
+    for (int64_t i = 0; i < frame->attrs.count; i++) {
+        append_span(key, frame->attrs.names[i]);
+        /* In the form that frame.c reads: calls with other values have no plan. */
+        append_number(key, frame->attrs.kinds[i]);
+        if (frame->attrs.kinds[i] == FFI_ATTR_STRING) append_span(key, frame->attrs.values[i]);
+        if (frame->attrs.kinds[i] == FFI_ATTR_SCALAR) {
+            const ffi_scalar *scalar = frame->attrs.values[i];
+            append_number(key, scalar->type);
+            key_append(key, scalar->value, ffi_type_bytes(scalar->type));
+        }
+        if (frame->attrs.kinds[i] == FFI_ATTR_ARRAY) {
+            const ffi_array *array = frame->attrs.values[i];
+            append_number(key, array->type);
+            append_number(key, (int64_t)array->count);
+            key_append(key, array->values, array->count * ffi_type_bytes(array->type));
+        }
+    }
 }
 
 /* ---------------------------------------------------------------------------------------- sites */
@@ -53,12 +117,6 @@ static store *the_store(void) {
 static void keep_error(void *user, const hlo_diag *diag) {
     store *s = user;
     if (!*s->why) snprintf(s->why, sizeof s->why, "cannot be run: %s", diag->message);
-}
-
-static hlo_status load(store *s) {
-    const hlo_diag_sink sink = {keep_error, s};
-    hlo_status status = cuda_library_load(&s->lib, CUDA_DRIVER, &sink);
-    return status == HLO_OK ? cuda_library_load(&s->lib, CUDA_CUBLASLT, &sink) : status;
 }
 
 /* Finds or creates the site of the context, which must be current. */
@@ -104,7 +162,7 @@ static workspace find_workspace(const ffi_frame *frame) {
 static uint32_t least_alignment(const ffi_list *list, uint32_t least) {
     for (int64_t i = 0; i < list->count; i++) {
         const ffi_buffer *buffer = ffi_buffer_at(list, i);
-        const uint32_t alignment = ffi_alignment(buffer->data);
+        const uint32_t alignment = alignment_of(buffer->data);
         if (buffer->rank && buffer->type != FFI_TYPE_S8 && alignment < least) least = alignment;
     }
     return least;
@@ -158,7 +216,7 @@ static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *reco
     return cuda_call_heuristic(p->call, 1, &p->chosen, &found, s->why, sizeof s->why);
 }
 
-static hlo_status make(store *s, const site *at, const ffi_frame *frame, const ffi_key *key,
+static hlo_status make(store *s, const site *at, const ffi_frame *frame, const plan_key *key,
                        plan **out_plan) {
     jmp_buf recover;
     plan *const p = calloc(1, sizeof *p + key->size);
@@ -177,15 +235,11 @@ static hlo_status make(store *s, const site *at, const ffi_frame *frame, const f
     return status;
 }
 
-static plan **bucket_of(store *s, const ffi_key *key) {
+static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, const plan_key *key,
+                            plan **out_plan) {
     uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
     for (size_t i = 0; i < key->size; i++) hash = (hash ^ key->bytes[i]) * UINT64_C(1099511628211);
-    return &s->plans[hash % BUCKETS];
-}
-
-static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, const ffi_key *key,
-                            plan **out_plan) {
-    plan **bucket = bucket_of(s, key);
+    plan **bucket = &s->plans[hash % BUCKETS];
     for (plan *p = *bucket; p; p = p->next)
         if (p->key_size == key->size && memcmp(p->key, key->bytes, key->size) == 0) {
             *out_plan = p;
@@ -200,24 +254,12 @@ static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, co
 
 /* ---------------------------------------------------------------------------------------- calls */
 
-/* Launches the plan of the call, in the context of the stream. */
-static hlo_status launch(store *s, cuda_context *context, void *stream, const ffi_frame *frame,
-                         const ffi_key *key) {
-    site *at = NULL;
-    plan *p = NULL;
-    hlo_status status = find_site(s, context, &at);
-    if (status == HLO_OK) status = find_plan(s, at, frame, key, &p);
-    if (status != HLO_OK) return status;
-    void *addresses[LT_PART_COUNT];
-    find_addresses(frame, &p->problem, addresses);
-    p->device.stream = stream;
-    return cuda_call_launch(p->call, &p->chosen, addresses, s->why, sizeof s->why);
-}
-
 /* Enqueues the call, with the store locked. Allocates nothing in an arena of the call. */
-static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, ffi_key *key) {
+static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, plan_key *key) {
     *s->why = '\0';
-    hlo_status status = load(s);
+    const hlo_diag_sink sink = {keep_error, s};
+    hlo_status status = cuda_library_load(&s->lib, CUDA_DRIVER, &sink);
+    if (status == HLO_OK) status = cuda_library_load(&s->lib, CUDA_CUBLASLT, &sink);
     if (status != HLO_OK) return status;
     cuda_context *context = NULL, *before = NULL;
     int result = s->lib.cuStreamGetCtx(stream, &context);
@@ -229,42 +271,45 @@ static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, ffi_ke
         return HLO_INVALID_INPUT;
     }
     memcpy(key->bytes, &context, sizeof context);
-    status = launch(s, context, stream, frame, key);
+    site *at = NULL;
+    plan *p = NULL;
+    status = find_site(s, context, &at);
+    if (status == HLO_OK) status = find_plan(s, at, frame, key, &p);
+    if (status == HLO_OK) {
+        void *addresses[LT_PART_COUNT];
+        find_addresses(frame, &p->problem, addresses);
+        p->device.stream = stream;
+        status = cuda_call_launch(p->call, &p->chosen, addresses, s->why, sizeof s->why);
+    }
     s->lib.cuCtxPopCurrent(&before);
     return status;
 }
 
-static hlo_status find_stream(const ffi_frame *frame, void **out_stream, const char **why) {
+static hlo_status execute(ffi_call *call, const char **why) {
+    static store only = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* one for the process */
+    store *s = &only;
+    const ffi_frame *frame = call->frame;
     const ffi_api *api = frame->api;
-    ffi_stream_get arguments = {.size = FFI_SIZE(ffi_stream_get, stream),
-                                .context = frame->context};
-    ffi_error *error = NULL;
+    cuda_context *none = NULL; /* reserves its position in the key */
+    plan_key key = {.arena = call->arena};
+    char said[sizeof s->why];
+    call->code = FFI_FAILED_PRECONDITION;
     *why = "has no stream; it may be registered for a platform other than CUDA";
     if (!FFI_HAS(api, ffi_api, stream_get) || !api->stream_get || !api->error_free)
         return HLO_INVALID_INPUT;
-    error = api->stream_get(&arguments);
-    *out_stream = arguments.stream;
-    if (!error) return HLO_OK;
-    ffi_error_free freeing = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
-    api->error_free(&freeing);
-    return HLO_INVALID_INPUT;
-}
-
-static hlo_status execute(ffi_call *call, const char **why) {
-    store *s = the_store();
-    void *stream = NULL;
-    cuda_context *none = NULL; /* reserves its position in the key */
-    ffi_key key = {.arena = call->arena};
-    char said[sizeof s->why];
-    call->code = FFI_FAILED_PRECONDITION;
-    hlo_status status = find_stream(call->frame, &stream, why);
-    if (status != HLO_OK) return status;
-    const size_t size = find_workspace(call->frame).size;
-    ffi_key_append(&key, &none, sizeof none);
-    ffi_key_append(&key, &size, sizeof size);
-    ffi_key_append_frame(&key, call->frame);
+    ffi_stream_get get = {.size = FFI_SIZE(ffi_stream_get, stream), .context = frame->context};
+    ffi_error *error = api->stream_get(&get);
+    if (error) {
+        ffi_error_free freeing = {.size = FFI_SIZE(ffi_error_free, error), .error = error};
+        api->error_free(&freeing);
+        return HLO_INVALID_INPUT;
+    }
+    const size_t size = find_workspace(frame).size;
+    key_append(&key, &none, sizeof none);
+    key_append(&key, &size, sizeof size);
+    key_append_frame(&key, frame);
     pthread_mutex_lock(&s->lock);
-    status = enqueue(s, stream, call->frame, &key);
+    const hlo_status status = enqueue(s, get.stream, frame, &key);
     memcpy(said, s->why, sizeof said);
     pthread_mutex_unlock(&s->lock);
     *why = status == HLO_OK ? NULL : hlo_arena_format(call->arena, "%s", said);

@@ -2,11 +2,12 @@
 /* Call frames of XLA: checks, and conversion to an instruction. */
 #include "runtime/ffi/frame.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "hlo/ffi.h"
 #include "ir/eval/eval.h"
 #include "matmul/config.h"
-#include "runtime/ffi/attribute.h"
 
 static const int type_numbers[HLO_TYPE_COUNT] = {
 #define HLO_TYPE(id, name, bits, class) [HLO_TYPE_##id] = FFI_TYPE_##id,
@@ -35,18 +36,6 @@ static const char *check_size(hlo_arena *arena, const char *what, size_t size, s
         size, FFI_MAJOR, FFI_MINOR, least);
 }
 
-/* Counts the elements; -1 if they exceed the address space or a dimension is invalid. */
-static int64_t count_elements(const ffi_buffer *buffer) {
-    int64_t count = 1;
-    bool empty = false;
-    for (int64_t i = 0; i < buffer->rank; i++) {
-        if (buffer->dims[i] < 0) return -1;
-        empty |= buffer->dims[i] == 0;
-        if (buffer->dims[i] && __builtin_mul_overflow(count, buffer->dims[i], &count)) return -1;
-    }
-    return empty ? 0 : count > INT64_MAX / 16 ? -1 : count;
-}
-
 static const char *check_buffer(hlo_arena *arena, const char *what, const ffi_buffer *buffer) {
     const char *why = check_size(arena, what, buffer->size, FFI_SIZE(ffi_buffer, dims));
     if (why) return why;
@@ -58,9 +47,16 @@ static const char *check_buffer(hlo_arena *arena, const char *what, const ffi_bu
                                 (long long)buffer->rank);
     if (buffer->rank && !buffer->dims)
         return hlo_arena_format(arena, "has %s with NULL dimensions", what);
-    const int64_t count = count_elements(buffer);
-    if (count < 0) return hlo_arena_format(arena, "has %s with invalid dimensions", what);
-    if (count && !buffer->data) return hlo_arena_format(arena, "has %s with NULL data", what);
+    int64_t count = 1;
+    bool valid = true, empty = false;
+    for (int64_t i = 0; i < buffer->rank && valid; i++) {
+        const int64_t dim = buffer->dims[i];
+        empty |= dim == 0;
+        valid = dim >= 0 && (!dim || !__builtin_mul_overflow(count, dim, &count));
+    }
+    if (!valid || (!empty && count > INT64_MAX / 16)) /* beyond the address space */
+        return hlo_arena_format(arena, "has %s with invalid dimensions", what);
+    if (!empty && !buffer->data) return hlo_arena_format(arena, "has %s with NULL data", what);
     if ((uintptr_t)buffer->data % hlo_types[type].bytes)
         return hlo_arena_format(arena, "has %s whose data is not aligned for %s", what,
                                 hlo_types[type].name);
@@ -96,34 +92,6 @@ static bool span_good(const ffi_span *span) {
     return span && (span->bytes || !span->size);
 }
 
-static bool value_good(int kind, const void *value) {
-    if (!value) return false;
-    switch (kind) {
-    case FFI_ATTR_ARRAY: {
-        const ffi_array *array = value;
-        return array->values || !array->count;
-    }
-    case FFI_ATTR_SCALAR: return ((const ffi_scalar *)value)->value != NULL;
-    case FFI_ATTR_STRING: return span_good(value);
-    default: return true;
-    }
-}
-
-static const char *check_attrs(hlo_arena *arena, const ffi_attrs *attrs) {
-    enum { MOST = 1024 };
-    if (attrs->count < 0 || attrs->count > MOST)
-        return hlo_arena_format(arena, "has %lld attributes", (long long)attrs->count);
-    if (attrs->count && (!attrs->kinds || !attrs->names || !attrs->values))
-        return "has a NULL list of attributes";
-    for (int64_t i = 0; i < attrs->count; i++) {
-        if (!span_good(attrs->names[i]))
-            return hlo_arena_format(arena, "has attribute %lld with a NULL name", (long long)i);
-        if (!value_good(attrs->kinds[i], attrs->values[i]))
-            return hlo_arena_format(arena, "has attribute %lld with a NULL value", (long long)i);
-    }
-    return NULL;
-}
-
 const char *ffi_frame_check(const ffi_frame *frame, hlo_arena *arena) {
     const char *why =
         check_size(arena, "a call frame", frame->size, FFI_SIZE(struct XLA_FFI_CallFrame, attrs));
@@ -143,10 +111,155 @@ const char *ffi_frame_check(const ffi_frame *frame, hlo_arena *arena) {
         why = check_inside(arena, "attributes", frame->attrs.size, FFI_SIZE(ffi_attrs, values));
     if (!why) why = check_list(arena, "operand", &frame->operands);
     if (!why) why = check_list(arena, "result", &frame->results);
-    return why ? why : check_attrs(arena, &frame->attrs);
+    if (why) return why;
+    enum { MOST = 1024 };
+    if (frame->attrs.count < 0 || frame->attrs.count > MOST)
+        return hlo_arena_format(arena, "has %lld attributes", (long long)frame->attrs.count);
+    if (frame->attrs.count && (!frame->attrs.kinds || !frame->attrs.names || !frame->attrs.values))
+        return "has a NULL list of attributes";
+    for (int64_t i = 0; i < frame->attrs.count; i++) {
+        if (!span_good(frame->attrs.names[i]))
+            return hlo_arena_format(arena, "has attribute %lld with a NULL name", (long long)i);
+        const void *value = frame->attrs.values[i];
+        const int kind = frame->attrs.kinds[i];
+        const ffi_array *array = value;
+        if (!value || (kind == FFI_ATTR_ARRAY && !array->values && array->count) ||
+            (kind == FFI_ATTR_SCALAR && !((const ffi_scalar *)value)->value) ||
+            (kind == FFI_ATTR_STRING && !span_good(value)))
+            return hlo_arena_format(arena, "has attribute %lld with a NULL value", (long long)i);
+    }
+    return NULL;
 }
 
 /* ----------------------------------------------------------------------------------------- text */
+
+typedef enum reader_kind {
+    FFI_FOR_READING, /* as matmul/json.h parses them: floats as bits, in any locale */
+    FFI_FOR_PEOPLE   /* floats in decimal, unknown values as `?`, truncated texts */
+} reader_kind;
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* Returns the bytes in quotes, with escapes for bytes that are not plain; for people, at most MOST
+ * bytes. */
+static const char *quote(const ffi_span *span, hlo_arena *arena, reader_kind reader) {
+    enum { MOST = 80 };
+    size_t size = reader == FFI_FOR_PEOPLE && span->size > MOST ? MOST : span->size;
+    char *text = hlo_arena_array(arena, size + 2, 3), *to = text;
+    *to++ = '"';
+    for (size_t i = 0; i < size; i++) {
+        const unsigned char c = (unsigned char)span->bytes[i];
+        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\')
+            *to++ = (char)c;
+        else
+            to += snprintf(to, 4, "\\%02X", c);
+    }
+    *to++ = '"';
+    *to = '\0';
+    return text;
+}
+
+/* Returns the name unchanged, or in quotes. */
+static const char *format_name(const ffi_span *name, hlo_arena *arena, reader_kind reader) {
+    bool plain = name->size > 0 && name->size < 80 && is_letter(name->bytes[0]);
+    for (size_t i = 0; plain && i < name->size; i++)
+        plain = is_letter(name->bytes[i]) || (name->bytes[i] >= '0' && name->bytes[i] <= '9');
+    return plain ? hlo_arena_format(arena, "%.*s", (int)name->size, name->bytes)
+                 : quote(name, arena, reader);
+}
+
+static const char *format_float(double value, hlo_arena *arena, reader_kind reader) {
+    if (reader == FFI_FOR_PEOPLE) return hlo_arena_format(arena, "%.9g", value);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return hlo_arena_format(arena, "0x%016" PRIX64 " : f64", bits);
+}
+
+/* The integer types: XLA's number and the C type. */
+#define INTEGERS(ROW)                                                                              \
+    ROW(FFI_TYPE_S8, int8_t)                                                                       \
+    ROW(FFI_TYPE_S16, int16_t)                                                                     \
+    ROW(FFI_TYPE_S32, int32_t)                                                                     \
+    ROW(FFI_TYPE_S64, int64_t)                                                                     \
+    ROW(FFI_TYPE_U8, uint8_t)                                                                      \
+    ROW(FFI_TYPE_U16, uint16_t)                                                                    \
+    ROW(FFI_TYPE_U32, uint32_t)                                                                    \
+    ROW(FFI_TYPE_U64, uint64_t)
+
+/* Returns integer `index` of an array; NULL if `type` is not an integer type. */
+static const char *format_integer(int type, const void *values, size_t index, hlo_arena *arena) {
+    switch (type) {
+#define ROW(number, c_type)                                                                        \
+    case number: {                                                                                 \
+        c_type value;                                                                              \
+        memcpy(&value, (const char *)values + index * sizeof value, sizeof value);                 \
+        if (value > 0) return hlo_arena_format(arena, "%" PRIu64, (uint64_t)value);                \
+        return hlo_arena_format(arena, "%" PRId64, (int64_t)value);                                \
+    }
+        INTEGERS(ROW)
+#undef ROW
+    default: return NULL;
+    }
+}
+
+static const char *format_scalar(const ffi_scalar *scalar, hlo_arena *arena, reader_kind reader) {
+    if (scalar->type == FFI_TYPE_PRED) return *(const char *)scalar->value ? "true" : "false";
+    if (scalar->type == FFI_TYPE_F32) {
+        float value;
+        memcpy(&value, scalar->value, sizeof value);
+        return format_float((double)value, arena, reader);
+    }
+    if (scalar->type == FFI_TYPE_F64) {
+        double value;
+        memcpy(&value, scalar->value, sizeof value);
+        return format_float(value, arena, reader);
+    }
+    return format_integer(scalar->type, scalar->value, 0, arena);
+}
+
+/* Returns an array of integers; an empty one may be of any type. */
+static const char *format_array(const ffi_array *array, hlo_arena *arena, reader_kind reader) {
+    enum { MOST = 32, LIMIT = 1 << 16 };
+    const char *text = "";
+    if (reader == FFI_FOR_READING && array->count > LIMIT) return NULL;
+    for (size_t i = 0; i < array->count; i++) {
+        if (reader == FFI_FOR_PEOPLE && i == MOST)
+            return hlo_arena_format(arena, "array<i64: %s, ...>", text);
+        const char *value = format_integer(array->type, array->values, i, arena);
+        if (!value) return NULL;
+        text = hlo_arena_format(arena, "%s%s%s", text, i ? ", " : "", value);
+    }
+    return hlo_arena_format(arena, "array<i64%s%s>", array->count ? ": " : "", text);
+}
+
+/* Returns checked attributes as text, in order, separated by commas. Returns NULL, with *why set to
+ * a sentence that begins with a verb, if one has a kind of value that matmul/json.h does not
+ * support. `why` may be NULL with FFI_FOR_PEOPLE. */
+static const char *format_attributes(const ffi_attrs *attrs, hlo_arena *arena, reader_kind reader,
+                                     const char **why) {
+    const char *text = "";
+    for (int64_t i = 0; i < attrs->count; i++) {
+        const char *name = format_name(attrs->names[i], arena, reader);
+        const char *value = NULL;
+        switch (attrs->kinds[i]) {
+        case FFI_ATTR_ARRAY: value = format_array(attrs->values[i], arena, reader); break;
+        case FFI_ATTR_SCALAR: value = format_scalar(attrs->values[i], arena, reader); break;
+        case FFI_ATTR_STRING: value = quote(attrs->values[i], arena, reader); break;
+        default: break;
+        }
+        if (!value && reader == FFI_FOR_READING) {
+            *why = hlo_arena_format(
+                arena, "has attribute %s, which is not a string, flag, number or array of integers",
+                format_name(attrs->names[i], arena, FFI_FOR_PEOPLE));
+            return NULL;
+        }
+        text =
+            hlo_arena_format(arena, "%s%s%s = %s", text, i ? ", " : "", name, value ? value : "?");
+    }
+    return text;
+}
 
 static const char *format_list(hlo_arena *arena, const ffi_list *list) {
     const char *text = "";
@@ -165,7 +278,7 @@ static const char *format_list(hlo_arena *arena, const ffi_list *list) {
 const char *ffi_frame_text(const ffi_frame *frame, hlo_arena *arena) {
     return hlo_arena_format(arena, "(%s) -> (%s) {%s}", format_list(arena, &frame->operands),
                             format_list(arena, &frame->results),
-                            ffi_attributes_format(&frame->attrs, arena, FFI_FOR_PEOPLE, NULL));
+                            format_attributes(&frame->attrs, arena, FFI_FOR_PEOPLE, NULL));
 }
 
 /* ------------------------------------------------------------------------------------- the call */
@@ -177,38 +290,31 @@ typedef struct reader {
     const char *wrong;
 } reader;
 
-/* Takes the layout of an array; NULL if it is row-major or invalid. */
-static const int64_t *take_layout(reader *r, uint32_t rank) {
-    if (!r->layouts->count) return NULL;
-    const int64_t *order = r->layouts->v + r->at;
-    uint64_t seen = 0;
-    bool good = rank <= r->layouts->count - r->at;
-    for (uint32_t i = 0; good && i < rank; i++) {
-        good = order[i] >= 0 && order[i] < rank && !(seen >> order[i] & 1);
-        if (good) seen |= UINT64_C(1) << order[i];
-    }
-    if (good)
-        r->at += rank;
-    else
-        r->wrong = "has operand_layouts or result_layouts that do not match its arrays";
-    return good ? order : NULL;
-}
-
+/* Returns the shape of an array with the next layout; row-major without layouts, or if it is
+ * invalid. */
 static const hlo_shape *read_shape(reader *r, const ffi_buffer *buffer) {
     const uint32_t rank = (uint32_t)buffer->rank;
-    const int64_t *order = take_layout(r, rank);
+    const int64_t *order = NULL;
+    if (r->layouts->count) {
+        order = r->layouts->v + r->at;
+        uint64_t seen = 0;
+        bool good = rank <= r->layouts->count - r->at;
+        for (uint32_t i = 0; good && i < rank; i++) {
+            good = order[i] >= 0 && order[i] < rank && !(seen >> order[i] & 1);
+            if (good) seen |= UINT64_C(1) << order[i];
+        }
+        if (!good) {
+            r->wrong = "has operand_layouts or result_layouts that do not match its arrays";
+            order = NULL;
+        } else {
+            r->at += rank;
+        }
+    }
     return hlo_shape_with_layout(r->module, type_of(buffer->type), rank, buffer->dims, order);
 }
 
-static hlo_instr *read_operand(reader *r, hlo_computation *comp, const ffi_buffer *buffer) {
-    const hlo_shape *shape = read_shape(r, buffer);
-    hlo_instr *made = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, shape, 0, NULL, NULL);
-    hlo_instr_set_parameter(made, comp->parameter_count);
-    return made;
-}
-
 hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char **why) {
-    const char *text = ffi_attributes_format(&frame->attrs, module->arena, FFI_FOR_READING, why);
+    const char *text = format_attributes(&frame->attrs, module->arena, FFI_FOR_READING, why);
     if (!text) return NULL;
     text = hlo_arena_format(module->arena, "{%s}", text);
     hlo_config config;
@@ -222,8 +328,11 @@ hlo_instr *ffi_frame_read(const ffi_frame *frame, hlo_module *module, const char
     hlo_computation *comp = module->entry = hlo_computation_new(module, "call");
     hlo_instr **operands = hlo_arena_array(module->arena, (size_t)count + 1, sizeof *operands);
     const hlo_shape **shapes = hlo_arena_array(module->arena, (size_t)results + 1, sizeof *shapes);
-    for (int64_t i = 0; i < count; i++)
-        operands[i] = read_operand(&r, comp, ffi_buffer_at(&frame->operands, i));
+    for (int64_t i = 0; i < count; i++) {
+        const hlo_shape *shape = read_shape(&r, ffi_buffer_at(&frame->operands, i));
+        operands[i] = hlo_instr_new(comp, NULL, HLO_OP_PARAMETER, shape, 0, NULL, NULL);
+        hlo_instr_set_parameter(operands[i], comp->parameter_count);
+    }
     r.layouts = &config.result_layouts;
     r.at = 0;
     for (int64_t i = 0; i < results; i++)

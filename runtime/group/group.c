@@ -5,7 +5,7 @@
  * member of the group of each reader. All others are computed once, and grouped in the order of the
  * computation. An instruction joins a group with the same number of elements if it reads from the
  * group or shares an input with it, and if no path leads from the group to it through an
- * instruction outside (join.c). A value that is read only inside its own group is not a result.
+ * instruction outside. A value that is read only inside its own group is not a result.
  *
  * A group that reduces has rows. An instruction that reads a reduce of its own group must read it
  * row by row: every instruction on the path has an element for each element of the space, in the
@@ -13,7 +13,469 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/group/search.h"
+#include "ir/module/index_map.h"
+#include "runtime/group/group.h"
+
+#define GROUP_NONE UINT32_MAX
+
+enum {
+    GROUP_CANDIDATES = 64, /* maximum number of groups that an instruction is tried with */
+    GROUP_NEWEST = 16      /* number of those that need not share anything with it */
+};
+
+/* Relation of an instruction's elements to the space of a group. */
+typedef enum group_relation { GROUP_APART, GROUP_ROW, GROUP_FULL } group_relation;
+
+typedef struct group_reader {
+    struct group_reader *next;
+    uint32_t group;
+} group_reader;
+
+/* An instruction. */
+typedef struct group_node {
+    group_class class;
+    bool computed;        /* computed once, in one group: not inlined */
+    bool outside;         /* read by an instruction outside its group */
+    bool again;           /* recomputed in each group that reads it: inlined */
+    bool stored;          /* an instruction reads it from memory: it is never inlined */
+    uint32_t owner;       /* the computed instruction that reads it, directly or through inlined
+                           * ones; GROUP_NONE: several */
+    uint32_t index_class; /* equal values are read at the same index */
+    uint32_t weight;      /* number of times that it is written in its owner's job */
+    int64_t times;        /* number of times that an element is computed if the instruction is
+                           * inlined, because of broadcasts */
+    uint32_t reads;       /* upper bound of a computed instruction's inputs, including those of
+                           * inlined ones */
+    uint32_t inlined;     /* number of instructions that are inlined in it */
+    uint32_t group;       /* group of a computed instruction */
+    uint32_t read;        /* the last group that reads it from memory, plus 1 */
+    struct group_reader *readers; /* the groups that read it from memory, newest first */
+} group_node;
+
+typedef struct group {
+    uint32_t first, last; /* computed instructions */
+    uint32_t computed, members, inputs;
+    const hlo_shape *shape;  /* shape of the space */
+    const hlo_instr *reduce; /* the first reduce, or NULL */
+    int64_t kept, reduced;   /* number of rows, and elements of each; without a reduce, `reduced` is
+                              * 1 */
+    bool trailing;           /* the reduced dimensions are the last ones */
+    bool alone;
+} group;
+
+/* Marks of one search through the instructions. Marks of an earlier attempt are ignored, so that no
+ * search reads those of another. */
+typedef struct group_search {
+    uint32_t attempt;
+    struct {
+        uint32_t visited, relations;
+        uint32_t depends; /* depends on the group to be joined, through an instruction outside */
+    } * nodes;
+    uint32_t *groups; /* `depends`, for groups */
+} group_search;
+
+typedef struct grouping {
+    const group_rules *rules;
+    hlo_arena *arena;
+    const hlo_instr *const *instrs;
+    uint32_t count, first_id, last_id;
+    uint32_t *place; /* index of an instruction in `instrs`, by id - first_id, or GROUP_NONE */
+    group_node *nodes;
+    group *groups;
+    uint32_t group_count;
+    uint32_t *closed, closed_count;
+    uint32_t candidates[GROUP_CANDIDATES], candidate_count; /* groups, newest first */
+} grouping;
+
+/* Returns the index of `instr` in `instrs`, which must contain it or an instruction with its id. */
+static inline uint32_t group_place(const grouping *g, const hlo_instr *instr) {
+    return g->place[instr->id - g->first_id];
+}
+
+/* True if `instrs` has the instruction. */
+static inline bool group_is_live(const grouping *g, const hlo_instr *instr) {
+    return instr->id >= g->first_id && instr->id <= g->last_id &&
+           group_place(g, instr) != GROUP_NONE;
+}
+
+/* True if the instruction is computed wherever it is read. */
+static inline bool group_is_inlined(const group_node *n) {
+    return n->class == GROUP_CHEAP ? !n->stored : n->class != GROUP_OTHER && !n->computed;
+}
+
+static inline bool group_is_elementwise(const hlo_instr *instr) {
+    return hlo_op_is(instr->op, HLO_ELEMENTWISE);
+}
+
+/* --------------------------------------------------------------------------------- the relation */
+
+/* True if a broadcast into the group's space repeats rows: it copies each element of its operand to
+ * all elements of one row, in order. */
+__attribute__((noinline)) static bool repeats_rows(const group *to, const hlo_instr *broadcast) {
+    const hlo_shape *out = broadcast->shape, *in = hlo_instr_operand(broadcast, 0)->shape;
+    bool mapped[HLO_LARGEST_RANK] = {false};
+    hlo_index_map map;
+    int64_t rows = 1, last = -1, dim;
+    if (!to->reduce || hlo_shape_count(in) != to->kept || !hlo_index_map_first(broadcast, &map))
+        return false;
+    for (uint32_t k = 0; k < in->rank; k++) {
+        if (!hlo_index_dim(&map, k, &dim) || (dim >= 0 && dim < last)) return false;
+        if (dim < 0) continue;
+        mapped[dim] = true;
+        last = dim;
+    }
+    const hlo_ints *reduced = hlo_instr_ints(to->reduce, HLO_ATTR_DIMENSIONS);
+    bool same = hlo_shape_same_dims(out, to->shape);
+    for (uint32_t d = 0; d < out->rank && same; d++)
+        same = out->dims[d] == 1 || mapped[d] != hlo_ints_contain(reduced, d);
+    if (same || !to->trailing) return same;
+    for (uint32_t d = 0; d < out->rank && rows < to->kept; d++) {
+        if (out->dims[d] != 1 && !mapped[d]) return false;
+        rows *= out->dims[d];
+    }
+    return rows == to->kept;
+}
+
+static group_relation relation_of_operand(const group *to, const hlo_instr *instr,
+                                          const hlo_instr *operand, group_relation relation) {
+    if (relation == GROUP_APART) return GROUP_APART;
+    if (group_is_elementwise(instr))
+        return operand->shape->rank == instr->shape->rank ? relation : GROUP_APART;
+    if (instr->op == HLO_OP_REDUCE) return relation == GROUP_ROW ? GROUP_FULL : GROUP_APART;
+    if (!hlo_op_is(instr->op, HLO_KEEPS_ORDER | HLO_REPEATS)) return GROUP_APART;
+    if (hlo_index_keeps_order(instr)) return relation;
+    const bool rows = relation == GROUP_FULL && hlo_op_is(instr->op, HLO_REPEATS) &&
+                      hlo_shape_count(operand->shape) != hlo_shape_count(instr->shape);
+    return rows && repeats_rows(to, instr) ? GROUP_ROW : GROUP_APART;
+}
+
+typedef struct trial {
+    const grouping *g;
+    group_search *search;
+    uint32_t number;  /* number of the group */
+    const group *to;  /* the group after joining */
+    uint32_t members; /* number of visited members */
+    bool tainted;     /* a reduce of the group was reached */
+    bool shares;      /* a member or an input of the group was reached */
+    bool good;
+} trial;
+
+static void visit(trial *t, const hlo_instr *instr, group_relation relation, bool first) {
+    if (!group_is_live(t->g, instr)) return;
+    uint32_t i = group_place(t->g, instr);
+    const group_node *n = &t->g->nodes[i];
+    bool mine = n->computed && n->group == t->number && !first;
+    if (!mine && !group_is_inlined(n) && !first) {
+        t->shares |= n->read == t->number + 1 && relation == GROUP_FULL &&
+                     hlo_shape_count(instr->shape) == t->to->kept * t->to->reduced;
+        return;
+    }
+    group_search *search = t->search;
+    const bool seen = search->nodes[i].visited == search->attempt;
+    if (seen && search->nodes[i].relations & 1u << relation) return;
+    if (!seen) search->nodes[i].relations = 0;
+    search->nodes[i].visited = search->attempt;
+    search->nodes[i].relations |= 1u << relation;
+    t->members++;
+    if (mine) {
+        t->shares = true;
+        if (relation == GROUP_APART) t->good = false;
+        if (n->class == GROUP_REDUCE) {
+            t->tainted = true;
+            if (relation != GROUP_ROW && t->to->reduced != 1) t->good = false;
+            return;
+        }
+    }
+    for (uint32_t o = 0; o < instr->operand_count && t->good; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        group_relation its = relation_of_operand(t->to, instr, operand, relation);
+        if (instr->op == HLO_OP_REDUCE && n->class == GROUP_PULL) its = relation;
+        if (instr->op == HLO_OP_REDUCE && o >= instr->operand_count / 2) its = GROUP_APART;
+        visit(t, operand, its, false);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- circles */
+
+static bool has_dependent_operand(const trial *t, const hlo_instr *instr, uint32_t low) {
+    for (uint32_t o = 0; o < instr->operand_count; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        if (!group_is_live(t->g, operand) || group_place(t->g, operand) < low) continue;
+        uint32_t i = group_place(t->g, operand);
+        const group_node *from = &t->g->nodes[i];
+        if (t->search->nodes[i].depends == t->search->attempt ||
+            (from->computed && from->group == t->number))
+            return true;
+    }
+    return false;
+}
+
+/* True if a path leads from the group through an instruction outside to `m`, which was visited in
+ * this attempt together with the instructions that are inlined in it. */
+static bool makes_circle(trial *t, uint32_t m) {
+    const uint32_t attempt = t->search->attempt;
+    uint32_t low = t->to->first > GROUP_SPAN ? t->to->first - GROUP_SPAN : 0;
+    /* Mark the instructions from `low` to `m` that depend on the group and are not in it. A group
+     * depends on every dependency of its members, so a marked group with an earlier member requires
+     * a restart. Nothing else before the group's first member depends on it. */
+    bool again = true;
+    for (uint32_t from = t->to->first; again; from = low) {
+        again = false;
+        for (uint32_t i = from; i < m; i++) {
+            const group_node *n = &t->g->nodes[i];
+            if (t->search->nodes[i].depends == attempt || (n->computed && n->group == t->number))
+                continue;
+            bool placed = n->computed && n->group != GROUP_NONE;
+            if (!(placed && t->search->groups[n->group] == attempt) &&
+                !has_dependent_operand(t, t->g->instrs[i], low))
+                continue;
+            t->search->nodes[i].depends = attempt;
+            if (!placed || t->search->groups[n->group] == attempt) continue;
+            t->search->groups[n->group] = attempt;
+            again |= t->g->groups[n->group].first < i;
+        }
+    }
+    for (uint32_t i = low; i <= m; i++) {
+        const hlo_instr *instr = t->g->instrs[i];
+        if (i != m &&
+            (t->search->nodes[i].visited != attempt || !group_is_inlined(&t->g->nodes[i])))
+            continue;
+        for (uint32_t o = 0; o < instr->operand_count; o++) {
+            const hlo_instr *operand = hlo_instr_operand(instr, o);
+            if (!group_is_live(t->g, operand)) continue;
+            uint32_t at = group_place(t->g, operand);
+            const group_node *from = &t->g->nodes[at];
+            bool inside = group_is_inlined(from) || (from->computed && from->group == t->number);
+            if (!inside && t->search->nodes[at].depends == attempt) return true;
+        }
+    }
+    return false;
+}
+
+/* -------------------------------------------------------------------------------------- joining */
+
+/* Sets the rows of the group to those of its first reduce. */
+static void set_reduce(group *to, const hlo_instr *reduce) {
+    to->reduce = reduce;
+    to->shape = hlo_instr_operand(reduce, 0)->shape;
+    const hlo_ints *dims = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
+    to->reduced = 1;
+    for (uint32_t i = 0; i < dims->count; i++) to->reduced *= to->shape->dims[dims->v[i]];
+    to->kept = to->reduced ? hlo_shape_count(to->shape) / to->reduced : 0;
+    to->trailing = true;
+    bool kept = false;
+    for (uint32_t d = to->shape->rank; d-- > 0;) {
+        if (to->shape->dims[d] == 1) continue;
+        if (!hlo_ints_contain(dims, d))
+            kept = true;
+        else if (kept)
+            to->trailing = false;
+    }
+}
+
+static bool is_transposed(const grouping *g, const group *to, const hlo_instr *instr) {
+    if (instr->op != HLO_OP_TRANSPOSE) return false;
+    const hlo_instr *operand = hlo_instr_operand(instr, 0);
+    return group_is_live(g, operand) && hlo_shape_same_dims(operand->shape, to->shape);
+}
+
+/* Returns the relation of the elements of `instr` to the group's space; GROUP_APART if there is
+ * none. */
+static group_relation relation_to(const grouping *g, const group *to, const hlo_instr *instr) {
+    int64_t count = hlo_shape_count(instr->shape);
+    if (count == to->kept * to->reduced) {
+        bool same = hlo_shape_same_dims(instr->shape, to->shape) ||
+                    (hlo_shape_is_row_major(instr->shape) && hlo_shape_is_row_major(to->shape));
+        return same || is_transposed(g, to, instr) ? GROUP_FULL : GROUP_APART;
+    }
+    return to->reduce && count == to->kept ? GROUP_ROW : GROUP_APART;
+}
+
+/* Sets the rows of `to` to those of a reduce that joins it. Returns false if it has others. */
+static bool join_rows(const grouping *g, group *to, const hlo_instr *reduce) {
+    if (reduce->shape->type == HLO_TYPE_TUPLE) return false;
+    if (to->reduce) {
+        group x = {0}, y = {0};
+        set_reduce(&x, to->reduce);
+        set_reduce(&y, reduce);
+        if (x.kept != y.kept || x.reduced != y.reduced) return false;
+        if (x.trailing && y.trailing) return true;
+        const hlo_ints *p = hlo_instr_ints(to->reduce, HLO_ATTR_DIMENSIONS);
+        const hlo_ints *q = hlo_instr_ints(reduce, HLO_ATTR_DIMENSIONS);
+        bool same = hlo_shape_same_dims(x.shape, y.shape) && p->count == q->count;
+        for (uint32_t i = 0; i < p->count && same; i++) same = hlo_ints_contain(q, p->v[i]);
+        return same;
+    }
+    if (relation_to(g, to, hlo_instr_operand(reduce, 0)) != GROUP_FULL) return false;
+    set_reduce(to, reduce);
+    return true;
+}
+
+/* True if instruction `m` can join group `number`; *out_joined is then the group with the rows and
+ * members after joining. Changes only the marks of `search`. */
+static bool can_join(const grouping *g, group_search *search, uint32_t number, uint32_t m,
+                     group *out_joined) {
+    group to = g->groups[number];
+    const hlo_instr *instr = g->instrs[m];
+    bool reduces = g->nodes[m].class == GROUP_REDUCE;
+    if (to.alone || to.computed >= GROUP_RESULTS || m - to.first > GROUP_SPAN) return false;
+    group_relation relation = reduces ? GROUP_ROW : relation_to(g, &to, instr);
+    if (relation == GROUP_APART || (reduces && !join_rows(g, &to, instr))) return false;
+    search->attempt++;
+    trial t = {.g = g, .search = search, .number = number, .to = &to, .good = true};
+    /* A transpose's operand is not written where it is read. */
+    if (relation == GROUP_FULL && is_transposed(g, &to, instr)) {
+        visit(&t, hlo_instr_operand(instr, 0), GROUP_FULL, false);
+        search->nodes[m].visited = search->attempt;
+    } else {
+        visit(&t, instr, relation, true);
+    }
+    bool small = to.kept * to.reduced <= GROUP_SMALL && !to.reduce &&
+                 hlo_shape_same_dims(instr->shape, to.shape);
+    if (!t.good || !(t.shares || small) || to.members + t.members > GROUP_MEMBERS) return false;
+    /* A row is in one block only up to some length. */
+    bool whole = reduces || relation == GROUP_FULL;
+    bool chunked = t.tainted && whole && g->rules->is_chunked && g->rules->is_chunked(to.reduce);
+    if (chunked || makes_circle(&t, m)) return false;
+    to.members += t.members;
+    *out_joined = to;
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------- recomputing */
+
+/* Values that are recomputed in each group that reads them, if that moves fewer bytes than writing
+ * them once: for example the exponentials of a softmax from its rows, or a normalized array from
+ * the narrow one that it is computed from.
+ *
+ * Decided on the groups of a first search. A value qualifies if it is computed elementwise from
+ * arrays that are in memory anyway and together are no larger, with few operations. A second search
+ * follows with these values inlined. */
+enum {
+    LEAVES = 16,
+    MEMBERS = 64,         /* maximum instructions from the leaves to a value, */
+    WORK = 40,            /* and maximum operations, */
+    TRANSCENDENTAL = 8,   /* where a transcendental operation counts as this many */
+    WORTHWHILE = 1 << 12, /* minimum bytes saved */
+    LAUNCH = 1 << 22,     /* bytes that a device moves in the time of a launch */
+    LARGER_BY = 8         /* leaves may exceed the value by one part in this many: values of rows */
+};
+
+/* A value traced to its leaves. */
+typedef struct recomputing {
+    grouping *g;
+    group_search *search;
+    uint32_t leaves[LEAVES], leaf_count; /* instructions that are read from memory */
+    uint32_t members[MEMBERS], member_count;
+    uint32_t work;
+    bool possible;
+} recomputing;
+
+static bool is_simple(const hlo_instr *instr) {
+    switch (instr->op) {
+    case HLO_OP_CONSTANT:
+    case HLO_OP_IOTA:
+    case HLO_OP_BROADCAST:
+    case HLO_OP_RESHAPE:
+    case HLO_OP_BITCAST: return true;
+    default: return group_is_elementwise(instr);
+    }
+}
+
+/* Counts the operations of an instruction and of those inlined in it, and lists them and their
+ * leaves. */
+static void trace(recomputing *r, uint32_t member) {
+    const hlo_instr *instr = r->g->instrs[member];
+    r->work +=
+        hlo_op_is(instr->op, HLO_TRANSCENDENTAL) ? TRANSCENDENTAL : group_is_elementwise(instr);
+    r->possible = r->possible && is_simple(instr) && r->work <= WORK && r->member_count < MEMBERS;
+    if (!r->possible) return;
+    r->members[r->member_count++] = member;
+    for (uint32_t o = 0; o < instr->operand_count && r->possible; o++) {
+        const hlo_instr *operand = hlo_instr_operand(instr, o);
+        if (!group_is_live(r->g, operand)) continue;
+        const uint32_t i = group_place(r->g, operand);
+        if (r->search->nodes[i].visited == r->search->attempt) continue;
+        r->search->nodes[i].visited = r->search->attempt;
+        /* True if groups that recompute its readers also recompute the value: it is not in memory.
+         */
+        const group_node *n = &r->g->nodes[i];
+        if (n->again || group_is_inlined(n) || (n->class == GROUP_PULL && !n->outside))
+            trace(r, i);
+        else if (r->leaf_count == LEAVES)
+            r->possible = false;
+        else
+            r->leaves[r->leaf_count++] = i;
+    }
+}
+
+/* Marks the groups that read a value from memory, and returns their number. */
+static uint32_t mark_readers(const grouping *g, group_search *search, uint32_t i) {
+    uint32_t count = 0;
+    search->attempt++;
+    for (const group_reader *r = g->nodes[i].readers; r; r = r->next) {
+        count += search->groups[r->group] != search->attempt;
+        search->groups[r->group] = search->attempt;
+    }
+    return count;
+}
+
+/* Marks as `again` the values that are better recomputed by each group that reads them. Returns
+ * true if there are any. */
+static bool find_recomputed(grouping *g, group_search *search) {
+    bool any = false;
+    for (uint32_t i = 0; i < g->count; i++) {
+        /* Only groups may read the value, in full. */
+        const hlo_instr *instr = g->instrs[i];
+        const group_node *n = &g->nodes[i];
+        if (!n->computed || !n->outside || n->stored || n->class != GROUP_PULL ||
+            instr == instr->parent->root || hlo_shape_bytes(instr->shape) < WORTHWHILE)
+            continue;
+        bool grouped = true;
+        for (const hlo_use *use = instr->uses; use && grouped; use = use->next)
+            grouped = !group_is_live(g, use->user) ||
+                      g->nodes[group_place(g, use->user)].class != GROUP_OTHER;
+        if (!grouped) continue;
+        recomputing r = {.g = g, .search = search, .possible = true};
+        search->attempt++;
+        trace(&r, i);
+        if (!r.possible) continue;
+        const int64_t own = hlo_shape_bytes(instr->shape);
+        const int64_t saved = (mark_readers(g, search, i) + 1) * own;
+        int64_t all = 0, read = 0; /* bytes of the leaves; bytes that groups read additionally */
+        for (uint32_t l = 0; l < r.leaf_count; l++) {
+            const uint32_t leaf = r.leaves[l];
+            const int64_t bytes = hlo_shape_bytes(g->instrs[leaf]->shape);
+            int64_t times = g->nodes[leaf].computed && !g->nodes[leaf].outside;
+            mark_readers(g, search, leaf);
+            for (const group_reader *to = n->readers; to; to = to->next) {
+                times += search->groups[to->group] != search->attempt;
+                search->groups[to->group] = search->attempt;
+            }
+            all += bytes;
+            read += times * bytes;
+        }
+        if (all > own + own / LARGER_BY || saved < read + WORTHWHILE) continue;
+        for (uint32_t m = 0; m < r.member_count; m++) g->nodes[r.members[m]].again = true;
+        any = true;
+    }
+    return any;
+}
+
+/* Returns the bytes that groups move, plus the cost of their launches in bytes; INT64_MAX if a
+ * group has too many inputs. */
+static int64_t cost_of(const grouping *g, group_search *search) {
+    int64_t cost = (int64_t)g->group_count * LAUNCH;
+    for (uint32_t h = 0; h < g->group_count; h++)
+        if (g->groups[h].inputs > GROUP_INPUTS) return INT64_MAX;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const group_node *n = &g->nodes[i];
+        if (!hlo_shape_is_array(g->instrs[i]->shape)) continue;
+        const int64_t times = mark_readers(g, search, i) + (n->computed && n->outside);
+        cost += times * hlo_shape_bytes(g->instrs[i]->shape);
+    }
+    return cost;
+}
 
 /* --------------------------------------------------------------------------------- instructions */
 
@@ -42,20 +504,6 @@ static bool fits_owner(grouping *g, const group_node *n, const hlo_instr *instr)
     return true;
 }
 
-/* Returns how often the user reads each element of the operand. */
-static int64_t times_of(const hlo_instr *operand, const hlo_instr *user, const group_node *u) {
-    const int64_t inside = u->computed ? 1 : u->times;
-    if (user->op != HLO_OP_BROADCAST || hlo_shape_count(operand->shape) == 0) return inside;
-    return hlo_shape_count(user->shape) / hlo_shape_count(operand->shape) * inside;
-}
-
-/* True if the instruction is slow, and its elements are read so often that storing them is
- * better. */
-static bool is_repeated(const grouping *g, const group_node *n, const hlo_instr *instr) {
-    return g->rules->is_slow && n->class == GROUP_PULL && n->times > GROUP_TIMES &&
-           n->times * hlo_shape_count(instr->shape) > GROUP_SLOW && g->rules->is_slow(instr);
-}
-
 /* Finds the instruction's owner and decides whether it is computed or inlined. Its users must have
  * been processed before. */
 static void find_owner(grouping *g, uint32_t i) {
@@ -78,7 +526,9 @@ static void find_owner(grouping *g, uint32_t i) {
             continue;
         }
         uint32_t owner = u->computed ? user : u->owner;
-        const int64_t times = times_of(instr, use->user, u);
+        int64_t times = u->computed ? 1 : u->times;
+        if (use->user->op == HLO_OP_BROADCAST && hlo_shape_count(instr->shape) != 0)
+            times *= hlo_shape_count(use->user->shape) / hlo_shape_count(instr->shape);
         if (times > n->times) n->times = times;
         if (owner == GROUP_NONE) many = true;
         if (n->owner == GROUP_NONE) n->owner = owner;
@@ -99,7 +549,10 @@ static void find_owner(grouping *g, uint32_t i) {
     bool reads_all = n->class == GROUP_REDUCE || n->class == GROUP_ALONE;
     n->computed = n->outside || reads_all || many || weight > GROUP_COPIES;
     if (n->again && !n->outside) n->computed = false;
-    if (is_repeated(g, n, instr)) n->computed = true;
+    /* The instruction is slow, and its elements are read so often that storing them is better. */
+    if (g->rules->is_slow && n->class == GROUP_PULL && n->times > GROUP_TIMES &&
+        n->times * hlo_shape_count(instr->shape) > GROUP_SLOW && g->rules->is_slow(instr))
+        n->computed = true;
     if (n->class == GROUP_CHEAP) n->computed = n->outside && instr->op != HLO_OP_CONSTANT;
     if (n->class == GROUP_ALIAS) n->computed = false;
     if (many) n->owner = GROUP_NONE;
@@ -138,18 +591,6 @@ static void close_over(grouping *g, group_search *search, uint32_t number, const
     g->closed[g->closed_count++] = i;
     for (uint32_t o = 0; o < instr->operand_count; o++)
         close_over(g, search, number, hlo_instr_operand(instr, o), false);
-}
-
-static uint32_t new_group(grouping *g, uint32_t m) {
-    const hlo_instr *instr = g->instrs[m];
-    group *to = &g->groups[g->group_count];
-    *to = (group){.first = m, .shape = instr->shape, .reduced = 1};
-    to->alone = g->nodes[m].class == GROUP_ALONE || instr->shape->type == HLO_TYPE_TUPLE;
-    if (g->nodes[m].class == GROUP_REDUCE)
-        group_set_reduce(to, instr);
-    else
-        to->kept = hlo_shape_count(instr->shape);
-    return g->group_count++;
 }
 
 /* Adds a group to the candidates, which are sorted. If there are too many, the oldest is
@@ -194,13 +635,22 @@ static void place(grouping *g, group_search *search, uint32_t m) {
     for (uint32_t c = 0; c < g->candidate_count && number == GROUP_NONE; c++) {
         const uint32_t h = g->candidates[c];
         group joined;
-        if (g->groups[h].inputs + n->reads > GROUP_INPUTS ||
-            !group_can_join(g, search, h, m, &joined))
+        if (g->groups[h].inputs + n->reads > GROUP_INPUTS || !can_join(g, search, h, m, &joined))
             continue;
         g->groups[h] = joined;
         number = h;
     }
-    if (number == GROUP_NONE) number = new_group(g, m);
+    if (number == GROUP_NONE) {
+        const hlo_shape *shape = g->instrs[m]->shape;
+        number = g->group_count++;
+        group *to = &g->groups[number];
+        *to = (group){.first = m, .shape = shape, .reduced = 1};
+        to->alone = n->class == GROUP_ALONE || shape->type == HLO_TYPE_TUPLE;
+        if (n->class == GROUP_REDUCE)
+            set_reduce(to, g->instrs[m]);
+        else
+            to->kept = hlo_shape_count(shape);
+    }
     n->group = number;
     g->groups[number].computed++;
     g->groups[number].last = m;
@@ -235,18 +685,6 @@ static hlo_group write_group(grouping *g, group_search *search, uint32_t number)
     return out;
 }
 
-static void number_instrs(grouping *g) {
-    g->first_id = UINT32_MAX;
-    for (uint32_t i = 0; i < g->count; i++) {
-        if (g->instrs[i]->id < g->first_id) g->first_id = g->instrs[i]->id;
-        if (g->instrs[i]->id > g->last_id) g->last_id = g->instrs[i]->id;
-    }
-    size_t ids = g->last_id - g->first_id + 1;
-    g->place = hlo_arena_array(g->arena, ids, sizeof *g->place);
-    memset(g->place, 0xff, ids * sizeof *g->place);
-    for (uint32_t i = 0; i < g->count; i++) g->place[g->instrs[i]->id - g->first_id] = i;
-}
-
 /* Searches for groups. `again`: inlines values that an earlier search has marked; may be NULL. */
 static void search_groups(grouping *g, group_search *search, const grouping *again) {
     g->nodes = hlo_arena_zero(g->arena, g->count * sizeof *g->nodes);
@@ -270,13 +708,21 @@ uint32_t group_instrs(const group_rules *rules, const hlo_instr *const *live, ui
     group_search search;
     *out_groups = NULL;
     if (count == 0) return 0;
-    number_instrs(&g);
+    g.first_id = UINT32_MAX;
+    for (uint32_t i = 0; i < g.count; i++) {
+        if (g.instrs[i]->id < g.first_id) g.first_id = g.instrs[i]->id;
+        if (g.instrs[i]->id > g.last_id) g.last_id = g.instrs[i]->id;
+    }
+    size_t ids = g.last_id - g.first_id + 1;
+    g.place = hlo_arena_array(g.arena, ids, sizeof *g.place);
+    memset(g.place, 0xff, ids * sizeof *g.place);
+    for (uint32_t i = 0; i < g.count; i++) g.place[g.instrs[i]->id - g.first_id] = i;
     grouping other = g;
     search_groups(&g, &search, NULL);
-    if (rules->recomputes && group_find_again(&g, &search)) {
+    if (rules->recomputes && find_recomputed(&g, &search)) {
         group_search others;
         search_groups(&other, &others, &g);
-        if (group_cost(&other, &others) < group_cost(&g, &search)) {
+        if (cost_of(&other, &others) < cost_of(&g, &search)) {
             g = other;
             search = others;
         }

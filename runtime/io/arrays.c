@@ -41,21 +41,18 @@ const hlo_array *hlo_arrays_at(const hlo_arrays *arrays, size_t index) {
     return &arrays->items[index];
 }
 
-static bool reserve(hlo_arrays *arrays) {
-    if (arrays->count < arrays->capacity) return true;
-    size_t capacity = arrays->capacity ? arrays->capacity * 2 : 8;
-    hlo_array *items = realloc(arrays->items, capacity * sizeof *items);
-    if (!items) return false;
-    arrays->items = items;
-    arrays->capacity = capacity;
-    return true;
-}
-
 hlo_array *hlo_arrays_add(hlo_arrays *arrays, hlo_type type, uint32_t rank, const int64_t *dims,
                           bool bound) {
     hlo_shape shape = {.type = type, .rank = rank, .dims = dims};
     int64_t bytes = hlo_shape_bytes(&shape);
-    if (bytes < 0 || !reserve(arrays)) return NULL;
+    if (bytes < 0) return NULL;
+    if (arrays->count == arrays->capacity) {
+        size_t capacity = arrays->capacity ? arrays->capacity * 2 : 8;
+        hlo_array *items = realloc(arrays->items, capacity * sizeof *items);
+        if (!items) return NULL;
+        arrays->items = items;
+        arrays->capacity = capacity;
+    }
     hlo_array array = {
         .type = hlo_types[type].name, .rank = rank, .size = (size_t)bytes, .noise = {-1, -1}};
     int64_t *copy = calloc(rank ? rank : 1, sizeof *copy);
@@ -154,28 +151,22 @@ void hlo_leaves_free(hlo_leaves *leaves) {
     *leaves = (hlo_leaves){0};
 }
 
-static bool same_array(const hlo_array *array, const hlo_shape *shape) {
-    return strcmp(array->type, hlo_types[shape->type].name) == 0 && array->rank == shape->rank &&
-           (array->rank == 0 ||
-            memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0);
-}
-
-/* Writes the type and the dimensions of an array, truncated at `size`. */
-static void show_array(const hlo_array *array, char *out, size_t size) {
-    size_t used = (size_t)snprintf(out, size, "%s[", array->type);
-    for (uint32_t i = 0; i < array->rank && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, i ? ",%lld" : "%lld",
-                                 (long long)array->dims[i]);
-    if (used < size) snprintf(out + used, size - used, "]");
-}
-
 hlo_status hlo_leaf_check(const hlo_leaves *leaves, const hlo_module *module, size_t index,
                           const hlo_array *array, const hlo_diag_sink *sink) {
-    if (same_array(array, leaves->shapes[index])) return HLO_OK;
+    const hlo_shape *shape = leaves->shapes[index];
+    if (strcmp(array->type, hlo_types[shape->type].name) == 0 && array->rank == shape->rank &&
+        (array->rank == 0 ||
+         memcmp(array->dims, shape->dims, array->rank * sizeof *array->dims) == 0))
+        return HLO_OK;
     const hlo_instr *parameter = module->entry->parameters[leaves->owners[index]];
     char found[256], expected[256];
-    show_array(array, found, sizeof found);
-    hlo_shape_format(leaves->shapes[index], false, expected, sizeof expected);
+    size_t size = sizeof found;
+    size_t used = (size_t)snprintf(found, size, "%s[", array->type);
+    for (uint32_t i = 0; i < array->rank && used < size; i++)
+        used += (size_t)snprintf(found + used, size - used, i ? ",%lld" : "%lld",
+                                 (long long)array->dims[i]);
+    if (used < size) snprintf(found + used, size - used, "]");
+    hlo_shape_format(shape, false, expected, sizeof expected);
     hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, strlen(parameter->name),
                   "input %zu is %s, but %sparameter %s is %s", index, found,
                   parameter->shape->type == HLO_TYPE_TUPLE ? "this element of " : "",

@@ -24,24 +24,6 @@ void hlo_array_extend(hlo_array *array);
 /* Prints an element: an integer with all digits, a complex number as (REAL, IMAGINARY). */
 void hlo_print_number(hlo_type type, const void *element, FILE *out);
 
-/* compare.c: raises judge->noise to the noise of a perturbed execution's array. */
-void hlo_array_add_sample(hlo_array *judge, const hlo_array *sample);
-/* compare.c: raises rms, noise and noise_limit to the difference of both arrays, in units of
- * judge->noise. Leaves them unchanged if types or dimensions differ. `drops`: the judge drops
- * the roundings that the other may have dropped. Its samples also drop them and move each result
- * by the amplitude, so the limit is the amplitude; the larger limit is for a module and a
- * rewritten one. */
-void hlo_array_compare_noise(const hlo_array *judge, const hlo_array *other, bool drops,
-                             hlo_difference *d);
-
-/* element_origin.c: prints a line, which begins with `name`, about the computation of element
- * `element` of output `output` of `module`: the instruction, and its operands' values there. Prints
- * nothing if they are unknown. `sides`: NULL, or the output and the array that it differs from;
- * then prints another line if rounding to f16 first explains all differences. HLO_OUT_OF_MEMORY. */
-hlo_status hlo_print_element_origin(const hlo_module *module, const char *name,
-                                    const hlo_arrays *inputs, size_t output, int64_t element,
-                                    const hlo_array *const *sides, FILE *out);
-
 /* The array shapes in a list of shapes: leaves of tuples in order, without tokens. */
 typedef struct hlo_leaves {
     const hlo_shape **shapes; /* count entries */

@@ -53,20 +53,6 @@ static const char *find_key(const char *text, const char *key) {
     return at;
 }
 
-static bool parse_shape(const char *at, npy_header *out) {
-    if (*at++ != '(') return false;
-    for (out->rank = 0;;) {
-        while (*at == ' ' || *at == ',') at++;
-        if (*at == ')') return true;
-        if (!isdigit((unsigned char)*at) || out->rank == MAX_RANK) return false;
-        char *end;
-        errno = 0;
-        out->dims[out->rank++] = strtoll(at, &end, 10);
-        if (errno) return false;
-        at = *end == 'L' ? end + 1 : end;
-    }
-}
-
 static bool parse_header(const char *text, npy_header *out) {
     const char *descr = find_key(text, "descr"), *fortran = find_key(text, "fortran_order");
     const char *shape = find_key(text, "shape");
@@ -76,7 +62,16 @@ static bool parse_header(const char *text, npy_header *out) {
     char *end;
     out->width = strtol(descr, &end, 10);
     out->fortran = strncmp(fortran, "True", 4) == 0;
-    return *end == '\'' && parse_shape(shape, out);
+    if (*end != '\'' || *shape++ != '(') return false;
+    for (out->rank = 0;;) {
+        while (*shape == ' ' || *shape == ',') shape++;
+        if (*shape == ')') return true;
+        if (!isdigit((unsigned char)*shape) || out->rank == MAX_RANK) return false;
+        errno = 0;
+        out->dims[out->rank++] = strtoll(shape, &end, 10);
+        if (errno) return false;
+        shape = *end == 'L' ? end + 1 : end;
+    }
 }
 
 /* An archive being read. */
@@ -124,46 +119,6 @@ static char *read_header(zip_file_t *file) {
  * dimensions. */
 enum { LIST_SIZE = 1024 };
 
-/* Writes `name` up to its `.npy`, without bytes that control a terminal. */
-static size_t put_name(const char *name, char *out, size_t size) {
-    size_t length = strlen(name), end = length;
-    if (length > 4 && strcmp(name + length - 4, ".npy") == 0) end -= 4;
-    size_t at = 0;
-    for (; at < end && at + 1 < size && at < 64; at++)
-        out[at] = isprint((unsigned char)name[at]) ? name[at] : '?';
-    out[at] = '\0';
-    return at;
-}
-
-static size_t put_kind(const npy_header *header, char *out, size_t size) {
-    size_t at =
-        (size_t)snprintf(out, size, " %c%c%ld[", header->order, header->kind, header->width);
-    for (uint32_t i = 0; i < header->rank && at < size; i++)
-        at +=
-            (size_t)snprintf(out + at, size - at, i ? ",%lld" : "%lld", (long long)header->dims[i]);
-    if (at < size) at += (size_t)snprintf(out + at, size - at, "]");
-    return at < size ? at : size - 1;
-}
-
-static void list_arrays(const npz_reader *r, char *out) {
-    enum { ONE = 160 };
-    zip_int64_t count = zip_get_num_entries(r->archive, 0), i = 0;
-    size_t at =
-        (size_t)snprintf(out, LIST_SIZE, count ? "; the file has " : "; the file has no arrays");
-    for (; i < count && at + 2 * ONE < LIST_SIZE; i++) {
-        const char *name = zip_get_name(r->archive, (zip_uint64_t)i, 0);
-        zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)i, 0);
-        char *text = file ? read_header(file) : NULL;
-        npy_header header;
-        if (i) at += (size_t)snprintf(out + at, LIST_SIZE - at, ", ");
-        at += put_name(name ? name : "?", out + at, ONE / 2);
-        if (text && parse_header(text, &header)) at += put_kind(&header, out + at, ONE);
-        free(text);
-        if (file) zip_fclose(file);
-    }
-    if (i < count) snprintf(out + at, LIST_SIZE - at, " and %lld more", (long long)(count - i));
-}
-
 static hlo_status fail(const npz_reader *r, size_t index, bool list, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -176,42 +131,45 @@ static hlo_status fail(const npz_reader *r, size_t index, bool list, const char 
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    if (list) list_arrays(r, there);
+    if (list) {
+        enum { ONE = 160 };
+        zip_int64_t count = zip_get_num_entries(r->archive, 0), i = 0;
+        size_t at = (size_t)snprintf(there, LIST_SIZE,
+                                     count ? "; the file has " : "; the file has no arrays");
+        for (; i < count && at + 2 * ONE < LIST_SIZE; i++) {
+            const char *name = zip_get_name(r->archive, (zip_uint64_t)i, 0);
+            zip_file_t *file = zip_fopen_index(r->archive, (zip_uint64_t)i, 0);
+            char *text = file ? read_header(file) : NULL;
+            npy_header header;
+            if (i) at += (size_t)snprintf(there + at, LIST_SIZE - at, ", ");
+            /* The name, without `.npy` and bytes that control a terminal. */
+            if (!name) name = "?";
+            size_t end = strlen(name);
+            if (end > 4 && strcmp(name + end - 4, ".npy") == 0) end -= 4;
+            for (size_t c = 0; c < end && c < 64; c++)
+                there[at++] = isprint((unsigned char)name[c]) ? name[c] : '?';
+            there[at] = '\0';
+            if (text && parse_header(text, &header)) {
+                const size_t limit = at + ONE;
+                at += (size_t)snprintf(there + at, ONE, " %c%c%ld[", header.order, header.kind,
+                                       header.width);
+                for (uint32_t d = 0; d < header.rank && at < limit; d++)
+                    at += (size_t)snprintf(there + at, limit - at, d ? ",%lld" : "%lld",
+                                           (long long)header.dims[d]);
+                if (at < limit) at += (size_t)snprintf(there + at, limit - at, "]");
+                if (at >= limit) at = limit - 1;
+            }
+            free(text);
+            if (file) zip_fclose(file);
+        }
+        if (i < count)
+            snprintf(there + at, LIST_SIZE - at, " and %lld more", (long long)(count - i));
+    }
     hlo_role_name(r->role, index, role, sizeof role);
     snprintf(message, sizeof message, "array %zu (%s): %s%s", index, role, what, there);
     hlo_diag diag = {.severity = HLO_ERROR, .message = message, .file = r->path};
     r->sink->emit(r->sink->user, &diag);
     return HLO_INVALID_INPUT;
-}
-
-static bool same_type(const npy_header *header, hlo_type type) {
-    char kind = numpy_kind(type);
-    /* For a type that NumPy lacks, raw bytes are accepted, but not a float of another type. */
-    const char *kinds = type == HLO_TYPE_F8E5M2 ? "Vfui" : kind == 'V' ? "Vui" : (char[]){kind, 0};
-    return header->width == hlo_types[type].bytes && strchr(kinds, header->kind) &&
-           (header->order != '>' || header->width == 1);
-}
-
-static bool same_dims(const npy_header *header, const hlo_shape *shape) {
-    return header->rank == shape->rank &&
-           (shape->rank == 0 ||
-            memcmp(header->dims, shape->dims, shape->rank * sizeof *shape->dims) == 0);
-}
-
-/* Reorders from column-major to row-major. */
-static bool to_row_major(hlo_array *array, size_t width) {
-    char *from = array->data, *to = calloc(array->size ? array->size : 1, 1);
-    if (!to) return false;
-    int64_t index[MAX_RANK] = {0};
-    for (size_t done = 0; done < array->size; done += width) {
-        int64_t place = 0;
-        for (uint32_t d = 0; d < array->rank; d++) place = place * array->dims[d] + index[d];
-        memcpy(to + (size_t)place * width, from + done, width);
-        for (uint32_t d = 0; d < array->rank && ++index[d] == array->dims[d]; d++) index[d] = 0;
-    }
-    free(from);
-    array->data = to;
-    return true;
 }
 
 static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *name,
@@ -223,10 +181,17 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
     if (!parsed) return fail(r, index, false, "invalid or unsupported .npy header");
     char wanted[256];
     hlo_shape_format(shape, false, wanted, sizeof wanted);
-    if (!same_type(&header, shape->type))
+    char kind = numpy_kind(shape->type);
+    /* For a type that NumPy lacks, raw bytes are accepted, but not a float of another type. */
+    const char *kinds = shape->type == HLO_TYPE_F8E5M2 ? "Vfui"
+                        : kind == 'V'                  ? "Vui"
+                                                       : (char[]){kind, 0};
+    if (header.width != hlo_types[shape->type].bytes || !strchr(kinds, header.kind) ||
+        (header.order == '>' && header.width != 1))
         return fail(r, index, true, "dtype '%c%c%ld' does not match the expected %s", header.order,
                     header.kind, header.width, wanted);
-    if (!same_dims(&header, shape))
+    if (header.rank != shape->rank ||
+        (shape->rank && memcmp(header.dims, shape->dims, shape->rank * sizeof *shape->dims) != 0))
         return fail(r, index, true, "its dimensions do not match the expected %s", wanted);
     hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
     if (!array) return HLO_OUT_OF_MEMORY;
@@ -240,31 +205,22 @@ static hlo_status read_array(const npz_reader *r, zip_file_t *file, const char *
                     rest < 0 ? "file %s is corrupted: checksum mismatch"
                              : "file %s is longer than its header declares",
                     name);
-    if (header.fortran && !to_row_major(array, hlo_types[shape->type].bytes))
-        return HLO_OUT_OF_MEMORY;
+    if (header.fortran) { /* column-major */
+        const size_t width = hlo_types[shape->type].bytes;
+        char *from = array->data, *to = calloc(array->size ? array->size : 1, 1);
+        if (!to) return HLO_OUT_OF_MEMORY;
+        int64_t at[MAX_RANK] = {0};
+        for (size_t done = 0; done < array->size; done += width) {
+            int64_t place = 0;
+            for (uint32_t d = 0; d < array->rank; d++) place = place * array->dims[d] + at[d];
+            memcpy(to + (size_t)place * width, from + done, width);
+            for (uint32_t d = 0; d < array->rank && ++at[d] == array->dims[d]; d++) at[d] = 0;
+        }
+        free(from);
+        array->data = to;
+    }
     hlo_array_extend(array);
     return HLO_OK;
-}
-
-/* Finds a file. Arrays are named by number, as numpy.savez names unnamed ones; inputs may also be
- * named after the parameter, like its value saved by a plan. Writes the last of these names. */
-static zip_int64_t find_member(const npz_reader *r, const hlo_leaves *leaves, size_t index,
-                               size_t number, char name[MAX_NAME + 16]) {
-    const uint32_t owner = leaves->owners[index];
-    const hlo_instr *parameter = r->role == HLO_INPUTS ? r->module->entry->parameters[owner] : NULL;
-    size_t first = index;
-    while (first > 0 && leaves->owners[first - 1] == owner) first--;
-    zip_int64_t place = -1;
-    for (int i = 0; i < 2 + (parameter != NULL) && place < 0; i++) {
-        if (i < 2)
-            snprintf(name, MAX_NAME, i ? "arr_%zu" : "%zu", number);
-        else
-            hlo_leaf_name(parameter, index - first, name, MAX_NAME);
-        char file[MAX_NAME + 32];
-        snprintf(file, sizeof file, "%s.npy", name);
-        place = zip_name_locate(r->archive, file, 0);
-    }
-    return place;
 }
 
 /* True if there is an array after the first `count`, for another device or another module. */
@@ -285,7 +241,22 @@ static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, siz
     errno = 0;
     const hlo_shape *shape = leaves->shapes[index];
     char wanted[256], name[MAX_NAME + 16];
-    zip_int64_t place = find_member(r, leaves, index, number, name);
+    /* Arrays are named by number, as numpy.savez names unnamed ones; inputs may also be named after
+     * the parameter, like its value saved by a plan. */
+    const uint32_t owner = leaves->owners[index];
+    const hlo_instr *parameter = r->role == HLO_INPUTS ? r->module->entry->parameters[owner] : NULL;
+    size_t first = index;
+    while (first > 0 && leaves->owners[first - 1] == owner) first--;
+    zip_int64_t place = -1;
+    for (int i = 0; i < 2 + (parameter != NULL) && place < 0; i++) {
+        if (i < 2)
+            snprintf(name, MAX_NAME, i ? "arr_%zu" : "%zu", number);
+        else
+            hlo_leaf_name(parameter, index - first, name, MAX_NAME);
+        char file[MAX_NAME + 32];
+        snprintf(file, sizeof file, "%s.npy", name);
+        place = zip_name_locate(r->archive, file, 0);
+    }
     hlo_shape_format(shape, false, wanted, sizeof wanted);
     if (place < 0)
         return fail(r, index, true, "array `%zu` or `%.200s` of shape %s is missing", number, name,
@@ -298,29 +269,25 @@ static hlo_status read_member(const npz_reader *r, const hlo_leaves *leaves, siz
     return status;
 }
 
-static hlo_status open_archive(npz_reader *r) {
-    int code;
-    hlo_status status = hlo_file_check(r->path, r->sink);
-    if (status != HLO_OK) return status;
-    errno = 0;
-    r->archive = zip_open(r->path, ZIP_RDONLY, &code);
-    if (r->archive) return HLO_OK;
-    if (code == ZIP_ER_MEMORY || starved(r)) return HLO_OUT_OF_MEMORY;
-    zip_error_t error;
-    zip_error_init_with_code(&error, code);
-    const char *why = code == ZIP_ER_OPNOTSUPP ? "a .npz archive cannot be read from a pipe"
-                                               : zip_error_strerror(&error);
-    status = hlo_file_refuse(r->path, r->sink, why);
-    zip_error_fini(&error);
-    return status;
-}
-
 hlo_status hlo_arrays_read_each(const char *path, const hlo_module *module, hlo_role role,
                                 uint32_t devices, const hlo_diag_sink *sink, hlo_arrays **out) {
     *out = NULL;
     npz_reader reader = {.module = module, .sink = sink, .path = path, .role = role};
-    hlo_status status = open_archive(&reader);
+    int code;
+    hlo_status status = hlo_file_check(path, sink);
     if (status != HLO_OK) return status;
+    errno = 0;
+    reader.archive = zip_open(reader.path, ZIP_RDONLY, &code);
+    if (!reader.archive) {
+        if (code == ZIP_ER_MEMORY || starved(&reader)) return HLO_OUT_OF_MEMORY;
+        zip_error_t error;
+        zip_error_init_with_code(&error, code);
+        const char *why = code == ZIP_ER_OPNOTSUPP ? "a .npz archive cannot be read from a pipe"
+                                                   : zip_error_strerror(&error);
+        status = hlo_file_refuse(reader.path, reader.sink, why);
+        zip_error_fini(&error);
+        return status;
+    }
     hlo_leaves leaves = {0};
     status = hlo_leaves_of(module, role, &leaves);
     if (status == HLO_OK) status = hlo_arrays_new(out);
@@ -403,46 +370,36 @@ static bool add_member(zip_t *archive, const char *file, size_t size, const hlo_
            zip_file_set_dostime(archive, (zip_uint64_t)place, 0, DOS_1980, 0) == 0;
 }
 
-/* Copies the finished archive in `source` to `out`. */
-static bool copy_out(zip_source_t *source, FILE *out) {
-    if (zip_source_open(source) != 0) return false;
-    char chunk[1 << 16];
-    zip_int64_t got;
-    while ((got = zip_source_read(source, chunk, sizeof chunk)) > 0)
-        if (fwrite(chunk, 1, (size_t)got, out) != (size_t)got) break;
-    zip_source_close(source);
-    return got == 0 && !ferror(out);
-}
-
-/* Writes an empty archive, which is only an end record, because libzip does not write it. */
-static hlo_status write_empty(FILE *out) {
-    static const char end[22] = "PK\5\6";
-    return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;
-}
-
-/* Fills `archive` and closes it. */
-static bool fill_archive(zip_t *archive, const hlo_arrays *arrays, char **files) {
-    bool added = true;
-    for (size_t i = 0; i < arrays->count && added; i++) {
-        size_t size;
-        files[i] = make_npy(&arrays->items[i], &size);
-        added = files[i] && add_member(archive, files[i], size, &arrays->items[i], i);
-    }
-    if (added && zip_close(archive) == 0) return true;
-    zip_discard(archive);
-    return false;
-}
-
 hlo_status hlo_arrays_write(const hlo_arrays *arrays, FILE *out) {
-    if (!arrays->count) return write_empty(out);
+    if (!arrays->count) {
+        /* libzip does not write an empty archive, which is only an end record. */
+        static const char end[22] = "PK\5\6";
+        return fwrite(end, 1, sizeof end, out) == sizeof end ? HLO_OK : HLO_INVALID_INPUT;
+    }
     char **files = calloc(arrays->count, sizeof *files);
     zip_source_t *source = files ? zip_source_buffer_create(NULL, 0, 0, NULL) : NULL;
     if (source) zip_source_keep(source); /* closing the archive releases it once */
     zip_t *archive = source ? zip_open_from_source(source, ZIP_TRUNCATE, NULL) : NULL;
     if (source && !archive) zip_source_free(source);
+    bool added = archive != NULL;
+    for (size_t i = 0; i < arrays->count && added; i++) {
+        size_t size;
+        files[i] = make_npy(&arrays->items[i], &size);
+        added = files[i] && add_member(archive, files[i], size, &arrays->items[i], i);
+    }
     hlo_status status = HLO_OUT_OF_MEMORY;
-    if (archive && fill_archive(archive, arrays, files))
-        status = copy_out(source, out) ? HLO_OK : HLO_INVALID_INPUT;
+    if (added && zip_close(archive) == 0) {
+        char chunk[1 << 16];
+        zip_int64_t got = -1;
+        if (zip_source_open(source) == 0) {
+            while ((got = zip_source_read(source, chunk, sizeof chunk)) > 0)
+                if (fwrite(chunk, 1, (size_t)got, out) != (size_t)got) break;
+            zip_source_close(source);
+        }
+        status = got == 0 && !ferror(out) ? HLO_OK : HLO_INVALID_INPUT;
+    } else if (archive) {
+        zip_discard(archive);
+    }
     zip_source_free(source);
     for (size_t i = 0; files && i < arrays->count; i++) free(files[i]);
     free(files);

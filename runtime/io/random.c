@@ -23,22 +23,6 @@ static uint32_t hash_word(hash *h, uint32_t word) {
     return word ^ (word >> HASH_SHIFT);
 }
 
-static uint32_t mix_words(uint32_t x, uint32_t y) {
-    uint32_t mixed = 0xca01f9ddu * x - 0x4973f715u * y;
-    return mixed ^ (mixed >> HASH_SHIFT);
-}
-
-static void seed_words(uint64_t seed, uint32_t *out, int count) {
-    hash in = {0x43b0d7e5u, 0x931e8875u};
-    uint32_t pool[POOL];
-    for (int i = 0; i < POOL; i++) pool[i] = hash_word(&in, i < 2 ? (uint32_t)(seed >> 32 * i) : 0);
-    for (int from = 0; from < POOL; from++)
-        for (int to = 0; to < POOL; to++)
-            if (from != to) pool[to] = mix_words(pool[to], hash_word(&in, pool[from]));
-    hash next = {0x8b51f9ddu, 0x58f38dedu};
-    for (int i = 0; i < count; i++) out[i] = hash_word(&next, pool[i % POOL]);
-}
-
 /* ---------------------------------------------------------------------------------------- PCG64 */
 
 static u128 join(const uint64_t half[2]) {
@@ -93,7 +77,60 @@ static double density(int layer, double x) {
     return layer == 38 ? nextafter(f, 1) : f;
 }
 
-static void build_ziggurat(hlo_random *r) {
+double hlo_random_normal(hlo_random *r) {
+    for (;;) {
+        uint64_t bits = next64(r);
+        unsigned layer = bits & 0xff;
+        bool negative = bits >> 8 & 1;
+        uint64_t magnitude = bits >> 9 & 0xfffffffffffff;
+        double x = (double)magnitude * r->width[layer];
+        if (negative) x = -x;
+        if (magnitude < r->accept[layer]) return x;
+        if (layer == 0) {
+            /* Draw from the tail, by Marsaglia's method of two exponentials. */
+            for (;;) {
+                x = -(1 / edge) * log1p(-next_double(r));
+                double y = -log1p(-next_double(r));
+                if (y + y > x * x) return (magnitude >> 8 & 1) ? -(edge + x) : edge + x;
+            }
+        }
+        double low = r->height[layer], high = r->height[layer - 1];
+        if ((high - low) * next_double(r) + low < exp(-0.5 * x * x)) return x;
+    }
+}
+
+uint32_t hlo_random_below(hlo_random *r, uint32_t bound) {
+    uint64_t product = (uint64_t)next32(r) * bound;
+    if ((uint32_t)product < bound) {
+        uint32_t threshold = -bound % bound;
+        while ((uint32_t)product < threshold) product = (uint64_t)next32(r) * bound;
+    }
+    return (uint32_t)(product >> 32);
+}
+
+void hlo_random_seed(hlo_random *r, uint64_t seed) {
+    uint32_t words[8];
+    hash in = {0x43b0d7e5u, 0x931e8875u};
+    uint32_t pool[POOL];
+    for (int i = 0; i < POOL; i++) pool[i] = hash_word(&in, i < 2 ? (uint32_t)(seed >> 32 * i) : 0);
+    for (int from = 0; from < POOL; from++)
+        for (int to = 0; to < POOL; to++)
+            if (from != to) {
+                const uint32_t mixed =
+                    0xca01f9ddu * pool[to] - 0x4973f715u * hash_word(&in, pool[from]);
+                pool[to] = mixed ^ (mixed >> HASH_SHIFT);
+            }
+    hash next = {0x8b51f9ddu, 0x58f38dedu};
+    for (int i = 0; i < 8; i++) words[i] = hash_word(&next, pool[i % POOL]);
+    uint64_t wide[4];
+    for (int i = 0; i < 4; i++) wide[i] = (uint64_t)words[2 * i + 1] << 32 | words[2 * i];
+    split(join(&wide[2]) << 1 | 1, r->increment);
+    split(0, r->state);
+    step(r);
+    split(join(r->state) + join(&wide[0]), r->state);
+    step(r);
+    r->has_half = false;
+    r->half = 0;
     const double scale = 0x1p52;
     int last = HLO_ZIGGURAT_LAYERS - 1;
     double x = edge, f = density(last, x);
@@ -111,52 +148,4 @@ static void build_ziggurat(hlo_random *r) {
         r->height[i] = f;
     }
     r->accept[1] = 0;
-}
-
-/* Draws from the tail, by Marsaglia's method of two exponentials. */
-static double normal_tail(hlo_random *r, bool negative) {
-    for (;;) {
-        double x = -(1 / edge) * log1p(-next_double(r));
-        double y = -log1p(-next_double(r));
-        if (y + y > x * x) return negative ? -(edge + x) : edge + x;
-    }
-}
-
-double hlo_random_normal(hlo_random *r) {
-    for (;;) {
-        uint64_t bits = next64(r);
-        unsigned layer = bits & 0xff;
-        bool negative = bits >> 8 & 1;
-        uint64_t magnitude = bits >> 9 & 0xfffffffffffff;
-        double x = (double)magnitude * r->width[layer];
-        if (negative) x = -x;
-        if (magnitude < r->accept[layer]) return x;
-        if (layer == 0) return normal_tail(r, magnitude >> 8 & 1);
-        double low = r->height[layer], high = r->height[layer - 1];
-        if ((high - low) * next_double(r) + low < exp(-0.5 * x * x)) return x;
-    }
-}
-
-uint32_t hlo_random_below(hlo_random *r, uint32_t bound) {
-    uint64_t product = (uint64_t)next32(r) * bound;
-    if ((uint32_t)product < bound) {
-        uint32_t threshold = -bound % bound;
-        while ((uint32_t)product < threshold) product = (uint64_t)next32(r) * bound;
-    }
-    return (uint32_t)(product >> 32);
-}
-
-void hlo_random_seed(hlo_random *r, uint64_t seed) {
-    uint32_t words[8];
-    seed_words(seed, words, 8);
-    uint64_t wide[4];
-    for (int i = 0; i < 4; i++) wide[i] = (uint64_t)words[2 * i + 1] << 32 | words[2 * i];
-    split(join(&wide[2]) << 1 | 1, r->increment);
-    split(0, r->state);
-    step(r);
-    split(join(r->state) + join(&wide[0]), r->state);
-    step(r);
-    r->has_half = false;
-    r->half = 0;
-    build_ziggurat(r);
 }

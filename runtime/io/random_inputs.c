@@ -23,38 +23,6 @@ static bool is_positive(const char *op_name) {
     return false;
 }
 
-static void draw(hlo_random *random, hlo_type type, hlo_draw_role role, hlo_array *array) {
-    size_t width = hlo_types[type].bytes;
-    char *at = array->data;
-    role.positive |= type == HLO_TYPE_F8E8M0FNU; /* the type has no negative numbers */
-    /* Types that numpy does not treat as integers are drawn like floats. */
-    bool integer =
-        type == HLO_TYPE_PRED || (hlo_type_is_integer(type) && hlo_types[type].bits >= 8);
-    for (size_t done = 0; done < array->size; done += width, at += width) {
-        if (integer) {
-            hlo_number_store(type, at, hlo_random_below(random, type == HLO_TYPE_PRED ? 2 : 8));
-        } else {
-            float value = (float)(role.mean + role.deviation * hlo_random_normal(random));
-            hlo_number_store(type, at, role.positive ? fabsf(value) : value);
-        }
-    }
-}
-
-static hlo_draw_role plain_role(const hlo_instr *parameter) {
-    return (hlo_draw_role){0, 1, is_positive(hlo_instr_op_name(parameter))};
-}
-
-/* Rejects types and shapes without random inputs. */
-static hlo_status check_drawn(const hlo_module *module, const hlo_instr *parameter,
-                              const hlo_shape *shape, const hlo_diag_sink *sink) {
-    const char *kind = hlo_shape_count(shape) < 0 ? "of unknown size" : "of complex type";
-    if (hlo_shape_count(shape) >= 0 && hlo_types[shape->type].class != HLO_CLASS_COMPLEX)
-        return HLO_OK;
-    hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, 1, "cannot generate random inputs %s",
-                  kind);
-    return HLO_INVALID_INPUT;
-}
-
 static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, uint64_t seed,
                            hlo_draw kind, const hlo_diag_sink *sink, hlo_arrays *out) {
     hlo_random random;
@@ -62,40 +30,35 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
     for (size_t i = 0; i < leaves->count; i++) {
         const hlo_shape *shape = leaves->shapes[i];
         const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
-        const hlo_status status = check_drawn(module, parameter, shape, sink);
-        if (status != HLO_OK) return status;
+        const bool sized = hlo_shape_count(shape) >= 0;
+        if (!sized || hlo_types[shape->type].class == HLO_CLASS_COMPLEX) {
+            hlo_diag_emit(module, sink, HLO_ERROR, parameter->offset, 1,
+                          "cannot generate random inputs %s",
+                          sized ? "of complex type" : "of unknown size");
+            return HLO_INVALID_INPUT;
+        }
         hlo_array *array = hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false);
         if (!array) return HLO_OUT_OF_MEMORY;
-        draw(&random, shape->type,
-             kind == HLO_DRAW_REALISTIC ? hlo_draw_realistic(parameter, shape)
-                                        : plain_role(parameter),
-             array);
+        hlo_draw_role role = kind == HLO_DRAW_REALISTIC
+                                 ? hlo_draw_realistic(parameter, shape)
+                                 : (hlo_draw_role){0, 1, is_positive(hlo_instr_op_name(parameter))};
+        size_t width = hlo_types[shape->type].bytes;
+        char *at = array->data;
+        role.positive |= shape->type == HLO_TYPE_F8E8M0FNU; /* the type has no negative numbers */
+        /* Types that numpy does not treat as integers are drawn like floats. */
+        bool integer = shape->type == HLO_TYPE_PRED ||
+                       (hlo_type_is_integer(shape->type) && hlo_types[shape->type].bits >= 8);
+        for (size_t done = 0; done < array->size; done += width, at += width) {
+            if (integer) {
+                hlo_number_store(shape->type, at,
+                                 hlo_random_below(&random, shape->type == HLO_TYPE_PRED ? 2 : 8));
+            } else {
+                float value = (float)(role.mean + role.deviation * hlo_random_normal(&random));
+                hlo_number_store(shape->type, at, role.positive ? fabsf(value) : value);
+            }
+        }
     }
     return HLO_OK;
-}
-
-/* Returns the sharding of leaf `index` of a parameter, or NULL. */
-static const hlo_sharding *sharding_of(const hlo_instr *parameter, size_t index) {
-    const hlo_sharding *sharding = hlo_instr_sharding(parameter);
-    if (!sharding || sharding->kind != HLO_SHARDING_TUPLE) return sharding;
-    return index < sharding->count ? sharding->v[index] : NULL;
-}
-
-/* Finds the device whose inputs each device shares, leaf by leaf: [device * leaves + leaf]. */
-static void find_sources(const hlo_module *module, const hlo_leaves *leaves, uint32_t devices,
-                         hlo_arena *arena, uint32_t *out) {
-    const hlo_instr *marked;
-    const bool whole = hlo_devices_unpartitioned(module, &marked);
-    for (size_t i = 0, first = 0; i < leaves->count; i++) {
-        if (i && leaves->owners[i - 1] != leaves->owners[i]) first = i;
-        const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
-        const hlo_sharding *sharding = whole ? NULL : sharding_of(parameter, i - first);
-        const hlo_device_groups *groups =
-            sharding ? hlo_device_groups_of_sharding(arena, sharding, HLO_GET) : NULL;
-        for (uint32_t d = 0; d < devices; d++)
-            out[d * leaves->count + i] =
-                groups && d < groups->count && groups->of[d] < devices ? groups->of[d] : 0;
-    }
 }
 
 /* Draws the inputs of each device, and shares them between devices. */
@@ -113,7 +76,21 @@ static hlo_status draw_each(const hlo_module *module, const hlo_leaves *leaves, 
         return HLO_OUT_OF_MEMORY;
     }
     uint32_t *sources = hlo_arena_array(arena, devices * leaves->count + 1, sizeof *sources);
-    find_sources(module, leaves, devices, arena, sources);
+    /* Find the device whose inputs each device shares, leaf by leaf: [device * leaves + leaf]. */
+    const hlo_instr *marked;
+    const bool whole = hlo_devices_unpartitioned(module, &marked);
+    for (size_t i = 0, first = 0; i < leaves->count; i++) {
+        if (i && leaves->owners[i - 1] != leaves->owners[i]) first = i;
+        const hlo_instr *parameter = module->entry->parameters[leaves->owners[i]];
+        const hlo_sharding *sharding = whole ? NULL : hlo_instr_sharding(parameter);
+        if (sharding && sharding->kind == HLO_SHARDING_TUPLE)
+            sharding = i - first < sharding->count ? sharding->v[i - first] : NULL;
+        const hlo_device_groups *groups =
+            sharding ? hlo_device_groups_of_sharding(arena, sharding, HLO_GET) : NULL;
+        for (uint32_t d = 0; d < devices; d++)
+            sources[d * leaves->count + i] =
+                groups && d < groups->count && groups->of[d] < devices ? groups->of[d] : 0;
+    }
     for (size_t i = 0; i < devices * leaves->count; i++) {
         const hlo_array *from = &out->items[sources[i] * leaves->count + i % leaves->count];
         if (from != &out->items[i]) memcpy(out->items[i].data, from->data, from->size);

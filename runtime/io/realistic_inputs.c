@@ -28,16 +28,6 @@ static void add(search *s, const hlo_instr *instr, int64_t element) {
     if (s->count < VISITS_MOST) s->visits[s->count++] = (visit){instr, element};
 }
 
-static void note_dot(search *s, const hlo_instr *dot, uint32_t operand) {
-    if (s->dot && s->dot->offset <= dot->offset) return;
-    const hlo_ints *dims = hlo_instr_ints(dot, operand ? HLO_ATTR_RHS_CONTRACTING_DIMS
-                                                       : HLO_ATTR_LHS_CONTRACTING_DIMS);
-    const hlo_shape *shape = hlo_instr_operand(dot, operand)->shape;
-    s->dot = dot;
-    s->contracted = 1;
-    for (uint32_t i = 0; i < dims->count; i++) s->contracted *= (double)shape->dims[dims->v[i]];
-}
-
 static void follow_call(search *s, const hlo_computation *called, uint32_t operand) {
     if (called && operand < called->parameter_count &&
         hlo_shape_is_array(called->parameters[operand]->shape))
@@ -47,7 +37,16 @@ static void follow_call(search *s, const hlo_computation *called, uint32_t opera
 /* Follows a value to one of its users. */
 static void follow(search *s, visit from, const hlo_instr *user, uint32_t operand) {
     switch (user->op) {
-    case HLO_OP_DOT: note_dot(s, user, operand); return;
+    case HLO_OP_DOT: {
+        if (s->dot && s->dot->offset <= user->offset) return;
+        const hlo_ints *dims = hlo_instr_ints(user, operand ? HLO_ATTR_RHS_CONTRACTING_DIMS
+                                                            : HLO_ATTR_LHS_CONTRACTING_DIMS);
+        const hlo_shape *shape = hlo_instr_operand(user, operand)->shape;
+        s->dot = user;
+        s->contracted = 1;
+        for (uint32_t i = 0; i < dims->count; i++) s->contracted *= (double)shape->dims[dims->v[i]];
+        return;
+    }
     case HLO_OP_TUPLE:
         if (from.element < 0) add(s, user, operand);
         return;
@@ -69,15 +68,6 @@ static void follow(search *s, visit from, const hlo_instr *user, uint32_t operan
     if (from.element < 0 && ((moves && operand == 0) || scales)) add(s, user, -1);
 }
 
-/* Continues with the callers of the computation that returns a value. */
-static void follow_root(search *s, const hlo_instr *root) {
-    const hlo_module *module = root->parent->module;
-    for (const hlo_computation *c = module->first; c; c = c->next)
-        for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
-            if (i->op == HLO_OP_CALL && hlo_instr_comp(i, HLO_ATTR_TO_APPLY) == root->parent)
-                add(s, i, -1);
-}
-
 /* Returns the number of terms of the sums in which a weight is a factor; 0 if no dot uses it. */
 static double terms_of(const hlo_instr *parameter) {
     search s = {.count = 0};
@@ -87,7 +77,15 @@ static double terms_of(const hlo_instr *parameter) {
         const visit from = s.visits[at];
         for (const hlo_use *use = from.instr->uses; use; use = use->next)
             follow(&s, from, use->user, (uint32_t)(use - use->user->operands));
-        if (from.instr == from.instr->parent->root && from.element < 0) follow_root(&s, from.instr);
+        if (from.instr == from.instr->parent->root && from.element < 0) {
+            /* Continue with the callers of the computation that returns a value. */
+            const hlo_module *module = from.instr->parent->module;
+            for (const hlo_computation *c = module->first; c; c = c->next)
+                for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i))
+                    if (i->op == HLO_OP_CALL &&
+                        hlo_instr_comp(i, HLO_ATTR_TO_APPLY) == from.instr->parent)
+                        add(&s, i, -1);
+        }
     }
     return s.dot ? s.contracted : 0;
 }

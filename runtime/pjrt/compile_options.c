@@ -56,23 +56,14 @@ static void add_override(draft *d, char *key, char *value) {
     d->entry_list[at] = &d->entries[at];
 }
 
-/* Returns the bytes of a setting, plus the number by which its value may grow. */
-static size_t room_of(const char *setting) {
-    return strlen(setting) + sizeof PARTITIONING_PASSES + 1;
-}
-
-/* Copies a value to `at`, after the passes that must not run on a partitioned module. */
-static char *join_passes(char *at, const char *value) {
-    const int length = sprintf(at, PARTITIONING_PASSES "%s%s", *value ? "," : "", value);
-    return at + length + 1;
-}
-
 /* Adds the settings, `KEY=VALUE` each; later ones override earlier ones. Passes that a setting
  * disables are disabled in addition to those of a partitioned module. */
 static bool override_options(draft *d, const hlo_pjrt_options *options) {
     size_t size = 1;
     const size_t count = options->setting_count + 1;
-    for (size_t i = 0; i < options->setting_count; i++) size += room_of(options->settings[i]);
+    /* The bytes of a setting, plus the number by which its value may grow. */
+    for (size_t i = 0; i < options->setting_count; i++)
+        size += strlen(options->settings[i]) + sizeof PARTITIONING_PASSES + 1;
     d->overrides = calloc(count, sizeof *d->overrides);
     d->entries = calloc(count, sizeof *d->entries);
     d->entry_list = calloc(count, sizeof *d->entry_list);
@@ -85,32 +76,13 @@ static bool override_options(draft *d, const hlo_pjrt_options *options) {
         char *key = at, *value = key + (given - setting);
         memcpy(key, setting, (size_t)(given - setting));
         value[-1] = 0;
+        at = value;
         if (options->partitioned && strcmp(key, DISABLE_PASSES) == 0)
-            at = join_passes(value, given);
-        else
-            at = stpcpy(value, given) + 1;
+            at = stpcpy(at, *given ? PARTITIONING_PASSES "," : PARTITIONING_PASSES);
+        at = stpcpy(at, given) + 1;
         add_override(d, key, value);
     }
     return true;
-}
-
-static bool fill(draft *d, pjrt_module_kind kind, const hlo_pjrt_options *options,
-                 const Pjrt__ProgramShape *shape) {
-    pjrt__compile_options__init(&d->all);
-    pjrt__build_options__init(&d->build);
-    d->all.executable_build_options = &d->build;
-    d->all.parameter_is_tupled_arguments = kind.tupled;
-    if (shape && !kind.tupled) { /* plugins do not use layouts of a tuple in this form */
-        d->all.n_argument_layouts = shape->n_parameters;
-        d->all.argument_layouts = shape->parameters;
-    }
-    if (shape) d->build.result_layout = shape->result;
-    d->build.num_replicas = 1;
-    d->build.num_partitions = options->devices;
-    d->build.use_spmd_partitioning = options->devices > 1;
-    d->build.use_shardy_partitioner = kind.shardy;
-    return override_options(d, options) &&
-           (options->devices == 1 || assign_devices(d, options->devices));
 }
 
 hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
@@ -118,7 +90,24 @@ hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
     draft d = {.disable_passes = DISABLE_PASSES, .partitioning_passes = PARTITIONING_PASSES};
     Pjrt__Module *read = pjrt__module__unpack(NULL, module.size, (const uint8_t *)module.data);
     *out = (pjrt_bytes){0};
-    if (read && fill(&d, kind, options, read->host_program_shape)) {
+    if (read) {
+        const Pjrt__ProgramShape *shape = read->host_program_shape;
+        pjrt__compile_options__init(&d.all);
+        pjrt__build_options__init(&d.build);
+        d.all.executable_build_options = &d.build;
+        d.all.parameter_is_tupled_arguments = kind.tupled;
+        if (shape && !kind.tupled) { /* plugins do not use layouts of a tuple in this form */
+            d.all.n_argument_layouts = shape->n_parameters;
+            d.all.argument_layouts = shape->parameters;
+        }
+        if (shape) d.build.result_layout = shape->result;
+        d.build.num_replicas = 1;
+        d.build.num_partitions = options->devices;
+        d.build.use_spmd_partitioning = options->devices > 1;
+        d.build.use_shardy_partitioner = kind.shardy;
+    }
+    if (read && override_options(&d, options) &&
+        (options->devices == 1 || assign_devices(&d, options->devices))) {
         out->size = pjrt__compile_options__get_packed_size(&d.all);
         out->data = malloc(out->size + 1);
         if (out->data) pjrt__compile_options__pack(&d.all, (uint8_t *)out->data);

@@ -2,6 +2,7 @@
 /* Compiles and executes modules with a plugin. */
 #include "hlo/pjrt.h"
 
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,7 @@
 #include "ir/text/file.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
-#include "runtime/pjrt/check.h"
 #include "runtime/pjrt/compile_options.h"
-#include "runtime/pjrt/target.h"
 #include "runtime/pjrt/transfer.h"
 
 struct hlo_pjrt {
@@ -41,23 +40,58 @@ void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size) 
     hlo_options_fill(options, struct_size, &all, sizeof all);
 }
 
-/* --------------------------------------------------------------------------------------- leaves */
-
-/* Returns the sharding of leaf `index` of a value, or NULL. */
-static const hlo_sharding *sharding_of(const hlo_instr *value, size_t index) {
-    const hlo_sharding *sharding = hlo_instr_sharding(value);
-    if (!sharding || sharding->kind != HLO_SHARDING_TUPLE) return sharding;
-    return index < sharding->count ? sharding->v[index] : NULL;
+/* Reports an error about a value. */
+static hlo_status refuse(const hlo_module *module, const hlo_instr *value,
+                         const hlo_diag_sink *sink, const char *why) {
+    hlo_diag_emit(module, sink, HLO_ERROR, value->offset, strlen(value->name), "%s", why);
+    return HLO_INVALID_INPUT;
 }
 
-/* Returns the layouts of the entry's parameters and, last, its result; NULL: those of the
- * shapes. */
-static const hlo_shapes *entry_layout(const hlo_module *module) {
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
-            return module->attrs[i].u.shapes;
+/* Finds a call whose target begins with `start`; NULL if not found. */
+static const hlo_instr *find_call(const hlo_module *module, const char *start) {
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+            const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+            if (target && strncmp(target, start, strlen(start)) == 0) return instr;
+        }
     return NULL;
 }
+
+/* Rejects what no plugin supports: tuple parameters, except for a single tuple of arrays; a number
+ * of devices that differs from the partitions of a partitioned module; cuBLASLt calls, on which
+ * XLA's layout assignment aborts, unless that pass is disabled. */
+static hlo_status check_module(const hlo_module *module, const hlo_pjrt_options *options,
+                               const hlo_diag_sink *sink) {
+    const hlo_computation *entry = module->entry;
+    for (uint32_t i = 0; i < entry->parameter_count; i++) {
+        const hlo_instr *parameter = entry->parameters[i];
+        if (parameter->shape->type != HLO_TYPE_TUPLE) continue;
+        if (entry->parameter_count > 1)
+            return refuse(
+                module, parameter, sink,
+                "a tuple parameter next to other parameters is not supported with a plugin");
+        for (uint32_t k = 0; k < parameter->shape->rank; k++)
+            if (parameter->shape->elements[k]->type == HLO_TYPE_TUPLE)
+                return refuse(module, parameter, sink,
+                              "a nested tuple parameter is not supported with a plugin");
+    }
+    const int64_t partitions = hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1);
+    if (options->partitioned && partitions > 1 && partitions != options->devices) {
+        hlo_diag_emit(module, sink, HLO_ERROR, 0, 1,
+                      "the module has %lld partitions, but %u devices are given",
+                      (long long)partitions, options->devices);
+        return HLO_INVALID_INPUT;
+    }
+    const hlo_instr *call = find_call(module, "__cublas$lt$matmul");
+    for (size_t i = 0; call && i < options->setting_count; i++)
+        if (strstr(options->settings[i], "layout-assignment")) call = NULL;
+    return call ? refuse(module, call, sink,
+                         "XLA supports only cuBLASLt calls that it makes itself: use --emit=qdq or "
+                         "--emit=ffi (docs/emit.md)")
+                : HLO_OK;
+}
+
+/* --------------------------------------------------------------------------------------- leaves */
 
 /* Finds leaf `*index` of a shape, counted like hlo_leaves_of(); otherwise decreases *index. */
 static const hlo_shape *find_leaf(const hlo_shape *shape, size_t *index) {
@@ -70,52 +104,49 @@ static const hlo_shape *find_leaf(const hlo_shape *shape, size_t *index) {
     return NULL;
 }
 
-/* Describes the leaf `index` of `value`, an input or the result. `laid_out` is the shape with the
- * layout of `value` on the device. */
-static hlo_status describe_leaf(hlo_pjrt *pjrt, const hlo_instr *value, size_t index,
-                                const hlo_shape *shape, const hlo_shape *laid_out,
-                                const hlo_diag_sink *sink, pjrt_leaf *out) {
-    const hlo_shape *with_layout = find_leaf(laid_out, &(size_t){index});
-    *out = (pjrt_leaf){.shape = shape};
-    if (!pjrt_type(shape->type))
-        return pjrt_refuse(pjrt->module, value, sink,
-                           "the element type is not supported with a plugin");
-    for (uint32_t i = 0; shape->dynamic && i < shape->rank; i++)
-        if (shape->dynamic[i])
-            return pjrt_refuse(pjrt->module, value, sink,
-                               "dynamic arrays are not supported with a plugin");
-    if (with_layout && !hlo_shape_is_row_major(with_layout))
-        out->minor_to_major = with_layout->layout->minor_to_major;
-    if (pjrt->device_count > 1 && !pjrt->partitioned &&
-        !hlo_tiling_of_sharding(pjrt->arena, sharding_of(value, index), shape->rank, &out->tiling))
-        return pjrt_refuse(pjrt->module, value, sink,
-                           "the sharding is not supported with a plugin");
-    if (out->tiling.devices && out->tiling.devices != pjrt->device_count)
-        return pjrt_refuse(pjrt->module, value, sink,
-                           "the sharding has a different number of devices");
-    if (!pjrt_leaf_divide(pjrt->arena, out))
-        return pjrt_refuse(pjrt->module, value, sink,
-                           "the sharding does not divide this array evenly");
-    return HLO_OK;
-}
-
+/* Describes the inputs or the results: their layouts and, without partitions, tilings. */
 static hlo_status describe_leaves(hlo_pjrt *pjrt, hlo_role role, const hlo_diag_sink *sink) {
-    const hlo_computation *entry = pjrt->module->entry;
-    const hlo_shapes *layout = entry_layout(pjrt->module);
+    const hlo_module *module = pjrt->module;
+    const hlo_computation *entry = module->entry;
+    const hlo_shapes *layout = NULL; /* of the parameters and, last, the result */
+    for (uint32_t i = 0; i < module->attr_count && !layout; i++)
+        if (module->attrs[i].id == HLO_ATTR_ENTRY_COMPUTATION_LAYOUT)
+            layout = module->attrs[i].u.shapes;
     hlo_leaves *leaves = role == HLO_INPUTS ? &pjrt->input_shapes : &pjrt->output_shapes;
-    hlo_status status = hlo_leaves_of(pjrt->module, role, leaves);
+    hlo_status status = hlo_leaves_of(module, role, leaves);
     if (status != HLO_OK) return status;
-    pjrt_leaf *out = hlo_arena_array(pjrt->arena, leaves->count + 1, sizeof *out);
-    *(role == HLO_INPUTS ? &pjrt->inputs : &pjrt->outputs) = out;
-    for (size_t i = 0, first = 0; i < leaves->count && status == HLO_OK; i++) {
+    pjrt_leaf *all = hlo_arena_array(pjrt->arena, leaves->count + 1, sizeof *all);
+    *(role == HLO_INPUTS ? &pjrt->inputs : &pjrt->outputs) = all;
+    for (size_t i = 0, first = 0; i < leaves->count; i++) {
         const uint32_t owner = leaves->owners[i];
         const hlo_instr *value = role == HLO_INPUTS ? entry->parameters[owner] : entry->root;
         const uint32_t position = role == HLO_INPUTS ? owner : entry->parameter_count;
+        const hlo_shape *shape = leaves->shapes[i];
+        pjrt_leaf *leaf = &all[i];
         if (i && leaves->owners[i - 1] != owner) first = i;
-        status = describe_leaf(pjrt, value, i - first, leaves->shapes[i],
-                               layout ? layout->v[position] : value->shape, sink, &out[i]);
+        const hlo_shape *with_layout =
+            find_leaf(layout ? layout->v[position] : value->shape, &(size_t){i - first});
+        *leaf = (pjrt_leaf){.shape = shape};
+        if (!pjrt_type(shape->type))
+            return refuse(module, value, sink, "the element type is not supported with a plugin");
+        for (uint32_t d = 0; shape->dynamic && d < shape->rank; d++)
+            if (shape->dynamic[d])
+                return refuse(module, value, sink,
+                              "dynamic arrays are not supported with a plugin");
+        if (with_layout && !hlo_shape_is_row_major(with_layout))
+            leaf->minor_to_major = with_layout->layout->minor_to_major;
+        const hlo_sharding *sharding = hlo_instr_sharding(value);
+        if (sharding && sharding->kind == HLO_SHARDING_TUPLE)
+            sharding = i - first < sharding->count ? sharding->v[i - first] : NULL;
+        if (pjrt->device_count > 1 && !pjrt->partitioned &&
+            !hlo_tiling_of_sharding(pjrt->arena, sharding, shape->rank, &leaf->tiling))
+            return refuse(module, value, sink, "the sharding is not supported with a plugin");
+        if (leaf->tiling.devices && leaf->tiling.devices != pjrt->device_count)
+            return refuse(module, value, sink, "the sharding has a different number of devices");
+        if (!pjrt_leaf_divide(pjrt->arena, leaf))
+            return refuse(module, value, sink, "the sharding does not divide this array evenly");
     }
-    return status;
+    return HLO_OK;
 }
 
 /* ------------------------------------------------------------------------------------ compiling */
@@ -153,12 +184,43 @@ static hlo_status make_client(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
     return status;
 }
 
+/* Checks that a GpuTargetConfigProto in text format, read from `path`, has the fields that plugins
+ * divide by or require. */
+static hlo_status check_target(const char *path, const hlo_content *text,
+                               const hlo_diag_sink *sink) {
+    static const char *const fields[] = {"gpu_device_info",   "threads_per_block_limit",
+                                         "threads_per_warp",  "threads_per_core_limit",
+                                         "core_count",        "fpus_per_core",
+                                         "block_dim_limit_x", "block_dim_limit_y",
+                                         "block_dim_limit_z", "memory_bandwidth",
+                                         "clock_rate_ghz"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const size_t size = strlen(fields[i]);
+        const char *at = text->bytes, *end = at + text->size, *found;
+        double value = 0;
+        while (!(value > 0) && (found = memmem(at, (size_t)(end - at), fields[i], size))) {
+            at = found + size;
+            while (at < end && (isspace((unsigned char)*at) || *at == ':')) at++;
+            char number[32] = "";
+            memcpy(number, at,
+                   (size_t)(end - at) < sizeof number ? (size_t)(end - at) : sizeof number - 1);
+            value = *number == '{' ? 1 : strtod(number, NULL);
+        }
+        if (!(value > 0))
+            return hlo_diag_refuse(sink, path, 0, 0,
+                                   "cannot read the target: expected a GpuTargetConfigProto as "
+                                   "text, but `%s` is missing or 0",
+                                   fields[i]);
+    }
+    return HLO_OK;
+}
+
 /* Creates the topology of GPUs that need not exist here. */
 static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_diag_sink *sink) {
     char shape[32];
     hlo_content text = {0};
     hlo_status status = hlo_file_read(target, sink, &text);
-    if (status == HLO_OK) status = pjrt_target_check(target, &text, sink);
+    if (status == HLO_OK) status = check_target(target, &text, sink);
     if (status != HLO_OK) {
         free(text.bytes);
         return status;
@@ -190,7 +252,7 @@ static hlo_status make_topology(hlo_pjrt *pjrt, const char *target, const hlo_di
 /* Registers the function that executes typed calls on the plugin's platform. A plugin without that
  * extension rejects the module itself. */
 static hlo_status register_calls(hlo_pjrt *pjrt, const hlo_diag_sink *sink) {
-    if (!pjrt_find_call(pjrt->module, HLO_FFI_TARGET)) return HLO_OK;
+    if (!find_call(pjrt->module, HLO_FFI_TARGET)) return HLO_OK;
     pjrt_platform_name_args name = {.size = sizeof name, .client = pjrt->client};
     hlo_status status = HLO_OK;
     if (pjrt->client)
@@ -232,16 +294,6 @@ static hlo_status compile_program(hlo_pjrt *pjrt, const pjrt_program *program, p
     return status;
 }
 
-static pjrt_module_kind kind_of(const hlo_pjrt *pjrt) {
-    const hlo_module *module = pjrt->module;
-    pjrt_module_kind kind = {.tupled = module->entry->parameter_count == 1 &&
-                                       module->entry->parameters[0]->shape->type == HLO_TYPE_TUPLE};
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == HLO_ATTR_FRONTEND_ATTRIBUTES && !pjrt->partitioned)
-            kind.shardy = strstr(module->attrs[i].u.str, "xla.sdy.meshes") != NULL;
-    return kind;
-}
-
 /* Writes the module for the plugin. Its number of partitions is omitted if the options have it. */
 static hlo_status write_module(const hlo_pjrt *pjrt, const hlo_diag_sink *sink, FILE *out) {
     hlo_module *told;
@@ -267,7 +319,13 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
     if (!file) return HLO_OUT_OF_MEMORY;
     hlo_status status = write_module(pjrt, sink, file);
     if ((fclose(file) != 0 || !module.data) && status == HLO_OK) status = HLO_OUT_OF_MEMORY;
-    if (status == HLO_OK) status = pjrt_compile_options(module, kind_of(pjrt), options, &message);
+    const hlo_computation *entry = pjrt->module->entry;
+    pjrt_module_kind kind = {.tupled = entry->parameter_count == 1 &&
+                                       entry->parameters[0]->shape->type == HLO_TYPE_TUPLE};
+    for (uint32_t i = 0; i < pjrt->module->attr_count && !pjrt->partitioned; i++)
+        if (pjrt->module->attrs[i].id == HLO_ATTR_FRONTEND_ATTRIBUTES)
+            kind.shardy = strstr(pjrt->module->attrs[i].u.str, "xla.sdy.meshes") != NULL;
+    if (status == HLO_OK) status = pjrt_compile_options(module, kind, options, &message);
     const pjrt_program program = {.size = sizeof program,
                                   .code = module.data,
                                   .code_size = module.size,
@@ -282,7 +340,7 @@ static hlo_status compile(hlo_pjrt *pjrt, const hlo_pjrt_options *options,
 /* Creates all members and compiles the module. On failure, the caller frees the members created so
  * far. */
 static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hlo_diag_sink *sink) {
-    hlo_status status = pjrt_check_module(pjrt->module, options, sink);
+    hlo_status status = check_module(pjrt->module, options, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_OUTPUTS, sink);
     if (status == HLO_OK) status = pjrt_plugin_load(options->plugin, sink, &pjrt->plugin);
@@ -293,22 +351,16 @@ static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hl
     return status == HLO_OK ? compile(pjrt, options, sink) : status;
 }
 
-static bool is_usable(const hlo_pjrt_options *options) {
-    if (!options->plugin || !options->devices || options->devices > HLO_PJRT_MOST_DEVICES)
-        return false;
-    for (size_t i = 0; i < options->setting_count; i++)
-        if (!strchr(options->settings[i], '=')) return false;
-    return true;
-}
-
 hlo_status hlo_pjrt_new(const hlo_module *module, const hlo_pjrt_options *options,
                         const hlo_diag_sink *sink, hlo_pjrt **out) {
     HLO_IN_C_LOCALE;
     *out = NULL;
     hlo_pjrt_options own = {.devices = 0};
     if (hlo_options_take("hlo_pjrt_options", &own, sizeof own, options, sink) != HLO_OK ||
-        !is_usable(&own))
+        !own.plugin || !own.devices || own.devices > HLO_PJRT_MOST_DEVICES)
         return HLO_INVALID_USAGE;
+    for (size_t i = 0; i < own.setting_count; i++)
+        if (!strchr(own.settings[i], '=')) return HLO_INVALID_USAGE;
     hlo_status status = hlo_module_ensure_verified(module, 0, sink);
     if (status != HLO_OK) return status;
     jmp_buf recover;
@@ -368,81 +420,10 @@ static void buffers_free(const pjrt_plugin *plugin, buffers *b, size_t devices) 
     free(b->rows);
 }
 
-static hlo_status send_all(const hlo_pjrt *pjrt, const hlo_arrays *inputs, buffers *arguments,
-                           const hlo_diag_sink *sink) {
-    hlo_status status = HLO_OK;
-    for (size_t d = 0; d < pjrt->device_count; d++)
-        for (size_t i = 0; i < inputs->count && status == HLO_OK; i++)
-            status = pjrt_send(&pjrt->plugin, pjrt->client, &pjrt->inputs[i], &inputs->items[i],
-                               pjrt->devices[d], d, sink, &arguments->rows[d][i]);
-    return status;
-}
-
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static hlo_status execute(hlo_pjrt *pjrt, const buffers *arguments, buffers *results,
-                          const hlo_diag_sink *sink) {
-    pjrt_event **done = calloc(pjrt->device_count, sizeof *done);
-    if (!done) return HLO_OUT_OF_MEMORY;
-    pjrt_execute_options options = {.size = sizeof options};
-    pjrt_execute_args args = {.size = sizeof args,
-                              .loaded = pjrt->loaded,
-                              .options = &options,
-                              .arguments = (pjrt_buffer *const *const *)arguments->rows,
-                              .device_count = pjrt->device_count,
-                              .argument_count = arguments->count,
-                              .outputs = results->rows,
-                              .done = done};
-    const double start = now();
-    hlo_status status =
-        pjrt_plugin_call(&pjrt->plugin, PJRT_LOADED_EXECUTE, &args, "execute the module", sink);
-    for (size_t d = 0; d < pjrt->device_count; d++) {
-        hlo_status each = pjrt_plugin_await(&pjrt->plugin, done[d], "execute the module", sink);
-        if (status == HLO_OK) status = each;
-    }
-    pjrt->seconds = now() - start;
-    free(done);
-    return status;
-}
-
-/* Creates arrays of the results: whole arrays, or the parts of each device. */
-static hlo_status receive_all(const hlo_pjrt *pjrt, const buffers *results,
-                              const hlo_diag_sink *sink, hlo_arrays *out) {
-    const size_t count = results->count, rounds = pjrt->partitioned ? pjrt->device_count : 1;
-    for (size_t i = 0; i < rounds * count; i++) {
-        const hlo_shape *shape = pjrt->outputs[i % count].shape;
-        if (!hlo_arrays_add(out, shape->type, shape->rank, shape->dims, false))
-            return HLO_OUT_OF_MEMORY;
-    }
-    hlo_status status = HLO_OK;
-    for (size_t d = 0; d < pjrt->device_count; d++)
-        for (size_t i = 0; i < count && status == HLO_OK; i++)
-            status = pjrt_receive(&pjrt->plugin, results->rows[d][i], &pjrt->outputs[i],
-                                  &out->items[pjrt->partitioned ? d * count + i : i], d, sink);
-    return status;
-}
-
-static hlo_status run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
-                      hlo_arrays **out) {
-    const size_t devices = pjrt->device_count;
-    buffers arguments = {0}, results = {0};
-    hlo_status status = HLO_OUT_OF_MEMORY;
-    if (buffers_new(&arguments, devices, inputs->count) &&
-        buffers_new(&results, devices, pjrt->output_shapes.count))
-        status = send_all(pjrt, inputs, &arguments, sink);
-    if (status == HLO_OK) status = execute(pjrt, &arguments, &results, sink);
-    if (status == HLO_OK) status = hlo_arrays_new(out);
-    if (status == HLO_OK) status = receive_all(pjrt, &results, sink, *out);
-    buffers_free(&pjrt->plugin, &arguments, devices);
-    buffers_free(&pjrt->plugin, &results, devices);
-    if (status == HLO_OK) return HLO_OK;
-    hlo_arrays_free(*out);
-    *out = NULL;
-    return status;
 }
 
 hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag_sink *sink,
@@ -460,7 +441,56 @@ hlo_status hlo_pjrt_run(hlo_pjrt *pjrt, const hlo_arrays *inputs, const hlo_diag
                                  "the compiled module has %zu outputs, expected %zu", args.count,
                                  pjrt->output_shapes.count);
     }
-    return status == HLO_OK ? run(pjrt, inputs, sink, out) : status;
+    if (status != HLO_OK) return status;
+    const size_t devices = pjrt->device_count;
+    const size_t count = pjrt->output_shapes.count;
+    buffers arguments = {0}, results = {0};
+    const bool made =
+        buffers_new(&arguments, devices, inputs->count) && buffers_new(&results, devices, count);
+    pjrt_event **done = calloc(devices, sizeof *done);
+    status = made && done ? HLO_OK : HLO_OUT_OF_MEMORY;
+    for (size_t d = 0; d < devices; d++)
+        for (size_t i = 0; i < inputs->count && status == HLO_OK; i++)
+            status = pjrt_send(&pjrt->plugin, pjrt->client, &pjrt->inputs[i], &inputs->items[i],
+                               pjrt->devices[d], d, sink, &arguments.rows[d][i]);
+    if (status == HLO_OK) {
+        pjrt_execute_options options = {.size = sizeof options};
+        pjrt_execute_args execution = {.size = sizeof execution,
+                                       .loaded = pjrt->loaded,
+                                       .options = &options,
+                                       .arguments = (pjrt_buffer *const *const *)arguments.rows,
+                                       .device_count = pjrt->device_count,
+                                       .argument_count = arguments.count,
+                                       .outputs = results.rows,
+                                       .done = done};
+        const double start = now();
+        status = pjrt_plugin_call(&pjrt->plugin, PJRT_LOADED_EXECUTE, &execution,
+                                  "execute the module", sink);
+        for (size_t d = 0; d < devices; d++) {
+            hlo_status each = pjrt_plugin_await(&pjrt->plugin, done[d], "execute the module", sink);
+            if (status == HLO_OK) status = each;
+        }
+        pjrt->seconds = now() - start;
+    }
+    free(done);
+    if (status == HLO_OK) status = hlo_arrays_new(out);
+    /* Whole arrays, or the parts of each device. */
+    const size_t arrays = pjrt->partitioned ? devices * count : count;
+    for (size_t i = 0; i < arrays && status == HLO_OK; i++) {
+        const hlo_shape *shape = pjrt->outputs[i % count].shape;
+        if (!hlo_arrays_add(*out, shape->type, shape->rank, shape->dims, false))
+            status = HLO_OUT_OF_MEMORY;
+    }
+    for (size_t d = 0; d < devices; d++)
+        for (size_t i = 0; i < count && status == HLO_OK; i++)
+            status = pjrt_receive(&pjrt->plugin, results.rows[d][i], &pjrt->outputs[i],
+                                  &(*out)->items[pjrt->partitioned ? d * count + i : i], d, sink);
+    buffers_free(&pjrt->plugin, &arguments, devices);
+    buffers_free(&pjrt->plugin, &results, devices);
+    if (status == HLO_OK) return HLO_OK;
+    hlo_arrays_free(*out);
+    *out = NULL;
+    return status;
 }
 
 double hlo_pjrt_seconds(const hlo_pjrt *pjrt) {

@@ -31,26 +31,8 @@ static void remove_gap(frame *f, uint32_t index) {
     memmove(&f->gaps[index], &f->gaps[index + 1], (f->count - index) * sizeof *f->gaps);
 }
 
-static size_t take(frame *f, size_t size) {
-    uint32_t best = f->count;
-    for (uint32_t i = 0; i < f->count && (best == f->count || f->gaps[best].size > size); i++)
-        if (f->gaps[i].size >= size && (best == f->count || f->gaps[i].size < f->gaps[best].size))
-            best = i;
-    if (best < f->count) {
-        gap *g = &f->gaps[best];
-        size_t offset = g->offset;
-        *g = (gap){offset + size, g->size - size};
-        if (!g->size) remove_gap(f, best);
-        return offset;
-    }
-    size_t offset = f->end;
-    if (f->count && f->gaps[f->count - 1].offset + f->gaps[f->count - 1].size == f->end)
-        offset = f->gaps[--f->count].offset;
-    f->end = offset + size;
-    return offset;
-}
-
-static void give(frame *f, size_t offset, size_t size) {
+/* Adds a free range, merged with adjacent ones. */
+static void add_gap(frame *f, size_t offset, size_t size) {
     uint32_t at = 0, end = f->count;
     while (at < end) {
         const uint32_t middle = at + (end - at) / 2;
@@ -73,6 +55,25 @@ static void give(frame *f, size_t offset, size_t size) {
     }
 }
 
+static size_t take(frame *f, size_t size) {
+    uint32_t best = f->count;
+    for (uint32_t i = 0; i < f->count && (best == f->count || f->gaps[best].size > size); i++)
+        if (f->gaps[i].size >= size && (best == f->count || f->gaps[i].size < f->gaps[best].size))
+            best = i;
+    if (best < f->count) {
+        gap *g = &f->gaps[best];
+        size_t offset = g->offset;
+        *g = (gap){offset + size, g->size - size};
+        if (!g->size) remove_gap(f, best);
+        return offset;
+    }
+    size_t offset = f->end;
+    if (f->count && f->gaps[f->count - 1].offset + f->gaps[f->count - 1].size == f->end)
+        offset = f->gaps[--f->count].offset;
+    f->end = offset + size;
+    return offset;
+}
+
 /* True if the slot is a range of this frame: a buffer, or a result of the entry whose memory the
  * caller does not provide, which lives to the end. */
 static bool is_placed(const hlo_plan *plan, const plan_comp *comp, const plan_slot *slot) {
@@ -93,63 +94,6 @@ static bool can_take(const hlo_plan *plan, const plan_comp *comp, uint32_t s, ui
     uint32_t times = 0;
     for (uint32_t i = 0; i < step->operand_count; i++) times += step->operands[i] == operand;
     return times == 1;
-}
-
-/* Returns the buffer whose memory result `r` of a step reuses: one that the backend overwrites, or
- * the first state of a loop; otherwise PLAN_NONE. */
-static uint32_t overwritten(const hlo_plan *plan, const plan_comp *comp, uint32_t s, uint32_t r,
-                            const bool *freed) {
-    const plan_step *step = &comp->steps[s];
-    const hlo_overwrites *o = step->job ? &step->job->overwrites : NULL;
-    if (step->kind == STEP_WHILE && step->results[r] != PLAN_NONE &&
-        can_take(plan, comp, s, step->results[r], step->operands[r]))
-        return step->operands[r];
-    for (uint32_t i = 0; o && i < o->count; i++)
-        if (o->v[i].result == r && !freed[step->operands[o->v[i].operand]] &&
-            can_take(plan, comp, s, step->results[r], step->operands[o->v[i].operand]))
-            return step->operands[o->v[i].operand];
-    return PLAN_NONE;
-}
-
-/* Writes the slots that a step uses to `out`, results first. Returns their number. */
-static uint32_t slots_of(const plan_step *step, uint32_t *out) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < step->result_count; i++) out[count++] = step->results[i];
-    for (uint32_t i = 0; step->spare && i < step->result_count; i++) out[count++] = step->spare[i];
-    out[count++] = step->work;
-    out[count++] = step->predicate;
-    for (uint32_t i = 0; i < step->operand_count; i++) out[count++] = step->operands[i];
-    return count;
-}
-
-/* Places the slots whose first use is this step, then frees those whose last use it is. `shares`,
- * by slot: the slot whose memory it reuses; `done`: it is placed; `freed`: its memory is reused. */
-static void place_step(frame *f, plan_comp *comp, uint32_t s, uint32_t *slots, uint32_t *shares,
-                       bool *done, bool *freed) {
-    const plan_step *step = &comp->steps[s];
-    const uint32_t count = slots_of(step, slots);
-    for (uint32_t r = 0; r < step->result_count; r++) {
-        const uint32_t over = overwritten(f->plan, comp, s, r, freed);
-        if (over == PLAN_NONE || done[step->results[r]]) continue;
-        comp->slots[step->results[r]].offset = comp->slots[over].offset;
-        shares[step->results[r]] = shares[over];
-        done[step->results[r]] = freed[over] = true;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (slots[i] == PLAN_NONE || done[slots[i]]) continue;
-        plan_slot *slot = &comp->slots[slots[i]];
-        const size_t size = total_size(f->plan, slot);
-        done[slots[i]] = true;
-        if (size && is_placed(f->plan, comp, slot)) slot->offset = take(f, size);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (slots[i] == PLAN_NONE || freed[slots[i]]) continue;
-        const plan_slot *slot = &comp->slots[slots[i]];
-        const size_t size = total_size(f->plan, slot);
-        if (slot->last != s || slot->kind != SLOT_BUFFER || !size) continue;
-        give(f, slot->offset, size);
-        freed[slots[i]] = true;
-    }
 }
 
 /* ------------------------------------------------------------------------------- by their sizes */
@@ -186,34 +130,28 @@ static size_t fit(const range *placed, uint32_t count, const range *r) {
     return best == SIZE_MAX ? end : best;
 }
 
-/* Collects the ranges of memory; slots that share memory are one range. */
-static uint32_t find_ranges(const hlo_plan *plan, const plan_comp *comp, const uint32_t *shares,
-                            const bool *done, uint32_t *range_of, range *out) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < comp->slot_count; i++) {
-        const plan_slot *slot = &comp->slots[i];
-        if (!done[i] || shares[i] != i || !is_placed(plan, comp, slot)) continue;
-        range_of[i] = count;
-        out[count++] = (range){.size = total_size(plan, slot), .first = PLAN_NONE, .slot = i};
-    }
-    for (uint32_t i = 0; i < comp->slot_count; i++) {
-        const plan_slot *slot = &comp->slots[i];
-        if (!done[i] || !is_placed(plan, comp, slot)) continue;
-        range *r = &out[range_of[shares[i]]];
-        const uint32_t last = slot->kind == SLOT_BUFFER ? slot->last : PLAN_NONE;
-        if (slot->first < r->first) r->first = slot->first;
-        if (last > r->last) r->last = last;
-    }
-    return count;
-}
-
 /* Places the largest ranges first, and uses these offsets if the frame is then smaller. */
 static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, const bool *done) {
     hlo_arena *arena = f->plan->arena;
     range *ranges = hlo_arena_array(arena, comp->slot_count + 1, sizeof *ranges);
     range *placed = hlo_arena_array(arena, comp->slot_count + 1, sizeof *placed);
     uint32_t *range_of = hlo_arena_zero(arena, (comp->slot_count + 1) * sizeof *range_of);
-    const uint32_t count = find_ranges(f->plan, comp, shares, done, range_of, ranges);
+    /* Slots that share memory are one range. */
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < comp->slot_count; i++) {
+        const plan_slot *slot = &comp->slots[i];
+        if (!done[i] || shares[i] != i || !is_placed(f->plan, comp, slot)) continue;
+        range_of[i] = count;
+        ranges[count++] = (range){.size = total_size(f->plan, slot), .first = PLAN_NONE, .slot = i};
+    }
+    for (uint32_t i = 0; i < comp->slot_count; i++) {
+        const plan_slot *slot = &comp->slots[i];
+        if (!done[i] || !is_placed(f->plan, comp, slot)) continue;
+        range *r = &ranges[range_of[shares[i]]];
+        const uint32_t last = slot->kind == SLOT_BUFFER ? slot->last : PLAN_NONE;
+        if (slot->first < r->first) r->first = slot->first;
+        if (last > r->last) r->last = last;
+    }
     size_t end = 0;
     qsort(ranges, count, sizeof *ranges, compare_sizes);
     for (uint32_t i = 0; i < count; i++) {
@@ -243,12 +181,54 @@ void plan_place_buffers(hlo_plan *plan, plan_comp *comp) {
     frame f = {.plan = plan,
                .gaps = hlo_arena_array(plan->arena, comp->slot_count + 1, sizeof *f.gaps)};
     uint32_t *slots = hlo_arena_array(plan->arena, most, sizeof *slots);
+    /* By slot: the slot whose memory it reuses; it is placed; its memory is reused. */
     uint32_t *shares = hlo_arena_array(plan->arena, comp->slot_count, sizeof *shares);
     bool *done = hlo_arena_zero(plan->arena, comp->slot_count);
     bool *freed = hlo_arena_zero(plan->arena, comp->slot_count);
     for (uint32_t i = 0; i < comp->slot_count; i++) shares[i] = i;
-    for (uint32_t s = 0; s < comp->step_count; s++)
-        place_step(&f, comp, s, slots, shares, done, freed);
+    for (uint32_t s = 0; s < comp->step_count; s++) {
+        /* Place the slots whose first use is this step, then free those whose last use it is. */
+        const plan_step *step = &comp->steps[s];
+        uint32_t count = 0; /* of the slots that the step uses, results first */
+        for (uint32_t i = 0; i < step->result_count; i++) slots[count++] = step->results[i];
+        for (uint32_t i = 0; step->spare && i < step->result_count; i++)
+            slots[count++] = step->spare[i];
+        slots[count++] = step->work;
+        slots[count++] = step->predicate;
+        for (uint32_t i = 0; i < step->operand_count; i++) slots[count++] = step->operands[i];
+        for (uint32_t r = 0; r < step->result_count; r++) {
+            /* The result reuses the memory of a buffer that the backend overwrites, or of the
+             * first state of a loop. */
+            const hlo_overwrites *o = step->job ? &step->job->overwrites : NULL;
+            uint32_t over = PLAN_NONE;
+            if (step->kind == STEP_WHILE && step->results[r] != PLAN_NONE &&
+                can_take(plan, comp, s, step->results[r], step->operands[r]))
+                over = step->operands[r];
+            for (uint32_t i = 0; o && i < o->count && over == PLAN_NONE; i++)
+                if (o->v[i].result == r && !freed[step->operands[o->v[i].operand]] &&
+                    can_take(plan, comp, s, step->results[r], step->operands[o->v[i].operand]))
+                    over = step->operands[o->v[i].operand];
+            if (over == PLAN_NONE || done[step->results[r]]) continue;
+            comp->slots[step->results[r]].offset = comp->slots[over].offset;
+            shares[step->results[r]] = shares[over];
+            done[step->results[r]] = freed[over] = true;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            if (slots[i] == PLAN_NONE || done[slots[i]]) continue;
+            plan_slot *slot = &comp->slots[slots[i]];
+            const size_t size = total_size(f.plan, slot);
+            done[slots[i]] = true;
+            if (size && is_placed(f.plan, comp, slot)) slot->offset = take(&f, size);
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            if (slots[i] == PLAN_NONE || freed[slots[i]]) continue;
+            const plan_slot *slot = &comp->slots[slots[i]];
+            const size_t size = total_size(f.plan, slot);
+            if (slot->last != s || slot->kind != SLOT_BUFFER || !size) continue;
+            add_gap(&f, slot->offset, size);
+            freed[slots[i]] = true;
+        }
+    }
     if (comp->slot_count <= MOST_BY_SIZE) place_by_size(&f, comp, shares, done);
     comp->frame_size = f.end;
     hlo_arena_release(plan->arena, mark);

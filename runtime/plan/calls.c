@@ -115,21 +115,18 @@ build_value build_while(build *b, const hlo_instr *instr) {
     return build_adapt(b, instr, v, body->result_shapes, build_leaves(b, instr->shape));
 }
 
-/* True if two conditionals need one computation's result in different layouts. */
-static bool clashes(const plan_comp *callee, const hlo_shape *const *shapes) {
-    for (uint32_t i = 0; i < callee->result_count; i++)
-        if (callee->result_shapes[i] != shapes[i]) return true;
-    return false;
-}
-
 build_value build_conditional(build *b, const hlo_instr *instr) {
     uint32_t count = plan_branch_count(instr), at = 1;
     plan_comp **callee = callees(b, count);
     uint32_t *starts = hlo_arena_array(b->plan->arena, count, sizeof *starts);
+    const hlo_shape *const *wanted = build_leaves(b, instr->shape);
     build_value operands = build_operands(b, instr);
     for (uint32_t i = 0; i < count; i++) {
         callee[i] = b->plan->comps[plan_branch(instr, i)->id];
-        if (clashes(callee[i], build_leaves(b, instr->shape)))
+        bool clashes = false;
+        for (uint32_t r = 0; r < callee[i]->result_count; r++)
+            clashes |= callee[i]->result_shapes[r] != wanted[r];
+        if (clashes)
             build_refuse(b, instr,
                          "`conditional` shares a branch with another conditional that requires a "
                          "different result layout");

@@ -16,67 +16,7 @@ static bool find_leaf(const hlo_shape *shape, const hlo_ints *path, size_t *inde
     return hlo_shape_is_array(shape);
 }
 
-static size_t find_input(const hlo_plan *plan, const hlo_alias *alias) {
-    size_t index = 0;
-    const hlo_computation *entry = plan->module->entry;
-    for (int64_t p = 0; p < alias->number; p++)
-        index += hlo_shape_leaf_count(entry->parameters[p]->shape);
-    return find_leaf(entry->parameters[alias->number]->shape, alias->part, &index) ? index
-                                                                                   : PLAN_NONE;
-}
-
-/* Reads the aliases and donors of the verified module header, whose sizes are equal. */
-static void take_aliases(hlo_plan *plan, const hlo_attr *attr) {
-    for (uint32_t i = 0; i < attr->u.aliases->count; i++) {
-        const hlo_alias *alias = &attr->u.aliases->v[i];
-        size_t input = find_input(plan, alias), output = 0;
-        if (input == PLAN_NONE) continue;
-        if (alias->output && !find_leaf(plan->module->entry->root->shape, alias->output, &output))
-            continue;
-        plan->given[input] = alias->output ? (uint32_t)output : PLAN_ANY;
-        if (alias->output) plan->taken[output] = (uint32_t)input;
-    }
-}
-
-static const char *describe_types(const hlo_plan *plan, const hlo_donation *d, char *text,
-                                  size_t size) {
-    char input[256], output[256];
-    hlo_shape_format(plan->inputs.shapes[d->input], true, input, sizeof input);
-    hlo_shape_format(plan->outputs.shapes[d->output], true, output, sizeof output);
-    snprintf(text, size, "the input is %s, but the output is %s", input, output);
-    return text;
-}
-
-static hlo_status take_option(hlo_plan *plan, const hlo_donation *d, const hlo_diag_sink *sink) {
-    const char *fault = NULL;
-    char types[600];
-    if (d->input >= plan->inputs.count)
-        fault = "the input does not exist";
-    else if (d->output >= plan->outputs.count)
-        fault = "the output does not exist";
-    else if (plan->given[d->input] != PLAN_NONE && plan->given[d->input] != d->output)
-        fault = "the input is already donated";
-    else if (plan->taken[d->output] != PLAN_NONE && plan->taken[d->output] != d->input)
-        fault = "the output already has a donated input";
-    else if (plan->inputs.shapes[d->input]->type != plan->outputs.shapes[d->output]->type ||
-             !hlo_shape_same_dims(plan->inputs.shapes[d->input], plan->outputs.shapes[d->output]) ||
-             !hlo_shape_same_memory(plan->inputs.shapes[d->input], plan->outputs.shapes[d->output]))
-        fault = describe_types(plan, d, types, sizeof types);
-    if (fault)
-        return hlo_diag_refuse(sink, NULL, 0, 0, "cannot donate input %zu to output %zu: %s",
-                               d->input, d->output, fault);
-    plan->given[d->input] = (uint32_t)d->output;
-    plan->taken[d->output] = (uint32_t)d->input;
-    return HLO_OK;
-}
-
 /* ------------------------------------------------------------------------------------- in place */
-
-static uint32_t count_uses(const uint32_t *slots, uint32_t count, uint32_t slot) {
-    uint32_t uses = 0;
-    for (uint32_t i = 0; i < count; i++) uses += slots[i] == slot;
-    return uses;
-}
 
 /* True if the step may write `result` over `argument`, which it reads. */
 static bool overwrites(const plan_comp *comp, const plan_step *step, uint32_t result,
@@ -86,8 +26,9 @@ static bool overwrites(const plan_comp *comp, const plan_step *step, uint32_t re
     for (uint32_t i = 0; o && i < o->count; i++)
         found |=
             step->results[o->v[i].result] == result && step->operands[o->v[i].operand] == argument;
-    return found && count_uses(step->operands, step->operand_count, argument) == 1 &&
-           comp->slots[argument].size == comp->slots[result].size;
+    uint32_t uses = 0;
+    for (uint32_t i = 0; i < step->operand_count; i++) uses += step->operands[i] == argument;
+    return found && uses == 1 && comp->slots[argument].size == comp->slots[result].size;
 }
 
 /* True if, once the result is begun, nothing reads the argument except the step that overwrites
@@ -115,11 +56,6 @@ static uint32_t *none(hlo_plan *plan, size_t count) {
     return v;
 }
 
-static bool is_free(const plan_comp *comp, uint32_t argument, uint32_t result) {
-    const plan_slot *from = &comp->slots[argument], *to = &comp->slots[result];
-    return from->size == to->size && to->first != PLAN_NONE && dies_before(comp, argument, result);
-}
-
 /* An input that may be overwritten. */
 typedef struct candidate {
     size_t size;
@@ -144,23 +80,6 @@ static void set_death(candidates *c, uint32_t place, uint32_t step) {
     c->dies[at] = step;
     for (at /= 2; at; at /= 2)
         c->dies[at] = c->dies[2 * at] < c->dies[2 * at + 1] ? c->dies[2 * at] : c->dies[2 * at + 1];
-}
-
-static void find_candidates(hlo_plan *plan, const plan_comp *entry, candidates *c) {
-    *c = (candidates){.list = hlo_arena_array(plan->arena, plan->inputs.count + 1, sizeof *c->list),
-                      .width = 1};
-    for (uint32_t i = 0; i < plan->inputs.count; i++) {
-        const uint32_t slot = entry->arguments[i];
-        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* copied at the end */
-        c->list[c->count++] = (candidate){entry->slots[slot].size, i};
-    }
-    qsort(c->list, c->count, sizeof *c->list, compare_candidates);
-    while (c->width < c->count) c->width *= 2;
-    c->dies = none(plan, 2 * (size_t)c->width);
-    for (uint32_t k = 0; k < c->count; k++) {
-        const plan_slot *slot = &entry->slots[entry->arguments[c->list[k].input]];
-        set_death(c, k, slot->first == PLAN_NONE ? 0 : slot->last + 1);
-    }
 }
 
 /* Returns the position of a candidate, or where it would be inserted. */
@@ -194,57 +113,101 @@ static uint32_t next_dead(const candidates *c, uint32_t place, uint32_t step) {
     return c->count;
 }
 
-/* Returns the first free input whose memory an output can reuse, or PLAN_NONE. */
-static uint32_t choose_input(const hlo_plan *plan, const plan_comp *entry, candidates *c,
-                             uint32_t o) {
-    const uint32_t result = entry->results[o];
-    const plan_slot *to = &entry->slots[result];
-    if (to->first == PLAN_NONE) return PLAN_NONE;
-    const uint32_t dead = next_dead(c, place_of(c, (candidate){to->size, 0}), to->first);
-    uint32_t chosen =
-        dead < c->count && c->list[dead].size == to->size ? c->list[dead].input : PLAN_NONE;
-    const plan_step *step = &entry->steps[to->first];
-    for (uint32_t k = 0; step->job && k < step->operand_count; k++) {
-        const plan_slot *from = &entry->slots[step->operands[k]];
-        if (from->kind == SLOT_ARGUMENT && from->index < chosen && !from->results &&
-            plan->given[from->index] == PLAN_NONE && is_free(entry, step->operands[k], result))
-            chosen = from->index;
-    }
-    if (chosen != PLAN_NONE) set_death(c, place_of(c, (candidate){to->size, chosen}), PLAN_NONE);
-    return chosen;
-}
-
 void plan_reuse_inputs(hlo_plan *plan, const plan_comp *entry) {
     if (plan->options.resident || plan->options.bounds || plan->options.perturbed) return;
     plan->given = none(plan, plan->inputs.count);
     plan->taken = none(plan, plan->outputs.count);
     plan->in_place = hlo_arena_zero(plan->arena, plan->outputs.count + 1);
-    candidates inputs;
-    find_candidates(plan, entry, &inputs);
+    candidates c = {.list = hlo_arena_array(plan->arena, plan->inputs.count + 1, sizeof *c.list),
+                    .width = 1};
+    for (uint32_t i = 0; i < plan->inputs.count; i++) {
+        const uint32_t slot = entry->arguments[i];
+        if (slot == PLAN_NONE || entry->slots[slot].results) continue; /* copied at the end */
+        c.list[c.count++] = (candidate){entry->slots[slot].size, i};
+    }
+    qsort(c.list, c.count, sizeof *c.list, compare_candidates);
+    while (c.width < c.count) c.width *= 2;
+    c.dies = none(plan, 2 * (size_t)c.width);
+    for (uint32_t k = 0; k < c.count; k++) {
+        const plan_slot *slot = &entry->slots[entry->arguments[c.list[k].input]];
+        set_death(&c, k, slot->first == PLAN_NONE ? 0 : slot->last + 1);
+    }
     for (uint32_t o = 0; o < entry->result_count; o++) {
-        if (!plan_makes_result(entry, o) || !entry->slots[entry->results[o]].size) continue;
-        const uint32_t i = choose_input(plan, entry, &inputs, o);
-        if (i == PLAN_NONE) continue;
-        plan->given[i] = o;
-        plan->taken[o] = i;
+        const uint32_t result = entry->results[o];
+        const plan_slot *to = &entry->slots[result];
+        if (!plan_makes_result(entry, o) || !to->size || to->first == PLAN_NONE) continue;
+        /* Choose the first free input whose memory the output can reuse. */
+        const uint32_t dead = next_dead(&c, place_of(&c, (candidate){to->size, 0}), to->first);
+        uint32_t chosen =
+            dead < c.count && c.list[dead].size == to->size ? c.list[dead].input : PLAN_NONE;
+        const plan_step *step = &entry->steps[to->first];
+        for (uint32_t k = 0; step->job && k < step->operand_count; k++) {
+            const plan_slot *from = &entry->slots[step->operands[k]];
+            if (from->kind == SLOT_ARGUMENT && from->index < chosen && !from->results &&
+                plan->given[from->index] == PLAN_NONE && from->size == to->size &&
+                dies_before(entry, step->operands[k], result))
+                chosen = from->index;
+        }
+        if (chosen == PLAN_NONE) continue;
+        set_death(&c, place_of(&c, (candidate){to->size, chosen}), PLAN_NONE);
+        plan->given[chosen] = o;
+        plan->taken[o] = chosen;
         plan->in_place[o] = true;
     }
 }
 
 hlo_status plan_find_donations(hlo_plan *plan, const hlo_diag_sink *sink) {
+    const hlo_computation *entry = plan->module->entry;
     plan->given = none(plan, plan->inputs.count);
     plan->taken = none(plan, plan->outputs.count);
     plan->in_place = hlo_arena_zero(plan->arena, plan->outputs.count + 1);
     for (uint32_t i = 0; i < plan->module->attr_count; i++) {
         const hlo_attr *attr = &plan->module->attrs[i];
-        if (attr->id == HLO_ATTR_INPUT_OUTPUT_ALIAS || attr->id == HLO_ATTR_BUFFER_DONOR)
-            take_aliases(plan, attr);
+        if (attr->id != HLO_ATTR_INPUT_OUTPUT_ALIAS && attr->id != HLO_ATTR_BUFFER_DONOR) continue;
+        /* The module is verified: the sizes of an input and its output are equal. */
+        for (uint32_t k = 0; k < attr->u.aliases->count; k++) {
+            const hlo_alias *alias = &attr->u.aliases->v[k];
+            size_t input = 0, output = 0;
+            for (int64_t p = 0; p < alias->number; p++)
+                input += hlo_shape_leaf_count(entry->parameters[p]->shape);
+            if (!find_leaf(entry->parameters[alias->number]->shape, alias->part, &input) ||
+                (alias->output && !find_leaf(entry->root->shape, alias->output, &output)))
+                continue;
+            plan->given[input] = alias->output ? (uint32_t)output : PLAN_ANY;
+            if (alias->output) plan->taken[output] = (uint32_t)input;
+        }
     }
-    hlo_status status = HLO_OK;
-    for (size_t i = 0; i < plan->options.donation_count && status == HLO_OK; i++)
-        status = take_option(plan, &plan->options.donations[i], sink);
+    for (size_t i = 0; i < plan->options.donation_count; i++) {
+        const hlo_donation *d = &plan->options.donations[i];
+        const char *fault = NULL;
+        char types[600];
+        if (d->input >= plan->inputs.count)
+            fault = "the input does not exist";
+        else if (d->output >= plan->outputs.count)
+            fault = "the output does not exist";
+        else if (plan->given[d->input] != PLAN_NONE && plan->given[d->input] != d->output)
+            fault = "the input is already donated";
+        else if (plan->taken[d->output] != PLAN_NONE && plan->taken[d->output] != d->input)
+            fault = "the output already has a donated input";
+        else if (plan->inputs.shapes[d->input]->type != plan->outputs.shapes[d->output]->type ||
+                 !hlo_shape_same_dims(plan->inputs.shapes[d->input],
+                                      plan->outputs.shapes[d->output]) ||
+                 !hlo_shape_same_memory(plan->inputs.shapes[d->input],
+                                        plan->outputs.shapes[d->output])) {
+            char input[256], output[256];
+            hlo_shape_format(plan->inputs.shapes[d->input], true, input, sizeof input);
+            hlo_shape_format(plan->outputs.shapes[d->output], true, output, sizeof output);
+            snprintf(types, sizeof types, "the input is %s, but the output is %s", input, output);
+            fault = types;
+        }
+        if (fault)
+            return hlo_diag_refuse(sink, NULL, 0, 0, "cannot donate input %zu to output %zu: %s",
+                                   d->input, d->output, fault);
+        plan->given[d->input] = (uint32_t)d->output;
+        plan->taken[d->output] = (uint32_t)d->input;
+    }
     for (uint32_t o = 0; o < plan->outputs.count; o++)
         if (plan->taken[o] != PLAN_NONE)
             plan->in_place[o] = plan_is_in_place(plan->entry, o, plan->taken[o]);
-    return status;
+    return HLO_OK;
 }

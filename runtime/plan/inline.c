@@ -6,12 +6,6 @@
 /* Maximum number of copies for all calls together: nested calls can grow a module exponentially. */
 enum { MOST_COPIES = 1 << 18 };
 
-/* True if the instruction is independent of its computation: it has no side effect whose order
- * matters, and calls no computation with a single caller. */
-static bool is_free(const hlo_instr *instr) {
-    return !hlo_op_is(instr->op, HLO_SIDE_EFFECT | HLO_NONDET | HLO_COLLECTIVE | HLO_SOLE_CALLER);
-}
-
 /* True if a value of one shape may replace the other after copying it to its layout. */
 static bool is_convertible(const hlo_shape *from, const hlo_shape *to) {
     return from == to || (hlo_shape_is_array(from) && hlo_shape_is_array(to));
@@ -27,8 +21,10 @@ static const hlo_computation *callee_of(const hlo_instr *call) {
     for (uint32_t i = 0; i < call->operand_count; i++)
         if (!is_convertible(hlo_instr_operand(call, i)->shape, callee->parameters[i]->shape))
             return NULL;
+    /* The order of side effects matters, and a computation may have a single caller. */
     for (const hlo_instr *i = callee->first; i; i = hlo_instr_next(i))
-        if (!is_free(i)) return NULL;
+        if (hlo_op_is(i->op, HLO_SIDE_EFFECT | HLO_NONDET | HLO_COLLECTIVE | HLO_SOLE_CALLER))
+            return NULL;
     return callee;
 }
 
@@ -40,58 +36,42 @@ static hlo_instr *in_layout(hlo_instr *call, hlo_instr *value, const hlo_shape *
     return copy;
 }
 
-typedef struct inliner {
-    hlo_arena *scratch;
-    hlo_instr **copies; /* by id of the callee's instructions */
-    uint32_t capacity, budget;
-} inliner;
-
-static void reserve(inliner *in, uint32_t ids) {
-    if (ids <= in->capacity) return;
-    in->capacity = 2 * ids;
-    in->copies = hlo_arena_array(in->scratch, in->capacity, sizeof *in->copies);
-}
-
-static hlo_instr *copy_of(const inliner *in, hlo_instr *call, const hlo_instr *from) {
-    hlo_arena_mark mark = hlo_arena_here(in->scratch);
-    hlo_instr **operands = hlo_arena_array(in->scratch, from->operand_count, sizeof *operands);
-    for (uint32_t o = 0; o < from->operand_count; o++)
-        operands[o] = in->copies[hlo_instr_operand(from, o)->id];
-    hlo_instr *copy = hlo_instr_copy(call->parent, call, from, operands);
-    hlo_arena_release(in->scratch, mark);
-    return copy;
-}
-
-static void inline_call(inliner *in, hlo_instr *call, const hlo_computation *callee) {
-    reserve(in, callee->module->next_id);
-    in->budget -= callee->instr_count;
-    for (const hlo_instr *from = callee->first; from; from = hlo_instr_next(from))
-        in->copies[from->id] =
-            from->op == HLO_OP_PARAMETER
-                ? in_layout(call, hlo_instr_operand(call, (uint32_t)from->u.parameter), from->shape)
-                : copy_of(in, call, from);
-    hlo_instr_replace_uses(call, in_layout(call, in->copies[callee->root->id], call->shape));
-    hlo_instr_remove(call);
-}
-
-/* Numbers instructions in order: side tables of a computation start at its smallest id, and copies
- * in a computation would put the ids of all later ones in between. */
-static void renumber(hlo_module *module) {
+void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
+    hlo_arena_mark mark = hlo_arena_here(scratch);
+    hlo_instr **copies = NULL; /* by id of the callee's instructions */
+    uint32_t capacity = 0, budget = MOST_COPIES;
+    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *call = comp->first, *next; call; call = next) {
+            next = hlo_instr_next(call);
+            const hlo_computation *callee = callee_of(call);
+            if (!callee || callee->instr_count > budget) continue;
+            if (callee->module->next_id > capacity) {
+                capacity = 2 * callee->module->next_id;
+                copies = hlo_arena_array(scratch, capacity, sizeof *copies);
+            }
+            budget -= callee->instr_count;
+            for (const hlo_instr *from = callee->first; from; from = hlo_instr_next(from)) {
+                if (from->op == HLO_OP_PARAMETER) {
+                    hlo_instr *operand = hlo_instr_operand(call, (uint32_t)from->u.parameter);
+                    copies[from->id] = in_layout(call, operand, from->shape);
+                    continue;
+                }
+                hlo_arena_mark here = hlo_arena_here(scratch);
+                hlo_instr **operands =
+                    hlo_arena_array(scratch, from->operand_count, sizeof *operands);
+                for (uint32_t o = 0; o < from->operand_count; o++)
+                    operands[o] = copies[hlo_instr_operand(from, o)->id];
+                copies[from->id] = hlo_instr_copy(call->parent, call, from, operands);
+                hlo_arena_release(scratch, here);
+            }
+            hlo_instr_replace_uses(call, in_layout(call, copies[callee->root->id], call->shape));
+            hlo_instr_remove(call);
+        }
+    /* Number instructions in order: side tables of a computation start at its smallest id, and
+     * copies in a computation would put the ids of all later ones in between. */
     module->next_id = 0;
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
             instr->id = module->next_id++;
-}
-
-void plan_inline_calls(hlo_module *module, hlo_arena *scratch) {
-    hlo_arena_mark mark = hlo_arena_here(scratch);
-    inliner in = {.scratch = scratch, .budget = MOST_COPIES};
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
-            next = hlo_instr_next(instr);
-            const hlo_computation *callee = callee_of(instr);
-            if (callee && callee->instr_count <= in.budget) inline_call(&in, instr, callee);
-        }
-    renumber(module);
     hlo_arena_release(scratch, mark);
 }

@@ -110,21 +110,6 @@ void build_group(build *b, const build_unit *unit) {
     add_job(b, unit->instr, *group, NULL, slots_of_all(b, group->results, group->result_count));
 }
 
-/* Copies one leaf from one layout to another, in a new slot. */
-static uint32_t copy_leaf(build *b, const hlo_instr *instr, uint32_t slot, const hlo_shape *from,
-                          const hlo_shape *to) {
-    build_value operand = build_new_value(b, 1), result = build_new_value(b, 1);
-    operand.slots[0] = slot;
-    result.slots[0] = build_slot(b, SLOT_BUFFER, to);
-    hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
-    job->instr = instr;
-    job->operand_count = job->result_count = 1;
-    job->operands = views_of(b, &from, 1);
-    job->results = views_of(b, &to, 1);
-    add_step(b, job, operand, result);
-    return result.slots[0];
-}
-
 build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
                         const hlo_shape *const *from, const hlo_shape *const *to) {
     build_value adapted = value;
@@ -134,7 +119,15 @@ build_value build_adapt(build *b, const hlo_instr *instr, build_value value,
             adapted = build_new_value(b, value.count);
             memcpy(adapted.slots, value.slots, value.count * sizeof *value.slots);
         }
-        adapted.slots[i] = copy_leaf(b, instr, value.slots[i], from[i], to[i]);
+        build_value operand = build_new_value(b, 1), result = build_new_value(b, 1);
+        operand.slots[0] = value.slots[i];
+        adapted.slots[i] = result.slots[0] = build_slot(b, SLOT_BUFFER, to[i]);
+        hlo_job *job = hlo_arena_zero(b->plan->arena, sizeof *job);
+        job->instr = instr;
+        job->operand_count = job->result_count = 1;
+        job->operands = views_of(b, &from[i], 1);
+        job->results = views_of(b, &to[i], 1);
+        add_step(b, job, operand, result);
     }
     return adapted;
 }

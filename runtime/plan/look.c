@@ -9,33 +9,6 @@
 #include "ir/text/diag.h"
 #include "runtime/plan/build.h"
 
-static bool is_glob(const char *word) {
-    return strpbrk(word, "*?[") != NULL;
-}
-
-/* Marks the instructions matching a name or glob in computations that are executed directly.
- * Returns an instruction with that name in another computation, or one whose value has no array, or
- * NULL. */
-static const hlo_instr *mark(hlo_plan *plan, const bool *runs, const char *word, uint32_t *found,
-                             hlo_suggestion *near) {
-    const hlo_instr *elsewhere = NULL;
-    const bool glob = is_glob(word);
-    for (const hlo_computation *c = plan->module->first; c; c = c->next)
-        for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
-            if (glob ? fnmatch(word, i->name, 0) != 0 : strcmp(word, i->name) != 0) {
-                if (runs[c->id]) hlo_suggest_offer(near, i->name);
-                continue;
-            }
-            if (runs[c->id] && build_is_static(i->shape) && hlo_shape_leaf_count(i->shape)) {
-                plan->kept[i->id] = true;
-                ++*found;
-            } else {
-                elsewhere = i;
-            }
-        }
-    return elsewhere;
-}
-
 bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink) {
     const char *at = plan->options.values, *word;
     const hlo_module *module = plan->module;
@@ -47,10 +20,26 @@ bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink)
         if (*name == '%') name++;
         uint32_t found = 0;
         hlo_suggestion near = hlo_suggest(name);
-        const hlo_instr *elsewhere = mark(plan, runs, name, &found, &near);
+        /* Mark the matching instructions in computations that are executed directly. `elsewhere` is
+         * one in another computation, or one whose value has no array, or NULL. */
+        const hlo_instr *elsewhere = NULL;
+        const bool glob = strpbrk(name, "*?[") != NULL;
+        for (const hlo_computation *c = plan->module->first; c; c = c->next)
+            for (const hlo_instr *i = c->first; i; i = hlo_instr_next(i)) {
+                if (glob ? fnmatch(name, i->name, 0) != 0 : strcmp(name, i->name) != 0) {
+                    if (runs[c->id]) hlo_suggest_offer(&near, i->name);
+                    continue;
+                }
+                if (runs[c->id] && build_is_static(i->shape) && hlo_shape_leaf_count(i->shape)) {
+                    plan->kept[i->id] = true;
+                    ++found;
+                } else {
+                    elsewhere = i;
+                }
+            }
         if (found) continue;
         good = false;
-        if (elsewhere && !is_glob(name))
+        if (elsewhere && !glob)
             hlo_diag_emit(module, sink, HLO_ERROR, elsewhere->offset, strlen(name),
                           runs[elsewhere->parent->id]
                               ? "`%s` has no array value to save"
@@ -64,24 +53,20 @@ bool plan_find_kept(hlo_plan *plan, const bool *runs, const hlo_diag_sink *sink)
     return good;
 }
 
-/* True if the last step computes the value of the instruction. */
-static bool is_computed(const build *b, const hlo_instr *instr) {
-    const plan_comp *comp = b->comp;
-    const plan_step *last = comp->step_count ? &comp->steps[comp->step_count - 1] : NULL;
-    return last && last->kind == STEP_JOB && last->job->instr == instr &&
-           last->job->group.instr_count == 1;
-}
-
 void build_look(build *b, const hlo_instr *instr) {
     const hlo_plan *plan = b->plan;
-    const bool keeps = plan_keeps(plan, instr), computed = is_computed(b, instr);
+    const plan_comp *comp = b->comp;
+    const plan_step *last = comp->step_count ? &comp->steps[comp->step_count - 1] : NULL;
+    const bool keeps = plan_keeps(plan, instr);
+    const bool computed = last && last->kind == STEP_JOB && last->job->instr == instr &&
+                          last->job->group.instr_count == 1;
     const bool input =
         instr->op == HLO_OP_PARAMETER && instr->parent == instr->parent->module->entry;
     const bool checks = plan->options.check_finite && (computed || input);
     if (b->failed || (!keeps && !checks)) return;
     const build_value own = *build_value_of(b, instr);
     const build_value others = checks ? build_operands(b, instr) : build_new_value(b, 0);
-    const int untouched = computed ? b->comp->steps[b->comp->step_count - 1].job->untouched : -1;
+    const int untouched = computed ? last->job->untouched : -1;
     build_value all = build_new_value(b, own.count + others.count);
     memcpy(all.slots, own.slots, own.count * sizeof *all.slots);
     memcpy(all.slots + own.count, others.slots, others.count * sizeof *all.slots);

@@ -58,67 +58,10 @@ static bool *find_live(const order *o) {
     return live;
 }
 
-/* Finds the group's inputs: operands of members that are not members, each once. `seen` is by
- * position, and does not contain this mark. */
-static void find_inputs(const order *o, hlo_group *group, uint32_t *seen, uint32_t mark) {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < group->instr_count; i++) {
-        seen[place_of(o, group->instrs[i])] = mark;
-        most += group->instrs[i]->operand_count;
-    }
-    group->inputs = hlo_arena_array(o->b->plan->arena, most, sizeof *group->inputs);
-    group->input_count = 0;
-    for (uint32_t i = 0; i < group->instr_count; i++)
-        for (uint32_t k = 0; k < group->instrs[i]->operand_count; k++) {
-            const hlo_instr *operand = hlo_instr_operand(group->instrs[i], k);
-            uint32_t *mine = &seen[place_of(o, operand)];
-            if (*mine != mark) group->inputs[group->input_count++] = operand;
-            *mine = mark;
-        }
-}
-
-static void find_groups(order *o, const bool *live) {
-    const hlo_plan *plan = o->b->plan;
-    const hlo_instr **instrs = hlo_arena_array(plan->arena, o->instr_count, sizeof *instrs);
-    uint32_t live_count = 0;
-    for (uint32_t i = 0; i < o->instr_count; i++)
-        if (live[i] && build_is_static(o->instrs[i]->shape)) instrs[live_count++] = o->instrs[i];
-    const hlo_backend *backend = plan->backend;
-    uint32_t groups =
-        backend->group && !plan_looks(plan)
-            ? backend->group(plan->device, instrs, live_count, plan->arena, &o->groups)
-            : 0;
-    uint32_t *seen = hlo_arena_zero(plan->arena, o->instr_count * sizeof *seen);
-    o->unit_count = o->instr_count + groups;
-    o->maker = hlo_arena_array(plan->arena, o->instr_count, sizeof *o->maker);
-    for (uint32_t i = 0; i < o->instr_count; i++) o->maker[i] = i;
-    for (uint32_t g = 0; g < groups; g++) {
-        find_inputs(o, &o->groups[g], seen, g + 1);
-        for (uint32_t i = 0; i < o->groups[g].result_count; i++)
-            o->maker[place_of(o, o->groups[g].results[i])] = o->instr_count + g;
-    }
-}
-
 static void want(order *o, uint32_t unit, uint32_t *waiting) {
     if (o->wanted[unit]) return;
     o->wanted[unit] = true;
     o->waiting[(*waiting)++] = unit;
-}
-
-/* Marks the units to run: an instruction that is only a member of groups does not run
- * separately. */
-static void find_wanted(order *o) {
-    const hlo_computation *comp = o->b->comp->comp;
-    uint32_t waiting = 0;
-    want(o, o->maker[place_of(o, comp->root)], &waiting);
-    for (uint32_t i = 0; i < o->instr_count; i++)
-        if (hlo_op_is(o->instrs[i]->op, HLO_SIDE_EFFECT) || plan_keeps(o->b->plan, o->instrs[i]))
-            want(o, o->maker[i], &waiting);
-    while (waiting) {
-        build_unit unit = unit_at(o, o->waiting[--waiting]);
-        for (uint32_t i = 0; i < input_count(unit); i++)
-            want(o, maker_of_input(o, unit, i), &waiting);
-    }
 }
 
 /* Schedules the units that a unit reads, transitively, and then the unit. Returns false if it
@@ -198,8 +141,9 @@ static bool may_move(const order *o, uint32_t unit) {
     }
 }
 
-/* Returns the bytes that the unit frees minus those that it allocates. */
-static int64_t gain_of(const hastening *h, uint32_t unit) {
+/* Pushes a unit that may run now and frees more bytes than it allocates. */
+static void consider(hastening *h, uint32_t unit) {
+    if (h->done[unit] || h->waits[unit] || !may_move(h->o, unit)) return;
     const build_unit u = unit_at(h->o, unit);
     int64_t gain = -bytes_of(h->o, unit, false);
     for (uint32_t i = 0; i < input_count(u); i++) {
@@ -211,11 +155,7 @@ static int64_t gain_of(const hastening *h, uint32_t unit) {
         }
         if (!before && reads == h->unread[maker]) gain += bytes_of(h->o, maker, true);
     }
-    return gain;
-}
-
-static void consider(hastening *h, uint32_t unit) {
-    if (!h->done[unit] && !h->waits[unit] && may_move(h->o, unit) && gain_of(h, unit) > 0) {
+    if (gain > 0) {
         h->done[unit] = true;
         h->stack[h->depth++] = unit;
     }
@@ -239,29 +179,6 @@ static void append(hastening *h, uint32_t unit) {
     }
 }
 
-static void find_users(hastening *h, uint32_t *fill) {
-    order *o = h->o;
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        for (uint32_t m = 0; m < o->count; m++) {
-            const build_unit u = unit_at(o, o->made[m]);
-            for (uint32_t i = 0; i < input_count(u); i++) {
-                const uint32_t maker = maker_of_input(o, u, i);
-                if (pass) {
-                    h->users[fill[maker]++] = o->made[m];
-                    h->waits[o->made[m]]++;
-                } else {
-                    h->unread[maker]++;
-                }
-            }
-        }
-        for (uint32_t unit = 0; !pass && unit < o->unit_count; unit++)
-            h->first_user[unit + 1] = fill[unit + 1] = h->first_user[unit] + h->unread[unit];
-        if (!pass)
-            h->users =
-                hlo_arena_array(o->b->plan->arena, h->first_user[o->unit_count], sizeof *h->users);
-    }
-}
-
 static void hasten(order *o) {
     hlo_arena *arena = o->b->plan->arena;
     const size_t size = (o->unit_count + 1) * sizeof(uint32_t);
@@ -272,7 +189,24 @@ static void hasten(order *o) {
                    .done = hlo_arena_zero(arena, o->unit_count),
                    .stack = hlo_arena_alloc(arena, size),
                    .out = hlo_arena_alloc(arena, size)};
-    find_users(&h, hlo_arena_zero(arena, size));
+    uint32_t *fill = hlo_arena_zero(arena, size);
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t m = 0; m < o->count; m++) {
+            const build_unit u = unit_at(o, o->made[m]);
+            for (uint32_t i = 0; i < input_count(u); i++) {
+                const uint32_t maker = maker_of_input(o, u, i);
+                if (pass) {
+                    h.users[fill[maker]++] = o->made[m];
+                    h.waits[o->made[m]]++;
+                } else {
+                    h.unread[maker]++;
+                }
+            }
+        }
+        for (uint32_t unit = 0; !pass && unit < o->unit_count; unit++)
+            h.first_user[unit + 1] = fill[unit + 1] = h.first_user[unit] + h.unread[unit];
+        if (!pass) h.users = hlo_arena_array(arena, h.first_user[o->unit_count], sizeof *h.users);
+    }
     h.unread[o->maker[place_of(o, o->b->comp->comp->root)]]++; /* read by the caller */
     for (uint32_t m = 0; m < o->count; m++) {
         if (h.done[o->made[m]]) continue;
@@ -283,23 +217,67 @@ static void hasten(order *o) {
 }
 
 build_unit *build_order(build *b, uint32_t *out_count) {
-    hlo_arena *arena = b->plan->arena;
+    const hlo_plan *plan = b->plan;
+    hlo_arena *arena = plan->arena;
     const hlo_computation *comp = b->comp->comp;
     order o = {.b = b, .instr_count = comp->instr_count};
     o.instrs = hlo_arena_array(arena, o.instr_count, sizeof *o.instrs);
     for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) o.instrs[place_of(&o, i)] = i;
-    find_groups(&o, find_live(&o));
+    const bool *live = find_live(&o);
+    const hlo_instr **instrs = hlo_arena_array(arena, o.instr_count, sizeof *instrs);
+    uint32_t live_count = 0;
+    for (uint32_t i = 0; i < o.instr_count; i++)
+        if (live[i] && build_is_static(o.instrs[i]->shape)) instrs[live_count++] = o.instrs[i];
+    const hlo_backend *backend = plan->backend;
+    uint32_t groups = backend->group && !plan_looks(plan)
+                          ? backend->group(plan->device, instrs, live_count, arena, &o.groups)
+                          : 0;
+    uint32_t *seen = hlo_arena_zero(arena, o.instr_count * sizeof *seen);
+    o.unit_count = o.instr_count + groups;
+    o.maker = hlo_arena_array(arena, o.instr_count, sizeof *o.maker);
+    for (uint32_t i = 0; i < o.instr_count; i++) o.maker[i] = i;
+    for (uint32_t g = 0; g < groups; g++) {
+        /* The group's inputs are the operands of members that are not members, each once. */
+        hlo_group *group = &o.groups[g];
+        const uint32_t mark = g + 1;
+        uint32_t most = 0;
+        for (uint32_t i = 0; i < group->instr_count; i++) {
+            seen[place_of(&o, group->instrs[i])] = mark;
+            most += group->instrs[i]->operand_count;
+        }
+        group->inputs = hlo_arena_array(arena, most, sizeof *group->inputs);
+        group->input_count = 0;
+        for (uint32_t i = 0; i < group->instr_count; i++)
+            for (uint32_t k = 0; k < group->instrs[i]->operand_count; k++) {
+                const hlo_instr *operand = hlo_instr_operand(group->instrs[i], k);
+                uint32_t *mine = &seen[place_of(&o, operand)];
+                if (*mine != mark) group->inputs[group->input_count++] = operand;
+                *mine = mark;
+            }
+        for (uint32_t i = 0; i < group->result_count; i++)
+            o.maker[place_of(&o, group->results[i])] = o.instr_count + g;
+    }
     o.wanted = hlo_arena_zero(arena, o.unit_count);
     o.state = hlo_arena_zero(arena, o.unit_count);
     o.waiting = hlo_arena_array(arena, o.unit_count, sizeof *o.waiting);
     o.next = hlo_arena_array(arena, o.unit_count, sizeof *o.next);
     o.made = hlo_arena_array(arena, o.unit_count, sizeof *o.made);
-    find_wanted(&o);
+    /* Mark the units to run. An instruction that is only a member of groups does not run
+     * separately. */
+    uint32_t waiting = 0;
+    want(&o, o.maker[place_of(&o, comp->root)], &waiting);
+    for (uint32_t i = 0; i < o.instr_count; i++)
+        if (hlo_op_is(o.instrs[i]->op, HLO_SIDE_EFFECT) || plan_keeps(plan, o.instrs[i]))
+            want(&o, o.maker[i], &waiting);
+    while (waiting) {
+        build_unit unit = unit_at(&o, o.waiting[--waiting]);
+        for (uint32_t i = 0; i < input_count(unit); i++)
+            want(&o, maker_of_input(&o, unit, i), &waiting);
+    }
     for (uint32_t i = 0; i < o.instr_count; i++)
         if (o.wanted[o.maker[i]] && !make(&o, o.maker[i]))
             build_refuse(b, o.instrs[i], "`%s` is in a group that depends on itself",
                          hlo_ops[o.instrs[i]->op].name);
-    const hlo_plan *plan = b->plan;
     if (plan->backend->rearranges && !plan->options.perturbed && !b->failed) hasten(&o);
     build_unit *units = hlo_arena_array(arena, o.count, sizeof *units);
     for (uint32_t m = 0; m < o.count; m++) units[m] = unit_at(&o, o.made[m]);

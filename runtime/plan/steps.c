@@ -33,30 +33,6 @@ static bool is_single_device(const hlo_instr *collective) {
     return !groups || groups->devices == 0 || groups->devices == 1;
 }
 
-/* True for a custom call that specifies to a partitioner how its operand is divided. */
-static bool is_annotation(const hlo_instr *call) {
-    const char *target = hlo_instr_str(call, HLO_ATTR_CUSTOM_CALL_TARGET);
-    return call->operand_count == 1 && target &&
-           (!strcmp(target, "Sharding") || !strcmp(target, "xla.sdy.FuncResultSharding"));
-}
-
-/* True if a transpose, or a broadcast that only adds dimensions of size one, keeps every element at
- * its position in memory. */
-static bool keeps_places(const hlo_instr *instr) {
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
-    hlo_index_map map;
-    hlo_dims own, its;
-    hlo_index x;
-    if (from->type != to->type || hlo_shape_count(from) != hlo_shape_count(to)) return false;
-    hlo_shape_strides(from, own.v);
-    hlo_shape_strides(to, its.v);
-    hlo_index_map_first(instr, &map);
-    for (uint32_t d = 0; d < from->rank; d++)
-        if (!hlo_index_along(&map, d, &x) || (to->dims[x.of] != 1 && own.v[d] != its.v[x.of]))
-            return false;
-    return true;
-}
-
 /* True if the instruction's value is its first operand, unchanged in memory or in another
  * layout. */
 static bool is_alias(const build *b, const hlo_instr *instr) {
@@ -76,50 +52,59 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
     case HLO_OP_COLLECTIVE_BROADCAST:
         if (b->plan->seat.world || !is_single_device(instr)) return false;
         break;
-    case HLO_OP_CUSTOM_CALL:
-        if (!is_annotation(instr)) return false;
+    case HLO_OP_CUSTOM_CALL: {
+        /* Only a call that specifies to a partitioner how its operand is divided is an alias. */
+        const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
+        if (instr->operand_count != 1 || !target ||
+            (strcmp(target, "Sharding") != 0 && strcmp(target, "xla.sdy.FuncResultSharding") != 0))
+            return false;
         if (hlo_shape_is_array(from) && instr->shape->type == from->type &&
             hlo_shape_same_dims(instr->shape, from))
             return true;
         break;
+    }
     default:
-        if (hlo_op_is(instr->op, HLO_REPEATS | HLO_TRANSPOSES)) return keeps_places(instr);
+        if (hlo_op_is(instr->op, HLO_REPEATS | HLO_TRANSPOSES)) {
+            /* A transpose, or a broadcast that only adds dimensions of size one, may keep every
+             * element at its position in memory. */
+            const hlo_shape *to = instr->shape;
+            hlo_index_map map;
+            hlo_dims own, its;
+            hlo_index x;
+            if (from->type != to->type || hlo_shape_count(from) != hlo_shape_count(to))
+                return false;
+            hlo_shape_strides(from, own.v);
+            hlo_shape_strides(to, its.v);
+            hlo_index_map_first(instr, &map);
+            for (uint32_t d = 0; d < from->rank; d++)
+                if (!hlo_index_along(&map, d, &x) ||
+                    (to->dims[x.of] != 1 && own.v[d] != its.v[x.of]))
+                    return false;
+            return true;
+        }
         if (!hlo_op_is(instr->op, HLO_KEEPS_ORDER)) return false;
     }
     return hlo_shape_same_memory(instr->shape, from);
 }
 
-/* Returns the number of leaves before each element of a tuple. */
-static const uint32_t *starts_of(build *b, const hlo_instr *tuple) {
-    const uint32_t **starts = &b->starts[b->place[tuple->id - b->first_id]];
-    if (*starts) return *starts;
-    uint32_t *made = hlo_arena_array(b->plan->arena, tuple->shape->rank, sizeof *made), at = 0;
-    for (uint32_t i = 0; i < tuple->shape->rank; i++) {
-        made[i] = at;
-        at += hlo_shape_leaf_count(tuple->shape->elements[i]);
-    }
-    return *starts = made;
-}
-
 /* Forwards element `index` of the operand. */
 static build_value element_of(build *b, const hlo_instr *instr, uint32_t index) {
     const hlo_instr *tuple = hlo_instr_operand(instr, 0);
-    const uint32_t start = starts_of(b, tuple)[index];
-    build_value v = {build_value_of(b, tuple)->slots + start, hlo_shape_leaf_count(instr->shape)};
+    const uint32_t **starts = &b->starts[b->place[tuple->id - b->first_id]];
+    if (!*starts) { /* the number of leaves before each element */
+        uint32_t *made = hlo_arena_array(b->plan->arena, tuple->shape->rank, sizeof *made), at = 0;
+        for (uint32_t i = 0; i < tuple->shape->rank; i++) {
+            made[i] = at;
+            at += hlo_shape_leaf_count(tuple->shape->elements[i]);
+        }
+        *starts = made;
+    }
+    build_value v = {build_value_of(b, tuple)->slots + (*starts)[index],
+                     hlo_shape_leaf_count(instr->shape)};
     return relaid(b, instr, v, tuple->shape->elements[index], instr->shape);
 }
 
-/* Forwards the operand's bytes. Sigmas belong to elements of one type, so with sigmas a change of
- * type is a copy. */
-static build_value bitcast_value(build *b, const hlo_instr *instr) {
-    const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
-    if (from->type == instr->shape->type || !b->plan->options.bounds)
-        return *build_value_of(b, hlo_instr_operand(instr, 0));
-    build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
-    build_step(b, STEP_COPY, instr, build_operands(b, instr), v);
-    return v;
-}
-
+/* Forwards the elements, each in the layout that the tuple has for it. */
 static build_value tuple_value(build *b, const hlo_instr *instr) {
     build_value v = build_operands(b, instr);
     uint32_t at = 0;
@@ -133,16 +118,11 @@ static build_value tuple_value(build *b, const hlo_instr *instr) {
     return v;
 }
 
-/* Creates a constant for the size of a static dimension. */
-static build_value size_value(build *b, const hlo_instr *instr) {
-    const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
-    const int32_t size = (int32_t)hlo_instr_operand(instr, 0)->shape->dims[dim];
-    build_value v = build_new_slots(b, SLOT_CONSTANT, instr->shape);
-    const void *bytes = hlo_arena_copy(b->plan->arena, &size, sizeof size);
-    plan_slot *slot = &b->comp->slots[v.slots[0]];
-    slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, sizeof size);
-    if (!slot->place.data) build_refuse(b, instr, "out of memory for this constant");
-    return v;
+/* Imports the bytes of a constant. */
+static void set_constant(build *b, const hlo_instr *instr, uint32_t index, const void *bytes) {
+    plan_slot *slot = &b->comp->slots[index];
+    slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, slot->size);
+    if (!slot->place.data && slot->size) build_refuse(b, instr, "out of memory for this constant");
 }
 
 /* Creates a constant from the elements of the literal, in the layout of `shape`, which is the shape
@@ -167,28 +147,14 @@ static build_value constant_value(build *b, const hlo_instr *instr, const hlo_sh
                      "XLA_FLAGS=--xla_dump_to=DIR, or print it with print_large_constants=True");
         return v;
     }
-    plan_slot *slot = &b->comp->slots[v.slots[0]];
     const void *bytes = literal->data;
     if (!hlo_shape_is_row_major(shape)) {
-        void *physical = hlo_arena_alloc(b->plan->arena, slot->size);
+        void *physical = hlo_arena_alloc(b->plan->arena, b->comp->slots[v.slots[0]].size);
         plan_to_physical(shape, hlo_types[shape->type].bytes, physical, literal->data);
         bytes = physical;
     }
-    slot->place.data = (void *)b->plan->backend->import(b->plan->device, bytes, slot->size);
-    if (!slot->place.data && slot->size) build_refuse(b, instr, "out of memory for this constant");
+    set_constant(b, instr, v.slots[0], bytes);
     return v;
-}
-
-static build_value parameter_value(build *b, const hlo_instr *instr) {
-    const uint32_t index = b->arguments[instr->u.parameter];
-    build_value v = build_new_value(b, hlo_shape_leaf_count(instr->shape));
-    for (uint32_t i = 0; i < v.count; i++) {
-        v.slots[i] = build_slot(b, SLOT_ARGUMENT, b->comp->argument_shapes[index + i]);
-        b->comp->slots[v.slots[i]].index = index + i;
-        b->comp->arguments[index + i] = v.slots[i];
-    }
-    return build_adapt(b, instr, v, b->comp->argument_shapes + index,
-                       build_leaves(b, instr->shape));
 }
 
 /* ---------------------------------------------------------------------------------------- steps */
@@ -197,16 +163,6 @@ static void check_called(void *user, hlo_computation *called) {
     build *b = user;
     const plan_comp *comp = b->plan->comps[called->id];
     if (comp && !comp->results) b->failed = true;
-}
-
-/* True if a callee cannot be executed; its errors were already reported. */
-static bool runs_failed(build *b, const hlo_instr *instr) {
-    bool before = b->failed;
-    b->failed = false;
-    hlo_instr_visit_called(instr, check_called, b);
-    bool failed = b->failed;
-    b->failed |= before;
-    return failed;
 }
 
 /* Creates the value of an asynchronous start: its operands, its results, and additional elements of
@@ -243,9 +199,25 @@ static build_value value_for(build *b, const hlo_instr *instr) {
                      hlo_ops[instr->op].name);
         return build_new_slots(b, SLOT_BUFFER, instr->shape);
     }
-    if (runs_failed(b, instr)) return build_new_slots(b, SLOT_BUFFER, instr->shape);
+    /* The errors of a callee that cannot be executed were already reported. */
+    const bool before = b->failed;
+    b->failed = false;
+    hlo_instr_visit_called(instr, check_called, b);
+    const bool callee_failed = b->failed;
+    b->failed |= before;
+    if (callee_failed) return build_new_slots(b, SLOT_BUFFER, instr->shape);
     switch (instr->op) {
-    case HLO_OP_PARAMETER: return parameter_value(b, instr);
+    case HLO_OP_PARAMETER: {
+        const uint32_t index = b->arguments[instr->u.parameter];
+        build_value v = build_new_value(b, hlo_shape_leaf_count(instr->shape));
+        for (uint32_t i = 0; i < v.count; i++) {
+            v.slots[i] = build_slot(b, SLOT_ARGUMENT, b->comp->argument_shapes[index + i]);
+            b->comp->slots[v.slots[i]].index = index + i;
+            b->comp->arguments[index + i] = v.slots[i];
+        }
+        return build_adapt(b, instr, v, b->comp->argument_shapes + index,
+                           build_leaves(b, instr->shape));
+    }
     case HLO_OP_CONSTANT: return constant_value(b, instr, instr->shape, instr->u.literal);
     case HLO_OP_TUPLE: return tuple_value(b, instr);
     case HLO_OP_AFTER_ALL: return build_new_value(b, 0);
@@ -265,8 +237,23 @@ static build_value value_for(build *b, const hlo_instr *instr) {
         return build_call(b, instr, hlo_instr_comp(instr, HLO_ATTR_CALLS), instr->shape);
     case HLO_OP_WHILE: return build_while(b, instr);
     case HLO_OP_CONDITIONAL: return build_conditional(b, instr);
-    case HLO_OP_BITCAST: return bitcast_value(b, instr);
-    case HLO_OP_GET_DIMENSION_SIZE: return size_value(b, instr);
+    case HLO_OP_BITCAST: {
+        /* Sigmas belong to elements of one type, so with sigmas a change of type is a copy. */
+        const hlo_shape *from = hlo_instr_operand(instr, 0)->shape;
+        if (from->type == instr->shape->type || !b->plan->options.bounds)
+            return *build_value_of(b, hlo_instr_operand(instr, 0));
+        build_value v = build_new_slots(b, SLOT_BUFFER, instr->shape);
+        build_step(b, STEP_COPY, instr, build_operands(b, instr), v);
+        return v;
+    }
+    case HLO_OP_GET_DIMENSION_SIZE: {
+        const int64_t dim = hlo_instr_ints(instr, HLO_ATTR_DIMENSIONS)->v[0];
+        const int32_t size = (int32_t)hlo_instr_operand(instr, 0)->shape->dims[dim];
+        build_value v = build_new_slots(b, SLOT_CONSTANT, instr->shape);
+        const void *bytes = hlo_arena_copy(b->plan->arena, &size, sizeof size);
+        set_constant(b, instr, v.slots[0], bytes);
+        return v;
+    }
     default: break;
     }
     if (!is_alias(b, instr)) return build_job(b, instr, instr->shape);
@@ -285,91 +272,33 @@ static void use(plan_comp *comp, uint32_t slot, uint32_t step) {
     if (step > s->last) s->last = step;
 }
 
-/* Computes the live range of each slot. */
-static void find_lifetimes(plan_comp *comp) {
-    for (uint32_t i = 0; i < comp->slot_count; i++) {
-        comp->slots[i].first = PLAN_NONE;
-        comp->slots[i].last = 0;
-    }
+/* Sums up the steps: the weight, the jobs of a run, and whether and how deep a graph can contain
+ * the computation, including its loops. */
+static void sum_up(plan_comp *comp) {
     for (uint32_t s = 0; s < comp->step_count; s++) {
         const plan_step *step = &comp->steps[s];
-        for (uint32_t i = 0; i < step->operand_count; i++) use(comp, step->operands[i], s);
-        for (uint32_t i = 0; i < step->result_count; i++) use(comp, step->results[i], s);
-        for (uint32_t i = 0; step->spare && i < step->result_count; i++)
-            use(comp, step->spare[i], s);
-        use(comp, step->work, s);
-        use(comp, step->predicate, s);
+        const bool loop = step->kind == STEP_WHILE;
+        uint64_t weight = 1;
+        double jobs = step->kind == STEP_JOB;
+        uint32_t depth = 0;
+        if (step->job && step->job->host) comp->hosted = true;
+        for (uint32_t i = 0; i < step->called_count; i++) {
+            const plan_comp *called = step->called[i];
+            weight += called->weight;
+            if (!(called->jobs <= jobs)) jobs = called->jobs;
+            if (called->depth > depth) depth = called->depth;
+            comp->hosted |= called->hosted;
+        }
+        if (loop)
+            jobs = step->trip_count == HLO_TRIP_COUNT_UNKNOWN
+                       ? (double)NAN
+                       : step->called[1]->jobs * (double)step->trip_count;
+        if (step->kind == STEP_CONDITIONAL) depth += 1;
+        if (loop && !step->unrolls) depth += 2;
+        if (depth > comp->depth) comp->depth = depth;
+        comp->weight += loop && step->unrolls ? weight * step->trip_count : weight;
+        comp->jobs += jobs;
     }
-}
-
-/* Places the root's leaves that a step computes in memory that the caller provides. */
-static void lend_results(plan_comp *comp) {
-    for (uint32_t i = 0; i < comp->result_count; i++) {
-        plan_slot *slot = &comp->slots[comp->results[i]];
-        slot->results++;
-        if (slot->kind != SLOT_BUFFER) continue;
-        slot->kind = SLOT_RESULT;
-        slot->index = i;
-    }
-}
-
-/* Drops results that a job does not compute and that have no users. */
-static void drop_untouched(plan_comp *comp) {
-    for (uint32_t s = 0; s < comp->step_count; s++) {
-        const plan_step *step = &comp->steps[s];
-        if (!step->job || step->job->untouched < 0) continue;
-        plan_slot *slot = &comp->slots[step->results[step->job->untouched]];
-        if (slot->kind == SLOT_BUFFER && slot->last == s) slot->kind = SLOT_NOWHERE;
-    }
-}
-
-static uint64_t weight_of(const plan_step *step) {
-    uint64_t weight = 1;
-    for (uint32_t i = 0; i < step->called_count; i++) weight += step->called[i]->weight;
-    return step->kind == STEP_WHILE && step->unrolls ? weight * step->trip_count : weight;
-}
-
-/* Counts the jobs of a run of the step. */
-static double jobs_of(const plan_step *step) {
-    double most = step->kind == STEP_JOB;
-    if (step->kind == STEP_WHILE)
-        return step->trip_count == HLO_TRIP_COUNT_UNKNOWN
-                   ? (double)NAN
-                   : step->called[1]->jobs * (double)step->trip_count;
-    for (uint32_t i = 0; i < step->called_count; i++)
-        if (!(step->called[i]->jobs <= most)) most = step->called[i]->jobs;
-    return most;
-}
-
-/* Records whether a graph can contain the computation, including its loops. */
-static void note_branches(plan_comp *comp, const plan_step *step) {
-    uint32_t depth = 0;
-    if (step->job && step->job->host) comp->hosted = true;
-    for (uint32_t i = 0; i < step->called_count; i++) {
-        comp->hosted |= step->called[i]->hosted;
-        if (step->called[i]->depth > depth) depth = step->called[i]->depth;
-    }
-    if (step->kind == STEP_CONDITIONAL) depth += 1;
-    if (step->kind == STEP_WHILE && !step->unrolls) depth += 2;
-    if (depth > comp->depth) comp->depth = depth;
-}
-
-static void count_places(build *b) {
-    const hlo_computation *comp = b->comp->comp;
-    uint32_t last_id = 0, count = 0;
-    b->first_id = UINT32_MAX;
-    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
-        if (i->id < b->first_id) b->first_id = i->id;
-        if (i->id > last_id) last_id = i->id;
-        count++;
-    }
-    hlo_arena *arena = b->plan->arena;
-    b->place = hlo_arena_array(arena, last_id - b->first_id + 1, sizeof *b->place);
-    b->values = hlo_arena_zero(arena, count * sizeof *b->values);
-    b->starts = hlo_arena_zero(arena, count * sizeof *b->starts);
-    count = 0;
-    for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
-        b->place[i->id - b->first_id] = count++;
 }
 
 /* Chooses the layouts of the computation's arguments and results. */
@@ -397,9 +326,21 @@ static void find_signature(build *b) {
 bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
     build b = {.plan = plan, .comp = comp, .sink = sink};
     const hlo_instr *root = comp->comp->root;
-    count_places(&b);
+    uint32_t last_id = 0, count = 0;
+    b.first_id = UINT32_MAX;
+    for (const hlo_instr *i = comp->comp->first; i; i = hlo_instr_next(i)) {
+        if (i->id < b.first_id) b.first_id = i->id;
+        if (i->id > last_id) last_id = i->id;
+        count++;
+    }
+    hlo_arena *arena = plan->arena;
+    b.place = hlo_arena_array(arena, last_id - b.first_id + 1, sizeof *b.place);
+    b.values = hlo_arena_zero(arena, count * sizeof *b.values);
+    b.starts = hlo_arena_zero(arena, count * sizeof *b.starts);
+    count = 0;
+    for (const hlo_instr *i = comp->comp->first; i; i = hlo_instr_next(i))
+        b.place[i->id - b.first_id] = count++;
     find_signature(&b);
-    uint32_t count;
     const build_unit *units = build_order(&b, &count);
     for (uint32_t i = 0; i < count; i++)
         if (units[i].group)
@@ -413,13 +354,35 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
                                       build_leaves(&b, root->shape), comp->result_shapes);
     comp->results = results.slots;
     comp->result_count = results.count;
-    lend_results(comp);
-    find_lifetimes(comp);
-    drop_untouched(comp);
-    for (uint32_t i = 0; i < comp->step_count; i++) {
-        comp->weight += weight_of(&comp->steps[i]);
-        comp->jobs += jobs_of(&comp->steps[i]);
-        note_branches(comp, &comp->steps[i]);
+    /* Place the root's leaves that a step computes in memory that the caller provides. */
+    for (uint32_t i = 0; i < comp->result_count; i++) {
+        plan_slot *slot = &comp->slots[comp->results[i]];
+        slot->results++;
+        if (slot->kind != SLOT_BUFFER) continue;
+        slot->kind = SLOT_RESULT;
+        slot->index = i;
     }
+    /* Compute the live range of each slot. */
+    for (uint32_t i = 0; i < comp->slot_count; i++) {
+        comp->slots[i].first = PLAN_NONE;
+        comp->slots[i].last = 0;
+    }
+    for (uint32_t s = 0; s < comp->step_count; s++) {
+        const plan_step *step = &comp->steps[s];
+        for (uint32_t i = 0; i < step->operand_count; i++) use(comp, step->operands[i], s);
+        for (uint32_t i = 0; i < step->result_count; i++) use(comp, step->results[i], s);
+        for (uint32_t i = 0; step->spare && i < step->result_count; i++)
+            use(comp, step->spare[i], s);
+        use(comp, step->work, s);
+        use(comp, step->predicate, s);
+    }
+    /* Drop results that a job does not compute and that have no users. */
+    for (uint32_t s = 0; s < comp->step_count; s++) {
+        const plan_step *step = &comp->steps[s];
+        if (!step->job || step->job->untouched < 0) continue;
+        plan_slot *slot = &comp->slots[step->results[step->job->untouched]];
+        if (slot->kind == SLOT_BUFFER && slot->last == s) slot->kind = SLOT_NOWHERE;
+    }
+    sum_up(comp);
     return true;
 }
