@@ -24,27 +24,25 @@ static void release_host(cuda_device *device, void *host) {
     cpu_backend.close(host);
 }
 
-/* Creates the device's shared state: the program of all kernels, and the CPU's device. */
-static hlo_status equip(cuda_device *device, const hlo_plan_options *options, const hlo_seat *seat,
-                        const hlo_diag_sink *sink) {
-    device->program = cuda_program_new();
-    if (!device->program || !cuda_own(device, device->program, release_program))
-        return HLO_OUT_OF_MEMORY;
-    if (!device->host_fallback) return HLO_OK;
-    hlo_status status = cpu_backend.open(options, seat, sink, &device->host);
-    if (status != HLO_OK) return status;
-    return cuda_own(device, device->host, release_host) ? HLO_OK : HLO_OUT_OF_MEMORY;
-}
-
 static hlo_status cuda_open(const hlo_plan_options *options, const hlo_seat *seat,
                             const hlo_diag_sink *sink, void **out_device) {
     cuda_device *device;
     hlo_status status = cuda_device_open(options, sink, &device);
-    if (status == HLO_OK && (status = equip(device, options, seat, sink)) != HLO_OK) {
-        cuda_device_close(device);
-        device = NULL;
+    *out_device = NULL;
+    if (status != HLO_OK) return status;
+    /* The shared state is the program of all kernels, and the CPU's device. */
+    device->program = cuda_program_new();
+    if (!device->program || !cuda_own(device, device->program, release_program))
+        status = HLO_OUT_OF_MEMORY;
+    if (status == HLO_OK && device->host_fallback) {
+        status = cpu_backend.open(options, seat, sink, &device->host);
+        if (status == HLO_OK && !cuda_own(device, device->host, release_host))
+            status = HLO_OUT_OF_MEMORY;
     }
-    *out_device = device;
+    if (status == HLO_OK)
+        *out_device = device;
+    else
+        cuda_device_close(device);
     return status;
 }
 

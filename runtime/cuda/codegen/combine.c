@@ -65,6 +65,16 @@ void reduce_combine(emit *e, const reducing *r, const char *const *a, const char
     emit_region(e, r->region, in, r->cells, out, r->cells);
 }
 
+void reduce_open_columns(reduction *s) {
+    if (s->each == 1) return;
+    emit_text(s->e, "#pragma unroll");
+    emit_open(s->e, "for (int u = 0; u < %d; u++) {", s->each);
+}
+
+void reduce_close_columns(reduction *s) {
+    if (s->each > 1) emit_close(s->e);
+}
+
 /* Declares a variable for each column of a thread, and returns its text. */
 static const char *declare_each(reduction *s, const char *storage, const char *type,
                                 const char *prefix, const char *dims) {
@@ -130,36 +140,6 @@ static void take(reduction *s, uint32_t phase, other from, bool combines) {
     reduce_close_columns(s);
 }
 
-/* Combines the accumulators of a row's warps, in order, through shared memory: the first of `lanes`
- * in each warp already has the combined accumulators of its warp. */
-static void gather_warps(reduction *s, uint32_t phase, int lanes) {
-    emit *e = s->e;
-    for (uint32_t i = 0; i < s->count; i++) {
-        reducing *r = &s->reduces[i];
-        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
-            r->shared[a] = declare_each(s, "__shared__ ", reduce_compute(r, a), "s",
-                                        hlo_arena_format(e->arena, "[%d]", CUDA_BLOCK / lanes));
-    }
-    const char *mine = emit_offset(e, "%s / %d * %d + %s", s->lane, lanes, s->rows, s->mine);
-    emit_open(e, "if (%s %% %d == 0) {", s->lane, lanes);
-    reduce_open_columns(s);
-    for (uint32_t i = 0; i < s->count; i++) {
-        const reducing *r = &s->reduces[i];
-        for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
-            emit_text(e, "%s[%s] = %s;", r->shared[a], mine, r->acc[a]);
-    }
-    reduce_close_columns(s);
-    emit_close(e);
-    emit_text(e, "__syncthreads();");
-    take(s, phase, (other){"%s[%s]", s->mine, true}, false);
-    const char *warp = emit_name(e, "i");
-    emit_text(e, "#pragma unroll");
-    emit_open(e, "for (int %s = 1; %s < %d; %s++) {", warp, warp, s->lanes / lanes, warp);
-    const char *next = emit_offset(e, "%s * %d + %s", warp, s->rows, s->mine);
-    take(s, phase, (other){"%s[%s]", next, true}, true);
-    emit_close(e);
-}
-
 void reduce_gather_lanes(reduction *s, uint32_t phase) {
     emit *e = s->e;
     bool any = false;
@@ -175,9 +155,34 @@ void reduce_gather_lanes(reduction *s, uint32_t phase) {
         take(s, phase, (other){"shuffled_down(%s, %s)", step, false}, true);
         emit_close(e);
     }
-    if (s->lanes > lanes)
-        gather_warps(s, phase, lanes);
-    else if (s->phases > 1)
+    if (s->lanes > lanes) {
+        /* Combines the accumulators of a row's warps, in order, through shared memory: the first of
+         * `lanes` in each warp already has the combined accumulators of its warp. */
+        for (uint32_t i = 0; i < s->count; i++) {
+            reducing *r = &s->reduces[i];
+            for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
+                r->shared[a] = declare_each(s, "__shared__ ", reduce_compute(r, a), "s",
+                                            hlo_arena_format(e->arena, "[%d]", CUDA_BLOCK / lanes));
+        }
+        const char *mine = emit_offset(e, "%s / %d * %d + %s", s->lane, lanes, s->rows, s->mine);
+        emit_open(e, "if (%s %% %d == 0) {", s->lane, lanes);
+        reduce_open_columns(s);
+        for (uint32_t i = 0; i < s->count; i++) {
+            const reducing *r = &s->reduces[i];
+            for (uint32_t a = 0; a < r->arrays && r->phase == phase; a++)
+                emit_text(e, "%s[%s] = %s;", r->shared[a], mine, r->acc[a]);
+        }
+        reduce_close_columns(s);
+        emit_close(e);
+        emit_text(e, "__syncthreads();");
+        take(s, phase, (other){"%s[%s]", s->mine, true}, false);
+        const char *warp = emit_name(e, "i");
+        emit_text(e, "#pragma unroll");
+        emit_open(e, "for (int %s = 1; %s < %d; %s++) {", warp, warp, s->lanes / lanes, warp);
+        const char *next = emit_offset(e, "%s * %d + %s", warp, s->rows, s->mine);
+        take(s, phase, (other){"%s[%s]", next, true}, true);
+        emit_close(e);
+    } else if (s->phases > 1)
         take(s, phase,
              (other){"shuffled_from(%s, %s)", emit_offset(e, "(int)threadIdx.x - %s", s->lane),
                      false},

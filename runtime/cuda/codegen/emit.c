@@ -162,12 +162,6 @@ const char *emit_finish(const emit *e, const emit_lines *lines) {
 
 /* -------------------------------------------------------------------------------------- indices */
 
-static bool is_atom(const char *text) {
-    for (; *text; text++)
-        if (!isalnum((unsigned char)*text) && *text != '_') return false;
-    return true;
-}
-
 bool emit_is_outer(const emit *e, const char *name, bool given) {
     if (isdigit((unsigned char)name[0])) return true;
     for (uint32_t i = 0; i < e->outer_count; i++)
@@ -187,27 +181,25 @@ void emit_add_derived(emit *e, const char *name) {
     e->derived[e->derived_count++] = name;
 }
 
-/* Records the name of an index that is computed from outer ones. */
-static void note_derived(emit *e, const char *name, const char *text) {
-    if (!emit_in_elements(e)) return;
-    size_t length;
-    for (text = emit_word(text, &length); length; text = emit_word(text + length, &length))
-        if (!emit_is_outer(e, hlo_arena_format(e->arena, "%.*s", (int)length, text), false)) return;
-    emit_add_derived(e, name);
-}
-
 const char *emit_offset(emit *e, const char *format, ...) {
     va_list args;
     va_start(args, format);
     const char *text = vformat(e->arena, format, args);
     va_end(args);
-    if (is_atom(text)) return text;
+    const char *at = text;
+    while (isalnum((unsigned char)*at) || *at == '_') at++;
+    if (!*at) return text;
     for (uint32_t i = 0; i < e->sum_count; i++)
         if (is_open(e, e->sums[i].scope) && strcmp(e->sums[i].text, text) == 0)
             return e->sums[i].name;
     hlo_arena_grow(e->arena, &e->sums, e->sum_count, &e->sum_capacity, sizeof *e->sums);
     const char *name = emit_value(e, "i", e->offset, "%s", text);
-    note_derived(e, name, text);
+    /* Is the index computed from outer ones? */
+    bool derived = emit_in_elements(e);
+    size_t length;
+    for (at = emit_word(text, &length); length && derived; at = emit_word(at + length, &length))
+        derived = emit_is_outer(e, hlo_arena_format(e->arena, "%.*s", (int)length, at), false);
+    if (derived) emit_add_derived(e, name);
     e->sums[e->sum_count].text = text;
     e->sums[e->sum_count].name = name;
     e->sums[e->sum_count++].scope = e->scope;

@@ -168,13 +168,6 @@ int64_t emit_blocks(const emit *e, int64_t count) {
     return (count + each - 1) / each;
 }
 
-/* Loads the element that a job without instructions copies. */
-static const char *copied(emit *e, const emit_index *index) {
-    hlo_type from = e->job->operands[0].type, to = e->job->results[0].type;
-    const char *cell = emit_load(e, 0, index);
-    return from == to ? cell : emit_cast(e, from, to, false, emit_decoded(e, from, cell), true);
-}
-
 /* The values that a kernel stores: those of the results, or of a part of the only result, which is
  * one of its operands. */
 typedef struct stored {
@@ -182,42 +175,6 @@ typedef struct stored {
     const hlo_instr *part; /* NULL: the results */
     const int64_t *begin;  /* offset of the part in the result; NULL: at the indices of an update */
 } stored;
-
-static void store_part(emit *e, const emit_index *index, const stored *s) {
-    const hlo_instr *instr = e->job->group.results[0];
-    const char *at[HLO_EVAL_MAX_RANK];
-    hlo_index_map map;
-    hlo_index x;
-    hlo_index_map_first(instr, &map);
-    for (uint32_t d = 0; d < index->rank; d++) {
-        at[d] = s->begin ? emit_behind(e, index->at[d], s->begin[d]) : index->at[d];
-        if (s->begin || !hlo_index_along(&map, d, &x) || !x.at) continue;
-        const char *start = emit_start(e, &map, &x, index);
-        at[d] = strcmp(at[d], "0") == 0 ? start : emit_offset(e, "%s + %s", start, at[d]);
-    }
-    const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
-    emit_store(e, 0, to, emit_pull(e, s->part, index, true));
-}
-
-static void store_results(emit *e, const emit_index *index) {
-    const hlo_group *group = &e->job->group;
-    if (group->instr_count == 0) emit_store(e, 0, index, copied(e, index));
-    for (uint32_t i = 0; i < group->result_count && group->instr_count; i++) {
-        const emit_index *at = emit_result_index(e, index, group->results[i]);
-        emit_store(e, i, at, emit_pull(e, group->results[i], at, true));
-    }
-}
-
-/* Returns the space of the value that the first result only reorders, in that value's memory
- * order. */
-static emit_space source_space(const emit *e) {
-    const hlo_group *group = &e->job->group;
-    if (group->instr_count == 0) return emit_space_of(&e->job->operands[0]);
-    if (!hlo_op_is(group->results[0]->op, HLO_REORDERS)) return emit_space_of(&e->job->results[0]);
-    const hlo_view view =
-        hlo_view_in_layout(e->arena, hlo_instr_operand(group->results[0], 0)->shape);
-    return emit_space_of(&view);
-}
 
 /* Finds the operands of which a thread reads an element only at the position of a result's element,
  * among `count` elements, and before it writes that. */
@@ -238,10 +195,34 @@ static void find_overwrites(emit *e, int64_t count, cuda_code *code) {
 }
 
 static void store(emit *e, const emit_index *index, const stored *s) {
-    if (s->part)
-        store_part(e, index, s);
-    else
-        store_results(e, index);
+    if (s->part) {
+        const hlo_instr *instr = e->job->group.results[0];
+        const char *at[HLO_EVAL_MAX_RANK];
+        hlo_index_map map;
+        hlo_index x;
+        hlo_index_map_first(instr, &map);
+        for (uint32_t d = 0; d < index->rank; d++) {
+            at[d] = s->begin ? emit_behind(e, index->at[d], s->begin[d]) : index->at[d];
+            if (s->begin || !hlo_index_along(&map, d, &x) || !x.at) continue;
+            const char *start = emit_start(e, &map, &x, index);
+            at[d] = strcmp(at[d], "0") == 0 ? start : emit_offset(e, "%s + %s", start, at[d]);
+        }
+        const emit_index *to = emit_index_new(e, index->rank, instr->shape->dims, at, NULL, NULL);
+        emit_store(e, 0, to, emit_pull(e, s->part, index, true));
+        return;
+    }
+    const hlo_group *group = &e->job->group;
+    if (group->instr_count == 0) {
+        hlo_type from = e->job->operands[0].type, to = e->job->results[0].type;
+        const char *cell = emit_load(e, 0, index);
+        emit_store(e, 0, index,
+                   from == to ? cell
+                              : emit_cast(e, from, to, false, emit_decoded(e, from, cell), true));
+    }
+    for (uint32_t i = 0; i < group->result_count && group->instr_count; i++) {
+        const emit_index *at = emit_result_index(e, index, group->results[i]);
+        emit_store(e, i, at, emit_pull(e, group->results[i], at, true));
+    }
 }
 
 /* Writes tiles. Returns false if arrays have the space's order, or are small. */
@@ -279,28 +260,33 @@ void emit_loop(emit *e, cuda_code *code) {
     const stored all = {.form = "loop"};
     if (space.count == 0) return;
     e->offset = emit_offset_type(e, space.count);
-    if (emit_tiles(e, code, source_space(e), &all)) return;
+    /* Tiles follow the memory order of the value that the first result only reorders. */
+    const hlo_group *group = &e->job->group;
+    emit_space source = space;
+    if (group->instr_count == 0) {
+        source = emit_space_of(&e->job->operands[0]);
+    } else if (hlo_op_is(group->results[0]->op, HLO_REORDERS)) {
+        const hlo_view view =
+            hlo_view_in_layout(e->arena, hlo_instr_operand(group->results[0], 0)->shape);
+        source = emit_space_of(&view);
+    }
+    if (emit_tiles(e, code, source, &all)) return;
     e->width = emit_width(e, &space, space.count);
     emit_all(e, code, &space, &all);
 }
 
 /* --------------------------------------------------------------------------------------- update */
 
-static cuda_launch copy_launch(emit *e, uint32_t from, uint32_t to) {
-    const hlo_view *view = &e->job->results[to];
-    cuda_launch launch = {.form = "copy", .pointer_count = 2};
-    launch.pointers = hlo_arena_array(e->arena, 2, sizeof *launch.pointers);
-    launch.pointers[0] = (cuda_pointer){.kind = CUDA_OPERAND, .index = from};
-    launch.pointers[1] = (cuda_pointer){.kind = CUDA_RESULT, .index = to};
-    launch.bytes = hlo_view_bytes(view);
-    return launch;
-}
-
 bool emit_copy(emit *e, cuda_code *code, uint32_t from, uint32_t to) {
     const hlo_view *in = &e->job->operands[from], *out = &e->job->results[to];
     for (uint32_t d = 0; d < out->rank; d++)
         if (out->dims[d] > 1 && in->strides[d] != out->strides[d]) return false;
-    emit_add_launch(e, code, copy_launch(e, from, to));
+    cuda_launch launch = {.form = "copy", .pointer_count = 2};
+    launch.pointers = hlo_arena_array(e->arena, 2, sizeof *launch.pointers);
+    launch.pointers[0] = (cuda_pointer){.kind = CUDA_OPERAND, .index = from};
+    launch.pointers[1] = (cuda_pointer){.kind = CUDA_RESULT, .index = to};
+    launch.bytes = hlo_view_bytes(out);
+    emit_add_launch(e, code, launch);
     return true;
 }
 

@@ -147,37 +147,6 @@ static void choose(emit *e, choice c, const hlo_instr *instr, const emit_index *
     emit_close(e);
 }
 
-/* Pulls from the one of two operands that has the element. */
-static const char *pull_placed(emit *e, hlo_index_map *map, const emit_index *index, bool cell) {
-    const char *inside = "true";
-    choice c;
-    const emit_index *at = operand_index(e, map, index, &inside);
-    c = begin_choice(e, map->instr->shape->type, cell);
-    emit_open(e, "if (%s) {", inside);
-    choose(e, c, map->from, at);
-    emit_open(e, "else {");
-    hlo_index_map_next(map);
-    choose(e, c, map->from, operand_index(e, map, index, &inside));
-    return c.name;
-}
-
-static const char *pull_joined(emit *e, hlo_index_map *map, const emit_index *index, bool cell) {
-    const int64_t dim = hlo_instr_ints(map->instr, HLO_ATTR_DIMENSIONS)->v[0];
-    choice c = begin_choice(e, map->instr->shape->type, cell);
-    const char *head = "";
-    do {
-        const int64_t size = map->from->shape->dims[dim], end = map->joined + size;
-        if (!size) continue;
-        if (end < index->dims[dim])
-            emit_open(e, "%sif (%s < %lld) {", head, index->at[dim], (long long)end);
-        else
-            emit_open(e, "%s{", head);
-        head = "else ";
-        choose(e, c, map->from, operand_index(e, map, index, NULL));
-    } while (hlo_index_map_next(map));
-    return c.name;
-}
-
 /* -------------------------------------------------------------------------------- other opcodes */
 
 /* Returns the bits of a wide element whose parts, low bits first, are in the operand. */
@@ -196,15 +165,6 @@ static const char *joined(emit *e, const hlo_instr *operand, const emit_index *i
     return all;
 }
 
-/* Returns the bits of a part of the operand's wide element; the last index numbers the parts. */
-static const char *part_of(emit *e, const hlo_instr *operand, const emit_index *index, int bits) {
-    const hlo_shape *wide = operand->shape;
-    const emit_index *whole = emit_index_new(e, wide->rank, wide->dims, index->at, NULL, NULL);
-    const char *all = emit_code(e, wide->type, emit_pull(e, operand, whole, true));
-    return emit_value(e, "k", "uint64", "%s >> (%s * %d) & 0x%llxull", all, index->at[wide->rank],
-                      bits, (unsigned long long)(UINT64_MAX >> (64 - bits)));
-}
-
 DEEP static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_index *index,
                                   bool cell) {
     const hlo_instr *operand = hlo_instr_operand(instr, 0);
@@ -213,35 +173,21 @@ DEEP static const char *pull_bits(emit *e, const hlo_instr *instr, const emit_in
     const int bits = hlo_types[shape->type].bits;
     if (instr->op == HLO_OP_BITCAST_CONVERT && from->rank > shape->rank)
         name = emit_coded(e, shape->type, joined(e, operand, index));
-    else if (instr->op == HLO_OP_BITCAST_CONVERT && from->rank < shape->rank)
-        name = emit_coded(e, shape->type, part_of(e, operand, index, bits));
-    else if (bits < 8)
+    else if (instr->op == HLO_OP_BITCAST_CONVERT && from->rank < shape->rank) {
+        const hlo_shape *wide = operand->shape;
+        const emit_index *whole = emit_index_new(e, wide->rank, wide->dims, index->at, NULL, NULL);
+        const char *all = emit_code(e, wide->type, emit_pull(e, operand, whole, true));
+        name = emit_coded(e, shape->type,
+                          emit_value(e, "k", "uint64", "%s >> (%s * %d) & 0x%llxull", all,
+                                     index->at[wide->rank], bits,
+                                     (unsigned long long)(UINT64_MAX >> (64 - bits))));
+    } else if (bits < 8)
         name = emit_coded(e, shape->type,
                           emit_code(e, from->type, emit_pull(e, operand, index, true)));
     else
         name =
             emit_value(e, "c", type, "bits_as<%s>(%s)", type, emit_pull(e, operand, index, true));
     return cell ? name : emit_decoded(e, shape->type, name);
-}
-
-static const emit_index *scalar_index(emit *e) {
-    return emit_index_new(e, 0, NULL, NULL, NULL, NULL);
-}
-
-static const char *pull_elementwise(emit *e, const hlo_instr *instr, const emit_index *index,
-                                    bool cell) {
-    const char *in[3] = {NULL};
-    const hlo_type type = instr->shape->type;
-    /* A selected NaN keeps its bits. */
-    const bool chooses = instr->op == HLO_OP_SELECT && cell && hlo_type_is_float(type);
-    for (uint32_t i = 0; i < instr->operand_count; i++) {
-        const hlo_instr *from = hlo_instr_operand(instr, i);
-        const emit_index *at = from->shape->rank == index->rank ? index : scalar_index(e);
-        in[i] = emit_pull(e, from, at, chooses ? i > 0 : emit_takes_codes(instr));
-    }
-    if (chooses)
-        return emit_value(e, "c", cuda_types[type].cell, "%s", emit_operation(e, instr, in));
-    return emit_elementwise(e, instr, in, cell);
 }
 
 static const char *apply(emit *e, const hlo_instr *instr, const char *const *in, bool in_cells,
@@ -258,14 +204,6 @@ DEEP static const char *pull_map(emit *e, const hlo_instr *instr, const emit_ind
     for (uint32_t i = 0; i < instr->operand_count; i++)
         in[i] = emit_pull(e, hlo_instr_operand(instr, i), index, cells);
     return apply(e, instr, in, cells, cell);
-}
-
-static const char *pull_iota(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
-    hlo_type type = instr->shape->type;
-    const char *value =
-        emit_value(e, "v", cuda_types[type].compute, "convert_%s((%s)%s)", hlo_types[type].name,
-                   e->offset, index->at[hlo_instr_int(instr, HLO_ATTR_IOTA_DIMENSION, 0)]);
-    return cell ? emit_cell(e, type, value) : value;
 }
 
 DEEP static const char *pull_window(emit *e, const hlo_instr *instr, const emit_index *index,
@@ -325,32 +263,28 @@ DEEP static const char *pull_single(emit *e, const hlo_instr *instr, const emit_
 
 /* ----------------------------------------------------------------------------------- the switch */
 
-/* Returns why the bits of the operand cannot be reinterpreted as the result, or NULL. */
-static const char *bits_refusal(const hlo_instr *instr) {
-    const hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
-    const bool same = hlo_types[from].bits == hlo_types[to].bits;
-    if (from == to || (same && hlo_types[to].bits >= 8)) return NULL;
-    if (instr->op == HLO_OP_BITCAST) return "has no CUDA kernel for elements of different widths";
-    return from == HLO_TYPE_PRED || to == HLO_TYPE_PRED ? "has no CUDA kernel for the bits of pred"
-                                                        : NULL;
-}
-
-/* True if a dot sums no products, so that all its elements are 0. */
-static bool is_sum_of_none(const hlo_instr *dot) {
-    return hlo_shape_count(hlo_instr_operand(dot, 0)->shape) == 0 ||
-           hlo_shape_count(hlo_instr_operand(dot, 1)->shape) == 0;
-}
-
 const char *cuda_pull_refusal(const hlo_instr *instr) {
     hlo_index_map map;
     if (!cuda_types[instr->shape->type].cell) return "has no CUDA kernel for its element type";
     if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return cuda_elementwise_refusal(instr);
     switch (instr->op) {
     case HLO_OP_CONSTANT: return NULL;
-    case HLO_OP_DOT: return is_sum_of_none(instr) ? NULL : "has no CUDA kernel";
+    case HLO_OP_DOT:
+        if (hlo_shape_count(hlo_instr_operand(instr, 0)->shape) == 0) return NULL;
+        if (hlo_shape_count(hlo_instr_operand(instr, 1)->shape) == 0) return NULL;
+        return "has no CUDA kernel";
     case HLO_OP_IOTA: return instr->shape->rank ? NULL : "must have at least one dimension";
     case HLO_OP_BITCAST:
-    case HLO_OP_BITCAST_CONVERT: return bits_refusal(instr);
+    case HLO_OP_BITCAST_CONVERT: {
+        const hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
+        const bool same = hlo_types[from].bits == hlo_types[to].bits;
+        if (from == to || (same && hlo_types[to].bits >= 8)) return NULL;
+        if (instr->op == HLO_OP_BITCAST)
+            return "has no CUDA kernel for elements of different widths";
+        return from == HLO_TYPE_PRED || to == HLO_TYPE_PRED
+                   ? "has no CUDA kernel for the bits of pred"
+                   : NULL;
+    }
     case HLO_OP_MAP: return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
     case HLO_OP_REDUCE:
         if (!cuda_reduce_is_single(instr)) return "has no CUDA kernel";
@@ -367,8 +301,34 @@ static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index 
     if (!hlo_index_map_first(instr, &map)) return emit_refuse(e, "has no CUDA kernel");
     const hlo_shape *from = map.from->shape;
     switch (map.form) {
-    case HLO_INDEX_PLACED: return pull_placed(e, &map, index, cell);
-    case HLO_INDEX_JOINED: return pull_joined(e, &map, index, cell);
+    case HLO_INDEX_PLACED: {
+        /* Pulls from the one of two operands that has the element. */
+        const char *inside = "true";
+        const emit_index *at = operand_index(e, &map, index, &inside);
+        const choice c = begin_choice(e, map.instr->shape->type, cell);
+        emit_open(e, "if (%s) {", inside);
+        choose(e, c, map.from, at);
+        emit_open(e, "else {");
+        hlo_index_map_next(&map);
+        choose(e, c, map.from, operand_index(e, &map, index, &inside));
+        return c.name;
+    }
+    case HLO_INDEX_JOINED: {
+        const int64_t dim = hlo_instr_ints(map.instr, HLO_ATTR_DIMENSIONS)->v[0];
+        choice c = begin_choice(e, map.instr->shape->type, cell);
+        const char *head = "";
+        do {
+            const int64_t size = map.from->shape->dims[dim], end = map.joined + size;
+            if (!size) continue;
+            if (end < index->dims[dim])
+                emit_open(e, "%sif (%s < %lld) {", head, index->at[dim], (long long)end);
+            else
+                emit_open(e, "%s{", head);
+            head = "else ";
+            choose(e, c, map.from, operand_index(e, &map, index, NULL));
+        } while (hlo_index_map_next(&map));
+        return c.name;
+    }
     case HLO_INDEX_PART: index = operand_index(e, &map, index, NULL); break;
     case HLO_INDEX_ORDER: index = emit_reshape(e, index, from->rank, from->dims); break;
     case HLO_INDEX_MEMORY:
@@ -382,11 +342,32 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
                                bool cell) {
     const char *why = cuda_pull_refusal(instr);
     if (why) return emit_refuse(e, "%s", why);
-    if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) return pull_elementwise(e, instr, index, cell);
+    if (hlo_op_is(instr->op, HLO_ELEMENTWISE)) {
+        const char *in[3] = {NULL};
+        const hlo_type type = instr->shape->type;
+        /* A selected NaN keeps its bits. */
+        const bool chooses = instr->op == HLO_OP_SELECT && cell && hlo_type_is_float(type);
+        for (uint32_t i = 0; i < instr->operand_count; i++) {
+            const hlo_instr *from = hlo_instr_operand(instr, i);
+            const emit_index *at = from->shape->rank == index->rank
+                                       ? index
+                                       : emit_index_new(e, 0, NULL, NULL, NULL, NULL);
+            in[i] = emit_pull(e, from, at, chooses ? i > 0 : emit_takes_codes(instr));
+        }
+        return chooses
+                   ? emit_value(e, "c", cuda_types[type].cell, "%s", emit_operation(e, instr, in))
+                   : emit_elementwise(e, instr, in, cell);
+    }
     switch (instr->op) {
     case HLO_OP_CONSTANT: return emit_literal(e, instr->u.literal, cell);
     case HLO_OP_DOT: return cell ? emit_cell(e, instr->shape->type, "0") : "0";
-    case HLO_OP_IOTA: return pull_iota(e, instr, index, cell);
+    case HLO_OP_IOTA: {
+        hlo_type type = instr->shape->type;
+        const char *value =
+            emit_value(e, "v", cuda_types[type].compute, "convert_%s((%s)%s)", hlo_types[type].name,
+                       e->offset, index->at[hlo_instr_int(instr, HLO_ATTR_IOTA_DIMENSION, 0)]);
+        return cell ? emit_cell(e, type, value) : value;
+    }
     case HLO_OP_MAP: return pull_map(e, instr, index, cell);
     case HLO_OP_BITCAST_CONVERT: return pull_bits(e, instr, index, cell);
     case HLO_OP_REDUCE: return pull_single(e, instr, index, cell);
@@ -395,20 +376,15 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
     }
 }
 
-static const char *known_value(emit *e, const hlo_instr *instr, bool cell) {
-    for (uint32_t i = 0; i < e->known_count; i++)
-        if (e->known[i].instr == instr)
-            return emit_as(e, instr->shape->type, e->known[i].name, e->known[i].cell, cell);
-    return NULL;
-}
-
 const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
     if (e->why) return "0";
     const hlo_type type = instr->shape->type;
     cell = cell && !emit_is_wide(type);
     const char *name = emit_remembered(e, instr, index, cell);
     if (name) return name;
-    name = known_value(e, instr, cell);
+    for (uint32_t i = 0; i < e->known_count && !name; i++)
+        if (e->known[i].instr == instr)
+            name = emit_as(e, type, e->known[i].name, e->known[i].cell, cell);
     const bool member = emit_is_member(e, instr);
     if (!name && !cell && !emit_is_wide(type) && (!member || emit_makes_cell(instr)))
         name = emit_decoded(e, type, emit_pull(e, instr, index, true));

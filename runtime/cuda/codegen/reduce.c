@@ -18,9 +18,73 @@ enum {
     BLOCKS = 4,            /* number of blocks that fill a multiprocessor */
     PAIRED = 2,            /* steps whose loads are started together, */
     MANY_PAIRS = 4,        /* and minimum number of such pairs for blocks to have whole pairs */
+    SHARED = 1 << 15,      /* maximum bytes of shared memory for accumulators of columns */
     ACROSS = 32,           /* threads along the columns of a block */
     MOST_SHARED = 48 << 10 /* bytes of shared memory that a kernel has by default */
 };
+
+/* ------------------------------------------------------------------- several columns per thread */
+
+/* Returns the dimension in which a thread's columns are contiguous. */
+static uint32_t column_dim(const reduction *s) {
+    for (uint32_t i = 0; i < s->kept_count; i++)
+        if (s->shape->dims[s->kept_order[i]] > 1) return s->kept_order[i];
+    return 0;
+}
+
+/* Returns the index of an element of each column, and opens the loop over the columns, to which
+ * lines are then written. `step`: position in the column, or of a tile's first row. */
+static const emit_index *columns_index(reduction *s, const char *step, emit_lines *inner) {
+    emit *e = s->e;
+    const char *at[HLO_EVAL_MAX_RANK];
+    const uint32_t minor = column_dim(s);
+    memcpy(at, s->at, s->shape->rank * sizeof *at);
+    emit_split(e, step, s->shape->dims, s->order, s->order_count, at);
+    if (s->tile.width) {
+        memcpy(s->tile.at, at, s->shape->rank * sizeof *at);
+        s->tile.row_base = at[s->tile.row];
+        s->tile.column_base = at[minor];
+        return emit_tile_begin(e, &s->space, &s->tile, NULL, inner);
+    }
+    e->base = e->linear = NULL;
+    e->minor_base = at[minor];
+    e->outer = hlo_arena_copy(e->arena, at, s->shape->rank * sizeof *at);
+    e->outer_count = s->shape->rank;
+    emit_elements_begin(e, inner);
+    at[minor] = e->minor = emit_offset(e, "%s + u", e->minor_base);
+    return emit_index_new(e, s->shape->rank, s->shape->dims, at, NULL, NULL);
+}
+
+/* Returns the number of columns per thread: the sector of a column is not shared with
+ * neighbors in memory, and their accumulators fit in shared memory. Finds a tile of them if a
+ * result is transposed. */
+static int find_columns(reduction *s) {
+    if (s->row || s->phases != 1 || !s->reduced ||
+        s->e->job->group.result_count != s->e->job->result_count)
+        return 1;
+    int each = emit_width(s->e, &s->space, s->shape->dims[column_dim(s)]);
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < s->count; i++) bytes += (int64_t)s->reduces[i].arrays * 8 * CUDA_BLOCK;
+    while (each > 1 && each * bytes > SHARED) each /= 2;
+    /* A tile has columns that belong to one thread and rows that are contiguous in the columns. */
+    emit_tile tile;
+    uint32_t fastest = 0;
+    for (uint32_t i = s->order_count; i-- > 0;)
+        if (s->shape->dims[s->order[i]] > 1) fastest = s->order[i];
+    if (!emit_find_tile(s->e, &s->space, &tile) || tile.column != column_dim(s) ||
+        tile.row != fastest || tile.width > each)
+        return each;
+    s->tile = tile;
+    return tile.width;
+}
+
+/* Opens the loop over a thread's columns in which their results are written. */
+static void enter_column(reduction *s) {
+    const uint32_t d = column_dim(s);
+    reduce_open_columns(s);
+    s->k = emit_offset(s->e, "%s + u", s->k);
+    s->at[d] = emit_offset(s->e, "%s + u", s->at[d]);
+}
 
 /* -------------------------------------------------------------------------------------- results */
 
@@ -42,17 +106,6 @@ static void finish(reduction *s, uint32_t phase) {
     }
 }
 
-static const emit_index *row_index(reduction *s) {
-    const char *at[HLO_EVAL_MAX_RANK];
-    uint32_t rank = 0;
-    for (uint32_t d = 0; d < s->shape->rank; d++) {
-        bool kept = false;
-        for (uint32_t i = 0; i < s->kept_count; i++) kept |= s->kept_order[i] == d;
-        if (kept) at[rank++] = s->at[d];
-    }
-    return emit_index_new(s->e, rank, s->kept_dims, at, NULL, NULL);
-}
-
 static bool is_row_result(const reduction *s, const hlo_instr *result) {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->reduces[i].instr == result) return true;
@@ -62,7 +115,14 @@ static bool is_row_result(const reduction *s, const hlo_instr *result) {
 static void write_rows(reduction *s) {
     emit *e = s->e;
     const hlo_group *group = &e->job->group;
-    const emit_index *index = row_index(s);
+    const char *kept_at[HLO_EVAL_MAX_RANK];
+    uint32_t kept_rank = 0;
+    for (uint32_t d = 0; d < s->shape->rank; d++) {
+        bool kept = false;
+        for (uint32_t i = 0; i < s->kept_count; i++) kept |= s->kept_order[i] == d;
+        if (kept) kept_at[kept_rank++] = s->at[d];
+    }
+    const emit_index *index = emit_index_new(s->e, kept_rank, s->kept_dims, kept_at, NULL, NULL);
     emit_open(e, "if (%s == 0%s) {", s->lane, s->live);
     for (uint32_t i = 0, leaf = 0; i < group->result_count; i++) {
         const hlo_instr *result = group->results[i];
@@ -96,7 +156,7 @@ static uint32_t level_of(const reduction *s, const hlo_instr *instr) {
  * then written. `step`: position of the first element in the row. */
 static const emit_index *element_index(reduction *s, const char *step, emit_lines *inner) {
     emit *e = s->e;
-    if (s->each > 1) return reduce_columns_index(s, step, inner);
+    if (s->each > 1) return columns_index(s, step, inner);
     int64_t row_major[HLO_EVAL_MAX_RANK];
     const char *at[HLO_EVAL_MAX_RANK], *minor_base = NULL;
     uint32_t minor = 0;
@@ -149,27 +209,20 @@ static int along(const reduction *s) {
     return s->tile.width ? s->tile.height : 1;
 }
 
-/* Opens the loop over a thread's elements of the row, and returns the position of the first
- * elements that it processes at once. If steps come in pairs, a second loop, over these, is also
- * open. */
-static const char *open_steps(reduction *s) {
-    emit *e = s->e;
-    const int64_t stride = (int64_t)s->lanes * along(s);
-    const char *step = emit_name(e, "i");
-    emit_open(e, "for (%s %s = %s; %s < %s; %s += %lld) {", e->offset, step, s->part, step, s->end,
-              step, (long long)(stride * s->paired));
-    if (s->paired == 1) return step;
-    emit_open_repeat(e, "j", s->paired);
-    return emit_offset(e, "%s + j * %lld", step, (long long)stride);
-}
-
 /* Writes the loop of one phase over the elements of a row. */
 static void run_phase(reduction *s, uint32_t phase) {
     emit *e = s->e;
     const hlo_group *group = &e->job->group;
     for (uint32_t i = 0; i < s->count; i++)
         if (s->reduces[i].phase == phase) reduce_declare(s, &s->reduces[i]);
-    const char *step = open_steps(s);
+    const int64_t stride = (int64_t)s->lanes * along(s);
+    const char *step = emit_name(e, "i");
+    emit_open(e, "for (%s %s = %s; %s < %s; %s += %lld) {", e->offset, step, s->part, step, s->end,
+              step, (long long)(stride * s->paired));
+    if (s->paired > 1) {
+        emit_open_repeat(e, "j", s->paired);
+        step = emit_offset(e, "%s + j * %lld", step, (long long)stride);
+    }
     emit_lines inner;
     const emit_index *index = s->tile.width && s->each == 1
                                   ? emit_tile_begin(e, &s->space, &s->tile, step, &inner)
@@ -261,12 +314,9 @@ static int64_t row_blocks(const reduction *s) {
     return (s->kept + rows - 1) / rows;
 }
 
-static const char *form_of(const reduction *s) {
-    return !s->row ? "column" : s->tile.width ? "tile" : "row";
-}
-
-/* Allocates scratch memory for the accumulators of each row's chunks. */
-static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
+/* Allocates scratch memory for the accumulators of each row's chunks, and stores them there. */
+static emit_scratch *write_partials(reduction *s, uint32_t *out_count) {
+    emit *e = s->e;
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->count; i++) count += s->reduces[i].arrays;
     emit_scratch *scratch = hlo_arena_array(s->e->arena, count, sizeof *scratch);
@@ -277,12 +327,6 @@ static emit_scratch *partial_scratch(reduction *s, uint32_t *out_count) {
                 (emit_scratch){reduce_compute(&s->reduces[i], a), s->code->scratch_size, false};
             s->code->scratch_size += (size_t)(s->kept * s->chunks * 8 + 255) / 256 * 256;
         }
-    *out_count = count;
-    return scratch;
-}
-
-static void write_partials(reduction *s) {
-    emit *e = s->e;
     uint32_t t = 0;
     emit_open(e, "if (%s == 0%s) {", s->lane, s->live);
     const char *place = emit_offset(e, "%s * %lld + blockIdx.x %% %lld", s->k, (long long)s->chunks,
@@ -291,6 +335,8 @@ static void write_partials(reduction *s) {
         for (uint32_t a = 0; a < s->reduces[i].arrays; a++)
             emit_text(e, "t%u[%s] = %s;", t++, place, s->reduces[i].total[a]);
     emit_close(e);
+    *out_count = count;
+    return scratch;
 }
 
 /* Adds the second launch, whose elements are the accumulators of the chunks. */
@@ -375,19 +421,6 @@ static void find_rows(reduction *s, const hlo_instr *first) {
         if (!hlo_ints_contain(dims, d)) s->kept_dims[k++] = s->shape->dims[d];
 }
 
-/* Counts the phases. The last reduce is followed by one more phase only if a result as large as the
- * space reads it. */
-static void count_phases(reduction *s) {
-    const hlo_group *group = &s->e->job->group;
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->reduces[i].phase + 1 > s->phases) s->phases = s->reduces[i].phase + 1;
-    for (uint32_t i = 0; i < group->result_count; i++) {
-        const hlo_instr *result = group->results[i];
-        uint32_t level = level_of(s, result);
-        if (!is_row_result(s, result) && level + 1 > s->phases) s->phases = level + 1;
-    }
-}
-
 /* Returns the number of blocks that share a row, if `full` blocks fill the device. */
 static int64_t chunks_of(const reduction *s, int64_t full) {
     int64_t blocks = s->row ? s->kept : (s->kept / s->each + 31) / 32;
@@ -419,14 +452,11 @@ const char *cuda_reduce_refusal(const hlo_instr *instr) {
     return cuda_region_refusal(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
 }
 
-static bool has_tuple(const emit *e) {
-    return e->job->group.result_count != e->job->result_count;
-}
-
 /* Chooses tiles or elements, and returns their number per row. */
 static int64_t find_elements(reduction *s) {
     emit *e = s->e;
-    if (s->kept == 1 && s->phases == 1 && s->reduced > 1 && !has_tuple(e) &&
+    if (s->kept == 1 && s->phases == 1 && s->reduced > 1 &&
+        e->job->group.result_count == e->job->result_count &&
         emit_find_tile(e, &s->space, &s->tile)) {
         s->chunks = s->chunks > 1 ? full_blocks(s) : 1;
         while (s->chunks > 1 && s->tile.count / s->chunks < CUDA_BLOCK) s->chunks /= 2;
@@ -441,14 +471,23 @@ void emit_reduce(emit *e, cuda_code *code) {
     find_reduces(&s);
     if (e->why) return;
     find_rows(&s, s.reduces[0].instr);
-    count_phases(&s);
+    /* Counts the phases. The last reduce is followed by one more phase only if a result as large as
+     * the space reads it. */
+    const hlo_group *group = &s.e->job->group;
+    for (uint32_t i = 0; i < s.count; i++)
+        if (s.reduces[i].phase + 1 > s.phases) s.phases = s.reduces[i].phase + 1;
+    for (uint32_t i = 0; i < group->result_count; i++) {
+        const hlo_instr *result = group->results[i];
+        uint32_t level = level_of(&s, result);
+        if (!is_row_result(&s, result) && level + 1 > s.phases) s.phases = level + 1;
+    }
     if (s.kept == 0) return;
     emit_lines lines = {0};
     emit_restart(e, &lines);
     e->offset = emit_offset_type(e, s.kept * s.reduced);
     const hlo_view view = hlo_view_in_layout(e->arena, s.shape);
     s.space = emit_space_of(&view);
-    s.each = reduce_find_columns(&s);
+    s.each = find_columns(&s);
     s.chunks = s.phases > 1 ? 1 : chunks_of(&s, full_blocks(&s));
     int64_t count = find_elements(&s);
     const int64_t pairs = (int64_t)along(&s) * PAIRED * (s.row ? CUDA_BLOCK : CUDA_BLOCK / ACROSS);
@@ -463,19 +502,19 @@ void emit_reduce(emit *e, cuda_code *code) {
     for (uint32_t phase = 0; phase < s.phases; phase++) {
         run_phase(&s, phase);
         reduce_gather_lanes(&s, phase);
-        if (s.each > 1) reduce_enter_column(&s);
+        if (s.each > 1) enter_column(&s);
         if (s.chunks == 1) finish(&s, phase);
     }
     uint32_t scratch_count = 0;
     emit_scratch *scratch = NULL;
     int64_t blocks = row_blocks(&s) * s.chunks;
     if (s.chunks > 1) {
-        scratch = partial_scratch(&s, &scratch_count);
-        write_partials(&s);
+        scratch = write_partials(&s, &scratch_count);
     } else {
         write_rows(&s);
     }
     reduce_close_columns(&s);
-    emit_add_launch(e, code, emit_launch(e, form_of(&s), &lines, blocks, scratch_count, scratch));
+    const char *form = !s.row ? "column" : s.tile.width ? "tile" : "row";
+    emit_add_launch(e, code, emit_launch(e, form, &lines, blocks, scratch_count, scratch));
     if (s.chunks > 1) join_chunks(&s, scratch_count, scratch);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that reduce: the state that reduce.c, columns.c and combine.c share. */
+/* Kernels that reduce: the state that reduce.c and combine.c share. */
 #ifndef HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H
 #define HLO_RUNTIME_CUDA_CODEGEN_REDUCE_H
 
@@ -62,17 +62,8 @@ void reduce_accumulate(reduction *s, const reducing *r, const char *const *x);
  * until one is left, then those of the warps. The first lane has the result, or all lanes if there
  * is another phase. */
 void reduce_gather_lanes(reduction *s, uint32_t phase);
-/* columns.c: returns the number of columns per thread: the sector of a column is not shared with
- * neighbors in memory, and their accumulators fit in shared memory. Finds a tile of them if a
- * result is transposed. */
-int reduce_find_columns(reduction *s);
-/* Returns the index of an element of each column, and opens the loop over the columns, to which
- * lines are then written. `step`: position in the column, or of a tile's first row. */
-const emit_index *reduce_columns_index(reduction *s, const char *step, emit_lines *inner);
 /* Opens a loop over a thread's columns, u, if it has several; and closes it. */
 void reduce_open_columns(reduction *s);
 void reduce_close_columns(reduction *s);
-/* Opens the loop over a thread's columns in which their results are written. */
-void reduce_enter_column(reduction *s);
 
 #endif

@@ -61,23 +61,6 @@ static int side(int narrowest, int widest) {
     return elements < LEAST ? LEAST : elements;
 }
 
-/* Sets the sides: as many elements as a load or store of the narrowest arrays covers in either
- * order, but no more than registers can hold of the widest. */
-static void find_sides(const emit *e, const emit_space *space, emit_tile *t) {
-    int narrowest, widest, other;
-    find_bytes(e, space, t->row, true, &narrowest, &other);
-    t->height = side(narrowest, other);
-    find_bytes(e, space, t->row, false, &narrowest, &widest);
-    t->width = side(narrowest, widest);
-    if (other > widest) widest = other;
-    while (t->width * t->height * widest > HELD)
-        *(t->width > t->height ? &t->width : &t->height) /= 2;
-    while (space->dims[t->column] % t->width != 0) t->width /= 2;
-    while (space->dims[t->row] % t->height != 0) t->height /= 2;
-    while (space->count / (t->width * t->height) < MANY && t->width * t->height > LEAST * LEAST)
-        *(t->width > t->height ? &t->width : &t->height) /= 2;
-}
-
 bool emit_find_tile(emit *e, const emit_space *space, emit_tile *tile) {
     uint32_t column = 0;
     int64_t row = e->turned_dim;
@@ -91,44 +74,54 @@ bool emit_find_tile(emit *e, const emit_space *space, emit_tile *tile) {
     }
     if (row < 0) return false;
     emit_tile t = {.row = (uint32_t)row, .column = column};
-    find_sides(e, space, &t);
+    /* Sets the sides: as many elements as a load or store of the narrowest arrays covers in either
+     * order, but no more than registers can hold of the widest. */
+    int narrowest, widest, other;
+    find_bytes(e, space, t.row, true, &narrowest, &other);
+    t.height = side(narrowest, other);
+    find_bytes(e, space, t.row, false, &narrowest, &widest);
+    t.width = side(narrowest, widest);
+    if (other > widest) widest = other;
+    while (t.width * t.height * widest > HELD) *(t.width > t.height ? &t.width : &t.height) /= 2;
+    while (space->dims[t.column] % t.width != 0) t.width /= 2;
+    while (space->dims[t.row] % t.height != 0) t.height /= 2;
+    while (space->count / (t.width * t.height) < MANY && t.width * t.height > LEAST * LEAST)
+        *(t.width > t.height ? &t.width : &t.height) /= 2;
     t.count = space->count / (t.width * t.height);
     if (t.width < LEAST || t.height < LEAST || t.count < ENOUGH) return false;
     *tile = t;
     return true;
 }
 
-/* Computes the position of the tile: its number counts the threads of a warp first, then tiles
- * along the space. */
-static void split_number(emit *e, const emit_space *space, emit_tile *tile, const char *number) {
-    int64_t dims[HLO_EVAL_MAX_RANK + 2];
-    uint32_t order[HLO_EVAL_MAX_RANK + 2], count = 4;
-    const char *at[HLO_EVAL_MAX_RANK + 2];
-    int64_t rows = space->dims[tile->row] / tile->height;
-    int64_t columns = space->dims[tile->column] / tile->width;
-    dims[0] = columns % ACROSS == 0 ? ACROSS : 1;
-    dims[1] = rows % DOWN == 0 ? DOWN : 1;
-    dims[2] = columns / dims[0];
-    dims[3] = rows / dims[1];
-    for (uint32_t i = 0; i < space->rank; i++)
-        if (space->order[i] != tile->row && space->order[i] != tile->column)
-            dims[count++] = space->dims[space->order[i]];
-    for (uint32_t i = 0; i < count; i++) order[i] = i;
-    emit_split(e, number, dims, order, count, at);
-    tile->column_base =
-        emit_offset(e, "(%s * %lld + %s) * %d", at[2], (long long)dims[0], at[0], tile->width);
-    tile->row_base =
-        emit_offset(e, "(%s * %lld + %s) * %d", at[3], (long long)dims[1], at[1], tile->height);
-    for (uint32_t i = 0, k = 4; i < space->rank; i++) {
-        uint32_t d = space->order[i];
-        tile->at[d] = d == tile->row || d == tile->column ? "0" : at[k++];
-    }
-}
-
 const emit_index *emit_tile_begin(emit *e, const emit_space *space, emit_tile *tile,
                                   const char *number, emit_lines *inner) {
     uint32_t results = e->job->result_count;
-    if (number) split_number(e, space, tile, number);
+    if (number) {
+        /* Computes the position of the tile: its number counts the threads of a warp first, then
+         * tiles along the space. */
+        int64_t dims[HLO_EVAL_MAX_RANK + 2];
+        uint32_t order[HLO_EVAL_MAX_RANK + 2], count = 4;
+        const char *at[HLO_EVAL_MAX_RANK + 2];
+        int64_t rows = space->dims[tile->row] / tile->height;
+        int64_t columns = space->dims[tile->column] / tile->width;
+        dims[0] = columns % ACROSS == 0 ? ACROSS : 1;
+        dims[1] = rows % DOWN == 0 ? DOWN : 1;
+        dims[2] = columns / dims[0];
+        dims[3] = rows / dims[1];
+        for (uint32_t i = 0; i < space->rank; i++)
+            if (space->order[i] != tile->row && space->order[i] != tile->column)
+                dims[count++] = space->dims[space->order[i]];
+        for (uint32_t i = 0; i < count; i++) order[i] = i;
+        emit_split(e, number, dims, order, count, at);
+        tile->column_base =
+            emit_offset(e, "(%s * %lld + %s) * %d", at[2], (long long)dims[0], at[0], tile->width);
+        tile->row_base =
+            emit_offset(e, "(%s * %lld + %s) * %d", at[3], (long long)dims[1], at[1], tile->height);
+        for (uint32_t i = 0, k = 4; i < space->rank; i++) {
+            uint32_t d = space->order[i];
+            tile->at[d] = d == tile->row || d == tile->column ? "0" : at[k++];
+        }
+    }
     e->width = tile->width;
     e->height = tile->height;
     e->turned = hlo_arena_zero(e->arena, (results + 1) * sizeof *e->turned);

@@ -30,18 +30,18 @@ static const char *float_text(emit *e, double value, bool wide) {
     return hlo_arena_format(e->arena, signbit(value) ? "(%a%s)" : "%a%s", value, suffix);
 }
 
-static const char *signed_text(emit *e, int64_t value, bool wide) {
-    const char *suffix = wide ? "ll" : "";
-    if (value >= 0) return hlo_arena_format(e->arena, "%lld%s", (long long)value, suffix);
-    return hlo_arena_format(e->arena, "(%lld%s - 1)", (long long)(value + 1), suffix);
-}
-
 static const char *literal_text(emit *e, hlo_type type, const hlo_chunk *lane) {
     const bool wide = hlo_types[type].bits == 64;
     switch (hlo_lane_of(type)) {
     case HLO_LANE_F32: return float_text(e, (double)lane->f32[0], false);
     case HLO_LANE_F64: return float_text(e, lane->f64[0], true);
-    case HLO_LANE_S64: return signed_text(e, lane->s64[0], wide);
+    case HLO_LANE_S64: {
+        const char *suffix = wide ? "ll" : "";
+        return lane->s64[0] >= 0
+                   ? hlo_arena_format(e->arena, "%lld%s", (long long)lane->s64[0], suffix)
+                   : hlo_arena_format(e->arena, "(%lld%s - 1)", (long long)(lane->s64[0] + 1),
+                                      suffix);
+    }
     case HLO_LANE_U64:
         if (type == HLO_TYPE_PRED) return lane->u64[0] ? "true" : "false";
         return hlo_arena_format(e->arena, "%lluu%s", (unsigned long long)lane->u64[0],
@@ -52,11 +52,6 @@ static const char *literal_text(emit *e, hlo_type type, const hlo_chunk *lane) {
     return emit_refuse(e, "has no CUDA kernel for elements of type %s", hlo_types[type].name);
 }
 
-static bool is_nan(hlo_type type, const hlo_chunk *lane) {
-    return (hlo_lane_of(type) == HLO_LANE_F32 && isnan(lane->f32[0])) ||
-           (hlo_lane_of(type) == HLO_LANE_F64 && isnan(lane->f64[0]));
-}
-
 /* Returns the element as a value. A NaN keeps its bits, because they include its sign. */
 static region_value literal(emit *e, const hlo_literal *literal) {
     hlo_type type = literal->shape->type;
@@ -64,7 +59,8 @@ static region_value literal(emit *e, const hlo_literal *literal) {
         return (region_value){emit_refuse(e, "requires a constant whose values are elided"), NULL};
     hlo_chunk lane;
     hlo_lane_load(type, literal->data, 0, 1, &lane);
-    if (is_nan(type, &lane)) {
+    if ((hlo_lane_of(type) == HLO_LANE_F32 && isnan(lane.f32[0])) ||
+        (hlo_lane_of(type) == HLO_LANE_F64 && isnan(lane.f64[0]))) {
         unsigned long long code = 0;
         memcpy(&code, literal->data, hlo_types[type].bytes);
         const char *cell = emit_coded(e, type, hlo_arena_format(e->arena, "0x%llxull", code));
@@ -156,37 +152,31 @@ bool emit_takes_codes(const hlo_instr *instr) {
            hlo_type_is_float(hlo_instr_operand(instr, 0)->shape->type);
 }
 
-/* Compares codes in the total order. */
-static const char *total_compare(emit *e, const hlo_instr *instr, const char *const *in) {
-    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
-    const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
-                       : type == HLO_TYPE_F64 ? "bits_as<uint64>"
-                                              : "";
-    uint64_t sign = hlo_float_sign(type);
-    return hlo_arena_format(e->arena, "compare_%s_total(%s(%s), %s(%s), %lluull, %s)",
-                            hlo_instr_str(instr, HLO_ATTR_DIRECTION), bits, in[0], bits, in[1],
-                            (unsigned long long)sign,
-                            sign && isnan(hlo_float_decode(type, sign)) ? "false" : "true");
-}
-
-static const char *function_of(emit *e, const hlo_instr *instr) {
-    if (instr->op == HLO_OP_COMPARE)
-        return hlo_arena_format(e->arena, "compare_%s", hlo_instr_str(instr, HLO_ATTR_DIRECTION));
-    char *name = hlo_arena_format(e->arena, "op_%s", hlo_ops[instr->op].name);
-    for (char *at = name; *at; at++)
-        if (*at == '-') *at = '_';
-    return name;
-}
-
 const char *emit_operation(emit *e, const hlo_instr *instr, const char *const *in) {
     hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
     if (instr->op == HLO_OP_SELECT)
         return hlo_arena_format(e->arena, "%s ? %s : %s", in[0], in[1], in[2]);
-    if (emit_takes_codes(instr)) return total_compare(e, instr, in);
+    if (emit_takes_codes(instr)) {
+        /* Compares codes in the total order. */
+        const char *bits = type == HLO_TYPE_F32   ? "bits_as<uint>"
+                           : type == HLO_TYPE_F64 ? "bits_as<uint64>"
+                                                  : "";
+        uint64_t sign = hlo_float_sign(type);
+        return hlo_arena_format(e->arena, "compare_%s_total(%s(%s), %s(%s), %lluull, %s)",
+                                hlo_instr_str(instr, HLO_ATTR_DIRECTION), bits, in[0], bits, in[1],
+                                (unsigned long long)sign,
+                                sign && isnan(hlo_float_decode(type, sign)) ? "false" : "true");
+    }
     if (instr->op == HLO_OP_DIVIDE && type == HLO_TYPE_BF16)
         return hlo_arena_format(e->arena, "op_divide_bf16(%s, %s)", in[0],
                                 emit_value(e, "d", "divisor_bf16", "divide_by(%s)", in[1]));
-    const char *text = hlo_arena_format(e->arena, "%s(%s", function_of(e, instr), in[0]);
+    char *name =
+        instr->op == HLO_OP_COMPARE
+            ? hlo_arena_format(e->arena, "compare_%s", hlo_instr_str(instr, HLO_ATTR_DIRECTION))
+            : hlo_arena_format(e->arena, "op_%s", hlo_ops[instr->op].name);
+    for (char *at = name; *at; at++)
+        if (*at == '-') *at = '_';
+    const char *text = hlo_arena_format(e->arena, "%s(%s", name, in[0]);
     for (uint32_t i = 1; i < instr->operand_count; i++)
         text = hlo_arena_format(e->arena, "%s, %s", text, in[i]);
     if (counts_bits(instr->op))
@@ -229,16 +219,6 @@ bool emit_makes_cell(const hlo_instr *instr) {
                                        : !needs_no_rounding(instr);
 }
 
-/* True if the operand of a convert cannot exceed the type's range, so that the hardware instruction
- * needs no comparison. */
-static bool is_within(const hlo_instr *convert) {
-    hlo_type type = convert->shape->type;
-    if (type != HLO_TYPE_F8E4M3FN && type != HLO_TYPE_F8E5M2) return false;
-    hlo_range range = hlo_range_of(hlo_instr_operand(convert, 0));
-    double most = hlo_float_max(type);
-    return range.low >= -most && range.high <= most;
-}
-
 const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell) {
     const char *name = hlo_types[to].name;
     if (from == to) return cell ? emit_cell(e, to, in) : in;
@@ -252,13 +232,19 @@ const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const ch
     return cell ? emit_cell(e, to, value) : value;
 }
 
-static const char *emit_convert(emit *e, const hlo_instr *instr, const char *in, bool cell) {
-    hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
-    return emit_cast(e, from, to, from != to && is_within(instr), in, cell);
-}
-
 const char *emit_elementwise(emit *e, const hlo_instr *instr, const char *const *in, bool cell) {
-    if (instr->op == HLO_OP_CONVERT) return emit_convert(e, instr, in[0], cell);
+    if (instr->op == HLO_OP_CONVERT) {
+        hlo_type from = hlo_instr_operand(instr, 0)->shape->type, to = instr->shape->type;
+        /* If the operand cannot exceed the type's range, the hardware instruction needs no
+         * comparison. */
+        bool within = false;
+        if (from != to && (to == HLO_TYPE_F8E4M3FN || to == HLO_TYPE_F8E5M2)) {
+            const hlo_range range = hlo_range_of(hlo_instr_operand(instr, 0));
+            const double most = hlo_float_max(to);
+            within = range.low >= -most && range.high <= most;
+        }
+        return emit_cast(e, from, to, within, in[0], cell);
+    }
     const char *expression = emit_operation(e, instr, in);
     hlo_type type = instr->shape->type;
     if (!needs_no_rounding(instr)) return emit_round(e, type, expression, cell);
@@ -283,40 +269,24 @@ const char *cuda_region_refusal(const hlo_computation *region) {
     return why;
 }
 
-/* True if an instruction of a region forwards, selects or orders narrow floats. */
-static bool moves(const hlo_computation *region, const hlo_instr *instr) {
-    const hlo_instr *root = region->root;
-    const bool orders = emit_takes_codes(instr);
-    const hlo_type type = (orders ? hlo_instr_operand(instr, 0) : instr)->shape->type;
-    bool result = instr == root;
-    for (uint32_t o = 0; root->op == HLO_OP_TUPLE && o < root->operand_count; o++)
-        result |= hlo_instr_operand(root, o) == instr;
-    return hlo_type_is_float(type) && !emit_is_wide(type) &&
-           (orders || instr->op == HLO_OP_SELECT || hlo_region_passes_on(instr) ||
-            (result && instr->op == HLO_OP_PARAMETER));
-}
-
 bool emit_region_moves(const hlo_computation *region) {
+    const hlo_instr *root = region->root;
     bool any = false;
-    for (const hlo_instr *i = region->first; i && !any; i = hlo_instr_next(i))
-        any = hlo_region_called(i) ? emit_region_moves(hlo_region_called(i)) : moves(region, i);
-    return any;
-}
-
-/* Writes an operation. A select of narrow floats also selects their cells, so that a NaN keeps its
- * bits. */
-static region_value region_operation(emit *e, const hlo_instr *i, const region_value *operands) {
-    const char **in = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *in);
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        const hlo_type type = hlo_instr_operand(i, o)->shape->type;
-        in[o] = emit_takes_codes(i) ? cell_of(e, type, operands[o]) : operands[o].name;
+    for (const hlo_instr *i = region->first; i && !any; i = hlo_instr_next(i)) {
+        if (hlo_region_called(i)) {
+            any = emit_region_moves(hlo_region_called(i));
+            continue;
+        }
+        const bool orders = emit_takes_codes(i);
+        const hlo_type type = (orders ? hlo_instr_operand(i, 0) : i)->shape->type;
+        bool result = i == root;
+        for (uint32_t o = 0; root->op == HLO_OP_TUPLE && o < root->operand_count; o++)
+            result |= hlo_instr_operand(root, o) == i;
+        any = hlo_type_is_float(type) && !emit_is_wide(type) &&
+              (orders || i->op == HLO_OP_SELECT || hlo_region_passes_on(i) ||
+               (result && i->op == HLO_OP_PARAMETER));
     }
-    region_value value = {emit_elementwise(e, i, in, false), NULL};
-    const hlo_type type = i->shape->type;
-    if (i->op == HLO_OP_SELECT && (operands[1].cell || operands[2].cell) && !emit_is_wide(type))
-        value.cell = emit_value(e, "c", cuda_types[type].cell, "%s ? %s : %s", in[0],
-                                cell_of(e, type, operands[1]), cell_of(e, type, operands[2]));
-    return value;
+    return any;
 }
 
 static void write_region(emit *e, const hlo_computation *region, const region_value *in,
@@ -342,8 +312,22 @@ static void write_region(emit *e, const hlo_computation *region, const region_va
             *own = operands[0];
         else if (hlo_region_called(i))
             write_region(e, hlo_region_called(i), operands, own);
-        else
-            *own = region_operation(e, i, operands);
+        else {
+            /* A select of narrow floats also selects their cells, so that a NaN keeps its bits. */
+            const char **texts = hlo_arena_array(e->arena, i->operand_count + 1, sizeof *texts);
+            for (uint32_t o = 0; o < i->operand_count; o++) {
+                const hlo_type type = hlo_instr_operand(i, o)->shape->type;
+                texts[o] = emit_takes_codes(i) ? cell_of(e, type, operands[o]) : operands[o].name;
+            }
+            region_value made = {emit_elementwise(e, i, texts, false), NULL};
+            const hlo_type type = i->shape->type;
+            if (i->op == HLO_OP_SELECT && (operands[1].cell || operands[2].cell) &&
+                !emit_is_wide(type))
+                made.cell =
+                    emit_value(e, "c", cuda_types[type].cell, "%s ? %s : %s", texts[0],
+                               cell_of(e, type, operands[1]), cell_of(e, type, operands[2]));
+            *own = made;
+        }
     }
     if (region->root->op != HLO_OP_TUPLE) out[0] = values[region->root->id - first];
 }

@@ -93,17 +93,6 @@ static size_t bytes_of(hlo_type type, int64_t count) {
     return type == HLO_TYPE_F4E2M1FN ? (size_t)count / 2 : (size_t)count * hlo_types[type].bytes;
 }
 
-/* Stores element `i` of an array in the library's memory. */
-static void store(hlo_type type, unsigned char *array, size_t i, double value) {
-    unsigned char code = 0;
-    if (type != HLO_TYPE_F4E2M1FN) {
-        hlo_number_store(type, array + i * hlo_types[type].bytes, value);
-        return;
-    }
-    hlo_number_store(type, &code, value);
-    array[i / 2] = (unsigned char)(i % 2 ? array[i / 2] | code << 4 : code);
-}
-
 /* Draws approximately normal numbers with a model's distribution; the same numbers each time. */
 static void draw(hlo_type type, bool scale, size_t count, void *out) {
     uint64_t state = 1;
@@ -113,7 +102,15 @@ static void draw(hlo_type type, bool scale, size_t count, void *out) {
             state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             sum += (float)(state >> 40) * 0x1p-24f;
         }
-        store(type, out, i, scale ? 1 : (double)sum * 1.7);
+        const double value = scale ? 1 : (double)sum * 1.7;
+        unsigned char *to = (unsigned char *)out + i * hlo_types[type].bytes, code = 0;
+        if (type != HLO_TYPE_F4E2M1FN) {
+            hlo_number_store(type, to, value);
+            continue;
+        }
+        hlo_number_store(type, &code, value);
+        to = (unsigned char *)out + i / 2; /* in the library's memory */
+        *to = (unsigned char)(i % 2 ? *to | code << 4 : code);
     }
 }
 
@@ -159,27 +156,6 @@ static int save_operands(tuning *t) {
     return result;
 }
 
-/* Fills the operands; parts that share memory have the numbers of the last one. */
-static int fill_operands(tuning *t) {
-    int result = 0;
-    for (int part = 0; part < LT_PART_COUNT && !result; part++)
-        if (is_read(t, part)) result = fill(t, (lt_part)part, t->addresses[part]);
-    return result;
-}
-
-static int restore_operands(tuning *t) {
-    int result = 0;
-    for (uint32_t i = 0; i < t->saved_count; i++) {
-        const saved *s = &t->saved[i];
-        int copied =
-            t->lib->cuMemcpyDtoDAsync(address_of(s->memory), s->copy, s->size, t->device->stream);
-        if (!result) result = copied;
-    }
-    int waited = t->lib->cuStreamSynchronize(t->device->stream);
-    for (uint32_t i = 0; i < t->saved_count; i++) t->lib->cuMemFree(t->saved[i].copy);
-    return result ? result : waited;
-}
-
 /* -------------------------------------------------------------------------------------- results */
 
 /* Copies evenly spread parts of D, as f32. */
@@ -214,21 +190,6 @@ static bool agree(const tuning *t, const float *a, const float *b) {
     for (int64_t i = 0; i < t->sampled; i++)
         if (!(fabs((double)a[i] - b[i]) <= step * fabs((double)a[i]) + share)) return false;
     return true;
-}
-
-/* Returns the sample that most algorithms agree with, the first one in a tie; NULL if no algorithm
- * works. */
-static const float *find_reference(const tuning *t, uint32_t count) {
-    const float *best = NULL;
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t votes = 0;
-        for (uint32_t j = 0; t->samples[i] && j < count; j++)
-            votes += t->samples[j] && agree(t, t->samples[i], t->samples[j]);
-        if (votes > most) best = t->samples[i];
-        if (votes > most) most = votes;
-    }
-    return best;
 }
 
 /* --------------------------------------------------------------------------------------- timing */
@@ -314,7 +275,16 @@ static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
     double best = -1, first = -1;
     hlo_status status = take_samples(t, found, count);
     if (status != HLO_OK) return status;
-    const float *reference = find_reference(t, count);
+    /* The reference is the sample that most algorithms agree with, the first one in a tie; NULL if
+     * no algorithm works. */
+    const float *reference = NULL;
+    for (uint32_t i = 0, most = 0; i < count; i++) {
+        uint32_t votes = 0;
+        for (uint32_t j = 0; t->samples[i] && j < count; j++)
+            votes += t->samples[j] && agree(t, t->samples[i], t->samples[j]);
+        if (votes > most) reference = t->samples[i];
+        if (votes > most) most = votes;
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (!t->samples[i]) continue;
         bool right = reference && agree(t, reference, t->samples[i]);
@@ -354,17 +324,29 @@ static int set_up(tuning *t) {
     t->flush_size = 2 * t->device->l2_size;
     if (!result && t->flush_size) result = t->lib->cuMemAlloc(&t->flush, t->flush_size);
     if (!result) result = save_operands(t);
-    return result ? result : fill_operands(t);
+    /* Parts that share memory have the numbers of the last one. */
+    for (int part = 0; part < LT_PART_COUNT && !result; part++)
+        if (is_read(t, part)) result = fill(t, (lt_part)part, t->addresses[part]);
+    return result;
 }
 
+/* Restores the operands, and releases what set_up() made. */
 static int tear_down(tuning *t) {
-    int result = restore_operands(t);
+    int result = 0;
+    for (uint32_t i = 0; i < t->saved_count; i++) {
+        const saved *s = &t->saved[i];
+        int copied =
+            t->lib->cuMemcpyDtoDAsync(address_of(s->memory), s->copy, s->size, t->device->stream);
+        if (!result) result = copied;
+    }
+    int waited = t->lib->cuStreamSynchronize(t->device->stream);
+    for (uint32_t i = 0; i < t->saved_count; i++) t->lib->cuMemFree(t->saved[i].copy);
     if (t->flush) t->lib->cuMemFree(t->flush);
     if (t->ended) t->lib->cuEventDestroy(t->ended);
     if (t->begun) t->lib->cuEventDestroy(t->begun);
     for (int i = 0; i < MOST; i++) free(t->samples[i]);
     free(t->raw);
-    return result;
+    return result ? result : waited;
 }
 
 static hlo_status tune(tuning *t, lt_heuristic *out_chosen, double *out_milliseconds,

@@ -27,16 +27,12 @@ static hlo_status no_cache(const cuda_device *device, const char *reason, char *
     return HLO_INVALID_INPUT;
 }
 
-static json_t *new_cache(void) {
-    return json_pack("{s:i, s:{}}", version_key, VERSION, entries_key);
-}
-
 /* Reads the file; a missing file is an empty cache. */
 static hlo_status read_cache(const cuda_device *device, json_t **out_cache, char *why,
                              size_t size) {
     const char *path = device->autotune_cache;
     if (!path || access(path, F_OK) != 0) {
-        *out_cache = new_cache();
+        *out_cache = json_pack("{s:i, s:{}}", version_key, VERSION, entries_key);
         return *out_cache ? HLO_OK : HLO_OUT_OF_MEMORY;
     }
     json_error_t error;
@@ -88,49 +84,33 @@ static hlo_status write_cache(const cuda_device *device, const json_t *cache, ch
 
 /* -------------------------------------------------------------------------------------- entries */
 
-static json_t *encode_algo(const lt_algo *algo) {
-    char hex[HEX + 1];
-    const unsigned char *bytes = (const unsigned char *)algo->data;
-    for (int i = 0; i < ALGO_BYTES; i++) snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
-    return json_string(hex);
-}
-
-static bool decode_algo(const json_t *json, lt_algo *out_algo) {
-    const char *hex = json_string_value(json);
-    if (!hex || strlen(hex) != HEX || strspn(hex, "0123456789abcdef") != HEX) return false;
-    unsigned char *bytes = (unsigned char *)out_algo->data;
-    for (int i = 0; i < ALGO_BYTES; i++) {
-        char byte[] = {hex[2 * i], hex[2 * i + 1], '\0'};
-        bytes[i] = (unsigned char)strtoul(byte, NULL, 16);
-    }
-    return true;
-}
-
 static void release_cache(cuda_device *device, void *object) {
     device->tuned = NULL;
     json_decref(object);
 }
 
-static hlo_status open_cache(cuda_device *device, char *why, size_t size) {
-    if (device->tuned) return HLO_OK;
-    json_t *cache = NULL;
-    hlo_status status = read_cache(device, &cache, why, size);
-    if (status != HLO_OK) return status;
-    device->tuned = cache;
-    return cuda_own(device, cache, release_cache) ? HLO_OK : HLO_OUT_OF_MEMORY;
-}
-
 hlo_status cuda_tuned_find(cuda_device *device, const char *key, uint32_t tried, bool *out_known,
                            lt_heuristic *out_chosen, char *why, size_t size) {
     *out_known = false;
-    hlo_status status = open_cache(device, why, size);
-    if (status != HLO_OK) return status;
+    if (!device->tuned) {
+        json_t *cache = NULL;
+        hlo_status status = read_cache(device, &cache, why, size);
+        if (status != HLO_OK) return status;
+        device->tuned = cache;
+        if (!cuda_own(device, cache, release_cache)) return HLO_OUT_OF_MEMORY;
+    }
     const json_t *entry = json_object_get(json_object_get(device->tuned, entries_key), key);
     lt_heuristic chosen = {.workspace =
                                (size_t)json_integer_value(json_object_get(entry, "workspace"))};
     if (!entry || json_integer_value(json_object_get(entry, "tried")) < tried) return HLO_OK;
-    if (!decode_algo(json_object_get(entry, "algorithm"), &chosen.algo))
+    const char *hex = json_string_value(json_object_get(entry, "algorithm"));
+    if (!hex || strlen(hex) != HEX || strspn(hex, "0123456789abcdef") != HEX)
         return no_cache(device, "invalid algorithm entry", why, size);
+    unsigned char *bytes = (unsigned char *)chosen.algo.data;
+    for (int i = 0; i < ALGO_BYTES; i++) {
+        char byte[] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        bytes[i] = (unsigned char)strtoul(byte, NULL, 16);
+    }
     *out_chosen = chosen;
     *out_known = true;
     return HLO_OK;
@@ -138,8 +118,11 @@ hlo_status cuda_tuned_find(cuda_device *device, const char *key, uint32_t tried,
 
 hlo_status cuda_tuned_add(cuda_device *device, const char *key, uint32_t tried, double milliseconds,
                           const lt_heuristic *chosen, char *why, size_t size) {
+    char hex[HEX + 1];
+    const unsigned char *bytes = (const unsigned char *)chosen->algo.data;
+    for (int i = 0; i < ALGO_BYTES; i++) snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
     json_t *entry =
-        json_pack("{s:o, s:I, s:i, s:f}", "algorithm", encode_algo(&chosen->algo), "workspace",
+        json_pack("{s:o, s:I, s:i, s:f}", "algorithm", json_string(hex), "workspace",
                   (json_int_t)chosen->workspace, "tried", (int)tried, "milliseconds", milliseconds);
     json_t *entries = json_object_get(device->tuned, entries_key);
     if (!entry || json_object_set_new(entries, key, entry) != 0) return HLO_OUT_OF_MEMORY;

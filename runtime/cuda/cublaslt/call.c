@@ -123,10 +123,6 @@ static int set_preference(const cuda_call *call, int attribute, int64_t value) {
                                                                    bytes);
 }
 
-static int64_t number_of(const void *address) {
-    return (int64_t)(uintptr_t)address;
-}
-
 /* Sets the pointers. On failure, the descriptor has only some of them, and is not valid for any
  * addresses. */
 static int set_pointers(cuda_call *call, void *const *addresses) {
@@ -135,7 +131,8 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
     for (uint32_t i = 0; i < p->setting_count && !status; i++) {
         const lt_setting *setting = &p->settings[i];
         if (lt_attribute_find(LT_DESC, setting->attribute)->kind == LT_POINTER)
-            status = set_desc(call, setting->attribute, number_of(addresses[setting->value]));
+            status =
+                set_desc(call, setting->attribute, (int64_t)(uintptr_t)addresses[setting->value]);
     }
     if (status)
         memset(call->addresses, 0xff, sizeof call->addresses);
@@ -144,52 +141,12 @@ static int set_pointers(cuda_call *call, void *const *addresses) {
     return status;
 }
 
-static int make_desc(cuda_call *call) {
-    const cuda_matmul *p = call->p;
-    int status =
-        call->device->lib->cublasLtMatmulDescCreate(&call->desc, p->compute, p->scale_type);
-    for (uint32_t i = 0; i < p->setting_count && !status; i++) {
-        const lt_setting *setting = &p->settings[i];
-        if (lt_attribute_find(LT_DESC, setting->attribute)->kind != LT_POINTER)
-            status = set_desc(call, setting->attribute, setting->value);
-    }
-    return status;
-}
-
-static int make_layout(cuda_call *call, lt_part part) {
-    const lt_matrix *m = &call->p->matrices[part];
-    int status = call->device->lib->cublasLtMatrixLayoutCreate(
-        &call->layouts[part], m->type, (uint64_t)m->rows, (uint64_t)m->cols, m->ld);
-    if (call->p->batch == 1) return status;
-    if (!status) status = set_layout(call, part, LT_LAYOUT_BATCH_COUNT, call->p->batch);
-    if (!status) status = set_layout(call, part, LT_LAYOUT_STRIDED_BATCH_OFFSET, m->stride);
-    return status;
-}
-
-/* Returns the alignment of a part's memory, up to the largest that cuBLASLt requires. */
-static int64_t alignment_of(const void *address) {
-    enum { MOST = 256 };
-    uintptr_t bits = (uintptr_t)address | MOST;
-    return (int64_t)(bits & (~bits + 1));
-}
-
-static int make_preference(cuda_call *call) {
-    static const int alignments[] = {
-        LT_PREFERENCE_MIN_ALIGNMENT_A_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_B_BYTES,
-        LT_PREFERENCE_MIN_ALIGNMENT_C_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_D_BYTES};
-    const cuda_matmul *p = call->p;
-    int status = call->device->lib->cublasLtMatmulPreferenceCreate(&call->preference);
-    if (!status)
-        status = set_preference(call, LT_PREFERENCE_MAX_WORKSPACE_BYTES, (int64_t)p->workspace);
-    if (!status) status = set_preference(call, LT_PREFERENCE_REDUCTION_SCHEME_MASK, p->reductions);
-    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++)
-        status = set_preference(call, alignments[part], alignment_of(call->addresses[part]));
-    return status;
-}
-
 hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
                          void *const addresses[LT_PART_COUNT], char *why, size_t size,
                          cuda_call **out_call) {
+    static const int alignments[] = {
+        LT_PREFERENCE_MIN_ALIGNMENT_A_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_B_BYTES,
+        LT_PREFERENCE_MIN_ALIGNMENT_C_BYTES, LT_PREFERENCE_MIN_ALIGNMENT_D_BYTES};
     cuda_call *call = calloc(1, sizeof *call);
     if (!call) return HLO_OUT_OF_MEMORY;
     *call = (cuda_call){.device = device, .p = matmul};
@@ -200,14 +157,36 @@ hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
         call->alpha.f32 = (float)matmul->alpha;
         call->beta.f32 = (float)matmul->beta;
     }
-    int status = make_desc(call);
-    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++)
-        status = make_layout(call, (lt_part)part);
+    const cuda_library *lib = device->lib;
+    int status = lib->cublasLtMatmulDescCreate(&call->desc, matmul->compute, matmul->scale_type);
+    for (uint32_t i = 0; i < matmul->setting_count && !status; i++) {
+        const lt_setting *setting = &matmul->settings[i];
+        if (lt_attribute_find(LT_DESC, setting->attribute)->kind != LT_POINTER)
+            status = set_desc(call, setting->attribute, setting->value);
+    }
+    for (lt_part part = LT_PART_A; part <= LT_PART_D && !status; part++) {
+        const lt_matrix *m = &matmul->matrices[part];
+        status = lib->cublasLtMatrixLayoutCreate(&call->layouts[part], m->type, (uint64_t)m->rows,
+                                                 (uint64_t)m->cols, m->ld);
+        if (matmul->batch == 1) continue;
+        if (!status) status = set_layout(call, part, LT_LAYOUT_BATCH_COUNT, matmul->batch);
+        if (!status) status = set_layout(call, part, LT_LAYOUT_STRIDED_BATCH_OFFSET, m->stride);
+    }
     if (!status) status = set_pointers(call, addresses);
-    if (!status) status = make_preference(call);
+    if (!status) status = lib->cublasLtMatmulPreferenceCreate(&call->preference);
+    if (!status)
+        status =
+            set_preference(call, LT_PREFERENCE_MAX_WORKSPACE_BYTES, (int64_t)matmul->workspace);
+    if (!status)
+        status = set_preference(call, LT_PREFERENCE_REDUCTION_SCHEME_MASK, matmul->reductions);
+    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++) {
+        enum { MOST = 256 }; /* the largest alignment that cuBLASLt requires */
+        uintptr_t bits = (uintptr_t)call->addresses[part] | MOST;
+        status = set_preference(call, alignments[part], (int64_t)(bits & (~bits + 1)));
+    }
     if (status) {
         cuda_call_free(call);
-        return refuse(device->lib, "a descriptor", status, NULL, why, size);
+        return refuse(lib, "a descriptor", status, NULL, why, size);
     }
     *out_call = call;
     return HLO_OK;

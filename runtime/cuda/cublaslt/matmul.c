@@ -17,20 +17,16 @@ typedef struct matmul_job {
     char why[1024];
 } matmul_job;
 
-static cuda_matmul_options options_of(const cuda_device *device) {
-    return (cuda_matmul_options){
+/* Plans the instruction's problem with cuda_matmul_plan(). On a device without FP8, `why` names the
+ * missing feature. */
+static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
+                     cuda_matmul *problem, const char **why) {
+    const cuda_matmul_options options = {
         .target = device->target,
         .cuda = cuda_cublaslt_version(device),
         .workspace = device->workspace,
         .alignment = ALIGNMENT,
     };
-}
-
-/* Plans the instruction's problem with cuda_matmul_plan(). On a device without FP8, `why` names the
- * missing feature. */
-static bool plan_for(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
-                     cuda_matmul *problem, const char **why) {
-    const cuda_matmul_options options = options_of(device);
     if (cuda_matmul_plan(instr, &options, arena, problem, why)) return true;
     if (hlo_matmul_is_call(instr) && !device->target->fp8) {
         const int first = hlo_target_first_fp8()->sm;
@@ -48,33 +44,26 @@ static bool matmul_supports(const cuda_device *device, const hlo_instr *instr, h
     return plan_for(device, instr, arena, &problem, why);
 }
 
-/* Prepares a copy, a job without instructions. */
-static hlo_status prepare_copy(cuda_device *device, const hlo_job *whole, matmul_job *state,
-                               uint32_t index, hlo_arena *arena, const char **why) {
-    cuda_copy *copy = &state->problem.copies[index];
-    hlo_job *job = &state->copies[index];
-    *job = (hlo_job){
-        .instr = whole->instr,
-        .operand_count = 1,
-        .result_count = 1,
-        .operands = &copy->from_view,
-        .results = &copy->to_view,
-        .untouched = -1,
-    };
-    hlo_status status = cuda_kernel_part.prepare(device, job, arena, why);
-    state->copy_scratch[index] = state->problem.scratch;
-    state->problem.scratch += (job->scratch_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return status;
-}
-
 static hlo_status matmul_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
                                  const char **why) {
     matmul_job *state = hlo_arena_zero(arena, sizeof *state);
     if (!plan_for(device, job->instr, arena, &state->problem, why)) return HLO_INVALID_INPUT;
     cuda_matmul *p = &state->problem;
     for (uint32_t i = 0; i < p->copy_count; i++) {
-        hlo_status status = prepare_copy(device, job, state, i, arena, why);
+        /* A copy is a job without instructions. */
+        hlo_job *copy = &state->copies[i];
+        *copy = (hlo_job){
+            .instr = job->instr,
+            .operand_count = 1,
+            .result_count = 1,
+            .operands = &p->copies[i].from_view,
+            .results = &p->copies[i].to_view,
+            .untouched = -1,
+        };
+        hlo_status status = cuda_kernel_part.prepare(device, copy, arena, why);
         if (status != HLO_OK) return status;
+        state->copy_scratch[i] = p->scratch;
+        p->scratch += (copy->scratch_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     uint32_t known = 1u + (p->present >> LT_PART_AUX & 1) + (p->present >> LT_PART_AMAX & 1);
     state->workspace = job->result_count > known ? (int)known : -1;
@@ -114,30 +103,6 @@ static hlo_status run_copies(cuda_device *device, const hlo_job *job, uint32_t b
 
 enum { MOST_RANGES = 64 };
 
-/* Lists the memory of a call: all operands and results, and all scratch memory except the
- * part of the workspace that the algorithm does not use. */
-static uint32_t find_ranges(const hlo_job *job, cuda_range out[MOST_RANGES]) {
-    const matmul_job *state = job->state;
-    const cuda_matmul *p = &state->problem;
-    const char *scratch = job->scratch;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < job->operand_count; i++)
-        out[count++] =
-            (cuda_range){job->operands[i].data, hlo_view_bytes(&job->operands[i]), false};
-    for (uint32_t i = 0; i < job->result_count; i++)
-        if (job->results[i].data)
-            out[count++] =
-                (cuda_range){job->results[i].data, hlo_view_bytes(&job->results[i]), true};
-    size_t before = job->scratch_size, behind = before;
-    if (p->present >> LT_PART_WORKSPACE & 1) {
-        before = p->places[LT_PART_WORKSPACE].offset + state->chosen.workspace;
-        behind = p->places[LT_PART_WORKSPACE].offset + p->workspace;
-    }
-    out[count++] = (cuda_range){scratch, before, true};
-    out[count++] = (cuda_range){scratch + behind, job->scratch_size - behind, true};
-    return count;
-}
-
 /* Enqueues the calls of a problem. */
 static hlo_status run_calls(cuda_device *device, const hlo_job *job, const char **why) {
     matmul_job *state = job->state;
@@ -146,7 +111,25 @@ static hlo_status run_calls(cuda_device *device, const hlo_job *job, const char 
     cuda_range ranges[MOST_RANGES];
     hlo_status status = HLO_OK;
     find_addresses(job, addresses);
-    int result = cuda_node_begin(device, ranges, find_ranges(job, ranges));
+    /* The memory of a call: all operands and results, and all scratch memory except the part of the
+     * workspace that the algorithm does not use. */
+    const char *scratch = job->scratch;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->operand_count; i++)
+        ranges[count++] =
+            (cuda_range){job->operands[i].data, hlo_view_bytes(&job->operands[i]), false};
+    for (uint32_t i = 0; i < job->result_count; i++)
+        if (job->results[i].data)
+            ranges[count++] =
+                (cuda_range){job->results[i].data, hlo_view_bytes(&job->results[i]), true};
+    size_t before = job->scratch_size, behind = before;
+    if (p->present >> LT_PART_WORKSPACE & 1) {
+        before = p->places[LT_PART_WORKSPACE].offset + state->chosen.workspace;
+        behind = p->places[LT_PART_WORKSPACE].offset + p->workspace;
+    }
+    ranges[count++] = (cuda_range){scratch, before, true};
+    ranges[count++] = (cuda_range){scratch + behind, job->scratch_size - behind, true};
+    int result = cuda_node_begin(device, ranges, count);
     if (result) return cuda_fails(device, "be recorded", result, why);
     *why = state->why;
     for (int64_t i = 0; i < p->times && status == HLO_OK; i++) {

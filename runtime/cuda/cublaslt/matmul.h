@@ -147,11 +147,6 @@ typedef struct cuda_matmul_options {
 bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
                       cuda_matmul *out_matmul, const char **why);
 
-/* dot_types.c: finds the types to compute a dot in: operand types that represent its own, and its
- * result type, or else a wider one of at least f32, to be converted. Integers are computed in
- * floats if these represent every sum. Static; NULL if not found. */
-const hlo_wide_types *lt_dot_types(const hlo_matmul *dot);
-
 /* Returns the limit of cuBLASLt that a problem exceeds, in addition to types.def and limit.def:
  * sizes, leading dimensions, alignment, transposition. A sentence with the rule and the numbers, in
  * the arena, or NULL. */

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 #include "runtime/cuda/cublaslt/matmul.h"
 
@@ -62,17 +63,6 @@ static void join_axes(split *s) {
     }
 }
 
-static split split_operand(const hlo_shape *shape, const hlo_ints *batch,
-                           const hlo_ints *contracting, bool apart) {
-    split s = {.shape = shape, .apart = apart};
-    for (uint32_t i = 0; i < batch->count; i++) add_dim(&s, BATCH, batch->v[i]);
-    for (uint32_t i = 0; i < contracting->count; i++) add_dim(&s, CONTRACTING, contracting->v[i]);
-    for (uint32_t i = 0; i < shape->rank; i++)
-        if (!hlo_ints_contain(batch, i) && !hlo_ints_contain(contracting, i)) add_dim(&s, FREE, i);
-    join_axes(&s);
-    return s;
-}
-
 /* Splits the dimensions of D, or of an array of its shape: [batch.., m.., n..]. */
 static split split_result(const hlo_matmul *m, const hlo_shape *shape, bool apart) {
     split s = {.shape = shape, .apart = apart};
@@ -129,18 +119,16 @@ static void put_operand(builder *b, lt_part part, const hlo_instr *operand) {
     if (operand) put(b, part, CUDA_OPERAND, operand_place(b, operand).index, 0);
 }
 
-static size_t align(const builder *b, size_t size) {
-    return (size + b->options->alignment - 1) / b->options->alignment * b->options->alignment;
-}
-
 static void put_scratch(builder *b, lt_part part, size_t size) {
     put(b, part, CUDA_SCRATCH, 0, b->p->scratch);
-    b->p->scratch += align(b, size);
+    b->p->scratch +=
+        (size + b->options->alignment - 1) / b->options->alignment * b->options->alignment;
 }
 
-/* Returns the view of an array with its kinds of dimensions in the order BATCH, `major`, `minor`,
- * each dense, and updates `s` to it. */
-static hlo_view lay(builder *b, hlo_type type, split *s, int major, int minor) {
+/* Copies a part, `outside` in the instruction, to scratch memory, as `type` and with `minor` minor.
+ */
+static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type type, split *s,
+                      int major, int minor, const char *why) {
     int64_t *strides = hlo_arena_array(b->arena, s->shape->rank + 1u, sizeof *strides), next = 1;
     const int order[] = {minor, major, BATCH};
     for (int k = 0; k < KINDS; k++) {
@@ -153,28 +141,15 @@ static hlo_view lay(builder *b, hlo_type type, split *s, int major, int minor) {
         }
     }
     s->joined = true;
-    return (hlo_view){type, s->shape->rank, s->shape->dims, strides, NULL};
-}
-
-/* Returns the view of the bytes of a dense array with two elements to a byte along `dim`, which is
- * minor. */
-static hlo_view packed(builder *b, const hlo_view *all, uint32_t dim) {
-    int64_t *dims = hlo_arena_array(b->arena, all->rank + 1u, sizeof *dims);
-    int64_t *strides = hlo_arena_array(b->arena, all->rank + 1u, sizeof *strides);
-    for (uint32_t i = 0; i < all->rank; i++) {
-        dims[i] = i == dim ? all->dims[i] / 2 : all->dims[i];
-        strides[i] = i == dim ? 1 : all->strides[i] / 2;
+    hlo_view given = hlo_view_in_layout(b->arena, s->shape),
+             wanted = (hlo_view){type, s->shape->rank, s->shape->dims, strides, NULL};
+    if (type == HLO_TYPE_F4E2M1FN) { /* two elements per byte along the fastest dimension */
+        const uint32_t rank = wanted.rank, dim = s->dims[minor][s->counts[minor] - 1];
+        int64_t *dims = hlo_arena_copy(b->arena, wanted.dims, rank * sizeof *dims);
+        for (uint32_t i = 0; i < rank; i++) strides[i] = i == dim ? 1 : strides[i] / 2;
+        dims[dim] /= 2;
+        wanted = (hlo_view){HLO_TYPE_U8, rank, dims, strides, NULL};
     }
-    return (hlo_view){HLO_TYPE_U8, all->rank, dims, strides, NULL};
-}
-
-/* Copies a part, `outside` in the instruction, to scratch memory, as `type` and with `minor` minor.
- */
-static void copy_part(builder *b, lt_part part, cuda_pointer outside, hlo_type type, split *s,
-                      int major, int minor, const char *why) {
-    hlo_view given = hlo_view_in_layout(b->arena, s->shape), wanted = lay(b, type, s, major, minor);
-    if (type == HLO_TYPE_F4E2M1FN)
-        wanted = packed(b, &wanted, s->dims[minor][s->counts[minor] - 1]);
     put_scratch(b, part, (size_t)hlo_view_count(&wanted) * hlo_types[wanted.type].bytes);
     cuda_pointer inside = b->p->places[part];
     cuda_copy *copy = &b->p->copies[b->p->copy_count++];
@@ -199,7 +174,12 @@ static const char *copy_reason(const builder *b, const split *s, hlo_type type) 
 /* Places the library's A (whose free dimension is m) or B (n). */
 static void place_operand(builder *b, lt_part part, const hlo_instr *operand, const hlo_ints *batch,
                           const hlo_ints *contracting) {
-    split s = split_operand(operand->shape, batch, contracting, b->apart);
+    split s = {.shape = operand->shape, .apart = b->apart};
+    for (uint32_t i = 0; i < batch->count; i++) add_dim(&s, BATCH, batch->v[i]);
+    for (uint32_t i = 0; i < contracting->count; i++) add_dim(&s, CONTRACTING, contracting->v[i]);
+    for (uint32_t i = 0; i < s.shape->rank; i++)
+        if (!hlo_ints_contain(batch, i) && !hlo_ints_contain(contracting, i)) add_dim(&s, FREE, i);
+    join_axes(&s);
     hlo_type given = operand->shape->type;
     hlo_type type = b->operand_type == HLO_TYPE_INVALID ? given : b->operand_type;
     bool by_rows = lies(&s, CONTRACTING, FREE);
@@ -271,16 +251,6 @@ static void place_c(builder *b) {
 
 /* ------------------------------------------------------------------------------------- settings */
 
-/* Returns cuBLASLt's number of an epilogue; 0: it has none. */
-static int epilogue_word(hlo_epilogue epilogue) {
-    static const int words[HLO_EPILOGUE_COUNT] = {
-#define LT_CALL_EPILOGUE(id, word) [HLO_EPILOGUE_##id] = LT_EPILOGUE_##word,
-#include "runtime/cuda/cublaslt/epilogue.def"
-#undef LT_CALL_EPILOGUE
-    };
-    return words[epilogue];
-}
-
 /* Returns the compute type: f32 is multiplied in f32, unless the dot's algorithm names a narrower
  * type. */
 static int compute_word(const hlo_matmul *m, hlo_type operands) {
@@ -292,26 +262,14 @@ static int compute_word(const hlo_matmul *m, hlo_type operands) {
     return LT_COMPUTE_32F;
 }
 
-static void set_pointer(builder *b, int attribute, lt_part part) {
-    if (b->p->present >> part & 1) set(b, attribute, part);
-}
-
-/* Places each operand's scale; a mode is set only if it is not the default. */
-static void place_scales(builder *b) {
-    const hlo_matmul *m = b->m;
-    put_operand(b, LT_PART_A_SCALE, b->swapped ? m->b_scale : m->a_scale);
-    put_operand(b, LT_PART_B_SCALE, b->swapped ? m->a_scale : m->b_scale);
-    put_operand(b, LT_PART_C_SCALE, m->c_scale);
-    put_operand(b, LT_PART_D_SCALE, m->d_scale);
-    int a = hlo_scale_modes[b->swapped ? m->b_mode : m->a_mode].value;
-    int other = hlo_scale_modes[b->swapped ? m->a_mode : m->b_mode].value;
-    if (a) set(b, LT_DESC_A_SCALE_MODE, a);
-    if (other) set(b, LT_DESC_B_SCALE_MODE, other);
-}
-
 static void set_all(builder *b) {
     const hlo_matmul *m = b->m;
-    set(b, LT_DESC_EPILOGUE, epilogue_word(m->epilogue));
+    static const int words[HLO_EPILOGUE_COUNT] = {
+#define LT_CALL_EPILOGUE(id, word) [HLO_EPILOGUE_##id] = LT_EPILOGUE_##word,
+#include "runtime/cuda/cublaslt/epilogue.def"
+#undef LT_CALL_EPILOGUE
+    };
+    set(b, LT_DESC_EPILOGUE, words[m->epilogue]);
     /* A dot uses fewer bits than f32 only if its algorithm requests it. */
     if (b->p->fp8 && hlo_matmul_accumulates_fast(b->m) &&
         (b->instr->op != HLO_OP_DOT || b->m->algorithm))
@@ -321,7 +279,15 @@ static void set_all(builder *b) {
     if (m->aux) place_result(b, LT_PART_AUX, m->aux, m->aux->type, hlo_matmul_aux_index(m));
     int amax = hlo_matmul_amax_index(m);
     if (amax >= 0) put(b, LT_PART_AMAX, CUDA_RESULT, (uint32_t)amax, 0);
-    place_scales(b);
+    /* Places each operand's scale; a mode is set only if it is not the default. */
+    put_operand(b, LT_PART_A_SCALE, b->swapped ? m->b_scale : m->a_scale);
+    put_operand(b, LT_PART_B_SCALE, b->swapped ? m->a_scale : m->b_scale);
+    put_operand(b, LT_PART_C_SCALE, m->c_scale);
+    put_operand(b, LT_PART_D_SCALE, m->d_scale);
+    int a = hlo_scale_modes[b->swapped ? m->b_mode : m->a_mode].value;
+    int other = hlo_scale_modes[b->swapped ? m->a_mode : m->b_mode].value;
+    if (a) set(b, LT_DESC_A_SCALE_MODE, a);
+    if (other) set(b, LT_DESC_B_SCALE_MODE, other);
     static const struct {
         int attribute;
         lt_part part;
@@ -332,7 +298,7 @@ static void set_all(builder *b) {
         {LT_DESC_EPILOGUE_AUX_POINTER, LT_PART_AUX},
     };
     for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
-        set_pointer(b, pointers[i].attribute, pointers[i].part);
+        if (b->p->present >> pointers[i].part & 1) set(b, pointers[i].attribute, pointers[i].part);
 }
 
 /* Returns the operand leaf of C if D may take its memory: to the library both are equal, and no
@@ -351,6 +317,119 @@ static int find_overwritten(const cuda_matmul *p) {
     for (uint32_t i = 0; i < p->copies_before; i++)
         if (p->copies[i].from.index == c->index) return -1;
     return (int)c->index;
+}
+
+/* --------------------------------------------------------------------------------------- limits */
+
+typedef struct facts {
+    int sm;
+    bool tn_only, tn;
+    bool no_epilogue;         /* cuBLASLt does not have the epilogue */
+    bool fp4;                 /* A and B have two elements to a byte */
+    bool tiled;               /* their scales are of 8 bits per block */
+    bool unaligned[4];        /* by lt_part: a column does not begin at 16 bytes */
+    int64_t unaligned_stride; /* a stride between batches that is not a multiple of 16 bytes; 0:
+                                 none */
+    int64_t ld;               /* the largest of the four */
+    int64_t aux_ld;           /* 0: no aux */
+    int64_t tile_k;           /* elements of a tile of scales, along k, in a batch; 0: no batch of
+                                 such scales */
+} facts;
+
+static int64_t setting(const cuda_matmul *p, int attribute) {
+    for (uint32_t i = 0; i < p->setting_count; i++)
+        if (p->settings[i].attribute == attribute) return p->settings[i].value;
+    return 0;
+}
+
+/* Returns the elements of a tile of scales along k; 0: no such scales. */
+static int64_t tile_k(const cuda_matmul *p) {
+    for (int mode = 0; mode < HLO_SCALE_MODE_COUNT; mode++)
+        if (hlo_scale_modes[mode].tiled &&
+            hlo_scale_modes[mode].value == setting(p, LT_DESC_A_SCALE_MODE))
+            return 4 * hlo_scale_modes[mode].along;
+    return 0;
+}
+
+const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_options *options,
+                                  hlo_arena *arena) {
+    const cuda_matmul *p = matmul;
+    facts found = {
+        .sm = options->target->sm,
+        .tn_only = options->target->tn_only,
+        .tn = setting(p, LT_DESC_TRANSA) == LT_OPERATION_T &&
+              setting(p, LT_DESC_TRANSB) == LT_OPERATION_N,
+        .fp4 = p->matrices[LT_PART_A].type == LT_TYPE_4F_E2M1,
+        .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
+        .tiled = tile_k(p) != 0,
+        .tile_k = p->batch > 1 ? tile_k(p) : 0,
+    };
+    for (uint32_t i = 0; i < p->setting_count; i++)
+        if (p->settings[i].attribute == LT_DESC_EPILOGUE)
+            found.no_epilogue = p->settings[i].value == 0; /* not a row of epilogue.def */
+    for (int part = LT_PART_A; part <= LT_PART_D; part++) {
+        const lt_matrix *matrix = &p->matrices[part];
+        int64_t bits = hlo_types[lt_type_find(matrix->type)->type].bits;
+        found.unaligned[part] = matrix->ld * bits % 128 != 0;
+        if (matrix->stride * bits % 128) found.unaligned_stride = matrix->stride;
+        if (matrix->ld > found.ld) found.ld = matrix->ld;
+    }
+    const facts *f = &found;
+#define LT_LIMIT(name, test, value)                                                                \
+    if (test) return hlo_arena_format(arena, "%s (%lld)", name, (long long)(value));
+#include "runtime/cuda/cublaslt/preflight.def"
+#undef LT_LIMIT
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------------- a dot's types */
+
+static bool is_integer(hlo_type type) {
+    return hlo_types[type].class == HLO_CLASS_SIGNED || hlo_types[type].class == HLO_CLASS_UNSIGNED;
+}
+
+/* Returns n such that the integers of a type have magnitudes of at most 2^n. */
+static int magnitude(hlo_type type) {
+    return hlo_types[type].bits - (hlo_types[type].class == HLO_CLASS_SIGNED);
+}
+
+/* True if the second float type represents every value of the first. */
+static bool holds(hlo_type from, hlo_type to) {
+    if (from == to) return true;
+    if (is_integer(from)) return magnitude(from) <= hlo_float_precision(to);
+    if (!hlo_type_is_float(from) || hlo_types[from].bits >= hlo_types[to].bits) return false;
+    return to != HLO_TYPE_F16 || from != HLO_TYPE_F8E8M0FNU;
+}
+
+/* True if every sum of `k` products of two integers is representable in the type `d`, and exact
+ * in floats of type `sum` in any order of summing. A conversion to `d` does not wrap, but a dot
+ * does. */
+static bool sums_exactly(hlo_type a, hlo_type b, int64_t k, hlo_type d, hlo_type sum) {
+    const bool is_signed = hlo_types[d].class == HLO_CLASS_SIGNED;
+    if (!is_integer(a) || !is_integer(b) || !is_integer(d)) return false;
+    if (!is_signed &&
+        (hlo_types[a].class != hlo_types[d].class || hlo_types[b].class != hlo_types[d].class))
+        return false;
+    int bits = magnitude(a) + magnitude(b);
+    for (int64_t terms = 1; terms < k && bits < 64; terms *= 2) bits++;
+    return bits <= hlo_float_precision(sum) && bits <= hlo_types[d].bits - 2 * is_signed;
+}
+
+/* Finds the types to compute a dot in: operand types that represent its own, and its
+ * result type, or else a wider one of at least f32, to be converted. Integers are computed in
+ * floats if these represent every sum. Static; NULL if not found. */
+static const hlo_wide_types *dot_types(const hlo_matmul *dot) {
+    const hlo_type a = dot->a->shape->type, b = dot->b->shape->type, d = dot->d->type;
+    const int64_t k = hlo_matmul_extents(dot).k;
+    const hlo_wide_types *row;
+    for (int exact = 1; exact >= 0; exact--)
+        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
+            if (holds(a, row->operands) && holds(b, row->operands) &&
+                (exact ? row->d == d
+                       : hlo_types[row->d].bits >= 32 &&
+                             (hlo_type_is_float(d) || sums_exactly(a, b, k, d, row->d))))
+                return row;
+    return NULL;
 }
 
 /* ---------------------------------------------------------------------------------------- whole */
@@ -409,14 +488,6 @@ static int64_t cost(const cuda_matmul *p) {
     return bytes;
 }
 
-/* True if the matrices of all calls have the alignment of those of the first call. */
-static bool is_aligned(const cuda_matmul *p) {
-    bool aligned = true;
-    for (int part = LT_PART_A; part <= LT_PART_D; part++)
-        aligned &= p->steps[part] % p->alignment == 0;
-    return aligned;
-}
-
 static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) {
     *b->p = (cuda_matmul){.fp8 = fp8};
     b->operand_type = operands;
@@ -429,7 +500,10 @@ static const char *attempt(builder *b, bool fp8, hlo_type operands, hlo_type d) 
     b->apart = true;
     why = build(b);
     b->apart = false;
-    if (why || !is_aligned(b->p) || cost(b->p) >= cost(&copied)) *b->p = copied;
+    bool aligned = true; /* all calls' matrices are aligned like those of the first call */
+    for (int part = LT_PART_A; part <= LT_PART_D; part++)
+        aligned &= b->p->steps[part] % b->p->alignment == 0;
+    if (why || !aligned || cost(b->p) >= cost(&copied)) *b->p = copied;
     return NULL;
 }
 
@@ -442,7 +516,7 @@ static const char *plan_dot(builder *b) {
         !hlo_matmul_check(m, b->options->target, b->options->cuda, HLO_SCALES_ALL) &&
         !attempt(b, true, HLO_TYPE_INVALID, HLO_TYPE_INVALID))
         return NULL;
-    const hlo_wide_types *types = lt_dot_types(m);
+    const hlo_wide_types *types = dot_types(m);
     if (types) return attempt(b, false, types->operands, types->d);
     return hlo_arena_format(b->arena,
                             "is not supported by cuBLASLt: no matmul of %s and %s with result %s",

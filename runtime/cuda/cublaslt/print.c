@@ -16,29 +16,6 @@ static void print_place(const cuda_matmul *p, lt_part part, FILE *out) {
         fputs("none", out);
 }
 
-static void print_matrix(const cuda_matmul *p, lt_part part, const char *indent, FILE *out) {
-    const lt_matrix *matrix = &p->matrices[part];
-    fprintf(out, "%s%s: ", indent, lt_part_name(part));
-    print_place(p, part, out);
-    fprintf(out, ", %s %lldx%lld, ld %lld", lt_word(LT_TYPE, matrix->type), (long long)matrix->rows,
-            (long long)matrix->cols, (long long)matrix->ld);
-    if (p->batch > 1) fprintf(out, ", stride %lld", (long long)matrix->stride);
-    if (p->times > 1) fprintf(out, ", next matrix after %lld bytes", (long long)p->steps[part]);
-    fputc('\n', out);
-}
-
-static void print_setting(const cuda_matmul *p, const lt_setting *setting, const char *indent,
-                          FILE *out) {
-    const lt_attribute *a = lt_attribute_find(LT_DESC, setting->attribute);
-    fprintf(out, "%s%s ", indent, a->name);
-    switch (a->kind) {
-    case LT_NUMBER: fprintf(out, "%lld", (long long)setting->value); break;
-    case LT_POINTER: print_place(p, (lt_part)setting->value, out); break;
-    default: fputs(lt_word(a->kind, setting->value), out); break;
-    }
-    fputc('\n', out);
-}
-
 const char *cuda_matmul_key(const cuda_matmul *p, hlo_arena *arena) {
     const char *text = hlo_arena_format(
         arena, "m=%lld n=%lld k=%lld batch=%lld compute=%s scale=%s beta=%d", (long long)p->m,
@@ -91,8 +68,26 @@ void cuda_matmul_print(const cuda_matmul *p, const char *indent, FILE *out) {
     if (p->times > 1) fprintf(out, " times=%lld", (long long)p->times);
     fprintf(out, " compute=%s scale=%s alpha=%.9g beta=%.9g\n", lt_word(LT_COMPUTE, p->compute),
             lt_word(LT_TYPE, p->scale_type), p->alpha, p->beta);
-    for (lt_part part = LT_PART_A; part <= LT_PART_D; part++) print_matrix(p, part, indent, out);
-    for (uint32_t i = 0; i < p->setting_count; i++) print_setting(p, &p->settings[i], indent, out);
+    for (lt_part part = LT_PART_A; part <= LT_PART_D; part++) {
+        const lt_matrix *matrix = &p->matrices[part];
+        fprintf(out, "%s%s: ", indent, lt_part_name(part));
+        print_place(p, part, out);
+        fprintf(out, ", %s %lldx%lld, ld %lld", lt_word(LT_TYPE, matrix->type),
+                (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->ld);
+        if (p->batch > 1) fprintf(out, ", stride %lld", (long long)matrix->stride);
+        if (p->times > 1) fprintf(out, ", next matrix after %lld bytes", (long long)p->steps[part]);
+        fputc('\n', out);
+    }
+    for (uint32_t i = 0; i < p->setting_count; i++) {
+        const lt_attribute *a = lt_attribute_find(LT_DESC, p->settings[i].attribute);
+        fprintf(out, "%s%s ", indent, a->name);
+        switch (a->kind) {
+        case LT_NUMBER: fprintf(out, "%lld", (long long)p->settings[i].value); break;
+        case LT_POINTER: print_place(p, (lt_part)p->settings[i].value, out); break;
+        default: fputs(lt_word(a->kind, p->settings[i].value), out); break;
+        }
+        fputc('\n', out);
+    }
     fprintf(out, "%sworkspace %zu, alignment %u", indent, p->workspace, p->alignment);
     if (p->reductions != LT_REDUCTION_MASK)
         fprintf(out, ", reductions %s", lt_word(LT_REDUCTION, p->reductions));

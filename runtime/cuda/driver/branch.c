@@ -68,7 +68,12 @@ static int choose(const cuda_device *d, level *l) {
                                   NULL);
 }
 
-static int begin(cuda_device *d, level *l) {
+static int begin_branch(cuda_device *d, const hlo_choice *choice, bool loop) {
+    const uint32_t depth = cuda_capture_depth(d);
+    if (depth == HLO_MOST_BRANCHES) return CUDA_NOT_SUPPORTED;
+    level *l = &d->branching->levels[depth];
+    l->choice = *choice;
+    l->loop = loop;
     const cuda_library *lib = d->lib;
     cuda_graph *graph = NULL;
     cuda_graph_node *node = NULL, *const *before = NULL;
@@ -89,34 +94,22 @@ static int begin(cuda_device *d, level *l) {
     if (!result)
         result = lib->cuStreamUpdateCaptureDependencies(d->stream, &node, 1,
                                                         CUDA_CAPTURE_SET_DEPENDENCIES);
-    if (result) return result;
-    return cuda_capture_begin_within(d, l->stream, parameters.u.conditional.graphs[0]);
-}
-
-static int begin_branch(cuda_device *d, const hlo_choice *choice, bool loop) {
-    const uint32_t depth = cuda_capture_depth(d);
-    if (depth == HLO_MOST_BRANCHES) return CUDA_NOT_SUPPORTED;
-    level *l = &d->branching->levels[depth];
-    l->choice = *choice;
-    l->loop = loop;
-    return begin(d, l);
-}
-
-/* True if nothing was captured in the branch. */
-static bool is_empty(const cuda_device *d) {
-    cuda_graph *graph;
-    cuda_graph_node *const *before;
-    int capturing;
-    size_t count = 0;
-    return !d->lib->cuStreamGetCaptureInfo(d->stream, &capturing, NULL, &graph, &before, &count) &&
-           !count;
+    return result ? result
+                  : cuda_capture_begin_within(d, l->stream, parameters.u.conditional.graphs[0]);
 }
 
 /* Adds a node to an empty branch: the driver hangs on empty branches before CUDA 12.8. */
 static int end_branch(cuda_device *d) {
     level *l = &d->branching->levels[cuda_capture_depth(d) - 1];
-    const int result = l->loop || is_empty(d) ? choose(d, l) : 0,
-              ended = cuda_capture_end_within(d);
+    cuda_graph *graph;
+    cuda_graph_node *const *before;
+    int capturing, result = 0;
+    size_t count = 0;
+    if (l->loop ||
+        (!d->lib->cuStreamGetCaptureInfo(d->stream, &capturing, NULL, &graph, &before, &count) &&
+         !count))
+        result = choose(d, l);
+    const int ended = cuda_capture_end_within(d);
     return result ? result : ended;
 }
 

@@ -90,26 +90,23 @@ static bool is_set(const handles *set, cuda_graph_node *const *nodes, size_t cou
     return count == set->count;
 }
 
-/* Adds the calls captured since the last node, if any, as a node that is ordered after all previous
- * nodes and before all later ones. */
-static int add_unknown(const cuda_device *d) {
-    cuda_capture *c = d->capture;
-    cuda_graph_node *const *nodes;
-    size_t count;
-    const int result = ask(d, &nodes, &count);
-    if (result || is_set(&c->set, nodes, count)) return result;
-    if (!cuda_order_add_barrier(c->order)) return CUDA_OUT_OF_MEMORY;
-    return add_node(c, nodes, count, false);
-}
-
 int cuda_node_begin(cuda_device *d, const cuda_range *ranges, uint32_t count) {
     cuda_capture *c = d->capture;
     if (!c || !c->order) return 0;
     if (c->begun) return CUDA_CAPTURE_INVALIDATED;
     c->begun = true;
     uint32_t before[CUDA_LANES];
-    int result = add_unknown(d);
+    /* Calls captured since the last node become a node that is ordered after all previous nodes and
+     * before all later ones. */
+    cuda_graph_node *const *nodes;
+    size_t captured;
+    int result = ask(d, &nodes, &captured);
     if (result) return result;
+    if (!is_set(&c->set, nodes, captured)) {
+        if (!cuda_order_add_barrier(c->order)) return CUDA_OUT_OF_MEMORY;
+        result = add_node(c, nodes, captured, false);
+        if (result) return result;
+    }
     const int found = cuda_order_add(c->order, ranges, count, before);
     if (found < 0) return CUDA_OUT_OF_MEMORY;
     c->early = d->early && !c->outer && found == 1 && c->nodes[before[0]].kernel;
@@ -130,35 +127,30 @@ int cuda_node_end(cuda_device *d, bool kernel) {
     return result;
 }
 
-/* Launches a kernel that waits for the previous kernels, by the instruction griddepcontrol.wait in
- * each of its threads, before it accesses memory. It may start as soon as each block of the one
- * kernel that it depends on, K, has executed griddepcontrol.launch_dependents, which comes after
- * K's own wait. The wait ends when K has ended and its writes are visible.
- *
- * Everything before K has then ended, too. K has ended, so its threads were past their wait. If K
- * started early itself, the kernel that K depends on had ended, and by induction that kernel's
- * dependencies. If K did not start early, its edges are full: K began after its dependencies. The
- * same holds for a node of another kind after K, whose edge is full: it begins when K has ended.
- * Therefore an edge of either kind orders memory, and edges that are implied by others can be
- * omitted. */
-static int launch_early(const cuda_device *d, cuda_function *function, unsigned grid,
-                        unsigned block, void **arguments) {
-    cuda_launch_attribute attribute = {.id = CUDA_LAUNCH_PROGRAMMATIC, .value.allowed = 1};
-    const cuda_launch_config config = {.grid = {grid, 1, 1},
-                                       .block = {block, 1, 1},
-                                       .stream = d->stream,
-                                       .attributes = &attribute,
-                                       .attribute_count = 1};
-    return d->lib->cuLaunchKernelEx(&config, function, arguments, NULL);
-}
-
 int cuda_launch_kernel(cuda_device *d, void *function, unsigned grid, unsigned block,
                        void **arguments, const cuda_range *ranges, uint32_t count) {
     int result = cuda_node_begin(d, ranges, count);
     if (result) return result;
-    if (d->capture && d->capture->early)
-        result = launch_early(d, function, grid, block, arguments);
-    else
+    if (d->capture && d->capture->early) {
+        /* The kernel waits for the previous kernels, by the instruction griddepcontrol.wait in each
+         * of its threads, before it accesses memory. It may start as soon as each block of the one
+         * kernel that it depends on, K, has executed griddepcontrol.launch_dependents, which comes
+         * after K's own wait. The wait ends when K has ended and its writes are visible.
+         *
+         * Everything before K has then ended, too. K has ended, so its threads were past their
+         * wait. If K started early itself, the kernel that K depends on had ended, and by induction
+         * that kernel's dependencies. If K did not start early, its edges are full: K began after
+         * its dependencies. The same holds for a node of another kind after K, whose edge is full:
+         * it begins when K has ended. Therefore an edge of either kind orders memory, and edges
+         * that are implied by others can be omitted. */
+        cuda_launch_attribute attribute = {.id = CUDA_LAUNCH_PROGRAMMATIC, .value.allowed = 1};
+        const cuda_launch_config config = {.grid = {grid, 1, 1},
+                                           .block = {block, 1, 1},
+                                           .stream = d->stream,
+                                           .attributes = &attribute,
+                                           .attribute_count = 1};
+        result = d->lib->cuLaunchKernelEx(&config, function, arguments, NULL);
+    } else
         result = d->lib->cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, d->stream, arguments,
                                         NULL);
     return result ? result : cuda_node_end(d, true);

@@ -30,15 +30,6 @@ bool cuda_own(cuda_device *device, void *object,
     return true;
 }
 
-static void release_owned(cuda_device *device) {
-    while (device->owned) {
-        cuda_owned *owned = device->owned;
-        device->owned = owned->next;
-        owned->release(device, owned->object);
-        free(owned);
-    }
-}
-
 /* --------------------------------------------------------------------------------------- errors */
 
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why) {
@@ -63,20 +54,16 @@ static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, c
                            cuda_error_text(device->lib, result, capacity, sizeof capacity));
 }
 
-static hlo_status check_driver(const cuda_library *lib, const hlo_diag_sink *sink) {
-    int version = 0;
-    if (lib->cuDriverGetVersion(&version) || version >= FIRST_DRIVER) return HLO_OK;
-    return hlo_diag_refuse(
-        sink, NULL, 0, 0, "the CUDA driver supports CUDA %d.%d, but %d.%d or later is required",
-        version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000, FIRST_DRIVER % 1000 / 10);
-}
-
 static hlo_status load_libraries(cuda_device *device, const hlo_diag_sink *sink) {
     cuda_library *lib = calloc(1, sizeof *lib);
     if (!lib) return HLO_OUT_OF_MEMORY;
     device->lib = lib;
     hlo_status status = cuda_library_load(lib, CUDA_DRIVER, sink);
-    if (status == HLO_OK) status = check_driver(lib, sink);
+    int version = 0;
+    if (status == HLO_OK && !lib->cuDriverGetVersion(&version) && version < FIRST_DRIVER)
+        status = hlo_diag_refuse(
+            sink, NULL, 0, 0, "the CUDA driver supports CUDA %d.%d, but %d.%d or later is required",
+            version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000, FIRST_DRIVER % 1000 / 10);
     for (int id = 0; id < CUDA_LIBRARY_COUNT && status == HLO_OK; id++)
         status = cuda_library_load(lib, (cuda_library_id)id, sink);
     return status;
@@ -150,12 +137,6 @@ static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
     return start_cublaslt(device, sink);
 }
 
-static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
-    hlo_status status = load_libraries(device, sink);
-    if (status == HLO_OK) status = find_device(device, sink);
-    return status == HLO_OK ? make_context(device, sink) : status;
-}
-
 static hlo_status find_target(cuda_device *device, const hlo_diag_sink *sink) {
     device->target = hlo_target_nearest(device->sm);
     if (device->target) return HLO_OK;
@@ -197,11 +178,14 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     device->autotune_cache = options->autotune_cache;
     device->kernel_cache = options->kernel_cache;
     device->sink = sink;
-    hlo_status status = HLO_OK;
-    if (options->target)
+    hlo_status status;
+    if (options->target) {
         status = describe_device(device, options, sink);
-    else
-        status = open_device(device, sink);
+    } else {
+        status = load_libraries(device, sink);
+        if (status == HLO_OK) status = find_device(device, sink);
+        if (status == HLO_OK) status = make_context(device, sink);
+    }
     if (status == HLO_OK) status = find_target(device, sink);
     if (status == HLO_OK)
         device->workspace =
@@ -218,7 +202,12 @@ void cuda_device_close(void *closed) {
     cuda_device *device = closed;
     const cuda_library *lib = device->lib;
     if (device->context) lib->cuCtxSetCurrent(device->context);
-    release_owned(device);
+    while (device->owned) {
+        cuda_owned *owned = device->owned;
+        device->owned = owned->next;
+        owned->release(device, owned->object);
+        free(owned);
+    }
     if (device->lt) lib->cublasLtDestroy(device->lt);
     for (uint32_t i = 0; i < device->mark_capacity; i++)
         if (device->marks[i]) lib->cuEventDestroy(device->marks[i]);

@@ -19,17 +19,6 @@ static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);
 }
 
-/* Loads the kernel. Returns false on failure. */
-static bool load(cuda_device *d) {
-    cuda_module *module = NULL;
-    cuda_function *nothing = NULL;
-    if (d->lib->cuModuleLoadData(&module, program) || !cuda_own(d, module, release_module))
-        return false;
-    if (d->lib->cuModuleGetFunction(&nothing, module, "nothing")) return false;
-    d->nothing = nothing;
-    return true;
-}
-
 int cuda_try_kernels(cuda_device *d, void *memory) {
     const cuda_range range = {memory, 1, true};
     int result = 0;
@@ -67,7 +56,13 @@ void cuda_try_parallel(cuda_device *d) {
     if (!lib->cuStreamGetCaptureInfo || !lib->cuStreamUpdateCaptureDependencies) return;
     void *memory = cuda_allocate(d, 4);
     if (!memory) return;
-    const bool early = load(d) && d->sm >= FIRST_EARLY_SM && lib->cuLaunchKernelEx &&
+    cuda_module *module = NULL;
+    cuda_function *nothing = NULL;
+    const bool loaded = !lib->cuModuleLoadData(&module, program) &&
+                        cuda_own(d, module, release_module) &&
+                        !lib->cuModuleGetFunction(&nothing, module, "nothing");
+    if (loaded) d->nothing = nothing;
+    const bool early = loaded && d->sm >= FIRST_EARLY_SM && lib->cuLaunchKernelEx &&
                        !lib->cuDriverGetVersion(&version) && version >= FIRST_EARLY_DRIVER;
     for (int i = early; i >= 0 && !d->parallel; i--) {
         d->failed = 0;

@@ -52,33 +52,28 @@ static void *open_path(const library_info *info, const char *path) {
     return dlopen(path, LOADING);
 }
 
-/* Writes the parent folder of the folder of the first python3 in PATH. Returns false if not
- * found. */
-static bool find_python(char *out, size_t size) {
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        int length = (int)strcspn(at, ":");
-        int written = snprintf(out, size, "%.*s/python3", length, at);
-        if (length && written < (int)size && access(out, X_OK) == 0)
-            return snprintf(out, size, "%.*s/..", length, at) < (int)size;
-        at += length;
-        at += *at == ':';
-    }
-    return false;
-}
-
-/* Writes the folder of the file that contains this code. Returns false if unknown. */
-static bool find_self(char *out, size_t size) {
-    Dl_info self;
-    const char *slash = dladdr(folders, &self) ? strrchr(self.dli_fname, '/') : NULL;
-    return slash &&
-           snprintf(out, size, "%.*s", (int)(slash - self.dli_fname), self.dli_fname) < (int)size;
-}
-
 /* Writes the folder that a row's root names. Returns false if not found. */
 static bool find_root(const char *root, char *out, size_t size) {
-    if (strcmp(root, "python3") == 0) return find_python(out, size);
-    if (strcmp(root, "self") == 0) return find_self(out, size);
+    if (strcmp(root, "python3") == 0) {
+        /* The parent folder of the folder of the first python3 in PATH. */
+        const char *at = getenv("PATH");
+        while (at && *at) {
+            int length = (int)strcspn(at, ":");
+            int written = snprintf(out, size, "%.*s/python3", length, at);
+            if (length && written < (int)size && access(out, X_OK) == 0)
+                return snprintf(out, size, "%.*s/..", length, at) < (int)size;
+            at += length;
+            at += *at == ':';
+        }
+        return false;
+    }
+    if (strcmp(root, "self") == 0) {
+        /* The folder of the file that contains this code. */
+        Dl_info self;
+        const char *slash = dladdr(folders, &self) ? strrchr(self.dli_fname, '/') : NULL;
+        return slash && snprintf(out, size, "%.*s", (int)(slash - self.dli_fname), self.dli_fname) <
+                            (int)size;
+    }
     const char *folder = *root ? getenv(root) : "";
     return folder && (*folder || !*root) && snprintf(out, size, "%s", folder) < (int)size;
 }
@@ -101,19 +96,6 @@ static void *open_in_folders(const library_info *info, const char *soname) {
     return handle;
 }
 
-/* Returns the driver's CUDA version, or INT_MAX if no driver is loaded. */
-static int driver_major(const cuda_library *lib) {
-    int version = 0;
-    if (!lib->cuDriverGetVersion || lib->cuDriverGetVersion(&version)) return INT_MAX;
-    return version / 1000;
-}
-
-/* Returns the number at the end of a soname: 13 for "libcublasLt.so.13". */
-static int soname_major(const char *soname) {
-    const char *at = strstr(soname, ".so.");
-    return at ? atoi(at + 4) : 0;
-}
-
 /* Opens the first soname that can be loaded. Otherwise reports the error of the first one and
  * returns NULL. */
 static void *open_library(const cuda_library *lib, const library_info *info,
@@ -127,10 +109,13 @@ static void *open_library(const cuda_library *lib, const library_info *info,
                             info->variable, dlerror());
         return handle;
     }
-    const int major = driver_major(lib);
+    int version = 0; /* without a driver, all versions are tried */
+    const int major =
+        !lib->cuDriverGetVersion || lib->cuDriverGetVersion(&version) ? INT_MAX : version / 1000;
     snprintf(names, sizeof names, "%s", info->sonames);
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-        if (soname_major(name) > major) continue;
+        const char *at = strstr(name, ".so."); /* the major version follows */
+        if ((at ? atoi(at + 4) : 0) > major) continue;
         void *handle = dlopen(name, LOADING);
         if (!handle && !*why) snprintf(why, sizeof why, "%s", dlerror());
         if (!handle) handle = open_in_folders(info, name);
@@ -159,10 +144,6 @@ static const symbol_info symbols[] = {
 #undef CUDA_SYMBOL
 };
 
-static void set_symbol(cuda_library *lib, const symbol_info *symbol, void *address) {
-    memcpy((char *)lib + symbol->offset, &address, sizeof address);
-}
-
 hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_diag_sink *sink) {
     if (lib->handles[id]) return HLO_OK;
     const library_info *info = &libraries[id];
@@ -179,7 +160,7 @@ hlo_status cuda_library_load(cuda_library *lib, cuda_library_id id, const hlo_di
             dlclose(handle);
             return HLO_INVALID_INPUT;
         }
-        set_symbol(&loaded, &symbols[i], address);
+        memcpy((char *)&loaded + symbols[i].offset, &address, sizeof address);
     }
     *lib = loaded;
     return HLO_OK;

@@ -101,13 +101,6 @@ static bool note_read(cuda_order *o, uintptr_t begin, uintptr_t end, uint32_t la
     return true;
 }
 
-static void note_written(cuda_order *o, uintptr_t begin, uintptr_t end, mark writer) {
-    split(o, begin);
-    split(o, end);
-    replace(o, find(o, begin), find(o, end),
-            (segment){.begin = begin, .end = end, .writer = writer});
-}
-
 /* ---------------------------------------------------------------------------------------- order */
 
 static void raise(mark *m, mark to) {
@@ -116,16 +109,6 @@ static void raise(mark *m, mark to) {
 
 static void need_node(const cuda_order *o, mark needed[CUDA_LANES], mark m) {
     if (m) raise(&needed[o->nodes[m - 1].lane], m);
-}
-
-/* Finds, for each lane, the last node that the new node must wait for because of the range. */
-static void need_range(const cuda_order *o, const cuda_range *range, mark needed[CUDA_LANES]) {
-    const uintptr_t begin = (uintptr_t)range->data, end = begin + range->size;
-    for (size_t at = find(o, begin); at < o->segment_count && o->segments[at].begin < end; at++) {
-        need_node(o, needed, o->segments[at].writer);
-        for (int l = 0; l < CUDA_LANES && range->written; l++)
-            raise(&needed[l], o->segments[at].readers[l]);
-    }
 }
 
 /* Drops each needed node that is before another needed node. `seen`: for each lane, the last node
@@ -187,7 +170,16 @@ int cuda_order_add(cuda_order *o, const cuda_range *ranges, uint32_t count,
                    uint32_t out_before[CUDA_LANES]) {
     mark needed[CUDA_LANES] = {0}, seen[CUDA_LANES];
     need_node(o, needed, o->barrier);
-    for (uint32_t i = 0; i < count; i++) need_range(o, &ranges[i], needed);
+    for (uint32_t i = 0; i < count; i++) {
+        /* For each lane, the new node waits for the last node that the range needs. */
+        const uintptr_t begin = (uintptr_t)ranges[i].data, end = begin + ranges[i].size;
+        for (size_t at = find(o, begin); at < o->segment_count && o->segments[at].begin < end;
+             at++) {
+            need_node(o, needed, o->segments[at].writer);
+            for (int l = 0; l < CUDA_LANES && ranges[i].written; l++)
+                raise(&needed[l], o->segments[at].readers[l]);
+        }
+    }
     reduce(o, needed, seen);
     const uint32_t lane = choose_lane(o, needed, seen);
     if (o->last[lane] > seen[lane]) {
@@ -200,9 +192,12 @@ int cuda_order_add(cuda_order *o, const cuda_range *ranges, uint32_t count,
             const uintptr_t begin = (uintptr_t)ranges[i].data, end = begin + ranges[i].size;
             if (ranges[i].written != (pass == 1) || begin == end) continue;
             if (!reserve(o, 3)) return -1;
-            if (pass == 1)
-                note_written(o, begin, end, o->count);
-            else if (!note_read(o, begin, end, lane, o->count))
+            if (pass == 1) {
+                split(o, begin);
+                split(o, end);
+                replace(o, find(o, begin), find(o, end),
+                        (segment){.begin = begin, .end = end, .writer = o->count});
+            } else if (!note_read(o, begin, end, lane, o->count))
                 return -1;
         }
     return list(needed, out_before);

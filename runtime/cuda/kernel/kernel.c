@@ -22,23 +22,16 @@ static bool is_array(const hlo_shape *shape) {
     return shape->type != HLO_TYPE_TUPLE && hlo_types[shape->type].bytes;
 }
 
-/* True if the operands, and the result or the elements of its tuple, are arrays that kernels
- * support. */
-static bool has_arrays(const hlo_instr *instr) {
+const char *cuda_kernel_refusal(const hlo_instr *instr) {
     const hlo_shape *shape = instr->shape;
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++)
-            if (!is_array(shape->elements[i])) return false;
+            if (!is_array(shape->elements[i])) return "has no CUDA kernel";
     } else if (!is_array(shape)) {
-        return false;
+        return "has no CUDA kernel";
     }
     for (uint32_t i = 0; i < instr->operand_count; i++)
-        if (!is_array(hlo_instr_operand(instr, i)->shape)) return false;
-    return true;
-}
-
-const char *cuda_kernel_refusal(const hlo_instr *instr) {
-    if (!has_arrays(instr)) return "has no CUDA kernel";
+        if (!is_array(hlo_instr_operand(instr, i)->shape)) return "has no CUDA kernel";
     for (uint32_t i = 0; i < instr->operand_count; i++)
         if (!cuda_types[hlo_instr_operand(instr, i)->shape->type].cell)
             return "has no CUDA kernel for its element type";
@@ -110,63 +103,44 @@ void *cuda_pointer_of(const hlo_job *job, const cuda_pointer *pointer) {
     return NULL;
 }
 
-static void run_copy(cuda_device *device, const hlo_job *job, const cuda_launch *launch) {
-    void *from = cuda_pointer_of(job, &launch->pointers[0]),
-         *to = cuda_pointer_of(job, &launch->pointers[1]);
-    if (from != to) cuda_copy_within(device, to, from, launch->bytes);
-}
-
-/* Returns the memory that a kernel accesses through a pointer. */
-static cuda_range range_of(const hlo_job *job, const cuda_pointer *pointer) {
-    const void *data = cuda_pointer_of(job, pointer);
-    switch (pointer->kind) {
-    case CUDA_OPERAND:
-        return (cuda_range){data, hlo_view_bytes(&job->operands[pointer->index]), false};
-    case CUDA_RESULT:
-        return (cuda_range){data, hlo_view_bytes(&job->results[pointer->index]), true};
-    case CUDA_SCRATCH: return (cuda_range){data, job->scratch_size - pointer->offset, true};
-    case CUDA_NUMBER: break;
-    }
-    return (cuda_range){NULL, 0, false};
-}
-
-static int run_kernel(cuda_device *device, const hlo_job *job, const cuda_launch *launch,
-                      cuda_function *function) {
-    void *data[CUDA_POINTERS], *arguments[CUDA_POINTERS];
-    cuda_range ranges[CUDA_POINTERS];
-    for (uint32_t p = 0; p < launch->pointer_count; p++) {
-        data[p] = cuda_pointer_of(job, &launch->pointers[p]);
-        arguments[p] = &data[p];
-        ranges[p] = range_of(job, &launch->pointers[p]);
-    }
-    return cuda_launch_kernel(device, function, launch->grid, launch->block, arguments, ranges,
-                              launch->pointer_count);
-}
-
 static hlo_status kernel_execute(cuda_device *device, const hlo_job *job, const char **why) {
     const kernel_state *state = job->state;
     for (uint32_t i = 0; i < state->code->launch_count; i++) {
         const cuda_launch *launch = &state->code->launches[i];
         if (!state->names[i]) {
-            run_copy(device, job, launch);
+            void *from = cuda_pointer_of(job, &launch->pointers[0]),
+                 *to = cuda_pointer_of(job, &launch->pointers[1]);
+            if (from != to) cuda_copy_within(device, to, from, launch->bytes);
             continue;
         }
-        const int result = run_kernel(device, job, launch, state->functions[i]);
+        void *data[CUDA_POINTERS], *arguments[CUDA_POINTERS];
+        cuda_range ranges[CUDA_POINTERS];
+        for (uint32_t p = 0; p < launch->pointer_count; p++) {
+            data[p] = cuda_pointer_of(job, &launch->pointers[p]);
+            arguments[p] = &data[p];
+            const cuda_pointer *at = &launch->pointers[p];
+            switch (at->kind) {
+            case CUDA_OPERAND:
+                ranges[p] = (cuda_range){data[p], hlo_view_bytes(&job->operands[at->index]), false};
+                break;
+            case CUDA_RESULT:
+                ranges[p] = (cuda_range){data[p], hlo_view_bytes(&job->results[at->index]), true};
+                break;
+            case CUDA_SCRATCH:
+                ranges[p] = (cuda_range){data[p], job->scratch_size - at->offset, true};
+                break;
+            case CUDA_NUMBER: ranges[p] = (cuda_range){NULL, 0, false};
+            }
+        }
+        const int result =
+            cuda_launch_kernel(device, state->functions[i], launch->grid, launch->block, arguments,
+                               ranges, launch->pointer_count);
         if (result) return cuda_fails(device, "launch its kernel", result, why);
     }
     return HLO_OK;
 }
 
 /* ------------------------------------------------------------------------------------- printing */
-
-static void print_pointer(const cuda_pointer *pointer, FILE *out) {
-    switch (pointer->kind) {
-    case CUDA_OPERAND: fprintf(out, "p%u", pointer->index); break;
-    case CUDA_RESULT: fprintf(out, "q%u", pointer->index); break;
-    case CUDA_SCRATCH: fprintf(out, "work+%zu", pointer->offset); break;
-    case CUDA_NUMBER: fprintf(out, "%zu", pointer->offset); break;
-    }
-}
 
 static void kernel_print(const cuda_device *device, const hlo_job *job, FILE *out) {
     (void)device;
@@ -176,7 +150,12 @@ static void kernel_print(const cuda_device *device, const hlo_job *job, FILE *ou
         fprintf(out, "    %s(", state->names[i] ? state->names[i] : launch->form);
         for (uint32_t p = 0; p < launch->pointer_count; p++) {
             if (p) fputs(", ", out);
-            print_pointer(&launch->pointers[p], out);
+            switch (launch->pointers[p].kind) {
+            case CUDA_OPERAND: fprintf(out, "p%u", launch->pointers[p].index); break;
+            case CUDA_RESULT: fprintf(out, "q%u", launch->pointers[p].index); break;
+            case CUDA_SCRATCH: fprintf(out, "work+%zu", launch->pointers[p].offset); break;
+            case CUDA_NUMBER: fprintf(out, "%zu", launch->pointers[p].offset); break;
+            }
         }
         fputs(")", out);
         if (state->names[i])

@@ -32,9 +32,13 @@ static int find_arch(const cuda_library *lib, int sm) {
     return found ? found : sm;
 }
 
-/* Compiles without contraction: results must not depend on the compiler's choice. */
-static hlo_status compile(const cuda_library *lib, nvrtc_program *program, int sm,
-                          cuda_image *out) {
+hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int sm,
+                              cuda_image *out) {
+    *out = (cuda_image){0};
+    nvrtc_program *program = NULL;
+    out->result = lib->nvrtcCreateProgram(&program, source, "hlo-fp8.cu", 0, NULL, NULL);
+    if (out->result) return HLO_INVALID_INPUT;
+    /* Without contraction: results must not depend on the compiler's choice. */
     char target[32];
     snprintf(target, sizeof target, "-arch=sm_%d", find_arch(lib, sm));
     const char *const options[] = {target, "-std=c++17", "-default-device", "-fmad=false", "-w"};
@@ -44,19 +48,11 @@ static hlo_status compile(const cuda_library *lib, nvrtc_program *program, int s
         lib->nvrtcGetProgramLog(program, out->log);
     out->result = result;
     if (!result) result = lib->nvrtcGetCUBINSize(program, &out->size);
-    if (result) return HLO_INVALID_INPUT;
-    out->bytes = malloc(out->size ? out->size : 1);
-    if (!out->bytes) return HLO_OUT_OF_MEMORY;
-    return lib->nvrtcGetCUBIN(program, out->bytes) ? HLO_INVALID_INPUT : HLO_OK;
-}
-
-hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int sm,
-                              cuda_image *out) {
-    *out = (cuda_image){0};
-    nvrtc_program *program = NULL;
-    out->result = lib->nvrtcCreateProgram(&program, source, "hlo-fp8.cu", 0, NULL, NULL);
-    if (out->result) return HLO_INVALID_INPUT;
-    hlo_status status = compile(lib, program, sm, out);
+    hlo_status status = result ? HLO_INVALID_INPUT : HLO_OK;
+    if (!result && !(out->bytes = malloc(out->size ? out->size : 1)))
+        status = HLO_OUT_OF_MEMORY;
+    else if (!result && lib->nvrtcGetCUBIN(program, out->bytes))
+        status = HLO_INVALID_INPUT;
     lib->nvrtcDestroyProgram(&program);
     return status;
 }
@@ -74,16 +70,6 @@ static bool cache_path(const cuda_library *lib, const char *folder, const char *
         snprintf(out, size, "%s/%016llx%016llx-sm_%d-nvrtc-%d.%d.cubin", folder,
                  (unsigned long long)hash.high64, (unsigned long long)hash.low64, sm, major, minor);
     return length > 0 && (size_t)length < size;
-}
-
-static bool read_image(const char *path, cuda_image *out) {
-    hlo_content content;
-    if (hlo_file_read(path, NULL, &content) == HLO_OK && content.size) {
-        *out = (cuda_image){.bytes = content.bytes, .size = content.size};
-        return true;
-    }
-    free(content.bytes);
-    return false;
 }
 
 /* Writes through a temporary file, so that readers never see partial contents. Returns false on
@@ -109,7 +95,12 @@ hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const ch
     char path[4096];
     *out = (cuda_image){0};
     bool keeps = cache_path(lib, folder, source, sm, path, sizeof path);
-    if (keeps && read_image(path, out)) return HLO_OK;
+    hlo_content content = {0};
+    if (keeps && hlo_file_read(path, NULL, &content) == HLO_OK && content.size) {
+        *out = (cuda_image){.bytes = content.bytes, .size = content.size};
+        return HLO_OK;
+    }
+    free(content.bytes);
     hlo_status status = cuda_image_compile(lib, source, sm, out);
     if (status == HLO_OK && keeps) out->unkept = !write_image(path, out);
     return status;
@@ -121,43 +112,38 @@ static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);
 }
 
-/* Reports the line of the log with the error, and the kernel that contains it: the last one that
- * begins before it. */
-static void report_error(cuda_device *device, const cuda_image *image, const char *source,
-                         const char **why) {
-    const char *log = image->log ? image->log : "", *error = strstr(log, "error");
-    unsigned long line = 0;
-    const char *place = strchr(log, '(');
-    if (error && place && place < error) line = strtoul(place + 1, NULL, 10);
-    char kernel[64] = "";
-    const char *at = source;
-    for (unsigned long n = 1; at && n <= line; n++) {
-        const char *name = strstr(at, "__launch_bounds__"), *end = strchr(at, '\n');
-        if (name && end && name < end && (name = strchr(name, ' ')))
-            snprintf(kernel, sizeof kernel, "%.*s", (int)strcspn(name + 1, "("), name + 1);
-        at = end ? end + 1 : NULL;
-    }
-    error = error ? error : device->lib->nvrtcGetErrorString(image->result);
-    snprintf(device->message, sizeof device->message, "cannot be compiled by NVRTC: %s%s%.*s",
-             kernel, *kernel ? ": " : "", (int)strcspn(error, "\n"), error);
-    *why = device->message;
-}
-
-static void warn_unkept(cuda_device *device) {
-    snprintf(device->message, sizeof device->message, "cannot write to the kernel cache %s",
-             device->kernel_cache);
-    const hlo_diag diag = {.severity = HLO_WARNING, .message = device->message};
-    device->sink->emit(device->sink->user, &diag);
-}
-
 hlo_status cuda_program_compile(cuda_device *device, const char **why) {
     char *source = cuda_program_source(device->program);
     if (!source) return HLO_OUT_OF_MEMORY;
     cuda_image image;
     hlo_status status =
         cuda_image_find(device->lib, device->kernel_cache, source, device->sm, &image);
-    if (status == HLO_INVALID_INPUT) report_error(device, &image, source, why);
-    if (image.unkept && device->sink) warn_unkept(device);
+    if (status == HLO_INVALID_INPUT) {
+        /* The message has the log's line with the error, and the kernel that contains it: the last
+         * one that begins before it. */
+        const char *log = image.log ? image.log : "", *error = strstr(log, "error");
+        unsigned long line = 0;
+        const char *place = strchr(log, '(');
+        if (error && place && place < error) line = strtoul(place + 1, NULL, 10);
+        char kernel[64] = "";
+        const char *at = source;
+        for (unsigned long n = 1; at && n <= line; n++) {
+            const char *name = strstr(at, "__launch_bounds__"), *end = strchr(at, '\n');
+            if (name && end && name < end && (name = strchr(name, ' ')))
+                snprintf(kernel, sizeof kernel, "%.*s", (int)strcspn(name + 1, "("), name + 1);
+            at = end ? end + 1 : NULL;
+        }
+        error = error ? error : device->lib->nvrtcGetErrorString(image.result);
+        snprintf(device->message, sizeof device->message, "cannot be compiled by NVRTC: %s%s%.*s",
+                 kernel, *kernel ? ": " : "", (int)strcspn(error, "\n"), error);
+        *why = device->message;
+    }
+    if (image.unkept && device->sink) {
+        snprintf(device->message, sizeof device->message, "cannot write to the kernel cache %s",
+                 device->kernel_cache);
+        const hlo_diag diag = {.severity = HLO_WARNING, .message = device->message};
+        device->sink->emit(device->sink->user, &diag);
+    }
     if (status == HLO_OK) {
         cuda_module *module = NULL;
         int result = device->lib->cuModuleLoadData(&module, image.bytes);

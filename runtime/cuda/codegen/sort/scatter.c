@@ -127,16 +127,6 @@ static const emit_index *destination(scattering *s, const char **out_fits) {
     return emit_index_new(e, s->wide->rank, s->wide->dims, at, NULL, NULL);
 }
 
-/* Writes the atomic operation, which takes unsigned numbers unless it compares. */
-static void apply_atomic(scattering *s, const emit_index *to, const char *update) {
-    const hlo_view *view = &s->e->job->results[0];
-    const char *type = s->atomic[0] == 'M'                ? cuda_types[view->type].cell
-                       : hlo_types[view->type].bits == 32 ? "uint"
-                                                          : "uint64";
-    emit_text(s->e, "atomic%s((%s *)%s + (%s), (%s)%s);", s->atomic, type, emit_result(s->e, 0),
-              emit_dot(s->e, to, view->strides), type, update);
-}
-
 /* Returns the type of the combiner's arguments for an array. */
 static const char *type_of(const scattering *s, uint32_t array) {
     const cuda_type *type = &cuda_types[s->e->job->results[array].type];
@@ -147,28 +137,6 @@ static const char *type_of(const scattering *s, uint32_t array) {
 static const char *load(const scattering *s, uint32_t array, const emit_index *at) {
     const char *cell = emit_load_result(s->e, array, at);
     return emit_as(s->e, s->e->job->results[array].type, cell, true, s->cells);
-}
-
-static void apply_all(scattering *s) {
-    emit *e = s->e;
-    const char *inside;
-    const emit_index *to = destination(s, &inside);
-    const emit_index *from = emit_index_new(e, s->narrow->rank, s->narrow->dims, s->at, NULL, NULL);
-    emit_open(e, "if (%s) {", inside);
-    const char **in = hlo_arena_array(e->arena, 2 * s->arrays, sizeof *in);
-    const char **out = hlo_arena_array(e->arena, s->arrays, sizeof *out);
-    for (uint32_t a = 0; a < s->arrays; a++)
-        in[s->arrays + a] =
-            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, s->cells);
-    if (s->atomic) {
-        apply_atomic(s, to, in[1]);
-    } else {
-        for (uint32_t a = 0; a < s->arrays; a++) in[a] = load(s, a, to);
-        emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, s->cells, out, s->cells);
-        for (uint32_t a = 0; a < s->arrays; a++)
-            emit_store(e, a, to, emit_as(e, e->job->results[a].type, out[a], s->cells, true));
-    }
-    emit_close(e);
 }
 
 /* Adds the launch of a kernel whose threads apply all updates to their elements. */
@@ -195,7 +163,30 @@ static void scatter_all(scattering *s, cuda_code *code) {
                       (long long)s->narrow->dims[d], s->at[d]);
             loops++;
         }
-    apply_all(s);
+    const char *inside;
+    const emit_index *to = destination(s, &inside);
+    const emit_index *from = emit_index_new(e, s->narrow->rank, s->narrow->dims, s->at, NULL, NULL);
+    emit_open(e, "if (%s) {", inside);
+    const char **in = hlo_arena_array(e->arena, 2 * s->arrays, sizeof *in);
+    const char **out = hlo_arena_array(e->arena, s->arrays, sizeof *out);
+    for (uint32_t a = 0; a < s->arrays; a++)
+        in[s->arrays + a] =
+            emit_pull(e, hlo_instr_operand(s->instr, s->arrays + 1 + a), from, s->cells);
+    if (s->atomic) {
+        /* The atomic operation takes unsigned numbers unless it compares. */
+        const hlo_view *result = &s->e->job->results[0];
+        const char *type = s->atomic[0] == 'M'                  ? cuda_types[result->type].cell
+                           : hlo_types[result->type].bits == 32 ? "uint"
+                                                                : "uint64";
+        emit_text(s->e, "atomic%s((%s *)%s + (%s), (%s)%s);", s->atomic, type, emit_result(s->e, 0),
+                  emit_dot(s->e, to, result->strides), type, in[1]);
+    } else {
+        for (uint32_t a = 0; a < s->arrays; a++) in[a] = load(s, a, to);
+        emit_region(e, hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY), in, s->cells, out, s->cells);
+        for (uint32_t a = 0; a < s->arrays; a++)
+            emit_store(e, a, to, emit_as(e, e->job->results[a].type, out[a], s->cells, true));
+    }
+    emit_close(e);
     while (loops-- > 0) emit_close(e);
     emit_loop_end(e, &space);
     emit_add_launch(e, code,
@@ -305,19 +296,6 @@ static void move_results(scattering *s, const char **outer, uint32_t count, bool
     emit_elements_end(e);
 }
 
-static void declare_sums(scattering *s) {
-    emit *e = s->e;
-    s->sum = hlo_arena_array(e->arena, s->arrays, sizeof *s->sum);
-    for (uint32_t a = 0; a < s->arrays; a++) {
-        const char *name = emit_name(e, "a"), *type = type_of(s, a);
-        s->sum[a] = e->width > 1 ? hlo_arena_format(e->arena, "%s[u]", name) : name;
-        if (e->width > 1)
-            emit_text(e, "%s %s[%d];", type, name, e->width);
-        else
-            emit_text(e, "%s %s;", type, name);
-    }
-}
-
 /* Writes the loops over a window's updates, which are sorted and start at `first`: several at a
  * time, and then the rest. */
 static void apply_segment(scattering *s, const char *first, const char **outer, uint32_t count) {
@@ -372,7 +350,15 @@ static void scatter_sorted(scattering *s, cuda_code *code, size_t keys) {
     uint32_t count = 0;
     for (uint32_t d = 0; d < rank; d++) outer[count++] = s->base[order[d]];
     for (uint32_t d = 0; d < to->rank; d++) outer[count++] = to->at[d];
-    declare_sums(s);
+    s->sum = hlo_arena_array(e->arena, s->arrays, sizeof *s->sum);
+    for (uint32_t a = 0; a < s->arrays; a++) {
+        const char *name = emit_name(e, "a"), *type = type_of(s, a);
+        s->sum[a] = e->width > 1 ? hlo_arena_format(e->arena, "%s[u]", name) : name;
+        if (e->width > 1)
+            emit_text(e, "%s %s[%d];", type, name, e->width);
+        else
+            emit_text(e, "%s %s;", type, name);
+    }
     const char *const *at = hlo_arena_copy(e->arena, s->at, sizeof s->at);
     move_results(s, outer, count, false);
     apply_segment(s, first, outer, count);
@@ -382,19 +368,6 @@ static void scatter_sorted(scattering *s, cuda_code *code, size_t keys) {
     const emit_scratch scratch = {hlo_arena_format(e->arena, "const %s", s->key), keys, false};
     emit_add_launch(
         e, code, emit_launch(e, "scatter", &lines, (space.count + each - 1) / each, 1, &scratch));
-}
-
-static size_t sort_updates(scattering *s, cuda_code *code) {
-    sorting sort = {.e = s->e,
-                    .code = code,
-                    .rows = 1,
-                    .count = s->updates,
-                    .record = s->key,
-                    .bytes = strcmp(s->key, "uint") == 0 ? 4 : 8,
-                    .user = s,
-                    .load = load_key,
-                    .less = compare_keys};
-    return emit_sorting(&sort);
 }
 
 /* -------------------------------------------------------------------------------------- kernels */
@@ -423,8 +396,17 @@ void emit_scatter(emit *e, cuda_code *code) {
     }
     if (hlo_shape_count(s.narrow) == 0) return;
     e->offset = emit_offset_type(e, hlo_shape_count(s.narrow));
-    if (find_places(&s))
-        scatter_sorted(&s, code, sort_updates(&s, code));
-    else
+    if (find_places(&s)) {
+        sorting sort = {.e = s.e,
+                        .code = code,
+                        .rows = 1,
+                        .count = s.updates,
+                        .record = s.key,
+                        .bytes = strcmp(s.key, "uint") == 0 ? 4 : 8,
+                        .user = &s,
+                        .load = load_key,
+                        .less = compare_keys};
+        scatter_sorted(&s, code, emit_sorting(&sort));
+    } else
         scatter_all(&s, code);
 }

@@ -14,21 +14,6 @@ enum {
 
 /* ------------------------------------------------------------------------------------- launches */
 
-/* Chooses tiles: large ones, unless a row fits into smaller ones and there are too few large ones
- * to fill the device. */
-static void find_tile(sorting *s) {
-    int64_t places = 1;
-    while (places < s->count) places *= 2;
-    s->each = EACH;
-    while (s->each > 1 && (s->each * CUDA_BLOCK > (int)(SHARED / s->bytes) || s->each > places))
-        s->each /= 2;
-    while (s->each > 1 && s->each * CUDA_BLOCK / 2 >= places &&
-           s->rows * places / (s->each * CUDA_BLOCK) < s->e->device->processors)
-        s->each /= 2;
-    s->span = places < s->each * CUDA_BLOCK ? (int)places : s->each * CUDA_BLOCK;
-    if (CUDA_BLOCK * s->bytes > MOST) emit_refuse(s->e, "has too many operands for a CUDA kernel");
-}
-
 /* Begins a kernel with its tile and the comparison of records. */
 static void begin_kernel(sorting *s, emit_lines *lines) {
     emit *e = s->e;
@@ -55,9 +40,32 @@ static void write_store(sorting *s, const char *to) {
     emit_close_as(e, "};");
 }
 
-/* Adds the launch that sorts tiles. `to` NULL: this sorts complete rows. */
-static void sort_tiles(sorting *s, const emit_scratch *to) {
+size_t emit_sorting(sorting *s) {
     emit *e = s->e;
+    /* Chooses tiles: large ones, unless a row fits into smaller ones and there are too few large
+     * ones to fill the device. */
+    int64_t places = 1;
+    while (places < s->count) places *= 2;
+    s->each = EACH;
+    while (s->each > 1 && (s->each * CUDA_BLOCK > (int)(SHARED / s->bytes) || s->each > places))
+        s->each /= 2;
+    while (s->each > 1 && s->each * CUDA_BLOCK / 2 >= places &&
+           s->rows * places / (s->each * CUDA_BLOCK) < s->e->device->processors)
+        s->each /= 2;
+    s->span = places < s->each * CUDA_BLOCK ? (int)places : s->each * CUDA_BLOCK;
+    if (CUDA_BLOCK * s->bytes > MOST) emit_refuse(s->e, "has too many operands for a CUDA kernel");
+    emit_scratch buffers[2];
+    uint32_t passes = 0;
+    const int64_t tile = (int64_t)s->each * CUDA_BLOCK;
+    for (int64_t width = tile; width < s->count; width *= 2) passes++;
+    const uint32_t kept = passes + !s->store;
+    for (uint32_t i = 0; i < 2 && i < kept; i++) {
+        buffers[i] = (emit_scratch){"void", s->code->scratch_size, false};
+        s->code->scratch_size += ((size_t)(s->rows * s->count) * s->bytes + 255) / 256 * 256;
+    }
+    e->width = 1;
+    /* The first launch sorts tiles; without scratch memory, these are complete rows. */
+    const emit_scratch *to = kept ? &buffers[0] : NULL;
     emit_lines lines = {0};
     begin_kernel(s, &lines);
     const char *row = emit_name(e, "i"), *at = emit_name(e, "i");
@@ -71,42 +79,21 @@ static void sort_tiles(sorting *s, const emit_scratch *to) {
     const int64_t size = s->each * CUDA_BLOCK, together = size / s->span;
     const int64_t blocks = (s->rows + together - 1) / together * ((s->count + size - 1) / size);
     emit_add_launch(e, s->code, emit_launch(e, "sort", &lines, blocks, to ? 1 : 0, to));
-}
-
-/* Adds the launch that merges runs of `width` records. */
-static void merge_tiles(sorting *s, int64_t width, emit_scratch from, const emit_scratch *to) {
-    emit *e = s->e;
-    emit_lines lines = {0};
-    begin_kernel(s, &lines);
-    write_store(s, to ? "t2" : NULL);
-    emit_text(e, "merge_tiles<%d>(tile, (const %s *)t0, (%s)%lld, (%s)(int64)t1, less, store);",
-              s->each, s->record, e->offset, (long long)s->count, e->offset);
-    const emit_scratch scratch[] = {
-        from, {"const char", (size_t)width, true}, to ? *to : (emit_scratch){0}};
-    const int64_t size = s->each * CUDA_BLOCK;
-    emit_add_launch(e, s->code,
-                    emit_launch(e, "merge", &lines, s->rows * ((s->count + size - 1) / size),
-                                to ? 3 : 2, scratch));
-}
-
-size_t emit_sorting(sorting *s) {
-    emit *e = s->e;
-    find_tile(s);
-    emit_scratch buffers[2];
-    uint32_t passes = 0;
-    const int64_t tile = (int64_t)s->each * CUDA_BLOCK;
-    for (int64_t width = tile; width < s->count; width *= 2) passes++;
-    const uint32_t kept = passes + !s->store;
-    for (uint32_t i = 0; i < 2 && i < kept; i++) {
-        buffers[i] = (emit_scratch){"void", s->code->scratch_size, false};
-        s->code->scratch_size += ((size_t)(s->rows * s->count) * s->bytes + 255) / 256 * 256;
-    }
-    e->width = 1;
-    sort_tiles(s, kept ? &buffers[0] : NULL);
     const uint32_t name = e->next_name;
-    for (uint32_t p = 0; p < passes; p++) {
-        e->next_name = name; /* equal kernels must have equal texts */
-        merge_tiles(s, tile << p, buffers[p % 2], p + 1 < kept ? &buffers[(p + 1) % 2] : NULL);
+    for (uint32_t p = 0; p < passes; p++) { /* merges runs of tile << p records */
+        e->next_name = name;                /* equal kernels must have equal texts */
+        to = p + 1 < kept ? &buffers[(p + 1) % 2] : NULL;
+        lines = (emit_lines){0};
+        begin_kernel(s, &lines);
+        write_store(s, to ? "t2" : NULL);
+        emit_text(e, "merge_tiles<%d>(tile, (const %s *)t0, (%s)%lld, (%s)(int64)t1, less, store);",
+                  s->each, s->record, e->offset, (long long)s->count, e->offset);
+        const emit_scratch scratch[] = {buffers[p % 2],
+                                        {"const char", (size_t)(tile << p), true},
+                                        to ? *to : (emit_scratch){0}};
+        emit_add_launch(e, s->code,
+                        emit_launch(e, "merge", &lines, s->rows * ((s->count + size - 1) / size),
+                                    to ? 3 : 2, scratch));
     }
     return kept > passes ? buffers[passes % 2].offset : 0;
 }
@@ -175,16 +162,6 @@ static void store_record(sorting *s, const char *row, const char *at, const char
                                 : emit_pull(s->e, hlo_instr_operand(o->instr, a), from, true));
 }
 
-/* Finds the operands that the comparator reads. */
-static void find_keys(sorted *o, hlo_arena *arena) {
-    const hlo_computation *region = hlo_instr_comp(o->instr, HLO_ATTR_TO_APPLY);
-    o->is_key = hlo_arena_zero(arena, o->instr->operand_count * sizeof *o->is_key);
-    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i))
-        if (i->op == HLO_OP_PARAMETER && (i->uses || i == region->root))
-            o->is_key[i->u.parameter / 2] = true;
-    for (uint32_t a = 0; a < o->instr->operand_count; a++) o->positioned |= !o->is_key[a];
-}
-
 /* Declares the record, widest members first. */
 static void declare_record(sorting *s) {
     const sorted *o = s->user;
@@ -234,7 +211,13 @@ void emit_sort(emit *e, cuda_code *code) {
     for (uint32_t i = 0; i < space.rank; i++)
         if (space.order[i] != o.dim) o.rows.order[o.rows.rank++] = space.order[i];
     e->offset = emit_offset_type(e, space.count);
-    find_keys(&o, e->arena);
+    /* Finds the operands that the comparator reads. */
+    const hlo_computation *region = hlo_instr_comp(o.instr, HLO_ATTR_TO_APPLY);
+    o.is_key = hlo_arena_zero(e->arena, o.instr->operand_count * sizeof *o.is_key);
+    for (const hlo_instr *i = region->first; i; i = hlo_instr_next(i))
+        if (i->op == HLO_OP_PARAMETER && (i->uses || i == region->root))
+            o.is_key[i->u.parameter / 2] = true;
+    for (uint32_t a = 0; a < o.instr->operand_count; a++) o.positioned |= !o.is_key[a];
     declare_record(&s);
     emit_sorting(&s);
 }
