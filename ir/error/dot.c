@@ -106,7 +106,8 @@ static hlo_status note_infinities(const hlo_error_call *b, hlo_dot_dims dims, co
     hlo_view turns = out, infinite = hlo_error_as_f64(b, other);
     hlo_view sigmas = hlo_error_as_f64(b, &b->result_sigmas[0]);
     double *v = infinite.data, *s = sigmas.data, *found = hlo_error_variance_new(b, 0);
-    for (int64_t i = 0; i < hlo_view_count(&infinite); i++) v[i] = isinf(v[i]);
+    for (int64_t i = 0; i < hlo_view_count(&infinite); i++)
+        v[i] = isinf(v[i]) != 0; /* -1 for -inf */
     hlo_status status =
         add_product(b, dims, right ? &infinite : &turns, right ? &turns : &infinite, found, why);
     for (int64_t i = 0; status == HLO_OK && i < hlo_view_count(&sigmas); i++)
