@@ -322,7 +322,10 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         if (uncertain && !discrete) {
             /* Mark infinities that may be NaN in the other execution, because of their operands or
              * because an operand may be NaN. For a finite number, an infinite sigma already covers
-             * this, and the number is judged by its noise. */
+             * this, and the number is judged by its noise. The range of a product limits an
+             * infinite sigma, but no NaN: 0 times a factor that may be infinite is unknown. */
+            for (int64_t i = 0; i < n && r->instr->op == HLO_OP_MULTIPLY; i++)
+                a.anything[i] |= a.value[i] == 0 && may_make_nan(r, &a, i);
             for (int64_t i = 0; i < n && a.endless; i++) {
                 if (!isinf(a.value[i])) continue;
                 for (uint32_t o = 0; o < r->arity; o++)

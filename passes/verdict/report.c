@@ -309,7 +309,8 @@ void hlo_report_close(hlo_pass_context *context) {
     /* Without the rewriter, costs are those of the input. */
     c.costs = report->input_costs ? record_costs(context, c.present, context->scratch)
                                   : note_costs(context, c.present);
-    report->keep = hlo_arena_zero(report->arena, report->count * sizeof *report->keep);
+    report->keep_count = report->count > report->kept_count ? report->count : report->kept_count;
+    report->keep = hlo_arena_zero(report->arena, report->keep_count * sizeof *report->keep);
     if (report->kept) memcpy(report->keep, report->kept, report->kept_count * sizeof *report->kept);
     slot **order = hlo_arena_array(context->scratch, report->count, sizeof *order);
     size_t count = 0;

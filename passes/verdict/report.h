@@ -72,6 +72,7 @@ struct hlo_report {
     const char *const *kept;      /* by slot: the reason why it must stay wide, or NULL */
     uint32_t kept_count;
     const char **keep;        /* of a closed report, by slot: `kept` for the next run */
+    uint32_t keep_count;      /* runs may have different numbers of slots */
     bool any_new;             /* `keep` has a matmul that is not in `kept` */
     const char *output_words; /* comma-separated words of options->wide that name FP8 calls of the
                                * output, or NULL */

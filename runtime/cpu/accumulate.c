@@ -97,6 +97,7 @@ static bool may_be_dequantized(const hlo_instr *value, int depth) {
         return may_be_dequantized(hlo_instr_operand(tuple, (uint32_t)index), depth - 1);
     }
     case HLO_OP_ABS:
+    case HLO_OP_ADD:
     case HLO_OP_CALL:
     case HLO_OP_CLAMP:
     case HLO_OP_CONVERT:
@@ -105,7 +106,8 @@ static bool may_be_dequantized(const hlo_instr *value, int depth) {
     case HLO_OP_MAXIMUM:
     case HLO_OP_MINIMUM:
     case HLO_OP_MULTIPLY:
-    case HLO_OP_NEGATE: break;
+    case HLO_OP_NEGATE:
+    case HLO_OP_SUBTRACT: break;
     case HLO_OP_CUSTOM_CALL: /* of one operand: for example a sharding annotation */
         if (value->operand_count == 1) break;
         return false;

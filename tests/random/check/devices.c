@@ -216,6 +216,7 @@ static int64_t step_along(const spread *s, bool outer) {
 }
 
 static hlo_instr *handed(const spread *s, const hlo_instr *instr, int64_t device) {
+    if (instr->operand_count != 1 || !hlo_shape_is_array(instr->shape)) return NULL;
     const hlo_shape *from = hlo_instr_operand(instr, 0)->shape, *to = instr->shape;
     int64_t step = step_along(s, is_outer(instr)), place = device / step % 2;
     int64_t dim = hlo_manual_enters(instr) ? halved(from, to) : halved(to, from);
