@@ -320,10 +320,9 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
         if (uncertain > 1 && r->instr->op == HLO_OP_MULTIPLY && !discrete && !r->squares)
             add_product(r, &a, n);
         if (uncertain && !discrete) {
-            /* Mark infinities that may be NaN in the other execution, because of their operands or
-             * because an operand may be NaN. For a finite number, an infinite sigma already covers
-             * this, and the number is judged by its noise. The range of a product limits an
-             * infinite sigma, but no NaN: 0 times a factor that may be infinite is unknown. */
+            /* Mark what may be NaN in the other execution: infinities, and 0 times a factor that
+             * may be infinite. Of other numbers an infinite sigma covers this; noise judges them.
+             */
             for (int64_t i = 0; i < n && r->instr->op == HLO_OP_MULTIPLY; i++)
                 a.anything[i] |= a.value[i] == 0 && may_make_nan(r, &a, i);
             for (int64_t i = 0; i < n && a.endless; i++) {
