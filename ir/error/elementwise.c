@@ -321,8 +321,7 @@ static void bound_row(void *arg, int64_t count, char *const *data, const int64_t
             add_product(r, &a, n);
         if (uncertain && !discrete) {
             /* Mark what may be NaN in the other execution: infinities, and 0 times a factor that
-             * may be infinite. Of other numbers an infinite sigma covers this; noise judges them.
-             */
+             * may be infinite. For other numbers, an infinite sigma covers this. */
             for (int64_t i = 0; i < n && r->instr->op == HLO_OP_MULTIPLY; i++)
                 a.anything[i] |= a.value[i] == 0 && may_make_nan(r, &a, i);
             for (int64_t i = 0; i < n && a.endless; i++) {
