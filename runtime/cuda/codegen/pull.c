@@ -38,7 +38,8 @@ static void physical(const hlo_shape *shape, int64_t *order, int64_t *dims) {
     }
 }
 
-static const emit_index *bitcast_index(emit *e, const hlo_instr *instr, const emit_index *index) {
+DEEP static const emit_index *bitcast_index(emit *e, const hlo_instr *instr,
+                                            const emit_index *index) {
     const hlo_shape *to = instr->shape, *from = hlo_instr_operand(instr, 0)->shape;
     int64_t order[HLO_EVAL_MAX_RANK], inverse[HLO_EVAL_MAX_RANK], dims[HLO_EVAL_MAX_RANK];
     physical(to, order, dims);
@@ -297,45 +298,45 @@ const char *cuda_pull_refusal(const hlo_instr *instr) {
 }
 
 static const char *pull_moved(emit *e, const hlo_instr *instr, const emit_index *index, bool cell) {
-    hlo_index_map map;
-    if (!hlo_index_map_first(instr, &map)) return emit_refuse(e, "has no CUDA kernel");
-    const hlo_shape *from = map.from->shape;
-    switch (map.form) {
+    hlo_index_map *map = hlo_arena_array(e->arena, 1, sizeof *map); /* not in a nested frame */
+    if (!hlo_index_map_first(instr, map)) return emit_refuse(e, "has no CUDA kernel");
+    const hlo_shape *from = map->from->shape;
+    switch (map->form) {
     case HLO_INDEX_PLACED: {
         /* Pulls from the one of two operands that has the element. */
         const char *inside = "true";
-        const emit_index *at = operand_index(e, &map, index, &inside);
-        const choice c = begin_choice(e, map.instr->shape->type, cell);
+        const emit_index *at = operand_index(e, map, index, &inside);
+        const choice c = begin_choice(e, map->instr->shape->type, cell);
         emit_open(e, "if (%s) {", inside);
-        choose(e, c, map.from, at);
+        choose(e, c, map->from, at);
         emit_open(e, "else {");
-        hlo_index_map_next(&map);
-        choose(e, c, map.from, operand_index(e, &map, index, &inside));
+        hlo_index_map_next(map);
+        choose(e, c, map->from, operand_index(e, map, index, &inside));
         return c.name;
     }
     case HLO_INDEX_JOINED: {
-        const int64_t dim = hlo_instr_ints(map.instr, HLO_ATTR_DIMENSIONS)->v[0];
-        choice c = begin_choice(e, map.instr->shape->type, cell);
+        const int64_t dim = hlo_instr_ints(map->instr, HLO_ATTR_DIMENSIONS)->v[0];
+        choice c = begin_choice(e, map->instr->shape->type, cell);
         const char *head = "";
         do {
-            const int64_t size = map.from->shape->dims[dim], end = map.joined + size;
+            const int64_t size = map->from->shape->dims[dim], end = map->joined + size;
             if (!size) continue;
             if (end < index->dims[dim])
                 emit_open(e, "%sif (%s < %lld) {", head, index->at[dim], (long long)end);
             else
                 emit_open(e, "%s{", head);
             head = "else ";
-            choose(e, c, map.from, operand_index(e, &map, index, NULL));
-        } while (hlo_index_map_next(&map));
+            choose(e, c, map->from, operand_index(e, map, index, NULL));
+        } while (hlo_index_map_next(map));
         return c.name;
     }
-    case HLO_INDEX_PART: index = operand_index(e, &map, index, NULL); break;
+    case HLO_INDEX_PART: index = operand_index(e, map, index, NULL); break;
     case HLO_INDEX_ORDER: index = emit_reshape(e, index, from->rank, from->dims); break;
     case HLO_INDEX_MEMORY:
         index = bitcast_index(e, instr, index);
         if (from->type != instr->shape->type) return pull_bits(e, instr, index, cell);
     }
-    return emit_pull(e, map.from, index, cell);
+    return emit_pull(e, map->from, index, cell);
 }
 
 static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index *index,
