@@ -41,6 +41,7 @@ typedef struct fixture {
     unsigned errors;
     char said[512]; /* the last error */
     char source[512];
+    char place[32]; /* line:column+length */
 } fixture;
 
 static void keep(void *user, const hlo_diag *diag) {
@@ -50,6 +51,8 @@ static void keep(void *user, const hlo_diag *diag) {
     snprintf(f->said, sizeof f->said, "%s", diag->message);
     snprintf(f->source, sizeof f->source, "%.*s", (int)diag->source_size,
              diag->source ? diag->source : "");
+    snprintf(f->place, sizeof f->place, "%u:%u+%zu", (unsigned)diag->line, (unsigned)diag->column,
+             diag->length);
 }
 
 static hlo_module *parse(const char *text) {

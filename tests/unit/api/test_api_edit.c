@@ -256,6 +256,7 @@ static void test_refused_changes(void **state) {
     assert_refused(f, "index 1 is out of range", s, HLO_INVALID_USAGE);
     s = hlo_instruction_remove(f->d, sink);
     assert_refused(f, "%e uses it", s, HLO_INVALID_USAGE);
+    assert_string_equal(f->place, "14:3+1"); /* the name of %d */
     s = hlo_instruction_remove(f->e, sink);
     assert_refused(f, "is the root", s, HLO_INVALID_USAGE);
     s = hlo_instruction_set_attribute(f->d, "lhs_contracting_dims", "{0}", sink);
