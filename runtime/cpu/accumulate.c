@@ -82,9 +82,10 @@ void cpu_accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_
 /* True if a rewrite can find a converted and scaled fp8 value in the value. Either such operations,
  * and those that rewrites move across a scale, lead to a value of at most 8 bits (fp8 represents
  * all values of the narrower types). Or the value enters a computation, or leaves a loop or a
- * branch, where rewrites also keep fp8 values. */
-static bool may_be_dequantized(const hlo_instr *value, int depth) {
-    if (!hlo_shape_is_array(value->shape) || depth == 0) return false;
+ * branch, where rewrites also keep fp8 values. After *steps values, returns true. */
+static bool may_be_dequantized(const hlo_instr *value, int *steps) {
+    if (!hlo_shape_is_array(value->shape)) return false;
+    if ((*steps)-- == 0) return true;
     if (hlo_types[value->shape->type].bytes == 1) return true;
     switch (value->op) {
     case HLO_OP_PARAMETER: return value->parent != value->parent->module->entry;
@@ -94,7 +95,7 @@ static bool may_be_dequantized(const hlo_instr *value, int depth) {
         const hlo_instr *tuple = hlo_instr_operand(value, 0);
         if (tuple->op != HLO_OP_TUPLE) return tuple->op != HLO_OP_CUSTOM_CALL;
         const int64_t index = hlo_instr_int(value, HLO_ATTR_INDEX, 0);
-        return may_be_dequantized(hlo_instr_operand(tuple, (uint32_t)index), depth - 1);
+        return may_be_dequantized(hlo_instr_operand(tuple, (uint32_t)index), steps);
     }
     case HLO_OP_ABS:
     case HLO_OP_ADD:
@@ -115,7 +116,7 @@ static bool may_be_dequantized(const hlo_instr *value, int depth) {
         if (!hlo_op_is(value->op, HLO_MOVEMENT | HLO_JOINS)) return false;
     }
     for (uint32_t i = 0; i < value->operand_count; i++)
-        if (may_be_dequantized(hlo_instr_operand(value, i), depth - 1)) return true;
+        if (may_be_dequantized(hlo_instr_operand(value, i), steps)) return true;
     return false;
 }
 
@@ -128,10 +129,10 @@ hlo_error_options cpu_error_options(const hlo_job *job) {
         job->instr->op == HLO_OP_RAGGED_DOT) {
         /* If both operands of a product can be dequantized values, the product may become an FP8
          * call, which uses fast accumulation unless an operand requests higher precision. */
-        enum { DEEPEST = 12 };
-        if (!may_be_dequantized(hlo_instr_operand(job->instr, 0), DEEPEST) ||
-            !may_be_dequantized(hlo_instr_operand(job->instr, 1), DEEPEST))
-            return options;
+        enum { STEPS = 256 };
+        for (uint32_t i = 0; i < 2; i++)
+            if (!may_be_dequantized(hlo_instr_operand(job->instr, i), &(int){STEPS}))
+                return options;
         hlo_matmul_from_dot(job->instr, &m);
         options.sums =
             hlo_matmul_accumulates_fast(&m) ? HLO_ERROR_SUMS_FAST : HLO_ERROR_SUMS_PROMOTED;
