@@ -535,7 +535,7 @@ static void find_owner(grouping *g, uint32_t i) {
         many |= n->owner != owner;
         bool same = group_is_elementwise(use->user);
         uint32_t its = same ? u->index_class : user + g->count;
-        if (its == class_id) continue;
+        if (same && its == class_id) continue;
         weight += u->computed ? 1 : u->weight;
         class_id = class_id == GROUP_NONE ? its : i;
     }
