@@ -119,8 +119,14 @@ typedef struct hlo_pass_options {
     /* The matmuls to convert. */
 
     /* Convert a matmul only if its time decreases by at least this factor (see
-     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. */
+     * hlo_verdict.seconds). Default: 0, which converts all matmuls that can be converted. Matmuls
+     * that `quantize` selects must decrease the time of the module by this factor, or by 1.05 if it
+     * is 0. */
     double min_gain;
+    /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
+     * module then computes other results. "current": one scale per tensor, computed from the tensor
+     * itself. NULL quantizes nothing. `passes` must run the pass "quantize". Default: NULL. */
+    const char *quantize;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
      * end of hlo_verdict.source_file), or globs (fnmatch(3)) of these. A word that matches no
@@ -262,6 +268,11 @@ typedef struct hlo_verdict {
     /* The number of elements along the contracting dimension that share a scale, or 0 if all of
      * them do. */
     int64_t block_size;
+    /* The recipe by which hlo_pass_options.quantize quantized the operands. NULL if it did not. */
+    const char *quantized;
+    /* If `quantized` is set, the predicted speedup, which includes the time to quantize and a share
+     * of it if several matmuls use an operand, or 0 if it is unknown. Otherwise 0. */
+    double predicted_gain;
 } hlo_verdict;
 
 /* The verdicts of one run of hlo_module_optimize(). A report does not borrow anything from the

@@ -153,6 +153,7 @@ static hlo_status run_function(run *r, const pass *p) {
     hlo_arena_release(context->scratch, mark);
     context->agreement = NULL;
     if (p->role == COMMITS) r->committed += context->changes - before;
+    context->committed |= p->role == COMMITS;
     *cleaned = age(r);
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
     if (status == HLO_OK && context->options->verify_each) status = verify(r, p->name, false);
@@ -287,6 +288,7 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     hlo_module_free(r->linted);
     r->linted = NULL;
     r->committed = context->changes = 0;
+    context->committed = false;
     memset(r->cleaned, 0, sizeof r->cleaned);
     context->order = NULL;
     make_uses(context);
@@ -307,7 +309,8 @@ static hlo_status emit(run *r) {
     return status;
 }
 
-/* Runs all passes until every fused matmul gains enough and none is in options->wide. Gains and
+/* Runs all passes until every fused matmul gains enough, none is in options->wide, and every matmul
+ * that options->quantize selects is an FP8 call. Gains and
  * names of FP8 calls are only known at the end, and a result of one matmul (FP8, say) may be part
  * of another's gain, so all passes run again without the matmuls that must stay wide. Names of
  * calls are looked up once, because the next run may assign them to other calls. */
@@ -315,7 +318,7 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
     bool unnamed = context->options->wide != NULL;
-    if (context->options->min_gain > 0 || unnamed)
+    if (context->options->min_gain > 0 || unnamed || context->options->quantize)
         original = hlo_snapshot_take(context->module, context->lasting);
     hlo_status status = run_all(r, recover);
     while (status == HLO_OK && (hlo_report_needs_rerun(context->report) || unnamed)) {
@@ -391,6 +394,17 @@ static bool is_known(const hlo_pass_options *options, const char *name, size_t l
     return find_pass(name, length) || hlo_user_pass_find(options, name, length, &own);
 }
 
+/* True if the list, or a sequence in it, names the pass. */
+static bool runs_pass(const char *list, const char *name) {
+    size_t length;
+    for (const char *at = *list ? list : NULL, *word; (word = hlo_next_word(&at, &length));) {
+        const pass *p = find_pass(word, length);
+        if (p && (strcmp(p->name, name) == 0 || (p->sequence && runs_pass(p->sequence, name))))
+            return true;
+    }
+    return false;
+}
+
 static hlo_status check_options(const hlo_pass_options *options) {
     size_t length;
     char fault[256];
@@ -400,6 +414,11 @@ static hlo_status check_options(const hlo_pass_options *options) {
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
+    if (options->quantize && strcmp(options->quantize, "current") != 0)
+        return refuse(options, "unknown recipe '%s' for quantize, expected current",
+                      options->quantize);
+    if (options->quantize && !runs_pass(options->passes, "quantize"))
+        return refuse(options, "quantize requires the pass quantize in passes");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
         return unknown_pass(options, strlen(after), after, " in print_after");
@@ -469,7 +488,7 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
                          .options = options,
                          .library = &hlo_rule_library_builtin,
                          .sink = options->sink},
-             .reports = out_report || options->min_gain > 0 || options->wide};
+             .reports = out_report || options->min_gain > 0 || options->wide || options->quantize};
     hlo_status status = load_rules(&r);
     const bool nothing = !*options->passes && !out_report && options->verify_none &&
                          options->emit == HLO_EMIT_CUBLAS;

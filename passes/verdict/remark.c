@@ -124,6 +124,13 @@ void hlo_remark_clear(hlo_pass_context *context, const hlo_instr *matmul) {
     found->blocker = NULL;
 }
 
+void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain) {
+    slot *found = find_slot(context->report, dot);
+    if (!found) return;
+    found->quantized = true;
+    found->gain = gain;
+}
+
 const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot) {
     const hlo_report *report = context->report;
     const slot *found = report->kept || context->options->wide ? find_slot(report, dot) : NULL;

@@ -184,6 +184,8 @@ typedef struct closing {
     const hlo_costs *costs;
     const double *runs; /* by computation id */
     double min_gain;
+    const char *recipe; /* options->quantize */
+    bool committed;     /* see hlo_pass_context */
     const bool *present; /* by instruction id: the instruction is needed */
     hlo_judge_context *judging;
     const hlo_module *module;
@@ -280,8 +282,14 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.seconds = as_it_is.seconds;
         if (verdict.kind == HLO_VERDICT_WIDE)
             verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
-        else if (as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
+        else if (!s->quantized && as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
             hlo_report_keep(c->report, s, "gain-below-minimum");
+    }
+    if (s->quantized) {
+        verdict.quantized = c->recipe;
+        verdict.predicted_gain = s->gain;
+        if (verdict.kind == HLO_VERDICT_WIDE && c->committed)
+            hlo_report_keep(report, s, verdict.reason);
     }
     verdict.runs = is_present(c, now) ? c->runs[now->instr->parent->id] : 1;
     set_position(c, &verdict, s->offset);
@@ -302,6 +310,8 @@ void hlo_report_close(hlo_pass_context *context) {
                      module, context->options->ragged == HLO_RAGGED_KEEP, context->scratch),
                  .module = module,
                  .min_gain = context->options->min_gain,
+                 .recipe = copy_text(report->arena, context->options->quantize),
+                 .committed = context->committed,
                  .file = copy_text(report->arena, module->file)};
     report->module = copy_text(report->arena, module->name);
     report->file = c.file;

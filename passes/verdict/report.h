@@ -14,6 +14,8 @@ typedef struct slot {
     uint32_t origin;        /* the slot that this one was copied from, plus one, or 0 */
     bool copied;            /* other slots are copies of this one */
     bool wide;              /* options->wide selects the matmul, or one that became equal to it */
+    bool quantized;         /* options->quantize selected it, with the predicted `gain` */
+    double gain;
     hlo_reason reason;      /* or HLO_REASON_COUNT */
     uint64_t judged;        /* value of report->judging when the reason of `instr` was set */
     const char *blocker;
