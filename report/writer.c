@@ -64,6 +64,7 @@ writer_summary writer_sum_up(const hlo_report *const *reports, size_t count) {
         s.kinds[v->kind]++;
         if (v->reason) s.reasons[v->kind][hlo_reason_find(v->reason)]++;
         s.slower += writer_is_slower(v);
+        s.quantized += v->kind != HLO_VERDICT_WIDE && v->quantized;
         s.flops += v->runs * v->flops;
         if (v->kind != HLO_VERDICT_WIDE) s.fp8_flops += v->runs * v->flops;
         if (v->input_seconds == 0 || v->seconds == 0) continue;

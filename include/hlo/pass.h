@@ -311,6 +311,14 @@ hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *optio
 hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink);
 
+/* Quantizes the operands of the matmuls that hlo_module_optimize() with the same options converts
+ * because of options->quantize, and converts no matmul. The result computes, bit for bit, what the
+ * result of hlo_module_optimize() computes, so it is the module to compare with. The passes before
+ * "quantize" have run. Without options->quantize, the module is not changed.
+ *
+ * Returns the same statuses as hlo_module_optimize(). */
+hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);
+
 /* Frees a report. `report` may be NULL. */
 void hlo_report_free(hlo_report *report);
 
@@ -397,7 +405,7 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
 
 /* Checks whether the verdicts of `count` reports satisfy the requirements of a build.
  *
- * `expect` is the required number of FP8 matmuls: "N" for at least N matmuls, "N%" for at least
+ * `expect` is the required number of FP8 matmuls, not counting those with hlo_verdict.quantized: "N" for at least N matmuls, "N%" for at least
  * N percent of the matmuls, "all" for all matmuls, or NULL for no requirement. `fail_on` lists
  * reasons that no verdict may have, separated by commas; "" stands for all reasons, and NULL
  * for no requirement. If there is no report, or a report has no matmuls, both requirements
