@@ -47,6 +47,7 @@ typedef struct quantizer {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance;
     const unsigned char *fp8; /* by instruction id: hlo_facts_fp8_reach() */
+    const bool *fused;        /* by computation id: hlo_facts_fused() */
     const hlo_manual *manual; /* NULL: no manual regions */
     bool partitioned;
     hlo_selection selection;
@@ -106,6 +107,7 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
     const char *precision = hlo_instr_str(dot, HLO_ATTR_OPERAND_PRECISION);
     if (kept) return hlo_reason_find(kept);
     if (!z->context->target->fp8) return HLO_REASON_TARGET_WITHOUT_FP8;
+    if (hlo_facts_has(z->fused, dot->parent->id)) return HLO_REASON_INSIDE_FUSION;
     if (dot->pin) return hlo_pin_reason(dot);
     for (uint32_t i = 0; i < 2; i++) {
         const hlo_instr *operand = hlo_instr_operand(dot, i),
@@ -141,10 +143,9 @@ static uint32_t value_of(quantizer *z, hlo_instr *source, const double *runs) {
 static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     uint32_t values[2];
     for (uint32_t i = 0; i < 2; i++) {
-        hlo_instr *operand = hlo_instr_operand(dot, i), *source = source_of(operand);
+        const hlo_instr *operand = hlo_instr_operand(dot, i);
         const bool wide = hlo_type_is_wide(operand->shape->type) && !is_quantized(z, operand);
-        const bool single = wide && hlo_shape_count(source->shape) == 1;
-        if ((!wide && !is_quantized(z, operand)) || single) return;
+        if (!wide && !is_quantized(z, operand)) return;
         values[i] = wide ? 0 : HLO_SELECTION_NONE;
     }
     if ((values[0] & values[1]) == HLO_SELECTION_NONE || !hlo_type_is_wide(dot->shape->type))
@@ -236,12 +237,12 @@ static hlo_instr *replacement(quantizer *z, hlo_instr *operand) {
 static void consider_all(quantizer *z) {
     hlo_module *module = z->context->module;
     hlo_arena *scratch = z->context->scratch;
-    const bool *fused = hlo_facts_fused(module, scratch),
-               *reached = hlo_facts_reached(module, scratch);
+    const bool *reached = hlo_facts_reached(module, scratch);
     const hlo_instr *marked;
     bool manual = false;
     double *runs = hlo_arena_array(scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
+    z->fused = hlo_facts_fused(module, scratch);
     z->fp8 = hlo_facts_fp8_reach(module, scratch);
     z->provenance = hlo_fp8_provenance_find(module, scratch);
     z->partitioned =
@@ -251,11 +252,9 @@ static void consider_all(quantizer *z) {
         for (const hlo_instr *i = comp->first; i && !manual; i = hlo_instr_next(i))
             manual = hlo_manual_enters(i);
     if (manual) z->manual = hlo_manual_find(module, scratch);
-    for (hlo_computation *comp = module->first; comp; comp = comp->next) {
-        if (!reached[comp->id] || hlo_facts_has(fused, comp->id)) continue;
-        for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+    for (hlo_computation *comp = module->first; comp; comp = comp->next)
+        for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr; instr = hlo_instr_next(instr))
             if (instr->op == HLO_OP_DOT && instr->operand_count == 2) consider(z, instr, runs);
-    }
 }
 
 hlo_status hlo_pass_quantize(hlo_pass_context *context) {
@@ -278,7 +277,7 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
             continue;
         }
         for (uint32_t o = 0; o < 2; o++)
-            if (s->values[o] != HLO_SELECTION_NONE)
+            if (s->quantizes[o])
                 hlo_instr_set_operand(s->dot, o, replacement(&z, hlo_instr_operand(s->dot, o)));
         hlo_remark_quantized(context, s->dot, s->gain);
         context->changes++;

@@ -25,6 +25,8 @@ void hlo_selection_dot(hlo_selection *s, hlo_instr *dot, const uint32_t *values,
     hlo_arena_grow(s->arena, &s->dots, s->dot_count, &s->dot_capacity, sizeof *s->dots);
     hlo_selectable *made = &s->dots[s->dot_count];
     *made = (hlo_selectable){.dot = dot,
+                             .quantizes = {values[0] != HLO_SELECTION_NONE,
+                                           values[1] != HLO_SELECTION_NONE},
                              .values = {values[0], values[1]},
                              .wide = runs * hlo_cost_of_dot(dot, false, target),
                              .fp8 = runs * hlo_cost_of_dot(dot, true, target)};
@@ -116,22 +118,28 @@ void hlo_select(hlo_selection *s, double min_gain) {
     for (uint32_t d = 0; d < s->dot_count; d++) {
         hlo_selectable *dot = &s->dots[d];
         const bool known = dot->wide > 0 && dot->fp8 > 0;
+        for (int o = 0; o < 2; o++)
+            if (dot->values[o] != HLO_SELECTION_NONE) s->values[dot->values[o]].users++;
         dot->unpaid = known ? fmax(0, dot->wide - min_gain * dot->fp8) : (double)INFINITY;
+    }
+    /* Begin with equal payments by the dots that can afford them. */
+    for (uint32_t d = 0; d < s->dot_count; d++) {
+        hlo_selectable *dot = &s->dots[d];
+        for (int o = 0; o < 2; o++) {
+            if (dot->values[o] == HLO_SELECTION_NONE) continue;
+            hlo_selectable_value *v = &s->values[dot->values[o]];
+            dot->paid[o] =
+                fmin(fmin(dot->unpaid, v->unpaid), min_gain * v->seconds / v->users);
+            dot->unpaid -= dot->paid[o];
+            v->unpaid -= dot->paid[o];
+        }
     }
     for (uint32_t d = 0; d < s->dot_count; d++)
         if (!q.reached[d]) spend(s, &q, d);
     for (uint32_t d = 0; d < s->dot_count; d++) {
         hlo_selectable *dot = &s->dots[d];
         dot->selected = q.reached[d];
-        for (int o = 0; o < 2 && dot->selected; o++)
-            if (dot->values[o] != HLO_SELECTION_NONE) s->values[dot->values[o]].users++;
-    }
-    for (uint32_t d = 0; d < s->dot_count; d++) {
-        hlo_selectable *dot = &s->dots[d];
-        double seconds = dot->fp8;
-        for (int o = 0; o < 2; o++)
-            if (dot->values[o] != HLO_SELECTION_NONE && dot->selected)
-                seconds += s->values[dot->values[o]].seconds / s->values[dot->values[o]].users;
-        dot->gain = dot->wide > 0 && dot->fp8 > 0 ? dot->wide / seconds : 0;
+        if (dot->wide > 0 && dot->fp8 > 0)
+            dot->gain = dot->wide / (dot->fp8 + (dot->paid[0] + dot->paid[1]) / min_gain);
     }
 }

@@ -14,22 +14,23 @@
 
 typedef struct hlo_selectable {
     hlo_instr *dot;
-    uint32_t values[2]; /* indices of the values of its operands, or HLO_SELECTION_NONE */
+    bool quantizes[2];  /* by operand */
+    uint32_t values[2]; /* indices of the distinct values of its operands, or HLO_SELECTION_NONE */
     double wide, fp8;   /* seconds of the dot alone in all its executions; 0: unknown */
     bool selected;
-    double gain;      /* predicted speedup, including quantization; 0: unknown */
-    double unpaid;    /* see select.c */
-    double paid[2];   /* see select.c */
+    double gain;      /* if selected: predicted speedup, including what the dot pays; 0: unknown */
+    double unpaid;    /* rest of the profit (select.c) */
+    double paid[2];   /* what it pays for each of its values */
     uint32_t next[2]; /* for each operand: the next dot of its value, or HLO_SELECTION_NONE */
 } hlo_selectable;
 
 typedef struct hlo_selectable_value {
     double seconds; /* quantizing it in all executions */
-    double unpaid;
+    double unpaid;  /* rest of the cost (select.c) */
     uint32_t first; /* a dot that uses it, or HLO_SELECTION_NONE */
-    uint32_t users; /* number of selected dots that use it */
+    uint32_t users; /* number of dots that use it */
     uint32_t from;  /* the dot by which the search reached it */
-    bool reached;
+    bool reached;   /* by the search */
 } hlo_selectable_value;
 
 typedef struct hlo_selection {
