@@ -336,9 +336,10 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
             hlo_reports_check_wide((const hlo_report *const *)&context->report, 1,
                                    context->options->wide, context->module->file, context->sink);
     if (status == HLO_OK && inserts) {
+        const bool none = context->committed && !r->committed; /* no matmul was converted */
         status = restart(r, original, recover);
         r->stops = true;
-        return status == HLO_OK ? run_all(r, recover) : status;
+        return status == HLO_OK && !none ? run_all(r, recover) : status;
     }
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
