@@ -125,7 +125,8 @@ typedef struct hlo_pass_options {
     double min_gain;
     /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
      * module then computes other results. "current": one scale per tensor, computed from the tensor
-     * itself. NULL quantizes nothing. `passes` must run the pass "quantize". Default: NULL. */
+     * itself; matmuls of attention stay wide. "current,attention": also matmuls of attention. NULL
+     * quantizes nothing. `passes` must run the pass "quantize". Default: NULL. */
     const char *quantize;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
@@ -312,9 +313,9 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
                               const hlo_diag_sink *sink);
 
 /* Quantizes the operands of the matmuls that hlo_module_optimize() with the same options converts
- * because of options->quantize, and converts no matmul. The result computes, bit for bit, what the
- * result of hlo_module_optimize() computes, so it is the module to compare with. The passes before
- * "quantize" have run. Without options->quantize, the module is not changed.
+ * because of options->quantize, and converts no matmul. It is the module to compare the result of
+ * hlo_module_optimize() with: they compute the same values, bit for bit, unless an FP8 call has an
+ * epilogue, which omits roundings. The passes before "quantize" have run. Without options->quantize, the module is not changed.
  *
  * Returns the same statuses as hlo_module_optimize(). */
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);

@@ -423,8 +423,10 @@ static hlo_status check_options(const hlo_pass_options *options) {
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
-    if (options->quantize && strcmp(options->quantize, "current") != 0)
-        return refuse(options, "unknown recipe '%s' for quantize, expected current",
+    if (options->quantize && strcmp(options->quantize, "current") != 0 &&
+        strcmp(options->quantize, "current,attention") != 0)
+        return refuse(options, "invalid value '%s' for quantize, expected current or "
+                      "current,attention",
                       options->quantize);
     if (options->quantize && !runs_pass(options->passes, "quantize"))
         return refuse(options, "quantize requires the pass quantize in passes");

@@ -23,8 +23,8 @@
  * does not become a call stays wide in the next run of the passes (passes/verdict/).
  *
  * Needs: calls inlined. Runs only with hlo_pass_options.quantize.
- * Keeps: pinned instructions, fused computations, single elements; dots that request a precision or
- * an algorithm; dots of integers, f64, complex and dynamic shapes; partitioned modules and manual
+ * Keeps: pinned instructions, fused computations, single elements; dots of attention, unless
+ * requested; dots that request a precision or an algorithm; dots of integers, f64, complex and dynamic shapes; partitioned modules and manual
  * regions, where an amax would cover only a part of the tensor; operands that come from fp8.
  * Numerics: each operand is rounded to 4 significant bits: about 31 dB. Tests:
  * testdata/passes/quantize/ */
@@ -38,6 +38,7 @@
 #include "passes/analysis/module_facts.h"
 #include "passes/analysis/pin.h"
 #include "passes/passes.h"
+#include "passes/quantize/attention.h"
 #include "passes/quantize/select.h"
 #include "passes/sharding/devices.h"
 #include "passes/sharding/manual.h"
@@ -54,6 +55,7 @@ typedef struct quantizer {
     const unsigned char *fp8; /* by instruction id: hlo_facts_fp8_reach() */
     const bool *fused;        /* by computation id: hlo_facts_fused() */
     const hlo_manual *manual; /* NULL: no manual regions */
+    const bool *attention;    /* by instruction id: the dot stays wide; NULL: none does */
     bool partitioned;
     hlo_instr **callers;      /* by computation id: its only caller, or NULL */
     hlo_instr **loop_of_body; /* by computation id: the loop with this body if it can be extended */
@@ -262,6 +264,7 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
     if (hlo_instr_attr(dot, HLO_ATTR_ALGORITHM) ||
         (precision && strcmp(precision, "{default,default}") != 0))
         return HLO_REASON_ASKED_PRECISE;
+    if (hlo_facts_has(z->attention, dot->id)) return HLO_REASON_ATTENTION;
     if (z->partitioned || (z->manual && !hlo_manual_outside(z->manual, dot)))
         return HLO_REASON_SHARDED_AMAX;
     return HLO_REASON_COUNT;
@@ -498,6 +501,8 @@ static void consider_all(quantizer *z) {
     double *runs = hlo_arena_array(scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     find_loops(z);
+    if (!strstr(z->context->options->quantize, ",attention"))
+        z->attention = hlo_attention_find(module, z->callers, scratch);
     z->fused = hlo_facts_fused(module, scratch);
     z->fp8 = hlo_facts_fp8_reach(module, scratch);
     z->provenance = hlo_fp8_provenance_find(module, scratch);

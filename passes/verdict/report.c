@@ -184,7 +184,7 @@ typedef struct closing {
     const hlo_costs *costs;
     const double *runs; /* by computation id */
     double min_gain;
-    const char *recipe; /* options->quantize */
+    const char *recipe; /* of options->quantize */
     bool committed;     /* see hlo_pass_context */
     const bool *present; /* by instruction id: the instruction is needed */
     hlo_judge_context *judging;
@@ -310,7 +310,7 @@ void hlo_report_close(hlo_pass_context *context) {
                      module, context->options->ragged == HLO_RAGGED_KEEP, context->scratch),
                  .module = module,
                  .min_gain = context->options->min_gain,
-                 .recipe = copy_text(report->arena, context->options->quantize),
+                 .recipe = context->options->quantize ? "current" : NULL,
                  .committed = context->committed,
                  .file = copy_text(report->arena, module->file)};
     report->module = copy_text(report->arena, module->name);

@@ -63,11 +63,13 @@ static void add(census *sum, const census *part) {
 }
 
 /* Lints are not reasons of verdicts; no built-in rule sets such a field; a scale of C is rare in a
- * call that a module already has; and no option keeps a matmul wide. */
+ * call that a module already has; no option keeps a matmul wide; and random modules have no
+ * attention, and few wide dots with an algorithm. */
 static bool need_not_be_given(const char *reason) {
     static const char *const names[] = {"operand-not-fp8",      "output-scale-not-fp8",
                                         "amax-not-fp8",         "c-scale",
-                                        "scale-modes-unpaired", "wide-by-option"};
+                                        "scale-modes-unpaired", "wide-by-option",
+                                        "asked-precise",        "attention"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(reason, names[i])) return true;
     return strncmp(reason, "lint-", 5) == 0;
