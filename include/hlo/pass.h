@@ -130,7 +130,8 @@ typedef struct hlo_pass_options {
     const char *quantize;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
-     * end of hlo_verdict.source_file), or globs (fnmatch(3)) of these. A word that matches no
+     * end of hlo_verdict.source_file), shapes of results (`8192x4096xbf16`), or globs (fnmatch(3))
+     * of these. A word that matches no
      * matmul is compared with the names of FP8 calls that a run without such words produces
      * (hlo_verdict.instr). A word that matches none of them either is an error. Default: NULL. */
     const char *wide;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of hlo_pass_options.wide: instruction names, op_names, source lines, and globs. */
+/* The words of hlo_pass_options.wide: instruction names, op_names, source lines, shapes, and globs. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +32,20 @@ static bool matches_source(const char *word, const hlo_verdict *v) {
     return false;
 }
 
+/* True if the word matches the shape of the result in the input, written as 8192x4096xbf16: commas
+ * separate words, and brackets are globs. */
+static bool matches_shape(const char *word, const hlo_verdict *v) {
+    const char *shape = v->input_shape ? v->input_shape : v->shape;
+    const char *dims = shape ? strchr(shape, '[') : NULL;
+    char text[WORD_SIZE];
+    if (!dims || *shape == '(' || strlen(shape) + 1 >= sizeof text) return false;
+    char *out = text;
+    for (const char *at = dims + 1; *at && *at != ']'; at++) *out++ = *at == ',' ? 'x' : *at;
+    if (out != text) *out++ = 'x';
+    snprintf(out, sizeof text - (size_t)(out - text), "%.*s", (int)(dims - shape), shape);
+    return matches(word, text);
+}
+
 /* Copies the next word of a list. Returns false at the end. */
 static bool take_word(const char **list, char *out) {
     size_t length;
@@ -45,7 +59,8 @@ static const char *name_of(const hlo_verdict *v) {
 }
 
 static bool selects(const char *word, const hlo_verdict *v) {
-    return matches(word, name_of(v)) || matches(word, v->op_name) || matches_source(word, v);
+    return matches(word, name_of(v)) || matches(word, v->op_name) || matches_source(word, v) ||
+           matches_shape(word, v);
 }
 
 bool hlo_wide_selects(const char *list, const hlo_verdict *v) {
