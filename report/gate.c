@@ -151,14 +151,15 @@ static bool read_keys(const json_t *document, keys *out) {
         if (!verdict || !shape || !instr) return false;
         if (strcmp(verdict, "wide") != 0)
             out->v[out->count++] = (key){op_name ? op_name : "", shape, instr,
-                                          json_is_object(json_object_get(dot, "quantized"))};
+                                         json_is_object(json_object_get(dot, "quantized"))};
     }
     qsort(out->v, out->count, sizeof *out->v, by_key_and_origin);
     return true;
 }
 
 static key key_of(const hlo_verdict *v) {
-    return (key){v->op_name ? v->op_name : "", v->input_shape, v->input_instr, v->quantized != NULL};
+    return (key){v->op_name ? v->op_name : "", v->input_shape, v->input_instr,
+                 v->quantized != NULL};
 }
 
 hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, const char *path,

@@ -88,16 +88,15 @@ hlo_status writer_json(const report_writer *t) {
             json_object_set_new(reasons, hlo_reason_name((size_t)reason),
                                 json_integer((json_int_t)times));
     }
-    return writer_document(json_pack("{s:i, s:{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o, s:o}",
-                                     "version", 1, "summary", "matmuls", (json_int_t)t->sum.total,
-                                     "fp8",
-                                     (json_int_t)(writer_fp8_count(&t->sum) - t->sum.quantized),
-                                     "quantized", (json_int_t)t->sum.quantized, "missed",
-                                     (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops",
-                                     t->sum.flops, "fp8_flops", t->sum.fp8_flops, "input_seconds",
-                                     t->sum.input_seconds, "seconds", t->sum.seconds, "reasons",
-                                     reasons, "dots", dots, "lints", lints),
-                           t->out);
+    return writer_document(
+        json_pack("{s:i, s:{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}, s:o, s:o}", "version", 1,
+                  "summary", "matmuls", (json_int_t)t->sum.total, "fp8",
+                  (json_int_t)(writer_fp8_count(&t->sum) - t->sum.quantized), "quantized",
+                  (json_int_t)t->sum.quantized, "missed",
+                  (json_int_t)t->sum.kinds[HLO_VERDICT_MISSED], "flops", t->sum.flops, "fp8_flops",
+                  t->sum.fp8_flops, "input_seconds", t->sum.input_seconds, "seconds",
+                  t->sum.seconds, "reasons", reasons, "dots", dots, "lints", lints),
+        t->out);
 }
 
 static json_t *sarif_place(const char *file, long line, long column) {

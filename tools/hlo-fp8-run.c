@@ -271,9 +271,7 @@ static hlo_status prepare(run_job *job) {
                                       &job->inputs);
     } else {
         /* Realistic weights depend on the dots that read them, which --optimize replaces. */
-        const hlo_module *drawn = job->wide     ? job->wide
-                                  : job->before ? job->before
-                                                : job->module;
+        const hlo_module *drawn = job->wide ? job->wide : job->before ? job->before : job->module;
         status = hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
                                       (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
                                       &job->inputs);
@@ -392,8 +390,8 @@ static hlo_status execute_all(run_job *job) {
         how.check_finite = how.profile = how.bounds = false;
         how.progress = NULL;
         hlo_bisection *moved = NULL;
-        status =
-            hlo_module_bisect(job->wide ? job->wide : job->before, &job->pass, &how, job->inputs, &options_sink, &moved);
+        status = hlo_module_bisect(job->wide ? job->wide : job->before, &job->pass, &how,
+                                   job->inputs, &options_sink, &moved);
         if (status == HLO_OK) hlo_bisection_print(moved, stdout);
         hlo_bisection_free(moved);
     }

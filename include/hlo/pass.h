@@ -316,7 +316,8 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
 /* Quantizes the operands of the matmuls that hlo_module_optimize() with the same options converts
  * because of options->quantize, and converts no matmul. It is the module to compare the result of
  * hlo_module_optimize() with: they compute the same values, bit for bit, unless an FP8 call has an
- * epilogue, which omits roundings. The passes before "quantize" have run. Without options->quantize, the module is not changed.
+ * epilogue, which omits roundings. The passes before "quantize" have run. Without
+ * options->quantize, the module is not changed.
  *
  * Returns the same statuses as hlo_module_optimize(). */
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);
@@ -407,11 +408,11 @@ hlo_status hlo_reports_page(const hlo_report *const *reports, size_t count,
 
 /* Checks whether the verdicts of `count` reports satisfy the requirements of a build.
  *
- * `expect` is the required number of FP8 matmuls, not counting those with hlo_verdict.quantized: "N" for at least N matmuls, "N%" for at least
- * N percent of the matmuls, "all" for all matmuls, or NULL for no requirement. `fail_on` lists
- * reasons that no verdict may have, separated by commas; "" stands for all reasons, and NULL
- * for no requirement. If there is no report, or a report has no matmuls, both requirements
- * fail, unless `allow_empty` is true.
+ * `expect` is the required number of FP8 matmuls, not counting those with hlo_verdict.quantized:
+ * "N" for at least N matmuls, "N%" for at least N percent of the matmuls, "all" for all matmuls, or
+ * NULL for no requirement. `fail_on` lists reasons that no verdict may have, separated by commas;
+ * "" stands for all reasons, and NULL for no requirement. If there is no report, or a report has no
+ * matmuls, both requirements fail, unless `allow_empty` is true.
  *
  * Returns HLO_OK if the requirements are satisfied, and HLO_MISMATCH if one of them fails,
  * which is described by one line in `why`. Returns HLO_INVALID_USAGE if `expect` or `fail_on`

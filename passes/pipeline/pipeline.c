@@ -425,7 +425,8 @@ static hlo_status check_options(const hlo_pass_options *options) {
         if (!is_known(options, word, length)) return unknown_pass(options, length, word, "");
     if (options->quantize && strcmp(options->quantize, "current") != 0 &&
         strcmp(options->quantize, "current,attention") != 0)
-        return refuse(options, "invalid value '%s' for quantize, expected current or "
+        return refuse(options,
+                      "invalid value '%s' for quantize, expected current or "
                       "current,attention",
                       options->quantize);
     if (options->quantize && !runs_pass(options->passes, "quantize"))

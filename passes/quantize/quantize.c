@@ -19,15 +19,16 @@
  * moves. This value is quantized once for all dots that use it: outside of loops that do not change
  * it, and where it is computed if a loop stacks it. A value of which loops use slices has one scale
  * for each slice. Dequantized values are appended to the state of a loop, and the pass
- * sink-dequantize replaces them by fp8 values and scales. The cost model selects the dots (select.c). A dot that
- * does not become a call stays wide in the next run of the passes (passes/verdict/).
+ * sink-dequantize replaces them by fp8 values and scales. The cost model selects the dots
+ * (select.c). A dot that does not become a call stays wide in the next run of the passes
+ * (passes/verdict/).
  *
  * Needs: calls inlined. Runs only with hlo_pass_options.quantize.
  * Keeps: pinned instructions, fused computations, single elements; dots of attention, unless
- * requested; dots that request a precision or an algorithm; dots of integers, f64, complex and dynamic shapes; partitioned modules and manual
- * regions, where an amax would cover only a part of the tensor; operands that come from fp8.
- * Numerics: each operand is rounded to 4 significant bits: about 31 dB. Tests:
- * testdata/passes/quantize/ */
+ * requested; dots that request a precision or an algorithm; dots of integers, f64, complex and
+ * dynamic shapes; partitioned modules and manual regions, where an amax would cover only a part of
+ * the tensor; operands that come from fp8. Numerics: each operand is rounded to 4 significant bits:
+ * about 31 dB. Tests: testdata/passes/quantize/ */
 #include "ir/devices/boundary.h"
 #include "ir/module/build.h"
 #include "ir/module/known.h"
@@ -67,7 +68,8 @@ typedef struct quantizer {
     hlo_computation *max[HLO_TYPE_COUNT]; /* combiners of the reductions, by element type */
 } quantizer;
 
-/* --------------------------------------------------------------------------------------- sources */
+/* --------------------------------------------------------------------------------------- sources
+ */
 
 /* How a value is computed from the value below it. */
 typedef enum step {
@@ -164,7 +166,8 @@ static bool is_stacked(const hlo_instr *loop, const hlo_instr *element) {
 }
 
 /* Returns the value that a tuple or a barrier passes to `value`, or NULL. Users of `value` may use
- * what is quantized before a barrier: it stays in memory for them, as the operands of the barrier. */
+ * what is quantized before a barrier: it stays in memory for them, as the operands of the barrier.
+ */
 static hlo_instr *passed_by(const hlo_instr *value) {
     if (value->op == HLO_OP_OPT_BARRIER && hlo_shape_is_array(value->shape))
         return hlo_instr_operand(value, 0);
@@ -205,7 +208,7 @@ static step step_below(const quantizer *z, place at, place *out) {
         hlo_instr *outer = loop_of(z, from);
         out->sliced = true;
         return outer && outer != hlo_instr_operand(from, 0) && is_invariant(outer, from) ? SLICE
-                                                                                          : SOURCE;
+                                                                                         : SOURCE;
     }
     return hlo_instr_moves_by(value, HLO_MOVES_DIMENSIONS | HLO_REVERSES) &&
                    hlo_shape_count(from->shape) > 1
@@ -227,8 +230,8 @@ static bool is_from_narrow(const hlo_instr *value) {
         if (hlo_type_is_integer(type) || hlo_type_fits_e4m3(type)) return true;
         const bool scaled = value->op == HLO_OP_MULTIPLY || value->op == HLO_OP_SUBTRACT ||
                             value->op == HLO_OP_DIVIDE;
-        if (!value->operand_count || (!scaled && value->op != HLO_OP_CONVERT &&
-                                      !hlo_op_is(value->op, HLO_MOVEMENT)))
+        if (!value->operand_count ||
+            (!scaled && value->op != HLO_OP_CONVERT && !hlo_op_is(value->op, HLO_MOVEMENT)))
             return false;
         value = hlo_instr_operand(value, 0);
     }
@@ -274,8 +277,8 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
 static uint32_t value_of(quantizer *z, place source, const double *runs) {
     uint32_t *index = &z->value_of[source.sliced][source.instr->id];
     if (!*index)
-        *index = hlo_selection_value(&z->selection, source.instr,
-                                     runs[source.instr->parent->id], z->context->target) +
+        *index = hlo_selection_value(&z->selection, source.instr, runs[source.instr->parent->id],
+                                     z->context->target) +
                  1;
     return *index - 1;
 }
@@ -320,10 +323,9 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr *
     const bool half = shape->type == HLO_TYPE_F16;
     int64_t dims[HLO_LARGEST_RANK];
     for (uint32_t i = x.sliced; i < shape->rank; i++) dims[i - x.sliced] = i;
-    hlo_instr *at =
-        hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x.instr), 0,
-                         hlo_shape_array(module, shape->type, x.sliced, shape->dims),
-                         shape->rank - x.sliced, dims, &z->max[shape->type]);
+    hlo_instr *at = hlo_build_reduce(b, HLO_OP_MAXIMUM, hlo_build_unary(b, HLO_OP_ABS, x.instr), 0,
+                                     hlo_shape_array(module, shape->type, x.sliced, shape->dims),
+                                     shape->rank - x.sliced, dims, &z->max[shape->type]);
     at = hlo_build_convert(b, at, HLO_TYPE_F32);
     const hlo_shape *f32 = at->shape, *s32 = hlo_shape_retype(module, f32, HLO_TYPE_S32);
     at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, half ? 0x1p-16 : 0x1p-100);
@@ -367,14 +369,12 @@ static int64_t append(quantizer *z, hlo_instr *loop, hlo_instr *init) {
     const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY),
                           *condition = hlo_instr_comp(loop, HLO_ATTR_CONDITION);
     const uint32_t count = tuple->operand_count;
-    const hlo_shape **shapes =
-        hlo_arena_array(z->context->scratch, count + 1, sizeof *shapes);
+    const hlo_shape **shapes = hlo_arena_array(z->context->scratch, count + 1, sizeof *shapes);
     memcpy(shapes, tuple->shape->elements, count * sizeof *shapes);
     shapes[count] = init->shape;
     const hlo_shape *shape = hlo_shape_tuple(z->context->module, count + 1, shapes);
     if (tuple->use_count > 1) { /* another user needs it unchanged */
-        hlo_instr **operands =
-            hlo_arena_array(z->context->scratch, count + 1, sizeof *operands);
+        hlo_instr **operands = hlo_arena_array(z->context->scratch, count + 1, sizeof *operands);
         for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(tuple, i);
         tuple = hlo_instr_copy(loop->parent, loop, tuple, operands);
         hlo_instr_set_operand(loop, 0, tuple);
@@ -416,8 +416,8 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
         hlo_builder before = {.at = hlo_instr_operand(loop, 0), .like = loop},
                     in_body = {.at = hlo_instr_next(update), .like = update};
         index = append(z, loop,
-                       hlo_build_filled(&before, hlo_shape_retype(module, update->shape,
-                                                                  made->shape->type), 0));
+                       hlo_build_filled(
+                           &before, hlo_shape_retype(module, update->shape, made->shape->type), 0));
         operands[0] = element_in(loop, index);
         operands[1] = made;
         for (uint32_t i = 2; i < update->operand_count; i++)
@@ -506,15 +506,15 @@ static void consider_all(quantizer *z) {
     z->fused = hlo_facts_fused(module, scratch);
     z->fp8 = hlo_facts_fp8_reach(module, scratch);
     z->provenance = hlo_fp8_provenance_find(module, scratch);
-    z->partitioned =
-        (hlo_devices_partitions(module) > 1 || hlo_boundary_spmd(module->entry)) &&
-        !hlo_devices_unpartitioned(module, &marked);
+    z->partitioned = (hlo_devices_partitions(module) > 1 || hlo_boundary_spmd(module->entry)) &&
+                     !hlo_devices_unpartitioned(module, &marked);
     for (const hlo_computation *comp = module->first; comp && !manual; comp = comp->next)
         for (const hlo_instr *i = comp->first; i && !manual; i = hlo_instr_next(i))
             manual = hlo_manual_enters(i);
     if (manual) z->manual = hlo_manual_find(module, scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr; instr = hlo_instr_next(instr))
+        for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
+             instr = hlo_instr_next(instr))
             if (instr->op == HLO_OP_DOT && instr->operand_count == 2) consider(z, instr, runs);
 }
 
@@ -540,8 +540,7 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
             continue;
         }
         for (uint32_t o = 0; o < 2; o++)
-            if (s->quantizes[o])
-                hlo_instr_set_operand(s->dot, o, replacement(&z, s->dot, o));
+            if (s->quantizes[o]) hlo_instr_set_operand(s->dot, o, replacement(&z, s->dot, o));
         hlo_remark_quantized(context, s->dot, s->gain);
         context->changes++;
     }

@@ -24,12 +24,12 @@ void hlo_selection_dot(hlo_selection *s, hlo_instr *dot, const uint32_t *values,
                        const hlo_target *target) {
     hlo_arena_grow(s->arena, &s->dots, s->dot_count, &s->dot_capacity, sizeof *s->dots);
     hlo_selectable *made = &s->dots[s->dot_count];
-    *made = (hlo_selectable){.dot = dot,
-                             .quantizes = {values[0] != HLO_SELECTION_NONE,
-                                           values[1] != HLO_SELECTION_NONE},
-                             .values = {values[0], values[1]},
-                             .wide = runs * hlo_cost_of_dot(dot, false, target),
-                             .fp8 = runs * hlo_cost_of_dot(dot, true, target)};
+    *made = (hlo_selectable){
+        .dot = dot,
+        .quantizes = {values[0] != HLO_SELECTION_NONE, values[1] != HLO_SELECTION_NONE},
+        .values = {values[0], values[1]},
+        .wide = runs * hlo_cost_of_dot(dot, false, target),
+        .fp8 = runs * hlo_cost_of_dot(dot, true, target)};
     if (values[0] == values[1]) made->values[1] = HLO_SELECTION_NONE;
     for (int o = 0; o < 2; o++) {
         if (made->values[o] == HLO_SELECTION_NONE) continue;
@@ -128,8 +128,7 @@ void hlo_select(hlo_selection *s, double min_gain) {
         for (int o = 0; o < 2; o++) {
             if (dot->values[o] == HLO_SELECTION_NONE) continue;
             hlo_selectable_value *v = &s->values[dot->values[o]];
-            dot->paid[o] =
-                fmin(fmin(dot->unpaid, v->unpaid), min_gain * v->seconds / v->users);
+            dot->paid[o] = fmin(fmin(dot->unpaid, v->unpaid), min_gain * v->seconds / v->users);
             dot->unpaid -= dot->paid[o];
             v->unpaid -= dot->paid[o];
         }

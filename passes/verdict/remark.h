@@ -49,7 +49,8 @@ void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds
  * until the report is closed. */
 hlo_report *hlo_report_new(const char *frameworks, jmp_buf *recover);
 /* True if a closed report has matmuls that must stay wide in another run: they gain less than
- * options->min_gain, hlo_report_keep_outputs() found them, or they were quantized but are not FP8 calls. */
+ * options->min_gain, hlo_report_keep_outputs() found them, or they were quantized but are not FP8
+ * calls. */
 bool hlo_report_needs_rerun(const hlo_report *report);
 /* Creates an empty report for another run over the module, in which these matmuls stay wide; NULL
  * if memory runs out. */

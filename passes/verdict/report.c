@@ -184,8 +184,8 @@ typedef struct closing {
     const hlo_costs *costs;
     const double *runs; /* by computation id */
     double min_gain;
-    const char *recipe; /* of options->quantize */
-    bool committed;     /* see hlo_pass_context */
+    const char *recipe;  /* of options->quantize */
+    bool committed;      /* see hlo_pass_context */
     const bool *present; /* by instruction id: the instruction is needed */
     hlo_judge_context *judging;
     const hlo_module *module;
@@ -282,7 +282,8 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.seconds = as_it_is.seconds;
         if (verdict.kind == HLO_VERDICT_WIDE)
             verdict.fp8_seconds = hlo_costs_in_fp8(c->costs, now->instr);
-        else if (!s->quantized && as_it_was.seconds > 0 && as_it_was.seconds < c->min_gain * as_it_is.seconds)
+        else if (!s->quantized && as_it_was.seconds > 0 &&
+                 as_it_was.seconds < c->min_gain * as_it_is.seconds)
             hlo_report_keep(c->report, s, "gain-below-minimum");
     }
     if (s->quantized) {

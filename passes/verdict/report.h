@@ -16,8 +16,8 @@ typedef struct slot {
     bool wide;              /* options->wide selects the matmul, or one that became equal to it */
     bool quantized;         /* options->quantize selected it, with the predicted `gain` */
     double gain;
-    hlo_reason reason;      /* or HLO_REASON_COUNT */
-    uint64_t judged;        /* value of report->judging when the reason of `instr` was set */
+    hlo_reason reason; /* or HLO_REASON_COUNT */
+    uint64_t judged;   /* value of report->judging when the reason of `instr` was set */
     const char *blocker;
     uint32_t offset;                      /* in the module's source */
     const hlo_surroundings *surroundings; /* in the original module; NULL: not recorded */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of hlo_pass_options.wide: instruction names, op_names, source lines, shapes, and globs. */
+/* The words of hlo_pass_options.wide: instruction names, op_names, source lines, shapes, and globs.
+ */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>

@@ -449,7 +449,8 @@ static void print_quantization(const hlo_array *array, size_t index, const findi
         fprintf(out, "%.1f dB", 10 * log10(f->signal / f->error));
     else
         fputs("of finite elements: exact", out);
-    if (f->infinite) fprintf(out, ", %lld elements differ in NaN or infinity", (long long)f->infinite);
+    if (f->infinite)
+        fprintf(out, ", %lld elements differ in NaN or infinity", (long long)f->infinite);
     fputc('\n', out);
 }
 
