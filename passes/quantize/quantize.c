@@ -68,8 +68,7 @@ typedef struct quantizer {
     hlo_computation *max[HLO_TYPE_COUNT]; /* combiners of the reductions, by element type */
 } quantizer;
 
-/* --------------------------------------------------------------------------------------- sources
- */
+/* -------------------------------------------------------------------------------------- sources */
 
 /* How a value is computed from the value below it. */
 typedef enum step {
