@@ -126,7 +126,7 @@ typedef struct hlo_pass_options {
     /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
      * module then computes other results. "current": one scale per tensor, computed from the tensor
      * itself; matmuls of attention stay wide. "current,attention": also matmuls of attention. NULL
-     * quantizes nothing. `passes` must run the pass "quantize". Default: NULL. */
+     * quantizes nothing. `passes` must run the pass "quantize-wide". Default: NULL. */
     const char *quantize;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the
@@ -316,7 +316,7 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
 /* Quantizes the operands of the matmuls that hlo_module_optimize() with the same options converts
  * because of options->quantize, and converts no matmul. It is the module to compare the result of
  * hlo_module_optimize() with: they compute the same values, bit for bit, unless an FP8 call has an
- * epilogue, which omits roundings. The passes before "quantize" have run. Without
+ * epilogue, which omits roundings. The passes before "quantize-wide" have run. Without
  * options->quantize, the module is not changed.
  *
  * Returns the same statuses as hlo_module_optimize(). */

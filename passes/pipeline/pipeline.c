@@ -90,7 +90,7 @@ typedef struct run {
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
     bool reports;                 /* a report is requested, or required by min_gain or wide */
-    bool stops, stopped;          /* the run ends after the pass `quantize`; it has ended */
+    bool stops, stopped;          /* the run ends after the pass quantize-wide; it has ended */
     uint64_t committed;           /* number of changes by COMMITS passes */
     uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
 } run;
@@ -429,8 +429,8 @@ static hlo_status check_options(const hlo_pass_options *options) {
                       "invalid value '%s' for quantize, expected current or "
                       "current,attention",
                       options->quantize);
-    if (options->quantize && !runs_pass(options->passes, "quantize"))
-        return refuse(options, "quantize requires the pass quantize in passes");
+    if (options->quantize && !runs_pass(options->passes, "quantize-wide"))
+        return refuse(options, "quantize requires the pass quantize-wide in passes");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
         return unknown_pass(options, strlen(after), after, " in print_after");
