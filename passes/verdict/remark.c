@@ -98,6 +98,8 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     made->origin = origin + 1;
     made->reason = original->reason;
     made->blocker = original->blocker;
+    made->quantized = original->quantized;
+    made->gain = original->gain;
     made->surroundings = original->surroundings;
     made->was = hlo_report_describe(report, to);
     made->was.instr = original->was.instr;
