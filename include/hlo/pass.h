@@ -126,7 +126,7 @@ typedef struct hlo_pass_options {
     /* Quantize the operands of wide dots, so that they become FP8 calls (docs/quantize.md). The
      * module then computes other results. "current": one scale per tensor, computed from the tensor
      * itself; matmuls of attention stay wide. "current,attention": also matmuls of attention. NULL
-     * quantizes nothing. `passes` must run the pass "quantize-wide". Default: NULL. */
+     * quantizes nothing. `passes` must be empty or run the pass "quantize-wide". Default: NULL. */
     const char *quantize;
     /* Matmuls that are not converted, separated by commas: names of instructions of the input
      * (hlo_verdict.input_instr), op_names, source lines (`model.py:12`, which is compared with the

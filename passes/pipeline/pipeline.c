@@ -429,7 +429,7 @@ static hlo_status check_options(const hlo_pass_options *options) {
                       "invalid value '%s' for quantize, expected current or "
                       "current,attention",
                       options->quantize);
-    if (options->quantize && !runs_pass(options->passes, "quantize-wide"))
+    if (options->quantize && *options->passes && !runs_pass(options->passes, "quantize-wide"))
         return refuse(options, "quantize requires the pass quantize-wide in passes");
     const char *after = options->print_after;
     if (after && strcmp(after, "all") != 0 && !is_known(options, after, strlen(after)))
