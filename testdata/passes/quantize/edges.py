@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Runs dots of operands with NaN, infinity, zeros, and tiny and huge values, quantized by --quantize=current.
 
 usage: edges.py hlo-fp8-run FOLDER
