@@ -120,11 +120,10 @@ static bool can_grow(const quantizer *z, const hlo_instr *loop) {
 static hlo_instr *loop_of(const quantizer *z, const hlo_instr *value) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || value->pin) return NULL;
     const hlo_instr *tuple = hlo_instr_operand(value, 0);
-    hlo_instr *loop = tuple->op == HLO_OP_PARAMETER ? z->loop_of_body[tuple->parent->id]
-                      : tuple->op == HLO_OP_WHILE
-                          ? z->loop_of_body[hlo_instr_comp(tuple, HLO_ATTR_BODY)->id]
-                          : NULL;
-    return loop;
+    const hlo_computation *body = tuple->op == HLO_OP_PARAMETER ? tuple->parent
+                                  : tuple->op == HLO_OP_WHILE ? hlo_instr_comp(tuple, HLO_ATTR_BODY)
+                                                              : NULL;
+    return body ? z->loop_of_body[body->id] : NULL;
 }
 
 /* Returns the element of the next iteration's state. */
@@ -287,9 +286,9 @@ static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
     uint32_t values[2];
     for (uint32_t i = 0; i < 2; i++) {
         const hlo_instr *operand = hlo_instr_operand(dot, i);
-        const bool wide = hlo_type_is_wide(operand->shape->type) && !is_quantized(z, operand);
-        if (!wide && !is_quantized(z, operand)) return;
-        values[i] = wide ? 0 : HLO_SELECTION_NONE;
+        const bool quantized = is_quantized(z, operand);
+        if (!quantized && !hlo_type_is_wide(operand->shape->type)) return;
+        values[i] = quantized ? HLO_SELECTION_NONE : 0;
     }
     if ((values[0] & values[1]) == HLO_SELECTION_NONE || !hlo_type_is_wide(dot->shape->type))
         return;
