@@ -316,8 +316,8 @@ hlo_status hlo_module_extract(hlo_module *module, const char *name, const hlo_pa
 /* Quantizes the operands of the matmuls that hlo_module_optimize() with the same options converts
  * because of options->quantize, and converts no matmul. It is the module to compare the result of
  * hlo_module_optimize() with: they compute the same values, bit for bit, unless an FP8 call has an
- * epilogue, which omits roundings. The passes before "quantize-wide" have run. Without
- * options->quantize, the module is not changed.
+ * epilogue, which omits roundings. The passes before "quantize-wide" have run. `options` may be
+ * NULL. Without options->quantize, the module is not changed.
  *
  * Returns the same statuses as hlo_module_optimize(). */
 hlo_status hlo_module_quantize(hlo_module *module, const hlo_pass_options *options);
