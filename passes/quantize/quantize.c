@@ -43,6 +43,7 @@
 #include "passes/quantize/select.h"
 #include "passes/sharding/devices.h"
 #include "passes/sharding/manual.h"
+#include "passes/verdict/judge.h"
 #include "passes/verdict/remark.h"
 
 #include <string.h>
@@ -238,7 +239,7 @@ static bool is_from_narrow(const hlo_instr *value) {
 
 static bool is_quantized(const quantizer *z, const hlo_instr *operand) {
     return z->fp8[operand->id] || hlo_fp8_provenance_has(z->provenance, operand) ||
-           is_from_narrow(operand);
+           hlo_straight_through(z->provenance, operand) || is_from_narrow(operand);
 }
 
 /* Returns the reason why the dot must not be quantized, or HLO_REASON_COUNT. */
