@@ -3,6 +3,7 @@
 #include "passes/analysis/value.h"
 
 #include <math.h>
+#include <xxhash.h>
 
 #include "ir/float/literal.h"
 #include "ir/module/known.h"
@@ -31,6 +32,15 @@ hlo_instr *hlo_splat_source(hlo_instr *value) {
         value = hlo_instr_operand(value, 0);
     }
     return NULL;
+}
+
+uint64_t hlo_literal_hash(const hlo_literal *literal, uint64_t seed) {
+    if (literal->elided) return XXH3_64bits_withSeed(&literal, sizeof literal, seed);
+    if (literal->data)
+        return XXH3_64bits_withSeed(literal->data, (size_t)hlo_shape_bytes(literal->shape), seed);
+    for (uint32_t i = 0; i < literal->shape->rank; i++)
+        seed = hlo_literal_hash(literal->elements[i], seed);
+    return seed;
 }
 
 /* True if only opcode, shape, operands and `dimensions` determine the value. */

@@ -25,6 +25,10 @@ bool hlo_repeats(const hlo_instr *value);
  * elements. NULL if `value` is not a splat, or only through a pinned instruction. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
 
+/* Returns a hash of the elements: equal literals (hlo_literal_equal()) have equal hashes. An elided
+ * literal equals only itself. */
+uint64_t hlo_literal_hash(const hlo_literal *literal, uint64_t seed);
+
 /* True if both are the same expression of the same values. */
 bool hlo_same_expression(hlo_instr *x, hlo_instr *y);
 

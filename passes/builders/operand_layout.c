@@ -107,9 +107,13 @@ bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b
 
 /* ----------------------------------------------------------------------------- scales of 8 bits */
 
+/* Limits hlo_block_narrowed(), which is recursive. */
+enum { NARROW_LIMIT = 256 };
+
 bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type) {
+    unsigned steps = 0;
     for (; value->shape->type != type; value = hlo_instr_operand(value, 0)) {
-        if (value->pin || !value->operand_count) return false;
+        if (value->pin || !value->operand_count || steps++ == NARROW_LIMIT) return false;
         const hlo_type wide = value->shape->type;
         const bool f16 = wide == HLO_TYPE_F16 && type == HLO_TYPE_F8E8M0FNU;
         if (value->op == HLO_OP_CONVERT ? !hlo_type_is_wide(wide) || f16

@@ -288,7 +288,8 @@ static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
 static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
                              const hlo_instr *value, unsigned height) {
     unsigned seen = 0;
-    for (hlo_use *use = value->uses; use && seen < USER_LIMIT; use = use->next, seen++) {
+    for (hlo_use *use = value->uses; use && env->fuel && seen < USER_LIMIT;
+         use = use->next, seen++) {
         if (!ops->has[use->user->op]) continue;
         if (match_term(env, term, use->user, NULL)) return true;
         if (height && match_from_users(env, term, ops, use->user, height - 1)) return true;

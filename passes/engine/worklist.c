@@ -38,16 +38,22 @@ void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
     push_users(engine, instr, USERS_ABOVE);
 }
 
+/* Not recursive: a chain may be as long as the module. */
 void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr) {
-    if (!instr->parent || instr->use_count || instr->parent->root == instr ||
-        instr->op == HLO_OP_PARAMETER || instr->pin)
-        return;
-    hlo_instr *operands[HLO_RULE_ARGS];
-    uint32_t count = instr->operand_count < HLO_RULE_ARGS ? instr->operand_count : HLO_RULE_ARGS;
-    for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(instr, i);
-    if (engine->rest == instr) engine->rest = instr->next;
-    hlo_instr_remove(instr);
-    for (uint32_t i = 0; i < count; i++) hlo_engine_remove_dead(engine, operands[i]);
+    hlo_worklist *list = &engine->dead;
+    for (;; instr = list->items[--list->count]) {
+        if (instr->parent && !instr->use_count && instr->parent->root != instr &&
+            instr->op != HLO_OP_PARAMETER && !instr->pin) {
+            for (uint32_t i = instr->operand_count; i-- > 0;) {
+                hlo_arena_grow(engine->context->scratch, &list->items, list->count, &list->capacity,
+                               sizeof *list->items);
+                list->items[list->count++] = hlo_instr_operand(instr, i);
+            }
+            if (engine->rest == instr) engine->rest = instr->next;
+            hlo_instr_remove(instr);
+        }
+        if (!list->count) return;
+    }
 }
 
 bool hlo_engine_judges(const hlo_engine *engine) {

@@ -112,10 +112,12 @@ static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled *s) {
     s->along = hlo_dot_contracting(dot, side)->v[0];
     for (uint32_t i = 0; i < shape->rank; i++) {
         s->is_batch[i] = hlo_ints_contain(hlo_dot_batch(dot, side), i);
-        /* The longest runs that share a scale, by each prime factor of the dimension's size. */
+        /* The longest runs that share a scale, by each prime factor of the dimension's size. Larger
+         * factors than MOST_FACTOR are not separated: the search must end for every size. */
+        enum { MOST_FACTOR = 1 << 16 };
         int64_t run = 1;
         for (int64_t rest = s->operand->shape->dims[i], p = 2; rest > 1; p++) {
-            if (p > rest / p) p = rest;
+            if (p > rest / p || p > MOST_FACTOR) p = rest;
             for (; rest % p == 0; rest /= p)
                 if (shares(s, i, run * p)) run *= p;
         }
