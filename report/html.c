@@ -229,7 +229,8 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
     writer_cursor at = {0};
     if (t->sum.kinds[HLO_VERDICT_LINT]) {
         fputs("<h2>Lints</h2>\n", t->out);
-        for (const hlo_verdict *v; (v = writer_next_lint(t, &at));) {
+        for (const hlo_verdict *v; (v = writer_next(t, &at));) {
+            if (v->kind != HLO_VERDICT_LINT) continue;
             fputs("<details><summary><span class=\"lint\">lint</span><span class=\"mono\">",
                   t->out);
             writer_markup(t->out, v->instr);
