@@ -320,7 +320,7 @@ char *hlo_config_format(hlo_arena *arena, const hlo_matmul *matmul, hlo_scale_fo
     hlo_arena_format(arena, "[%s]", format_words(arena, matmul->member, "\""))
 #define FORMAT_ALGORITHM(member)                                                                   \
     hlo_arena_format(arena, "\"ALG_%s\"", matmul->member ? upper(arena, matmul->member) : "UNSET")
-#define FORMAT_EPILOGUE(member) format_word(arena, hlo_epilogue_name(matmul->member))
+#define FORMAT_EPILOGUE(member) format_word(arena, hlo_epilogues[matmul->member].name)
 #define FORMAT_FLAG(member) (matmul->member ? "true" : "false")
 #define FORMAT_MODE(member)                                                                        \
     (scalars ? NULL : format_word(arena, hlo_scale_modes[matmul->member].name))

@@ -4,11 +4,30 @@
  * loop body counts by the loop's trip count if that is known. */
 #include "matmul/cost/flops.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "matmul/cost/run_count.h"
+#include "ir/float/c_locale.h"
+#include "ir/module/trip_count.h"
+#include "matmul/json.h"
 #include "matmul/product.h"
+
+/* Returns the trip count of a while loop: `known_trip_count` of its backend config, which XLA sets,
+ * or the trip count determined by analysis of the loop; 1 if unknown. */
+static double trip_count_of(const hlo_instr *loop) {
+    /* `"known_trip_count":{"n":"5"}` in a loop's backend config; 0 if absent. */
+    json_t *json = hlo_json_config(loop);
+    const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
+    const char *text = json_string_value(n);
+    double trip_count = (double)json_integer_value(n);
+    if (text && !text[strspn(text, "0123456789")]) trip_count = strtod(text, NULL);
+    json_decref(json);
+    double annotated = trip_count >= 1 ? trip_count : 0;
+    uint64_t derived = annotated > 0 ? HLO_TRIP_COUNT_UNKNOWN : hlo_while_trip_count(loop);
+    if (annotated > 0 || derived == HLO_TRIP_COUNT_UNKNOWN) return annotated > 0 ? annotated : 1;
+    return (double)derived;
+}
 
 static double elements(const hlo_shape *shape) {
     while (shape->type == HLO_TYPE_TUPLE && shape->rank) shape = shape->elements[0];
@@ -94,7 +113,7 @@ hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals) {
                 calls c = {.totals = totals};
                 hlo_instr_visit_called(instr, count_called, &c);
                 switch (instr->op) {
-                case HLO_OP_WHILE: add(out, &c.all, hlo_loop_trip_count(instr)); break;
+                case HLO_OP_WHILE: add(out, &c.all, trip_count_of(instr)); break;
                 case HLO_OP_CONDITIONAL: add(out, &c.most, 1); break;
                 case HLO_OP_CALL:
                 case HLO_OP_FUSION:
@@ -108,4 +127,104 @@ hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals) {
             }
         }
     return module->entry ? totals[module->entry->id] : (hlo_flops){0};
+}
+
+/* ----------------------------------------------------------------------------- execution counts */
+
+/* Upper bound on the count: nested loops with annotated trip counts may exceed it, and sums of
+ * FLOPs must remain finite. */
+static const double most_runs = 1e100;
+
+typedef struct run_calls {
+    double *runs;
+    double times; /* executions of the callees */
+} run_calls;
+
+static void count_call(void *user, hlo_computation *called) {
+    const run_calls *all = user;
+    all->runs[called->id] += all->times;
+}
+
+void hlo_run_counts(const hlo_module *module, double *out_runs) {
+    memset(out_runs, 0, module->next_computation_id * sizeof *out_runs);
+    if (module->entry) out_runs[module->entry->id] = 1;
+    /* From callers to callees: a module lists callees before callers. */
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
+        if (out_runs[comp->id] == 0) continue;
+        for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
+            if (!(instr->attr_bits & HLO_ATTR_BIT_CALLS)) continue;
+            double trip_count = instr->op == HLO_OP_WHILE ? trip_count_of(instr) : 1;
+            run_calls all = {out_runs, fmin(out_runs[comp->id] * trip_count, most_runs)};
+            hlo_instr_visit_called(instr, count_call, &all);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- stats */
+
+/* Counts of instructions and bytes in a module, each computation once. */
+typedef struct counts {
+    uint64_t computations, instructions;
+    uint64_t ops[HLO_OP_COUNT], types[HLO_TYPE_COUNT];
+    double parameter_bytes, constant_bytes,
+        result_bytes; /* bytes of the entry's results, of constants, of all results */
+} counts;
+
+hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
+    HLO_IN_C_LOCALE;
+    jmp_buf recover;
+    hlo_flops *totals = calloc((size_t)module->next_computation_id + 1, sizeof *totals);
+    if (!totals) return HLO_OUT_OF_MEMORY;
+    jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
+    hlo_status status = HLO_OK;
+    if (setjmp(recover))
+        status = HLO_OUT_OF_MEMORY;
+    else {
+        counts c = {0};
+        const hlo_flops flops = hlo_flops_count(module, totals);
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
+            c.computations++;
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
+                c.instructions++;
+                c.ops[instr->op]++;
+                c.types[instr->shape->type]++;
+                double bytes = hlo_bytes_of(instr->shape);
+                if (instr->op == HLO_OP_CONSTANT) c.constant_bytes += bytes;
+                if (instr->op == HLO_OP_PARAMETER && instr->parent == module->entry)
+                    c.parameter_bytes += bytes;
+                if (instr->shape->type != HLO_TYPE_TUPLE) c.result_bytes += bytes;
+            }
+        }
+        hlo_print_plain(out, "module %s\n", module->name);
+        fprintf(out, "  %-28s %14llu\n", "computations", (unsigned long long)c.computations);
+        fprintf(out, "  %-28s %14llu\n", "instructions", (unsigned long long)c.instructions);
+        fprintf(out, "  %-28s %14.0f\n", "bytes of entry parameters", c.parameter_bytes);
+        fprintf(out, "  %-28s %14.0f\n", "bytes of constants", c.constant_bytes);
+        fprintf(out, "  %-28s %14.0f\n", "bytes of all results", c.result_bytes);
+        const struct {
+            const char *name;
+            double count;
+        } rows[] = {
+            {"FLOPs of dots", flops.dots},
+            {"FLOPs of library calls", flops.calls},
+            {"FLOPs of convolutions", flops.convolutions},
+            {"FLOPs of elementwise ops", flops.elementwise},
+            {"FLOPs of reductions", flops.reductions},
+            {"transcendentals", flops.transcendentals},
+        };
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            fprintf(out, "  %-28s %14.0f\n", rows[i].name, rows[i].count);
+        fputs("opcodes\n", out);
+        for (int op = 0; op < HLO_OP_COUNT; op++)
+            if (c.ops[op])
+                fprintf(out, "  %-28s %14llu\n", hlo_ops[op].name, (unsigned long long)c.ops[op]);
+        fputs("element types of results\n", out);
+        for (int type = 0; type < HLO_TYPE_COUNT; type++)
+            if (c.types[type])
+                fprintf(out, "  %-28s %14llu\n", hlo_types[type].name,
+                        (unsigned long long)c.types[type]);
+    }
+    hlo_arena_set_recover(module->arena, before);
+    free(totals);
+    return status;
 }
