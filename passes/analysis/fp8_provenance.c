@@ -70,14 +70,6 @@ static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_inst
     hand_part(c, from, to, 0);
 }
 
-/* True if any array of the value comes from fp8. */
-static bool any(const hlo_fp8_provenance *c, const hlo_instr *value) {
-    const facts *f = facts_of(c, value);
-    for (uint32_t i = 0; i < f->count; i++)
-        if (f->leaves[i]) return true;
-    return false;
-}
-
 static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_computation *called,
                  uint32_t first, uint32_t count) {
     if (!called) return;
@@ -86,6 +78,13 @@ static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_compu
     for (uint32_t i = 0; i < count && i < called->parameter_count; i++)
         hand_on(c, hlo_instr_operand(caller, first + i), called->parameters[i]);
     if (called->root) hand_on(c, called->root, caller);
+}
+
+bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value) {
+    const facts *f = facts_of(provenance, value);
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->leaves[i]) return true;
+    return false;
 }
 
 /* Returns a bit set of the operands whose values reach the result, for the first 32 operands. */
@@ -153,7 +152,8 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
     const facts *f = facts_of(c, instr);
     bool carried = hlo_type_is_fp8_value(instr->shape->type);
     for (uint32_t i = 0; i < instr->operand_count && !carried; i++)
-        carried = operands >> (i < 31 ? i : 31) & 1 && any(c, hlo_instr_operand(instr, i));
+        carried = operands >> (i < 31 ? i : 31) & 1 &&
+                  hlo_fp8_provenance_has(c, hlo_instr_operand(instr, i));
     for (uint32_t i = 0; i < f->count; i++) mark(c, &f->leaves[i], carried);
 }
 
@@ -170,10 +170,6 @@ const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_
                 visit(c, instr);
     }
     return c;
-}
-
-bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value) {
-    return any(provenance, value);
 }
 
 static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
@@ -232,7 +228,7 @@ const hlo_instr *hlo_fp8_provenance_blocker(const hlo_fp8_provenance *provenance
         case HLO_OP_CALL: return NULL;
         default:
             for (uint32_t i = 0; i < value->operand_count; i++)
-                if (any(provenance, hlo_instr_operand(value, i))) {
+                if (hlo_fp8_provenance_has(provenance, hlo_instr_operand(value, i))) {
                     from = hlo_instr_operand(value, i);
                     break;
                 }

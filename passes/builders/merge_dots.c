@@ -13,7 +13,7 @@ typedef struct share {
     const hlo_instr *dot;
     unsigned side;         /* operand number of the other operand */
     hlo_dequantized other; /* op HLO_OP_COPY: an fp8 value without dequantization */
-    uint32_t free;         /* its only free dimension */
+    int64_t free;          /* its only free dimension */
 } share;
 
 static bool same_text(const char *a, const char *b) {
@@ -31,14 +31,8 @@ static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out
         out->other = (hlo_dequantized){other, NULL, HLO_OP_COPY, type, type};
     else if (!hlo_dequantized_read(other, &out->other))
         return false;
-    const hlo_ints *batch = hlo_dot_batch(dot, side), *summed = hlo_dot_contracting(dot, side);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < other->shape->rank; i++) {
-        if (hlo_ints_contain(batch, i) || hlo_ints_contain(summed, i)) continue;
-        out->free = i;
-        count++;
-    }
-    return count == 1 && !other->shape->dynamic && other->shape->rank <= HLO_RULE_ARGS;
+    out->free = hlo_dot_free_dim(dot, side);
+    return out->free >= 0 && !other->shape->dynamic && other->shape->rank <= HLO_RULE_ARGS;
 }
 
 static bool same_but_free(const share *a, const share *b) {

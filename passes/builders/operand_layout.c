@@ -140,10 +140,8 @@ static hlo_granularity granularity_of(const hlo_block_side *side) {
 hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side) {
     const hlo_granularity granularity = granularity_of(side);
     const hlo_type type = hlo_scale_modes[side->mode].type;
-    int64_t dims[HLO_RULE_ARGS];
-    hlo_granularity_dims(side->shape, &granularity, dims);
-    return hlo_build_filled(
-        env->build, hlo_shape_array(env->context->module, type, side->shape->rank, dims), 1);
+    return hlo_build_filled(env->build, hlo_granularity_shape(env, side->shape, type, &granularity),
+                            1);
 }
 
 hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,

@@ -11,7 +11,5 @@
 hlo_status hlo_lint_as_read(hlo_pass_context *context, hlo_module **copy, jmp_buf *recover);
 /* Reports lints of the module after all passes. */
 void hlo_lint_as_left(hlo_pass_context *context);
-/* Lints the block scales of a dot's operands, or of block-scaled notation. */
-void hlo_lint_blocks(hlo_pass_context *context, const hlo_instr *dot);
 
 #endif

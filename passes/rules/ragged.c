@@ -7,7 +7,7 @@
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/scale_range.h"
 #include "passes/builders/scaled_operand.h"
-#include "passes/rules/functions.h"
+#include "passes/rules/library.h"
 
 /* An operand's dimensions by kind. */
 typedef struct kinds {

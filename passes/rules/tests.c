@@ -9,13 +9,12 @@
 #include "ir/module/known.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"
-#include "passes/analysis/fixed.h"
 #include "passes/builders/bias.h"
 #include "passes/builders/collective.h"
 #include "passes/builders/merge_dots.h"
 #include "passes/builders/move_chain.h"
 #include "passes/builders/operand_layout.h"
-#include "passes/rules/functions.h"
+#include "passes/rules/library.h"
 #include "passes/sharding/devices.h"
 
 bool hlo_shape_same_order(const hlo_shape *a, const hlo_shape *b) {

@@ -184,22 +184,6 @@ static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *resul
     context->changes++;
 }
 
-/* Reach of fp8 values, computed when a dot may have to change. */
-typedef struct reach {
-    const unsigned char *fp8; /* by id, for instructions that existed at that time; NULL: not
-                               * computed */
-    uint32_t count;
-} reach;
-
-static bool comes_from_fp8(hlo_pass_context *context, reach *r, const hlo_instr *instr) {
-    if (!r->fp8) {
-        r->count = context->module->next_id;
-        r->fp8 = hlo_facts_fp8_reach(context->module, context->scratch);
-    }
-    return instr->id < r->count ? r->fp8[instr->id] & HLO_FROM_FP8
-                                : hlo_type_is_fp8(instr->shape->type);
-}
-
 /* True for a matrix or a batch of matrices without additional dimensions. */
 static bool is_plain(const hlo_instr *operand, const hlo_ints *batch, const hlo_ints *contracting) {
     return batch->count <= 1 && contracting->count == 1 && operand->shape->rank == batch->count + 2;
@@ -212,7 +196,7 @@ static bool is_static(const hlo_instr *instr) {
 
 hlo_status hlo_pass_collapse(hlo_pass_context *context) {
     if (!context->module->op_counts[HLO_OP_DOT]) return HLO_OK;
-    reach r = {0};
+    hlo_fp8_reach reach = {0}; /* found when a dot may have to change */
     const bool *fused = hlo_facts_fused(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
@@ -232,7 +216,8 @@ hlo_status hlo_pass_collapse(hlo_pass_context *context) {
                 is_plain(right, right_batch, right_contracting) &&
                 (instr->use_count != 1 || instr->uses->user->op != HLO_OP_TRANSPOSE))
                 continue;
-            if (!comes_from_fp8(context, &r, left) || !comes_from_fp8(context, &r, right)) continue;
+            if (!reach.of) reach = hlo_facts_fp8_reach(context->module, context->scratch);
+            if (!hlo_facts_from_fp8(&reach, left) || !hlo_facts_from_fp8(&reach, right)) continue;
             if (!is_static(left) || !is_static(right) || !is_static(instr)) continue;
             hlo_arena *arena = context->scratch;
             hlo_arena_mark mark = hlo_arena_here(arena);

@@ -76,11 +76,6 @@ static bool is_next(const region *e, const hlo_use *use, uint32_t index) {
     return e->user->op == HLO_OP_WHILE && use->user == root && use == root->operands + index;
 }
 
-/* Returns a builder before `at`, with its offset in the source. */
-static hlo_builder before(hlo_instr *at) {
-    return (hlo_builder){.at = at};
-}
-
 static void retype(const candidate *what, hlo_instr *value) {
     value->shape = hlo_shape_retype(value->parent->module, value->shape, what->from.from);
 }
@@ -178,7 +173,7 @@ static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr 
     }
     /* An array of zeros, and a scale of 1 for each slice. */
     hlo_module *module = e->context->module;
-    hlo_builder b = before(e->user);
+    hlo_builder b = {.at = e->user};
     hlo_instr *all =
         hlo_build_filled(&b, hlo_shape_retype(module, wide->shape, what->from.from), 0);
     if (!what->from.scale) return all;
@@ -193,7 +188,7 @@ static hlo_instr *next_value(const region *e, uint32_t index) {
     const candidate *what = &e->elements[index];
     hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
     if (what->mode == INVARIANT || what->mode == PERMUTED) { /* both iterations share the scale */
-        hlo_builder b = before(root);
+        hlo_builder b = {.at = root};
         return what->scale_index < 0 ? NULL : hlo_build_element(&b, state, what->scale_index);
     }
     hlo_instr *next = next_of(e, index);
@@ -202,7 +197,7 @@ static hlo_instr *next_value(const region *e, uint32_t index) {
         return what->next.scale;
     }
     /* Stack the fp8 slice in one array and its scale in another. */
-    hlo_builder b = before(next);
+    hlo_builder b = {.at = next};
     hlo_instr_set_operand(next, 1, carry(what, hlo_instr_operand(next, 1), next));
     if (!what->from.scale) return NULL;
     hlo_instr *all = hlo_build_element(&b, state, what->scale_index);
@@ -420,7 +415,7 @@ static bool choose(region *e) {
 /* Makes the scale available in a computation. Returns NULL if there is no scale. */
 static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tuple) {
     hlo_instr *scale = what->from.scale;
-    hlo_builder b = before(at);
+    hlo_builder b = {.at = at};
     double number;
     if (!scale) return NULL;
     if (what->scale_index >= 0) return hlo_build_element(&b, tuple, what->scale_index);
@@ -476,7 +471,7 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
         }
         if (!wide) {
             hlo_instr *whole = scale ? scale : scale_in(what, at, tuple);
-            hlo_builder b = before(at);
+            hlo_builder b = {.at = at};
             wide = hlo_build_convert(&b, value, what->from.to);
             if (whole) {
                 whole =
@@ -502,7 +497,7 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
         sizes[i] = i ? scale->shape->dims[i] : 1;
     }
     const hlo_shape *one = hlo_shape_array(e->context->module, scale->shape->type, rank, sizes);
-    hlo_builder b = before(after);
+    hlo_builder b = {.at = after};
     scale = hlo_build_ints(&b, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands,
                            HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
     /* A reshape that removes the size-1 dimension 0 also removes it from the scale. */
@@ -514,7 +509,7 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
         return;
     }
     retype(what, slice);
-    b = before(squeeze->next);
+    b.at = squeeze->next;
     scale = hlo_build_reshape(&b, scale, rank - 1, sizes + 1);
     hlo_ints *dims = hlo_arena_alloc(e->context->scratch, sizeof *dims + rank * sizeof dims->v[0]);
     dims->count = rank - 1;
@@ -536,7 +531,7 @@ static void sink(region *e) {
         what->scale_index = count;
         operands[count++] = scale;
     }
-    hlo_builder b = before(e->user);
+    hlo_builder b = {.at = e->user};
     hlo_instr *tuple = hlo_build_tuple(&b, count, operands);
     for (uint32_t i = 0; i < e->called_count; i++) {
         hlo_instr *parameter = e->called[i]->parameters[0];
@@ -635,17 +630,6 @@ static region region_of(const sinker *s, hlo_instr *user, uint32_t operand) {
                     .count = tuple->operand_count};
 }
 
-static void visit_loop(const sinker *s, hlo_instr *loop) {
-    region e = region_of(s, loop, 0);
-    hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
-    if (!add_called(s, &e, body) || !add_called(s, &e, hlo_instr_comp(loop, HLO_ATTR_CONDITION)))
-        return;
-    if (body->root->op == HLO_OP_TUPLE && hlo_instr_user_count(body->root) == 1 &&
-        !hlo_pin_has_element_attrs(body->root) && !hlo_pin_holds(body->root) &&
-        only_elements_used(loop, e.count) && body->root->operand_count == e.count)
-        sink_region(&e);
-}
-
 hlo_status hlo_pass_sink(hlo_pass_context *context) {
     hlo_module *module = context->module;
     if (!context->target->fp8) return HLO_OK;
@@ -662,7 +646,16 @@ hlo_status hlo_pass_sink(hlo_pass_context *context) {
     /* Callers before callees. */
     for (hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            if (instr->op == HLO_OP_WHILE) visit_loop(&s, instr);
+            if (instr->op == HLO_OP_WHILE) {
+                region e = region_of(&s, instr, 0);
+                const hlo_instr *root = hlo_instr_comp(instr, HLO_ATTR_BODY)->root;
+                if (add_called(&s, &e, hlo_instr_comp(instr, HLO_ATTR_BODY)) &&
+                    add_called(&s, &e, hlo_instr_comp(instr, HLO_ATTR_CONDITION)) &&
+                    root->op == HLO_OP_TUPLE && hlo_instr_user_count(root) == 1 &&
+                    !hlo_pin_has_element_attrs(root) && !hlo_pin_holds(root) &&
+                    only_elements_used(instr, e.count) && root->operand_count == e.count)
+                    sink_region(&e);
+            }
             if (instr->op == HLO_OP_CONDITIONAL) {
                 const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
                 for (uint32_t i = 1; i < instr->operand_count; i++) {
