@@ -318,7 +318,9 @@ const char *hlo_block_fault(const hlo_instr *instr) {
     return NULL;
 }
 
-const char *hlo_block_wrong(const hlo_instr *instr) {
+/* Returns hlo_block_fault() of a custom call whose arrays have fixed sizes and elements. NULL for
+ * other calls and for the opcode, which may be valid although they cannot be read. */
+static const char *call_fault(const hlo_instr *instr) {
     if (instr->op == HLO_OP_SCALED_DOT) return NULL;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
         const hlo_shape *shape = hlo_instr_operand(instr, i)->shape;
@@ -341,7 +343,7 @@ hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
             if (call)
                 hlo_matmul_decode(instr, &matmul, &why);
             else
-                why = hlo_block_wrong(instr);
+                why = call_fault(instr);
             if (!why || !hlo_error_budget_take(&errors, instr->offset)) continue;
             hlo_diag_emit(module, sink, HLO_ERROR, instr->offset, strlen(instr->name) + 1,
                           "'%s' is not a valid %s: %s", instr->name,

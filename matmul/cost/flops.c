@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FLOPs as XLA's cost analysis counts them: one for each element of an elementwise operation.
- * Transcendental opcodes are counted separately. A called computation counts once per execution; a
- * loop body counts by the loop's trip count if that is known. */
+/* FLOPs as XLA's cost analysis (xla/service/hlo_cost_analysis.cc) counts them: one for each element
+ * of an elementwise operation. Transcendental opcodes are counted separately. A called computation
+ * counts once per execution; a loop body counts by the loop's trip count if that is known. */
 #include "matmul/cost/flops.h"
 
 #include <math.h>
@@ -59,77 +59,75 @@ static double applications(const hlo_instr *instr) {
     }
 }
 
-static void add(hlo_flops *to, const hlo_flops *from, double times) {
-    to->dots += times * from->dots;
-    to->calls += times * from->calls;
-    to->convolutions += times * from->convolutions;
-    to->elementwise += times * from->elementwise;
-    to->reductions += times * from->reductions;
-    to->transcendentals += times * from->transcendentals;
-}
+/* The FLOPs of one execution, by kind. */
+enum { DOTS, CALLS, CONVOLUTIONS, ELEMENTWISE, REDUCTIONS, TRANSCENDENTALS, KINDS };
+static const char *const kind_names[KINDS] = {
+    [DOTS] = "FLOPs of dots",                 /* of every kind */
+    [CALLS] = "FLOPs of library calls",       /* that multiply matrices */
+    [CONVOLUTIONS] = "FLOPs of convolutions", /* padding and holes counted as elements */
+    [ELEMENTWISE] = "FLOPs of elementwise ops",
+    [REDUCTIONS] = "FLOPs of reductions", /* and of what scatters and all-reduces apply */
+    [TRANSCENDENTALS] = "transcendentals"};
+typedef struct flops {
+    double v[KINDS];
+} flops;
 
-static void raise(double *to, double from) {
-    if (from > *to) *to = from;
+static void add(flops *to, const flops *from, double times) {
+    for (int kind = 0; kind < KINDS; kind++) to->v[kind] += times * from->v[kind];
 }
 
 /* The computations that one instruction calls. */
 typedef struct calls {
-    const hlo_flops *totals; /* by computation id */
-    hlo_flops all, most;     /* of one execution of each: sum and maximum */
+    const flops *totals; /* by computation id */
+    flops all, most;     /* of one execution of each: sum and maximum */
 } calls;
 
 static void count_called(void *user, hlo_computation *called) {
     calls *c = user;
-    const hlo_flops *one = &c->totals[called->id];
+    const flops *one = &c->totals[called->id];
     add(&c->all, one, 1);
-    raise(&c->most.dots, one->dots);
-    raise(&c->most.calls, one->calls);
-    raise(&c->most.convolutions, one->convolutions);
-    raise(&c->most.elementwise, one->elementwise);
-    raise(&c->most.reductions, one->reductions);
-    raise(&c->most.transcendentals, one->transcendentals);
+    for (int kind = 0; kind < KINDS; kind++)
+        if (one->v[kind] > c->most.v[kind]) c->most.v[kind] = one->v[kind];
 }
 
-hlo_flops hlo_flops_count(const hlo_module *module, hlo_flops *totals) {
+/* Counts the FLOPs of each computation, by id; `totals` is all zero. */
+static void count_flops(const hlo_module *module, flops *totals) {
     /* Callers come after their callees. */
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
-            hlo_flops *out = &totals[comp->id];
+            double *out = totals[comp->id].v;
             if (hlo_op_is(instr->op, HLO_TRANSCENDENTAL))
-                out->transcendentals += elements(instr->shape);
+                out[TRANSCENDENTALS] += elements(instr->shape);
             else if (hlo_op_is(instr->op, HLO_ELEMENTWISE) || instr->op == HLO_OP_BITCAST_CONVERT)
-                out->elementwise += elements(instr->shape);
+                out[ELEMENTWISE] += elements(instr->shape);
             else if (instr->op == HLO_OP_RNG)
-                out->transcendentals += elements(instr->shape);
+                out[TRANSCENDENTALS] += elements(instr->shape);
             else if (instr->op == HLO_OP_ALL_REDUCE || instr->op == HLO_OP_ALL_REDUCE_START)
                 for (uint32_t i = 0; i < instr->operand_count; i++)
-                    out->reductions += operand_elements(instr, i);
+                    out[REDUCTIONS] += operand_elements(instr, i);
             hlo_product product;
             if (hlo_product_read(instr, &product))
-                *(instr->op == HLO_OP_CUSTOM_CALL   ? &out->calls
-                  : instr->op == HLO_OP_CONVOLUTION ? &out->convolutions
-                                                    : &out->dots) += product.flops;
+                *(instr->op == HLO_OP_CUSTOM_CALL   ? &out[CALLS]
+                  : instr->op == HLO_OP_CONVOLUTION ? &out[CONVOLUTIONS]
+                                                    : &out[DOTS]) += product.flops;
             if (instr->attr_bits & HLO_ATTR_BIT_CALLS) {
                 calls c = {.totals = totals};
                 hlo_instr_visit_called(instr, count_called, &c);
                 switch (instr->op) {
-                case HLO_OP_WHILE: add(out, &c.all, trip_count_of(instr)); break;
-                case HLO_OP_CONDITIONAL: add(out, &c.most, 1); break;
+                case HLO_OP_WHILE: add(&totals[comp->id], &c.all, trip_count_of(instr)); break;
+                case HLO_OP_CONDITIONAL: add(&totals[comp->id], &c.most, 1); break;
                 case HLO_OP_CALL:
                 case HLO_OP_FUSION:
-                case HLO_OP_ASYNC_START: add(out, &c.all, 1); break;
-                case HLO_OP_MAP: add(out, &c.all, applications(instr)); break;
+                case HLO_OP_ASYNC_START: add(&totals[comp->id], &c.all, 1); break;
+                case HLO_OP_MAP: add(&totals[comp->id], &c.all, applications(instr)); break;
                 default:
-                    c.all.reductions += c.all.elementwise;
-                    c.all.elementwise = 0;
-                    add(out, &c.all, applications(instr));
+                    c.all.v[REDUCTIONS] += c.all.v[ELEMENTWISE];
+                    c.all.v[ELEMENTWISE] = 0;
+                    add(&totals[comp->id], &c.all, applications(instr));
                 }
             }
         }
-    return module->entry ? totals[module->entry->id] : (hlo_flops){0};
 }
-
-/* ----------------------------------------------------------------------------- execution counts */
 
 /* Upper bound on the count: nested loops with annotated trip counts may exceed it, and sums of
  * FLOPs must remain finite. */
@@ -160,8 +158,6 @@ void hlo_run_counts(const hlo_module *module, double *out_runs) {
     }
 }
 
-/* ---------------------------------------------------------------------------------------- stats */
-
 /* Counts of instructions and bytes in a module, each computation once. */
 typedef struct counts {
     uint64_t computations, instructions;
@@ -173,7 +169,7 @@ typedef struct counts {
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
     HLO_IN_C_LOCALE;
     jmp_buf recover;
-    hlo_flops *totals = calloc((size_t)module->next_computation_id + 1, sizeof *totals);
+    flops *totals = calloc((size_t)module->next_computation_id + 1, sizeof *totals);
     if (!totals) return HLO_OUT_OF_MEMORY;
     jmp_buf *before = hlo_arena_set_recover(module->arena, &recover);
     hlo_status status = HLO_OK;
@@ -181,7 +177,7 @@ hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
         status = HLO_OUT_OF_MEMORY;
     else {
         counts c = {0};
-        const hlo_flops flops = hlo_flops_count(module, totals);
+        count_flops(module, totals);
         for (const hlo_computation *comp = module->first; comp; comp = comp->next) {
             c.computations++;
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
@@ -201,19 +197,9 @@ hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {
         fprintf(out, "  %-28s %14.0f\n", "bytes of entry parameters", c.parameter_bytes);
         fprintf(out, "  %-28s %14.0f\n", "bytes of constants", c.constant_bytes);
         fprintf(out, "  %-28s %14.0f\n", "bytes of all results", c.result_bytes);
-        const struct {
-            const char *name;
-            double count;
-        } rows[] = {
-            {"FLOPs of dots", flops.dots},
-            {"FLOPs of library calls", flops.calls},
-            {"FLOPs of convolutions", flops.convolutions},
-            {"FLOPs of elementwise ops", flops.elementwise},
-            {"FLOPs of reductions", flops.reductions},
-            {"transcendentals", flops.transcendentals},
-        };
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            fprintf(out, "  %-28s %14.0f\n", rows[i].name, rows[i].count);
+        for (int kind = 0; kind < KINDS; kind++)
+            fprintf(out, "  %-28s %14.0f\n", kind_names[kind],
+                    module->entry ? totals[module->entry->id].v[kind] : 0);
         fputs("opcodes\n", out);
         for (int op = 0; op < HLO_OP_COUNT; op++)
             if (c.ops[op])
