@@ -58,16 +58,11 @@ static const facts *facts_of(const hlo_fp8_provenance *c, const hlo_instr *value
 }
 
 /* Propagates the facts of `from` to the leaves of `to`, starting at leaf `start`. */
-static void hand_part(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to,
-                      uint32_t start) {
+static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to,
+                    uint32_t start) {
     const facts *have = facts_of(c, from), *get = facts_of(c, to);
     for (uint32_t i = 0; i < have->count && start + i < get->count; i++)
         mark(c, &get->leaves[start + i], have->leaves[i]);
-}
-
-/* Propagates the facts of `from` to `to`, of equal shape. */
-static void hand_on(hlo_fp8_provenance *c, const hlo_instr *from, const hlo_instr *to) {
-    hand_part(c, from, to, 0);
 }
 
 static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_computation *called,
@@ -76,8 +71,8 @@ static void call(hlo_fp8_provenance *c, const hlo_instr *caller, const hlo_compu
     if (caller->op != HLO_OP_CALL && !c->entries[called->id].caller)
         c->entries[called->id] = (entry){caller, first};
     for (uint32_t i = 0; i < count && i < called->parameter_count; i++)
-        hand_on(c, hlo_instr_operand(caller, first + i), called->parameters[i]);
-    if (called->root) hand_on(c, called->root, caller);
+        hand_on(c, hlo_instr_operand(caller, first + i), called->parameters[i], 0);
+    if (called->root) hand_on(c, called->root, caller, 0);
 }
 
 bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_instr *value) {
@@ -110,7 +105,7 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_TUPLE:
         for (uint32_t i = 0; i < instr->operand_count; i++)
-            hand_part(c, hlo_instr_operand(instr, i), instr, facts_of(c, instr)->starts[i]);
+            hand_on(c, hlo_instr_operand(instr, i), instr, facts_of(c, instr)->starts[i]);
         return;
     case HLO_OP_GET_TUPLE_ELEMENT: {
         const hlo_instr *tuple = hlo_instr_operand(instr, 0);
@@ -122,13 +117,13 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
             mark(c, &element->leaves[i], have->leaves[have->starts[index] + i]);
     }
         return;
-    case HLO_OP_OPT_BARRIER: hand_on(c, hlo_instr_operand(instr, 0), instr); return;
+    case HLO_OP_OPT_BARRIER: hand_on(c, hlo_instr_operand(instr, 0), instr, 0); return;
     case HLO_OP_WHILE: {
         const hlo_computation *condition = hlo_instr_comp(instr, HLO_ATTR_CONDITION);
-        hand_on(c, hlo_instr_operand(instr, 0), instr);
+        hand_on(c, hlo_instr_operand(instr, 0), instr, 0);
         call(c, instr, hlo_instr_comp(instr, HLO_ATTR_BODY), 0, 1);
-        hand_on(c, instr, hlo_instr_comp(instr, HLO_ATTR_BODY)->parameters[0]);
-        hand_on(c, instr, condition->parameters[0]);
+        hand_on(c, instr, hlo_instr_comp(instr, HLO_ATTR_BODY)->parameters[0], 0);
+        hand_on(c, instr, condition->parameters[0], 0);
         return;
     }
     case HLO_OP_CONDITIONAL: {
@@ -144,7 +139,7 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
         return;
     case HLO_OP_CUSTOM_CALL:
         if (!hlo_instr_is_mark(instr)) break;
-        hand_on(c, hlo_instr_operand(instr, 0), instr);
+        hand_on(c, hlo_instr_operand(instr, 0), instr, 0);
         return;
     default: break;
     }

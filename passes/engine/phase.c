@@ -178,7 +178,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
             if (given || !e->given) e->last = c->rule;
             e->given |= given;
             e->context->changes++;
-            hlo_remark_fired(e->context, c->rule->name, 1);
+            hlo_remark_fired(e->context, c->rule->name);
             if (e->fired >= e->fuel) report_endless(e);
         }
         if (fired || env->fault) {

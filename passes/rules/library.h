@@ -50,13 +50,6 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsig
 /* Reads the fused FP8 call `call`. Returns false if it is not a call, or is malformed. */
 bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out);
 
-/* Counts the sizes among m, n and k of a call that are not multiples of hlo_matmul_alignment(). */
-int64_t hlo_call_misaligned_sizes(const hlo_matmul *m);
-
-/* True if the call can overwrite its addend with the result: the addend has no other user, and its
- * memory is donated. */
-bool hlo_call_overwrites_addend(const hlo_matmul *m);
-
 /* True if two shapes with equal dimensions have the same element order. */
 bool hlo_shape_same_order(const hlo_shape *a, const hlo_shape *b);
 

@@ -34,7 +34,8 @@ bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out) {
     return hlo_matmul_is_call(call) && hlo_matmul_decode(call, out, &reason) == HLO_OK;
 }
 
-int64_t hlo_call_misaligned_sizes(const hlo_matmul *m) {
+/* Counts the sizes among m, n and k of a call that are not multiples of hlo_matmul_alignment(). */
+static int64_t misaligned_sizes(const hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     const int64_t each = hlo_matmul_alignment(m, false);
     return (size.m % each != 0) + (size.n % each != 0) +
@@ -56,7 +57,9 @@ static bool is_donated(const hlo_instr *parameter) {
     return false;
 }
 
-bool hlo_call_overwrites_addend(const hlo_matmul *m) {
+/* True if the call can overwrite its addend with the result: the addend has no other user, and its
+ * memory is donated. */
+static bool overwrites_addend(const hlo_matmul *m) {
     return m->c && !m->in_place && !m->c->pin && m->c->shape == m->d &&
            hlo_instr_user_count(m->c) == 1 && m->c->op != HLO_OP_CONSTANT &&
            (m->c->op != HLO_OP_PARAMETER || is_donated(m->c));
@@ -314,7 +317,7 @@ TEST(matmul) {
 
 TEST(aligned) {
     hlo_matmul m;
-    return hlo_decode_call(args->instr, &m) && !hlo_call_misaligned_sizes(&m);
+    return hlo_decode_call(args->instr, &m) && !misaligned_sizes(&m);
 }
 
 TEST(block_dot) {
@@ -408,7 +411,7 @@ TEST(divides_relu) {
 
 TEST(overwritable) {
     hlo_matmul m;
-    return hlo_decode_call(args->instr, &m) && hlo_call_overwrites_addend(&m);
+    return hlo_decode_call(args->instr, &m) && overwrites_addend(&m);
 }
 
 TEST(amax_of_part) {
@@ -541,8 +544,8 @@ MEASURE(misplaced_operands) {
         value = hlo_instr_operand(value, 0);
     hlo_matmul m;
     if (!hlo_decode_call(value, &m)) return 0;
-    int64_t misplaced = 2 * hlo_call_misaligned_sizes(&m) + 2 * (m.a_batch->count > 1) +
-                        hlo_call_overwrites_addend(&m);
+    int64_t misplaced =
+        2 * misaligned_sizes(&m) + 2 * (m.a_batch->count > 1) + overwrites_addend(&m);
     for (int b = 0; b < 2; b++)
         misplaced +=
             hlo_redundant_transposes(env, &m, b) + hlo_operand_layout_is_missing(env, &m, b);

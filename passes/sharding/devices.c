@@ -31,11 +31,12 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
     return wrapped ? wrapped : instr;
 }
 
-/* Returns the groups of a collective. An attribute of some collectives makes them name partitions
+/* Returns the groups of devices that a collective, or the start of one, connects; NULL: unknown. An
+ * attribute of some collectives makes them name partitions
  * or devices; all others name replicas, and then span all partitions with a channel, and one
  * partition without. If the header does not have the number of devices, the named devices are all
  * devices; with channels the number of partitions is unknown. */
-const hlo_device_groups *hlo_devices_among(hlo_arena *arena, const hlo_instr *collective) {
+static const hlo_device_groups *groups_among(hlo_arena *arena, const hlo_instr *collective) {
     collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;
     int64_t partitions = hlo_devices_partitions(module), replicas = hlo_devices_replicas(module);
@@ -310,7 +311,7 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     case HLO_OP_ALL_REDUCE_DONE: {
         const hlo_arena_mark mark = hlo_arena_here(a->arena);
         return is_plain(hlo_devices_sender(value)) &&
-               keep_together(a, hlo_devices_among(a->arena, value), mark);
+               keep_together(a, groups_among(a->arena, value), mark);
     }
     case HLO_OP_OPT_BARRIER: return agree(a, hlo_instr_operand(value, 0), index, steps);
     case HLO_OP_TUPLE:
@@ -472,7 +473,7 @@ static const hlo_replication *agreement_of(hlo_pass_context *context,
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
                             const hlo_instr *collective) {
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
-    const hlo_device_groups *among = hlo_devices_among(context->scratch, collective);
+    const hlo_device_groups *among = groups_among(context->scratch, collective);
     const hlo_replication *known = context->agreement,
                           *a = agreement_of(context, among ? among : &hlo_device_groups_whole);
     bool agrees = holds(a, value, whole);

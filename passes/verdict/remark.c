@@ -142,8 +142,8 @@ static tally *find_tally(hlo_arena *arena, tallies *list, const char *name) {
     return list->last = made;
 }
 
-void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times) {
-    if (times) find_tally(context->report->arena, &context->report->rules, rule)->times += times;
+void hlo_remark_fired(hlo_pass_context *context, const char *rule) {
+    find_tally(context->report->arena, &context->report->rules, rule)->times++;
 }
 
 void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds) {
