@@ -484,8 +484,9 @@ static hlo_status check_name(const edit *e, const char *name) {
                   name);
 }
 
-static hlo_status check_instruction(const edit *e) {
+static hlo_status make_instruction(edit *e) {
     const hlo_instruction_options *o = &e->options;
+    fragment_parts parts;
     if (!o->opcode) return refuse(e, NULL, "hlo_instruction_options.opcode must not be NULL");
     const hlo_op op = hlo_op_find(o->opcode, strlen(o->opcode));
     if (op == HLO_OP_INVALID) {
@@ -512,13 +513,6 @@ static hlo_status check_instruction(const edit *e) {
         snprintf(role, sizeof role, "operand %zu", i);
         status = check_operand(e, o->operands[i], o->before, role);
     }
-    return status;
-}
-
-static hlo_status make_instruction(edit *e) {
-    const hlo_instruction_options *o = &e->options;
-    fragment_parts parts;
-    hlo_status status = check_instruction(e);
     const fragment f = {.opcode = o->opcode,
                         .shape = o->shape,
                         .attributes = o->attributes,
@@ -558,8 +552,6 @@ hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instructi
     if (out_instruction) *out_instruction = NULL;
     return status;
 }
-
-/* ------------------------------------------------------------------------------------ constants */
 
 /* The array that a constant holds. */
 typedef struct constant {
@@ -621,8 +613,6 @@ hlo_status hlo_instruction_new_constant(hlo_computation *computation, hlo_instru
                   .data = data};
     return finish(&c.e, make_constant, out_instruction);
 }
-
-/* ----------------------------------------------------------------------------------- parameters */
 
 static hlo_status make_parameter(edit *e) {
     const uint32_t number = e->comp->parameter_count;
@@ -707,7 +697,7 @@ static edit edit_of(hlo_instr *instr, const hlo_diag_sink *sink) {
         .module = instr->parent->module, .comp = instr->parent, .sink = sink, .instr = instr};
 }
 
-/* ----------------------------------------------------------------------------------------- uses */
+/* -------------------------------------------------------------------------------------- changes */
 
 static hlo_status replace(edit *e) {
     hlo_instr *from = e->instr, *to = e->other;
@@ -763,8 +753,6 @@ hlo_status hlo_instruction_set_operand(hlo_instruction *instruction, size_t inde
     e.other = operand;
     return run_edit(&e, set_operand);
 }
-
-/* ----------------------------------------------------------------------------------- attributes */
 
 static hlo_status set_attribute(edit *e) {
     hlo_instr *instr = e->instr;
@@ -822,8 +810,6 @@ hlo_status hlo_instruction_set_attribute(hlo_instruction *instruction, const cha
     return run_edit(&e, set_attribute);
 }
 
-/* ---------------------------------------------------------------------------------------- roots */
-
 static hlo_status replace_root(edit *e) {
     const hlo_status status = check_operand(e, e->other, NULL, "the root");
     if (status != HLO_OK) return status;
@@ -837,8 +823,6 @@ hlo_status hlo_computation_replace_root(hlo_computation *computation, hlo_instru
     edit e = {.module = computation->module, .comp = computation, .sink = sink, .other = root};
     return run_edit(&e, replace_root);
 }
-
-/* ------------------------------------------------------------------------------------- removing */
 
 static hlo_status remove_instruction(edit *e) {
     hlo_instr *instr = e->instr;

@@ -92,25 +92,21 @@ static const hlo_instr *operand_memory(const hlo_instr *operand, bool any_order)
 
 /* -------------------------------------------------------------------------------------- kernels */
 
-/* Records a source that is a number computed from an array, possibly across devices. */
-static void note_reduction(recorder *w, const hlo_instr *source) {
-    if (!hlo_shape_is_array(source->shape) || hlo_shape_count(source->shape) != 1) return;
-    if (source->op == HLO_OP_ALL_REDUCE) source = memory_of(hlo_instr_operand(source, 0));
-    if (source->op != HLO_OP_REDUCE) return;
-    for (uint32_t i = 0; i < w->reduction_count; i++)
-        if (w->reductions[i] == source) return;
-    if (w->reduction_count < OWNERS_MOST) w->reductions[w->reduction_count++] = source;
+static void add_once(const hlo_instr **list, uint32_t *count, const hlo_instr *instr) {
+    for (uint32_t i = 0; i < *count; i++)
+        if (list[i] == instr) return;
+    if (*count < OWNERS_MOST) list[(*count)++] = instr;
 }
 
 static void note_source(recorder *w, const hlo_instr *source, double bytes) {
     const hlo_instr *maker =
         source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
     w->bytes += bytes;
-    note_reduction(w, source);
-    if (!is_product(maker)) return;
-    for (uint32_t i = 0; i < w->owner_count; i++)
-        if (w->owners[i] == maker) return;
-    if (w->owner_count < OWNERS_MOST) w->owners[w->owner_count++] = maker;
+    if (is_product(maker)) add_once(w->owners, &w->owner_count, maker);
+    /* A number computed from an array, possibly across devices, is a reduction. */
+    if (!hlo_shape_is_array(source->shape) || hlo_shape_count(source->shape) != 1) return;
+    if (source->op == HLO_OP_ALL_REDUCE) source = memory_of(hlo_instr_operand(source, 0));
+    if (source->op == HLO_OP_REDUCE) add_once(w->reductions, &w->reduction_count, source);
 }
 
 static void push(recorder *w, const hlo_instr *instr) {

@@ -126,14 +126,10 @@ static void visit(hlo_fp8_provenance *c, const hlo_instr *instr) {
         hand_on(c, instr, condition->parameters[0], 0);
         return;
     }
-    case HLO_OP_CONDITIONAL: {
-        const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
-        for (uint32_t i = 0; list && i < list->u.comps->count; i++)
-            call(c, instr, list->u.comps->v[i], i + 1, 1);
-        call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TRUE_COMPUTATION), 1, 1);
-        call(c, instr, hlo_instr_comp(instr, HLO_ATTR_FALSE_COMPUTATION), 2, 1);
+    case HLO_OP_CONDITIONAL:
+        for (uint32_t i = 1; i < instr->operand_count; i++)
+            call(c, instr, hlo_branch_of(instr, i), i, 1);
         return;
-    }
     case HLO_OP_CALL:
         call(c, instr, hlo_instr_comp(instr, HLO_ATTR_TO_APPLY), 0, instr->operand_count);
         return;

@@ -100,8 +100,6 @@ bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index) {
     return first || is_number(hlo_instr_operand(value, 1), 0);
 }
 
-/* --------------------------------------------------------------------------------- fixed values */
-
 /* Fixed values are computed by the evaluator. Opcodes that it does not support, including
  * parameters and random numbers, count as inputs. */
 

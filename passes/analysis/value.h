@@ -16,6 +16,15 @@ static inline const hlo_ints *hlo_dot_batch(const hlo_instr *dot, unsigned side)
     return hlo_instr_ints(dot, side ? HLO_ATTR_RHS_BATCH_DIMS : HLO_ATTR_LHS_BATCH_DIMS);
 }
 
+/* Returns the branch of a conditional that receives its operand `number`, or NULL. */
+static inline hlo_computation *hlo_branch_of(const hlo_instr *conditional, uint32_t number) {
+    const hlo_attr *list = hlo_instr_attr(conditional, HLO_ATTR_BRANCH_COMPUTATIONS);
+    if (!number || (list && number > list->u.comps->count)) return NULL;
+    return list ? list->u.comps->v[number - 1]
+                : hlo_instr_comp(conditional, number == 1 ? HLO_ATTR_TRUE_COMPUTATION
+                                                          : HLO_ATTR_FALSE_COMPUTATION);
+}
+
 /* Returns the free dimension of operand `side` of a dot; -1 unless it has exactly one. */
 int64_t hlo_dot_free_dim(const hlo_instr *dot, unsigned side);
 

@@ -32,7 +32,7 @@ static bool is_trivial(const hlo_shape *shape, const hlo_granularity *granularit
     return true;
 }
 
-/* ------------------------------------------------------------------------------------- reshapes */
+/* ---------------------------------------------------------------------------------------- links */
 
 /* A reshape maps groups of adjacent dimensions to groups with the same number of elements. Equal
  * elements that are contiguous in a group remain contiguous. If equal elements of the result are
@@ -90,8 +90,6 @@ static void below_run(const hlo_shape *from, const hlo_shape *to, run *r,
     }
     for (uint32_t i = r->from; !r->exact && i < r->from_end; i++) below->v[i] = from->dims[i];
 }
-
-/* ---------------------------------------------------------------------------------- other links */
 
 /* Finds the granularity along a dimension of the operand with `from` elements that becomes `to`
  * elements of granularity `g`. */
@@ -163,14 +161,8 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
 
 /* ---------------------------------------------------------------------------------------- holds */
 
-/* True if `link` is not pinned. If `held` is not NULL, the link may be pinned because of its memory
- * space; the first such link is stored in `*held`. */
-static bool passes(const hlo_instr *link, const hlo_instr **held) {
-    if (!held || link->pin != HLO_PIN_SPACE) return !link->pin;
-    if (!*held) *held = link;
-    return true;
-}
-
+/* If `held` is not NULL, links may be pinned because of their memory space; the first such link is
+ * stored in `*held`. */
 static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hlo_instr **held,
                   unsigned *steps) {
     hlo_granularity here = *granularity, below;
@@ -179,8 +171,10 @@ static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hl
         if (hlo_shape_count(value->shape) < 1 || value->shape->dynamic) return false;
         if (is_trivial(value->shape, &here)) return true;
         if (value->op == HLO_OP_CONSTANT) return hlo_literal_is_splat(value->u.literal);
-        if (value->op != HLO_OP_PAD && value->operand_count && below_any(value, &here, &below) &&
-            passes(value, held)) {
+        const bool open = !value->pin || (held && value->pin == HLO_PIN_SPACE);
+        if (open && value->op != HLO_OP_PAD && value->operand_count &&
+            below_any(value, &here, &below)) {
+            if (value->pin && !*held) *held = value;
             here = below;
             value = hlo_instr_operand(value, 0);
             continue;

@@ -67,8 +67,6 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
                      hlo_instr_str(second, HLO_ATTR_SHARDING));
 }
 
-/* ------------------------------------------------------------------------------------- building */
-
 static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values, int64_t dim) {
     const hlo_shape *shape = values[0]->shape;
     int64_t dims[HLO_RULE_ARGS];

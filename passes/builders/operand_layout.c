@@ -43,15 +43,11 @@ static bool side_of(const hlo_rule_env *env, const hlo_matmul *m, bool b, placin
                      .contracting = b ? m->b_contracting : m->a_contracting};
     const hlo_shape *shape = out->value->shape;
     if (shape->rank > HLO_RULE_ARGS || out->contracting->count != 1) return false;
-    bool taken[HLO_RULE_ARGS] = {false};
-    taken[out->contracting->v[0]] = true;
-    for (uint32_t i = 0; i < out->batch->count; i++) {
-        out->order[out->rank++] = out->batch->v[i];
-        taken[out->batch->v[i]] = true;
-    }
+    const int64_t k = out->contracting->v[0];
+    for (uint32_t i = 0; i < out->batch->count; i++) out->order[out->rank++] = out->batch->v[i];
     for (uint32_t i = 0; i < shape->rank; i++)
-        if (!taken[i]) out->order[out->rank++] = i;
-    out->order[out->rank++] = out->contracting->v[0];
+        if (i != k && !hlo_ints_contain(out->batch, i)) out->order[out->rank++] = i;
+    out->order[out->rank++] = k;
     out->placed = hlo_matmul_layout_ok(m, env->context->target, b);
     return true;
 }
@@ -181,8 +177,6 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
     scales = hlo_build_transpose(b, scales, (int64_t[]){0, 3, 2, 1, 4});
     return hlo_build_reshape(b, scales, 3 - one, dims);
 }
-
-/* ----------------------------------------------------------------------------- scales of 8 bits */
 
 /* Reduces scales to those of the side, one for each run of equal elements, and expands them to the
  * mode: one for each row and for each block of its length along k. */

@@ -29,7 +29,7 @@ static uint32_t arg_of(const hlo_rule_env *env, const hlo_rule_term *t, uint32_t
     return env->rules->args[t->first_arg + index];
 }
 
-/* --------------------------------------------------------------------------------------- values */
+/* -------------------------------------------------------------------------- values and bindings */
 
 int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
     hlo_matmul m;
@@ -52,8 +52,6 @@ static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
             return use->user;
     return NULL;
 }
-
-/* ------------------------------------------------------------------------------------- bindings */
 
 static bool attr_is(hlo_rule_env *env, const hlo_rule_attr *want, const hlo_attr *have) {
     switch ((hlo_rule_attr_kind)want->kind) {

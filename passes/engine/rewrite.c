@@ -40,21 +40,17 @@ static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *
     return NULL;
 }
 
-/* True if `value` comes before the position, now or after the planned moves. */
-static bool stands_before(const hlo_rule_env *env, const hlo_instr *value) {
-    if (value == env->build->at) return false;
-    if (hlo_engine_before(env->engine, value, env->build->at)) return true;
-    const hlo_rule_move *move = find_move(env, value);
-    return move && (move->place == env->build->at ||
-                    hlo_engine_before(env->engine, move->place, env->build->at));
-}
-
 /* Plans to move `value`, operands first, before env->build->at. Returns false, with env->reason
  * set, if it depends on the replaced root or is pinned. `users`: the number of values on the path
  * from the value that is moved for its own sake, which move after it; 0 for that value. */
 static bool hoist(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
-    if (stands_before(env, value)) return true;
-    if (value == env->build->at || env->move_count + users >= MOVE_LIMIT || find_move(env, value))
+    const hlo_instr *at = env->build->at;
+    const hlo_rule_move *move = find_move(env, value);
+    if (value != at &&
+        (hlo_engine_before(env->engine, value, at) ||
+         (move && (move->place == at || hlo_engine_before(env->engine, move->place, at)))))
+        return true;
+    if (value == at || move || env->move_count + users >= MOVE_LIMIT)
         return hlo_rule_refuse(env, "depends-on-result", value);
     if (value->pin)
         return hlo_rule_refuse(env, hlo_reason_name((size_t)hlo_pin_reason(value)), value);

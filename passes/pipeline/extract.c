@@ -22,7 +22,7 @@ typedef enum stage { DEQUANTIZING, QUANTIZING, WIDE, SCALE } stage;
 /* A candidate for the extract, and its role in the quantization. */
 typedef struct candidate {
     hlo_instr *instr;
-    int at; /* stage */
+    stage at;
 } candidate;
 
 typedef struct extraction {
@@ -104,7 +104,7 @@ static void take(extraction *e, hlo_instr *value, stage role) {
     while (e->waiting_count) {
         const candidate next = e->waiting[--e->waiting_count];
         hlo_instr *instr = next.instr;
-        const stage at = (stage)next.at;
+        const stage at = next.at;
         if (e->in[instr->id] || !hlo_shape_is_array(instr->shape)) continue;
         const bool reduces = instr->op == HLO_OP_REDUCE && is_scalar(instr);
         const bool factor = (at == SCALE || is_factor(instr)) && (is_cheap(e, instr) || reduces);

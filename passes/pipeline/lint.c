@@ -16,7 +16,7 @@
 #include "passes/analysis/value.h"
 #include "passes/builders/granularity.h"
 #include "passes/passes.h"
-#include "passes/pipeline/lint.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/verdict/report.h"
 
 typedef struct linting {
@@ -616,8 +616,6 @@ static void check_as_left(linting *l, const hlo_instr *instr) {
         used |= l->needed[use->user->id] && !is_dequantize(use->user);
     if (!used) hlo_remark_lint(l->context, HLO_REASON_LINT_ROUND_TRIP, instr, NULL);
 }
-
-/* ---------------------------------------------------------------------------------------- walks */
 
 static void check_all(hlo_pass_context *context, const hlo_module *module,
                       void (*check)(linting *l, const hlo_instr *instr)) {

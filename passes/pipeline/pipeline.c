@@ -20,7 +20,6 @@
 #include "passes/emit/emit.h"
 #include "passes/engine/engine.h"
 #include "passes/passes.h"
-#include "passes/pipeline/lint.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/remark.h"

@@ -473,17 +473,12 @@ TEST(dots_alike) {
 
 /* ------------------------------------------------------------------------------------- measures */
 
-static bool is_leaf(const hlo_rule_env *env, const hlo_instr *value) {
-    if (!value->operand_count || value->op == HLO_OP_CUSTOM_CALL) return true;
-    for (uint32_t i = 0; i < env->rule->slot_count; i++)
-        if (env->slots[i].leaf && env->slots[i].kind == HLO_BOUND_VALUE &&
-            env->slots[i].instr == value)
-            return true;
-    return false;
-}
-
 static int64_t size_of(const hlo_rule_env *env, const hlo_instr *value, unsigned depth) {
-    if (!depth || is_leaf(env, value)) return 1;
+    bool leaf = !depth || !value->operand_count || value->op == HLO_OP_CUSTOM_CALL;
+    for (uint32_t i = 0; i < env->rule->slot_count && !leaf; i++)
+        leaf = env->slots[i].leaf && env->slots[i].kind == HLO_BOUND_VALUE &&
+               env->slots[i].instr == value;
+    if (leaf) return 1;
     int64_t size = 2;
     if (value->op == HLO_OP_DOT) size = 16;
     if (hlo_op_is(value->op, HLO_REORDERS)) size = 4;

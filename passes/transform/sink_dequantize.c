@@ -16,6 +16,7 @@
 #include "passes/analysis/fp8_provenance.h"
 #include "passes/analysis/pin.h"
 #include "passes/analysis/scale_range.h"
+#include "passes/analysis/value.h"
 #include "passes/builders/granularity.h"
 #include "passes/builders/move_chain.h"
 #include "passes/passes.h"
@@ -323,13 +324,7 @@ static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
             continue;
         }
         const uint32_t operand = (uint32_t)(use - user->operands);
-        const hlo_attr *list = hlo_instr_attr(user, HLO_ATTR_BRANCH_COMPUTATIONS);
-        if (!operand || (list && operand > list->u.comps->count)) return false;
-        const hlo_computation *branch =
-            list ? list->u.comps->v[operand - 1]
-                 : hlo_instr_comp(user, operand == 1 ? HLO_ATTR_TRUE_COMPUTATION
-                                                     : HLO_ATTR_FALSE_COMPUTATION);
-        if (!is_callee_legal(w, branch, index, last)) return false;
+        if (!is_callee_legal(w, hlo_branch_of(user, operand), index, last)) return false;
     }
     return true;
 }
@@ -346,13 +341,12 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     }
     if (user->op == HLO_OP_TUPLE) return are_tuple_uses_legal(w, user, use - user->operands, last);
     if (user->op == HLO_OP_DOT) {
-        const hlo_instr *dot = use->user;
-        if (dot->operand_count != 2) return false;
-        uint32_t number = (uint32_t)(use - dot->operands);
-        hlo_instr *other = hlo_instr_operand(dot, !number);
+        if (user->operand_count != 2) return false;
+        uint32_t number = (uint32_t)(use - user->operands);
+        hlo_instr *other = hlo_instr_operand(user, !number);
         w->matmul = true;
         return comes_from_fp8(w, other) && !stays_wide(w->e, other) &&
-               scale_passes(w, dot, number, last);
+               scale_passes(w, user, number, last);
     }
     bool moves =
         hlo_chain_link(user) && use == user->operands && hlo_link_moves(user, &w->what->from);
@@ -656,16 +650,9 @@ hlo_status hlo_pass_sink(hlo_pass_context *context) {
                     only_elements_used(instr, e.count) && root->operand_count == e.count)
                     sink_region(&e);
             }
-            if (instr->op == HLO_OP_CONDITIONAL) {
-                const hlo_attr *list = hlo_instr_attr(instr, HLO_ATTR_BRANCH_COMPUTATIONS);
-                for (uint32_t i = 1; i < instr->operand_count; i++) {
-                    region e = region_of(&s, instr, i);
-                    hlo_computation *branch =
-                        list ? (i <= list->u.comps->count ? list->u.comps->v[i - 1] : NULL)
-                             : hlo_instr_comp(instr, i == 1 ? HLO_ATTR_TRUE_COMPUTATION
-                                                            : HLO_ATTR_FALSE_COMPUTATION);
-                    if (add_called(&s, &e, branch)) sink_region(&e);
-                }
+            for (uint32_t i = 1; instr->op == HLO_OP_CONDITIONAL && i < instr->operand_count; i++) {
+                region e = region_of(&s, instr, i);
+                if (add_called(&s, &e, hlo_branch_of(instr, i))) sink_region(&e);
             }
         }
     return HLO_OK;

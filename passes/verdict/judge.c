@@ -91,24 +91,6 @@ static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
     return known ? ON_FP8 : ON_OTHERS;
 }
 
-/* Analyzes the whole module. The result is in `arena`, borrows `provenance`, and is valid until the
- * module changes. */
-static operations *analyze_operations(const hlo_module *module,
-                                      const hlo_fp8_provenance *provenance, hlo_arena *arena) {
-    operations *f = hlo_arena_zero(arena, sizeof *f);
-    f->provenance = provenance;
-    f->depends = hlo_arena_zero(arena, module->next_id);
-    f->called = hlo_arena_zero(arena, module->next_computation_id);
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            if (instr->op == HLO_OP_CALL)
-                f->called[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true;
-    for (const hlo_computation *comp = module->first; comp; comp = comp->next)
-        for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
-            f->depends[instr->id] = depends_on(f, instr);
-    return f;
-}
-
 /* True if the value is computed from fp8 values only. In a called computation, they may be
  * parameters. */
 static bool is_computed(const operations *f, const hlo_instr *value) {
@@ -282,7 +264,7 @@ static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *valu
     return found;
 }
 
-/* ------------------------------------------------------------------------------------ judgments */
+/* ------------------------------------------------------------------------ judgments and fusions */
 
 struct hlo_judge_context {
     const hlo_module *module;
@@ -293,7 +275,7 @@ struct hlo_judge_context {
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
     const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
     const hlo_fp8_provenance *provenance;
-    const operations *operations;
+    operations *operations;
     bool looked_for_cpu, cpu; /* `cpu`: XLA compiled the module for a CPU */
 };
 
@@ -306,8 +288,6 @@ hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ra
     j->fused = hlo_facts_fused(module, arena);
     return j;
 }
-
-/* -------------------------------------------------------------------------------------- fusions */
 
 /* By hlo_fusion_maker. XLA's kernels, and those of CPU libraries, compute on wider types. */
 static const struct {
@@ -424,8 +404,22 @@ static const hlo_fp8_provenance *provenance_of(hlo_judge_context *j) {
 
 static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *operand,
                                        obstacle_kind *out_obstacle) {
-    if (!j->operations) j->operations = analyze_operations(j->module, provenance_of(j), j->arena);
-    return find_obstacle(j->operations, operand, out_obstacle);
+    operations *f = j->operations;
+    if (!f) {
+        const hlo_module *module = j->module;
+        j->operations = f = hlo_arena_zero(j->arena, sizeof *f);
+        f->provenance = provenance_of(j);
+        f->depends = hlo_arena_zero(j->arena, module->next_id);
+        f->called = hlo_arena_zero(j->arena, module->next_computation_id);
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                if (instr->op == HLO_OP_CALL)
+                    f->called[hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)->id] = true;
+        for (const hlo_computation *comp = module->first; comp; comp = comp->next)
+            for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
+                f->depends[instr->id] = depends_on(f, instr);
+    }
+    return find_obstacle(f, operand, out_obstacle);
 }
 
 /* Judges the operation that is applied to a dequantized operand. Without such an operation, the

@@ -23,17 +23,6 @@ static const char *copy_text(hlo_arena *arena, const char *text) {
     return text ? hlo_arena_format(arena, "%s", text) : NULL;
 }
 
-/* True if one of the comma-separated globs matches the whole name. */
-static bool is_framework(const char *file, const char *globs) {
-    char glob[256];
-    size_t length;
-    for (const char *at = globs, *word; (word = hlo_next_word(&at, &length));) {
-        snprintf(glob, sizeof glob, "%.*s", (int)length, word);
-        if (fnmatch(glob, file, 0) == 0) return true;
-    }
-    return false;
-}
-
 /* Finds the innermost frame, starting at `frame`, that has a file and, with `own`, whose file is
  * the user's; 0 if not found. Results are cached for the frames on the way, so that each is visited
  * once. */
@@ -42,7 +31,14 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
     int64_t *places = report->places[own], end = frame, found = 0;
     while (hlo_tables_frame(tables, end) && !places[end]) {
         const char *file = hlo_frame_file(tables, end);
-        const bool here = file && !(own && is_framework(file, report->frameworks));
+        bool here = file != NULL;
+        size_t length;
+        for (const char *at = own ? report->frameworks : NULL, *glob;
+             here && (glob = hlo_next_word(&at, &length));) {
+            char text[256];
+            snprintf(text, sizeof text, "%.*s", (int)length, glob);
+            here = fnmatch(text, file, 0) != 0;
+        }
         places[end] = here ? end : NOWHERE; /* also ends a cycle in the text */
         if (!here) end = hlo_frame_parent(tables, end);
     }
@@ -115,7 +111,7 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
     return verdict;
 }
 
-/* ---------------------------------------------------------------------------------------- lints */
+/* ------------------------------------------------------------------------------ lints and costs */
 
 static void set_reason(hlo_verdict *verdict, hlo_reason reason) {
     verdict->reason = hlo_reason_name(reason);
@@ -149,8 +145,6 @@ static int lint_order(const void *a, const void *b) {
     if (x->reason != y->reason) return x->reason < y->reason ? -1 : 1;
     return x->verdict.instr == y->verdict.instr ? 0 : strcmp(x->verdict.instr, y->verdict.instr);
 }
-
-/* ---------------------------------------------------------------------------------------- costs */
 
 /* Records the current costs as those of the input. */
 static const hlo_costs *note_costs(hlo_pass_context *context, const bool *needed) {
@@ -356,8 +350,6 @@ void hlo_report_print_times(const hlo_report *report, FILE *out) {
     for (const tally *t = report->rules.first; t; t = t->next)
         fprintf(out, "%10s     %4llu x  rule %s\n", "", (unsigned long long)t->times, t->name);
 }
-
-/* ---------------------------------------------------------------------------------- input names */
 
 static int name_order(const void *a, const void *b) {
     const input_name *x = a, *y = b;
