@@ -211,11 +211,24 @@ def held(n):
     yield f'  ROOT r = (bf16[32,32], {shapes}) tuple(y, {names})\n}}\n'
 
 
+def reshaped(n):
+    """A value that is reshaped many times, and then read by as many kernels."""
+    yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[4,4] parameter(0)\n'
+    for i in range(n // 2):
+        yield f'  x_{i + 1} = f32[4,4] reshape(x_{i})\n'
+    for i in range(n // 2):
+        yield f'  y_{i} = f32[4,4] negate(x_{n // 2})\n'
+    names, shapes = ', '.join(f'y_{i}' for i in range(n // 2)), ', '.join(['f32[4,4]'] * (n // 2))
+    yield '  d = f32[4,4] dot(x_0, x_0), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n'
+    yield f'  ROOT r = (f32[4,4], {shapes}) tuple(d, {names})\n}}\n'
+
+
 FORMS = {'chain': chain, 'tuple': wide_tuple, 'users': users, 'computations': computations,
          'calls': call_depth, 'branches': branches, 'constant': constant,
          'attributes': attributes, 'dots': dots, 'updates': updates, 'frames': frames,
          'control': control, 'pads': pads, 'shared': shared,
-         'dead': dead, 'doubled': doubled, 'prime': prime, 'reverses': reverses, 'held': held}
+         'dead': dead, 'doubled': doubled, 'prime': prime, 'reverses': reverses, 'held': held,
+         'reshaped': reshaped}
 
 
 def main():
