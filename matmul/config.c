@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See config.h. */
 #include "matmul/config.h"
 
 #include <ctype.h>

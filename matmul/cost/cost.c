@@ -47,7 +47,6 @@ typedef struct amax {
 } amax;
 
 typedef struct recorder {
-    const hlo_module *module;
     const bool *needed;
     hlo_costs *costs;
     hlo_arena *arena, *scratch;
@@ -285,7 +284,6 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     costs->entries = hlo_arena_zero(arena, (most + 1) * sizeof *costs->entries);
     costs->entry_of = hlo_arena_zero(arena, ids * sizeof *costs->entry_of);
     costs->kernel = hlo_arena_zero(arena, ids * sizeof *costs->kernel);
-    w->module = module;
     w->needed = needed;
     w->costs = costs;
     w->arena = arena;
@@ -310,7 +308,7 @@ hlo_costs *hlo_costs_record(const hlo_module *module, const bool *needed, const 
     }
     /* Visit users before operands, so that all matmuls that read an instruction are known when it
      * is visited. */
-    for (const hlo_computation *comp = w->module->last; comp; comp = comp->prev)
+    for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
             if (!w->needed[instr->id]) continue;
             hlo_product p;

@@ -117,20 +117,14 @@ static bool is_dot(const matmul *m) {
     return m->instr->op == HLO_OP_DOT;
 }
 
-/* ----------------------------------------------------------------------------------------- text */
-
-typedef struct position {
-    uint32_t line, column;
-} position;
-
-static void keep_position(void *user, const hlo_diag *diag) {
-    *(position *)user = (position){diag->line, diag->column};
+static void keep_diag(void *user, const hlo_diag *diag) {
+    *(hlo_diag *)user = *diag;
 }
 
 static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_instr *instr,
                       const char *text) {
-    position at = {0};
-    const hlo_diag_sink sink = {keep_position, &at};
+    hlo_diag at = {0}; /* with the position of the instruction */
+    const hlo_diag_sink sink = {keep_diag, &at};
     hlo_diag_emit(module, &sink, HLO_NOTE, instr->offset, 1, "%s", "");
     hlo_print_plain(out, "    %c %s", sign, module->file);
     if (at.line)
