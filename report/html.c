@@ -12,8 +12,6 @@
 /* Numbers of matmuls, longest first, whose surroundings are drawn or listed. */
 enum { DRAWN_MOST = 50, LISTED_MOST = 200 };
 
-/* ----------------------------------------------------------------------------------------- text */
-
 static void element(FILE *out, const char *open, const char *text, const char *close) {
     fputs(open, out);
     writer_markup(out, text);

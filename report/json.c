@@ -157,8 +157,6 @@ hlo_status writer_sarif(const report_writer *t) {
                            t->out);
 }
 
-/* ---------------------------------------------------------------------------------------- JUnit */
-
 static void writer_case(FILE *out, const hlo_verdict *v) {
     char name[WRITER_NAME];
     fputs("  <testcase classname=\"", out);

@@ -101,8 +101,6 @@ static void writer_summary_line(const report_writer *t) {
     fputc('\n', t->out);
 }
 
-/* ----------------------------------------------------------------------------------------- text */
-
 /* Appends text to a list in a cell, unless the text is empty. */
 __attribute__((format(printf, 2, 3))) static void append(char *cell, const char *format, ...) {
     char text[CELL];
@@ -160,8 +158,6 @@ hlo_status writer_text(const report_writer *t) {
     writer_summary_line(t);
     return HLO_OK;
 }
-
-/* ---------------------------------------------------------------------------------------- costs */
 
 static void fill_time(double seconds, char *out) {
     if (seconds > 0)

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------------- verdicts */
-
 const char *const writer_kinds[] = {[HLO_VERDICT_FP8] = "fp8",
                                     [HLO_VERDICT_MISSED] = "missed",
                                     [HLO_VERDICT_WIDE] = "wide",
@@ -76,8 +74,6 @@ writer_summary writer_sum_up(const hlo_report *const *reports, size_t count) {
 size_t writer_fp8_count(const writer_summary *s) {
     return s->kinds[HLO_VERDICT_FP8] + s->kinds[HLO_VERDICT_MISSED];
 }
-
-/* ------------------------------------------------------------- escaping of text in XML and HTML */
 
 /* Returns the size of the UTF-8 character at `text`; 0 if it is invalid or not allowed in XML. */
 static size_t character_size(const unsigned char *text, size_t size) {

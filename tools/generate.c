@@ -56,7 +56,7 @@ static choice choice_of(const char *argument) {
     return made;
 }
 
-/* ----------------------------------------------------------------------------------------- bash */
+/* ---------------------------------------------------------------------------------- completions */
 
 /* Prints the names of options: all, or with `takers` those that need an argument. */
 static void bash_options(program_id program, bool takers) {
@@ -127,8 +127,6 @@ static void print_bash(program_id program, const char *name) {
     printf("complete -F _%s %s\n", name, name);
 }
 
-/* ------------------------------------------------------------------------------------------ zsh */
-
 static void zsh_option(const option_row *r, bool letter) {
     fputs(" \\\n    '", stdout);
     if (letter)
@@ -167,8 +165,6 @@ static void print_zsh(program_id program, const char *name) {
     }
     puts(" \\\n    '*:FILE:_files'");
 }
-
-/* ----------------------------------------------------------------------------------------- fish */
 
 static void print_fish(program_id program, const char *name) {
     for (const option_row *r = option_rows; r < option_rows + OPTION_COUNT; r++) {

@@ -93,7 +93,7 @@ static hlo_status read_file(opt_job *job, const char *path) {
     return status;
 }
 
-/* ------------------------------------------------------------------------------------- products */
+/* --------------------------------------------------------------------------- products and gates */
 
 /* An output of the program: its path (NULL: `standard`) and its printer. */
 typedef struct product {
@@ -257,8 +257,6 @@ static hlo_status print_histories(const opt_job *job, FILE *out) {
     return hlo_histories_print(job->dump, (const hlo_history *const *)job->histories,
                                which_remarks(job), format, out);
 }
-
-/* ---------------------------------------------------------------------------------------- gates */
 
 static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_t why_size) {
     const option_value *values = job->options.values;
