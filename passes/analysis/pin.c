@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pin.h. */
 #include "passes/analysis/pin.h"
 
 #include <string.h>

@@ -108,8 +108,6 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
     return packed ? hlo_granularity_expand(env, packed, all, &granularity) : NULL;
 }
 
-/* ----------------------------------------------------------------------------------- quantizing */
-
 /* Returns the index of the operand that the other operands, which are splats, scale or clamp; -1 if
  * not found. */
 static int scaled_operand(const hlo_instr *instr) {

@@ -9,8 +9,6 @@
 
 enum { TREE_LIMIT = 256 };
 
-/* ---------------------------------------------------------------------------------------- links */
-
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return false;
@@ -60,8 +58,6 @@ hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_ins
     return clone_as(env, link, operands, value->shape->type);
 }
 
-/* --------------------------------------------------------------------------------- asynchronous */
-
 /* Retypes arrays of type `from`, in tuples as well. */
 static const hlo_shape *with_type(hlo_module *module, const hlo_shape *shape, hlo_type from,
                                   hlo_type to) {
@@ -102,8 +98,6 @@ hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_in
     if (hlo_instr_comp(got, HLO_ATTR_CALLS)) hlo_instr_set_comp(got, HLO_ATTR_CALLS, made);
     return got;
 }
-
-/* ---------------------------------------------------------------------------------------- trees */
 
 typedef struct tree {
     bool alike, found;

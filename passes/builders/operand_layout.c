@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See operand_layout.h. */
 #include "passes/builders/operand_layout.h"
 
 #include "ir/eval/range.h"
@@ -100,8 +99,6 @@ bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b
     *out = hlo_pad_zeros(env->build, *out, dims);
     return *out != NULL;
 }
-
-/* ----------------------------------------------------------------------------- scales of 8 bits */
 
 /* Limits hlo_block_narrowed(), which is recursive. */
 enum { NARROW_LIMIT = 256 };

@@ -253,9 +253,11 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
 }
 
 /* Plans any value. Returns NULL if it is not an fp8 value times factors of the granularity. */
-static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *granularity) {
+static const step *plan_any(plan *p, hlo_instr *value, const hlo_granularity *granularity, bool fp4,
+                            bool unequal) {
     p->count = p->depth = 0;
-    p->fp4 = p->unequal = false;
+    p->fp4 = fp4;
+    p->unequal = unequal;
     return plan_value(p, value, granularity);
 }
 
@@ -274,10 +276,7 @@ static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
                                                                                  : mode->across;
         granularity.v[i] = each ? each : shape->dims[i];
     }
-    p->count = p->depth = 0;
-    p->fp4 = mode->type == HLO_TYPE_F8E4M3FN;
-    p->unequal = unequal;
-    return plan_value(p, value, &granularity);
+    return plan_any(p, value, &granularity, mode->type == HLO_TYPE_F8E4M3FN, unequal);
 }
 
 hlo_type hlo_scaled_operand_in_blocks(const hlo_instr *dot, unsigned side, int64_t along) {
@@ -401,21 +400,21 @@ static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side
 hlo_type hlo_scaled_operand_type(const hlo_instr *product, unsigned side,
                                  const hlo_granularity *granularity) {
     plan p;
-    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity, false, false);
     return s ? s->type : HLO_TYPE_INVALID;
 }
 
 hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                     const hlo_granularity *granularity) {
     plan p;
-    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity, false, false);
     return s ? make_fp8(env, s) : NULL;
 }
 
 bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                 const hlo_granularity *granularity, hlo_instr **out) {
     plan p;
-    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity);
+    const step *s = plan_any(&p, hlo_instr_operand(product, side), granularity, false, false);
     factors made = {.type = HLO_TYPE_F32};
     return s && make_scale(env, s, &made, out);
 }

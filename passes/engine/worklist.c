@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-/* ---------------------------------------------------------------------------------------- order */
-
 /* The order of the instructions of a computation in O(1), by sort keys with gaps for new
  * instructions. Keys remain valid from pass to pass. */
 
@@ -73,8 +71,6 @@ bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *
     const uint64_t other = key_of(order, b);
     return key_of(order, a) < other;
 }
-
-/* ------------------------------------------------------------------------------------- worklist */
 
 void hlo_worklist_add(hlo_engine *e, hlo_worklist *to, hlo_instr *instr) {
     hlo_arena_grow(e->context->scratch, &to->items, to->count, &to->capacity, sizeof *to->items);

@@ -21,7 +21,6 @@
 
 typedef struct linting {
     hlo_pass_context *context; /* context of the run; lints go to its report */
-    const hlo_module *module;
     const bool *needed;
     const hlo_instr **scale_of; /* by id of an fp8 value: the factor that dequantizes it */
     uint32_t *reached;          /* by id: the last search that reached the instruction */
@@ -55,8 +54,7 @@ static const hlo_instr *source_of(const hlo_instr *value) {
 /* Returns the scalar that the value repeats, or NULL. */
 static const hlo_instr *splat_of(const hlo_instr *value) {
     const hlo_instr *source = source_of(value);
-    int64_t count = hlo_shape_count(source->shape);
-    return count == 1 ? source : NULL;
+    return hlo_shape_count(source->shape) == 1 ? source : NULL;
 }
 
 /* ---------------------------------------------------------------------------------- their parts */
@@ -621,7 +619,6 @@ static void check_all(hlo_pass_context *context, const hlo_module *module,
                       void (*check)(linting *l, const hlo_instr *instr)) {
     hlo_arena *scratch = context->scratch;
     linting l = {.context = context,
-                 .module = module,
                  .needed = hlo_facts_live(module, scratch),
                  .scale_of = hlo_arena_zero(scratch, 2 * module->next_id * sizeof *l.scale_of),
                  .reached = hlo_arena_zero(scratch, module->next_id * sizeof *l.reached)};

@@ -441,8 +441,6 @@ TEST(several_batches) {
            (!m.aux || hlo_shape_is_batch_major(m.aux, batch));
 }
 
-/* --------------------------------------------------------------------------- dequantized values */
-
 TEST(movable) {
     hlo_dequantized below;
     if (!hlo_dequantized_read(args->inner, &below) &&

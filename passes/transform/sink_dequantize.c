@@ -45,12 +45,18 @@ typedef struct candidate {
     int64_t scale_index;  /* index of the scale in the tuple, or -1 */
 } candidate;
 
-/* A tuple that is the parameter of a loop or a branch. */
-typedef struct region {
+typedef struct sinker {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance; /* for instructions with ids below `known` */
-    hlo_instr *const *callers;            /* by computation: its only caller, or NULL */
     uint32_t known;
+    hlo_instr **callers; /* by computation id: the only caller, or NULL */
+    bool *called;        /* by computation id */
+    hlo_instr *caller;   /* the instruction being visited */
+} sinker;
+
+/* A tuple that is the parameter of a loop or a branch. */
+typedef struct region {
+    const sinker *s;
     hlo_instr *user;  /* the loop, or the conditional */
     uint32_t operand; /* index of the tuple among the operands of `user` */
     hlo_instr *tuple;
@@ -161,7 +167,7 @@ static bool read_element(const region *e, uint32_t index, candidate *out) {
     for (uint32_t i = 1; i < all->rank; i++)
         if (one->dims[i] != all->dims[i]) return false;
     if (!read_moved(slice, &out->from)) return false;
-    if (out->from.scale) out->dims = hlo_ints_new(e->context->module, 1, (int64_t[]){0});
+    if (out->from.scale) out->dims = hlo_ints_new(e->s->context->module, 1, (int64_t[]){0});
     return true;
 }
 
@@ -173,7 +179,7 @@ static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr 
         return what->dims ? what->from.fp8 : carry(what, wide, e->user);
     }
     /* An array of zeros, and a scale of 1 for each slice. */
-    hlo_module *module = e->context->module;
+    hlo_module *module = e->s->context->module;
     hlo_builder b = {.at = e->user};
     hlo_instr *all =
         hlo_build_filled(&b, hlo_shape_retype(module, wide->shape, what->from.from), 0);
@@ -228,7 +234,8 @@ typedef struct walk {
 
 static bool comes_from_fp8(const walk *w, hlo_instr *value) {
     hlo_dequantized made;
-    if (value->id < w->e->known && hlo_fp8_provenance_has(w->e->provenance, value)) return true;
+    if (value->id < w->e->s->known && hlo_fp8_provenance_has(w->e->s->provenance, value))
+        return true;
     for (unsigned depth = 0; depth < DEPTH_LIMIT && hlo_chain_link(value); depth++)
         value = hlo_instr_operand(value, 0);
     return hlo_dequantized_read(value, &made);
@@ -246,11 +253,11 @@ static bool stays_wide(const region *e, const hlo_instr *value) {
 static bool agrees(const walk *w, const hlo_instr *collective) {
     const candidate *what = w->what;
     if (!what->from.scale) return true;
-    if (!hlo_devices_replicated(w->e->context, what->from.scale, collective)) return false;
+    if (!hlo_devices_replicated(w->e->s->context, what->from.scale, collective)) return false;
     if (what->mode == INVARIANT || what->mode == PERMUTED) return true;
     const hlo_instr *varies_with =
         what->mode == STACKED ? hlo_instr_operand(next_of(w->e, w->index), 2) : what->next.scale;
-    return hlo_devices_replicated(w->e->context, varies_with, collective);
+    return hlo_devices_replicated(w->e->s->context, varies_with, collective);
 }
 
 /* Finds the granularity of a collective's operand. Returns false if the scale may differ among the
@@ -302,7 +309,8 @@ static bool are_element_uses_legal(walk *w, const hlo_instr *tuple, int64_t inde
 
 static bool is_callee_legal(walk *w, const hlo_computation *comp, int64_t index, const path *last) {
     return comp && comp->parameter_count == 1 && !comp->parameters[0]->pin &&
-           w->e->callers[comp->id] && are_element_uses_legal(w, comp->parameters[0], index, last);
+           w->e->s->callers[comp->id] &&
+           are_element_uses_legal(w, comp->parameters[0], index, last);
 }
 
 /* Checks the loops and branches whose parameter is a tuple with the value at `index`. */
@@ -335,7 +343,7 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
         if (is_next(w->e, use, w->index)) return true;
         /* The body of an inner loop returns the element unchanged. */
-        const hlo_instr *caller = w->e->callers[user->parent->id];
+        const hlo_instr *caller = w->e->s->callers[user->parent->id];
         return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
                index_of(value, user->parent->parameters[0]) == use - user->operands;
     }
@@ -379,9 +387,9 @@ static bool choose(region *e) {
         what->carries_scale = scale && (what->mode == STACKED || what->mode == RECOMPUTED ||
                                         scale->op != HLO_OP_CONSTANT);
         if (what->carries_scale)
-            what->sinks =
-                hlo_scale_is_moderate(e->context->scratch, scale) &&
-                (!what->next.scale || hlo_scale_is_moderate(e->context->scratch, what->next.scale));
+            what->sinks = hlo_scale_is_moderate(e->s->context->scratch, scale) &&
+                          (!what->next.scale ||
+                           hlo_scale_is_moderate(e->s->context->scratch, what->next.scale));
         if (scale && !what->carries_scale) /* each use has its own constant */
             what->sinks = !what->dims && hlo_known_number(scale, &number);
         any |= e->elements[i].sinks;
@@ -450,7 +458,7 @@ static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_in
                        hlo_instr *scale, const hlo_ints *dims) {
     const candidate *what = &e->elements[index];
     hlo_instr *wide = NULL, *at = scale ? scale->next : value->next;
-    uint32_t first_made = e->context->module->next_id;
+    uint32_t first_made = e->s->context->module->next_id;
     retype(what, value);
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
@@ -490,7 +498,7 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
         operands[1 + i] = hlo_instr_operand(slice, 1 + (uint32_t)what->dims->v[i]);
         sizes[i] = i ? scale->shape->dims[i] : 1;
     }
-    const hlo_shape *one = hlo_shape_array(e->context->module, scale->shape->type, rank, sizes);
+    const hlo_shape *one = hlo_shape_array(e->s->context->module, scale->shape->type, rank, sizes);
     hlo_builder b = {.at = after};
     scale = hlo_build_ints(&b, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands,
                            HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
@@ -505,7 +513,8 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
     retype(what, slice);
     b.at = squeeze->next;
     scale = hlo_build_reshape(&b, scale, rank - 1, sizes + 1);
-    hlo_ints *dims = hlo_arena_alloc(e->context->scratch, sizeof *dims + rank * sizeof dims->v[0]);
+    hlo_ints *dims =
+        hlo_arena_alloc(e->s->context->scratch, sizeof *dims + rank * sizeof dims->v[0]);
     dims->count = rank - 1;
     for (uint32_t i = 1; i < rank; i++) dims->v[i - 1] = what->dims->v[i] - 1;
     become_fp8(e, index, squeeze, tuple, scale, dims);
@@ -513,8 +522,8 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
 
 /* Builds the tuple with fp8 values and their scales, and sinks the dequantization. */
 static void sink(region *e) {
-    e->count_before = e->context->module->next_id;
-    hlo_instr **operands = hlo_arena_array(e->context->scratch, 2 * e->count, sizeof *operands);
+    e->count_before = e->s->context->module->next_id;
+    hlo_instr **operands = hlo_arena_array(e->s->context->scratch, 2 * e->count, sizeof *operands);
     uint32_t count = e->count;
     for (uint32_t i = 0; i < e->count; i++) {
         candidate *what = &e->elements[i];
@@ -558,20 +567,11 @@ static void sink(region *e) {
     }
     hlo_instr_set_operand(e->user, e->operand, tuple);
     if (!hlo_instr_user_count(e->tuple)) hlo_instr_remove(e->tuple);
-    e->context->agreement = NULL; /* it describes the tuples before the rewrite */
-    e->context->changes++;
+    e->s->context->agreement = NULL; /* it describes the tuples before the rewrite */
+    e->s->context->changes++;
 }
 
 /* ------------------------------------------------------------------------------------- the pass */
-
-typedef struct sinker {
-    hlo_pass_context *context;
-    const hlo_fp8_provenance *provenance;
-    uint32_t known;      /* instructions of the input have lower ids */
-    hlo_instr **callers; /* by computation id: the only caller, or NULL */
-    bool *called;        /* by computation id */
-    hlo_instr *caller;   /* the instruction being visited */
-} sinker;
 
 static void note_called(void *user, hlo_computation *called) {
     sinker *s = user;
@@ -602,25 +602,19 @@ static bool add_called(const sinker *s, region *e, hlo_computation *comp) {
 }
 
 static void sink_region(region *e) {
-    hlo_arena_mark mark = hlo_arena_here(e->context->scratch);
+    hlo_arena_mark mark = hlo_arena_here(e->s->context->scratch);
     if (e->tuple->op == HLO_OP_TUPLE && e->count && !hlo_pin_holds(e->tuple) &&
         !hlo_pin_holds(e->user) && !hlo_pin_has_element_attrs(e->tuple) &&
         !hlo_pin_has_element_attrs(e->user)) {
-        e->elements = hlo_arena_array(e->context->scratch, e->count, sizeof *e->elements);
+        e->elements = hlo_arena_array(e->s->context->scratch, e->count, sizeof *e->elements);
         if (choose(e)) sink(e);
     }
-    hlo_arena_release(e->context->scratch, mark);
+    hlo_arena_release(e->s->context->scratch, mark);
 }
 
 static region region_of(const sinker *s, hlo_instr *user, uint32_t operand) {
     hlo_instr *tuple = hlo_instr_operand(user, operand);
-    return (region){.context = s->context,
-                    .provenance = s->provenance,
-                    .callers = s->callers,
-                    .known = s->known,
-                    .user = user,
-                    .operand = operand,
-                    .tuple = tuple,
+    return (region){s, .user = user, .operand = operand, .tuple = tuple,
                     .count = tuple->operand_count};
 }
 

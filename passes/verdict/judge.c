@@ -161,15 +161,10 @@ static bool is_boundary(const hlo_instr *value) {
            value->op == HLO_OP_CONDITIONAL || value->op == HLO_OP_FUSION;
 }
 
-/* The calls that contain the current position of a walk. */
-typedef struct calls {
-    const hlo_instr *v[CALL_LIMIT];
-    unsigned count;
-} calls;
-
 /* The instructions on the path from a matmul to fp8 values. */
 typedef struct passed {
-    calls inside;
+    const hlo_instr *calls[CALL_LIMIT]; /* those that contain the current position */
+    unsigned call_count;
     const hlo_instr *relu;   /* the relu nearest to the matmul */
     const hlo_instr *array;  /* the factor nearest to the matmul with a value for each element */
     const hlo_instr *barred; /* the gate or update nearest to the matmul, through which FP8 never
@@ -230,12 +225,11 @@ static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *valu
     if (f->depends[value->id] != ON_FP8) return NULL;
     for (unsigned step = 0; step < STEP_LIMIT; step++) {
         const hlo_instr *from = NULL;
-        calls *inside = &p.inside;
-        if (value->op == HLO_OP_CALL && inside->count < CALL_LIMIT) {
-            inside->v[inside->count++] = value;
+        if (value->op == HLO_OP_CALL && p.call_count < CALL_LIMIT) {
+            p.calls[p.call_count++] = value;
             from = hlo_instr_comp(value, HLO_ATTR_TO_APPLY)->root;
-        } else if (value->op == HLO_OP_PARAMETER && inside->count) {
-            from = hlo_instr_operand(inside->v[--inside->count], (uint32_t)value->u.parameter);
+        } else if (value->op == HLO_OP_PARAMETER && p.call_count) {
+            from = hlo_instr_operand(p.calls[--p.call_count], (uint32_t)value->u.parameter);
         }
         if (hlo_type_is_fp8(value->shape->type) || (!from && is_boundary(value))) break;
         if (!from) from = step_below(f, &p, value);
