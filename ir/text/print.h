@@ -9,4 +9,7 @@
  * NUL-terminated. Returns true if it was not truncated. */
 bool hlo_literal_format(const hlo_literal *literal, char *out, size_t size);
 
+/* Returns the text of a shape, as hlo_shape_format() writes it, in the arena. */
+const char *hlo_shape_copy_text(hlo_arena *arena, const hlo_shape *shape, bool layout);
+
 #endif

@@ -32,7 +32,7 @@
 #include "ir/devices/boundary.h"
 #include "ir/module/build.h"
 #include "ir/module/known.h"
-#include "matmul/cost/run_count.h"
+#include "matmul/cost/flops.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/fp8_provenance.h"
@@ -42,7 +42,6 @@
 #include "passes/quantize/attention.h"
 #include "passes/quantize/select.h"
 #include "passes/sharding/devices.h"
-#include "passes/sharding/manual.h"
 #include "passes/verdict/judge.h"
 #include "passes/verdict/remark.h"
 
@@ -56,7 +55,7 @@ typedef struct quantizer {
     const hlo_fp8_provenance *provenance;
     const unsigned char *fp8; /* by instruction id: hlo_facts_fp8_reach() */
     const bool *fused;        /* by computation id: hlo_facts_fused() */
-    const hlo_manual *manual; /* NULL: no manual regions */
+    const bool *outside;      /* by instruction id: hlo_devices_outside() */
     const bool *attention;    /* by instruction id: the dot stays wide; NULL: none does */
     bool partitioned;
     hlo_instr **callers;      /* by computation id: its only caller, or NULL */
@@ -267,8 +266,7 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
         (precision && strcmp(precision, "{default,default}") != 0))
         return HLO_REASON_ASKED_PRECISE;
     if (hlo_facts_has(z->attention, dot->id)) return HLO_REASON_ATTENTION;
-    if (z->partitioned || (z->manual && !hlo_manual_outside(z->manual, dot)))
-        return HLO_REASON_SHARDED_AMAX;
+    if (z->partitioned || (z->outside && !z->outside[dot->id])) return HLO_REASON_SHARDED_AMAX;
     return HLO_REASON_COUNT;
 }
 
@@ -496,21 +494,17 @@ static void consider_all(quantizer *z) {
     hlo_arena *scratch = z->context->scratch;
     const bool *reached = hlo_facts_reached(module, scratch);
     const hlo_instr *marked;
-    bool manual = false;
     double *runs = hlo_arena_array(scratch, module->next_computation_id, sizeof *runs);
     hlo_run_counts(module, runs);
     find_loops(z);
     if (!strstr(z->context->options->quantize, ",attention"))
         z->attention = hlo_attention_find(module, z->callers, scratch);
     z->fused = hlo_facts_fused(module, scratch);
-    z->fp8 = hlo_facts_fp8_reach(module, scratch);
+    z->fp8 = hlo_facts_fp8_reach(module, scratch).of;
     z->provenance = hlo_fp8_provenance_find(module, scratch);
     z->partitioned = (hlo_devices_partitions(module) > 1 || hlo_boundary_spmd(module->entry)) &&
                      !hlo_devices_unpartitioned(module, &marked);
-    for (const hlo_computation *comp = module->first; comp && !manual; comp = comp->next)
-        for (const hlo_instr *i = comp->first; i && !manual; i = hlo_instr_next(i))
-            manual = hlo_manual_enters(i);
-    if (manual) z->manual = hlo_manual_find(module, scratch);
+    z->outside = hlo_devices_outside(module, scratch);
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *instr = reached[comp->id] ? comp->first : NULL; instr;
              instr = hlo_instr_next(instr))
