@@ -93,12 +93,12 @@ extern const cuda_part cuda_matmul_part; /* matmul.c: FP8 calls, wide calls, dot
 extern const cuda_part cuda_kernel_part; /* kernel.c: groups of other instructions; copies */
 extern const cuda_part cuda_host_part;   /* host.c: everything that ir/eval supports */
 
-/* kernel/fusion.c: groups live instructions, for the backend's table (backend.h). An instruction in
+/* kernel/kernel.c: groups live instructions, for the backend's table (backend.h). An instruction in
  * no group runs separately, or only forwards values. */
 uint32_t cuda_kernel_group(void *device, const hlo_instr *const *live, uint32_t count,
                            hlo_arena *arena, hlo_group **out_groups);
 
-/* kernel.c: compiles and loads the device's program. `why` as in cuda_part. */
+/* nvrtc.c: compiles and loads the device's program. `why` as in cuda_part. */
 hlo_status cuda_program_compile(cuda_device *device, const char **why);
 
 /* device.c: memory and time, for the backend's table (backend.h). Here and in graph.c and stream.c,
