@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matmuls as jobs of the CUDA backend: copies of operands in layouts that cuBLASLt does not
  * read, the call, copies of results in layouts that it does not write. */
+#include "runtime/cuda/cublaslt/matmul.h"
 #include "ir/kernel/kernel.h"
-#include "runtime/cuda/cublaslt/autotune.h"
 
 /* Alignment of the plan's buffers, at which all algorithms of cuBLASLt are available. */
 enum { ALIGNMENT = 256 };

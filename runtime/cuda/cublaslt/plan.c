@@ -28,7 +28,6 @@ typedef struct builder {
     const hlo_instr *instr;
     const hlo_matmul *m;
     const cuda_matmul_options *options;
-    const hlo_target *target;
     hlo_arena *arena;
     cuda_matmul *p;
     hlo_type operand_type, d_type; /* types that the library computes with; INVALID: the
@@ -166,8 +165,8 @@ static const char *copy_reason(const builder *b, const split *s, hlo_type type) 
     if (type != s->shape->type) return "unsupported type combination";
     if (!s->joined) return "dimensions cannot be merged";
     if (hlo_matmul_is_tiled(b->m)) return "block scales require TN layout";
-    if (b->p->fp8 && b->target->tn_only)
-        return hlo_arena_format(b->arena, "sm_%d requires TN layout", b->target->sm);
+    if (b->p->fp8 && b->options->target->tn_only)
+        return hlo_arena_format(b->arena, "sm_%d requires TN layout", b->options->target->sm);
     return "no matrix dimension is minor";
 }
 
@@ -183,7 +182,7 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
     hlo_type given = operand->shape->type;
     hlo_type type = b->operand_type == HLO_TYPE_INVALID ? given : b->operand_type;
     bool by_rows = lies(&s, CONTRACTING, FREE);
-    bool tn_only = b->p->fp8 && (b->target->tn_only || hlo_matmul_is_tiled(b->m));
+    bool tn_only = b->p->fp8 && (b->options->target->tn_only || hlo_matmul_is_tiled(b->m));
     bool by_columns = lies(&s, FREE, CONTRACTING) && !tn_only;
     if (type != given || type == HLO_TYPE_F4E2M1FN || (!by_rows && !by_columns)) {
         copy_part(b, part, operand_place(b, operand), type, &s, FREE, CONTRACTING,
@@ -200,19 +199,10 @@ static void place_operand(builder *b, lt_part part, const hlo_instr *operand, co
         transposed ? LT_OPERATION_T : LT_OPERATION_N);
 }
 
-/* Returns the kind of D's dimensions that are the library's rows. */
-static int minor_kind(const builder *b) {
-    return b->swapped ? COLS : ROWS;
-}
-
-static int major_kind(const builder *b) {
-    return b->swapped ? ROWS : COLS;
-}
-
 static void place_result(builder *b, lt_part part, const hlo_shape *shape, hlo_type type,
                          int index) {
     split s = split_result(b->m, shape, b->apart);
-    int minor = minor_kind(b), major = major_kind(b);
+    int minor = b->swapped ? COLS : ROWS, major = b->swapped ? ROWS : COLS;
     if (type != shape->type || !lies(&s, minor, major))
         copy_part(b, part, (cuda_pointer){CUDA_RESULT, (uint32_t)index, 0}, type, &s, major, minor,
                   type != shape->type ? "unsupported type combination" : "layout is not a matrix");
@@ -239,7 +229,7 @@ static void place_c(builder *b) {
         return;
     }
     split s = split_result(m, m->c->shape, b->apart);
-    int minor = minor_kind(b), major = major_kind(b);
+    int minor = b->swapped ? COLS : ROWS, major = b->swapped ? ROWS : COLS;
     hlo_type type = m->c->shape->type;
     if (!lies(&s, minor, major))
         copy_part(b, LT_PART_C, operand_place(b, m->c), type, &s, major, minor,
@@ -363,10 +353,8 @@ const char *cuda_matmul_preflight(const cuda_matmul *matmul, const cuda_matmul_o
         .aux_ld = setting(p, LT_DESC_EPILOGUE_AUX_LD),
         .tiled = tile_k(p) != 0,
         .tile_k = p->batch > 1 ? tile_k(p) : 0,
+        .no_epilogue = setting(p, LT_DESC_EPILOGUE) == 0, /* not a row of epilogue.def */
     };
-    for (uint32_t i = 0; i < p->setting_count; i++)
-        if (p->settings[i].attribute == LT_DESC_EPILOGUE)
-            found.no_epilogue = p->settings[i].value == 0; /* not a row of epilogue.def */
     for (int part = LT_PART_A; part <= LT_PART_D; part++) {
         const lt_matrix *matrix = &p->matrices[part];
         int64_t bits = hlo_types[lt_type_find(matrix->type)->type].bits;
@@ -523,15 +511,6 @@ static const char *plan_dot(builder *b) {
                             hlo_types[ta].name, hlo_types[tb].name, hlo_types[td].name);
 }
 
-static const char *plan_call(builder *b, hlo_matmul *m) {
-    const char *why;
-    if (hlo_matmul_decode(b->instr, m, &why) != HLO_OK)
-        return hlo_arena_format(b->arena, "is not a valid matmul call: %s", why);
-    why = hlo_matmul_check(m, b->options->target, b->options->cuda, HLO_SCALES_ALL);
-    if (why) return hlo_arena_format(b->arena, "is not supported by cuBLASLt: %s", why);
-    return attempt(b, !m->wide, HLO_TYPE_INVALID, HLO_TYPE_INVALID);
-}
-
 bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options, hlo_arena *arena,
                       cuda_matmul *out_matmul, const char **why) {
     hlo_matmul m;
@@ -539,12 +518,17 @@ bool cuda_matmul_plan(const hlo_instr *instr, const cuda_matmul_options *options
         .instr = instr,
         .m = &m,
         .options = options,
-        .target = options->target,
         .arena = arena,
         .p = out_matmul,
     };
     if (hlo_matmul_is_call(instr) || hlo_matmul_is_wide_call(instr)) {
-        *why = plan_call(&b, &m);
+        if (hlo_matmul_decode(instr, &m, why) != HLO_OK) {
+            *why = hlo_arena_format(arena, "is not a valid matmul call: %s", *why);
+            return false;
+        }
+        const char *limit = hlo_matmul_check(&m, options->target, options->cuda, HLO_SCALES_ALL);
+        *why = limit ? hlo_arena_format(arena, "is not supported by cuBLASLt: %s", limit)
+                     : attempt(&b, !m.wide, HLO_TYPE_INVALID, HLO_TYPE_INVALID);
     } else if (instr->op == HLO_OP_DOT && instr->operand_count == 2) {
         hlo_matmul_from_dot(instr, &m);
         *why = plan_dot(&b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device: opening, memory, time. */
+/* The device: opening, memory, time, streams of the caller, events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,20 +153,6 @@ hlo_status cuda_device_borrow(const cuda_library *lib, const hlo_diag_sink *sink
     return status == HLO_OK ? start_cublaslt(out_device, sink) : status;
 }
 
-/* Describes a device of options->target without opening it. */
-static hlo_status describe_device(cuda_device *device, const hlo_plan_options *options,
-                                  const hlo_diag_sink *sink) {
-    if (!hlo_cuda_is_version(options->cuda))
-        return hlo_diag_refuse(sink, NULL, 0, 0,
-                               "invalid CUDA version %d, expected major * 1000 + minor * 10",
-                               options->cuda);
-    device->sm = options->target;
-    device->processors = CUDA_PROCESSORS;
-    device->cublaslt = options->cuda * 10;
-    snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
-    return HLO_OK;
-}
-
 hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink *sink,
                             cuda_device **out) {
     *out = NULL;
@@ -178,9 +164,16 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
     device->autotune_cache = options->autotune_cache;
     device->kernel_cache = options->kernel_cache;
     device->sink = sink;
-    hlo_status status;
-    if (options->target) {
-        status = describe_device(device, options, sink);
+    hlo_status status = HLO_OK;
+    if (options->target && !hlo_cuda_is_version(options->cuda)) {
+        status = hlo_diag_refuse(sink, NULL, 0, 0,
+                                 "invalid CUDA version %d, expected major * 1000 + minor * 10",
+                                 options->cuda);
+    } else if (options->target) { /* describes a device without opening it */
+        device->sm = options->target;
+        device->processors = CUDA_PROCESSORS;
+        device->cublaslt = options->cuda * 10;
+        snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
     } else {
         status = load_libraries(device, sink);
         if (status == HLO_OK) status = find_device(device, sink);
@@ -331,4 +324,79 @@ hlo_status cuda_finish(void *device, const char **why) {
     int failed = d->failed;
     d->failed = 0;
     return failed ? cuda_fails(d, "finish", failed, why) : HLO_OK;
+}
+
+/* ------------------------------------------------------------------------ streams of the caller */
+
+hlo_status cuda_use_stream(void *device, void *stream, const char **why) {
+    cuda_device *d = device;
+    cuda_context *context = NULL;
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    d->stream = d->own_stream;
+    if (!stream) {
+        if (!result) result = d->failed;
+        d->failed = 0;
+        return result ? cuda_fails(d, "queue the work", result, why) : HLO_OK;
+    }
+    if (!result) result = d->lib->cuStreamGetCtx(stream, &context);
+    if (result) return cuda_fails(d, "use the stream", result, why);
+    if (context != d->context) {
+        *why =
+            "cannot use the stream: it does not belong to the primary context of the plan's device";
+        return HLO_INVALID_USAGE;
+    }
+    d->stream = stream;
+    return HLO_OK;
+}
+
+hlo_status cuda_event_new(void *device, void **out_event, const char **why) {
+    cuda_device *d = device;
+    cuda_event *event = NULL;
+    int result = d->failed;
+    d->failed = 0;
+    if (!result) result = d->lib->cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING);
+    if (!result) result = d->lib->cuEventRecord(event, d->stream);
+    if (result && event) d->lib->cuEventDestroy(event);
+    *out_event = result ? NULL : event;
+    return result ? cuda_fails(d, "queue the run", result, why) : HLO_OK;
+}
+
+void *cuda_event_behind(void *device, void *stream, void *after) {
+    const cuda_device *d = device;
+    cuda_event *event = NULL;
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    if (!result && after) result = d->lib->cuStreamWaitEvent(stream, after, 0);
+    if (!result) result = d->lib->cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING);
+    if (!result) result = d->lib->cuEventRecord(event, stream);
+    if (!result) return event;
+    if (event) d->lib->cuEventDestroy(event);
+    d->lib->cuStreamSynchronize(stream);
+    return NULL;
+}
+
+void cuda_event_free(void *device, void *event) {
+    const cuda_device *d = device;
+    d->lib->cuCtxSetCurrent(d->context);
+    d->lib->cuEventDestroy(event);
+}
+
+void cuda_event_queue(void *device, void *event) {
+    cuda_device *d = device;
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    note(d, result ? result : d->lib->cuStreamWaitEvent(d->stream, event, 0));
+}
+
+hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size) {
+    const cuda_device *d = device;
+    char text[160];
+    int result = d->lib->cuCtxSetCurrent(d->context);
+    if (!result) result = d->lib->cuEventSynchronize(event);
+    if (!result) return HLO_OK;
+    snprintf(why, size, "cannot finish: %s", cuda_error_text(d->lib, result, text, sizeof text));
+    return HLO_INVALID_INPUT;
+}
+
+bool cuda_event_done(void *device, void *event) {
+    const cuda_device *d = device;
+    return d->lib->cuCtxSetCurrent(d->context) || d->lib->cuEventQuery(event) != CUDA_NOT_READY;
 }
