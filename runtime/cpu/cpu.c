@@ -10,7 +10,6 @@
 #include "ir/eval/eval.h"
 #include "ir/kernel/kernel.h"
 #include "matmul/call.h"
-#include "runtime/cpu/collective.h"
 
 enum { ALIGN = 64 };
 

@@ -7,7 +7,6 @@
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
 #include "matmul/block_scaled.h"
-#include "runtime/exec/memory.h"
 #include "runtime/exec/run.h"
 
 #include <setjmp.h>
@@ -73,25 +72,22 @@ static bool build_all(hlo_plan *plan, const hlo_diag_sink *sink) {
     return good;
 }
 
-/* Places a leaf and its sigmas at `*at` bytes after `base`; advances `*at`. */
-static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool bounded, char *base,
-                             size_t *at) {
-    size_t size = (size_t)hlo_shape_bytes(shape);
-    plan_place place = {base + *at, NULL};
-    *at += plan_align(plan, size);
-    if (bounded && plan->options.bounds) {
-        place.bound = (float *)(void *)(base + *at);
-        *at += plan_align(plan, size / hlo_types[shape->type].bytes * sizeof(float));
-    }
-    return place;
-}
-
 /* Returns the bytes of a leaf and its sigmas. */
 static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape, bool bounded) {
     size_t size = (size_t)hlo_shape_bytes(shape), all = plan_align(plan, size);
     if (bounded && plan->options.bounds)
         all += plan_align(plan, size / hlo_types[shape->type].bytes * sizeof(float));
     return all;
+}
+
+/* Places a leaf and its sigmas at `*at` bytes after `base`; advances `*at`. */
+static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool bounded, char *base,
+                             size_t *at) {
+    plan_place place = {base + *at, NULL};
+    if (bounded && plan->options.bounds)
+        place.bound = (float *)(void *)(base + *at + leaf_size(plan, shape, false));
+    *at += leaf_size(plan, shape, bounded);
+    return place;
 }
 
 /* True if an output is in the entry's frame. */
@@ -255,6 +251,9 @@ hlo_status plan_new(const hlo_module *module, const hlo_backend *backend,
     plan->backend = backend;
     plan->options = *options;
     plan->seat = *seat;
+    plan->self = plan;
+    plan->devices = &plan->self;
+    plan->device_count = 1;
     plan->watch =
         seat->world ? (hlo_watch){hlo_world_goes_on, seat->world} : (hlo_watch){plan_goes_on, plan};
     /* Decoding calls caches their configs in the module, which may run out of memory. */
@@ -282,7 +281,6 @@ void plan_free(hlo_plan *plan) {
     hlo_leaves_free(&plan->outputs);
     hlo_module_free(plan->expanded);
     hlo_arena_free(plan->arena);
-    free(plan->devices);
     free(plan);
 }
 

@@ -174,10 +174,6 @@ typedef struct tuning {
     size_t size;
 } tuning;
 
-static cuda_address address_of(const void *memory) {
-    return (cuda_address)(uintptr_t)memory;
-}
-
 static hlo_status failed(tuning *t, int result) {
     char capacity[256];
     snprintf(t->why, t->size, "cannot be tuned: %s",
@@ -248,12 +244,12 @@ static int fill(tuning *t, lt_part part, char *memory) {
         *to = (unsigned char)(i % 2 ? *to | code << 4 : code);
     }
     cuda_stream *stream = t->device->stream;
-    int result = t->lib->cuMemcpyHtoDAsync(address_of(memory), t->raw, first, stream);
+    int result = t->lib->cuMemcpyHtoDAsync(cuda_address_of(memory), t->raw, first, stream);
     if (!result) result = t->lib->cuStreamSynchronize(stream); /* raw is reused */
     for (size_t done = first; done < size && !result; done += first) {
         size_t next = size - done < first ? size - done : first;
-        result =
-            t->lib->cuMemcpyDtoDAsync(address_of(memory + done), address_of(memory), next, stream);
+        result = t->lib->cuMemcpyDtoDAsync(cuda_address_of(memory + done), cuda_address_of(memory),
+                                           next, stream);
     }
     return result;
 }
@@ -328,7 +324,7 @@ static bool try_algo(tuning *t, const lt_heuristic *algorithm, float *sample) {
     const int64_t count = matrix_elements(t->p, LT_PART_D);
     char *d = t->addresses[LT_PART_D];
     cuda_stream *stream = t->device->stream;
-    if (!done(t, t->lib->cuMemsetD8Async(address_of(d), 0xff, (size_t)count * bytes, stream)))
+    if (!done(t, t->lib->cuMemsetD8Async(cuda_address_of(d), 0xff, (size_t)count * bytes, stream)))
         return false;
     bool over = t->addresses[LT_PART_C] == d && is_read(t, LT_PART_C);
     if (over && !done(t, fill(t, LT_PART_C, t->addresses[LT_PART_C]))) return false;
@@ -340,7 +336,7 @@ static bool try_algo(tuning *t, const lt_heuristic *algorithm, float *sample) {
     t->sampled = 0;
     for (int64_t first = 0; first < count && t->sampled < SAMPLE; first += step) {
         int64_t size = count - first < PIECE ? count - first : PIECE;
-        if (!done(t, t->lib->cuMemcpyDtoHAsync(t->raw, address_of(d + (size_t)first * bytes),
+        if (!done(t, t->lib->cuMemcpyDtoHAsync(t->raw, cuda_address_of(d + (size_t)first * bytes),
                                                (size_t)size * bytes, stream)) ||
             !done(t, t->lib->cuStreamSynchronize(stream)))
             return false;
@@ -438,8 +434,8 @@ static int set_up(tuning *t) {
         result = t->lib->cuMemAlloc(&s->copy, s->size);
         if (result) break;
         t->saved_count++;
-        result =
-            t->lib->cuMemcpyDtoDAsync(s->copy, address_of(s->memory), s->size, t->device->stream);
+        result = t->lib->cuMemcpyDtoDAsync(s->copy, cuda_address_of(s->memory), s->size,
+                                           t->device->stream);
     }
     if (!result) result = t->lib->cuStreamSynchronize(t->device->stream);
     /* Parts that share memory have the numbers of the last one. */
@@ -453,8 +449,8 @@ static int tear_down(tuning *t) {
     int result = 0;
     for (uint32_t i = 0; i < t->saved_count; i++) {
         const saved *s = &t->saved[i];
-        int copied =
-            t->lib->cuMemcpyDtoDAsync(address_of(s->memory), s->copy, s->size, t->device->stream);
+        int copied = t->lib->cuMemcpyDtoDAsync(cuda_address_of(s->memory), s->copy, s->size,
+                                               t->device->stream);
         if (!result) result = copied;
     }
     int waited = t->lib->cuStreamSynchronize(t->device->stream);

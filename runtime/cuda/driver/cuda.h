@@ -62,6 +62,11 @@ typedef struct cuda_device {
     void *host;        /* the cpu backend's device, with host_fallback */
 } cuda_device;
 
+/* Records the first failure of a call without a status, for finish(). */
+static inline void cuda_note(cuda_device *device, int result) {
+    if (!device->failed) device->failed = result;
+}
+
 /* Returns the version of cuBLASLt as hlo_cuda_is_version() describes it. */
 static inline int cuda_cublaslt_version(const cuda_device *device) {
     return device->cublaslt / 100 * 10;
@@ -117,8 +122,6 @@ void cuda_identify(void *device, FILE *out);
 const void *cuda_import(void *device, const void *bytes, size_t size);
 void cuda_copy_in(void *device, void *to, const void *host, size_t size);
 void cuda_copy_out(void *device, void *host, const void *from, size_t size);
-void cuda_copy_within(void *device, void *to, const void *from, size_t size);
-void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
 void cuda_mark(void *device, uint32_t index);
 hlo_status cuda_finish(void *device, const char **why);
 hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double *out_seconds,
@@ -141,6 +144,9 @@ int cuda_node_end(cuda_device *device, bool kernel);
 /* Launches a kernel of codegen/ that accesses these ranges. Returns 0, or a status. */
 int cuda_launch_kernel(cuda_device *device, void *function, unsigned grid, unsigned block,
                        void **arguments, const cuda_range *ranges, uint32_t count);
+/* graph.c: copies and fills, which can be recorded, for the backend's table. */
+void cuda_copy_within(void *device, void *to, const void *from, size_t size);
+void cuda_fill(void *device, void *memory, unsigned char byte, size_t size);
 /* graph.c: recording, and branches of what is recorded, for the backend's table. */
 bool cuda_record(void *device);
 hlo_status cuda_recorded(void *device, const void **out_graph, const char **why);

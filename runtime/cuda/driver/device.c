@@ -40,11 +40,6 @@ hlo_status cuda_fails(cuda_device *device, const char *what, int result, const c
     return HLO_INVALID_INPUT;
 }
 
-/* Records the first failure of a call without a status, for finish(). */
-static void note(cuda_device *device, int result) {
-    if (!device->failed) device->failed = result;
-}
-
 /* -------------------------------------------------------------------------------------- opening */
 
 static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,
@@ -214,10 +209,6 @@ void cuda_device_close(void *closed) {
 
 /* --------------------------------------------------------------------------------------- memory */
 
-static cuda_address address(const void *memory) {
-    return (cuda_address)(uintptr_t)memory;
-}
-
 void *cuda_allocate(void *device, size_t size) {
     const cuda_device *d = device;
     cuda_address memory = 0;
@@ -228,7 +219,7 @@ void *cuda_allocate(void *device, size_t size) {
 void cuda_release(void *device, void *memory) {
     const cuda_device *d = device;
     d->lib->cuCtxSetCurrent(d->context);
-    d->lib->cuMemFree(address(memory));
+    d->lib->cuMemFree(cuda_address_of(memory));
 }
 
 bool cuda_available(void *device, size_t *out_bytes) {
@@ -268,44 +259,25 @@ const void *cuda_import(void *device, const void *bytes, size_t size) {
  * copy is still in progress when the driver's function returns. */
 void cuda_copy_in(void *device, void *to, const void *host, size_t size) {
     cuda_device *d = device;
-    note(d, d->lib->cuCtxSetCurrent(d->context));
-    if (size) note(d, d->lib->cuMemcpyHtoDAsync(address(to), host, size, d->stream));
-    note(d, d->lib->cuStreamSynchronize(d->stream));
+    cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
+    if (size) cuda_note(d, d->lib->cuMemcpyHtoDAsync(cuda_address_of(to), host, size, d->stream));
+    cuda_note(d, d->lib->cuStreamSynchronize(d->stream));
 }
 
 void cuda_copy_out(void *device, void *host, const void *from, size_t size) {
     cuda_device *d = device;
-    note(d, d->lib->cuCtxSetCurrent(d->context));
-    if (size) note(d, d->lib->cuMemcpyDtoHAsync(host, address(from), size, d->stream));
-    note(d, d->lib->cuStreamSynchronize(d->stream));
-}
-
-void cuda_copy_within(void *device, void *to, const void *from, size_t size) {
-    cuda_device *d = device;
-    const cuda_range ranges[] = {{from, size, false}, {to, size, true}};
-    if (!size) return;
-    int result = cuda_node_begin(d, ranges, 2);
-    if (!result) result = d->lib->cuMemcpyDtoDAsync(address(to), address(from), size, d->stream);
-    note(d, result ? result : cuda_node_end(d, false));
-}
-
-void cuda_fill(void *device, void *memory, unsigned char byte, size_t size) {
-    cuda_device *d = device;
-    const cuda_range range = {memory, size, true};
-    note(d, d->lib->cuCtxSetCurrent(d->context));
-    if (!size) return;
-    int result = cuda_node_begin(d, &range, 1);
-    if (!result) result = d->lib->cuMemsetD8Async(address(memory), byte, size, d->stream);
-    note(d, result ? result : cuda_node_end(d, false));
+    cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
+    if (size) cuda_note(d, d->lib->cuMemcpyDtoHAsync(host, cuda_address_of(from), size, d->stream));
+    cuda_note(d, d->lib->cuStreamSynchronize(d->stream));
 }
 
 /* ----------------------------------------------------------------------------------------- time */
 
 void cuda_mark(void *device, uint32_t index) {
     cuda_device *d = device;
-    note(d, d->lib->cuCtxSetCurrent(d->context));
+    cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
     const int result = make_mark(d, index);
-    note(d, result ? result : d->lib->cuEventRecord(d->marks[index], d->stream));
+    cuda_note(d, result ? result : d->lib->cuEventRecord(d->marks[index], d->stream));
 }
 
 hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double *out_seconds,
@@ -319,8 +291,8 @@ hlo_status cuda_seconds_between(void *device, uint32_t from, uint32_t to, double
 
 hlo_status cuda_finish(void *device, const char **why) {
     cuda_device *d = device;
-    note(d, d->lib->cuCtxSetCurrent(d->context));
-    note(d, d->lib->cuStreamSynchronize(d->stream));
+    cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
+    cuda_note(d, d->lib->cuStreamSynchronize(d->stream));
     int failed = d->failed;
     d->failed = 0;
     return failed ? cuda_fails(d, "finish", failed, why) : HLO_OK;
@@ -383,7 +355,7 @@ void cuda_event_free(void *device, void *event) {
 void cuda_event_queue(void *device, void *event) {
     cuda_device *d = device;
     int result = d->lib->cuCtxSetCurrent(d->context);
-    note(d, result ? result : d->lib->cuStreamWaitEvent(d->stream, event, 0));
+    cuda_note(d, result ? result : d->lib->cuStreamWaitEvent(d->stream, event, 0));
 }
 
 hlo_status cuda_event_wait(void *device, void *event, char *why, size_t size) {

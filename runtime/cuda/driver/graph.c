@@ -158,6 +158,27 @@ int cuda_launch_kernel(cuda_device *d, void *function, unsigned grid, unsigned b
     return result ? result : cuda_node_end(d, true);
 }
 
+void cuda_copy_within(void *device, void *to, const void *from, size_t size) {
+    cuda_device *d = device;
+    const cuda_range ranges[] = {{from, size, false}, {to, size, true}};
+    if (!size) return;
+    int result = cuda_node_begin(d, ranges, 2);
+    if (!result)
+        result =
+            d->lib->cuMemcpyDtoDAsync(cuda_address_of(to), cuda_address_of(from), size, d->stream);
+    cuda_note(d, result ? result : cuda_node_end(d, false));
+}
+
+void cuda_fill(void *device, void *memory, unsigned char byte, size_t size) {
+    cuda_device *d = device;
+    const cuda_range range = {memory, size, true};
+    cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
+    if (!size) return;
+    int result = cuda_node_begin(d, &range, 1);
+    if (!result) result = d->lib->cuMemsetD8Async(cuda_address_of(memory), byte, size, d->stream);
+    cuda_note(d, result ? result : cuda_node_end(d, false));
+}
+
 /* ------------------------------------------------------------------------------------- captures */
 
 static void pop(cuda_device *d) {
@@ -291,7 +312,7 @@ bool cuda_record(void *device) {
     int result = d->lib->cuCtxSetCurrent(d->context);
     if (!result) try_parallel(d);
     if (!result) result = begin_capture(d, d->stream, NULL);
-    if (!d->failed) d->failed = result;
+    cuda_note(d, result);
     return !result;
 }
 

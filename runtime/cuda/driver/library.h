@@ -43,6 +43,10 @@ typedef struct lt_preference lt_preference;
 typedef struct nvrtc_program nvrtc_program;
 typedef unsigned long long cuda_address; /* CUdeviceptr */
 
+static inline cuda_address cuda_address_of(const void *memory) {
+    return (cuda_address)(uintptr_t)memory;
+}
+
 /* cublasLtMatmulAlgo_t. May be stored in a file and used with the same version of the library. */
 typedef struct lt_algo {
     uint64_t data[8];
