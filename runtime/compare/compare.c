@@ -107,15 +107,6 @@ static double mean_root(double squares, double count) {
     return count > 0 ? sqrt(squares / count) : 0;
 }
 
-/* Raises judge->noise to the noise of a perturbed execution's array. */
-static void add_sample(hlo_array *judge, const hlo_array *sample) {
-    pair p = pair_of(judge, sample);
-    sums s = add_up(&p);
-    for (int i = 0; i < 2; i++)
-        judge->noise[i] =
-            fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_ERROR_AMPLITUDE);
-}
-
 /* Raises rms, noise and noise_limit to the difference of both arrays, in units of
  * judge->noise. Leaves them unchanged if types or dimensions differ. `drops`: the judge drops
  * the roundings that the other may have dropped. Its samples also drop them and move each result
@@ -602,8 +593,15 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
             break;
         hlo_arrays *sample;
         status = hlo_plan_run(plan, inputs, sink, &sample);
-        for (size_t k = 0; status == HLO_OK && k < judge->count; k++)
-            add_sample(&judge->items[k], &sample->items[k]);
+        for (size_t k = 0; status == HLO_OK && k < judge->count; k++) {
+            /* The noise is the largest of the perturbed executions. */
+            const pair p = pair_of(&judge->items[k], &sample->items[k]);
+            const sums s = add_up(&p);
+            double *noise = judge->items[k].noise;
+            for (int n = 0; n < 2; n++)
+                noise[n] =
+                    fmax(noise[n], mean_root(s.squares[n], s.count[n]) / HLO_ERROR_AMPLITUDE);
+        }
         if (status == HLO_OK) hlo_arrays_free(sample);
     }
     hlo_plan_free(plan);

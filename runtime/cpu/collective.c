@@ -114,49 +114,8 @@ static hlo_status broadcast(const party *p, uint32_t leaf, const char **why) {
     return HLO_OK;
 }
 
-/* Copies the device's parts of whole arrays. */
-static void take_parts(const cpu_device *cpu, const hlo_job *job) {
-    const cpu_gathering *g = job->state;
-    party p = {.jobs = &job, .count = 1, .instr = job->instr, .env = &cpu->env};
-    const int64_t own = hlo_seat_number(&cpu->seat);
-    part from;
-    for (int round = 0; round <= job->bounded; round++) {
-        p.sigmas = round;
-        for (uint32_t i = 0; i < job->operand_count; i++)
-            copy(&p, tile_of(sent(&p, 0, i), &g->tilings[i], own, &from), received(&p, 0, i));
-    }
-}
-
 static bool inside(const hlo_view *view, int64_t at, int64_t size) {
     return at >= 0 && size >= 0 && at <= view->dims[0] && size <= view->dims[0] - at;
-}
-
-/* Sends rows. Operands 2 to 5 are the input offsets, send sizes, output offsets and receive sizes;
- * each has the same number of entries for each member. */
-static hlo_status send_ragged(const party *p, const char **why) {
-    for (uint32_t i = 0; i < p->count; i++) copy(p, sent(p, i, 1), received(p, i, 0));
-    const int64_t entries = p->jobs[0]->operands[2].dims[0], each = entries / p->count;
-    for (uint32_t i = 0; i < p->count; i++)
-        for (int64_t e = 0; e < entries; e++) {
-            const hlo_job *job = p->jobs[i];
-            const hlo_view *from = sent(p, i, 0), *to = received(p, (uint32_t)(e / each), 0);
-            hlo_dims start = {0}, rows, strides[2];
-            const int64_t at = integer_at(&job->operands[2], e);
-            const int64_t there = integer_at(&job->operands[4], e);
-            memcpy(rows.v, from->dims, from->rank * sizeof *rows.v);
-            rows.v[0] = integer_at(&job->operands[3], e);
-            if (!inside(from, at, rows.v[0]) || !inside(to, there, rows.v[0])) {
-                *why = "sends rows that are outside its operand or its result";
-                return HLO_INVALID_INPUT;
-            }
-            start.v[0] = at;
-            hlo_view source = *from, target = *to;
-            if (from->data) source = hlo_view_part(from, start.v, rows.v, NULL, &strides[0]);
-            start.v[0] = there;
-            if (to->data) target = hlo_view_part(to, start.v, rows.v, NULL, &strides[1]);
-            copy(p, &source, &target);
-        }
-    return HLO_OK;
 }
 
 /* ------------------------------------------------------------------------------------- reducing */
@@ -284,7 +243,33 @@ static hlo_status exchange_leaf(const party *p, uint32_t leaf, const char **why)
 }
 
 static hlo_status exchange(const party *p, const char **why) {
-    if (p->instr->op == HLO_OP_RAGGED_ALL_TO_ALL) return send_ragged(p, why);
+    if (p->instr->op == HLO_OP_RAGGED_ALL_TO_ALL) {
+        /* Send rows. Operands 2 to 5 are the input offsets, send sizes, output offsets and receive
+         * sizes; each has the same number of entries for each member. */
+        for (uint32_t i = 0; i < p->count; i++) copy(p, sent(p, i, 1), received(p, i, 0));
+        const int64_t entries = p->jobs[0]->operands[2].dims[0], each = entries / p->count;
+        for (uint32_t i = 0; i < p->count; i++)
+            for (int64_t e = 0; e < entries; e++) {
+                const hlo_job *job = p->jobs[i];
+                const hlo_view *from = sent(p, i, 0), *to = received(p, (uint32_t)(e / each), 0);
+                hlo_dims start = {0}, rows, strides[2];
+                const int64_t at = integer_at(&job->operands[2], e);
+                const int64_t there = integer_at(&job->operands[4], e);
+                memcpy(rows.v, from->dims, from->rank * sizeof *rows.v);
+                rows.v[0] = integer_at(&job->operands[3], e);
+                if (!inside(from, at, rows.v[0]) || !inside(to, there, rows.v[0])) {
+                    *why = "sends rows that are outside its operand or its result";
+                    return HLO_INVALID_INPUT;
+                }
+                start.v[0] = at;
+                hlo_view source = *from, target = *to;
+                if (from->data) source = hlo_view_part(from, start.v, rows.v, NULL, &strides[0]);
+                start.v[0] = there;
+                if (to->data) target = hlo_view_part(to, start.v, rows.v, NULL, &strides[1]);
+                copy(p, &source, &target);
+            }
+        return HLO_OK;
+    }
     if (p->instr->op == HLO_OP_ALL_TO_ALL && dim_of(p) < 0) {
         /* Send operand i of each member to member i. */
         for (uint32_t i = 0; i < p->count; i++)
@@ -582,7 +567,15 @@ hlo_status cpu_collective_execute(const cpu_device *cpu, const hlo_job *job, con
         return hlo_world_meet(&cpu->seat, (void *)(uintptr_t)(job->instr->id + 1), g->members,
                               (void *)(uintptr_t)job, exchange_all, why);
     if (g->tilings) {
-        take_parts(cpu, job);
+        /* Copy the device's parts of whole arrays. */
+        party p = {.jobs = &job, .count = 1, .instr = job->instr, .env = &cpu->env};
+        const int64_t own = hlo_seat_number(&cpu->seat);
+        part from;
+        for (int round = 0; round <= job->bounded; round++) {
+            p.sigmas = round;
+            for (uint32_t i = 0; i < job->operand_count; i++)
+                copy(&p, tile_of(sent(&p, 0, i), &g->tilings[i], own, &from), received(&p, 0, i));
+        }
         return HLO_OK;
     }
     const uint32_t own =

@@ -19,7 +19,7 @@ typedef struct cpu_device {
     hlo_eval_env env;
     bool wants_every_value; /* instructions are not grouped */
     double *marks;          /* seconds on a clock */
-    uint32_t mark_capacity;
+    size_t mark_capacity;
     bool unmarked; /* memory for a mark ran out */
     hlo_seat seat;
 } cpu_device;

@@ -195,30 +195,28 @@ typedef struct sums {
     int64_t promoted; /* terms per accumulator */
 } sums;
 
-/* Adds up to STEP products to the accumulator: all are truncated toward zero at the last kept bit
- * of the largest. */
-static float add_step(float sum, const float *a, const float *b, int64_t count) {
-    float terms[STEP + 1], largest = 0;
-    terms[STEP] = sum;
-    for (int64_t i = 0; i < STEP; i++) terms[i] = i < count ? a[i] * b[i] : 0;
-    for (int64_t i = 0; i <= STEP; i++)
-        largest = fabsf(terms[i]) > largest ? fabsf(terms[i]) : largest;
-    float plain = 0;
-    for (int64_t i = 0; i <= STEP; i++) plain += terms[i];
-    if (!isfinite(plain) || largest == 0) return plain;
-    const double unit = ldexp(1, ilogbf(largest) - FRACTION_BITS);
-    double kept = 0;
-    for (int64_t i = 0; i <= STEP; i++) kept += trunc((double)terms[i] / unit);
-    return (float)(kept * unit);
-}
-
 static float sum_of(const sums *s, const float *a, const float *b) {
     float all = 0;
     for (int64_t from = 0; from < s->k; from += s->promoted) {
         const int64_t end = s->k - from < s->promoted ? s->k : from + s->promoted;
         float sum = 0;
-        for (int64_t at = from; at < end; at += STEP)
-            sum = add_step(sum, a + at, b + at, end - at < STEP ? end - at : STEP);
+        for (int64_t at = from; at < end; at += STEP) {
+            /* Add up to STEP products: all are truncated toward zero at the last kept bit of the
+             * largest. */
+            float terms[STEP + 1], largest = 0, plain = 0;
+            terms[STEP] = sum;
+            for (int64_t i = 0; i < STEP; i++) terms[i] = at + i < end ? a[at + i] * b[at + i] : 0;
+            for (int64_t i = 0; i <= STEP; i++) {
+                largest = fabsf(terms[i]) > largest ? fabsf(terms[i]) : largest;
+                plain += terms[i];
+            }
+            sum = plain;
+            if (!isfinite(plain) || largest == 0) continue;
+            const double unit = ldexp(1, ilogbf(largest) - FRACTION_BITS);
+            double kept = 0;
+            for (int64_t i = 0; i <= STEP; i++) kept += trunc((double)terms[i] / unit);
+            sum = (float)(kept * unit);
+        }
         all += sum;
     }
     return all;

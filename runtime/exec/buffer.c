@@ -13,6 +13,7 @@
 #include "ir/text/diag.h"
 #include "runtime/exec/dlpack.h"
 #include "runtime/exec/run.h"
+#include "runtime/grow.h"
 #include "runtime/plan/plan.h"
 
 /* A range that was freed, kept for the next allocation of its size. */
@@ -252,16 +253,9 @@ static void drop_memory(plan_memory *memory) {
     bool kept = false; /* as a spare: not if the device is being closed or has enough spares */
     if (!memory->release) {
         pthread_mutex_lock(&device->lock);
-        kept = !device->retired && device->count < MOST_SPARES;
-        if (kept && device->count == device->capacity) {
-            const size_t capacity = device->capacity ? 2 * device->capacity : 16;
-            plan_spare *spares = realloc(device->spares, capacity * sizeof *spares);
-            kept = spares != NULL;
-            if (kept) {
-                device->spares = spares;
-                device->capacity = capacity;
-            }
-        }
+        kept = !device->retired && device->count < MOST_SPARES &&
+               hlo_heap_grow(&device->spares, device->count + 1, &device->capacity,
+                             sizeof *device->spares);
         if (kept) device->spares[device->count++] = spare;
         pthread_mutex_unlock(&device->lock);
     }
@@ -285,21 +279,6 @@ static void queue_memory(const plan_device *device, plan_memory *memory, const h
     if (memory->last != known) queue_event(device, memory->last);
     queue_event(device, lent);
     hlo_event_free(lent);
-}
-
-/* Records that work queued so far on the caller's stream may use the range, but no later work.
- * Thread-safe. */
-static void return_memory(plan_memory *memory, void *stream) {
-    plan_device *device = memory->device;
-    const hlo_backend *backend = device->backend;
-    if (!stream || !backend->event_behind) return;
-    pthread_mutex_lock(&device->lock);
-    hlo_event *before = memory->lent;
-    void *handle = backend->event_behind(device->device, stream, before ? before->handle : NULL);
-    hlo_event *event = handle ? new_event(device, handle) : NULL;
-    if (event) memory->lent = event;
-    pthread_mutex_unlock(&device->lock);
-    if (event) hlo_event_free(before);
 }
 
 /* Records the last use of the range. */
@@ -504,7 +483,19 @@ typedef struct lent {
 } lent;
 
 static void delete_lent(lent *l) {
-    return_memory(l->memory, l->stream);
+    plan_device *device = l->memory->device;
+    const hlo_backend *backend = device->backend;
+    if (l->stream && backend->event_behind) {
+        /* Work queued so far on the caller's stream may use the range, but no later work. */
+        pthread_mutex_lock(&device->lock);
+        hlo_event *before = l->memory->lent;
+        void *handle =
+            backend->event_behind(device->device, l->stream, before ? before->handle : NULL);
+        hlo_event *event = handle ? new_event(device, handle) : NULL;
+        if (event) l->memory->lent = event;
+        pthread_mutex_unlock(&device->lock);
+        if (event) hlo_event_free(before);
+    }
     drop_memory(l->memory);
     free(l);
 }
@@ -694,11 +685,6 @@ struct plan_resident {
     size_t oldest; /* the next of the recordings without a buffer to replace */
 };
 
-hlo_status plan_resident_new(hlo_plan *plan) {
-    plan->resident = hlo_arena_zero(plan->arena, sizeof *plan->resident);
-    return HLO_OK;
-}
-
 void plan_resident_free(plan_resident *resident) {
     if (!resident) return;
     hlo_event_wait(resident->last, NULL);
@@ -712,6 +698,7 @@ static size_t leaf_size(const hlo_plan *plan, const hlo_shape *shape) {
 }
 
 hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
+    plan->resident = hlo_arena_zero(plan->arena, sizeof *plan->resident);
     size_t size = 0, at = 0;
     for (size_t i = 0; i < plan->inputs.count; i++) size += leaf_size(plan, plan->inputs.shapes[i]);
     for (size_t o = 0; o < plan->outputs.count; o++)

@@ -402,21 +402,6 @@ static hlo_status record_conditional(const plan_run *r, const plan_comp *comp,
     return begin_graph(r);
 }
 
-static hlo_view *copy_views(const plan_run *r, const hlo_view *views, uint32_t count) {
-    return hlo_arena_copy(r->plan->arena, views, count * sizeof *views);
-}
-
-/* Records a job that is executed between graphs. */
-static hlo_status record_job(const plan_run *r, const plan_step *step) {
-    hlo_status status = cut_graph(r);
-    if (status != HLO_OK) return status;
-    node *n = add_node(r, NODE_JOB, step);
-    n->job = *step->job;
-    n->job.operands = copy_views(r, n->job.operands, n->job.operand_count);
-    n->job.results = copy_views(r, n->job.results, n->job.result_count);
-    return begin_graph(r);
-}
-
 /* --------------------------------------------------------------------------------- control flow */
 
 /* Decides whether the loop runs another iteration. */
@@ -517,7 +502,17 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
             step->is_bound = true;
             return report_failure(r, step, status, why);
         }
-        if (r->mode == PLAN_RECORD && job->host) return record_job(r, step);
+        if (r->mode == PLAN_RECORD && job->host) { /* executed between graphs */
+            status = cut_graph(r);
+            if (status != HLO_OK) return status;
+            node *n = add_node(r, NODE_JOB, step);
+            n->job = *job;
+            n->job.operands = hlo_arena_copy(r->plan->arena, job->operands,
+                                             job->operand_count * sizeof *job->operands);
+            n->job.results = hlo_arena_copy(r->plan->arena, job->results,
+                                            job->result_count * sizeof *job->results);
+            return begin_graph(r);
+        }
         if (r->mode == PLAN_RECORD) r->buffer->noted = true;
         status = check_progress(r, step);
         if (status != HLO_OK) return status;
@@ -542,17 +537,6 @@ static hlo_status visit_step(const plan_run *r, const plan_comp *comp, plan_step
                     step->lent);
 }
 
-/* Executes a step in a profiler's range named by the op_name. */
-static hlo_status run_step(const plan_run *r, const plan_comp *comp, plan_step *step) {
-    const hlo_backend *backend = r->plan->backend;
-    if (r->mode != PLAN_EXECUTE || !backend->range_push) return visit_step(r, comp, step);
-    const char *op_name = hlo_instr_op_name(step->instr);
-    backend->range_push(r->plan->device, op_name ? op_name : step->instr->name);
-    const hlo_status status = visit_step(r, comp, step);
-    backend->range_pop(r->plan->device);
-    return status;
-}
-
 static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
                            const plan_place *arguments, const plan_place *results) {
     bind(r->plan, comp, frame, arguments, results);
@@ -563,7 +547,12 @@ static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
         plan_span span; /* a job on the host is timed by the host's clock */
         hlo_status status =
             spans ? begin_span(r, step, step->job && step->job->host, &span) : HLO_OK;
-        if (status == HLO_OK) status = run_step(r, comp, step);
+        const hlo_backend *backend = r->plan->backend;
+        const bool ranges = r->mode == PLAN_EXECUTE && backend->range_push && status == HLO_OK;
+        const char *op_name = hlo_instr_op_name(step->instr); /* shown by a profiler */
+        if (ranges) backend->range_push(r->plan->device, op_name ? op_name : step->instr->name);
+        if (status == HLO_OK) status = visit_step(r, comp, step);
+        if (ranges) backend->range_pop(r->plan->device);
         if (status == HLO_OK && spans) status = plan_span_end(r->plan, &span);
         if (status != HLO_OK) return status;
     }

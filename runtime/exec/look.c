@@ -69,28 +69,6 @@ static bool reserve(plan_look *look, size_t size) {
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------- kept */
-
-/* Adds arrays for the value of an instruction that had no value in this run. */
-static bool add_arrays(const hlo_plan *plan, const plan_step *step) {
-    enum { MOST_DIGITS = 12 };
-    plan_look *look = plan->look;
-    look->places[step->instr->id] = (uint32_t)look->values.count + 1;
-    for (uint32_t i = 0; i < step->own; i++) {
-        const hlo_shape *shape = step->shapes[i];
-        hlo_array *array =
-            hlo_arrays_add(&look->values, shape->type, shape->rank, shape->dims, false);
-        const int length = hlo_leaf_name(step->instr, i, NULL, 0);
-        char *name = array ? malloc((size_t)length + MOST_DIGITS) : NULL;
-        if (!name) return false;
-        hlo_leaf_name(step->instr, i, name, (size_t)length + 1);
-        if (plan->seat.world)
-            snprintf(name + length, MOST_DIGITS, "@%u", hlo_seat_number(&plan->seat));
-        array->name = name;
-    }
-    return true;
-}
-
 /* -------------------------------------------------------------------------------------- checked */
 
 /* The first elements of an array, in row-major order, that are NaN and infinite, or -1. */
@@ -223,7 +201,21 @@ hlo_status plan_look_at(hlo_plan *plan, const plan_comp *comp, const plan_step *
     if (!step->keeps) return HLO_OK;
     plan_look *look = plan->look;
     uint32_t *place = &look->places[step->instr->id];
-    if (!*place && !add_arrays(plan, step)) return HLO_OUT_OF_MEMORY;
+    const bool first = !*place; /* the instruction had no value in this run */
+    if (first) *place = (uint32_t)look->values.count + 1;
+    for (uint32_t i = 0; i < step->own && first; i++) {
+        enum { MOST_DIGITS = 12 };
+        const hlo_shape *shape = step->shapes[i];
+        hlo_array *array =
+            hlo_arrays_add(&look->values, shape->type, shape->rank, shape->dims, false);
+        const int length = hlo_leaf_name(step->instr, i, NULL, 0);
+        char *name = array ? malloc((size_t)length + MOST_DIGITS) : NULL;
+        if (!name) return HLO_OUT_OF_MEMORY;
+        hlo_leaf_name(step->instr, i, name, (size_t)length + 1);
+        if (plan->seat.world)
+            snprintf(name + length, MOST_DIGITS, "@%u", hlo_seat_number(&plan->seat));
+        array->name = name;
+    }
     for (uint32_t i = 0; i < step->own; i++) {
         hlo_array *array = &look->values.items[*place - 1 + i];
         const hlo_shape *shape = step->shapes[i];

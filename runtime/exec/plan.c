@@ -162,28 +162,6 @@ static hlo_status refuse_memory(const hlo_plan *plan, const hlo_diag_sink *sink)
     return HLO_OUT_OF_MEMORY;
 }
 
-static hlo_status allocate(hlo_plan *plan, const hlo_diag_sink *sink) {
-    size_t size = plan->memory_size;
-    plan->memory = plan->backend->allocate(plan->device, size ? size : 1);
-    if (!plan->memory) return refuse_memory(plan, sink);
-    plan->arguments = hlo_arena_zero(plan->arena, (plan->inputs.count + 1) * sizeof(plan_place));
-    plan->results = hlo_arena_zero(plan->arena, (plan->outputs.count + 1) * sizeof(plan_place));
-    if (plan->options.resident) return plan_resident_new(plan);
-    size_t at = plan->entry->frame_size;
-    for (size_t i = 0; i < plan->inputs.count; i++)
-        plan->arguments[i] = place_leaf(plan, plan->inputs.shapes[i], false, plan->memory, &at);
-    for (size_t i = 0; i < plan->outputs.count; i++) {
-        size_t own = plan->entry->slots[plan->entry->results[i]].offset;
-        if (plan_is_over_input(plan, i)) {
-            plan->results[i] = plan->arguments[plan->taken[i]];
-            continue;
-        }
-        plan->results[i] = place_leaf(plan, plan->outputs.shapes[i], true, plan->memory,
-                                      is_in_frame(plan, i) ? &own : &at);
-    }
-    return HLO_OK;
-}
-
 /* Replaces the module by a copy without block-scaled notation, scans, batch normalization, dynamic
  * shapes and calls, if it has any of these. Calls are not inlined if bounds and noise are derived
  * per computation, values are inspected by their place in the text, or simulated devices must meet
@@ -230,10 +208,23 @@ static hlo_status make(hlo_plan *plan, jmp_buf *recover, const hlo_diag_sink *si
         if (!is_in_frame(plan, i) && !plan_is_over_input(plan, i))
             plan->memory_size += leaf_size(plan, plan->outputs.shapes[i], true);
     if (plan->options.target) return HLO_OK;
-    status = allocate(plan, sink);
-    if (status == HLO_OK && plan_looks(plan)) status = plan_look_new(plan);
+    plan->memory = plan->backend->allocate(plan->device, plan->memory_size ? plan->memory_size : 1);
+    if (!plan->memory) return refuse_memory(plan, sink);
+    plan->arguments = hlo_arena_zero(plan->arena, (plan->inputs.count + 1) * sizeof(plan_place));
+    plan->results = hlo_arena_zero(plan->arena, (plan->outputs.count + 1) * sizeof(plan_place));
+    size_t at = plan->entry->frame_size;
+    for (size_t i = 0; i < plan->inputs.count && !plan->options.resident; i++)
+        plan->arguments[i] = place_leaf(plan, plan->inputs.shapes[i], false, plan->memory, &at);
+    for (size_t i = 0; i < plan->outputs.count && !plan->options.resident; i++) {
+        size_t own = plan->entry->slots[plan->entry->results[i]].offset;
+        plan->results[i] = plan_is_over_input(plan, i)
+                               ? plan->arguments[plan->taken[i]]
+                               : place_leaf(plan, plan->outputs.shapes[i], true, plan->memory,
+                                            is_in_frame(plan, i) ? &own : &at);
+    }
+    if (plan_looks(plan)) status = plan_look_new(plan);
     if (status == HLO_OK && plan->options.profile) status = plan_trace_new(plan);
-    if (status == HLO_OK && plan->resident) return plan_resident_bind(plan, sink);
+    if (status == HLO_OK && plan->options.resident) return plan_resident_bind(plan, sink);
     if (status == HLO_OK) status = plan_bind(plan, sink);
     return status == HLO_OK ? plan_record(plan, sink) : status;
 }

@@ -63,11 +63,9 @@ hlo_status plan_fetch_outputs(hlo_plan *plan, const hlo_diag_sink *sink, hlo_arr
 plan_device *plan_device_new(const hlo_backend *backend, void *device);
 /* Drops the plan's reference. */
 void plan_device_retire(plan_device *device);
-/* Sets plan->resident; HLO_OUT_OF_MEMORY. */
-hlo_status plan_resident_new(hlo_plan *plan);
 /* Waits for the last run. NULL is allowed. */
 void plan_resident_free(plan_resident *resident);
-/* Binds every job to its memory, with temporary inputs and outputs. */
+/* Sets plan->resident, and binds every job to its memory, with temporary inputs and outputs. */
 hlo_status plan_resident_bind(hlo_plan *plan, const hlo_diag_sink *sink);
 
 #endif

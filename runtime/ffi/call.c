@@ -279,13 +279,6 @@ static const char *format_list(hlo_arena *arena, const ffi_list *list) {
     return text;
 }
 
-/* Returns a checked frame as text: `(f8e4m3fn[16,32], f32[]) -> (bf16[16,48]) {beta = 0, ...}`. */
-static const char *frame_text(const ffi_frame *frame, hlo_arena *arena) {
-    return hlo_arena_format(arena, "(%s) -> (%s) {%s}", format_list(arena, &frame->operands),
-                            format_list(arena, &frame->results),
-                            format_attributes(&frame->attrs, arena, FFI_FOR_PEOPLE, NULL));
-}
-
 /* ------------------------------------------------------------------------------------- the call */
 
 typedef struct reader {
@@ -405,10 +398,15 @@ static hlo_status attempt(run *r, ffi_execute *execute) {
     return execute(&r->call, &r->why);
 }
 
-/* Returns the call's text; an empty one if memory runs out, or if it cannot be read. */
+/* Returns the call's text, `(f8e4m3fn[16,32], f32[]) -> (bf16[16,48]) {beta = 0, ...}`; an empty
+ * one if memory runs out, or if it cannot be read. */
 static const char *text_of(const run *r) {
     if (!r->checked || setjmp(*r->call.recover)) return "";
-    return frame_text(r->call.frame, r->call.arena);
+    const ffi_frame *frame = r->call.frame;
+    hlo_arena *arena = r->call.arena;
+    return hlo_arena_format(arena, "(%s) -> (%s) {%s}", format_list(arena, &frame->operands),
+                            format_list(arena, &frame->results),
+                            format_attributes(&frame->attrs, arena, FFI_FOR_PEOPLE, NULL));
 }
 
 ffi_error *ffi_run(ffi_frame *frame, ffi_execute *execute) {

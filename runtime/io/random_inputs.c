@@ -119,17 +119,6 @@ static double random_normal(generator *r) {
     }
 }
 
-/* Draws like Generator.integers(0, bound), 2 <= bound (D. Lemire, "Fast random integer generation
- * in an interval", 2019). */
-static uint32_t random_below(generator *r, uint32_t bound) {
-    uint64_t product = (uint64_t)next32(r) * bound;
-    if ((uint32_t)product < bound) {
-        uint32_t threshold = -bound % bound;
-        while ((uint32_t)product < threshold) product = (uint64_t)next32(r) * bound;
-    }
-    return (uint32_t)(product >> 32);
-}
-
 static void random_seed(generator *r, uint64_t seed) {
     uint32_t words[8];
     hash in = {0x43b0d7e5u, 0x931e8875u};
@@ -337,9 +326,9 @@ static hlo_status draw_all(const hlo_module *module, const hlo_leaves *leaves, u
         bool integer = shape->type == HLO_TYPE_PRED ||
                        (hlo_type_is_integer(shape->type) && hlo_types[shape->type].bits >= 8);
         for (size_t done = 0; done < array->size; done += width, at += width) {
-            if (integer) {
-                hlo_number_store(shape->type, at,
-                                 random_below(&random, shape->type == HLO_TYPE_PRED ? 2 : 8));
+            if (integer) { /* like Generator.integers(0, bound), for a power of two */
+                const uint64_t bound = shape->type == HLO_TYPE_PRED ? 2 : 8;
+                hlo_number_store(shape->type, at, (double)(next32(&random) * bound >> 32));
             } else {
                 float value = (float)(role.mean + role.deviation * random_normal(&random));
                 hlo_number_store(shape->type, at, role.positive ? fabsf(value) : value);

@@ -208,14 +208,6 @@ static build_value separate_job(build *b, const hlo_instr *instr, const hlo_shap
     return v;
 }
 
-/* Creates the job of a group, and the values of its results. */
-static void make_group(build *b, const build_unit *unit) {
-    const hlo_group *group = unit->group;
-    for (uint32_t i = 0; i < group->result_count; i++)
-        *value_of(b, group->results[i]) = new_slots(b, SLOT_BUFFER, group->results[i]->shape);
-    add_job(b, unit->instr, *group, NULL, slots_of_all(b, group->results, group->result_count));
-}
-
 /* Converts `value`, `count` leaves, from the layouts of `from` to the layouts of `to`, with copies
  * where they differ. */
 static build_value adapt(build *b, const hlo_instr *instr, build_value value,
@@ -462,15 +454,6 @@ static build_value relaid(build *b, const hlo_instr *instr, build_value value,
 
 /* ------------------------------------------------------------------------------------- plumbing */
 
-/* True if a collective sends nothing: neither the header nor its groups have a second device. */
-static bool is_single_device(const hlo_instr *collective) {
-    const hlo_module *module = collective->parent->module;
-    const hlo_groups *groups = hlo_instr_groups(collective, HLO_ATTR_REPLICA_GROUPS);
-    return hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1) <= 1 &&
-           hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1) <= 1 &&
-           (!groups || groups->devices == 0 || groups->devices == 1);
-}
-
 /* True if the instruction's value is its first operand, unchanged in memory or in another
  * layout. */
 static bool is_alias(const build *b, const hlo_instr *instr) {
@@ -487,9 +470,16 @@ static bool is_alias(const build *b, const hlo_instr *instr) {
     case HLO_OP_ALL_REDUCE_START:
     case HLO_OP_REDUCE_SCATTER:
     case HLO_OP_ALL_TO_ALL:
-    case HLO_OP_COLLECTIVE_BROADCAST:
-        if (b->plan->seat.world || !is_single_device(instr)) return false;
+    case HLO_OP_COLLECTIVE_BROADCAST: {
+        /* A collective sends nothing if neither the header nor its groups have a second device. */
+        const hlo_module *module = b->plan->module;
+        const hlo_groups *groups = hlo_instr_groups(instr, HLO_ATTR_REPLICA_GROUPS);
+        if (b->plan->seat.world || hlo_module_int(module, HLO_ATTR_NUM_PARTITIONS, 1) > 1 ||
+            hlo_module_int(module, HLO_ATTR_REPLICA_COUNT, 1) > 1 ||
+            (groups && groups->devices != 0 && groups->devices != 1))
+            return false;
         break;
+    }
     case HLO_OP_CUSTOM_CALL: {
         /* Only a call that specifies to a partitioner how its operand is divided is an alias. */
         const char *target = hlo_instr_str(instr, HLO_ATTR_CUSTOM_CALL_TARGET);
@@ -774,13 +764,18 @@ bool plan_build(hlo_plan *plan, plan_comp *comp, const hlo_diag_sink *sink) {
         b.place[i->id - b.first_id] = count++;
     find_signature(&b);
     const build_unit *units = build_order(&b, &count);
-    for (uint32_t i = 0; i < count; i++)
-        if (units[i].group)
-            make_group(&b, &units[i]);
-        else {
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_group *group = units[i].group;
+        for (uint32_t r = 0; group && r < group->result_count; r++)
+            *value_of(&b, group->results[r]) = new_slots(&b, SLOT_BUFFER, group->results[r]->shape);
+        if (group) {
+            add_job(&b, units[i].instr, *group, NULL,
+                    slots_of_all(&b, group->results, group->result_count));
+        } else {
             *value_of(&b, units[i].instr) = value_for(&b, units[i].instr);
             add_look(&b, units[i].instr);
         }
+    }
     if (b.failed) return false;
     build_value results =
         adapt(&b, root, *value_of(&b, root), leaf_shapes(&b, root->shape), comp->result_shapes);

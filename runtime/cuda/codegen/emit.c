@@ -315,30 +315,6 @@ void emit_split(emit *e, const char *linear, const int64_t *dims, const uint32_t
     }
 }
 
-/* Maps dimensions [a, a_end) of `from` to [b, b_end) of `dims`, which have the same number of
- * elements. */
-static void reshape_part(emit *e, const emit_index *from, uint32_t a, uint32_t a_end,
-                         const int64_t *dims, uint32_t b, uint32_t b_end, const char **at) {
-    uint32_t wide_from = 0, wide_to = 0, only_from = a, only_to = b;
-    for (uint32_t d = a; d < a_end; d++)
-        if (from->dims[d] != 1) wide_from++, only_from = d;
-    for (uint32_t d = b; d < b_end; d++) {
-        at[d] = "0";
-        if (dims[d] != 1) wide_to++, only_to = d;
-    }
-    if (wide_to == 0) return;
-    if (wide_from == 1 && wide_to == 1) {
-        at[only_to] = from->at[only_from];
-        return;
-    }
-    int64_t strides[HLO_EVAL_MAX_RANK] = {0}, stride = 1;
-    for (uint32_t d = a_end; d-- > a; stride *= from->dims[d]) strides[d] = stride;
-    const char *linear = emit_dot(e, from, strides);
-    uint32_t order[HLO_EVAL_MAX_RANK];
-    for (uint32_t d = b; d < b_end; d++) order[d - b] = b_end - 1 - (d - b);
-    emit_split(e, linear, dims, order, b_end - b, at);
-}
-
 const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
                                const int64_t *dims) {
     if (from->rank == rank && same_dims(rank, from->dims, dims)) return from;
@@ -358,7 +334,23 @@ const emit_index *emit_reshape(emit *e, const emit_index *from, uint32_t rank,
             else
                 out *= dims[b_end++];
         } while (in != out);
-        reshape_part(e, from, a, a_end, dims, b, b_end, at);
+        /* Dimensions [a, a_end) of `from` have as many elements as [b, b_end) of `dims`. */
+        uint32_t wide_from = 0, wide_to = 0, only_from = a, only_to = b, order[HLO_EVAL_MAX_RANK];
+        for (uint32_t d = a; d < a_end; d++)
+            if (from->dims[d] != 1) wide_from++, only_from = d;
+        for (uint32_t d = b; d < b_end; d++) {
+            at[d] = "0";
+            order[d - b] = b_end - 1 - (d - b);
+            if (dims[d] != 1) wide_to++, only_to = d;
+        }
+        if (wide_from == 1 && wide_to == 1) {
+            at[only_to] = from->at[only_from];
+        } else if (wide_to > 0) {
+            int64_t strides[HLO_EVAL_MAX_RANK] = {0};
+            stride = 1;
+            for (uint32_t d = a_end; d-- > a; stride *= from->dims[d]) strides[d] = stride;
+            emit_split(e, emit_dot(e, from, strides), dims, order, b_end - b, at);
+        }
         a = a_end;
         b = b_end;
     }
@@ -515,25 +507,6 @@ static const char *turned_address(emit *e, const emit_index *index, const hlo_vi
     return moves && turns ? sum : NULL;
 }
 
-/* Records that the operand has contiguous elements along another dimension of the space than the
- * thread's. */
-static void note_turned(emit *e, uint32_t operand, const emit_index *index) {
-    if (e->row || e->width == 1 || !e->minor || e->open_count != e->pack_depth) return;
-    const hlo_view *view = &e->job->operands[operand];
-    const char *fastest = NULL;
-    bool moves = false;
-    for (uint32_t d = 0; d < index->rank; d++) {
-        if (index->dims[d] > 1 && view->strides[d] == 1) fastest = index->at[d];
-        moves |= view->strides[d] > 1 && strcmp(index->at[d], e->minor) == 0;
-    }
-    for (uint32_t d = 0; fastest && moves && d < e->outer_count; d++) {
-        if (strcmp(e->outer[d], fastest) != 0 || isdigit((unsigned char)*fastest)) continue;
-        if (e->turned_dim < 0) e->turned_dim = d;
-        e->operands[operand].turned = e->turned_dim == d;
-        return;
-    }
-}
-
 /* Returns the pack at an address of type `cell`, in which the index of the thread's element is `u`
  * or, with `across`, the repeat's counter. */
 static const char *pack_name(emit *e, const char *pointer, const char *cell, const char *address,
@@ -596,7 +569,23 @@ static void note_access(emit *e, emit_access *a, const hlo_view *view, const emi
 
 const char *emit_load(emit *e, uint32_t operand, const emit_index *index) {
     note_access(e, &e->operands[operand].access, &e->job->operands[operand], index);
-    note_turned(e, operand, index);
+    if (!e->row && e->width > 1 && e->minor && e->open_count == e->pack_depth) {
+        /* Records that the operand has contiguous elements along another dimension of the space
+         * than the thread's. */
+        const hlo_view *view = &e->job->operands[operand];
+        const char *fastest = NULL;
+        bool moves = false;
+        for (uint32_t d = 0; d < index->rank; d++) {
+            if (index->dims[d] > 1 && view->strides[d] == 1) fastest = index->at[d];
+            moves |= view->strides[d] > 1 && strcmp(index->at[d], e->minor) == 0;
+        }
+        for (uint32_t d = 0; fastest && moves && d < e->outer_count; d++) {
+            if (strcmp(e->outer[d], fastest) != 0 || isdigit((unsigned char)*fastest)) continue;
+            if (e->turned_dim < 0) e->turned_dim = d;
+            e->operands[operand].turned = e->turned_dim == d;
+            break;
+        }
+    }
     return load_from(e, &e->job->operands[operand], emit_operand(e, operand), index);
 }
 
@@ -660,18 +649,6 @@ static emit_lines needed(emit *e, const emit_lines *lines, const emit_lines *fro
     return out;
 }
 
-/* True if the line reads the counter or a marked name. */
-static bool depends(const emit_line *line, const char *counter, const bool *set, uint32_t count) {
-    size_t length;
-    for (const char *word = next_word(line->text, &length); length;
-         word = next_word(word + length, &length)) {
-        uint32_t name = name_at(word, length);
-        if (name < count && set[name]) return true;
-        if (length == strlen(counter) && memcmp(word, counter, length) == 0) return true;
-    }
-    return false;
-}
-
 /* Finds the loop-invariant lines: those that depend neither on the counter nor on variables set in
  * the loop. `head`: lines of the loop before `lines`. `depth`: maximum nesting of blocks in `lines`
  * with such lines. Every iteration computes them, and there is at least one iteration; lines in
@@ -691,7 +668,16 @@ static bool *find_constants(emit *e, const emit_lines *head, const emit_lines *l
         if (!same[i]) mark_set(line, set, names);
     }
     for (uint32_t i = 0; i < lines->count; i++) {
-        if (!same[i] || !depends(&lines->v[i], counter, set, names)) continue;
+        if (!same[i]) continue;
+        bool depends = false; /* on the counter or a marked name */
+        size_t length;
+        for (const char *word = next_word(lines->v[i].text, &length); length && !depends;
+             word = next_word(word + length, &length)) {
+            const uint32_t name = name_at(word, length);
+            depends = (name < names && set[name]) ||
+                      (length == strlen(counter) && memcmp(word, counter, length) == 0);
+        }
+        if (!depends) continue;
         same[i] = false;
         mark_set(&lines->v[i], set, names);
     }

@@ -109,12 +109,6 @@ static region_value literal(emit *e, const hlo_literal *literal) {
     }
 }
 
-/* Returns a constant's first element, or its cell. */
-static const char *literal_at(emit *e, const hlo_literal *of, bool cell) {
-    const region_value value = literal(e, of);
-    return cell ? cell_of(e, of->shape->type, value) : value.name;
-}
-
 /* ---------------------------------------------------------------------------------- elementwise */
 
 static const char *type_refusal(const hlo_shape *shape) {
@@ -206,15 +200,6 @@ static bool needs_no_rounding(const hlo_instr *instr) {
         return instr->shape->type == HLO_TYPE_BF16 || instr->shape->type == HLO_TYPE_F16;
     default: return instr->shape->type == HLO_TYPE_PRED;
     }
-}
-
-/* True if an elementwise instruction computes the form in memory first, and derives its value from
- * that. */
-static bool makes_cell(const hlo_instr *instr) {
-    const hlo_type type = instr->shape->type;
-    if (!hlo_op_is(instr->op, HLO_ELEMENTWISE) || emit_is_wide(type)) return false;
-    return instr->op == HLO_OP_CONVERT ? is_rounding(hlo_instr_operand(instr, 0)->shape->type, type)
-                                       : !needs_no_rounding(instr);
 }
 
 const char *emit_cast(emit *e, hlo_type from, hlo_type to, bool within, const char *in, bool cell) {
@@ -682,7 +667,10 @@ static const char *pull_member(emit *e, const hlo_instr *instr, const emit_index
                    : apply_elementwise(e, instr, in, cell);
     }
     switch (instr->op) {
-    case HLO_OP_CONSTANT: return literal_at(e, instr->u.literal, cell);
+    case HLO_OP_CONSTANT: {
+        const region_value value = literal(e, instr->u.literal);
+        return cell ? cell_of(e, instr->shape->type, value) : value.name;
+    }
     case HLO_OP_DOT: return cell ? emit_cell(e, instr->shape->type, "0") : "0";
     case HLO_OP_IOTA: {
         hlo_type type = instr->shape->type;
@@ -723,7 +711,13 @@ const char *emit_pull(emit *e, const hlo_instr *instr, const emit_index *index, 
         if (e->known[i].instr == instr)
             name = emit_as(e, type, e->known[i].name, e->known[i].cell, cell);
     const bool member = emit_is_member(e, instr);
-    if (!name && !cell && !emit_is_wide(type) && (!member || makes_cell(instr)))
+    /* Some elementwise instructions compute the form in memory first, and their value from that. */
+    const bool from_cell =
+        !member ||
+        (hlo_op_is(instr->op, HLO_ELEMENTWISE) &&
+         (instr->op == HLO_OP_CONVERT ? is_rounding(hlo_instr_operand(instr, 0)->shape->type, type)
+                                      : !needs_no_rounding(instr)));
+    if (!name && !cell && !emit_is_wide(type) && from_cell)
         name = emit_decoded(e, type, emit_pull(e, instr, index, true));
     if (!name)
         name =

@@ -241,19 +241,6 @@ static bool is_mma_type(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
-/* True if tensor cores multiply the operands: both FP8 types are supported. */
-static bool has_mma(const ragging *g) {
-    const cuda_device *device = g->e->device;
-    const cuda_library *lib = device->lib;
-    int major, minor;
-    /* There is no compiler if no device is open. */
-    const bool compiled =
-        !lib || lib->nvrtcVersion(&major, &minor) || major * 100 + minor >= FIRST_NVRTC;
-    return device->sm >= FIRST_SM && compiled && is_mma_type(g->side[0].operand->shape->type) &&
-           is_mma_type(g->side[1].operand->shape->type) &&
-           (g->type == HLO_TYPE_F32 || g->type == HLO_TYPE_BF16 || g->type == HLO_TYPE_F16);
-}
-
 /* Returns the operand's fastest dimension in memory if its bytes can be loaded RUN at a time: a run
  * starts at a multiple of RUN and is entirely inside or outside the group. -1: byte by byte. */
 static int64_t run_dim(const ragging *g, unsigned number) {
@@ -276,18 +263,6 @@ static int64_t run_dim(const ragging *g, unsigned number) {
                           ? g->summed.count && g->summed.order[0] == fast
                           : g->summed.count && left->summed->count == 1 && s->summed->v[0] == fast;
     return term && g->r.mode != HLO_RAGGED_CONTRACTING ? fast : -1;
-}
-
-/* Loads the bytes at the operand's index: a pack of `run`. */
-static const char *load_run(ragging *g, const ragged_side *s, int run) {
-    emit *e = g->e;
-    const hlo_shape *shape = s->operand->shape;
-    const emit_index *index = emit_index_in(e, shape, s->at);
-    if (run == 1) return emit_pull(e, s->operand, index, true);
-    const uint32_t leaf = emit_leaf(e, s->operand);
-    const char *at = emit_dot(e, index, e->job->operands[leaf].strides);
-    return hlo_arena_format(e->arena, "*(const pack<uchar, %d> *)(%s + (%s))", run,
-                            emit_operand(e, leaf), at);
 }
 
 /* Writes the loads of a thread's registers for one instruction: 16 rows, or 8 columns. */
@@ -318,7 +293,15 @@ static void mma_terms(ragging *g, const char *start, const char *end, const char
         const char *value = emit_name(e, "w");
         emit_text(e, "pack<uchar, %d> %s = {};", run, value);
         open_inside(g, i, &p);
-        emit_text(e, "%s%s = %s;", value, run == 1 ? ".v[0]" : "", load_run(g, s, run));
+        const emit_index *index = emit_index_in(e, s->operand->shape, s->at);
+        if (run == 1) {
+            emit_text(e, "%s.v[0] = %s;", value, emit_pull(e, s->operand, index, true));
+        } else {
+            const uint32_t leaf = emit_leaf(e, s->operand);
+            const char *at = emit_dot(e, index, e->job->operands[leaf].strides);
+            emit_text(e, "%s = *(const pack<uchar, %d> *)(%s + (%s));", value, run,
+                      emit_operand(e, leaf), at);
+        }
         emit_close(e);
         if (p.by_terms && run == RUN)
             emit_text(e, "%s[%s][%s / %d] = %s;", s->shared, p.row, p.term, RUN, value);
@@ -506,7 +489,15 @@ void emit_ragged(emit *e, cuda_code *code) {
     g.summed = joined(s->operand->shape, one);
     g.apart = joined(s->operand->shape, other);
     e->offset = emit_offset_type(e, g.summed.size);
-    g.on_tensor_cores = has_mma(&g);
+    /* Tensor cores multiply operands of both FP8 types. There is no compiler if no device is open.
+     */
+    const cuda_library *lib = e->device->lib;
+    int major, minor;
+    g.on_tensor_cores =
+        e->device->sm >= FIRST_SM && is_mma_type(g.side[0].operand->shape->type) &&
+        is_mma_type(g.side[1].operand->shape->type) &&
+        (g.type == HLO_TYPE_F32 || g.type == HLO_TYPE_BF16 || g.type == HLO_TYPE_F16) &&
+        (!lib || lib->nvrtcVersion(&major, &minor) || major * 100 + minor >= FIRST_NVRTC);
     for (int i = 0; i < 2 && g.on_tensor_cores; i++) g.side[i].each = RAGGED_MMA_SIDE / SIDE;
     const int64_t blocks = find_place(&g);
     g.sums = emit_name(e, "a");

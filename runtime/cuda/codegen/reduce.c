@@ -81,14 +81,6 @@ static const char *identity(hlo_op op, hlo_type type) {
     return (size_t)op < sizeof identities / sizeof *identities ? identities[op][kind] : NULL;
 }
 
-/* Returns the operation of a reduce of one array that has an identity; otherwise HLO_OP_INVALID. */
-static hlo_op simple_op(const hlo_instr *instr) {
-    hlo_op op = hlo_region_simple(hlo_instr_comp(instr, HLO_ATTR_TO_APPLY));
-    hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
-    if (instr->operand_count != 2 || instr->shape->type != type) return HLO_OP_INVALID;
-    return op < HLO_OP_COUNT && identity(op, type) ? op : HLO_OP_INVALID;
-}
-
 /* Returns the text of the initial value of a simple reduce's accumulators: the identity. For a sum
  * it is -0, but 0 if the initial value is 0, because a sum may include its initial value any number
  * of times. */
@@ -612,7 +604,12 @@ static void find_reduces(reduction *s) {
         const char *why = cuda_reduce_refusal(instr);
         if (why) emit_refuse(e, "%s", why);
         const hlo_computation *region = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
-        const hlo_op simple = simple_op(instr);
+        /* One array, whose operation has an identity. */
+        const hlo_type type = hlo_instr_operand(instr, 0)->shape->type;
+        hlo_op simple = hlo_region_simple(region);
+        if (instr->operand_count != 2 || instr->shape->type != type || simple >= HLO_OP_COUNT ||
+            !identity(simple, type))
+            simple = HLO_OP_INVALID;
         s->reduces[s->count++] =
             (reducing){.instr = instr,
                        .region = region,

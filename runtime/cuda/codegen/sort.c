@@ -314,23 +314,6 @@ static void find_dimensions(scattering *s) {
     }
 }
 
-/* Finds the atomic operation of an order-independent combiner, if elements would have several
- * sequential updates. */
-static void find_atomic(scattering *s) {
-    static const char *const names[] = {
-        [HLO_OP_ADD] = "Add", [HLO_OP_MAXIMUM] = "Max", [HLO_OP_MINIMUM] = "Min",
-        [HLO_OP_AND] = "And", [HLO_OP_OR] = "Or",       [HLO_OP_XOR] = "Xor"};
-    const hlo_op op = hlo_region_simple(hlo_instr_comp(s->instr, HLO_ATTR_TO_APPLY));
-    bool serial = false;
-    for (uint32_t d = 0; d < s->narrow->rank; d++)
-        serial |= !s->shared[d] && s->narrow->dims[d] > 1;
-    if (!serial || s->arrays > 1 || !hlo_type_is_integer(s->wide->type) ||
-        hlo_types[s->wide->type].bits < 32 || (size_t)op >= sizeof names / sizeof *names)
-        return;
-    s->atomic = names[op];
-    for (uint32_t d = 0; d < s->narrow->rank; d++) s->shared[d] |= s->atomic != NULL;
-}
-
 /* Returns the index that an update goes to, and whether its window is in bounds. */
 static const emit_index *destination(scattering *s, const char **out_fits) {
     emit *e = s->e;
@@ -607,7 +590,18 @@ void emit_scatter(emit *e, cuda_code *code) {
         return;
     }
     find_dimensions(&s);
-    find_atomic(&s);
+    /* Finds the atomic operation of an order-independent combiner, if elements would have several
+     * sequential updates. */
+    static const char *const names[] = {
+        [HLO_OP_ADD] = "Add", [HLO_OP_MAXIMUM] = "Max", [HLO_OP_MINIMUM] = "Min",
+        [HLO_OP_AND] = "And", [HLO_OP_OR] = "Or",       [HLO_OP_XOR] = "Xor"};
+    const hlo_op op = hlo_region_simple(hlo_instr_comp(s.instr, HLO_ATTR_TO_APPLY));
+    bool serial = false;
+    for (uint32_t d = 0; d < s.narrow->rank; d++) serial |= !s.shared[d] && s.narrow->dims[d] > 1;
+    if (serial && s.arrays == 1 && hlo_type_is_integer(s.wide->type) &&
+        hlo_types[s.wide->type].bits >= 32 && (size_t)op < sizeof names / sizeof *names)
+        s.atomic = names[op];
+    for (uint32_t d = 0; d < s.narrow->rank; d++) s.shared[d] |= s.atomic != NULL;
     if (hlo_shape_count(s.wide) == 0) return;
     /* A result reuses its operand's memory unless the operand is also read elsewhere. */
     for (uint32_t a = 0; a < s.arrays; a++) {

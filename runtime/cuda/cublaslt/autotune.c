@@ -355,7 +355,10 @@ static void drop(const tuning *t, const lt_algo *algo, const char *why) {
     say(t, HLO_WARNING, text);
 }
 
-static hlo_status take_samples(tuning *t, const lt_heuristic *found, uint32_t count) {
+/* Chooses the fastest algorithm whose result agrees with the reference. */
+static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
+                         lt_heuristic *out_chosen, double *out_milliseconds) {
+    double best = -1, first = -1;
     for (uint32_t i = 0; i < count; i++) {
         float *sample = malloc(SAMPLE * sizeof *sample);
         if (!sample) return HLO_OUT_OF_MEMORY;
@@ -366,15 +369,6 @@ static hlo_status take_samples(tuning *t, const lt_heuristic *found, uint32_t co
         t->samples[i] = NULL;
         free(sample);
     }
-    return HLO_OK;
-}
-
-/* Chooses the fastest algorithm whose result agrees with the reference. */
-static hlo_status choose(tuning *t, const lt_heuristic *found, uint32_t count,
-                         lt_heuristic *out_chosen, double *out_milliseconds) {
-    double best = -1, first = -1;
-    hlo_status status = take_samples(t, found, count);
-    if (status != HLO_OK) return status;
     /* The reference is the sample that most algorithms agree with, the first one in a tie; NULL if
      * no algorithm works. */
     const float *reference = NULL;
@@ -444,25 +438,6 @@ static int set_up(tuning *t) {
     return result;
 }
 
-/* Restores the operands, and releases what set_up() made. */
-static int tear_down(tuning *t) {
-    int result = 0;
-    for (uint32_t i = 0; i < t->saved_count; i++) {
-        const saved *s = &t->saved[i];
-        int copied = t->lib->cuMemcpyDtoDAsync(cuda_address_of(s->memory), s->copy, s->size,
-                                               t->device->stream);
-        if (!result) result = copied;
-    }
-    int waited = t->lib->cuStreamSynchronize(t->device->stream);
-    for (uint32_t i = 0; i < t->saved_count; i++) t->lib->cuMemFree(t->saved[i].copy);
-    if (t->flush) t->lib->cuMemFree(t->flush);
-    if (t->ended) t->lib->cuEventDestroy(t->ended);
-    if (t->begun) t->lib->cuEventDestroy(t->begun);
-    for (int i = 0; i < MOST; i++) free(t->samples[i]);
-    free(t->raw);
-    return result ? result : waited;
-}
-
 static hlo_status tune(tuning *t, lt_heuristic *out_chosen, double *out_milliseconds,
                        uint32_t wanted) {
     lt_heuristic found[MOST];
@@ -471,7 +446,22 @@ static hlo_status tune(tuning *t, lt_heuristic *out_chosen, double *out_millisec
     if (status != HLO_OK) return status;
     int result = set_up(t);
     status = result ? failed(t, result) : choose(t, found, count, out_chosen, out_milliseconds);
-    result = tear_down(t);
+    /* Restore the operands, and release what set_up() made. */
+    result = 0;
+    for (uint32_t i = 0; i < t->saved_count; i++) {
+        const saved *s = &t->saved[i];
+        int copied = t->lib->cuMemcpyDtoDAsync(cuda_address_of(s->memory), s->copy, s->size,
+                                               t->device->stream);
+        if (!result) result = copied;
+    }
+    int waited = t->lib->cuStreamSynchronize(t->device->stream);
+    if (!result) result = waited;
+    for (uint32_t i = 0; i < t->saved_count; i++) t->lib->cuMemFree(t->saved[i].copy);
+    if (t->flush) t->lib->cuMemFree(t->flush);
+    if (t->ended) t->lib->cuEventDestroy(t->ended);
+    if (t->begun) t->lib->cuEventDestroy(t->begun);
+    for (int i = 0; i < MOST; i++) free(t->samples[i]);
+    free(t->raw);
     return status == HLO_OK && result ? failed(t, result) : status;
 }
 

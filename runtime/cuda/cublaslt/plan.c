@@ -241,17 +241,6 @@ static void place_c(builder *b) {
 
 /* ------------------------------------------------------------------------------------- settings */
 
-/* Returns the compute type: f32 is multiplied in f32, unless the dot's algorithm names a narrower
- * type. */
-static int compute_word(const hlo_matmul *m, hlo_type operands) {
-    if (operands == HLO_TYPE_F64) return LT_COMPUTE_64F;
-    if (operands != HLO_TYPE_F32 || !m->algorithm) return LT_COMPUTE_32F;
-    if (strcmp(m->algorithm, "dot_tf32_tf32_f32") == 0) return LT_COMPUTE_32F_FAST_TF32;
-    if (strcmp(m->algorithm, "dot_bf16_bf16_f32") == 0) return LT_COMPUTE_32F_FAST_16BF;
-    if (strcmp(m->algorithm, "dot_f16_f16_f32") == 0) return LT_COMPUTE_32F_FAST_16F;
-    return LT_COMPUTE_32F;
-}
-
 static void set_all(builder *b) {
     const hlo_matmul *m = b->m;
     static const int words[HLO_EPILOGUE_COUNT] = {
@@ -403,23 +392,6 @@ static bool sums_exactly(hlo_type a, hlo_type b, int64_t k, hlo_type d, hlo_type
     return bits <= hlo_float_precision(sum) && bits <= hlo_types[d].bits - 2 * is_signed;
 }
 
-/* Finds the types to compute a dot in: operand types that represent its own, and its
- * result type, or else a wider one of at least f32, to be converted. Integers are computed in
- * floats if these represent every sum. Static; NULL if not found. */
-static const hlo_wide_types *dot_types(const hlo_matmul *dot) {
-    const hlo_type a = dot->a->shape->type, b = dot->b->shape->type, d = dot->d->type;
-    const int64_t k = hlo_matmul_extents(dot).k;
-    const hlo_wide_types *row;
-    for (int exact = 1; exact >= 0; exact--)
-        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
-            if (holds(a, row->operands) && holds(b, row->operands) &&
-                (exact ? row->d == d
-                       : hlo_types[row->d].bits >= 32 &&
-                             (hlo_type_is_float(d) || sums_exactly(a, b, k, d, row->d))))
-                return row;
-    return NULL;
-}
-
 /* ---------------------------------------------------------------------------------------- whole */
 
 /* Builds all parts. The copy of D comes last, because results follow operands. */
@@ -441,7 +413,16 @@ static const char *build(builder *b) {
     p->m = b->swapped ? size.n : size.m;
     p->n = b->swapped ? size.m : size.n;
     p->k = size.k;
-    p->compute = compute_word(m, operands);
+    /* f32 is multiplied in f32, unless the dot's algorithm names a narrower type. */
+    static const struct {
+        const char *algorithm;
+        int word;
+    } narrower[] = {{"dot_tf32_tf32_f32", LT_COMPUTE_32F_FAST_TF32},
+                    {"dot_bf16_bf16_f32", LT_COMPUTE_32F_FAST_16BF},
+                    {"dot_f16_f16_f32", LT_COMPUTE_32F_FAST_16F}};
+    p->compute = operands == HLO_TYPE_F64 ? LT_COMPUTE_64F : LT_COMPUTE_32F;
+    for (int i = 0; i < 3 && operands == HLO_TYPE_F32 && m->algorithm; i++)
+        if (strcmp(m->algorithm, narrower[i].algorithm) == 0) p->compute = narrower[i].word;
     p->scale_type = operands == HLO_TYPE_F64 ? LT_TYPE_64F : LT_TYPE_32F;
     p->alpha = m->alpha;
     p->beta = m->c ? m->beta : 0;
@@ -504,8 +485,18 @@ static const char *plan_dot(builder *b) {
         !hlo_matmul_check(m, b->options->target, b->options->cuda, HLO_SCALES_ALL) &&
         !attempt(b, true, HLO_TYPE_INVALID, HLO_TYPE_INVALID))
         return NULL;
-    const hlo_wide_types *types = dot_types(m);
-    if (types) return attempt(b, false, types->operands, types->d);
+    /* The first operand types that represent its own, with its result type or else a wider one of
+     * at least f32, to be converted. Integers are computed in floats if these represent every sum.
+     */
+    const int64_t k = hlo_matmul_extents(m).k;
+    const hlo_wide_types *row;
+    for (int exact = 1; exact >= 0; exact--)
+        for (uint32_t i = 0; (row = hlo_matmul_wide_types(i)); i++)
+            if (holds(ta, row->operands) && holds(tb, row->operands) &&
+                (exact ? row->d == td
+                       : hlo_types[row->d].bits >= 32 &&
+                             (hlo_type_is_float(td) || sums_exactly(ta, tb, k, td, row->d))))
+                return attempt(b, false, row->operands, row->d);
     return hlo_arena_format(b->arena,
                             "is not supported by cuBLASLt: no matmul of %s and %s with result %s",
                             hlo_types[ta].name, hlo_types[tb].name, hlo_types[td].name);

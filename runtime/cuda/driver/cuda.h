@@ -56,7 +56,7 @@ typedef struct cuda_device {
     cuda_capture *capture;     /* the innermost capture; NULL: not recording */
     cuda_branching *branching; /* NULL: not needed yet */
     struct cuda_event **marks; /* NULL: not created yet */
-    uint32_t mark_capacity;
+    size_t mark_capacity;
     int failed;        /* first nonzero CUresult since the last finish() */
     char message[256]; /* buffer for a `why` */
     void *host;        /* the cpu backend's device, with host_fallback */

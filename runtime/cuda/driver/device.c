@@ -7,6 +7,7 @@
 #include "matmul/call.h"
 #include "runtime/cuda/driver/cuda.h"
 #include "runtime/cuda/driver/library.h"
+#include "runtime/grow.h"
 
 enum { FIRST_DRIVER = 11080 }; /* the first whose cuBLASLt has FP8 */
 
@@ -49,21 +50,6 @@ static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, c
                            cuda_error_text(device->lib, result, capacity, sizeof capacity));
 }
 
-static hlo_status load_libraries(cuda_device *device, const hlo_diag_sink *sink) {
-    cuda_library *lib = calloc(1, sizeof *lib);
-    if (!lib) return HLO_OUT_OF_MEMORY;
-    device->lib = lib;
-    hlo_status status = cuda_library_load(lib, CUDA_DRIVER, sink);
-    int version = 0;
-    if (status == HLO_OK && !lib->cuDriverGetVersion(&version) && version < FIRST_DRIVER)
-        status = hlo_diag_refuse(
-            sink, NULL, 0, 0, "the CUDA driver supports CUDA %d.%d, but %d.%d or later is required",
-            version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000, FIRST_DRIVER % 1000 / 10);
-    for (int id = 0; id < CUDA_LIBRARY_COUNT && status == HLO_OK; id++)
-        status = cuda_library_load(lib, (cuda_library_id)id, sink);
-    return status;
-}
-
 /* Queries the properties of device `ordinal`. `result` is the status of the call that found it. */
 static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
@@ -82,17 +68,6 @@ static hlo_status ask_device(cuda_device *device, int result, const hlo_diag_sin
     return HLO_OK;
 }
 
-static hlo_status find_device(cuda_device *device, const hlo_diag_sink *sink) {
-    const cuda_library *lib = device->lib;
-    int count = 0;
-    int result = lib->cuInit(0);
-    if (result) return refuse(device, sink, "failed to initialize the CUDA driver", result);
-    result = lib->cuDeviceGetCount(&count);
-    if (result) return refuse(device, sink, "failed to enumerate CUDA devices", result);
-    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device found");
-    return ask_device(device, lib->cuDeviceGet(&device->ordinal, 0), sink);
-}
-
 static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink) {
     const cuda_library *lib = device->lib;
     lt_handle *lt = NULL;
@@ -106,24 +81,40 @@ static hlo_status start_cublaslt(cuda_device *device, const hlo_diag_sink *sink)
 
 /* Creates the event of a mark, unless it exists. */
 static int make_mark(cuda_device *d, uint32_t index) {
-    if (index >= d->mark_capacity) {
-        const uint32_t capacity = index < 8 ? 16 : 2 * index;
-        cuda_event **marks = realloc(d->marks, capacity * sizeof *marks);
-        if (!marks) return CUDA_OUT_OF_MEMORY;
-        memset(marks + d->mark_capacity, 0, (capacity - d->mark_capacity) * sizeof *marks);
-        d->marks = marks;
-        d->mark_capacity = capacity;
-    }
+    const size_t before = d->mark_capacity;
+    if (!hlo_heap_grow(&d->marks, (size_t)index + 1, &d->mark_capacity, sizeof *d->marks))
+        return CUDA_OUT_OF_MEMORY;
+    if (d->mark_capacity > before)
+        memset(d->marks + before, 0, (d->mark_capacity - before) * sizeof *d->marks);
     return d->marks[index] ? 0 : d->lib->cuEventCreate(&d->marks[index], 0);
 }
 
-static hlo_status make_context(cuda_device *device, const hlo_diag_sink *sink) {
-    const cuda_library *lib = device->lib;
+/* Loads the libraries, and opens the first device. */
+static hlo_status open_device(cuda_device *device, const hlo_diag_sink *sink) {
+    cuda_library *lib = calloc(1, sizeof *lib);
+    if (!lib) return HLO_OUT_OF_MEMORY;
+    device->lib = lib;
+    hlo_status status = cuda_library_load(lib, CUDA_DRIVER, sink);
+    int version = 0, count = 0;
+    if (status == HLO_OK && !lib->cuDriverGetVersion(&version) && version < FIRST_DRIVER)
+        status = hlo_diag_refuse(
+            sink, NULL, 0, 0, "the CUDA driver supports CUDA %d.%d, but %d.%d or later is required",
+            version / 1000, version % 1000 / 10, FIRST_DRIVER / 1000, FIRST_DRIVER % 1000 / 10);
+    for (int id = 0; id < CUDA_LIBRARY_COUNT && status == HLO_OK; id++)
+        status = cuda_library_load(lib, (cuda_library_id)id, sink);
+    if (status != HLO_OK) return status;
+    int result = lib->cuInit(0);
+    if (result) return refuse(device, sink, "failed to initialize the CUDA driver", result);
+    result = lib->cuDeviceGetCount(&count);
+    if (result) return refuse(device, sink, "failed to enumerate CUDA devices", result);
+    if (count == 0) return hlo_diag_refuse(sink, NULL, 0, 0, "no CUDA device found");
+    status = ask_device(device, lib->cuDeviceGet(&device->ordinal, 0), sink);
+    if (status != HLO_OK) return status;
     cuda_context *context = NULL;
-    int result = lib->cuDevicePrimaryCtxRetain(&context, device->ordinal);
+    cuda_stream *stream = NULL;
+    result = lib->cuDevicePrimaryCtxRetain(&context, device->ordinal);
     device->context = context;
     if (!result) result = lib->cuCtxSetCurrent(context);
-    cuda_stream *stream = NULL;
     if (!result) result = lib->cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING);
     device->stream = device->own_stream = stream;
     for (uint32_t i = 0; i < 2 && !result; i++) result = make_mark(device, i);
@@ -170,9 +161,7 @@ hlo_status cuda_device_open(const hlo_plan_options *options, const hlo_diag_sink
         device->cublaslt = options->cuda * 10;
         snprintf(device->name, sizeof device->name, "sm_%d", device->sm);
     } else {
-        status = load_libraries(device, sink);
-        if (status == HLO_OK) status = find_device(device, sink);
-        if (status == HLO_OK) status = make_context(device, sink);
+        status = open_device(device, sink);
     }
     if (status == HLO_OK) status = find_target(device, sink);
     if (status == HLO_OK)
@@ -197,7 +186,7 @@ void cuda_device_close(void *closed) {
         free(owned);
     }
     if (device->lt) lib->cublasLtDestroy(device->lt);
-    for (uint32_t i = 0; i < device->mark_capacity; i++)
+    for (size_t i = 0; i < device->mark_capacity; i++)
         if (device->marks[i]) lib->cuEventDestroy(device->marks[i]);
     free(device->marks);
     if (device->own_stream) lib->cuStreamDestroy(device->own_stream);

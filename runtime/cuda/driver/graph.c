@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/grow.h"
+
 typedef struct node {
     uint32_t first, count; /* handles after which the node has no others */
     bool kernel;           /* it is one generated kernel */
@@ -17,7 +19,8 @@ typedef struct node {
 
 typedef struct handles {
     cuda_graph_node **v;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 } handles;
 
 struct cuda_capture {
@@ -27,7 +30,8 @@ struct cuda_capture {
     cuda_order
         *order;  /* NULL: each call depends on the previous one; the members below are unused */
     node *nodes; /* by number in `order` */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     handles all;
     handles set; /* dependencies of the next call, if it does not declare its memory */
     bool early;  /* the node that was begun may start before the previous kernel has ended */
@@ -35,13 +39,8 @@ struct cuda_capture {
 };
 
 static bool append(handles *h, cuda_graph_node *const *nodes, size_t count) {
-    if (h->count + count > h->capacity) {
-        const size_t capacity = 2 * (h->count + count) + 16;
-        cuda_graph_node **v = realloc(h->v, capacity * sizeof(cuda_graph_node *));
-        if (!v) return false;
-        h->v = v;
-        h->capacity = (uint32_t)capacity;
-    }
+    if (!hlo_heap_grow(&h->v, h->count + count, &h->capacity, sizeof(cuda_graph_node *)))
+        return false;
     for (size_t i = 0; i < count; i++) h->v[h->count++] = nodes[i];
     return true;
 }
@@ -60,13 +59,8 @@ static int ask(const cuda_device *d, cuda_graph_node *const **out_nodes, size_t 
 
 /* Adds the node that was last added to the order, which was captured up to `ends`. */
 static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count, bool kernel) {
-    if (c->count == c->capacity) {
-        const uint32_t capacity = c->capacity ? 2 * c->capacity : 64;
-        node *nodes = realloc(c->nodes, capacity * sizeof *nodes);
-        if (!nodes) return CUDA_OUT_OF_MEMORY;
-        c->nodes = nodes;
-        c->capacity = capacity;
-    }
+    if (!hlo_heap_grow(&c->nodes, c->count + 1, &c->capacity, sizeof *c->nodes))
+        return CUDA_OUT_OF_MEMORY;
     c->nodes[c->count++] = (node){c->all.count, (uint32_t)count, kernel && count == 1};
     return append(&c->all, ends, count) ? 0 : CUDA_OUT_OF_MEMORY;
 }
@@ -83,15 +77,6 @@ static int set_nodes(const cuda_device *d, const uint32_t *numbers, int count) {
                                                      CUDA_CAPTURE_SET_DEPENDENCIES);
 }
 
-static bool is_set(const handles *set, cuda_graph_node *const *nodes, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        bool found = false;
-        for (uint32_t k = 0; k < set->count && !found; k++) found = set->v[k] == nodes[i];
-        if (!found) return false;
-    }
-    return count == set->count;
-}
-
 int cuda_node_begin(cuda_device *d, const cuda_range *ranges, uint32_t count) {
     cuda_capture *c = d->capture;
     if (!c || !c->order) return 0;
@@ -104,7 +89,12 @@ int cuda_node_begin(cuda_device *d, const cuda_range *ranges, uint32_t count) {
     size_t captured;
     int result = ask(d, &nodes, &captured);
     if (result) return result;
-    if (!is_set(&c->set, nodes, captured)) {
+    bool set = captured == c->set.count; /* true if only the expected dependencies are set */
+    for (size_t i = 0; i < captured && set; i++) {
+        set = false;
+        for (uint32_t k = 0; k < c->set.count && !set; k++) set = c->set.v[k] == nodes[i];
+    }
+    if (!set) {
         if (!cuda_order_add_barrier(c->order)) return CUDA_OUT_OF_MEMORY;
         result = add_node(c, nodes, captured, false);
         if (result) return result;

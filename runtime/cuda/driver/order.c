@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/grow.h"
+
 /* In a `mark`, a node's number + 1, or 0. */
 typedef uint32_t mark;
 
@@ -22,7 +24,8 @@ typedef struct segment {
 
 struct cuda_order {
     node *nodes;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     segment *segments; /* by address; they do not overlap */
     size_t segment_count, segment_capacity;
     mark last[CUDA_LANES]; /* last node of each lane */
@@ -57,13 +60,8 @@ static size_t find(const cuda_order *o, uintptr_t address) {
 
 /* Makes room for `count` more segments. */
 static bool reserve(cuda_order *o, size_t count) {
-    if (o->segment_count + count <= o->segment_capacity) return true;
-    const size_t capacity = 2 * o->segment_capacity + count + 64;
-    segment *segments = realloc(o->segments, capacity * sizeof *segments);
-    if (!segments) return false;
-    o->segments = segments;
-    o->segment_capacity = capacity;
-    return true;
+    return hlo_heap_grow(&o->segments, o->segment_count + count, &o->segment_capacity,
+                         sizeof *o->segments);
 }
 
 /* Replaces the segments from `at` up to `end` by one. */
@@ -145,13 +143,7 @@ static uint32_t choose_lane(const cuda_order *o, const mark needed[CUDA_LANES],
 }
 
 static bool add_node(cuda_order *o, uint32_t lane, const mark seen[CUDA_LANES]) {
-    if (o->count == o->capacity) {
-        const uint32_t capacity = o->capacity ? 2 * o->capacity : 64;
-        node *nodes = realloc(o->nodes, capacity * sizeof *nodes);
-        if (!nodes) return false;
-        o->nodes = nodes;
-        o->capacity = capacity;
-    }
+    if (!hlo_heap_grow(&o->nodes, o->count + 1, &o->capacity, sizeof *o->nodes)) return false;
     node *n = &o->nodes[o->count++];
     n->lane = lane;
     memcpy(n->seen, seen, sizeof n->seen);

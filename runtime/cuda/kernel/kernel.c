@@ -10,6 +10,7 @@
 #include "runtime/cuda/codegen/emit.h"
 #include "runtime/cuda/driver/library.h"
 #include "runtime/group/group.h"
+#include "runtime/grow.h"
 
 /* -------------------------------------------------------------------------------------- packing */
 
@@ -111,13 +112,9 @@ const char *cuda_program_add(cuda_program *program, const cuda_launch *launch) {
         if (strcmp(program->kernels[i].text, launch->text) == 0 &&
             strncmp(program->kernels[i].name, launch->form, form) == 0)
             return program->kernels[i].name;
-    if (program->count == program->capacity) {
-        size_t capacity = program->capacity ? 2 * program->capacity : 16;
-        program_kernel *kernels = realloc(program->kernels, capacity * sizeof *kernels);
-        if (!kernels) return NULL;
-        program->kernels = kernels;
-        program->capacity = capacity;
-    }
+    if (!hlo_heap_grow(&program->kernels, program->count + 1, &program->capacity,
+                       sizeof *program->kernels))
+        return NULL;
     program_kernel kernel = {malloc(form + 24), strdup(launch->text)};
     if (!kernel.name || !kernel.text) {
         free(kernel.name);
