@@ -618,14 +618,6 @@ static double scale_sigma(const hlo_job *job, int operand) {
     return *(const float *)job->operand_sigmas[operand].data;
 }
 
-/* Returns the sigma of the product of both scales, from their sigmas and its own rounding. */
-static double product_scale_sigma(const hlo_job *job, const parts *p) {
-    double a = scalar_of(job, p->a_scale), b = scalar_of(job, p->b_scale), alpha = p->matmul.alpha;
-    if (!multiplies(&p->matmul)) return 0;
-    return fabs(alpha) * sqrt(squared(scale_sigma(job, p->a_scale) * b) +
-                              squared(scale_sigma(job, p->b_scale) * a) + squared(0x1p-23 * a * b));
-}
-
 static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epilogue *e,
                             const product *made) {
     const parts *p = job->state;
@@ -633,14 +625,21 @@ static hlo_status bound_all(const cpu_device *cpu, const hlo_job *job, const epi
     const hlo_view *d = &job->results[0];
     size_t count = (size_t)hlo_view_count(d);
     const hlo_error_options options = cpu_error_options(job);
-    bool scalar = are_scalar(&made->scales);
+    double product_scale_sigma = multiplies(m) ? 0x1p-24 * fabs(m->alpha) : 0;
+    if (are_scalar(&made->scales) && multiplies(m)) {
+        /* from the sigmas of both scales, and the rounding of their product */
+        const double x = scalar_of(job, p->a_scale), y = scalar_of(job, p->b_scale);
+        product_scale_sigma = fabs(m->alpha) * sqrt(squared(scale_sigma(job, p->a_scale) * y) +
+                                                    squared(scale_sigma(job, p->b_scale) * x) +
+                                                    squared(0x1p-23 * x * y));
+    }
     bounds b = {
         .e = e,
         .product = made->copy,
         .product_sigma = made->sigma,
         .c_sigma = dense_sigma(cpu, job, p->c),
         .bias_sigma = dense_sigma(cpu, job, p->bias),
-        .product_scale_sigma = scalar ? product_scale_sigma(job, p) : 0x1p-24 * fabs(m->alpha),
+        .product_scale_sigma = product_scale_sigma,
         .c_scale_sigma = fabs(m->beta) * scale_sigma(job, p->c_scale),
         .d_scale_sigma = scale_sigma(job, p->d_scale),
         .type = d->type,

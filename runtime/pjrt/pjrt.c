@@ -86,30 +86,6 @@ static hlo_status await_event(const pjrt_plugin *plugin, pjrt_event *event, cons
     return status == HLO_OK ? freed : status;
 }
 
-/* Loads and initializes the plugin. HLO_INVALID_INPUT, with an error: the file is not a plugin of
- * major version 0. */
-static hlo_status load_plugin(const char *path, const hlo_diag_sink *sink, pjrt_plugin *out) {
-    /* A path without a slash names a file here, not a system library. */
-    char local[4096];
-    snprintf(local, sizeof local, "%s%s", strchr(path, '/') ? "" : "./", path);
-    const hlo_status readable = hlo_file_check(local, sink);
-    if (readable != HLO_OK) return readable;
-    void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library) return hlo_diag_refuse(sink, path, 0, 0, "cannot load the plugin: %s", dlerror());
-    void *address = dlsym(library, "GetPjrtApi");
-    const pjrt_api *(*get)(void);
-    memcpy(&get, &address, sizeof get);
-    *out = (pjrt_plugin){.path = path, .api = get ? get() : NULL};
-    if (!out->api || out->api->size < sizeof *out->api)
-        return hlo_diag_refuse(sink, path, 0, 0, "the library is not a PJRT plugin");
-    if (out->api->version.major != 0)
-        return hlo_diag_refuse(sink, path, 0, 0,
-                               "unsupported plugin interface version %d.%d: expected 0.*",
-                               out->api->version.major, out->api->version.minor);
-    pjrt_object_args args = {.size = sizeof args};
-    return call_plugin(out, PJRT_PLUGIN_INITIALIZE, &args, "initialize the plugin", sink);
-}
-
 /* ------------------------------------------------------------------------------------ transfers */
 
 /* An input or output of a compiled module. */
@@ -560,9 +536,30 @@ static hlo_status make(hlo_pjrt *pjrt, const hlo_pjrt_options *options, const hl
     hlo_status status = check_module(pjrt->module, options, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_INPUTS, sink);
     if (status == HLO_OK) status = describe_leaves(pjrt, HLO_OUTPUTS, sink);
-    if (status == HLO_OK) status = load_plugin(options->plugin, sink, &pjrt->plugin);
     if (status != HLO_OK) return status;
-    pjrt->plugin.path = hlo_arena_format(pjrt->arena, "%s", options->plugin);
+    /* Load and initialize the plugin. A path without a slash names a file here, not a system
+     * library. */
+    const char *path = hlo_arena_format(pjrt->arena, "%s", options->plugin);
+    const char *local = hlo_arena_format(pjrt->arena, "%s%s", strchr(path, '/') ? "" : "./", path);
+    status = hlo_file_check(local, sink);
+    if (status != HLO_OK) return status;
+    void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library) return hlo_diag_refuse(sink, path, 0, 0, "cannot load the plugin: %s", dlerror());
+    void *address = dlsym(library, "GetPjrtApi");
+    const pjrt_api *(*get)(void);
+    memcpy(&get, &address, sizeof get);
+    const pjrt_api *api = get ? get() : NULL;
+    if (!api || api->size < sizeof *api)
+        return hlo_diag_refuse(sink, path, 0, 0, "the library is not a PJRT plugin");
+    if (api->version.major != 0)
+        return hlo_diag_refuse(sink, path, 0, 0,
+                               "unsupported plugin interface version %d.%d: expected 0.*",
+                               api->version.major, api->version.minor);
+    pjrt->plugin = (pjrt_plugin){.path = path, .api = api};
+    pjrt_object_args args = {.size = sizeof args};
+    status =
+        call_plugin(&pjrt->plugin, PJRT_PLUGIN_INITIALIZE, &args, "initialize the plugin", sink);
+    if (status != HLO_OK) return status;
     status = options->target ? make_topology(pjrt, options->target, sink) : make_client(pjrt, sink);
     if (status == HLO_OK) status = register_calls(pjrt, sink);
     return status == HLO_OK ? compile(pjrt, options, sink) : status;

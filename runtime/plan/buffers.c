@@ -140,8 +140,8 @@ static void place_by_size(frame *f, plan_comp *comp, const uint32_t *shares, con
     qsort(ranges, count, sizeof *ranges, compare_sizes);
     for (uint32_t i = 0; i < count; i++) {
         range *r = &ranges[i];
-        /* Its offset is that of the smallest gap between the ranges, in offset order, that are in
-         * use at the same time; without a gap, their end. */
+        /* Place it in the smallest gap between the ranges, in offset order, that are in use at the
+         * same time, or after all of them. */
         size_t used = 0, least = SIZE_MAX;
         r->offset = SIZE_MAX;
         for (uint32_t k = 0; k < i; k++) {

@@ -703,35 +703,6 @@ void emit_open_repeat(emit *e, const char *name, int count) {
     emit_open_unrolled(e, name, count);
 }
 
-/* Moves the first loads of the unrolled loop, and the computation of their addresses, to a loop
- * before it. Moves the `constants` that are loop-invariant before both loops. */
-static void load_early(emit *e, emit_lines *constants) {
-    emit_lines *out = e->out, loop = {0}, early = {0}, rest = {0};
-    for (uint32_t i = e->repeat_from; i < out->count; i++)
-        add_line(e, &loop, out->v[i].target, out->v[i].text);
-    out->count = e->repeat_from;
-    move_constants(e, &loop, constants, 0, e->repeat, out);
-    int loads = 0;
-    for (uint32_t i = 0; i < e->before.count; i++) {
-        const emit_line *line = &e->before.v[i];
-        const bool first = line->target && (loads + 1) * e->repeat_count <= EARLY;
-        loads += first;
-        add_line(e, first ? &early : &rest, line->target, line->text);
-    }
-    append(e, out, &e->across);
-    append(e, out, &e->declared);
-    if (loads) {
-        const emit_lines needs = needed(e, &early, constants);
-        append(e, out, &loop);
-        append(e, out, &needs);
-        append(e, out, &early);
-        add_line(e, out, NULL, "}");
-    }
-    append(e, out, &loop);
-    e->before = rest;
-    e->repeat = NULL;
-}
-
 void emit_elements_begin(emit *e, emit_lines *inner) {
     *inner = (emit_lines){0};
     e->inner = inner;
@@ -759,7 +730,35 @@ void emit_elements_end(emit *e) {
         move_constants(e, &none, e->inner, 1, "u", &constants);
     }
     e->out = e->around;
-    if (e->repeat) load_early(e, e->width > 1 ? &constants : e->inner);
+    if (e->repeat) {
+        /* Moves the first loads of the unrolled loop, and the computation of their addresses, to a
+         * loop before it. Moves the constants that are loop-invariant before both loops. */
+        emit_lines *out = e->out, *same = e->width > 1 ? &constants : e->inner;
+        emit_lines loop = {0}, early = {0}, rest = {0};
+        for (uint32_t i = e->repeat_from; i < out->count; i++)
+            add_line(e, &loop, out->v[i].target, out->v[i].text);
+        out->count = e->repeat_from;
+        move_constants(e, &loop, same, 0, e->repeat, out);
+        int loads = 0;
+        for (uint32_t i = 0; i < e->before.count; i++) {
+            const emit_line *line = &e->before.v[i];
+            const bool first = line->target && (loads + 1) * e->repeat_count <= EARLY;
+            loads += first;
+            add_line(e, first ? &early : &rest, line->target, line->text);
+        }
+        append(e, out, &e->across);
+        append(e, out, &e->declared);
+        if (loads) {
+            const emit_lines needs = needed(e, &early, same);
+            append(e, out, &loop);
+            append(e, out, &needs);
+            append(e, out, &early);
+            add_line(e, out, NULL, "}");
+        }
+        append(e, out, &loop);
+        e->before = rest;
+        e->repeat = NULL;
+    }
     if (e->width > 1) append(e, e->out, &constants);
     append(e, e->out, &e->before);
     if (e->width > 1) emit_text(e, "#pragma unroll");

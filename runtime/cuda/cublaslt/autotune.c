@@ -438,16 +438,9 @@ static int set_up(tuning *t) {
     return result;
 }
 
-static hlo_status tune(tuning *t, lt_heuristic *out_chosen, double *out_milliseconds,
-                       uint32_t wanted) {
-    lt_heuristic found[MOST];
-    uint32_t count;
-    hlo_status status = cuda_call_heuristic(t->call, wanted, found, &count, t->why, t->size);
-    if (status != HLO_OK) return status;
-    int result = set_up(t);
-    status = result ? failed(t, result) : choose(t, found, count, out_chosen, out_milliseconds);
-    /* Restore the operands, and release what set_up() made. */
-    result = 0;
+/* Restores the operands, and releases what set_up() made. */
+static int tear_down(tuning *t) {
+    int result = 0;
     for (uint32_t i = 0; i < t->saved_count; i++) {
         const saved *s = &t->saved[i];
         int copied = t->lib->cuMemcpyDtoDAsync(cuda_address_of(s->memory), s->copy, s->size,
@@ -455,14 +448,13 @@ static hlo_status tune(tuning *t, lt_heuristic *out_chosen, double *out_millisec
         if (!result) result = copied;
     }
     int waited = t->lib->cuStreamSynchronize(t->device->stream);
-    if (!result) result = waited;
     for (uint32_t i = 0; i < t->saved_count; i++) t->lib->cuMemFree(t->saved[i].copy);
     if (t->flush) t->lib->cuMemFree(t->flush);
     if (t->ended) t->lib->cuEventDestroy(t->ended);
     if (t->begun) t->lib->cuEventDestroy(t->begun);
     for (int i = 0; i < MOST; i++) free(t->samples[i]);
     free(t->raw);
-    return status == HLO_OK && result ? failed(t, result) : status;
+    return result ? result : waited;
 }
 
 hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_matmul *matmul,
@@ -490,7 +482,16 @@ hlo_status cuda_autotune(cuda_device *device, const hlo_job *job, const cuda_mat
     hlo_status status = find_choice(device, key, wanted, &known, out_chosen, why, size);
     if (status == HLO_OK && known) known = cuda_call_accepts(call, out_chosen);
     if (status == HLO_OK && !known) {
-        status = tune(&t, out_chosen, &milliseconds, wanted);
+        lt_heuristic found[MOST];
+        uint32_t count;
+        status = cuda_call_heuristic(call, wanted, found, &count, why, size);
+        if (status == HLO_OK) {
+            int result = set_up(&t);
+            status =
+                result ? failed(&t, result) : choose(&t, found, count, out_chosen, &milliseconds);
+            result = tear_down(&t);
+            if (status == HLO_OK && result) status = failed(&t, result);
+        }
         if (status == HLO_OK)
             status = add_choice(device, key, wanted, milliseconds, out_chosen, why, size);
     }

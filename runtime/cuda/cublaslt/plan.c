@@ -280,24 +280,6 @@ static void set_all(builder *b) {
         if (b->p->present >> pointers[i].part & 1) set(b, pointers[i].attribute, pointers[i].part);
 }
 
-/* Returns the operand leaf of C if D may take its memory: to the library both are equal, and no
- * other operand reads it. */
-static int find_overwritten(const cuda_matmul *p) {
-    const cuda_pointer *c = &p->places[LT_PART_C];
-    const lt_matrix *from = &p->matrices[LT_PART_C], *to = &p->matrices[LT_PART_D];
-    if (!(p->present >> LT_PART_C & 1) || c->kind != CUDA_OPERAND ||
-        p->places[LT_PART_D].kind != CUDA_RESULT || from->type != to->type || from->ld != to->ld ||
-        from->stride != to->stride)
-        return -1;
-    for (int part = 0; part < LT_PART_COUNT; part++)
-        if (part != LT_PART_C && p->present >> part & 1 && p->places[part].kind == CUDA_OPERAND &&
-            p->places[part].index == c->index)
-            return -1;
-    for (uint32_t i = 0; i < p->copies_before; i++)
-        if (p->copies[i].from.index == c->index) return -1;
-    return (int)c->index;
-}
-
 /* --------------------------------------------------------------------------------------- limits */
 
 typedef struct facts {
@@ -441,7 +423,20 @@ static const char *build(builder *b) {
     p->reductions = hlo_types[d_type].bits < 32 ? LT_REDUCTION_COMPUTE_TYPE : LT_REDUCTION_MASK;
     if (!m->c) place_c(b);
     set_all(b);
-    p->overwrites = find_overwritten(p);
+    /* D may take the memory of C if to the library both are equal, and no other operand reads it.
+     */
+    const cuda_pointer *c = &p->places[LT_PART_C];
+    const lt_matrix *from = &p->matrices[LT_PART_C], *to = &p->matrices[LT_PART_D];
+    const bool equal = p->present >> LT_PART_C & 1 && c->kind == CUDA_OPERAND &&
+                       p->places[LT_PART_D].kind == CUDA_RESULT && from->type == to->type &&
+                       from->ld == to->ld && from->stride == to->stride;
+    p->overwrites = equal ? (int)c->index : -1;
+    for (int part = 0; part < LT_PART_COUNT; part++)
+        if (part != LT_PART_C && p->present >> part & 1 && p->places[part].kind == CUDA_OPERAND &&
+            p->places[part].index == c->index)
+            p->overwrites = -1;
+    for (uint32_t i = 0; i < p->copies_before; i++)
+        if (p->copies[i].from.index == c->index) p->overwrites = -1;
     const char *broken = cuda_matmul_preflight(p, b->options, b->arena);
     return broken ? hlo_arena_format(b->arena, "is not supported by cuBLASLt: %s", broken) : NULL;
 }

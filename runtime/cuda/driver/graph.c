@@ -248,26 +248,6 @@ static int try_kernels(cuda_device *d, void *memory) {
     return result;
 }
 
-/* Runs a graph with two concurrent nodes, one node after both, and kernels after that. */
-static int try_graph(cuda_device *d, unsigned char *memory) {
-    static const unsigned char wanted[4] = {1, 2, 1, 2};
-    unsigned char found[4] = {0};
-    cuda_graph_exec *exec = NULL;
-    int result = begin_capture(d, d->stream, NULL);
-    if (result) return result;
-    cuda_fill(d, memory, 1, 1);
-    cuda_fill(d, memory + 1, 2, 1);
-    cuda_copy_within(d, memory + 2, memory, 2);
-    result = try_kernels(d, memory);
-    const int made = end_capture(d, &exec);
-    if (!result) result = made;
-    if (!result) result = d->lib->cuGraphLaunch(exec, d->stream);
-    if (!result) cuda_copy_out(d, found, memory, sizeof found);
-    if (!result) result = d->failed;
-    if (exec) d->lib->cuGraphExecDestroy(exec);
-    return result || memcmp(found, wanted, sizeof found) == 0 ? result : CUDA_NOT_SUPPORTED;
-}
-
 /* graph.c: tries once which graph features work; sets the device's `parallel` and `early`. */
 static void try_parallel(cuda_device *d) {
     const cuda_library *lib = d->lib;
@@ -276,7 +256,7 @@ static void try_parallel(cuda_device *d) {
     if (d->tried) return;
     d->tried = true;
     if (!lib->cuStreamGetCaptureInfo || !lib->cuStreamUpdateCaptureDependencies) return;
-    void *memory = cuda_allocate(d, 4);
+    unsigned char *memory = cuda_allocate(d, 4);
     if (!memory) return;
     cuda_module *module = NULL;
     cuda_function *nothing = NULL;
@@ -290,7 +270,24 @@ static void try_parallel(cuda_device *d) {
         d->failed = 0;
         d->parallel = true;
         d->early = i;
-        if (try_graph(d, memory)) d->parallel = d->early = false;
+        /* Runs a graph with two concurrent nodes, one node after both, and kernels after that. */
+        static const unsigned char wanted[4] = {1, 2, 1, 2};
+        unsigned char found[4] = {0};
+        cuda_graph_exec *exec = NULL;
+        int result = begin_capture(d, d->stream, NULL);
+        if (!result) {
+            cuda_fill(d, memory, 1, 1);
+            cuda_fill(d, memory + 1, 2, 1);
+            cuda_copy_within(d, memory + 2, memory, 2);
+            result = try_kernels(d, memory);
+            const int made = end_capture(d, &exec);
+            if (!result) result = made;
+        }
+        if (!result) result = lib->cuGraphLaunch(exec, d->stream);
+        if (!result) cuda_copy_out(d, found, memory, sizeof found);
+        if (!result) result = d->failed;
+        if (exec) lib->cuGraphExecDestroy(exec);
+        if (result || memcmp(found, wanted, sizeof found) != 0) d->parallel = d->early = false;
     }
     cuda_release(d, memory);
     d->failed = before; /* unsupported features are not used */
