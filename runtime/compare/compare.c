@@ -257,34 +257,6 @@ static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
 }
 
-/* Chooses the judge with the fewest violations. Each judge assumes that the other module was
- * derived from its own module, so one of them must accept all outputs. */
-static hlo_status choose_judge(const hlo_comparison *c, const hlo_arrays **out) {
-    *out = c->judge_count ? c->judges[0] : NULL;
-    verdict least = {0};
-    const size_t count = c->judge_count - (dropping_judge(c) != NULL);
-    for (size_t j = 0; count > 1 && j < count; j++) {
-        verdict said = {0};
-        for (size_t i = 0; i < c->expected->count; i++) {
-            if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
-            finding f;
-            hlo_status status = compare_output(c, c->judges[j], false, i, &f);
-            if (status != HLO_OK) return status;
-            said.differ += differs(&f);
-            said.violations += (double)f.violations;
-            said.noise += f.noise / f.noise_limit;
-        }
-        const bool milder = said.differ != least.differ ? said.differ < least.differ
-                            : said.violations != least.violations
-                                ? said.violations < least.violations
-                                : said.noise < least.noise;
-        if (j && !milder) continue;
-        least = said;
-        *out = c->judges[j];
-    }
-    return HLO_OK;
-}
-
 /* --------------------------------------------------------------------- the origin of an element */
 
 /* Returns the instruction of the entry computation that computes leaf `leaf` of its result. */
@@ -523,8 +495,31 @@ static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
         if (out) fprintf(out, "compare: %zu outputs, expected %zu\n", c->found->count, count);
         return HLO_MISMATCH;
     }
-    const hlo_arrays *judge;
-    hlo_status status = choose_judge(c, &judge);
+    /* Choose the judge with the fewest violations. Each judge assumes that the other module was
+     * derived from its own module, so one of them must accept all outputs. */
+    hlo_status status = HLO_OK;
+    const hlo_arrays *judge = c->judge_count ? c->judges[0] : NULL;
+    verdict least = {0};
+    const size_t judges = c->judge_count - (dropping_judge(c) != NULL);
+    for (size_t j = 0; judges > 1 && j < judges; j++) {
+        verdict said = {0};
+        for (size_t i = 0; i < count; i++) {
+            if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
+            finding f;
+            status = compare_output(c, c->judges[j], false, i, &f);
+            if (status != HLO_OK) return status;
+            said.differ += differs(&f);
+            said.violations += (double)f.violations;
+            said.noise += f.noise / f.noise_limit;
+        }
+        const bool milder = said.differ != least.differ ? said.differ < least.differ
+                            : said.violations != least.violations
+                                ? said.violations < least.violations
+                                : said.noise < least.noise;
+        if (j && !milder) continue;
+        least = said;
+        judge = c->judges[j];
+    }
     for (size_t i = 0; status != HLO_OUT_OF_MEMORY && i < count; i++) {
         status = compare_one(c, judge, i, differ, &dropped, out);
         differ += status != HLO_OK;

@@ -208,21 +208,6 @@ static const char *format_integer(int type, const void *values, size_t index, hl
     }
 }
 
-static const char *format_scalar(const ffi_scalar *scalar, hlo_arena *arena, reader_kind reader) {
-    if (scalar->type == FFI_TYPE_PRED) return *(const char *)scalar->value ? "true" : "false";
-    if (scalar->type == FFI_TYPE_F32) {
-        float value;
-        memcpy(&value, scalar->value, sizeof value);
-        return format_float((double)value, arena, reader);
-    }
-    if (scalar->type == FFI_TYPE_F64) {
-        double value;
-        memcpy(&value, scalar->value, sizeof value);
-        return format_float(value, arena, reader);
-    }
-    return format_integer(scalar->type, scalar->value, 0, arena);
-}
-
 /* Returns an array of integers; an empty one may be of any type. */
 static const char *format_array(const ffi_array *array, hlo_arena *arena, reader_kind reader) {
     enum { MOST = 32, LIMIT = 1 << 16 };
@@ -247,11 +232,26 @@ static const char *format_attributes(const ffi_attrs *attrs, hlo_arena *arena, r
     for (int64_t i = 0; i < attrs->count; i++) {
         const char *name = format_name(attrs->names[i], arena, reader);
         const char *value = NULL;
-        switch (attrs->kinds[i]) {
-        case FFI_ATTR_ARRAY: value = format_array(attrs->values[i], arena, reader); break;
-        case FFI_ATTR_SCALAR: value = format_scalar(attrs->values[i], arena, reader); break;
-        case FFI_ATTR_STRING: value = quote(attrs->values[i], arena, reader); break;
-        default: break;
+        if (attrs->kinds[i] == FFI_ATTR_ARRAY) {
+            value = format_array(attrs->values[i], arena, reader);
+        } else if (attrs->kinds[i] == FFI_ATTR_STRING) {
+            value = quote(attrs->values[i], arena, reader);
+        } else if (attrs->kinds[i] == FFI_ATTR_SCALAR) {
+            const ffi_scalar *scalar = attrs->values[i];
+            float narrow;
+            double wide;
+            switch (scalar->type) {
+            case FFI_TYPE_PRED: value = *(const char *)scalar->value ? "true" : "false"; break;
+            case FFI_TYPE_F32:
+                memcpy(&narrow, scalar->value, sizeof narrow);
+                value = format_float((double)narrow, arena, reader);
+                break;
+            case FFI_TYPE_F64:
+                memcpy(&wide, scalar->value, sizeof wide);
+                value = format_float(wide, arena, reader);
+                break;
+            default: value = format_integer(scalar->type, scalar->value, 0, arena);
+            }
         }
         if (!value && reader == FFI_FOR_READING) {
             *why = hlo_arena_format(

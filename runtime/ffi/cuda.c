@@ -172,39 +172,31 @@ static hlo_status build(store *s, plan *p, const ffi_frame *frame, jmp_buf *reco
     return cuda_call_heuristic(p->call, 1, &p->chosen, &found, s->why, sizeof s->why);
 }
 
-static hlo_status make(store *s, const site *at, const ffi_frame *frame, const plan_key *key,
-                       plan **out_plan) {
-    jmp_buf recover;
-    plan *const p = calloc(1, sizeof *p + key->size);
-    if (!p) return HLO_OUT_OF_MEMORY;
-    p->device = at->device;
-    p->key_size = key->size;
-    memcpy(p->key, key->bytes, key->size);
-    const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : build(s, p, frame, &recover);
-    if (status == HLO_OK) {
-        *out_plan = p;
-        return HLO_OK;
-    }
-    cuda_call_free(p->call);
-    hlo_module_free(p->module);
-    free(p);
-    return status;
-}
-
 static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, const plan_key *key,
                             plan **out_plan) {
     uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
     for (size_t i = 0; i < key->size; i++) hash = (hash ^ key->bytes[i]) * UINT64_C(1099511628211);
-    plan **bucket = &s->plans[hash % BUCKETS];
+    plan **const bucket = &s->plans[hash % BUCKETS];
     for (plan *p = *bucket; p; p = p->next)
         if (p->key_size == key->size && memcmp(p->key, key->bytes, key->size) == 0) {
             *out_plan = p;
             return HLO_OK;
         }
-    const hlo_status status = make(s, at, frame, key, out_plan);
-    if (status != HLO_OK) return status;
-    (*out_plan)->next = *bucket;
-    *bucket = *out_plan;
+    jmp_buf recover;
+    plan *const new = calloc(1, sizeof *new + key->size);
+    if (!new) return HLO_OUT_OF_MEMORY;
+    new->device = at->device;
+    new->key_size = key->size;
+    memcpy(new->key, key->bytes, key->size);
+    const hlo_status status = setjmp(recover) ? HLO_OUT_OF_MEMORY : build(s, new, frame, &recover);
+    if (status != HLO_OK) {
+        cuda_call_free(new->call);
+        hlo_module_free(new->module);
+        free(new);
+        return status;
+    }
+    new->next = *bucket;
+    *bucket = *out_plan = new;
     return HLO_OK;
 }
 
