@@ -208,19 +208,29 @@ static const char *format_integer(int type, const void *values, size_t index, hl
     }
 }
 
+/* Returns the texts, separated by commas. */
+static const char *join(hlo_arena *arena, const char *const *texts, size_t count) {
+    size_t size = 1;
+    for (size_t i = 0; i < count; i++) size += strlen(texts[i]) + 2;
+    char *text = hlo_arena_alloc(arena, size), *to = text;
+    *to = '\0';
+    for (size_t i = 0; i < count; i++) to = stpcpy(stpcpy(to, i ? ", " : ""), texts[i]);
+    return text;
+}
+
 /* Returns an array of integers; an empty one may be of any type. */
 static const char *format_array(const ffi_array *array, hlo_arena *arena, reader_kind reader) {
     enum { MOST = 32, LIMIT = 1 << 16 };
-    const char *text = "";
     if (reader == FFI_FOR_READING && array->count > LIMIT) return NULL;
-    for (size_t i = 0; i < array->count; i++) {
-        if (reader == FFI_FOR_PEOPLE && i == MOST)
-            return hlo_arena_format(arena, "array<i64: %s, ...>", text);
-        const char *value = format_integer(array->type, array->values, i, arena);
-        if (!value) return NULL;
-        text = hlo_arena_format(arena, "%s%s%s", text, i ? ", " : "", value);
+    const bool whole = reader == FFI_FOR_READING || array->count <= MOST;
+    const size_t shown = whole ? array->count : MOST;
+    const char **values = hlo_arena_array(arena, shown, sizeof *values);
+    for (size_t i = 0; i < shown; i++) {
+        values[i] = format_integer(array->type, array->values, i, arena);
+        if (!values[i]) return NULL;
     }
-    return hlo_arena_format(arena, "array<i64%s%s>", array->count ? ": " : "", text);
+    return hlo_arena_format(arena, "array<i64%s%s%s>", shown ? ": " : "",
+                            join(arena, values, shown), whole ? "" : ", ...");
 }
 
 /* Returns checked attributes as text, in order, separated by commas. Returns NULL, with *why set to
@@ -228,7 +238,7 @@ static const char *format_array(const ffi_array *array, hlo_arena *arena, reader
  * support. `why` may be NULL with FFI_FOR_PEOPLE. */
 static const char *format_attributes(const ffi_attrs *attrs, hlo_arena *arena, reader_kind reader,
                                      const char **why) {
-    const char *text = "";
+    const char **texts = hlo_arena_array(arena, (size_t)attrs->count, sizeof *texts);
     for (int64_t i = 0; i < attrs->count; i++) {
         const char *name = format_name(attrs->names[i], arena, reader);
         const char *value = NULL;
@@ -259,24 +269,22 @@ static const char *format_attributes(const ffi_attrs *attrs, hlo_arena *arena, r
                 format_name(attrs->names[i], arena, FFI_FOR_PEOPLE));
             return NULL;
         }
-        text =
-            hlo_arena_format(arena, "%s%s%s = %s", text, i ? ", " : "", name, value ? value : "?");
+        texts[i] = hlo_arena_format(arena, "%s = %s", name, value ? value : "?");
     }
-    return text;
+    return join(arena, texts, (size_t)attrs->count);
 }
 
 static const char *format_list(hlo_arena *arena, const ffi_list *list) {
-    const char *text = "";
+    const char **texts = hlo_arena_array(arena, (size_t)list->count, sizeof *texts);
     for (int64_t i = 0; i < list->count; i++) {
         const ffi_buffer *buffer = ffi_buffer_at(list, i);
         const char *dims = "";
         for (int64_t d = 0; d < buffer->rank; d++)
             dims =
                 hlo_arena_format(arena, "%s%s%lld", dims, d ? "," : "", (long long)buffer->dims[d]);
-        text = hlo_arena_format(arena, "%s%s%s[%s]", text, i ? ", " : "",
-                                hlo_types[type_of(buffer->type)].name, dims);
+        texts[i] = hlo_arena_format(arena, "%s[%s]", hlo_types[type_of(buffer->type)].name, dims);
     }
-    return text;
+    return join(arena, texts, (size_t)list->count);
 }
 
 /* ------------------------------------------------------------------------------------- the call */
