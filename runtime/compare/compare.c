@@ -489,7 +489,13 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
     return status == HLO_OK ? HLO_MISMATCH : status;
 }
 
-static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
+hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_comparison own = {.found = NULL};
+    hlo_status status = hlo_options_take("hlo_comparison", &own, sizeof own, comparison, NULL);
+    if (status == HLO_OK && (!own.found || !own.expected)) status = HLO_INVALID_USAGE;
+    if (status != HLO_OK) return status;
+    const hlo_comparison *c = &own;
     size_t count = c->expected->count, differ = 0, dropped = 0;
     if (c->found->count != count) {
         if (out) fprintf(out, "compare: %zu outputs, expected %zu\n", c->found->count, count);
@@ -497,7 +503,6 @@ static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
     }
     /* Choose the judge with the fewest violations. Each judge assumes that the other module was
      * derived from its own module, so one of them must accept all outputs. */
-    hlo_status status = HLO_OK;
     const hlo_arrays *judge = c->judge_count ? c->judges[0] : NULL;
     verdict least = {0};
     const size_t judges = c->judge_count - (dropping_judge(c) != NULL);
@@ -535,20 +540,13 @@ static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
     return differ ? HLO_MISMATCH : HLO_OK;
 }
 
-hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
-    HLO_IN_C_LOCALE;
-    hlo_comparison own = {.found = NULL};
-    const hlo_status status =
-        hlo_options_take("hlo_comparison", &own, sizeof own, comparison, NULL);
-    if (status == HLO_OK && (!own.found || !own.expected)) return HLO_INVALID_USAGE;
-    return status == HLO_OK ? compare_all(&own, out) : status;
-}
-
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out) {
-    HLO_IN_C_LOCALE;
-    const hlo_comparison c = {
-        .found = other, .expected = judge, .judges = &judge, .judge_count = 1};
-    return compare_all(&c, out);
+    const hlo_comparison c = {.struct_size = sizeof c,
+                              .found = other,
+                              .expected = judge,
+                              .judges = &judge,
+                              .judge_count = 1};
+    return hlo_arrays_compare_by(&c, out);
 }
 
 /* ---------------------------------------------------------------------------------------- noise */

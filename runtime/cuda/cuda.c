@@ -2,8 +2,6 @@
 /* The CUDA backend's table: dispatches each job to the part that runs it. */
 #include "runtime/cuda/driver/cuda.h"
 
-#include <stdlib.h>
-
 #include "ir/kernel/kernel.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/codegen/kernel.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Public functions of plans: for one device, or for several simulated devices. */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

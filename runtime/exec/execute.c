@@ -372,23 +372,20 @@ static hlo_status record_while(const plan_run *r, const plan_comp *comp, const p
 /* Records a conditional; step->arguments and step->lent must be set. */
 static hlo_status record_conditional(const plan_run *r, const plan_comp *comp,
                                      const plan_step *step) {
+    const plan_slot *selector = &comp->slots[step->operands[0]];
+    hlo_status status = HLO_OK;
     if (is_branch(r, step, 1)) {
-        const plan_slot *selector = &comp->slots[step->operands[0]];
         const bool is_pred = selector->type == HLO_TYPE_PRED;
-        hlo_status status = HLO_OK;
         for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++) {
             const hlo_choice choice = {selector->place.data, is_pred ? !i : i,
                                        is_pred ? 0 : step->called_count};
             status = begin_branch(r, step, choice, false);
-            if (status == HLO_OK)
-                status = run_comp(r, step->called[i], comp->slots[step->work].place.data,
-                                  step->arguments + step->branch_operands[i], step->lent);
+            if (status == HLO_OK) status = run_branch(r, comp, step, i);
             status = end_branch(r, step, status);
         }
         return status;
     }
-    const plan_slot *selector = &comp->slots[step->operands[0]];
-    hlo_status status = cut_graph(r);
+    status = cut_graph(r);
     plan_command_buffer *buffers =
         hlo_arena_zero(r->plan->arena, step->called_count * sizeof *buffers);
     for (uint32_t i = 0; i < step->called_count && status == HLO_OK; i++)

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

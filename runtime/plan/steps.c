@@ -2,7 +2,6 @@
 /* Creates the steps and slots of a computation, and the live ranges of the slots. */
 #include <fnmatch.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "hlo/argument.h"

@@ -4,10 +4,8 @@
 #ifndef HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 #define HLO_RUNTIME_CUDA_DRIVER_LIBRARY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "hlo/diag.h"
 #include "hlo/status.h"
