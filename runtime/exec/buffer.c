@@ -90,7 +90,8 @@ static void drop_device(plan_device *device) {
     free(device);
 }
 
-/* Releases the spare ranges, once their last uses are complete. */
+/* Releases the spare ranges, once their last uses are complete. The caller must have a reference to
+ * the device: otherwise freeing its last event would close the device while its lock is held. */
 static void free_spares(plan_device *device) {
     pthread_mutex_lock(&device->lock);
     while (device->count) {

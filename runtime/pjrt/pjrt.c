@@ -55,8 +55,8 @@ static hlo_status report_error(const pjrt_plugin *plugin, pjrt_error *error, con
     return HLO_INVALID_INPUT;
 }
 
-/* Calls a function. HLO_INVALID_INPUT, with an error "PATH: error: cannot `doing`: ..." in `sink`:
- * it failed, or the plugin lacks it. */
+/* Calls a function. Returns HLO_INVALID_INPUT, with an error "PATH: error: cannot `doing`: ..." in
+ * `sink`, if the function fails or the plugin lacks it. */
 static hlo_status call_plugin(const pjrt_plugin *plugin, pjrt_function function, void *arguments,
                               const char *doing, const hlo_diag_sink *sink) {
     pjrt_call *call = find(plugin, function);
