@@ -35,7 +35,8 @@ SANITIZED = COPY / "build" / "asan-ubsan"
 ROOMS = ("ir/", "grammar/", "matmul/", "passes/", "report/", "runtime/", "api/", "tools/")
 STRICT = "sanitized/"  # how ctest names the tests of that build
 QUICK = "lit/", "unit/"
-FIRST = 10  # so many tests run on each mutant alone
+FIRST = 10  # so many tests run on each mutant alone,
+LONG = 5  # if they take fewer seconds
 CHOSEN = 40  # so many tests of the sanitized build run on a mutant
 HEADER = b'#include "%s"\n'
 
@@ -306,7 +307,8 @@ class Run:
         """Runs the first tests that reach each mutant."""
         jobs = []
         for row in self.rows:
-            left = [(test["key"], test["seconds"]) for test in self.reached_by(row["number"]) if test["key"] not in self.passed[row["number"]]]
+            left = [(test["key"], test["seconds"]) for test in self.reached_by(row["number"])
+                    if test["key"] not in self.passed[row["number"]] and test["seconds"] < LONG]
             if left and self.open(row["number"]) and len(self.passed[row["number"]]) < FIRST:
                 jobs.append((row["number"], left[:FIRST], self.patience))
         for row in lazily(pool, attempt, self.timely(jobs), self.workers):
@@ -333,7 +335,7 @@ class Run:
                 return
             yield job
 
-    def rest(self, pool, tests, wanted=lambda test, number: True):
+    def rest(self, pool, tests, every, wanted=lambda test, number: True):
         """Runs each test on all mutants that remain and that it is wanted for, together."""
         def jobs():
             for at, test in enumerate(tests, 1):
@@ -341,7 +343,7 @@ class Run:
                 numbers = [one["number"] for one in self.rows if self.open(one["number"]) and test.key not in self.passed[one["number"]]
                            and (not row or one["number"] in row["reached"]) and wanted(test, one["number"])]
                 if numbers and (not row or row["status"] == 0):
-                    if at % 100 == 0 or not row:
+                    if at % every == 0:
                         say(f"[{at}/{len(tests)}] {test.name}, on {len(numbers)} mutants")
                     yield test.key, numbers, row, self.patience
         for row, found in lazily(pool, together, self.timely(jobs()), self.workers):
@@ -359,7 +361,7 @@ class Run:
             keys = [STRICT + test["key"] for test in self.reached_by(row["number"]) if test["key"].startswith(QUICK)]
             for key in keys[::-(-len(keys) // CHOSEN)] if keys and self.open(row["number"]) else ():
                 chosen.setdefault(key, set()).add(row["number"])
-        self.rest(pool, [test for test in tests if test.key in chosen], lambda test, number: number in chosen[test.key])
+        self.rest(pool, [test for test in tests if test.key in chosen], 20, lambda test, number: number in chosen[test.key])
 
     def survivors(self):
         return [row for row in self.rows if row["number"] not in self.killed and row["number"] not in self.same
@@ -433,7 +435,7 @@ def stages(run, files, quick, slow, options):
         say(f"{run.left()} mutants remain: compare the code")
         run.compare(two, files)
         say(f"{run.left()} mutants remain: the other tests, on all of them")
-        run.rest(two, sorted(quick, key=lambda test: run.map[test.key]["seconds"]))
+        run.rest(two, sorted(quick, key=lambda test: run.map[test.key]["seconds"]), 100)
     if run.left() and b"asan-ubsan" in files["CMakePresets.json"]:
         say(f"{run.left()} mutants remain: build sanitized code")
         configure(options.python, "asan-ubsan")
@@ -444,7 +446,7 @@ def stages(run, files, quick, slow, options):
             run.sanitized(two, tests)
     say(f"{run.left()} mutants remain: the slow tests, on all of them")
     with pool(slow) as two:
-        run.rest(two, slow_last(slow))
+        run.rest(two, slow_last(slow), 1)
 
 
 if __name__ == "__main__":
