@@ -328,10 +328,13 @@ class Run:
             place = self.rows[row["number"]]
             say(f"[{len(self.killed) + len(self.same)}/{len(self.rows)}] {row['number']} {place['file']}:{place['line']} {place['kind']}: {told}")
 
+    def late(self):
+        return time.monotonic() > self.end
+
     def timely(self, jobs):
         """Yields jobs until the time is over."""
         for job in jobs:
-            if time.monotonic() > self.end:
+            if self.late():
                 return
             yield job
 
@@ -436,7 +439,7 @@ def stages(run, files, quick, slow, options):
         run.compare(two, files)
         say(f"{run.left()} mutants remain: the other tests, on all of them")
         run.rest(two, sorted(quick, key=lambda test: run.map[test.key]["seconds"]), 100)
-    if run.left() and b"asan-ubsan" in files["CMakePresets.json"]:
+    if run.left() and not run.late() and b"asan-ubsan" in files["CMakePresets.json"]:
         say(f"{run.left()} mutants remain: build sanitized code")
         configure(options.python, "asan-ubsan")
         build(options.jobs, SANITIZED)
