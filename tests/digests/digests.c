@@ -33,7 +33,6 @@ enum {
     MOST_EXTRACTED = 4,
     MOST_SYNTAX = 10000,
     MOST_VARIED = 100,
-    VARIANT_SHARE = 2,
     LARGE_SHARE = 16
 };
 
@@ -377,14 +376,19 @@ static void planned_and_run(const hlo_module *module, FILE *out) {
     if (is_run(module)) print_run(module, false, HLO_ACCUMULATE_F32, out);
 }
 
-/* Prints the outcome of a fraction of the variants of the modules of passes, and of those that are
- * run. */
+static void optimized_and_merged(const hlo_module *module, FILE *out) {
+    optimized(module, out);
+    merged(module, out);
+}
+
+/* Prints the outcome of the variants of the modules of passes and of those that are run, and of a
+ * fraction of the variants of large ones. */
 static void variants(const hlo_module *module, FILE *out) {
     const bool large = module->instr_count >= MOST_VARIED;
     if (strstr(module->file, "/passes/") && !large)
-        variants_of_module(module, VARIANT_SHARE, optimized, out);
+        variants_of_module(module, 1, optimized_and_merged, out);
     if (strstr(module->file, "/run/"))
-        variants_of_module(module, large ? LARGE_SHARE : VARIANT_SHARE, planned_and_run, out);
+        variants_of_module(module, large ? LARGE_SHARE : 1, planned_and_run, out);
 }
 
 /* ---------------------------------------------------------------------------------------- rules */
