@@ -219,6 +219,10 @@ static void faults_are_found(void **state) {
     refused(PHASE "rule r %x = abs(%y) => convert(%y)" EXAMPLE, "cannot be inferred", 2, 24);
     refused(PHASE "rule r %x = abs(%y)\nwhere one_use(%x, %y) => %y" EXAMPLE, "takes 1 arguments",
             3, 7);
+    refused(PHASE "rule r %x = abs(%y)\nwhere at_most(%y) => %y" EXAMPLE, "takes 2 arguments", 3,
+            7);
+    refused(PHASE "rule r %x = abs(%y)\nwhere only_view(%y) => %y" EXAMPLE,
+            "takes at least 2 arguments", 3, 7);
     refused(PHASE "rule r %x = abs(%y)\nwhere at_most(%x, %y) => %y" EXAMPLE, "must be a number", 3,
             7);
     refused(PHASE "rule r %x = abs(%y)\nwhere movable(%y) => %y" EXAMPLE, "must be a chain", 3, 7);
