@@ -37,6 +37,7 @@ STRICT = "sanitized/"  # how ctest names the tests of that build
 QUICK = "lit/", "unit/"
 FIRST = 10  # so many tests run on each mutant alone,
 LONG = 5  # if they take fewer seconds
+SLOW = 20  # tests of more seconds run last
 CHOSEN = 40  # so many tests of the sanitized build run on a mutant
 HEADER = b'#include "%s"\n'
 
@@ -433,6 +434,8 @@ def stages(run, files, quick, slow, options):
         return multiprocessing.get_context("fork").Pool(options.jobs, begin, (tests,))
     with pool(quick) as two:
         run.look(two, quick)
+        slow += [test for test in quick if run.map[test.key]["seconds"] > SLOW]
+        quick = [test for test in quick if test not in slow]
         say("the first tests of each mutant")
         run.first(two)
         say(f"{run.left()} mutants remain: compare the code")
