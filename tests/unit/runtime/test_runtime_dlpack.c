@@ -85,7 +85,7 @@ static void tensors_have_owners(void **state) {
     reads(f.out[1], (const float[]){21}, 1);
     hlo_buffer_free(made);
     hlo_buffer_free(f.out[0]);
-    f.out[0] = NULL;
+    hlo_buffer_free(f.out[1]);
     assert_int_equal(deleted, 2);
     plain.tensor.data = hlo_buffer_array(f.in[1])->data;
     plain.tensor.strides = strides;
