@@ -38,7 +38,7 @@ QUICK = "lit/", "unit/"
 FIRST = 10  # so many tests run on each mutant alone,
 LONG = 5  # if they take fewer seconds
 SLOW = 20  # tests of more seconds run last
-CHOSEN = 40  # so many tests of the sanitized build run on a mutant
+CHOSEN = 40  # at least so many tests of the sanitized build run on a mutant, if they reach it
 HEADER = b'#include "%s"\n'
 
 
@@ -359,13 +359,17 @@ class Run:
                     self.settle({"number": number, "killed": name, "status": status} if status else {"number": number, "passed": [row["key"]]})
 
     def sanitized(self, pool, tests):
-        """Runs tests of the sanitized build, at most CHOSEN of those that reach each mutant."""
-        chosen = {}
-        for row in self.rows:
-            keys = [STRICT + test["key"] for test in self.reached_by(row["number"]) if test["key"].startswith(QUICK)]
-            for key in keys[::-(-len(keys) // CHOSEN)] if keys and self.open(row["number"]) else ():
-                chosen.setdefault(key, set()).add(row["number"])
-        self.rest(pool, [test for test in tests if test.key in chosen], 20, lambda test, number: number in chosen[test.key])
+        """Runs tests of the sanitized build, those first that reach most mutants, until CHOSEN reach each mutant."""
+        open_now = {row["number"] for row in self.rows if self.open(row["number"])}
+        reached = {STRICT + row["key"]: open_now & set(row["reached"]) for row in self.map.values()
+                   if row["key"].startswith(QUICK) and row["status"] == 0 and row["seconds"] < LONG}
+        count, chosen = dict.fromkeys(open_now, 0), []
+        for test in sorted(tests, key=lambda test: -len(reached.get(test.key, ()))):
+            numbers = reached.get(test.key, ())
+            if any(count[number] < CHOSEN for number in numbers):
+                chosen.append(test)
+                count.update({number: count[number] + 1 for number in numbers})
+        self.rest(pool, chosen, 20, lambda test, number: number in reached[test.key])
 
     def survivors(self):
         return [row for row in self.rows if row["number"] not in self.killed and row["number"] not in self.same
