@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of a module as text. */
+/* Prints parts of a module as text. */
 #ifndef HLO_IR_TEXT_PRINT_H
 #define HLO_IR_TEXT_PRINT_H
 
