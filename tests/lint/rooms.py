@@ -25,8 +25,6 @@ RECURSION = [
     # A region is evaluated by the kernels of its instructions, and a kernel may apply a region.
     {"ir/eval/elementwise.c", "ir/eval/eval.c", "ir/eval/index.c", "ir/eval/reduce.c", "ir/eval/region.c",
      "ir/eval/select.c", "ir/eval/sort.c"},
-    # A loop or a branch is executed by executing computations, recorded or not.
-    {"runtime/exec/command_buffer.c", "runtime/exec/execute.c"},
 ]
 
 

@@ -195,6 +195,18 @@ static void two_of_one_name(void **state) {
     assert_int_equal(b->errors, 2); /* and the location of the other one */
 }
 
+static void two_computations_of_one_name(void **state) {
+    bench *b = *state;
+    for (int i = 0; i < 2; i++) {
+        hlo_computation *other = hlo_computation_new(b->m, "other");
+        hlo_computation_set_root(other, parameter(other, b->x->shape, "p"));
+    }
+    expect(b, NULL);
+    b->m->first->next->next->name = b->m->first->next->name;
+    expect(b, "two computations have the name %other");
+    assert_int_equal(b->errors, 1);
+}
+
 static void a_value_of_another_shape(void **state) {
     bench *b = *state;
     hlo_instr *one = hlo_constant_scalar(b->c, NULL, HLO_TYPE_F32, 1);
@@ -273,6 +285,7 @@ int main(void) {
         TEST(a_call_of_the_entry),
         TEST(a_long_chain_of_calls),
         TEST(two_of_one_name),
+        TEST(two_computations_of_one_name),
         TEST(a_value_of_another_shape),
         TEST(a_constant_without_value),
         TEST(a_word_that_is_none),

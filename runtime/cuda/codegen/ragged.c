@@ -6,7 +6,7 @@
 
 #include "ir/kernel/kernel.h"
 #include "ir/module/ragged.h"
-#include "runtime/cuda/codegen/ragged/ragged.h"
+#include "runtime/cuda/codegen/emit.h"
 #include "runtime/cuda/driver/library.h"
 
 /* SIDE: a block has SIDE * SIDE threads. DEPTH: terms in shared memory at once. */
@@ -221,8 +221,7 @@ static void open_groups(ragging *g, const char *below, const char *which, const 
     emit_open(e, "for (%s %s = 0; %s < %s; %s++) {", e->offset, which, which, below, which);
     for (uint32_t i = 0; i < g->r.prefix_count; i++) at[i] = g->side[0].at[g->r.prefix[i]];
     at[sizes->shape->rank - 1] = which;
-    const char *size = emit_pull(
-        e, sizes, emit_index_new(e, sizes->shape->rank, sizes->shape->dims, at, NULL, NULL), false);
+    const char *size = emit_pull(e, sizes, emit_index_in(e, sizes->shape, at), false);
     emit_text(e, "%s = %s;", start, end);
     emit_text(e, "%s = (%s)place(%s + place(%s, %lld), %lld);", end, e->offset, start, size,
               (long long)g->r.extent, (long long)g->r.extent);
@@ -240,28 +239,6 @@ enum { FIRST_SM = 89, FIRST_NVRTC = 1204 }; /* first versions with the instructi
 
 static bool is_mma_type(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
-}
-
-/* True if tensor cores multiply the operands: both FP8 types are supported. */
-static bool has_mma(const ragging *g) {
-    const cuda_device *device = g->e->device;
-    const cuda_library *lib = device->lib;
-    int major, minor;
-    /* There is no compiler if no device is open. */
-    const bool compiled =
-        !lib || lib->nvrtcVersion(&major, &minor) || major * 100 + minor >= FIRST_NVRTC;
-    return device->sm >= FIRST_SM && compiled && is_mma_type(g->side[0].operand->shape->type) &&
-           is_mma_type(g->side[1].operand->shape->type) &&
-           (g->type == HLO_TYPE_F32 || g->type == HLO_TYPE_BF16 || g->type == HLO_TYPE_F16);
-}
-
-/* Writes the declarations of a block's shared memory for them. */
-static void mma_declare(ragging *g) {
-    for (int i = 0; i < 2; i++) {
-        g->side[i].shared = emit_name(g->e, "s");
-        emit_text(g->e, "__shared__ pack<uchar, %d> %s[%d][%d];", RUN, g->side[i].shared,
-                  RAGGED_MMA_SIDE, PITCH / RUN);
-    }
 }
 
 /* Returns the operand's fastest dimension in memory if its bytes can be loaded RUN at a time: a run
@@ -286,18 +263,6 @@ static int64_t run_dim(const ragging *g, unsigned number) {
                           ? g->summed.count && g->summed.order[0] == fast
                           : g->summed.count && left->summed->count == 1 && s->summed->v[0] == fast;
     return term && g->r.mode != HLO_RAGGED_CONTRACTING ? fast : -1;
-}
-
-/* Loads the bytes at the operand's index: a pack of `run`. */
-static const char *load_run(ragging *g, const ragged_side *s, int run) {
-    emit *e = g->e;
-    const hlo_shape *shape = s->operand->shape;
-    const emit_index *index = emit_index_new(e, shape->rank, shape->dims, s->at, NULL, NULL);
-    if (run == 1) return emit_pull(e, s->operand, index, true);
-    const uint32_t leaf = emit_leaf(e, s->operand);
-    const char *at = emit_dot(e, index, e->job->operands[leaf].strides);
-    return hlo_arena_format(e->arena, "*(const pack<uchar, %d> *)(%s + (%s))", run,
-                            emit_operand(e, leaf), at);
 }
 
 /* Writes the loads of a thread's registers for one instruction: 16 rows, or 8 columns. */
@@ -328,7 +293,15 @@ static void mma_terms(ragging *g, const char *start, const char *end, const char
         const char *value = emit_name(e, "w");
         emit_text(e, "pack<uchar, %d> %s = {};", run, value);
         open_inside(g, i, &p);
-        emit_text(e, "%s%s = %s;", value, run == 1 ? ".v[0]" : "", load_run(g, s, run));
+        const emit_index *index = emit_index_in(e, s->operand->shape, s->at);
+        if (run == 1) {
+            emit_text(e, "%s.v[0] = %s;", value, emit_pull(e, s->operand, index, true));
+        } else {
+            const uint32_t leaf = emit_leaf(e, s->operand);
+            const char *at = emit_dot(e, index, e->job->operands[leaf].strides);
+            emit_text(e, "%s = *(const pack<uchar, %d> *)(%s + (%s));", value, run,
+                      emit_operand(e, leaf), at);
+        }
         emit_close(e);
         if (p.by_terms && run == RUN)
             emit_text(e, "%s[%s][%s / %d] = %s;", s->shared, p.row, p.term, RUN, value);
@@ -344,8 +317,7 @@ static void mma_terms(ragging *g, const char *start, const char *end, const char
     emit_text(e, "float %s[%d][%d] = {};", sums, RAGGED_MMA_ROWS, RAGGED_MMA_COLUMNS);
     emit_text(e, "#pragma unroll");
     emit_open(e, "for (int k = 0; k < %d; k += %d) {", TERMS, STEP);
-    emit_text(e, "#pragma unroll");
-    emit_open(e, "for (int n = 0; n < %d; n++) {", RAGGED_MMA_COLUMNS / 2);
+    emit_open_unrolled(e, "n", RAGGED_MMA_COLUMNS / 2);
     emit_text(e, "mma_%s_%s(%s[0][2 * n], %s[0][2 * n + 1], %s[1][2 * n], %s[1][2 * n + 1]%s%s);",
               hlo_types[g->side[0].operand->shape->type].name,
               hlo_types[g->side[1].operand->shape->type].name, sums, sums, sums, sums,
@@ -353,8 +325,7 @@ static void mma_terms(ragging *g, const char *start, const char *end, const char
               registers(g, 1, "threadIdx.x / 32 % 2 * 32 + n * 8 + lane / 4"));
     emit_close(e);
     emit_close(e);
-    emit_text(e, "#pragma unroll");
-    emit_open(e, "for (int r = 0; r < %d; r++) {", RAGGED_MMA_ROWS);
+    emit_open_unrolled(e, "r", RAGGED_MMA_ROWS);
     const char *row = emit_value(e, "i", e->offset, "%s + %s", g->side[0].base, RAGGED_MMA_ROW);
     emit_text(e, "if (%s < %s || %s >= %s) continue;", row, first, row, last);
     emit_text(e, "#pragma unroll");
@@ -389,8 +360,7 @@ static void add_terms(ragging *g, const char *start, const char *end, const char
         emit_text(e, "%s %s = 0;", g->sum_type, value);
         open_inside(g, i, &p);
         const hlo_shape *shape = s->operand->shape;
-        const char *pulled = emit_pull(
-            e, s->operand, emit_index_new(e, shape->rank, shape->dims, s->at, NULL, NULL), false);
+        const char *pulled = emit_pull(e, s->operand, emit_index_in(e, shape, s->at), false);
         const bool same = hlo_type_is_float(shape->type) && hlo_types[shape->type].bits == 8 &&
                           hlo_types[g->type].bits >= 16;
         emit_text(e, "%s = (%s)%s;", value, g->sum_type,
@@ -400,10 +370,8 @@ static void add_terms(ragging *g, const char *start, const char *end, const char
         emit_close(e);
     }
     emit_text(e, "__syncthreads();");
-    emit_text(e, "#pragma unroll");
-    emit_open(e, "for (int k = 0; k < %d; k++) {", DEPTH);
-    emit_text(e, "#pragma unroll");
-    emit_open(e, "for (int r = 0; r < %d; r++) {", rows);
+    emit_open_unrolled(e, "k", DEPTH);
+    emit_open_unrolled(e, "r", rows);
     emit_text(e, "const int row = threadIdx.x / %d + r * %d;", SIDE, SIDE);
     if (guarded)
         emit_text(e, "if (%s + row < %s || %s + row >= %s) continue;", g->side[0].base, first,
@@ -421,42 +389,39 @@ static const char *count_text(ragging *g, int64_t count) {
     return hlo_arena_format(g->e->arena, "%lld", (long long)count);
 }
 
-/* Sums for each group with a row in the tile. */
-static void sum_rows(ragging *g) {
+/* Writes the sums of the block's tile: for each group with a row in it; over the terms of its
+ * group; or if its batch item is in a group. */
+static void write_sums(ragging *g) {
     emit *e = g->e;
     const ragged_side *s = &g->side[0];
+    const char *groups = count_text(g, g->r.groups), *terms = count_text(g, g->summed.size);
+    const char *apart = g->r.mode == HLO_RAGGED_CONTRACTING ? emit_name(e, "i") : NULL;
     const char *which = emit_name(e, "i"), *start = emit_name(e, "i"), *end = emit_name(e, "i");
-    open_groups(g, count_text(g, g->r.groups), which, start, end);
-    emit_text(e, "if (%s >= %s + %d) break;", start, s->base, s->each * SIDE);
-    emit_text(e, "if (%s <= %s || %s >= %s) continue;", end, s->base, start, end);
-    g->side[1].at[g->r.partner] = which;
-    add_terms(g, "0", count_text(g, g->summed.size), start, end, true);
-    emit_close(e);
-}
-
-/* Sums the terms of the block's group. */
-static void sum_group(ragging *g) {
-    emit *e = g->e;
-    const char *apart = emit_name(e, "i"), *which = emit_name(e, "i"), *start = emit_name(e, "i"),
-               *end = emit_name(e, "i"), *below = emit_offset(e, "%s + 1", g->result[g->r.place]);
-    emit_open(e, "for (%s %s = 0; %s < %lld; %s++) {", e->offset, apart, apart,
-              (long long)g->apart.size, apart);
-    split_index(g, apart, &g->side[0], &g->apart, g->side[0].at);
-    open_groups(g, below, which, start, end);
-    emit_close(e);
-    add_terms(g, start, end, "0", count_text(g, g->side[0].open.size), false);
-    emit_close(e);
-}
-
-/* Sums if the block's batch item is in a group. */
-static void sum_batch(ragging *g) {
-    emit *e = g->e;
-    const char *which = emit_name(e, "i"), *start = emit_name(e, "i"), *end = emit_name(e, "i");
-    open_groups(g, count_text(g, g->r.groups), which, start, end);
-    emit_close(e);
-    emit_open(e, "if (%s < %s) {", g->result[g->r.place], end);
-    add_terms(g, "0", count_text(g, g->summed.size), "0", count_text(g, g->side[0].open.size),
-              false);
+    switch (g->r.mode) {
+    case HLO_RAGGED_FREE:
+        open_groups(g, groups, which, start, end);
+        emit_text(e, "if (%s >= %s + %d) break;", start, s->base, s->each * SIDE);
+        emit_text(e, "if (%s <= %s || %s >= %s) continue;", end, s->base, start, end);
+        g->side[1].at[g->r.partner] = which;
+        add_terms(g, "0", terms, start, end, true);
+        break;
+    case HLO_RAGGED_CONTRACTING: {
+        const char *below = emit_offset(e, "%s + 1", g->result[g->r.place]);
+        emit_open(e, "for (%s %s = 0; %s < %lld; %s++) {", e->offset, apart, apart,
+                  (long long)g->apart.size, apart);
+        split_index(g, apart, s, &g->apart, g->side[0].at);
+        open_groups(g, below, which, start, end);
+        emit_close(e);
+        add_terms(g, start, end, "0", count_text(g, s->open.size), false);
+        break;
+    }
+    case HLO_RAGGED_BATCH:
+        open_groups(g, groups, which, start, end);
+        emit_close(e);
+        emit_open(e, "if (%s < %s) {", g->result[g->r.place], end);
+        add_terms(g, "0", terms, "0", count_text(g, s->open.size), false);
+        break;
+    }
     emit_close(e);
 }
 
@@ -483,9 +448,7 @@ static void store_sums(ragging *g) {
     for (int i = 0; i < 2; i++) {
         ragged_side *s = &g->side[i];
         const sum_place place = place_of_sum(g, i);
-        emit_text(e, "#pragma unroll");
-        emit_open(e, "for (int %s = 0; %s < %d; %s++) {", names[i], names[i], place.count,
-                  names[i]);
+        emit_open_unrolled(e, names[i], place.count);
         index[i] = emit_value(e, "i", e->offset, "%s + %s", s->base, place.text);
         emit_text(e, "if (%s >= %lld) continue;", index[i], (long long)s->open.size);
         split_index(g, index[i], s, &s->open, s->at);
@@ -494,8 +457,7 @@ static void store_sums(ragging *g) {
     }
     const char *sum = emit_value(e, "v", cuda_types[g->type].compute, "(%s)%s[r][c]",
                                  cuda_types[g->type].compute, g->sums);
-    emit_store(e, 0, emit_index_new(e, shape->rank, shape->dims, g->result, NULL, NULL),
-               emit_cell(e, g->type, sum));
+    emit_store(e, 0, emit_index_in(e, shape, g->result), emit_cell(e, g->type, sum));
     emit_close(e);
     emit_close(e);
 }
@@ -527,22 +489,30 @@ void emit_ragged(emit *e, cuda_code *code) {
     g.summed = joined(s->operand->shape, one);
     g.apart = joined(s->operand->shape, other);
     e->offset = emit_offset_type(e, g.summed.size);
-    g.on_tensor_cores = has_mma(&g);
+    /* Tensor cores multiply operands of both FP8 types. There is no compiler if no device is open.
+     */
+    const cuda_library *lib = e->device->lib;
+    int major, minor;
+    g.on_tensor_cores =
+        e->device->sm >= FIRST_SM && is_mma_type(g.side[0].operand->shape->type) &&
+        is_mma_type(g.side[1].operand->shape->type) &&
+        (g.type == HLO_TYPE_F32 || g.type == HLO_TYPE_BF16 || g.type == HLO_TYPE_F16) &&
+        (!lib || lib->nvrtcVersion(&major, &minor) || major * 100 + minor >= FIRST_NVRTC);
     for (int i = 0; i < 2 && g.on_tensor_cores; i++) g.side[i].each = RAGGED_MMA_SIDE / SIDE;
     const int64_t blocks = find_place(&g);
     g.sums = emit_name(e, "a");
     emit_text(e, "%s %s[%d][%d] = {};", g.sum_type, g.sums, place_of_sum(&g, 0).count,
               place_of_sum(&g, 1).count);
-    if (g.on_tensor_cores) mma_declare(&g);
-    for (int i = 0; i < 2 && !g.on_tensor_cores; i++) {
+    for (int i = 0; i < 2; i++) {
         g.side[i].shared = emit_name(e, "s");
-        emit_text(e, "__shared__ %s %s[%d][%d];", g.sum_type, g.side[i].shared, DEPTH,
-                  g.side[i].each * SIDE + 1);
+        if (g.on_tensor_cores)
+            emit_text(e, "__shared__ pack<uchar, %d> %s[%d][%d];", RUN, g.side[i].shared,
+                      RAGGED_MMA_SIDE, PITCH / RUN);
+        else
+            emit_text(e, "__shared__ %s %s[%d][%d];", g.sum_type, g.side[i].shared, DEPTH,
+                      g.side[i].each * SIDE + 1);
     }
-    static void (*const sum[])(ragging *) = {[HLO_RAGGED_FREE] = sum_rows,
-                                             [HLO_RAGGED_CONTRACTING] = sum_group,
-                                             [HLO_RAGGED_BATCH] = sum_batch};
-    sum[g.r.mode](&g);
+    write_sums(&g);
     store_sums(&g);
     emit_add_launch(e, code, emit_launch(e, "ragged", &lines, blocks, 0, NULL));
 }
