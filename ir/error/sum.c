@@ -4,16 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/error/array.h"
+#include "ir/error/rules.h"
 #include "ir/eval/apply.h"
 #include "ir/float/float.h"
-
-static hlo_view ones(const hlo_error_call *b, const hlo_view *like, double value) {
-    hlo_view out = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, like);
-    double *v = out.data;
-    for (int64_t i = 0; i < hlo_view_count(&out); i++) v[i] = value;
-    return out;
-}
 
 /* Returns the operands of a reduce with the variances of repeated terms joined. `variances`: the
  * operands with the variance of each term. NULL: no term is repeated. */
@@ -25,7 +18,7 @@ static const hlo_view *joined_terms(const hlo_error_call *b, const hlo_view *var
     const hlo_ints *along = hlo_instr_ints(b->call.instr, HLO_ATTR_DIMENSIONS);
     const int64_t *first = hlo_error_repeats(b, value, variances, &no_batch, along);
     if (!first) return NULL;
-    hlo_view each = ones(b, value, 1),
+    hlo_view each = hlo_error_constant(b, value, 1),
              factors = hlo_error_joined(b, first, &each, &no_batch, along);
     double *joined = factors.data;
     const double *variance = variances->data;
@@ -51,7 +44,7 @@ static hlo_status bound_sum(const hlo_error_call *b, uint32_t indices) {
         bool start = scatter ? o < indices : o >= call->operand_count / 2;
         s[o] = hlo_error_squares(b, &sigma, (double)INFINITY);
         x[o] = hlo_error_squares(b, &call->operands[o], 0);
-        n[o] = ones(b, &call->operands[o], !start || scatter);
+        n[o] = hlo_error_constant(b, &call->operands[o], !start || scatter);
     }
     hlo_view sums[4];
     const hlo_view *from[] = {s, x, n, joined_terms(b, s)};
@@ -143,8 +136,7 @@ hlo_status hlo_error_fft(const hlo_error_call *b) {
     const hlo_ints *length = hlo_instr_ints(b->call.instr, HLO_ATTR_FFT_LENGTH);
     const hlo_view *in = b->call.operands, *out = b->call.results;
     hlo_view x = hlo_view_scratch(b->call.scratch, HLO_TYPE_C128, in);
-    hlo_view from = hlo_error_sigma_or_zeros(in, b->operand_sigmas);
-    hlo_view s = hlo_error_as_f64(b, &from);
+    hlo_view s = hlo_error_sigma_as_f64(b, in, b->operand_sigmas);
     hlo_view sigma = hlo_view_scratch(b->call.scratch, HLO_TYPE_F64, out);
     double stages = 0, size = 1;
     int64_t in_size = 1, out_size = 1;
