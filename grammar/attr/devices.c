@@ -16,30 +16,37 @@ enum { LARGEST_LIST = 1 << 20 };
 
 enum { KINDS = HLO_SHARDING_REPLICATED + 1 };
 
-/* Removes dimension `d`, whose size is 1 or was multiplied into the dimension before it. */
-static void drop_dim(hlo_iota *a, size_t d) {
-    size_t to = 0;
-    memmove(a->dims + d, a->dims + d + 1, (a->rank - d - 1) * sizeof *a->dims);
+/* Removes the marked dimensions, whose sizes are 1 or were multiplied into dimensions before them.
+ * `number` has space for each dimension. */
+static void drop_dims(hlo_iota *a, const bool *dropped, int64_t *number) {
+    size_t rank = 0, to = 0;
+    for (size_t d = 0; d < a->rank; d++) {
+        number[d] = (int64_t)rank;
+        if (!dropped[d]) a->dims[rank++] = a->dims[d];
+    }
     for (size_t i = 0; i < a->rank; i++)
-        if (a->perm[i] != (int64_t)d) a->perm[to++] = a->perm[i] - (a->perm[i] > (int64_t)d);
-    a->rank--;
+        if (!dropped[a->perm[i]]) a->perm[to++] = number[a->perm[i]];
+    a->rank = rank;
 }
 
-static void normalize_iota(hlo_iota *a) {
-    for (size_t d = 0; d < a->rank;)
-        if (a->dims[d] == 1 && a->rank > 1)
-            drop_dim(a, d);
-        else
-            d++;
-    for (size_t i = 0; i + 1 < a->rank;) {
-        size_t d = (size_t)a->perm[i];
-        if (a->perm[i + 1] != (int64_t)d + 1 ||
-            __builtin_mul_overflow(a->dims[d], a->dims[d + 1], &a->dims[d])) {
-            i++;
-            continue;
-        }
-        drop_dim(a, d + 1);
+static void normalize_iota(hlo_notation *f, hlo_iota *a) {
+    bool *dropped = hlo_arena_zero(f->scratch, a->rank);
+    int64_t *number = hlo_arena_array(f->scratch, a->rank, sizeof *number), *run = NULL, merged;
+    size_t left = a->rank;
+    for (size_t d = 0; d < a->rank; d++) {
+        dropped[d] = a->dims[d] == 1 && left > 1;
+        left -= dropped[d];
     }
+    drop_dims(a, dropped, number);
+    for (size_t i = 0; i < a->rank; i++) {
+        int64_t *size = &a->dims[a->perm[i]];
+        const bool merges =
+            i && a->perm[i] == a->perm[i - 1] + 1 && !__builtin_mul_overflow(*run, *size, &merged);
+        dropped[a->perm[i]] = merges;
+        run = merges ? run : size;
+        *run = merges ? merged : *size;
+    }
+    drop_dims(a, dropped, number);
 }
 
 bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *dims,
@@ -58,7 +65,7 @@ bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *d
     *out = (hlo_iota){.dims = dims->v, .perm = perm->v, .rank = dims->count};
     for (size_t i = 0; i < dims->count; i++)
         if (dims->v[i] < 1) return true;
-    normalize_iota(out);
+    normalize_iota(f, out);
     return true;
 }
 
@@ -132,7 +139,7 @@ static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
         for (size_t k = 0; k < count; k++)
             if (by_source(&sorted[k], &factors[i]) == 0) a.perm[i] = (int64_t)k;
     }
-    normalize_iota(&a);
+    normalize_iota(f, &a);
     return a;
 }
 
@@ -140,17 +147,21 @@ static hlo_iota join(hlo_notation *f, const factor *factors, size_t count) {
 static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_notation_ints *out) {
     int64_t *stride = hlo_arena_array(f->scratch, a->rank, sizeof *stride), step = 1;
     int64_t *at = hlo_arena_zero(f->scratch, a->rank * sizeof *at);
+    int64_t *order = hlo_arena_array(f->scratch, a->rank, sizeof *order); /* without sizes of 1 */
+    size_t rank = 0;
     for (size_t d = a->rank; d-- > 0;) {
         stride[d] = step;
         step *= a->dims[d];
     }
+    for (size_t k = 0; k < a->rank; k++)
+        if (a->dims[a->perm[k]] != 1) order[rank++] = a->perm[k];
     *out = (hlo_notation_ints){.v = hlo_arena_array(f->scratch, (size_t)count, sizeof *out->v),
                                .count = (size_t)count};
     for (size_t i = 0; i < out->count; i++) {
         out->v[i] = 0;
-        for (size_t k = 0; k < a->rank; k++) out->v[i] += at[k] * stride[a->perm[k]];
-        for (size_t k = a->rank; k-- > 0;) {
-            if (++at[k] < a->dims[a->perm[k]]) break;
+        for (size_t k = 0; k < rank; k++) out->v[i] += at[k] * stride[order[k]];
+        for (size_t k = rank; k-- > 0;) {
+            if (++at[k] < a->dims[order[k]]) break;
             at[k] = 0;
         }
     }
