@@ -19,10 +19,12 @@ typedef struct affine {
 typedef struct scope {
     const struct scope *outer;
     const hlo_instr *caller;
+    unsigned *steps; /* instructions that the analysis of the loop may still visit */
 } scope;
 
-/* Maximum length of a chain of copies and calls. */
-enum { DEPTH = 64 };
+/* Maximum length of a chain of copies and calls, and number of instructions to visit: both operands
+ * of a chain of additions may be the same. */
+enum { DEPTH = 64, STEPS = 1 << 10 };
 /* Largest trip count that is computed. */
 enum { LARGEST_TRIP_COUNT = 1 << 20 };
 
@@ -48,15 +50,16 @@ static affine affine_of_operand(const hlo_instr *i, int64_t index, const scope *
 }
 
 static affine affine_of_call(const hlo_instr *i, hlo_attr_id attr, const scope *s, int depth) {
-    const scope inner = {s, i};
+    const scope inner = {s, i, s->steps};
     return affine_of(hlo_instr_comp(i, attr)->root, &inner, depth);
 }
 
 static affine affine_of(const hlo_instr *i, const scope *s, int depth) {
     double number;
-    if (!depth-- || !hlo_shape_is_array(i->shape) || hlo_shape_count(i->shape) != 1 ||
+    if (!depth-- || !*s->steps || !hlo_shape_is_array(i->shape) || hlo_shape_count(i->shape) != 1 ||
         !hlo_type_is_integer(i->shape->type))
         return unknown();
+    --*s->steps;
     if (hlo_known_number(i, &number) && number < (double)INT64_MAX)
         return (affine){CONSTANT, 0, (int64_t)number};
     switch (i->op) {
@@ -90,8 +93,9 @@ static affine affine_of_part(const hlo_instr *tuple, int64_t index, const scope 
 }
 
 /* Finds the counter's initial value and its step. Returns false if it has another form. */
-static bool resolve(const hlo_instr *loop, affine f, int64_t *out_start, int64_t *out_step) {
-    static const scope none = {0};
+static bool resolve(const hlo_instr *loop, affine f, unsigned *steps, int64_t *out_start,
+                    int64_t *out_step) {
+    const scope none = {.steps = steps};
     *out_start = f.plus;
     *out_step = 0;
     if (f.kind != ELEMENT) return f.kind == CONSTANT;
@@ -129,11 +133,12 @@ uint64_t hlo_while_trip_count(const hlo_instr *loop) {
     /* Find the comparison that the condition returns, and its scope. */
     const hlo_instr *compare = hlo_instr_comp(loop, HLO_ATTR_CONDITION)->root;
     int depth = 0;
-    scopes[0] = (scope){0};
+    unsigned steps = STEPS;
+    scopes[0] = (scope){.steps = &steps};
     for (; depth + 1 < DEPTH && compare->op != HLO_OP_COMPARE; depth++) {
         if (compare->op != HLO_OP_CALL && compare->op != HLO_OP_FUSION)
             return HLO_TRIP_COUNT_UNKNOWN;
-        scopes[depth + 1] = (scope){&scopes[depth], compare};
+        scopes[depth + 1] = (scope){&scopes[depth], compare, &steps};
         compare =
             hlo_instr_comp(compare, compare->op == HLO_OP_CALL ? HLO_ATTR_TO_APPLY : HLO_ATTR_CALLS)
                 ->root;
@@ -144,9 +149,9 @@ uint64_t hlo_while_trip_count(const hlo_instr *loop) {
     hlo_type type = hlo_instr_operand(compare, 0)->shape->type;
     int64_t a, a_step, b, b_step;
     if (!direction ||
-        !resolve(loop, affine_of(hlo_instr_operand(compare, 0), s, DEPTH), &a, &a_step))
+        !resolve(loop, affine_of(hlo_instr_operand(compare, 0), s, DEPTH), &steps, &a, &a_step))
         return HLO_TRIP_COUNT_UNKNOWN;
-    if (!resolve(loop, affine_of(hlo_instr_operand(compare, 1), s, DEPTH), &b, &b_step))
+    if (!resolve(loop, affine_of(hlo_instr_operand(compare, 1), s, DEPTH), &steps, &b, &b_step))
         return HLO_TRIP_COUNT_UNKNOWN;
     for (uint64_t count = 0; count < LARGEST_TRIP_COUNT && fits(type, a) && fits(type, b);
          count++) {
