@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "grammar/attr/devices.h"
-#include "ir/text/print_devices.h"
+#include "ir/text/printer.h"
 
 /* -------------------------------------------------------------------------------------- aliases */
 

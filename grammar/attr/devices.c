@@ -8,7 +8,7 @@
 
 #include "hlo/suggest.h"
 #include "ir/intern.h"
-#include "ir/text/print_devices.h"
+#include "ir/text/printer.h"
 
 /* ---------------------------------------------- devices by number: iotas, and tilings over them */
 

@@ -5,7 +5,6 @@
 
 #include "grammar/text/actions.h"
 #include "ir/async.h"
-#include "ir/text/print.h"
 
 static const struct {
     const char *ending;

@@ -6,7 +6,6 @@
 #include "ir/async.h"
 #include "ir/infer/infer.h"
 #include "ir/intern.h"
-#include "ir/text/print.h"
 
 void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     hlo_body *body = hlo_text_body(text);

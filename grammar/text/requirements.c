@@ -6,7 +6,6 @@
 
 #include "grammar/text/actions.h"
 #include "ir/infer/infer.h"
-#include "ir/text/print.h"
 
 /* --------------------------------------------------------------------------------- requirements */
 

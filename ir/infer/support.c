@@ -5,7 +5,6 @@
 
 #include "ir/infer/infer.h"
 #include "ir/infer/rules.h"
-#include "ir/text/print.h"
 
 enum { SHAPE_TEXT = 160, SHOWN_OPERANDS = 4 };
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ir/text/diag.h"
-#include "ir/text/print.h"
 #include "ir/verify/context.h"
 
 static void emit(const verifier *v, hlo_severity severity, uint32_t offset, uint32_t length,

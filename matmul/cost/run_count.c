@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "matmul/json.h"
 
 double hlo_loop_trip_count(const hlo_instr *loop) {

@@ -9,7 +9,6 @@
 #include "hlo/argument.h"
 #include "ir/float/c_locale.h"
 #include "ir/module/ragged.h"
-#include "ir/text/print.h"
 #include "matmul/cost/run_count.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/judge.h"

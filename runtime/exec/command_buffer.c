@@ -6,7 +6,7 @@
  * selected graph. */
 #include <string.h>
 
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "runtime/exec/run.h"
 
 typedef enum node_kind { NODE_GRAPH, NODE_JOB, NODE_WHILE, NODE_CONDITIONAL } node_kind;

@@ -8,7 +8,6 @@
 #include <zip.h>
 
 #include "ir/text/file.h"
-#include "ir/text/print.h"
 #include "runtime/io/arrays.h"
 
 enum { MAX_HEADER = 1 << 20, MAX_RANK = 64, HEADER_ALIGN = 64, MAX_NAME = 1024 };

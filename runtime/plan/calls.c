@@ -2,7 +2,7 @@
 /* Steps that call other computations: call, fusion, while, conditional. */
 #include <string.h>
 
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "runtime/plan/build.h"
 
 /* Maximum number of jobs that an unrolled loop records. */

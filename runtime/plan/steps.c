@@ -6,7 +6,7 @@
 #include "ir/device_list.h"
 #include "ir/kernel/kernel.h"
 #include "ir/module/index_map.h"
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "runtime/plan/build.h"
 
 /* -------------------------------------------------------------------------------------- layouts */

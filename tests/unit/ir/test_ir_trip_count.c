@@ -12,7 +12,7 @@
 
 #include "hlo/text.h"
 #include "ir/ir.h"
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 
 typedef struct counter {
     const char *type;
