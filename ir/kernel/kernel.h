@@ -132,6 +132,8 @@ void hlo_lane_store(hlo_type type, const void *lanes, int64_t count, void *out, 
 /* Casts between lanes as C does, except that NaN and out-of-range numbers are cast to integers as
  * HLO's convert does. */
 void hlo_lane_cast(hlo_lane from, hlo_lane to, const void *in, int64_t count, void *out);
+/* Clips integer lanes to the range of `type`. */
+void hlo_lane_saturate(hlo_type type, void *lanes, int64_t count);
 /* Returns the lanes of a row: the row itself if its elements are contiguous lanes, otherwise
  * `buffer`, filled. */
 const void *hlo_lane_view(hlo_type type, const void *in, int64_t step, int64_t count,
