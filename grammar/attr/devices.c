@@ -70,7 +70,7 @@ bool hlo_iota_make(hlo_notation *f, const char *from, const hlo_notation_ints *d
 }
 
 /* Reads `[2,2]T(1,0)`, or `[4]`. */
-bool hlo_iota_read(hlo_notation *f, hlo_iota *out) {
+static bool read_iota(hlo_notation *f, hlo_iota *out) {
     hlo_notation_ints dims, perm;
     if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &dims)) return false;
     if (dims.count == 1) return hlo_iota_make(f, f->at, &dims, &(hlo_notation_ints){0}, out);
@@ -209,7 +209,10 @@ static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t 
     t->dims.v = dims;
 }
 
-hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t) {
+/* Brings the tiling to canonical form: dimensions after the data dimensions are sorted by kind,
+ * dimensions of one kind merged, dimensions of size 1 dropped. Returns the kind that the whole
+ * tiling is equivalent to, otherwise HLO_SHARDING_TILED. */
+static hlo_sharding_kind normalize_tiling(hlo_notation *f, hlo_tiling *t) {
     size_t rank = t->dims.count, data = rank - t->kind_count, kept = data;
     bool alike = true;
     for (size_t i = 1; i < t->kind_count; i++) alike &= t->kinds[i] == t->kinds[0];
@@ -244,11 +247,11 @@ hlo_sharding_kind hlo_tiling_normalize(hlo_notation *f, hlo_tiling *t) {
 }
 
 /* Reads `[2,2]<=[4]` or, if `listed`, also `[2,2]0,1,2,3`. */
-bool hlo_tiling_read(hlo_notation *f, bool listed, hlo_tiling *t) {
+static bool read_tiling(hlo_notation *f, bool listed, hlo_tiling *t) {
     if (!hlo_notation_expect(f, "[") || !hlo_notation_int_list(f, "]", 1, &t->dims)) return false;
     t->iota.rank = 0;
     t->devices.count = 0;
-    if (hlo_notation_take(f, "<=")) return hlo_iota_read(f, &t->iota);
+    if (hlo_notation_take(f, "<=")) return read_iota(f, &t->iota);
     if (!listed) return hlo_notation_unexpected(f, "'<='");
     return hlo_notation_int_list(f, "", 1, &t->devices);
 }
@@ -262,7 +265,8 @@ hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t) {
     return d;
 }
 
-bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {
+/* Reads `{manual, replicated}`. */
+static bool read_kinds(hlo_notation *f, hlo_tiling *t) {
     t->kind_count = 0;
     if (!hlo_notation_expect(f, "{")) return false;
     while (hlo_notation_item(f, '}', t->kind_count)) {
@@ -275,7 +279,8 @@ bool hlo_tiling_read_kinds(hlo_notation *f, hlo_tiling *t) {
     return hlo_notation_expect(f, "}");
 }
 
-bool hlo_tiling_is_whole(const hlo_tiling *t) {
+/* True if the tiling has one position for each device. */
+static bool is_whole(const hlo_tiling *t) {
     int64_t all = product(t->dims.v, t->dims.count);
     int64_t named = t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
     return all > 0 && all == named;
@@ -327,7 +332,7 @@ void hlo_mesh_keep(hlo_notation *f, const hlo_mesh_axes *axes, hlo_mesh *out) {
 }
 
 /* Reads `['a'=2,'b'=4]` after `mesh`, and the ids. */
-bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
+static bool read_mesh(hlo_notation *f, hlo_mesh *out) {
     hlo_mesh_axes axes = {.sizes.count = 0};
     if (!hlo_notation_expect(f, "[")) return false;
     while (hlo_notation_item(f, ']', axes.sizes.count)) {
@@ -346,7 +351,7 @@ bool hlo_mesh_read(hlo_notation *f, hlo_mesh *out) {
     if (!hlo_notation_expect(f, "(")) return false;
     if (hlo_notation_next(f, '[')) {
         hlo_iota order;
-        if (!hlo_iota_read(f, &order)) return false;
+        if (!read_iota(f, &order)) return false;
         if (order.rank > 1) hlo_iota_keep(f, &order, &out->devices);
         return hlo_notation_expect(f, ")");
     }
@@ -393,8 +398,10 @@ const hlo_axes *hlo_mesh_keep_axes(hlo_notation *f, const hlo_axis_ref *refs, si
     return axes;
 }
 
-bool hlo_mesh_read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
-                        bool sorted, const hlo_axes **out) {
+/* Reads axes up to the closing brace and adds them to *refs. No two references may overlap. `open`:
+ * `?` may be last. `sorted`: the axes are in the order of the mesh. */
+static bool read_axes(hlo_notation *f, const hlo_mesh *m, hlo_axis_ref **refs, bool open,
+                      bool sorted, const hlo_axes **out) {
     size_t count = 0;
     bool unknown = false;
     if (!hlo_notation_expect(f, "{")) return false;
@@ -472,16 +479,16 @@ bool hlo_notation_groups(hlo_notation *f) {
     if (hlo_notation_take_word(f, "mesh")) {
         hlo_groups groups = {0};
         hlo_axis_ref *refs = NULL;
-        if (!hlo_mesh_read(f, &groups.mesh)) return false;
+        if (!read_mesh(f, &groups.mesh)) return false;
         hlo_notation_skip(f);
         const char *from = f->at;
-        return hlo_mesh_read_axes(f, &groups.mesh, &refs, false, false, &groups.axes) &&
+        return read_axes(f, &groups.mesh, &refs, false, false, &groups.axes) &&
                hlo_groups_keep(f, from, groups);
     }
     hlo_tiling t = {0};
     if (!hlo_notation_next(f, '[')) return hlo_notation_unexpected(f, "'{', '[' or 'mesh['");
     const char *from = f->at;
-    if (!hlo_tiling_read(f, false, &t)) return false;
+    if (!read_tiling(f, false, &t)) return false;
     if (t.dims.count != 2)
         return hlo_notation_fail(
             f, from, 1, "expected two dimensions, groups and devices, found %zu", t.dims.count);
@@ -532,7 +539,7 @@ static bool read_sets(hlo_notation *f, hlo_sharding *s, hlo_axis_ref *refs, bool
                 if (hlo_notation_take_word(f, words[i]) && strcmp(words[i], "sum") != 0)
                     s->reduction = words[i];
         }
-        if (!hlo_mesh_read_axes(f, &s->mesh, &refs, false, true, &s->sets[n])) return false;
+        if (!read_axes(f, &s->mesh, &refs, false, true, &s->sets[n])) return false;
         if (!s->sets[n]->count) s->sets[n] = NULL;
     }
     return hlo_notation_expect_end(f, "}");
@@ -559,7 +566,7 @@ void hlo_sharding_drop_sets(hlo_sharding *s) {
 static bool read_named(hlo_notation *f, hlo_sharding *s) {
     hlo_axis_ref *refs = NULL;
     s->kind = HLO_SHARDING_NAMED;
-    if (!hlo_mesh_read(f, &s->mesh)) return false;
+    if (!read_mesh(f, &s->mesh)) return false;
     hlo_notation_take(f, ",");
     for (size_t n = 0; n < HLO_SHARDING_SETS; n++) {
         const char *word = hlo_sharding_words[hlo_sharding_sets[n]];
@@ -576,8 +583,7 @@ static bool read_named(hlo_notation *f, hlo_sharding *s) {
     if (!hlo_notation_take(f, "]")) {
         while (hlo_notation_item(f, ']', s->count)) {
             s->dims = hlo_notation_grow(f, s->dims, s->count, sizeof *s->dims);
-            if (!hlo_mesh_read_axes(f, &s->mesh, &refs, true, false, &s->dims[s->count++]))
-                return false;
+            if (!read_axes(f, &s->mesh, &refs, true, false, &s->dims[s->count++])) return false;
         }
         s->dims = hlo_arena_copy(f->module->arena, s->dims, s->count * sizeof *s->dims);
         return hlo_notation_expect(f, "]") && read_sets(f, s, refs, true);
@@ -600,14 +606,14 @@ static bool read_part(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
         return hlo_notation_int(f, &s->device);
     }
     if (hlo_notation_take_name(f, "devices")) {
-        if (!hlo_tiling_read(f, true, &p->tiles)) return false;
+        if (!read_tiling(f, true, &p->tiles)) return false;
         p->devices = p->tiles.devices.count;
         if (p->devices) s->device = p->tiles.devices.v[0];
         return true;
     }
     if (hlo_notation_take_name(f, "last_tile_dims")) {
         p->last_kinds = true;
-        return hlo_tiling_read_kinds(f, &p->tiles);
+        return read_kinds(f, &p->tiles);
     }
     if (hlo_notation_take_word(f, "last_tile_dim_replicate")) return p->last_replicated = true;
     bool like = hlo_notation_take_word(f, "shard_like");
@@ -646,7 +652,7 @@ bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) 
         return hlo_notation_fail(f, p->from, 1,
                                  "last_tile_dims has %zu dimensions, but there are only %zu",
                                  t->kind_count, t->dims.count);
-    if (hlo_tiling_is_whole(t)) s->kind = hlo_tiling_normalize(f, t);
+    if (is_whole(t)) s->kind = normalize_tiling(f, t);
     if (s->kind != HLO_SHARDING_TILED) return true;
     s->mesh.devices = hlo_tiling_keep(f, t);
     if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);

@@ -74,7 +74,7 @@ static bool read_mesh(hlo_notation *f, const Xla__MeshProto *from, hlo_mesh *out
     return !ids.count || hlo_mesh_list(f, f->at, &ids, out);
 }
 
-/* `open` and `sorted`: as for hlo_mesh_read_axes(). */
+/* `open`: the list may have further axes. `sorted`: the axes are in the order of the mesh. */
 static bool read_axes(hlo_notation *f, const hlo_mesh *m, const void *message, const char *name,
                       bool open, bool sorted, hlo_axis_ref **refs, const hlo_axes **out) {
     const ProtobufCFieldDescriptor *field = field_of(message, name);
