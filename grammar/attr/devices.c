@@ -265,27 +265,6 @@ hlo_device_array hlo_tiling_keep(hlo_notation *f, const hlo_tiling *t) {
     return d;
 }
 
-/* Reads `{manual, replicated}`. */
-static bool read_kinds(hlo_notation *f, hlo_tiling *t) {
-    t->kind_count = 0;
-    if (!hlo_notation_expect(f, "{")) return false;
-    while (hlo_notation_item(f, '}', t->kind_count)) {
-        int64_t kind = 0;
-        while (kind < KINDS && !hlo_notation_take_word(f, hlo_sharding_words[kind])) kind++;
-        if (kind == KINDS || t->kind_count == HLO_MOST_TILE_KINDS)
-            return hlo_notation_unexpected(f, "'manual', 'replicated', 'unreduced' or 'maximal'");
-        t->kinds[t->kind_count++] = kind;
-    }
-    return hlo_notation_expect(f, "}");
-}
-
-/* True if the tiling has one position for each device. */
-static bool is_whole(const hlo_tiling *t) {
-    int64_t all = product(t->dims.v, t->dims.count);
-    int64_t named = t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
-    return all > 0 && all == named;
-}
-
 /* ---------------------------------------------------------------- devices by the axes of a mesh */
 
 /* Reads and interns the name of an axis. */
@@ -612,8 +591,19 @@ static bool read_part(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) {
         return true;
     }
     if (hlo_notation_take_name(f, "last_tile_dims")) {
+        hlo_tiling *t = &p->tiles;
         p->last_kinds = true;
-        return read_kinds(f, &p->tiles);
+        t->kind_count = 0;
+        if (!hlo_notation_expect(f, "{")) return false;
+        while (hlo_notation_item(f, '}', t->kind_count)) {
+            int64_t k = 0;
+            while (k < KINDS && !hlo_notation_take_word(f, hlo_sharding_words[k])) k++;
+            if (k == KINDS || t->kind_count == HLO_MOST_TILE_KINDS)
+                return hlo_notation_unexpected(f,
+                                               "'manual', 'replicated', 'unreduced' or 'maximal'");
+            t->kinds[t->kind_count++] = k;
+        }
+        return hlo_notation_expect(f, "}");
     }
     if (hlo_notation_take_word(f, "last_tile_dim_replicate")) return p->last_replicated = true;
     bool like = hlo_notation_take_word(f, "shard_like");
@@ -652,7 +642,10 @@ bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) 
         return hlo_notation_fail(f, p->from, 1,
                                  "last_tile_dims has %zu dimensions, but there are only %zu",
                                  t->kind_count, t->dims.count);
-    if (is_whole(t)) s->kind = normalize_tiling(f, t);
+    const int64_t all = product(t->dims.v, t->dims.count);
+    const int64_t named =
+        t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
+    if (all > 0 && all == named) s->kind = normalize_tiling(f, t);
     if (s->kind != HLO_SHARDING_TILED) return true;
     s->mesh.devices = hlo_tiling_keep(f, t);
     if (t->kind_count) s->kinds = hlo_ints_new(f->module, (uint32_t)t->kind_count, t->kinds);

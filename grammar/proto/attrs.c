@@ -372,22 +372,6 @@ static bool says_nothing(const ProtobufCMessage *message) {
     return true;
 }
 
-static void take_fields(taking *t, ProtobufCMessage *message, uint32_t steps) {
-    Xla__UnknownFields only = XLA__UNKNOWN_FIELDS__INIT;
-    only.base.n_unknown_fields = message->n_unknown_fields;
-    only.base.unknown_fields = message->unknown_fields;
-    message->n_unknown_fields = 0;
-    message->unknown_fields = NULL;
-    const size_t size = protobuf_c_message_get_packed_size(&only.base);
-    uint8_t *bytes = hlo_arena_alloc(t->scratch, size);
-    protobuf_c_message_pack(&only.base, bytes);
-    const unknown_entry head = {
-        .steps = steps, .size = (uint32_t)size, .alone = says_nothing(message)};
-    hlo_bytes_put(&t->out, &head, sizeof head);
-    hlo_bytes_put(&t->out, t->path, steps * sizeof *t->path);
-    hlo_bytes_put(&t->out, bytes, size);
-}
-
 static void take_from(taking *t, ProtobufCMessage *message, uint32_t steps) {
     const ProtobufCMessageDescriptor *type = message->descriptor;
     for (unsigned f = 0; f < type->n_fields && steps < MOST_STEPS; f++) {
@@ -403,7 +387,20 @@ static void take_from(taking *t, ProtobufCMessage *message, uint32_t steps) {
             take_from(t, *(ProtobufCMessage **)hlo_field_element(message, field, i), steps + 1);
         }
     }
-    if (steps && message->n_unknown_fields) take_fields(t, message, steps);
+    if (!steps || !message->n_unknown_fields) return;
+    Xla__UnknownFields only = XLA__UNKNOWN_FIELDS__INIT;
+    only.base.n_unknown_fields = message->n_unknown_fields;
+    only.base.unknown_fields = message->unknown_fields;
+    message->n_unknown_fields = 0;
+    message->unknown_fields = NULL;
+    const size_t size = protobuf_c_message_get_packed_size(&only.base);
+    uint8_t *bytes = hlo_arena_alloc(t->scratch, size);
+    protobuf_c_message_pack(&only.base, bytes);
+    const unknown_entry head = {
+        .steps = steps, .size = (uint32_t)size, .alone = says_nothing(message)};
+    hlo_bytes_put(&t->out, &head, sizeof head);
+    hlo_bytes_put(&t->out, t->path, steps * sizeof *t->path);
+    hlo_bytes_put(&t->out, bytes, size);
 }
 
 bool hlo_unknown_fields_from_proto(hlo_proto *p, ProtobufCMessage *message, hlo_attr *out) {
@@ -473,13 +470,6 @@ static void add_int(hlo_proto *p, ProtobufCMessage *message, const ProtobufCFiel
                     int64_t value) {
     if (!hlo_field_store(field, hlo_field_add(p->scratch, message, field), value))
         hlo_proto_fail(p, "%lld is out of range for field '%s'", (long long)value, field->name);
-}
-
-static void write_size_lists(hlo_proto *p, const char *text, ProtobufCMessage *message) {
-    const ProtobufCFieldDescriptor *field =
-        hlo_field_find(message->descriptor, "dynamic_slice_sizes", 19);
-    for (char *end; *(text += strspn(text, "{,}")); text = end)
-        add_int(p, message, field, strtoll(text, &end, 10));
 }
 
 static void add_triples(hlo_proto *p, ProtobufCMessage *message,
@@ -613,7 +603,11 @@ void hlo_attrs_to_proto(hlo_proto *p, const hlo_attr *attrs, uint32_t count, hlo
             Xla__HloInstructionProto *instr = (Xla__HloInstructionProto *)message;
             instr->convolution_dimension_numbers = hlo_labels_to_proto(p, attr->u.str);
         } else if (attr->id == HLO_ATTR_SLICE_SIZE_LISTS) {
-            write_size_lists(p, attr->u.str, message);
+            const ProtobufCFieldDescriptor *field =
+                hlo_field_find(message->descriptor, "dynamic_slice_sizes", 19);
+            const char *text = attr->u.str;
+            for (char *end; *(text += strspn(text, "{,}")); text = end)
+                add_int(p, message, field, strtoll(text, &end, 10));
         } else if (row->pattern) {
             ProtobufCMessage *at = message;
             find_field(p, row, p->scratch, &at);

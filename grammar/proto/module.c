@@ -113,22 +113,6 @@ static hlo_instr *read_instr(hlo_proto *p, Xla__HloInstructionProto *from, hlo_c
 
 /* --------------------------------------------------------------------------------- computations */
 
-static void read_parameters(hlo_proto *p, hlo_computation *comp) {
-    int64_t count = 0;
-    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) count += i->op == HLO_OP_PARAMETER;
-    comp->parameters = hlo_arena_zero(p->module->arena, (size_t)count * sizeof *comp->parameters);
-    comp->parameter_count = (uint32_t)count;
-    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
-        if (i->op != HLO_OP_PARAMETER) continue;
-        int64_t number = i->u.parameter;
-        if (number < 0 || number >= count || comp->parameters[number])
-            hlo_proto_fail(p, "parameter '%.100s' has number %lld, %s", i->name, (long long)number,
-                           number >= 0 && number < count ? "as another parameter"
-                                                         : "which is out of range");
-        comp->parameters[number] = i;
-    }
-}
-
 /* Puts the instructions in the order of the schedule, if it has the computation `number`. */
 static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
     const Xla__HloScheduleProto__InstructionSequence *order =
@@ -158,23 +142,6 @@ static void schedule(hlo_proto *p, int64_t number, hlo_computation *comp) {
     }
 }
 
-static void finish_computation(hlo_proto *p, Xla__HloComputationProto *from,
-                               hlo_computation *comp) {
-    static const uint8_t thread[] = {HLO_ATTR_EXECUTION_THREAD, HLO_ATTR_COUNT};
-    hlo_attr attrs[3], unknown_fields;
-    bool has_unknown = hlo_unknown_fields_from_proto(p, &from->base, &unknown_fields);
-    uint32_t count = hlo_attrs_from_proto(p, &from->base, thread, HLO_OP_COUNT, false, attrs);
-    if (count && strcmp(from->execution_thread, hlo_main_thread) == 0) count = 0;
-    from->name = from->execution_thread = "";
-    from->n_instructions = 0;
-    from->program_shape = NULL;
-    from->id = from->root_id = from->is_fusion_computation = 0;
-    count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
-    if (has_unknown) attrs[count++] = unknown_fields;
-    comp->attrs = hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs);
-    comp->attr_count = count;
-}
-
 static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComputationProto *from) {
     const char *name = from->name;
     p->kind = "computation";
@@ -198,9 +165,35 @@ static void read_computation(hlo_proto *p, struct hlo_ids *known, Xla__HloComput
                        (long long)from->root_id);
     hlo_computation_set_root(comp, root);
     schedule(p, from->id, comp);
-    read_parameters(p, comp);
+    int64_t parameters = 0;
+    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i))
+        parameters += i->op == HLO_OP_PARAMETER;
+    comp->parameters =
+        hlo_arena_zero(p->module->arena, (size_t)parameters * sizeof *comp->parameters);
+    comp->parameter_count = (uint32_t)parameters;
+    for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {
+        if (i->op != HLO_OP_PARAMETER) continue;
+        int64_t number = i->u.parameter;
+        if (number < 0 || number >= parameters || comp->parameters[number])
+            hlo_proto_fail(p, "parameter '%.100s' has number %lld, %s", i->name, (long long)number,
+                           number >= 0 && number < parameters ? "as another parameter"
+                                                              : "which is out of range");
+        comp->parameters[number] = i;
+    }
     hlo_proto_find_id(&known->computations, from->id)->is = comp;
-    finish_computation(p, from, comp);
+    static const uint8_t thread[] = {HLO_ATTR_EXECUTION_THREAD, HLO_ATTR_COUNT};
+    hlo_attr attrs[3], unknown_fields;
+    bool has_unknown = hlo_unknown_fields_from_proto(p, &from->base, &unknown_fields);
+    uint32_t count = hlo_attrs_from_proto(p, &from->base, thread, HLO_OP_COUNT, false, attrs);
+    if (count && strcmp(from->execution_thread, hlo_main_thread) == 0) count = 0;
+    from->name = from->execution_thread = "";
+    from->n_instructions = 0;
+    from->program_shape = NULL;
+    from->id = from->root_id = from->is_fusion_computation = 0;
+    count += hlo_unmapped_from_proto(p, &from->base, &attrs[count]);
+    if (has_unknown) attrs[count++] = unknown_fields;
+    comp->attrs = hlo_arena_copy(p->module->arena, attrs, count * sizeof *attrs);
+    comp->attr_count = count;
 }
 
 /* ----------------------------------------------------------------------------------- the module */

@@ -108,21 +108,6 @@ const hlo_shape *hlo_shape_from_proto(hlo_proto *p, const Xla__ShapeProto *from)
     return hlo_shape_intern(p->module, &shape);
 }
 
-static Xla__LayoutProto *write_layout(hlo_proto *p, const hlo_shape *shape) {
-    Xla__LayoutProto *to = hlo_message_new(p->scratch, &xla__layout_proto__descriptor);
-    const hlo_layout *layout = shape->layout;
-    if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &to->base, properties))
-        hlo_proto_fail(p, "layout property '%.40s' has no binary form", layout->rest);
-    if (!to->tail_padding_alignment_in_elements) to->tail_padding_alignment_in_elements = 1;
-    if (!layout) return to;
-    to->n_minor_to_major = shape->rank;
-    to->minor_to_major = hlo_arena_copy(p->scratch, layout->minor_to_major,
-                                        shape->rank * sizeof *layout->minor_to_major);
-    to->element_size_in_bits = layout->element_bits;
-    to->memory_space = layout->memory_space;
-    return to;
-}
-
 Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
     Xla__ShapeProto *to = hlo_message_new(p->scratch, &xla__shape_proto__descriptor);
     hlo_shape array = *shape;
@@ -146,7 +131,18 @@ Xla__ShapeProto *hlo_shape_to_proto(hlo_proto *p, const hlo_shape *shape) {
         to->dimensions[i] = unbounded ? INT64_MIN : shape->dims[i];
         to->is_dynamic_dimension[i] = unbounded || (shape->dynamic && shape->dynamic[i]);
     }
-    if (hlo_types[shape->type].bits) to->layout = write_layout(p, shape);
+    if (!hlo_types[shape->type].bits) return to;
+    const hlo_layout *layout = shape->layout;
+    Xla__LayoutProto *l = to->layout = hlo_message_new(p->scratch, &xla__layout_proto__descriptor);
+    if (layout && layout->rest && !hlo_text_pattern_read(p, layout->rest, &l->base, properties))
+        hlo_proto_fail(p, "layout property '%.40s' has no binary form", layout->rest);
+    if (!l->tail_padding_alignment_in_elements) l->tail_padding_alignment_in_elements = 1;
+    if (!layout) return to;
+    l->n_minor_to_major = shape->rank;
+    l->minor_to_major = hlo_arena_copy(p->scratch, layout->minor_to_major,
+                                       shape->rank * sizeof *layout->minor_to_major);
+    l->element_size_in_bits = layout->element_bits;
+    l->memory_space = layout->memory_space;
     return to;
 }
 
@@ -255,8 +251,23 @@ const hlo_literal *hlo_literal_from_proto(hlo_proto *p, const Xla__LiteralProto 
     return literal;
 }
 
-static void write_values(hlo_proto *p, const hlo_literal *literal, Xla__LiteralProto *to) {
+Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal) {
+    if (literal->elided) return NULL;
     const hlo_shape *shape = literal->shape;
+    Xla__LiteralProto *to = hlo_message_new(p->scratch, &xla__literal_proto__descriptor);
+    to->shape = hlo_shape_to_proto(p, shape);
+    if (shape->type == HLO_TYPE_TUPLE) {
+        to->n_tuple_literals = shape->rank;
+        to->tuple_literals = hlo_arena_array(p->scratch, shape->rank, sizeof(void *));
+        open_tuple(p);
+        for (uint32_t i = 0; i < shape->rank; i++) {
+            to->tuple_literals[i] = hlo_literal_to_proto(p, literal->elements[i]);
+            if (!to->tuple_literals[i])
+                hlo_proto_fail(p, "a constant tuple with an elided element has no binary form");
+        }
+        p->tuples--;
+        return to;
+    }
     values v = plan_values(p, to, shape);
     char *bytes = hlo_arena_array(p->scratch, v.elements, v.size);
     const char *from = literal->data;
@@ -268,30 +279,11 @@ static void write_values(hlo_proto *p, const hlo_literal *literal, Xla__LiteralP
     if (v.field->type == PROTOBUF_C_TYPE_BYTES) {
         *(ProtobufCBinaryData *)place =
             (ProtobufCBinaryData){.len = v.elements * v.size, .data = (uint8_t *)bytes};
-        return;
+        return to;
     }
     size_t parts = hlo_types[shape->type].class == HLO_CLASS_COMPLEX ? 2 : 1;
     *(size_t *)(void *)((char *)to + v.field->quantifier_offset) = v.elements * parts;
     *(void **)place = bytes;
-}
-
-Xla__LiteralProto *hlo_literal_to_proto(hlo_proto *p, const hlo_literal *literal) {
-    if (literal->elided) return NULL;
-    Xla__LiteralProto *to = hlo_message_new(p->scratch, &xla__literal_proto__descriptor);
-    to->shape = hlo_shape_to_proto(p, literal->shape);
-    if (literal->shape->type != HLO_TYPE_TUPLE) {
-        write_values(p, literal, to);
-        return to;
-    }
-    to->n_tuple_literals = literal->shape->rank;
-    to->tuple_literals = hlo_arena_array(p->scratch, literal->shape->rank, sizeof(void *));
-    open_tuple(p);
-    for (uint32_t i = 0; i < literal->shape->rank; i++) {
-        to->tuple_literals[i] = hlo_literal_to_proto(p, literal->elements[i]);
-        if (!to->tuple_literals[i])
-            hlo_proto_fail(p, "a constant tuple with an elided element has no binary form");
-    }
-    p->tuples--;
     return to;
 }
 

@@ -12,7 +12,11 @@
 
 static const double infinite = (double)INFINITY;
 
-const double hlo_error_times[HLO_ERROR_TIMES] = {-1, 1, -3, 3, -LAMBDA, LAMBDA};
+/* The numbers of sigmas by which an operand is moved to measure the change of the result. Lambda is
+ * last. The 3 in between covers functions that jump or level off, for which one sigma and lambda do
+ * not suffice. */
+static const double times_moved[] = {-1, 1, -3, 3, -LAMBDA, LAMBDA};
+enum { TIMES = sizeof times_moved / sizeof *times_moved };
 
 /* The loop over an elementwise operation. Its views: the result, the result's sigma, then each
  * operand and the operand's sigma. */
@@ -208,13 +212,6 @@ static hlo_lane lane_of(hlo_type type) {
     return lane == HLO_LANE_F32 ? HLO_LANE_F64 : lane;
 }
 
-/* Returns the value that an overflowed element has without overflow: the largest number of an fp8
- * type, to which it saturates; otherwise `sigma`. */
-static double value_instead(hlo_type type, double value, double sigma) {
-    double size = hlo_type_is_fp8(type) ? hlo_float_max(type) : sigma;
-    return copysign(size, isnan(value) ? 1 : value);
-}
-
 /* The larger or smaller of two numbers; the second if the first, the only one that may be NaN, is
  * NaN. */
 static inline double larger(double a, double b) {
@@ -305,16 +302,16 @@ HLO_CLONED static void note_jumps(const row_loop *r, const analysis *a, uint32_t
 static void add_changes(const row_loop *r, analysis *a, uint32_t which, int64_t count) {
     hlo_chunk moved[3];
     double out[HLO_CHUNK], rate[HLO_CHUNK] = {0};
-    for (int t = 0; t < HLO_ERROR_TIMES; t++) {
+    for (int t = 0; t < TIMES; t++) {
         const hlo_chunk *in[3] = {&a->x[0], &a->x[1], &a->x[2]};
         for (uint32_t o = 0; o < r->arity; o++) {
             if (which != o && which != r->arity) continue;
-            move_chunk(r->types[o], r->ranges[o], &a->x[o], a->sigma[o], hlo_error_times[t], count,
+            move_chunk(r->types[o], r->ranges[o], &a->x[o], a->sigma[o], times_moved[t], count,
                        &moved[o]);
             in[o] = &moved[o];
         }
         run_loop(r, in, count, out);
-        take_rate(a->value, out, fabs(hlo_error_times[t]), count, rate);
+        take_rate(a->value, out, fabs(times_moved[t]), count, rate);
         /* Mark results that become NaN or stop being infinite when operand `which` is moved. A NaN
          * represents numbers, which do not produce infinities by themselves. A value that is both
          * operands is moved in both. */
@@ -607,30 +604,6 @@ static double converted(hlo_type type, double number) {
     return hlo_number_load(type, &cell);
 }
 
-/* Computes the sigma of an integer or a predicate from the converted ends of the interval and from
- * the numbers inside it. */
-static void discrete_sigma(hlo_type type, const double *x, const double *s, int64_t count,
-                           double *sigma) {
-    for (int64_t i = 0; i < count; i++) {
-        sigma[i] = 0;
-        if (!(s[i] > 0)) continue;
-        if (isinf(s[i]) && type != HLO_TYPE_PRED) {
-            sigma[i] = infinite;
-            continue;
-        }
-        double low = x[i] - LAMBDA * s[i], high = x[i] + LAMBDA * s[i];
-        if (type == HLO_TYPE_PRED) {
-            sigma[i] = low > 0 || high < 0 ? 0 : 1 / LAMBDA;
-            continue;
-        }
-        double value = converted(type, x[i]);
-        for (int t = 0; t < HLO_ERROR_TIMES; t++) {
-            double moved = converted(type, x[i] + hlo_error_times[t] * s[i]);
-            sigma[i] = fmax(sigma[i], fabs((moved - value) / hlo_error_times[t]));
-        }
-    }
-}
-
 static void convert_sigma_row(void *arg, int64_t count, char *const *data, const int64_t *steps) {
     const row_loop *r = arg;
     analysis a;
@@ -658,13 +631,32 @@ static void convert_sigma_row(void *arg, int64_t count, char *const *data, const
              */
             for (int64_t i = 0; i < n; i++) {
                 if (!hlo_error_overflowed(a.value[i], a.sigma[0][i])) continue;
-                double number = value_instead(r->types[0], a.value[i], a.sigma[0][i]);
+                /* Without overflow, fp8 saturates to its largest number. */
+                const double size = hlo_type_is_fp8(from) ? hlo_float_max(from) : a.sigma[0][i];
+                const double number = copysign(size, isnan(a.value[i]) ? 1 : a.value[i]);
                 bool same = hlo_error_same(hlo_error_round(r->result, number), result[i]);
                 sigma[i] = hlo_type_is_fp8(r->result) ? 0 : a.sigma[0][i];
                 a.anything[i] |= !same;
             }
         } else {
-            discrete_sigma(r->result, a.value, a.sigma[0], n, sigma);
+            /* The sigma of an integer or a predicate follows from the converted ends of the
+             * interval and from the numbers inside it. */
+            for (int64_t i = 0; i < n; i++) {
+                const double x = a.value[i], s = a.sigma[0][i];
+                sigma[i] = 0;
+                if (!(s > 0)) continue;
+                if (r->result == HLO_TYPE_PRED) {
+                    sigma[i] = x - LAMBDA * s > 0 || x + LAMBDA * s < 0 ? 0 : 1 / LAMBDA;
+                } else if (isinf(s)) {
+                    sigma[i] = infinite;
+                } else {
+                    const double value = converted(r->result, x);
+                    for (int t = 0; t < TIMES; t++) {
+                        const double moved = converted(r->result, x + times_moved[t] * s);
+                        sigma[i] = fmax(sigma[i], fabs((moved - value) / times_moved[t]));
+                    }
+                }
+            }
         }
         store_chunk(sigma, hlo_type_is_float(r->result) ? a.anything : NULL, n, at[1], steps[1]);
     }

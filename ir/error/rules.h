@@ -27,12 +27,6 @@ HLO_ERROR_FORMS(FORM)
 void hlo_error_round_chunk(hlo_type type, const double *value, const double *result, bool rounds,
                            const hlo_range *range, const hlo_error_options *options, int64_t count,
                            double *sigma);
-/* The numbers of sigmas by which an operand is moved to measure the change of the result. Lambda is
- * last. The 3 in between covers functions that jump or level off, for which one sigma and lambda do
- * not suffice. */
-enum { HLO_ERROR_TIMES = 6 };
-extern const double hlo_error_times[HLO_ERROR_TIMES];
-
 /* Below this size, f32 arithmetic may flush results to zero. */
 #define HLO_ERROR_FLUSHED 0x1p-126
 
@@ -83,22 +77,10 @@ bool hlo_error_any_overflow(const hlo_error_call *b);
 static inline bool hlo_error_is_complex(const hlo_view *view) {
     return hlo_lane_of(view->type) == HLO_LANE_C128;
 }
-/* True if every operand is exact. */
-bool hlo_error_all_exact(const hlo_error_call *b);
 /* Sets the sigmas of one result or of all results. The second function returns HLO_OK. */
 void hlo_error_fill(const hlo_error_call *b, const hlo_view *sigma, double value);
 hlo_status hlo_error_fill_all(const hlo_error_call *b, double value);
 
-/* Runs the kernel of the call on other operands, into other results. */
-hlo_status hlo_error_rerun(const hlo_error_call *b, const hlo_view *operands,
-                           const hlo_view *results);
-/* Copies the operand views in scratch, to be modified for hlo_error_rerun(). */
-hlo_view *hlo_error_operands_copy(const hlo_error_call *b);
-/* Copies `value` in `type`, with each element moved by `sign` * lambda * sigma. An element with
- * infinite sigma becomes infinite, even if it is a NaN: another execution may have any number
- * there. */
-hlo_view hlo_error_moved_copy(const hlo_error_call *b, const hlo_view *value, const hlo_view *sigma,
-                              double sign, hlo_type type);
 /* Creates a dense f64 copy of `value`. */
 hlo_view hlo_error_as_f64(const hlo_error_call *b, const hlo_view *value);
 /* Creates a dense f64 copy of `sigma`, of zeros if it has no data. */
@@ -112,10 +94,6 @@ hlo_view hlo_error_squares(const hlo_error_call *b, const hlo_view *view, double
 
 /* Allocates zeros, one for each element of a result. */
 double *hlo_error_variance_new(const hlo_error_call *b, uint32_t result);
-/* Adds (change / lambda)^2 to `variance`. The change is the larger of the distances of `a` and `c`
- * from `value`. All arrays are dense f64. */
-void hlo_error_add_change(const hlo_view *value, const hlo_view *a, const hlo_view *c,
-                          double *variance);
 /* Returns the variance that accumulating `terms` terms in unspecified order adds
  * (docs/numerics.md). */
 double hlo_error_accumulation(double u, double terms, double sum_of_squares, double sum);
@@ -131,17 +109,11 @@ double hlo_error_coherence(double sum_of_squares, double sum);
 void hlo_error_finish(const hlo_error_call *b, uint32_t result, const double *variance,
                       const double *unrounded, bool rounds);
 
-/* Returns `sigma`, or zeros of the dimensions of `value` if it has no data. */
-hlo_view hlo_error_sigma_or_zeros(const hlo_view *value, const hlo_view *sigma);
-
 typedef struct hlo_extent {
     double lowest, highest, sigma;
     hlo_type type; /* type of the array being read */
 } hlo_extent;
 
-extern const hlo_extent hlo_extent_empty;
-/* Widens `e` by an array of real numbers; a NaN makes it unbounded. */
-void hlo_extent_add(hlo_extent *e, const hlo_view *value, const hlo_view *sigma);
 /* Returns the smallest and largest element of an array of real numbers; infinities if an element is
  * NaN. */
 hlo_extent hlo_view_extent(const hlo_view *view);
