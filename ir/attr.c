@@ -11,11 +11,6 @@ const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_i
     return NULL;
 }
 
-const char *hlo_attrs_str(const hlo_attrs *attrs, hlo_attr_id id) {
-    const hlo_attr *attr = hlo_attrs_find(attrs->v, attrs->count, id);
-    return attr ? attr->u.str : NULL;
-}
-
 int hlo_compare_ints(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
@@ -168,14 +163,12 @@ bool hlo_attr_is_default(const hlo_attr *attr, hlo_op op, const hlo_shape *opera
 
 const hlo_attr *hlo_instr_metadata(const hlo_instr *instr, hlo_attr_id id) {
     const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
-    for (uint32_t i = 0; metadata && i < metadata->u.attrs->count; i++)
-        if (metadata->u.attrs->v[i].id == id) return &metadata->u.attrs->v[i];
-    return NULL;
+    return metadata ? hlo_attrs_find(metadata->u.attrs->v, metadata->u.attrs->count, id) : NULL;
 }
 
 const char *hlo_instr_op_name(const hlo_instr *instr) {
-    const hlo_attr *metadata = hlo_instr_attr(instr, HLO_ATTR_METADATA);
-    return metadata ? hlo_attrs_str(metadata->u.attrs, HLO_ATTR_OP_NAME) : NULL;
+    const hlo_attr *name = hlo_instr_metadata(instr, HLO_ATTR_OP_NAME);
+    return name ? name->u.str : NULL;
 }
 
 const hlo_stack_frame *hlo_tables_frame(const hlo_tables *tables, int64_t frame) {

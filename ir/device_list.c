@@ -58,6 +58,13 @@ const char *hlo_value_entry(hlo_arena *arena, const char *entries, const char *n
     return NULL;
 }
 
+int64_t hlo_dims_product(const int64_t *factors, size_t count) {
+    int64_t all = 1;
+    for (size_t i = 0; i < count; i++)
+        if (factors[i] < 1 || __builtin_mul_overflow(all, factors[i], &all)) return -1;
+    return all;
+}
+
 /* Multiplies; -1 if a factor is negative or the product overflows. */
 static int64_t times(int64_t a, int64_t b) {
     int64_t product;

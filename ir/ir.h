@@ -423,7 +423,6 @@ static inline uint32_t hlo_attr_bit(hlo_attr_id id) {
 }
 /* Finds an attribute in a list; NULL if not found. */
 const hlo_attr *hlo_attrs_find(const hlo_attr *attrs, uint32_t count, hlo_attr_id id);
-const char *hlo_attrs_str(const hlo_attrs *attrs, hlo_attr_id id); /* finds its string */
 /* Returns the attribute; NULL if absent. */
 static inline const hlo_attr *hlo_instr_attr(const hlo_instr *instr, hlo_attr_id id) {
     return instr->attr_bits & hlo_attr_bit(id) ? hlo_attrs_find(instr->attrs, instr->attr_count, id)
@@ -457,6 +456,8 @@ void hlo_instr_visit_called(const hlo_instr *instr,
 /* Visits a computation by setting its element of `marks`, a bool[] by computation id. */
 void hlo_mark_called(void *marks, hlo_computation *called);
 
+/* Create a list; `values` NULL: its elements are not set. */
+hlo_ints *hlo_ints_in(hlo_arena *arena, uint32_t count, const int64_t *values);
 hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values);
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value);
 int hlo_compare_ints(const void *a, const void *b);        /* for qsort(): int64_t, ascending */

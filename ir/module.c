@@ -386,11 +386,15 @@ void hlo_mark_called(void *marks, hlo_computation *called) {
     ((bool *)marks)[called->id] = true;
 }
 
-hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values) {
-    hlo_ints *ints = hlo_arena_alloc(module->arena, sizeof *ints + count * sizeof *values);
+hlo_ints *hlo_ints_in(hlo_arena *arena, uint32_t count, const int64_t *values) {
+    hlo_ints *ints = hlo_arena_alloc(arena, sizeof *ints + count * sizeof *values);
     ints->count = count;
     if (count && values) memcpy(ints->v, values, count * sizeof *values);
     return ints;
+}
+
+hlo_ints *hlo_ints_new(hlo_module *module, uint32_t count, const int64_t *values) {
+    return hlo_ints_in(module->arena, count, values);
 }
 
 bool hlo_ints_contain(const hlo_ints *ints, int64_t value) {

@@ -84,14 +84,6 @@ void hlo_iota_keep(hlo_notation *f, const hlo_iota *a, hlo_device_array *out) {
     out->order = a->rank > 1 ? hlo_ints_new(f->module, (uint32_t)a->rank, a->perm) : NULL;
 }
 
-/* Returns the product; -1 if a factor is less than 1 or the product overflows. */
-static int64_t product(const int64_t *v, size_t count) {
-    int64_t all = 1;
-    for (size_t i = 0; i < count; i++)
-        if (v[i] < 1 || __builtin_mul_overflow(all, v[i], &all)) return -1;
-    return all;
-}
-
 /* A piece of one dimension of an iota, while it is reordered. */
 typedef struct factor {
     int64_t dim, part, size; /* part: index among the pieces of one dimension, outermost first */
@@ -171,7 +163,7 @@ static void list_iota(hlo_notation *f, const hlo_iota *a, int64_t count, hlo_not
  * only replicate, by number. */
 static void reorder(hlo_notation *f, hlo_tiling *t, const size_t *order, size_t sort) {
     size_t rank = t->dims.count;
-    int64_t all = product(t->dims.v, rank), last = product(t->dims.v, 0);
+    int64_t all = hlo_dims_product(t->dims.v, rank), last = hlo_dims_product(t->dims.v, 0);
     if (t->iota.rank) {
         enum { ROOM = 256 };
         factor cuts[ROOM], ordered[ROOM];
@@ -216,7 +208,7 @@ static hlo_sharding_kind normalize_tiling(hlo_notation *f, hlo_tiling *t) {
     size_t rank = t->dims.count, data = rank - t->kind_count, kept = data;
     bool alike = true;
     for (size_t i = 1; i < t->kind_count; i++) alike &= t->kinds[i] == t->kinds[0];
-    int64_t tiled = product(t->dims.v, data);
+    int64_t tiled = hlo_dims_product(t->dims.v, data);
     if (!t->kind_count) return HLO_SHARDING_TILED;
     if (alike && tiled == 1 && t->kinds[0] != HLO_SHARDING_MAXIMAL)
         return (hlo_sharding_kind)t->kinds[0];
@@ -642,9 +634,9 @@ bool hlo_sharding_join(hlo_notation *f, hlo_sharding_parts *p, hlo_sharding *s) 
         return hlo_notation_fail(f, p->from, 1,
                                  "last_tile_dims has %zu dimensions, but there are only %zu",
                                  t->kind_count, t->dims.count);
-    const int64_t all = product(t->dims.v, t->dims.count);
+    const int64_t all = hlo_dims_product(t->dims.v, t->dims.count);
     const int64_t named =
-        t->iota.rank ? product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
+        t->iota.rank ? hlo_dims_product(t->iota.dims, t->iota.rank) : (int64_t)t->devices.count;
     if (all > 0 && all == named) s->kind = normalize_tiling(f, t);
     if (s->kind != HLO_SHARDING_TILED) return true;
     s->mesh.devices = hlo_tiling_keep(f, t);

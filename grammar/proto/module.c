@@ -23,10 +23,8 @@ static const char *name_of(hlo_proto *p, const char *name, const char *fallback)
     if (!size) return hlo_intern_string(p->module, fallback);
     char *clean = hlo_arena_copy(p->scratch, name, size);
     for (size_t i = 0; i < size; i++) {
-        char c = clean[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        bool other = (c >= '0' && c <= '9') || c == '.' || c == '-';
-        if (!letter && (!other || i == 0)) clean[i] = '_';
+        const bool begins = !strchr("0123456789.-", clean[i]);
+        if (!hlo_notation_in_name(clean[i]) || (i == 0 && !begins)) clean[i] = '_';
     }
     if (size > 1 && clean[0] == '_' && clean[1] == '_' && strncmp(name, "__xla_", 6) != 0)
         clean[0] = 'a';

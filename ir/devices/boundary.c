@@ -34,10 +34,9 @@ static const char *frontend_value(hlo_arena *arena, const hlo_instr *instr, cons
 }
 
 static const char *meshes_of(hlo_arena *arena, const hlo_module *module) {
-    for (uint32_t i = 0; i < module->attr_count; i++)
-        if (module->attrs[i].id == HLO_ATTR_FRONTEND_ATTRIBUTES)
-            return hlo_value_entry(arena, module->attrs[i].u.str, "xla.sdy.meshes");
-    return NULL;
+    const hlo_attr *entries =
+        hlo_attrs_find(module->attrs, module->attr_count, HLO_ATTR_FRONTEND_ATTRIBUTES);
+    return entries ? hlo_value_entry(arena, entries->u.str, "xla.sdy.meshes") : NULL;
 }
 
 const hlo_device_groups *hlo_manual_parts(hlo_arena *arena, const hlo_instr *enters,

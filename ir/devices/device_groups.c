@@ -159,13 +159,6 @@ const hlo_device_groups *hlo_device_groups_of_lists(hlo_arena *arena, const hlo_
     return perhaps_whole(made, devices);
 }
 
-static const hlo_ints *list_of(hlo_arena *arena, const int64_t *members, int64_t count) {
-    hlo_ints *list = hlo_arena_alloc(arena, sizeof *list + (size_t)count * sizeof *list->v);
-    list->count = (uint32_t)count;
-    memcpy(list->v, members, (size_t)count * sizeof *list->v);
-    return list;
-}
-
 const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, int64_t device) {
     if (!groups->sizes) {
         /* The group of a device in `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. */
@@ -190,14 +183,15 @@ const hlo_ints *hlo_device_group_of(hlo_arena *arena, const hlo_groups *groups, 
                     at += rest % d.grouped[a].size * d.grouped[a].step;
                 members[i] = d.at[at];
             }
-            return list_of(arena, members, count);
+            return hlo_ints_in(arena, (uint32_t)count, members);
         }
         return NULL;
     }
     const int64_t *listed = groups->mesh.devices.listed->v;
     for (uint32_t i = 0; i < groups->sizes->count; listed += groups->sizes->v[i++])
         for (int64_t k = 0; k < groups->sizes->v[i]; k++)
-            if (listed[k] == device) return list_of(arena, listed, groups->sizes->v[i]);
+            if (listed[k] == device)
+                return hlo_ints_in(arena, (uint32_t)groups->sizes->v[i], listed);
     return NULL;
 }
 

@@ -262,8 +262,7 @@ static hlo_view part_sigma(const hlo_ragged_parts *p, unsigned number, const hlo
 }
 
 static const hlo_ints *with(hlo_arena *scratch, const hlo_ints *dims, int64_t dim) {
-    hlo_ints *out = hlo_arena_alloc(scratch, sizeof *out + (dims->count + 1) * sizeof *out->v);
-    out->count = dims->count + 1;
+    hlo_ints *out = hlo_ints_in(scratch, dims->count + 1, NULL);
     for (uint32_t i = 0; i < dims->count; i++) out->v[i] = dims->v[i];
     out->v[dims->count] = dim;
     return out;

@@ -13,26 +13,12 @@ const hlo_shape *hlo_infer_FIRST(const hlo_inference *q) {
 }
 
 const hlo_shape *hlo_infer_TUPLE(const hlo_inference *q) {
-    const hlo_shape **elements = hlo_infer_scratch(q, q->count, sizeof *elements);
-    for (uint32_t i = 0; i < q->count; i++) elements[i] = hlo_infer_operand(q, i);
-    return hlo_shape_tuple(q->module, q->count, elements);
-}
-
-const hlo_shape *hlo_infer_TUPLE_ELEMENT(const hlo_inference *q) {
-    const hlo_shape *tuple = hlo_infer_operand(q, 0);
-    int64_t index = hlo_infer_int(q, HLO_ATTR_INDEX, 0);
-    if (tuple->type != HLO_TYPE_TUPLE) return hlo_infer_fail(q, "the operand is not a tuple");
-    if (index < 0 || index >= tuple->rank)
-        return hlo_infer_fail(q, "the tuple has %u elements, so index %lld is out of range",
-                              tuple->rank, (long long)index);
-    return tuple->elements[index];
+    return hlo_shape_tuple(q->module, q->count, hlo_infer_operands(q));
 }
 
 const hlo_shape *hlo_infer_CALL(const hlo_inference *q) {
     hlo_attr_id id = q->op == HLO_OP_FUSION ? HLO_ATTR_CALLS : HLO_ATTR_TO_APPLY;
-    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
-    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
-    const hlo_computation *comp = hlo_infer_called(q, id, q->count, shapes, NULL);
+    const hlo_computation *comp = hlo_infer_called(q, id, q->count, hlo_infer_operands(q), NULL);
     return comp ? comp->root->shape : NULL;
 }
 
@@ -155,13 +141,17 @@ static const hlo_shape *given_tuple(const hlo_inference *q, uint32_t least) {
                           hlo_infer_text(q, given), least);
 }
 
-static const hlo_shape *element(const hlo_inference *q, uint32_t index) {
+static const hlo_shape *element(const hlo_inference *q, int64_t index) {
     const hlo_shape *tuple = hlo_infer_operand(q, 0);
     if (tuple->type != HLO_TYPE_TUPLE) return hlo_infer_fail(q, "the operand is not a tuple");
-    if (index >= tuple->rank)
-        return hlo_infer_fail(q, "the tuple has %u elements, so index %u is out of range",
-                              tuple->rank, index);
+    if (index < 0 || index >= tuple->rank)
+        return hlo_infer_fail(q, "the tuple has %u elements, so index %lld is out of range",
+                              tuple->rank, (long long)index);
     return tuple->elements[index];
+}
+
+const hlo_shape *hlo_infer_TUPLE_ELEMENT(const hlo_inference *q) {
+    return element(q, hlo_infer_int(q, HLO_ATTR_INDEX, 0));
 }
 
 /* --------------------------------------------------------------------------------------- tokens */
@@ -283,15 +273,18 @@ static bool is_result(const hlo_inference *q, const hlo_shape *shape, const hlo_
                           hlo_infer_text(q, shape), hlo_infer_text(q, comp->root->shape));
 }
 
+static bool fail_bound(const hlo_inference *q, const hlo_computation *comp, uint32_t bound) {
+    return hlo_infer_fail_at(q, comp->offset, "%%%s has %u parameter%s, but %u operands are bound",
+                             comp->name, comp->parameter_count,
+                             comp->parameter_count == 1 ? "" : "s", bound);
+}
+
 /* True if operands starting at `first` match the parameters after the first `bound`. */
 static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
     const hlo_computation *comp = called_by(q);
     uint32_t count = q->count - first;
     if (!comp) return true;
-    if (bound + count > comp->parameter_count)
-        return hlo_infer_fail_at(
-            q, comp->offset, "%%%s has %u parameter%s, but %u operands are bound", comp->name,
-            comp->parameter_count, comp->parameter_count == 1 ? "" : "s", bound + count);
+    if (bound + count > comp->parameter_count) return fail_bound(q, comp, bound + count);
     for (uint32_t i = 0; i < count; i++) {
         const hlo_instr *parameter = comp->parameters[bound + i];
         if (parameter && !hlo_infer_fits(parameter->shape, hlo_infer_operand(q, first + i)))
@@ -308,9 +301,7 @@ static bool are_bound(const hlo_inference *q, uint32_t first, uint32_t bound) {
 const hlo_shape *hlo_infer_ASYNC_START(const hlo_inference *q) {
     const hlo_shape *given = given_tuple(q, 2);
     if (!given) return NULL;
-    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
-    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
-    const hlo_shape *operands = hlo_shape_tuple(q->module, q->count, shapes);
+    const hlo_shape *operands = hlo_infer_TUPLE(q);
     if (!hlo_infer_fits(given->elements[0], operands))
         return hlo_infer_fail(q, "element 0 of the result is %s, but the operands are %s",
                               hlo_infer_text(q, given->elements[0]), hlo_infer_text(q, operands));
@@ -345,9 +336,6 @@ const hlo_shape *hlo_infer_ASYNC_DONE(const hlo_inference *q) {
     const hlo_computation *comp = called_by(q);
     const hlo_shape *result = element(q, 1), *bound = result ? element(q, 0) : NULL;
     if (!bound || !comp || bound->type != HLO_TYPE_TUPLE) return result;
-    if (bound->rank < comp->parameter_count)
-        return hlo_infer_fail_at(
-            q, comp->offset, "%%%s has %u parameter%s, but %u operands are bound", comp->name,
-            comp->parameter_count, comp->parameter_count == 1 ? "" : "s", bound->rank);
+    if (bound->rank < comp->parameter_count) return fail_bound(q, comp, bound->rank), NULL;
     return is_nothing(result) ? comp->root->shape : result;
 }

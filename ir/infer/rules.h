@@ -51,6 +51,9 @@ static inline const hlo_shape *hlo_infer_operand(const hlo_inference *q, uint32_
     return q->operands[index]->shape;
 }
 
+/* Returns the shapes of all operands, in q->scratch. */
+const hlo_shape *const *hlo_infer_operands(const hlo_inference *q);
+
 /* The largest absolute value of padding, strides and dilations, and the largest size of a padded
  * dimension. Sums and differences of two such numbers cannot overflow. */
 #define HLO_INFER_EXTENT_MAX (INT64_C(1) << 61)

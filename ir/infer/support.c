@@ -58,6 +58,12 @@ void *hlo_infer_scratch(const hlo_inference *q, size_t count, size_t size) {
     return hlo_arena_array(q->scratch, count, size);
 }
 
+const hlo_shape *const *hlo_infer_operands(const hlo_inference *q) {
+    const hlo_shape **shapes = hlo_infer_scratch(q, q->count, sizeof *shapes);
+    for (uint32_t i = 0; i < q->count; i++) shapes[i] = hlo_infer_operand(q, i);
+    return shapes;
+}
+
 const hlo_shape *hlo_infer_given(const hlo_inference *q) {
     return q->given ? q->given : hlo_infer_fail(q, "the shape of the result must be given");
 }

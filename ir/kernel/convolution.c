@@ -89,8 +89,7 @@ hlo_window_positions hlo_window_positions_of(const hlo_window *w, int64_t in_dim
 /* --------------------------------------------------------------------------------- convolutions */
 
 static const hlo_ints *counted(hlo_arena *arena, uint32_t first, uint32_t count) {
-    hlo_ints *list = hlo_arena_alloc(arena, sizeof *list + count * sizeof *list->v);
-    list->count = count;
+    hlo_ints *list = hlo_ints_in(arena, count, NULL);
     for (uint32_t i = 0; i < count; i++) list->v[i] = first + i;
     return list;
 }

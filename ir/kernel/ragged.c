@@ -8,8 +8,7 @@ static int64_t bounded(int64_t value, int64_t most) {
 
 /* Lists the dimensions without `dim`, which precede or follow it. */
 static const hlo_ints *without(hlo_arena *scratch, const hlo_ints *dims, int64_t dim) {
-    hlo_ints *out = hlo_arena_alloc(scratch, sizeof *out + dims->count * sizeof *out->v);
-    out->count = dims->count;
+    hlo_ints *out = hlo_ints_in(scratch, dims->count, NULL);
     for (uint32_t i = 0; i < dims->count; i++) out->v[i] = dims->v[i] - (dims->v[i] > dim);
     return out;
 }

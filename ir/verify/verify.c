@@ -76,14 +76,6 @@ static void check_list(const checked *c, const char *text, const hlo_ints *list,
         }
 }
 
-/* Returns the product; -1 if a factor is less than 1 or the product overflows. */
-static int64_t product(const hlo_ints *ints) {
-    int64_t all = 1;
-    for (uint32_t i = 0; i < ints->count; i++)
-        if (ints->v[i] < 1 || all < 0 || __builtin_mul_overflow(all, ints->v[i], &all)) all = -1;
-    return all;
-}
-
 static void check_rank(const checked *c, const char *text, const hlo_shape *shape, uint32_t rank) {
     if (!hlo_shape_is_array(shape) || shape->rank == rank) return;
     COMPLAIN(c, "%%%s: %s tiles %u dimension%s, but %s has %u", c->instr->name, text, rank,
@@ -94,7 +86,8 @@ static void check_rank(const checked *c, const char *text, const hlo_shape *shap
 static bool check_array(const checked *c, const hlo_sharding *s) {
     const hlo_device_array *d = &s->mesh.devices;
     const char *text = s->parsed.text, *name = c->instr->name;
-    int64_t all = product(d->dims), named = d->iota ? product(d->iota) : all;
+    int64_t all = hlo_dims_product(d->dims->v, d->dims->count),
+            named = d->iota ? hlo_dims_product(d->iota->v, d->iota->count) : all;
     const bool untiled = d->dims->count == (s->kinds ? s->kinds->count : 0) && all == 1;
     if (all < 1 || (!s->mesh.names && untiled))
         COMPLAIN(c, "%%%s: %s has %s", name, text,
