@@ -73,7 +73,6 @@ typedef struct plan_step {
     uint32_t work;      /* a slot that lives during the step (the callee's frame, a job's scratch, a
                          * loop's predicate), or PLAN_NONE */
     hlo_job *job;       /* STEP_JOB */
-    bool is_bound;      /* STEP_JOB: bind() was called */
     struct plan_comp **called; /* STEP_CALL: one; STEP_WHILE: condition, body; STEP_CONDITIONAL: the
                                   branches */
     uint32_t called_count;
@@ -108,6 +107,7 @@ typedef struct plan_comp {
     size_t frame_size;
     uint64_t weight;  /* estimated number of jobs of a run; loops of unknown length count once */
     bool hosted;      /* a job runs on the host */
+    bool is_bound;    /* its jobs are bound */
     uint32_t depth;   /* nesting depth of branches, if all were recorded as branches */
     double jobs;      /* number of jobs of a run, for the larger branch; NaN: unknown */
     uint32_t nesting; /* nesting depth of the computations of a run, without this one */
