@@ -5,8 +5,8 @@
 
 #include "api/edit.h"
 #include "hlo/text.h"
-#include "ir/async.h"
 #include "ir/intern.h"
+#include "ir/ir.h"
 #include "ir/module/clone.h"
 #include "ir/text/diag.h"
 

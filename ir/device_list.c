@@ -2,10 +2,7 @@
 /* Reads groups of devices from attribute values. */
 #include "ir/device_list.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "ir/intern.h"
 
 bool hlo_value_take(const char **at, const char *mark) {
     size_t size = strlen(mark);

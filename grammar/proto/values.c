@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes, constants, windows and dimension labels between the IR and messages. */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "grammar/proto/proto.h"

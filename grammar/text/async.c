@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "grammar/text/actions.h"
-#include "ir/async.h"
+#include "ir/ir.h"
 
 static const struct {
     const char *ending;

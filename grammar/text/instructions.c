@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "grammar/text/actions.h"
-#include "ir/async.h"
 #include "ir/infer/infer.h"
 #include "ir/intern.h"
+#include "ir/ir.h"
 
 void hlo_text_define(hlo_text *text, hlo_span at, const char *name, bool root) {
     hlo_body *body = hlo_text_body(text);

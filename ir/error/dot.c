@@ -4,7 +4,7 @@
 
 #include "ir/error/rules.h"
 #include "ir/float/float.h"
-#include "ir/kernel/ragged.h"
+#include "ir/kernel/kernel.h"
 
 #define LAMBDA HLO_ERROR_LAMBDA
 

@@ -4,7 +4,6 @@
 
 #include "ir/eval/apply.h"
 #include "ir/float/clones.h"
-#include "ir/float/float.h"
 
 enum { MAX_ARRAYS = HLO_LOOP_VIEWS / 2 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of operations across devices, and the requirements on their groups. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ir/device_list.h"
 #include "ir/infer/rules.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of tuples, calls, loops and branches, dimension sizes, random numbers, tokens, starts and
  * dones. */
-#include "ir/async.h"
 #include "ir/infer/rules.h"
+#include "ir/ir.h"
 
 const hlo_shape *hlo_infer_GIVEN(const hlo_inference *q) {
     return hlo_infer_given(q);

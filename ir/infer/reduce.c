@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shape rules of reductions, and of opcodes with a window. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/infer/rules.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "ir/float/clones.h"
-#include "ir/float/float.h"
 #include "ir/kernel/kernel.h"
 
 typedef struct types {

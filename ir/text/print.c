@@ -2,9 +2,9 @@
 /* Prints a module as HLO text: instructions, computations, the header. */
 #include <stdlib.h>
 
-#include "ir/async.h"
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
+#include "ir/ir.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/text/printer.h"

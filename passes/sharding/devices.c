@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "ir/async.h"
 #include "ir/device_list.h"
+#include "ir/ir.h"
 
 static int64_t header_int(const hlo_module *module, hlo_attr_id id) {
     int64_t count = hlo_module_int(module, id, 1);
