@@ -51,7 +51,8 @@ bool hlo_verify_step(const hlo_shape **shape, const hlo_ints *index, int64_t *ou
 uint32_t hlo_verify_attr_offset(const verifier *v, uint32_t from, hlo_attr_id id,
                                 bool within_line) {
     const char *source = v->module->source, *name = hlo_attrs_info[id].name;
-    if (!source || from >= v->module->source_size) return from;
+    /* After the last error that is reported, a search would only take time. */
+    if (!source || from >= v->module->source_size || v->errors.found > v->errors.most) return from;
     const char *at = source + from, *end = source + v->module->source_size;
     const char *line = within_line ? memchr(at, '\n', (size_t)(end - at)) : NULL;
     if (line) end = line;

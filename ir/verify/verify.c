@@ -136,8 +136,6 @@ static void check_sharding(const checked *c, const hlo_sharding *s) {
                  s->count == 1 ? "" : "s", hlo_verify_text(c->v, shape), leaves);
 }
 
-/* --------------------------------------------------------------------------------------- groups */
-
 /* Returns the number of participants of a collective; *out_what names their kind. */
 static int64_t members(const checked *c, const char **out_what) {
     const hlo_instr *instr = c->instr;
@@ -277,6 +275,7 @@ static uint32_t header_offset(const verifier *v, hlo_attr_id id) {
     const char *source = v->module->source;
     const char *end = source + v->module->source_size, *at = source;
     static const char head[] = "HloModule";
+    if (v->errors.found > v->errors.most) return 0; /* no error is reported there */
     while (at < end && strncmp(at + strspn(at, " \t"), head, sizeof head - 1) != 0) {
         at = memchr(at, '\n', (size_t)(end - at));
         if (!at) return 0;
@@ -450,8 +449,6 @@ static void check_calls(verifier *v) {
     }
 }
 
-/* ------------------------------------------------------------------------------------- channels */
-
 static int by_channel(const void *a, const void *b) {
     const hlo_instr *x = *(const hlo_instr *const *)a, *y = *(const hlo_instr *const *)b;
     int64_t p = hlo_instr_int(x, HLO_ATTR_CHANNEL_ID, 0);
@@ -498,25 +495,27 @@ static void check_entry_layout(verifier *v) {
 static bool check_alias(verifier *v, hlo_attr_id id, const hlo_alias *a) {
     const hlo_computation *entry = v->module->entry;
     const char *name = hlo_attrs_info[id].name;
-    const uint32_t offset = header_offset(v, id);
     const hlo_instr *parameter =
         a->number >= 0 && a->number < entry->parameter_count ? entry->parameters[a->number] : NULL;
     const hlo_shape *part = parameter ? parameter->shape : NULL, *result = entry->root->shape;
     int64_t missing;
     if (!parameter || !hlo_verify_step(&part, a->part, &missing)) {
-        hlo_verify_error(v, offset, "%s: %s: %%%s does not have this parameter or part", name,
-                         a->text, entry->name);
+        hlo_verify_error(v, header_offset(v, id),
+                         "%s: %s: %%%s does not have this parameter or part", name, a->text,
+                         entry->name);
         hlo_verify_note(v, entry->offset, "%%%s is declared here", entry->name);
         return false;
     }
     if (!a->output) return true;
     if (!hlo_verify_step(&result, a->output, &missing)) {
-        hlo_verify_error(v, offset, "%s: %s: %%%s returns %s, which does not have this element",
-                         name, a->text, entry->name, hlo_verify_text(v, entry->root->shape));
+        hlo_verify_error(v, header_offset(v, id),
+                         "%s: %s: %%%s returns %s, which does not have this element", name, a->text,
+                         entry->name, hlo_verify_text(v, entry->root->shape));
         hlo_verify_note(v, entry->root->offset, "%%%s is declared here", entry->root->name);
     } else if (hlo_shape_bytes(result) != hlo_shape_bytes(part)) {
-        hlo_verify_error(v, offset, "%s: %s: the parameter is %s, but the result is %s", name,
-                         a->text, hlo_verify_text(v, part), hlo_verify_text(v, result));
+        hlo_verify_error(v, header_offset(v, id),
+                         "%s: %s: the parameter is %s, but the result is %s", name, a->text,
+                         hlo_verify_text(v, part), hlo_verify_text(v, result));
         hlo_verify_note(v, parameter->offset, "%%%s is declared here", parameter->name);
     }
     return true;
@@ -621,8 +620,6 @@ static void check_module(verifier *v) {
     check_entry_layout(v);
     check_aliases(v);
 }
-
-/* --------------------------------------------------------------------- computations, one by one */
 
 /* Checks that `def` is in the same computation as `user` and before it. `how` is its role, for the
  * message. */
