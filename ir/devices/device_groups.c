@@ -439,8 +439,6 @@ static bool tiling_of_shardy(hlo_arena *arena, hlo_module *module, const char *m
     return s && manual && tiles_of_mesh(arena, s, manual->dims[0], rank, out);
 }
 
-/* ------------------------------------------------------------------------------------ questions */
-
 bool hlo_device_groups_refine(const hlo_device_groups *a, const hlo_device_groups *b) {
     if (a == b || !b->count) return true;
     if (!a->count) return false;
@@ -537,8 +535,6 @@ bool hlo_manual_tiling(hlo_arena *arena, const hlo_instr *boundary, uint32_t ind
     const hlo_sharding *sharding = hlo_instr_sharding(enters ? from : boundary);
     return older && sharding && hlo_tiling_of_sharding(arena, sharding, from->shape->rank, out);
 }
-
-/* ------------------------------------------------------------------------------ the partitioner */
 
 bool hlo_devices_unpartitioned(const hlo_module *module, const hlo_instr **out_marked) {
     const hlo_instr *marked = NULL;

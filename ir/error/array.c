@@ -626,8 +626,6 @@ hlo_status hlo_error_scatter(const hlo_error_call *b) {
     return rerun(b, operands, b->result_sigmas);
 }
 
-/* ----------------------------------------------------------------------------------- transforms */
-
 hlo_status hlo_error_fft(const hlo_error_call *b) {
     const char *kind = hlo_instr_attr(b->call.instr, HLO_ATTR_FFT_TYPE)->u.str;
     const hlo_ints *length = hlo_instr_ints(b->call.instr, HLO_ATTR_FFT_LENGTH);

@@ -244,8 +244,6 @@ static void spread(const hlo_call *call, const hlo_view *in, const hlo_view *res
         out_strides->v[d] = reduced[d] ? 0 : result->strides[at++];
 }
 
-/* -------------------------------------------------------------------- reduce by any computation */
-
 static hlo_status run_reduce(hlo_call *call) {
     hlo_computation *computation = hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY);
     uint32_t arrays = call->operand_count / 2;
@@ -289,8 +287,6 @@ static hlo_status run_reduce(hlo_call *call) {
     return HLO_OK;
 }
 const hlo_kernel hlo_eval_reduce = {.run = run_reduce, .error = HLO_ERROR_REDUCE};
-
-/* -------------------------------------------------------------------------------- reduce-window */
 
 static hlo_status run_reduce_window(hlo_call *call) {
     hlo_computation *computation = hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY);

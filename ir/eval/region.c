@@ -245,8 +245,6 @@ hlo_op hlo_region_simple(const hlo_computation *c) {
     return HLO_OP_INVALID;
 }
 
-/* ------------------------------------------------------------------------------------------ map */
-
 static hlo_status run_map(hlo_call *call) {
     if (call->operand_count >= HLO_LOOP_VIEWS) return hlo_call_refuse(call, "too many operands");
     hlo_region *region = hlo_region_new(call, hlo_instr_comp(call->instr, HLO_ATTR_TO_APPLY));

@@ -548,8 +548,6 @@ static void unpack(expansion *x, hlo_instr *instr) {
     *dynamic_value_of(x, value) = known;
 }
 
-/* --------------------------------------------------------------------------------- computations */
-
 /* Sets the padding of an entry result to zeros. `sizes` advances over its dimensions. */
 static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
     if (value->shape->type == HLO_TYPE_TUPLE) {
@@ -565,8 +563,6 @@ static hlo_instr *settle(expansion *x, hlo_instr *value, hlo_instr ***sizes) {
     }
     return value;
 }
-
-/* -------------------------------------------------------------------------------------- callers */
 
 /* Returns the computation that receives operand `index`, and the number of its parameter, or
  * NULL. */

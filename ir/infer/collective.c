@@ -79,7 +79,7 @@ static bool combines(const hlo_inference *q) {
     for (uint32_t i = 0; i < comp->parameter_count; i++)
         if (comp->parameters[i] && hlo_shape_is_scalar(comp->parameters[i]->shape))
             type = comp->parameters[i]->shape->type;
-    return hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, 1, &type);
+    return hlo_infer_combiner(q, 1, &type);
 }
 
 const hlo_shape *hlo_infer_ALL_REDUCE(const hlo_inference *q) {

@@ -11,8 +11,7 @@ const hlo_shape *hlo_infer_REDUCE(const hlo_inference *q) {
     if (!hlo_infer_reduced_operands(q, count, types)) return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const hlo_ints *gone = hlo_infer_ints(q, HLO_ATTR_DIMENSIONS);
-    if (!hlo_infer_dims(q, gone, from->rank, "dimension") ||
-        !hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, count, types))
+    if (!hlo_infer_dims(q, gone, from->rank, "dimension") || !hlo_infer_combiner(q, count, types))
         return NULL;
     int64_t *dims = hlo_infer_scratch(q, from->rank, sizeof *dims);
     for (uint32_t i = 0; i < from->rank; i++)
@@ -258,8 +257,7 @@ const hlo_shape *hlo_infer_CONVOLUTION(const hlo_inference *q) {
 const hlo_shape *hlo_infer_REDUCE_WINDOW(const hlo_inference *q) {
     uint32_t count = q->count / 2;
     hlo_type *types = hlo_infer_scratch(q, count, sizeof *types);
-    if (!hlo_infer_reduced_operands(q, count, types) ||
-        !hlo_infer_combiner(q, HLO_ATTR_TO_APPLY, count, types))
+    if (!hlo_infer_reduced_operands(q, count, types) || !hlo_infer_combiner(q, count, types))
         return NULL;
     const hlo_shape *from = hlo_infer_operand(q, 0);
     const window_dim *window = window_dims(q, from->rank);

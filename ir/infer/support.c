@@ -138,12 +138,12 @@ const hlo_computation *hlo_infer_called(const hlo_inference *q, hlo_attr_id id, 
     return hlo_infer_takes(q, comp, count, parameters, result) ? comp : NULL;
 }
 
-bool hlo_infer_combiner(const hlo_inference *q, hlo_attr_id id, uint32_t count,
-                        const hlo_type *types) {
+bool hlo_infer_combiner(const hlo_inference *q, uint32_t count, const hlo_type *types) {
     const hlo_shape **scalars = hlo_infer_scratch(q, (size_t)count * 2, sizeof *scalars);
     for (uint32_t i = 0; i < count; i++)
         scalars[i] = scalars[count + i] = hlo_shape_array(q->module, types[i], 0, NULL);
-    return hlo_infer_called(q, id, count * 2, scalars, hlo_infer_tuple(q, count, scalars));
+    return hlo_infer_called(q, HLO_ATTR_TO_APPLY, count * 2, scalars,
+                            hlo_infer_tuple(q, count, scalars));
 }
 
 const hlo_shape *hlo_infer_tuple(const hlo_inference *q, uint32_t count,
