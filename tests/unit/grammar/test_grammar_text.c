@@ -214,6 +214,7 @@ static void long_texts_that_are_wrong_end(void **state) {
         {" a = f32[] parameter(x)", " a = f32[] negat(b)"},
         {"", "\" "},
         {"", "}"},
+        {"", "a (\n"},
     };
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         size_t length = strlen(rows[row][1]), used = 0;
