@@ -27,8 +27,8 @@ typedef enum hlo_block_kind {
     HLO_BLOCK_DEQUANTIZE
 } hlo_block_kind;
 
-/* Returns the kind of an instruction, from its opcode and call target. If other matmuls share the
- * target, also from its config. */
+/* Returns the kind of an instruction, from its opcode and call target. If other matmuls also
+ * use the target, the kind also depends on the config of the instruction. */
 hlo_block_kind hlo_block_kind_of(const hlo_instr *instr);
 
 /* A product in block-scaled notation. Lists are in the module's arena. */

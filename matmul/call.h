@@ -179,8 +179,8 @@ bool hlo_matmul_is_call(const hlo_instr *instr);
 bool hlo_matmul_is_wide_call(const hlo_instr *instr);
 
 /* Reads either kind of call. The operand count determines the operand form of an FP8 call. Checks
- * operands, results and config against each other. HLO_INVALID_INPUT: the error is in `why`
- * (static). */
+ * operands, results and config against each other. Returns HLO_INVALID_INPUT, with a static text in
+ * `why`, if they are invalid. */
 hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why);
 
 /* Reads only the members that hlo_matmul_aux_index() and hlo_matmul_amax_index() use. Returns false
@@ -204,9 +204,9 @@ const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
 const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul);
 
 /* Checks that all matmul calls and all block-scaled notation (block_scaled.h) in the module can be
- * read. HLO_INVALID_INPUT: one error in `sink` for each that cannot, at most `max_errors` (0:
- * HLO_MOST_ERRORS) and a note with the number of others. hlo_module_verify() does not check custom
- * calls. */
+ * read. Otherwise returns HLO_INVALID_INPUT, with an error in `sink` for each that cannot be read,
+ * at most `max_errors` (0: HLO_MOST_ERRORS), and a note with the number of further errors.
+ * hlo_module_verify() does not check custom calls. */
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink);
 

@@ -71,8 +71,8 @@ struct json_t *writer_string(const char *text);
 void writer_markup(FILE *out, const char *text);
 /* Prints the first `size` bytes of a text, escaped as by writer_markup(). */
 void writer_markup_part(FILE *out, const char *text, size_t size);
-/* Writes the document and frees it. HLO_OUT_OF_MEMORY: an allocation has failed since
- * hlo_json_watch(). HLO_INVALID_INPUT: writing failed. */
+/* Writes the document and frees it. Returns HLO_OUT_OF_MEMORY if an allocation has failed since
+ * hlo_json_watch(), and HLO_INVALID_INPUT if `out` cannot be written to. */
 hlo_status writer_document(struct json_t *document, FILE *out);
 
 /* The texts of style.css and script.js; cmake/embed.cmake makes them. */

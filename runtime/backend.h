@@ -102,8 +102,8 @@ typedef struct hlo_backend {
                         * soon as possible */
     bool simulates;    /* opens any number of devices, each on a separate thread */
     bool own_clock;    /* runs concurrently with the host: marks are times of a separate clock */
-    /* Opens the device of a seat. HLO_INVALID_INPUT, with an error in `sink`: the device does not
-     * exist. */
+    /* Opens the device that `seat` identifies. Returns HLO_INVALID_INPUT, with an error in `sink`,
+     * if the device does not exist. */
     hlo_status (*open)(const hlo_plan_options *options, const hlo_seat *seat,
                        const hlo_diag_sink *sink, void **out_device);
     void (*close)(void *device);

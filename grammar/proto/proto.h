@@ -28,7 +28,7 @@ typedef struct hlo_proto {
     int64_t *computations, *instrs;      /* writing: ids in the message, by the ids of the IR */
     unsigned tuples;                     /* writing: tuples open around a shape or a constant */
     bool unknown;          /* reading: the bytes contain fields that hlo.proto lacks */
-    void *owned;           /* from malloc, freed at the end of the conversion; NULL */
+    void *owned;           /* from malloc, freed at the end of the conversion; or NULL */
     struct hlo_rows *rows; /* proto.def with its fields found (attrs.c) */
 } hlo_proto;
 

@@ -56,8 +56,9 @@ const hlo_bisected *hlo_bisection_at(const hlo_bisection *bisection, size_t inde
 /* Returns the change if all matmuls are rewritten. */
 hlo_moved hlo_bisection_all(const hlo_bisection *bisection);
 
-/* Returns the change if no matmul is rewritten, and the results of the original module are changed
- * at random by their rounding errors. Changes of this size are not caused by rewriting. */
+/* Returns the change that rounding alone causes: no matmul is rewritten, and each result in the
+ * original module changes at random by its rounding error. Rewriting is not the cause of changes of
+ * this size. */
 hlo_moved hlo_bisection_rounding(const hlo_bisection *bisection);
 
 /* Writes a table of all changes to `out`. */

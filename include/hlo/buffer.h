@@ -142,10 +142,10 @@ struct DLManagedTensor;
  * tensor, and must call its deleter or pass the tensor on.
  *
  * `stream` is a stream as in hlo_plan_run_async(), which must exist until the deleter is called.
- * Work that is enqueued on it later sees the value of the buffer, and work that is enqueued on it
- * when the deleter is called may still use the memory. If `stream` is NULL, the function waits
- * until the value is computed, and all work on the tensor must be complete when the deleter is
- * called.
+ * Work that is enqueued on the stream after this function returns sees the value of the buffer.
+ * Work that is on the stream when the deleter is called may still use the memory. If `stream` is
+ * NULL, the function waits until the value is computed, and all work on the tensor must be complete
+ * when the deleter is called.
  *
  * Returns HLO_INVALID_USAGE, with an error in `sink`, if the buffer was donated or DLPack does not
  * support its element type. Returns HLO_INVALID_INPUT, with an error in `sink`, if a run failed,

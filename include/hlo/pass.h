@@ -229,7 +229,7 @@ typedef struct hlo_verdict {
     const char *hint;
     /* The name of the instruction that prevents the conversion. NULL if it is unknown. */
     const char *blocker;
-    /* The op_name in the metadata. NULL if it has no op_name. */
+    /* The op_name in the metadata of the instruction. NULL if it has no op_name. */
     const char *op_name;
     /* The source file in the compiled program (hlo_pass_options.framework_files). NULL if it is
      * unknown. */

@@ -15,8 +15,8 @@
  * computations are passed with their sizes in a tuple: (value, size...). The entry's results are
  * padded with zeros.
  *
- * HLO_INVALID_INPUT, with an error in `sink`: the dynamic shape of an instruction is not supported.
- * The module may then only be freed.
+ * Returns HLO_INVALID_INPUT, with an error in `sink`, if the dynamic shape of an instruction is not
+ * supported. The module may then only be freed.
  *
  * Sources: XLA's dynamic_dimension_inference.cc and dynamic_padder.cc. */
 hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink);
@@ -24,8 +24,8 @@ hlo_status hlo_dynamic_expand(hlo_module *module, const hlo_diag_sink *sink);
 /* True if hlo_dynamic_expand() may replace an instruction. */
 bool hlo_dynamic_any(const hlo_module *module);
 
-/* Replaces scans by loops. HLO_INVALID_INPUT, with an error in `sink`: a scan is too long. The
- * module may then only be freed. */
+/* Replaces scans by loops. Returns HLO_INVALID_INPUT, with an error in `sink`, if a scan is too
+ * long. The module may then only be freed. */
 hlo_status hlo_scan_expand(hlo_module *module, const hlo_diag_sink *sink);
 
 /* Replaces batch-norm-training, -inference and -grad with static shapes by plain operations. */

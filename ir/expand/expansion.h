@@ -36,8 +36,8 @@ static inline bool dynamic_declares(const hlo_shape *shape, int64_t dim) {
     return shape->dynamic && shape->dynamic[dim];
 }
 
-/* Replaces x->build->at by a new instruction with its name, its attributes that do not affect the
- * value, its users and its sizes. */
+/* Replaces x->build->at by a new instruction. The new instruction has the name, the users and the
+ * sizes of the replaced one, and those of its attributes that do not affect the value. */
 hlo_instr *expand_replace(expansion *x, hlo_op op, const hlo_shape *shape, uint32_t count,
                           hlo_instr *const *operands);
 hlo_instr *expand_number(expansion *x, int64_t value); /* s32[] */

@@ -164,7 +164,8 @@ const hlo_shape *hlo_infer_ALL_TO_ALL(const hlo_inference *q) {
     return hlo_infer_TUPLE(q);
 }
 
-/* True if `small` times the number of devices per group along that dimension is `large`. */
+/* True if `large` is `small` with dimension `along` multiplied by the number of devices per
+ * group. */
 static bool multiplies(const hlo_shape *small, const hlo_shape *large, int64_t along,
                        int64_t group) {
     if (!hlo_shape_is_array(small) || !hlo_shape_is_array(large) || small->type != large->type ||

@@ -163,7 +163,7 @@ static const window_dim *window_dims(const hlo_inference *q, uint32_t rank) {
     window_dim *dims = hlo_infer_scratch(q, rank, sizeof *dims);
     const hlo_attr *window = hlo_infer_attr(q, HLO_ATTR_WINDOW);
     if (rank && !hlo_window_word(window, HLO_ATTR_SIZE)) {
-        hlo_infer_fail(q, "the window has no size, expected one for rank %u", rank);
+        hlo_infer_fail(q, "the window has no size, expected %u sizes", rank);
         return NULL;
     }
     for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {

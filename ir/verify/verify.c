@@ -650,8 +650,8 @@ static void note_operand(verifier *v, const hlo_instr *instr, uint32_t number) {
                     hlo_verify_text(v, operand->shape));
 }
 
-/* Checks that a start has one user, a done or an update, and that these follow a start. A start
- * that is checked in isolation may not have a user yet. */
+/* Checks that a start has one user, a done or an update, and that the operand of a done or an
+ * update is a matching start. A start that is checked in isolation may not have a user yet. */
 static void check_async(verifier *v, const hlo_instr *instr) {
     const uint32_t users = hlo_instr_user_count(instr);
     if (hlo_op_async_pair(instr->op, HLO_OP_INVALID) && (v->passed || users)) {

@@ -6,8 +6,8 @@
 #include "passes/context.h"
 
 /* Converts every FP8 call of context->module to the form options->emit. HLO_EMIT_CUBLAS does not
- * change a scheduled module. HLO_INVALID_INPUT, with an error in context->sink: a call is pinned,
- * or the module is scheduled. */
+ * change a scheduled module. Returns HLO_INVALID_INPUT, with an error in context->sink, if a call
+ * is pinned or the module is scheduled. */
 hlo_status hlo_emit(hlo_pass_context *context);
 
 #endif

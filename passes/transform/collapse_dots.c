@@ -109,7 +109,8 @@ static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
 }
 
 /* Returns the transpose that is the dot's only user, if it puts the free dimensions of the right
- * operand before those of the left one. Both sides then have their free dimensions in its order. */
+ * operand before those of the left one. Both sides then have their free dimensions in the order of
+ * the transpose. */
 static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
     group *l = &left->groups[FREE], *r = &right->groups[FREE];
     int64_t first = left->groups[BATCH].count, at = 0;

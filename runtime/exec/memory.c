@@ -36,8 +36,8 @@ static void drop_device(plan_device *device) {
     free(device);
 }
 
-/* Frees the events of spare ranges. An event may not be freed while the device's lock is held,
- * because the last user of another device would close it. */
+/* Frees the spare ranges and their events. The caller must have a reference to the device:
+ * otherwise freeing its last event would close the device while its lock is held. */
 static void free_spares(plan_device *device) {
     pthread_mutex_lock(&device->lock);
     while (device->count) {

@@ -24,8 +24,8 @@ typedef struct pjrt_module_kind {
 hlo_status pjrt_compile_options(pjrt_bytes module, pjrt_module_kind kind,
                                 const hlo_pjrt_options *options, pjrt_bytes *out);
 
-/* Returns a copy of the HloModuleProto in a program from a plugin. HLO_INVALID_INPUT: the program
- * does not contain one. HLO_OUT_OF_MEMORY. */
+/* Copies the HloModuleProto in a program from a plugin to *out. Returns HLO_INVALID_INPUT if the
+ * program does not contain one, and HLO_OUT_OF_MEMORY if memory cannot be allocated. */
 hlo_status pjrt_program_module(pjrt_bytes program, const char *format, size_t format_size,
                                pjrt_bytes *out);
 

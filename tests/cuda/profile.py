@@ -20,7 +20,7 @@ import sys
 
 import _standin
 
-# Milliseconds of a call's work; for a matmul, its algorithm determines them (cublaslt.c).
+# The duration of each function's work in milliseconds. The duration of a matmul depends on its algorithm (cublaslt.c).
 WORK = {"cuLaunchKernel": 1.0, "cuMemcpyDtoDAsync": 0.25, "cuMemsetD8Async": 0.25}
 MOST_EVENTS = 4096 + 64
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the shared library exports the functions that the public headers declare and those of a checked-in list,
-so that every change of the exports is noticed.
+"""Checks that the exports of the shared library are equal to the functions that the public headers declare, and to a
+checked-in list, so that every change of the exports is noticed.
 
 usage: exports.py LIBRARY INCLUDE exports.txt
 """

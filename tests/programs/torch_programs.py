@@ -63,7 +63,7 @@ def torch_pt2e():
 
 @program
 def torch_pt2e_bf16():
-    """The same with tensor scales, and bf16 as the wide type."""
+    """PT2E's operators with scales that are tensors, and bf16 as the wide type."""
     x, w, b = array(32, 64, dtype=BF16), array(96, 64, dtype=E4M3), array(96, dtype=BF16)
     sx, sw = array(), array()
     q = (x.float() / sx).clamp(-448, 448).to(E4M3)

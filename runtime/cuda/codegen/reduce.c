@@ -442,7 +442,7 @@ const char *cuda_reduce_refusal(const hlo_instr *instr) {
         if (!cuda_types[type].cell) return "has no CUDA kernel for its element type";
         bytes += CUDA_BLOCK * (hlo_types[type].bits > 32 ? 8U : 4U);
     }
-    if (bytes > MOST_SHARED) return "has no CUDA kernel for so many accumulators";
+    if (bytes > MOST_SHARED) return "has no CUDA kernel for accumulators that exceed shared memory";
     const hlo_shape *result = instr->shape;
     for (uint32_t i = 0; i < arrays; i++) {
         hlo_type type = result->type == HLO_TYPE_TUPLE ? result->elements[i]->type : result->type;

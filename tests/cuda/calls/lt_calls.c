@@ -53,7 +53,7 @@ static double uniform(tester *t) {
     return (double)(t->random >> 11) * 0x1p-53;
 }
 
-/* Draws approximately normal numbers; small f32 arrays (scales) are between 0.5 and 1.5. */
+/* Draws approximately normal numbers, or numbers between 0.5 and 1.5 for f32 scalars (scales). */
 static float draw(tester *t, const hlo_shape *shape) {
     if (shape->type == HLO_TYPE_F32 && shape->rank == 0) return (float)(0.5 + uniform(t));
     double sum = -6;

@@ -22,7 +22,7 @@ typedef struct spread {
 
 /* The devices of an exchange, in order. */
 typedef struct members {
-    int64_t count, self; /* index of the device itself */
+    int64_t count, self; /* self: index in `v` of the device whose group this is */
     int64_t v[DEVICES_MOST];
 } members;
 

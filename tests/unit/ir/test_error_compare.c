@@ -176,8 +176,8 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     assert_int_equal(c.violations, 4);
 }
 
-/* Below a power of two, steps are half as long: of the two that are no longer than the one above,
- * the second is accepted if the bound reaches it. */
+/* Below a power of two, steps are half as long as above it. A difference of one step is always
+ * accepted, and a difference of two steps below the power only if the bound is large enough. */
 static void steps_below_a_power_of_two_are_shorter(void **state) {
     (void)state;
     jmp_buf recover;

@@ -182,8 +182,8 @@ static void laid_side_by_side_all_is_the_same(void **state) {
     hlo_module_free(m);
 }
 
-/* Including names and the order of use lists; objects created later have the same names as without
- * the change. */
+/* Undoing a change also restores names and the order of use lists. Objects that are created later
+ * have the same names as without the change. */
 static void what_was_made_is_unmade(void **state) {
     (void)state;
     jmp_buf recover;
