@@ -237,6 +237,13 @@ size_t hlo_shape_format(const hlo_shape *shape, bool layout, char *text, size_t 
     return (size_t)(o.at - o.buffer) + o.dropped;
 }
 
+const char *hlo_shape_copy_text(hlo_arena *arena, const hlo_shape *shape, bool layout) {
+    const size_t size = hlo_shape_format(shape, layout, NULL, 0) + 1;
+    char *text = hlo_arena_alloc(arena, size);
+    hlo_shape_format(shape, layout, text, size);
+    return text;
+}
+
 /* Writes as many digits as XLA does, enough to read the same value back: a wide float first tries
  * the number of digits that every value of its type preserves. */
 void hlo_put_float(hlo_printer *o, hlo_type type, uint64_t bits) {

@@ -99,6 +99,9 @@ void hlo_put_literal(hlo_printer *o, const hlo_literal *literal);
  * NUL-terminated. Returns true if it was not truncated. */
 bool hlo_literal_format(const hlo_literal *literal, char *out, size_t size);
 
+/* Returns the text of a shape, as hlo_shape_format() writes it, in the arena. */
+const char *hlo_shape_copy_text(hlo_arena *arena, const hlo_shape *shape, bool layout);
+
 /* Write a struct of ir/device_list.h: an hlo_groups; an hlo_sharding, with its metadata according
  * to the printer's options; an hlo_alias; hlo_aliases. */
 void hlo_put_groups(hlo_printer *o, const void *groups);

@@ -23,7 +23,7 @@
 #include "ir/float/float.h"
 #include "ir/ir.h"
 #include "ir/module/known.h"
-#include "matmul/cost/run_count.h"
+#include "matmul/cost/flops.h"
 #include "perturb.h"
 #include "variants.h"
 

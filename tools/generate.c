@@ -1,33 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* completion SHELL PROGRAM: prints the bash, zsh or fish completion of hlo-fp8-opt or hlo-fp8-run,
- * generated from options.def. Runs during the build. */
+/* generate FORM PROGRAM: prints the bash, zsh or fish completion or the manual page of hlo-fp8-opt
+ * or hlo-fp8-run, generated from options.def and program.def. Runs during the build. */
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "hlo/pass.h"
 #include "options.h"
-
-typedef struct row {
-    int modes;
-    char letter;
-    const char *name;
-    option_kind kind;
-    const char *argument, *help;
-} row;
-
-static const row rows[] = {
-#define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
-    {modes, letter, name, kind, argument, help},
-#include "options.def"
-};
-
-enum { ROW_COUNT = sizeof rows / sizeof *rows, WORDS_CAPACITY = 8192 };
 
 /* --------------------------------------------------------------------------- forms of arguments */
 
 /* The forms of arguments in options.def. */
+enum { WORDS_CAPACITY = 8192 };
+
 typedef struct choice {
     char words[WORDS_CAPACITY]; /* separated by spaces */
     bool list;                  /* of words, separated by commas */
@@ -72,12 +56,12 @@ static choice choice_of(const char *argument) {
     return made;
 }
 
-/* ----------------------------------------------------------------------------------------- bash */
+/* ---------------------------------------------------------------------------------- completions */
 
 /* Prints the names of options: all, or with `takers` those that need an argument. */
 static void bash_options(program_id program, bool takers) {
     const char *lead = "", *between = takers ? "|" : " ";
-    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+    for (const option_row *r = option_rows; r < option_rows + OPTION_COUNT; r++) {
         if (!(r->modes & (int)program)) continue;
         if (takers && (r->kind == FLAG || r->kind == MAYBE)) continue;
         if (r->letter) printf("%s-%c", lead, r->letter);
@@ -110,7 +94,7 @@ static void print_bash(program_id program, const char *name) {
           "    fi\n"
           "    case $option in\n",
           stdout);
-    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+    for (const option_row *r = option_rows; r < option_rows + OPTION_COUNT; r++) {
         if (!(r->modes & (int)program) || !r->argument) continue;
         const choice c = choice_of(r->argument);
         if (!*c.words && !c.folders && !c.files) continue;
@@ -143,9 +127,7 @@ static void print_bash(program_id program, const char *name) {
     printf("complete -F _%s %s\n", name, name);
 }
 
-/* ------------------------------------------------------------------------------------------ zsh */
-
-static void zsh_option(const row *r, bool letter) {
+static void zsh_option(const option_row *r, bool letter) {
     fputs(" \\\n    '", stdout);
     if (letter)
         printf("-%c%s[", r->letter, r->argument ? "+" : "");
@@ -176,7 +158,7 @@ static void zsh_option(const row *r, bool letter) {
 
 static void print_zsh(program_id program, const char *name) {
     printf("#compdef %s\n_arguments -s :", name);
-    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+    for (const option_row *r = option_rows; r < option_rows + OPTION_COUNT; r++) {
         if (!(r->modes & (int)program)) continue;
         if (r->letter) zsh_option(r, true);
         if (r->name) zsh_option(r, false);
@@ -184,10 +166,8 @@ static void print_zsh(program_id program, const char *name) {
     puts(" \\\n    '*:FILE:_files'");
 }
 
-/* ----------------------------------------------------------------------------------------- fish */
-
 static void print_fish(program_id program, const char *name) {
-    for (const row *r = rows; r < rows + ROW_COUNT; r++) {
+    for (const option_row *r = option_rows; r < option_rows + OPTION_COUNT; r++) {
         if (!(r->modes & (int)program)) continue;
         const choice c = choice_of(r->argument);
         printf("complete -c %s", name);
@@ -211,19 +191,88 @@ static void print_fish(program_id program, const char *name) {
     }
 }
 
+/* --------------------------------------------------------------------------------- manual pages */
+
+/* Prints text as man(7) requires: a minus that can be copied, no request at the start of a line,
+ * and line breaks allowed in lists of words. */
+static void put_text(const char *text) {
+    if (*text == '.' || *text == '\'') fputs("\\&", stdout);
+    for (; *text; text++) {
+        if (*text == '-' || *text == '\\') putchar('\\');
+        putchar(*text == '\\' ? 'e' : *text);
+        if (*text == '|' || *text == ',') fputs("\\:", stdout);
+    }
+}
+
+static void put_option(const option_row *r) {
+    fputs(".TP\n\\fB", stdout);
+    if (r->letter) printf("\\-%c%s", r->letter, r->name ? "\\fR, \\fB" : "");
+    if (r->name) {
+        fputs("\\-\\-", stdout);
+        put_text(r->name);
+    }
+    fputs("\\fR", stdout);
+    if (r->argument) {
+        fputs(r->kind == MAYBE ? "[=\\fI" : r->name ? "=\\fI" : " \\fI", stdout);
+        put_text(r->argument);
+        fputs(r->kind == MAYBE ? "\\fR]" : "\\fR", stdout);
+    }
+    putchar('\n');
+    put_text(r->help);
+    if (r->fallback) {
+        fputs(" (default: ", stdout);
+        put_text(r->fallback);
+        putchar(')');
+    }
+    putchar('\n');
+}
+
+static void print_man(program_id program, const char *name) {
+    const program_row *p = program_of(program);
+    printf(".TH %s 1 \"\" \"hlo-fp8 %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n[options] ",
+           name, HLO_VERSION, name, p->brief, name);
+    put_text(p->operands);
+    fputs("\n.SH DESCRIPTION\n", stdout);
+    put_text(p->more);
+    fputs("\n.SH OPTIONS\n", stdout);
+#define GROUP(modes, title)                                                                        \
+    if ((modes) & (int)program) {                                                                  \
+        fputs(".SS ", stdout);                                                                     \
+        put_text(title);                                                                           \
+        putchar('\n');                                                                             \
+    }
+#define OPTION(id, modes, letter, name, kind, argument, fallback, help)                            \
+    if ((modes) & (int)program) put_option(&option_rows[OPTION_##id]);
+#include "options.def"
+    fputs(".SH EXAMPLES\n", stdout);
+#define EXAMPLE(of, line, meaning)                                                                 \
+    if (PROGRAM_##of == program) {                                                                 \
+        fputs(".TP\n\\fB", stdout);                                                                \
+        put_text(line);                                                                            \
+        fputs("\\fR\n", stdout);                                                                   \
+        put_text(meaning);                                                                         \
+        putchar('\n');                                                                             \
+    }
+#include "program.def"
+    fputs(".SH EXIT STATUS\n", stdout);
+#define STATUS(code, meaning) printf(".TP\n%d\n%s\n", code, meaning);
+#include "program.def"
+}
+
 int main(int argc, char **argv) {
     static const struct {
-        const char *shell;
+        const char *form;
         void (*print)(program_id program, const char *name);
-    } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
-    bool found = false;
-#define PROGRAM(id, name, operands, brief, more)                                                   \
-    for (size_t i = 0; i < sizeof shells / sizeof *shells && argc == 3; i++)                       \
-        if (strcmp(argv[1], shells[i].shell) == 0 && strcmp(argv[2], name) == 0) {                 \
-            shells[i].print(PROGRAM_##id, name);                                                   \
-            found = true;                                                                          \
+    } forms[] = {
+        {"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}, {"man", print_man}};
+    static const program_id programs[] = {PROGRAM_OPT, PROGRAM_RUN};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms && argc == 3; i++)
+        for (int p = 0; p < 2; p++) {
+            const char *name = program_of(programs[p])->name;
+            if (strcmp(argv[1], forms[i].form) != 0 || strcmp(argv[2], name) != 0) continue;
+            forms[i].print(programs[p], name);
+            return fflush(stdout) != 0 ? 2 : 0;
         }
-#include "program.def"
-    if (!found) fputs("usage: completion bash|zsh|fish hlo-fp8-opt|hlo-fp8-run\n", stderr);
-    return !found || fflush(stdout) != 0 ? 2 : 0;
+    fputs("usage: generate bash|zsh|fish|man hlo-fp8-opt|hlo-fp8-run\n", stderr);
+    return 2;
 }
