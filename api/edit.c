@@ -9,14 +9,13 @@
 
 #include "hlo/suggest.h"
 #include "hlo/text.h"
-#include "ir/async.h"
 #include "ir/float/c_locale.h"
 #include "ir/float/literal.h"
 #include "ir/intern.h"
+#include "ir/ir.h"
 #include "ir/module/clone.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
-#include "ir/text/print.h"
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 

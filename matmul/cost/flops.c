@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ir/float/c_locale.h"
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "matmul/json.h"
 #include "matmul/product.h"
 

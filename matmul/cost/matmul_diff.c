@@ -7,7 +7,7 @@
 #include "ir/float/c_locale.h"
 #include "ir/module/diff.h"
 #include "ir/text/diag.h"
-#include "ir/text/print.h"
+#include "ir/text/printer.h"
 #include "matmul/product.h"
 
 typedef struct matmul {

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/async.h"
 #include "ir/eval/range.h"
 #include "ir/float/float.h"
+#include "ir/ir.h"
 #include "ir/module/known.h"
 #include "matmul/product.h"
 #include "passes/analysis/dequantize.h"

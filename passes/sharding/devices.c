@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "ir/async.h"
 #include "ir/device_list.h"
 #include "ir/devices/boundary.h"
+#include "ir/ir.h"
 #include "ir/module/known.h"
 
 static int64_t header_int(const hlo_module *module, hlo_attr_id id) {

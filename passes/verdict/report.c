@@ -11,7 +11,7 @@
 #include "ir/float/c_locale.h"
 #include "ir/module/ragged.h"
 #include "ir/text/diag.h"
-#include "ir/text/print.h"
+#include "ir/text/printer.h"
 #include "matmul/cost/flops.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/judge.h"

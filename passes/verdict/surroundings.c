@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ir/module/known.h"
-#include "ir/text/print.h"
+#include "ir/text/printer.h"
 #include "matmul/product.h"
 
 enum { BEFORE_MOST = 20, BEHIND_MOST = 12, STEPS_BEFORE = 6, STEPS_BEHIND = 4 };

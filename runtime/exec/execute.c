@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "runtime/exec/run.h"
 

@@ -2,7 +2,7 @@
 /* Plans: creating, running, printing, freeing. */
 #include "ir/expand/expand.h"
 #include "ir/float/c_locale.h"
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"

@@ -10,7 +10,7 @@
 #include "ir/eval/apply.h"
 #include "ir/kernel/kernel.h"
 #include "ir/module/index_map.h"
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "ir/text/diag.h"
 #include "runtime/plan/build.h"
 

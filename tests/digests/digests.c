@@ -22,7 +22,7 @@
 #include "hlo/text.h"
 #include "ir/float/float.h"
 #include "ir/ir.h"
-#include "ir/module/trip_count.h"
+#include "ir/module/known.h"
 #include "matmul/cost/flops.h"
 #include "perturb.h"
 #include "variants.h"

@@ -24,7 +24,7 @@ SOURCES = {".c", ".cuh", ".def", ".h", ".l", ".proto", ".y"}
 RECURSION = [
     # A region is evaluated by the kernels of its instructions, and a kernel may apply a region.
     {"ir/eval/elementwise.c", "ir/eval/eval.c", "ir/eval/index.c", "ir/eval/reduce.c", "ir/eval/region.c",
-     "ir/eval/select.c", "ir/eval/sort.c"},
+     "ir/eval/sort.c"},
 ]
 
 

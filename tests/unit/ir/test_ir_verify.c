@@ -5,10 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "hlo/text.h"
 #include "ir/intern.h"
 #include "ir/ir.h"
 
@@ -266,10 +268,44 @@ static void no_more_than_twenty_errors(void **state) {
     assert_int_equal(b->errors, 21); /* the last one has the number of further errors */
 }
 
+static hlo_status verified(const char *text) {
+    hlo_module *m;
+    assert_int_equal(hlo_module_parse(text, strlen(text), "long", NULL, &m), HLO_OK);
+    const hlo_status status = hlo_module_verify(m, NULL, NULL);
+    hlo_module_free(m);
+    return status;
+}
+
+/* To search the header for each alias, or the line for each error, would take a minute. */
+static void headers_and_lines_are_not_searched_again(void **state) {
+    (void)state;
+    enum { MANY = 60000 };
+    char *text = malloc(256 * MANY), *at = text;
+    at += sprintf(at, "HloModule m, input_output_alias={ ");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%s{%d}: (%d, {})", i ? ", " : "", i, i);
+    at += sprintf(at, " }, buffer_donor={ ");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%s(%d, {})", i ? ", " : "", MANY + i);
+    at += sprintf(at, " }\nENTRY e {\n");
+    for (int i = 0; i < 2 * MANY; i++) at += sprintf(at, "p%d = f32[] parameter(%d)\n", i, i);
+    at += sprintf(at, "ROOT t = (");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%sf32[]", i ? "," : "");
+    at += sprintf(at, ") tuple(");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%sp%d", i ? "," : "", i);
+    char *end = at;
+    sprintf(at, ")\n}\n");
+    assert_int_equal(verified(text), HLO_OK);
+    at = end + sprintf(end, "), sharding={");
+    for (int i = 0; i < MANY; i++) at += sprintf(at, "%s{devices=[2]<=[2]}", i ? "," : "");
+    sprintf(at, "}\n}\n");
+    assert_int_equal(verified(text), HLO_INVALID_INPUT);
+    free(text);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_and_lines_are_not_searched_again),
         TEST(a_sound_module),
         TEST(an_operand_behind_its_user),
         TEST(an_operand_of_another_computation),

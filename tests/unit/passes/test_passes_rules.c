@@ -12,7 +12,6 @@
 
 #include "hlo/runtime.h"
 #include "hlo/text.h"
-#include "ir/text/print.h"
 #include "passes/rules/library.h"
 #include "passes/verdict/report.h"
 
