@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(next((a[7:] for a in sys.argv if a.startswith("--root=")), pathlib.Path(__file__).parents[2]))
-MOST = 17
+MOST = 16
 SOURCES = {".c", ".cuh", ".def", ".h", ".l", ".proto", ".y"}
 
 # Allowed cycles: these files are recursive by nature.
