@@ -42,15 +42,15 @@ writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 bool writer_is_slower(const hlo_verdict *v);
 /* Returns the number of FP8 matmuls, verdicts of kind MISSED included. */
 size_t writer_fp8_count(const writer_summary *sum);
-/* A traversal of all verdicts or lints, which starts with 0, 0. */
+/* A traversal of all verdicts and then all lints, which starts with zeros. */
 typedef struct writer_cursor {
     size_t report, index;
+    bool lints;
 } writer_cursor;
 
-/* Returns the next verdict that `which` selects; NULL: no more. */
+/* Returns the next verdict that `which` selects or, after the last one, the next lint; NULL: no
+ * more. */
 const hlo_verdict *writer_next(const report_writer *t, writer_cursor *at);
-/* Returns the next lint; NULL: no more. */
-const hlo_verdict *writer_next_lint(const report_writer *t, writer_cursor *at);
 /* A verdict, and its place among the verdicts. */
 typedef struct writer_ranked {
     const hlo_verdict *verdict;

@@ -13,8 +13,6 @@
 #include "matmul/json.h"
 #include "report/format.h"
 
-/* -------------------------------------------------------------------------- numbers and reasons */
-
 static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
     size_t fp8 = writer_fp8_count(s);
     double number = 100;
@@ -103,8 +101,6 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
     if (reasons != HLO_OK) snprintf(why, why_size, "%s", other);
     return reasons;
 }
-
-/* ---------------------------------------------------------------- the remarks of an earlier run */
 
 /* Identity of a matmul across runs. */
 typedef struct key {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts for machines: JSON (docs/remarks.schema.json) and SARIF 2.1.0. */
+/* Verdicts for machines: JSON (docs/remarks.schema.json), SARIF 2.1.0 and JUnit XML. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +44,9 @@ hlo_status writer_document(json_t *document, FILE *out) {
 
 hlo_status writer_json(const report_writer *t) {
     json_t *dots = json_array(), *reasons = json_object(), *lints = json_array();
-    writer_cursor at = {0}, lint_at = {0};
-    for (const hlo_verdict *v; (v = writer_next(t, &at));)
+    writer_cursor at = {0};
+    const hlo_verdict *v;
+    while ((v = writer_next(t, &at)) && v->kind != HLO_VERDICT_LINT)
         json_array_append_new(
             dots,
             json_pack(
@@ -66,7 +67,7 @@ hlo_status writer_json(const report_writer *t) {
                 "seconds", seconds_value(v->seconds), "fp8_seconds", seconds_value(v->fp8_seconds),
                 "groups", number_value(v->groups), "scale_modes", writer_string(v->scale_modes),
                 "block_size", number_value(v->block_size)));
-    for (const hlo_verdict *v; (v = writer_next_lint(t, &lint_at));)
+    for (; v; v = writer_next(t, &at))
         json_array_append_new(
             lints, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reason",
                              writer_string(v->reason), "message", writer_string(v->message), "hint",
@@ -146,14 +147,53 @@ hlo_status writer_sarif(const report_writer *t) {
                                                hlo_reason_name((size_t)reason), "shortDescription",
                                                "text", hlo_reason_text((size_t)reason), "help",
                                                "text", hlo_reason_page((size_t)reason)));
-    writer_cursor at = {0}, lint_at = {0};
+    writer_cursor at = {0};
     for (const hlo_verdict *v; (v = writer_next(t, &at));)
         if (v->reason) json_array_append_new(results, sarif_of(v));
-    for (const hlo_verdict *v; (v = writer_next_lint(t, &lint_at));)
-        json_array_append_new(results, sarif_of(v));
     return writer_document(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:o}}, s:s, s:o}]}", "$schema",
                                      "https://json.schemastore.org/sarif-2.1.0.json", "version",
                                      "2.1.0", "runs", "tool", "driver", "name", "hlo-fp8", "rules",
                                      rules, "columnKind", "unicodeCodePoints", "results", results),
                            t->out);
+}
+
+static void writer_case(FILE *out, const hlo_verdict *v) {
+    char name[WRITER_NAME];
+    fputs("  <testcase classname=\"", out);
+    writer_markup(out, v->file);
+    fputs("\" name=\"", out);
+    writer_markup(out, v->op_name ? v->op_name : v->input_instr ? v->input_instr : v->instr);
+    fprintf(out, "\" line=\"%u\"", v->line);
+    if (!v->reason) {
+        fputs("/>\n", out);
+        return;
+    }
+    fputs(">\n    <failure type=\"", out);
+    writer_markup(out, v->reason);
+    fputs("\" message=\"", out);
+    writer_markup(out, v->message);
+    fputs("\">", out);
+    writer_markup(out, writer_name(v, name));
+    fputc(' ', out);
+    writer_markup(out, v->shape);
+    if (v->source_file) {
+        fputs(", from ", out);
+        writer_markup(out, v->source_file);
+        fprintf(out, ":%ld", v->source_line);
+    }
+    fputs("</failure>\n  </testcase>\n", out);
+}
+
+hlo_status writer_junit(const report_writer *t) {
+    size_t told = 0, failures = 0;
+    writer_cursor counted = {0}, at = {0};
+    for (const hlo_verdict *v; (v = writer_next(t, &counted)); told++)
+        failures += v->reason != NULL;
+    fprintf(t->out,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<testsuites>\n <testsuite name=\"hlo-fp8\" tests=\"%zu\" failures=\"%zu\">\n",
+            told, failures);
+    for (const hlo_verdict *v; (v = writer_next(t, &at));) writer_case(t->out, v);
+    fputs(" </testsuite>\n</testsuites>\n", t->out);
+    return HLO_OK;
 }

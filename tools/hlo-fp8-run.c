@@ -74,7 +74,7 @@ static bool spares_files(const options *given) {
         const char *path = values[usage_written[w]].text;
         if (path && output_is_standard(path))
             return refuse("--%s cannot write to standard output, which the program prints to",
-                          options_name(usage_written[w]));
+                          option_rows[usage_written[w]].name);
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
             if (!output_spares(path, inputs[i]))
                 return refuse("output %s would overwrite input %s", path, inputs[i]);
@@ -89,14 +89,14 @@ static bool usage_is_right(const options *given) {
                                  : refuse("no input file");
     const option_value *values = given->values;
     const bool executes = !values[OPTION_PLAN].given && !values[OPTION_COMPILE_ONLY].given;
-    int modes = executes ? MODE_EXECUTE : MODE_PLAN;
-    if (values[OPTION_OPTIMIZE].given) modes |= MODE_OPTIMIZE;
-    if (values[OPTION_COMPARE].given) modes |= MODE_COMPARE;
+    int modes = executes ? EXECUTE : PLAN;
+    if (values[OPTION_OPTIMIZE].given) modes |= OPTIMIZE;
+    if (values[OPTION_COMPARE].given) modes |= COMPARING;
     if (usage_plugin(values))
-        modes |= MODE_PLUGIN;
+        modes |= PLUGIN;
     else if (values[OPTION_BACKEND].number)
-        modes |= MODE_DEVICE;
-    if (modes & MODE_EXECUTE && !(modes & MODE_PLUGIN)) modes |= MODE_LOOK;
+        modes |= DEVICE;
+    if (modes & EXECUTE && !(modes & PLUGIN)) modes |= LOOK;
     if (!options_suit(PROGRAM_RUN, given, modes)) return false;
     if (usage_plugin(values) && values[OPTION_PLAN].given)
         return refuse("--plan cannot be combined with --backend=pjrt:PLUGIN");
@@ -106,7 +106,7 @@ static bool usage_is_right(const options *given) {
     if (values[OPTION_DEVICES].number > most)
         return refuse("invalid value '%s' for --devices: expected a number from 1 to %d",
                       values[OPTION_DEVICES].text, most);
-    if (values[OPTION_DEVICES].given && modes & MODE_DEVICE)
+    if (values[OPTION_DEVICES].given && modes & DEVICE)
         return refuse("--devices cannot be combined with --backend=cuda");
     if (values[OPTION_TIME].number > HLO_MOST_RUNS)
         return refuse("invalid value '%s' for --time: expected a number from 1 to %d",
@@ -137,10 +137,6 @@ static bool usage_is_right(const options *given) {
 }
 
 /* -------------------------------------------------------------------------------------- the run */
-
-static hlo_status complain(const char *what, const char *name) {
-    return options_complain(PROGRAM_RUN, what, name);
-}
 
 static bool is_npz(const char *path) {
     size_t length = strlen(path);
@@ -407,7 +403,7 @@ static hlo_status execute_to(run_job *job) {
     for (int i = 0; i < USAGE_WRITTEN; i++) {
         names[i] = job->options.values[usage_written[i]].text;
         if (names[i] && status == HLO_OK && !output_open(&files[i], names[i], stdout))
-            status = complain("open", names[i]);
+            status = options_complain(PROGRAM_RUN, "open", names[i]);
     }
     const char *shared = status == HLO_OK ? output_shared(files, USAGE_WRITTEN + 1) : NULL;
     if (shared) {
@@ -417,7 +413,7 @@ static hlo_status execute_to(run_job *job) {
     if (status == HLO_OK) status = execute_all(job);
     bool keep = status == HLO_OK || status == HLO_MISMATCH;
     if (keep && !output_end(&files[STANDARD])) {
-        ended = complain("write", files[STANDARD].name);
+        ended = options_complain(PROGRAM_RUN, "write", files[STANDARD].name);
         keep = false;
     }
     for (int i = 0; i < USAGE_WRITTEN && keep; i++) {
@@ -430,12 +426,12 @@ static hlo_status execute_to(run_job *job) {
         default: hlo_plan_print_trace(job->plan, out);
         }
         if (ended == HLO_INVALID_INPUT || (ended == HLO_OK && !output_end(&files[i])))
-            ended = complain("write", names[i]);
+            ended = options_complain(PROGRAM_RUN, "write", names[i]);
         keep = ended == HLO_OK;
     }
     for (int i = 0; i < USAGE_WRITTEN; i++)
         if (names[i] && files[i].name && !output_close(&files[i], keep) && keep)
-            ended = complain("write", names[i]);
+            ended = options_complain(PROGRAM_RUN, "write", names[i]);
     return ended == HLO_OK ? status : ended;
 }
 

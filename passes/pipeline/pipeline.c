@@ -7,6 +7,7 @@
 #include "hlo/argument.h"
 #include "hlo/suggest.h"
 #include "hlo/text.h"
+#include "ir/devices/boundary.h"
 #include "ir/float/c_locale.h"
 #include "ir/intern.h"
 #include "ir/module/clone.h"
@@ -14,15 +15,13 @@
 #include "ir/text/diag.h"
 #include "ir/text/options.h"
 #include "ir/verify/verify.h"
+#include "matmul/product.h"
 #include "passes/analysis/pin.h"
 #include "passes/emit/emit.h"
 #include "passes/engine/engine.h"
 #include "passes/passes.h"
-#include "passes/pipeline/lint.h"
 #include "passes/pipeline/pipeline.h"
-#include "passes/pipeline/user_pass.h"
 #include "passes/rules/library.h"
-#include "passes/sharding/manual.h"
 #include "passes/verdict/remark.h"
 
 typedef enum role { ENABLES, CLEANUP, COMMITS } role;
@@ -71,6 +70,21 @@ static const pass *find_pass(const char *name, size_t length) {
         if (strlen(passes[i].name) == length && memcmp(passes[i].name, name, length) == 0)
             return &passes[i];
     return NULL;
+}
+
+static bool take_user_pass(const hlo_user_pass *given, hlo_user_pass *out) {
+    hlo_user_pass_init(out);
+    return given && hlo_options_take("hlo_user_pass", out, sizeof *out, given, NULL) == HLO_OK;
+}
+
+/* Finds a pass by name among options->user_passes. Returns false if not found. */
+static bool find_user_pass(const hlo_pass_options *options, const char *name, size_t length,
+                           hlo_user_pass *out) {
+    for (size_t i = 0; i < options->user_pass_count; i++)
+        if (take_user_pass(options->user_passes[i], out) && strlen(out->name) == length &&
+            memcmp(out->name, name, length) == 0)
+            return true;
+    return false;
 }
 
 static const hlo_pass_options default_options = {.struct_size = sizeof default_options,
@@ -159,13 +173,41 @@ static hlo_status run_function(run *r, const pass *p) {
     return status;
 }
 
-/* Runs a pass of options->user_passes; verifies what it has changed. */
+/* Runs a pass of options->user_passes, and updates the facts about the module that the run caches.
+ */
+static hlo_status call_user_pass(hlo_pass_context *context, const hlo_user_pass *p) {
+    hlo_module *module = context->module;
+    const uint64_t edits = module->edits;
+    module->logs_replaced = true;
+    module->replaced_count = 0;
+    hlo_status status = p->run(p->user, module, context->sink);
+    module->logs_replaced = false;
+    if (module->exhausted) return HLO_OUT_OF_MEMORY;
+    if (status != HLO_OK) {
+        hlo_diag_refuse(context->sink, NULL, 0, 0, "pass '%s' failed: %s", p->name,
+                        hlo_status_name(status));
+        return status;
+    }
+    if (module->edits == edits) return HLO_OK;
+    context->changes += module->edits - edits;
+    context->order = NULL;
+    context->agreement = NULL;
+    for (uint32_t i = 0; i < module->replaced_count; i++) {
+        const hlo_replaced *r = &module->replaced[i];
+        if (r->to->parent && hlo_product_kind_of(r->to) != HLO_PRODUCT_NONE)
+            hlo_remark_follow(context, r->from, r->to);
+    }
+    hlo_pin_module(module, context->scratch);
+    return HLO_OK;
+}
+
+/* Runs a user-defined pass; verifies what it has changed. */
 static hlo_status run_user(run *r, const hlo_user_pass *p) {
     hlo_pass_context *context = &r->context;
     const double start = context->options->time_passes ? seconds_now() : 0;
     const uint64_t before = context->changes;
     hlo_arena_mark mark = hlo_arena_here(context->scratch);
-    hlo_status status = hlo_user_pass_run(context, p);
+    hlo_status status = call_user_pass(context, p);
     hlo_arena_release(context->scratch, mark);
     if (context->options->time_passes) hlo_remark_time(context, p->name, seconds_now() - start);
     if (status == HLO_OK && context->changes != before && !context->options->verify_none)
@@ -214,7 +256,7 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
         const pass *p = find_pass(word, length);
         if (p)
             status = run_pass(r, p, outermost);
-        else if (hlo_user_pass_find(r->context.options, word, length, &own))
+        else if (find_user_pass(r->context.options, word, length, &own))
             status = run_user(r, &own);
     }
     return status;
@@ -356,10 +398,8 @@ static hlo_status run_caught(run *r) {
 
 /* -------------------------------------------------------------------------------------- options */
 
-static hlo_status refuse(const hlo_pass_options *options, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static hlo_status refuse(const hlo_pass_options *options, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static hlo_status refuse(const hlo_pass_options *options,
+                                                               const char *format, ...) {
     char message[256];
     va_list args;
     va_start(args, format);
@@ -382,20 +422,38 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
                   hlo_suggest_meant(&s));
 }
 
-static bool is_builtin(const char *name) {
-    return strcmp(name, "all") == 0 || find_pass(name, strlen(name));
+/* Checks options->user_passes. */
+static hlo_status check_user_passes(const hlo_pass_options *options) {
+    for (size_t i = 0; i < options->user_pass_count; i++) {
+        const hlo_pass_options before = {.user_passes = options->user_passes, .user_pass_count = i};
+        hlo_user_pass p = {.name = NULL}, other;
+        const char *fault = NULL;
+        if (!options->user_passes || !take_user_pass(options->user_passes[i], &p))
+            fault =
+                "is NULL, or its struct_size differs from the one that hlo_user_pass_init() sets";
+        else if (!p.name || !*p.name || strchr(p.name, ','))
+            fault = "must have a name without commas";
+        else if (!p.run)
+            fault = "has no run function";
+        else if (strcmp(p.name, "all") == 0 || find_pass(p.name, strlen(p.name)))
+            fault = "has the name of a built-in pass";
+        else if (find_user_pass(&before, p.name, strlen(p.name), &other))
+            fault = "has the name of an earlier user pass";
+        if (!fault) continue;
+        return refuse(options, "user_passes[%zu] '%.80s' %s", i, p.name ? p.name : "", fault);
+    }
+    return HLO_OK;
 }
 
 static bool is_known(const hlo_pass_options *options, const char *name, size_t length) {
     hlo_user_pass own;
-    return find_pass(name, length) || hlo_user_pass_find(options, name, length, &own);
+    return find_pass(name, length) || find_user_pass(options, name, length, &own);
 }
 
 static hlo_status check_options(const hlo_pass_options *options) {
     size_t length;
-    char fault[256];
-    if (hlo_user_pass_fault(options, is_builtin, fault, sizeof fault))
-        return refuse(options, "%s", fault);
+    const hlo_status status = check_user_passes(options);
+    if (status != HLO_OK) return status;
     if (!options->passes) return refuse(options, "passes must not be NULL; \"\" runs none");
     const char *at = *options->passes ? options->passes : NULL;
     for (const char *word; (word = hlo_next_word(&at, &length));)
@@ -510,7 +568,7 @@ hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {
     for (size_t i = 0; i < own.user_pass_count; i++) {
         hlo_user_pass p;
         const char *name = own.user_passes[i]->name;
-        hlo_user_pass_find(&own, name, strlen(name), &p);
+        find_user_pass(&own, name, strlen(name), &p);
         hlo_print_plain(out, p.help ? "%-24s  %s\n" : "%s\n", name, p.help);
     }
     return HLO_OK;

@@ -8,8 +8,6 @@
 #include "passes/analysis/module_facts.h"
 #include "passes/verdict/report.h"
 
-/* ------------------------------------------------------------------------------- slots by instr */
-
 static slot *find_slot(const hlo_report *report, const hlo_instr *instr) {
     uint32_t found = instr->id < report->ids ? report->slot_of[instr->id] : 0;
     return found ? &report->slots[found - 1] : NULL;
@@ -63,8 +61,6 @@ hlo_report *hlo_report_again(const hlo_report *closed, jmp_buf *recover) {
         report->output_words = hlo_arena_format(report->arena, "%s", closed->output_words);
     return report;
 }
-
-/* ------------------------------------------------------------------------------ what passes say */
 
 void hlo_remark_follow(hlo_pass_context *context, const hlo_instr *from, const hlo_instr *to) {
     hlo_report *report = context->report;
@@ -142,8 +138,8 @@ static tally *find_tally(hlo_arena *arena, tallies *list, const char *name) {
     return list->last = made;
 }
 
-void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times) {
-    if (times) find_tally(context->report->arena, &context->report->rules, rule)->times += times;
+void hlo_remark_fired(hlo_pass_context *context, const char *rule) {
+    find_tally(context->report->arena, &context->report->rules, rule)->times++;
 }
 
 void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds) {
@@ -176,8 +172,6 @@ void hlo_report_open(hlo_pass_context *context) {
                 made->surroundings = hlo_surroundings_of(instr, report->arena);
         }
 }
-
-/* ------------------------------------------------------------------------------------- attempts */
 
 struct hlo_attempt {
     const hlo_snapshot *module;

@@ -38,7 +38,7 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
 const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot);
 
 /* Adds to the times of hlo_report_print_times(): applications of a rule, duration of a pass. */
-void hlo_remark_fired(hlo_pass_context *context, const char *rule, uint64_t times);
+void hlo_remark_fired(hlo_pass_context *context, const char *rule);
 void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds);
 
 /* Creates an empty report; NULL if memory runs out. `frameworks` as in hlo_pass_options, borrowed

@@ -84,9 +84,6 @@ struct hlo_report {
     tallies passes, rules;
 };
 
-/* Keeps the matmul of a slot wide in the next run, for a reason of static lifetime. */
-void hlo_report_keep(hlo_report *report, const slot *s, const char *reason);
-
 /* Records the names of all instructions of the input. */
 void hlo_report_note_names(hlo_report *report, const hlo_module *module);
 /* Returns the name of an instruction in the input: for a copy, that of its original; for an

@@ -107,15 +107,6 @@ static double mean_root(double squares, double count) {
     return count > 0 ? sqrt(squares / count) : 0;
 }
 
-/* Raises judge->noise to the noise of a perturbed execution's array. */
-static void add_sample(hlo_array *judge, const hlo_array *sample) {
-    pair p = pair_of(judge, sample);
-    sums s = add_up(&p);
-    for (int i = 0; i < 2; i++)
-        judge->noise[i] =
-            fmax(judge->noise[i], mean_root(s.squares[i], s.count[i]) / HLO_ERROR_AMPLITUDE);
-}
-
 /* Raises rms, noise and noise_limit to the difference of both arrays, in units of
  * judge->noise. Leaves them unchanged if types or dimensions differ. `drops`: the judge drops
  * the roundings that the other may have dropped. Its samples also drop them and move each result
@@ -264,34 +255,6 @@ typedef struct verdict {
 /* Returns the judge that drops roundings, which judges outputs that the others reject, or NULL. */
 static const hlo_arrays *dropping_judge(const hlo_comparison *c) {
     return c->last_drops && c->judge_count > 1 ? c->judges[c->judge_count - 1] : NULL;
-}
-
-/* Chooses the judge with the fewest violations. Each judge assumes that the other module was
- * derived from its own module, so one of them must accept all outputs. */
-static hlo_status choose_judge(const hlo_comparison *c, const hlo_arrays **out) {
-    *out = c->judge_count ? c->judges[0] : NULL;
-    verdict least = {0};
-    const size_t count = c->judge_count - (dropping_judge(c) != NULL);
-    for (size_t j = 0; count > 1 && j < count; j++) {
-        verdict said = {0};
-        for (size_t i = 0; i < c->expected->count; i++) {
-            if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
-            finding f;
-            hlo_status status = compare_output(c, c->judges[j], false, i, &f);
-            if (status != HLO_OK) return status;
-            said.differ += differs(&f);
-            said.violations += (double)f.violations;
-            said.noise += f.noise / f.noise_limit;
-        }
-        const bool milder = said.differ != least.differ ? said.differ < least.differ
-                            : said.violations != least.violations
-                                ? said.violations < least.violations
-                                : said.noise < least.noise;
-        if (j && !milder) continue;
-        least = said;
-        *out = c->judges[j];
-    }
-    return HLO_OK;
 }
 
 /* --------------------------------------------------------------------- the origin of an element */
@@ -526,14 +489,42 @@ static hlo_status compare_one(const hlo_comparison *c, const hlo_arrays *judge, 
     return status == HLO_OK ? HLO_MISMATCH : status;
 }
 
-static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
+hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
+    HLO_IN_C_LOCALE;
+    hlo_comparison own = {.found = NULL};
+    hlo_status status = hlo_options_take("hlo_comparison", &own, sizeof own, comparison, NULL);
+    if (status == HLO_OK && (!own.found || !own.expected)) status = HLO_INVALID_USAGE;
+    if (status != HLO_OK) return status;
+    const hlo_comparison *c = &own;
     size_t count = c->expected->count, differ = 0, dropped = 0;
     if (c->found->count != count) {
         if (out) fprintf(out, "compare: %zu outputs, expected %zu\n", c->found->count, count);
         return HLO_MISMATCH;
     }
-    const hlo_arrays *judge;
-    hlo_status status = choose_judge(c, &judge);
+    /* Choose the judge with the fewest violations. Each judge assumes that the other module was
+     * derived from its own module, so one of them must accept all outputs. */
+    const hlo_arrays *judge = c->judge_count ? c->judges[0] : NULL;
+    verdict least = {0};
+    const size_t judges = c->judge_count - (dropping_judge(c) != NULL);
+    for (size_t j = 0; judges > 1 && j < judges; j++) {
+        verdict said = {0};
+        for (size_t i = 0; i < count; i++) {
+            if (!same_kind(&c->found->items[i], &c->expected->items[i])) continue;
+            finding f;
+            status = compare_output(c, c->judges[j], false, i, &f);
+            if (status != HLO_OK) return status;
+            said.differ += differs(&f);
+            said.violations += (double)f.violations;
+            said.noise += f.noise / f.noise_limit;
+        }
+        const bool milder = said.differ != least.differ ? said.differ < least.differ
+                            : said.violations != least.violations
+                                ? said.violations < least.violations
+                                : said.noise < least.noise;
+        if (j && !milder) continue;
+        least = said;
+        judge = c->judges[j];
+    }
     for (size_t i = 0; status != HLO_OUT_OF_MEMORY && i < count; i++) {
         status = compare_one(c, judge, i, differ, &dropped, out);
         differ += status != HLO_OK;
@@ -549,20 +540,13 @@ static hlo_status compare_all(const hlo_comparison *c, FILE *out) {
     return differ ? HLO_MISMATCH : HLO_OK;
 }
 
-hlo_status hlo_arrays_compare_by(const hlo_comparison *comparison, FILE *out) {
-    HLO_IN_C_LOCALE;
-    hlo_comparison own = {.found = NULL};
-    const hlo_status status =
-        hlo_options_take("hlo_comparison", &own, sizeof own, comparison, NULL);
-    if (status == HLO_OK && (!own.found || !own.expected)) return HLO_INVALID_USAGE;
-    return status == HLO_OK ? compare_all(&own, out) : status;
-}
-
 hlo_status hlo_arrays_compare(const hlo_arrays *judge, const hlo_arrays *other, FILE *out) {
-    HLO_IN_C_LOCALE;
-    const hlo_comparison c = {
-        .found = other, .expected = judge, .judges = &judge, .judge_count = 1};
-    return compare_all(&c, out);
+    const hlo_comparison c = {.struct_size = sizeof c,
+                              .found = other,
+                              .expected = judge,
+                              .judges = &judge,
+                              .judge_count = 1};
+    return hlo_arrays_compare_by(&c, out);
 }
 
 /* ---------------------------------------------------------------------------------------- noise */
@@ -602,8 +586,15 @@ hlo_status hlo_arrays_sample(hlo_arrays *judge, const hlo_comparison *comparison
             break;
         hlo_arrays *sample;
         status = hlo_plan_run(plan, inputs, sink, &sample);
-        for (size_t k = 0; status == HLO_OK && k < judge->count; k++)
-            add_sample(&judge->items[k], &sample->items[k]);
+        for (size_t k = 0; status == HLO_OK && k < judge->count; k++) {
+            /* The noise is the largest of the perturbed executions. */
+            const pair p = pair_of(&judge->items[k], &sample->items[k]);
+            const sums s = add_up(&p);
+            double *noise = judge->items[k].noise;
+            for (int n = 0; n < 2; n++)
+                noise[n] =
+                    fmax(noise[n], mean_root(s.squares[n], s.count[n]) / HLO_ERROR_AMPLITUDE);
+        }
         if (status == HLO_OK) hlo_arrays_free(sample);
     }
     hlo_plan_free(plan);

@@ -389,21 +389,10 @@ def jit(
         reason and runs the function as with jax.jit.
       **jit_options: options of ``jax.jit``, such as static_argnums, donate_argnums or in_shardings.
     """
+    given = locals()
     if fallback not in ("error", "warn"):
         raise invalid_value("fallback", fallback, "one of error, warn")
-    options: dict[str, Any] = {
-        "emit": emit,
-        "target": target,
-        "cuda": cuda,
-        "min_gain": min_gain,
-        "wide": wide,
-        "rules": rules,
-        "allow_bias_rounding": allow_bias_rounding,
-        "merge_dots": merge_dots,
-        "ragged": ragged,
-        "framework_files": framework_files,
-    }
-    options = _checked(options)
+    options = _checked({name: given[name] for name in _OPTIONS})
     if function is None:
         return lambda f: jit(f, fallback=fallback, **options, **jit_options)
     if not callable(function):

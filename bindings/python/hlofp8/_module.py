@@ -330,26 +330,9 @@ def rewrite(
     Raises:
       Error: the module or the value of an option is invalid.
     """
+    options = {key: value for key, value in locals().items() if key not in ("module", "name")}
     report = ffi.new("hlo_report **")
-    with (
-        sink() as told,
-        pass_options(
-            told,
-            emit=emit,
-            target=target,
-            cuda=cuda,
-            passes=passes,
-            scale_operands=scale_operands,
-            min_gain=min_gain,
-            wide=wide,
-            rules=rules,
-            allow_bias_rounding=allow_bias_rounding,
-            merge_dots=merge_dots,
-            ragged=ragged,
-            framework_files=framework_files,
-            lint=lint,
-        ) as how,
-    ):
+    with sink() as told, pass_options(told, **options) as how:
         made = read(module, name, told)
         told.check(lib.hlo_module_optimize(made, how, report))
     return Rewritten(made, ffi.gc(report[0], lib.hlo_report_free))
