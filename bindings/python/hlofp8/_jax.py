@@ -363,6 +363,7 @@ def jit(
     target: str | int | None = None,
     cuda: str | None = None,
     min_gain: float | None = None,
+    quantize: str | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | None = None,
     allow_bias_rounding: bool | None = None,
@@ -376,14 +377,14 @@ def jit(
 
     Apply it outermost, around ``jax.grad``, ``jax.vmap``, ``jax.shard_map`` and other transformations: everything
     traced inside it is rewritten as one module. Results equal those of ``jax.jit`` except for roundings that FP8
-    matmuls omit (docs/numerics.md). Compiled functions are cached by types, shardings and static arguments, as in
-    ``jax.jit``.
+    matmuls omit (docs/numerics.md) and, with ``quantize``, for the quantization of matmuls. Compiled functions are
+    cached by types, shardings and static arguments, as in ``jax.jit``.
 
     Args:
       function: the function to compile. If this argument is omitted, a decorator is returned.
       emit: the output form of FP8 matmuls: "qdq", which XLA's GPU compiler turns into FP8 calls (the default on
         GPUs); "dq", plain HLO for any platform (the default elsewhere); or "ffi", calls of this package's handlers.
-      target, cuda, min_gain, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
+      target, cuda, min_gain, quantize, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
         ``rewrite``.
       fallback: "error" raises Error if the function cannot be rewritten; "warn" issues a RewriteWarning with the
         reason and runs the function as with jax.jit.
