@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edits of a module: new instructions, constants, parameters and computations; uses, operands,
- * attributes and roots replaced; instructions removed. */
+/* Implements hlo/edit.h: adds instructions, constants, parameters and computations; replaces uses,
+ * operands, attributes and roots; removes instructions. */
 #include "hlo/edit.h"
 
 #include <ctype.h>
@@ -19,13 +19,13 @@
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 
-/* An edit: arguments, results, and memory to give back however it ends. */
+/* The arguments and results of an edit, and the memory that is freed when the edit ends. */
 typedef struct edit {
     hlo_module *module;
     const hlo_diag_sink *sink;
     hlo_arena *scratch;
-    hlo_module *read; /* a module that was read from text; NULL */
-    hlo_printer text; /* its text */
+    hlo_module *read; /* a module that the edit parsed from `text`, or NULL */
+    hlo_printer text; /* the text of `read` */
     hlo_computation *comp;
     hlo_instr *instr, *other;
     uint32_t index;
@@ -49,8 +49,8 @@ static hlo_status run_caught(edit *e, edit_step *step) {
     return step(e);
 }
 
-/* Does an edit. When memory runs out in the module's arena, the module is marked as exhausted,
- * which refuses all further edits. */
+/* Runs an edit. If memory runs out in the module's arena, marks the module as exhausted; an
+ * exhausted module rejects all further edits. */
 static hlo_status run_edit(edit *e, edit_step *step) {
     if (e->module->exhausted) return HLO_OUT_OF_MEMORY;
     jmp_buf *before = hlo_arena_set_recover(e->module->arena, NULL);
@@ -70,7 +70,7 @@ static void put_called(hlo_printer *o, const hlo_computation *comp) {
     hlo_put_name(o, comp->name);
 }
 
-/* Empties e->text, which grows; false: there is no memory. */
+/* Starts e->text as an empty text that can grow. Returns false if memory runs out. */
 static bool open_text(edit *e) {
     enum { FIRST = 1 << 10 };
     e->text = (hlo_printer){
@@ -78,7 +78,8 @@ static bool open_text(edit *e) {
     return hlo_printer_grow(&e->text, FIRST);
 }
 
-/* Emits an error at the place of `at`; NULL: at none. Returns HLO_INVALID_USAGE. */
+/* Emits an error at the source location of `at`, or without a location if `at` is NULL. Returns
+ * HLO_INVALID_USAGE. */
 __attribute__((format(printf, 3, 4))) static hlo_status refuse(const edit *e, const hlo_instr *at,
                                                                const char *format, ...) {
     const hlo_module *module = at && at->parent ? at->parent->module : NULL;
@@ -96,7 +97,7 @@ __attribute__((format(printf, 3, 4))) static hlo_status refuse(const edit *e, co
     return HLO_INVALID_USAGE;
 }
 
-/* True if `a` stands before `b`, of the same computation; walks from `a` in both directions. */
+/* True if `a` is before `b` in their common computation; walks from `a` in both directions. */
 static bool is_before(const hlo_instr *a, const hlo_instr *b) {
     const hlo_instr *after = a->next, *before = a;
     while (after && before) {
@@ -109,8 +110,8 @@ static bool is_before(const hlo_instr *a, const hlo_instr *b) {
     return after != NULL;
 }
 
-/* Checks that `value` can be an operand in e->comp, before `before` (NULL: at the end), and names
- * it by `role` if it cannot. */
+/* Checks that `value` can be an operand in e->comp of an instruction that is inserted before
+ * `before` (NULL: at the end). The error calls the value `role`. */
 static hlo_status check_operand(const edit *e, const hlo_instr *value, const hlo_instr *before,
                                 const char *role) {
     if (!value) return refuse(e, NULL, "%s must not be NULL", role);
@@ -127,7 +128,7 @@ static hlo_status check_operand(const edit *e, const hlo_instr *value, const hlo
     return HLO_OK;
 }
 
-/* Checks an instruction by itself. HLO_INVALID_INPUT, with an error. */
+/* Checks a single instruction. Emits an error and returns HLO_INVALID_INPUT if it is invalid. */
 static hlo_status check_fault(const edit *e, const hlo_instr *instr) {
     const char *fault = hlo_instr_fault(instr, e->scratch);
     if (!fault) return HLO_OK;
@@ -135,8 +136,8 @@ static hlo_status check_fault(const edit *e, const hlo_instr *instr) {
     return HLO_INVALID_INPUT;
 }
 
-/* Changes the module's entry_computation_layout, if it has one and the edit is of the entry: sets
- * the result to `shape` or, with `parameter`, adds a parameter of that shape. */
+/* If e->comp is the entry and the module has an entry_computation_layout, sets the result in this
+ * layout to `shape` or, with `parameter`, adds a parameter of that shape. */
 static void set_layout(const edit *e, const hlo_shape *shape, bool parameter) {
     hlo_module *module = e->module;
     const hlo_attr *attr =
@@ -156,7 +157,7 @@ static void set_layout(const edit *e, const hlo_shape *shape, bool parameter) {
     module->attrs = changed;
 }
 
-/* Logs a replacement, if the module has a log. */
+/* Logs the replacement of `from` by `to` if the module has a log. */
 static void note_replaced(const edit *e, const hlo_instr *from, const hlo_instr *to) {
     hlo_module *module = e->module;
     if (!module->logs_replaced) return;
@@ -167,9 +168,9 @@ static void note_replaced(const edit *e, const hlo_instr *from, const hlo_instr 
 
 /* ---------------------------------------------------------------- instructions from their parts */
 
-/* See README.md. */
+/* README.md describes how an instruction is parsed. */
 
-/* The parts of an instruction, as text where they are text. */
+/* The parts of an instruction that is parsed. */
 typedef struct fragment {
     const char *opcode;
     const char *shape, *attributes; /* NULL: none */
@@ -178,7 +179,7 @@ typedef struct fragment {
     uint32_t operand_count;
 } fragment;
 
-/* An instruction that was read from text: its parts, copied to e->module. */
+/* The parts of an instruction after parsing, copied to e->module. */
 typedef struct fragment_parts {
     hlo_op op;
     const hlo_shape *shape;
@@ -186,31 +187,34 @@ typedef struct fragment_parts {
     uint32_t attr_count;
 } fragment_parts;
 
-/* The name of the instruction in the text. */
+/* The name of the new instruction in the composed text. */
 #define RESULT "new.instruction"
-/* The beginning of the names of values that cannot have their own. */
+/* Prefix of the names of values whose own names cannot be in the text. */
 #define OPERAND "__xla_operand."
-/* The beginning of the names of the operands of an asynchronous operation that goes on. */
+/* Prefix of the names of the operands of an asynchronous operation that the new instruction updates
+ * or ends. */
 #define BOUND "__xla_bound."
 
-/* The module that is composed, line by line. */
+/* A module whose text is composed line by line. */
 typedef struct composition {
     edit *e;
     const fragment *f;
-    bool *declared;          /* by id of a computation of e->module */
-    const char *unreachable; /* a computation that is named, but cannot be called; NULL: none */
-    hlo_instr **inputs;      /* instructions of e->comp that are parameters, by number */
+    bool *declared;          /* by id of a computation of e->module: true after its declaration */
+    const char *unreachable; /* name of a computation in the attributes that cannot be called, or
+                              * NULL */
+    hlo_instr **inputs;      /* instructions of e->comp that become parameters, by parameter
+                              * number */
     uint32_t input_count;
-    hlo_instr *ongoing; /* operand 0 of an async-update or async-done; NULL: there is none */
-    uint32_t added;     /* instructions for it */
-    uint32_t line;      /* lines so far */
+    hlo_instr *ongoing; /* operand 0 of an async-update or async-done, otherwise NULL */
+    uint32_t added;     /* number of instructions emitted for `ongoing` */
+    uint32_t line;      /* number of lines composed so far */
 } composition;
 
 static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '-';
 }
 
-/* True if text can have the name. */
+/* True if the parser accepts the name. */
 static bool is_name(const char *name) {
     bool plain = isalpha((unsigned char)*name) || *name == '_';
     for (const char *at = name; *at; at++) plain &= is_word(*at);
@@ -218,8 +222,8 @@ static bool is_name(const char *name) {
     return plain && !reserved && hlo_type_find(name, strlen(name)) == HLO_TYPE_INVALID;
 }
 
-/* Replaces names that the parser does not read, which binary modules may have, and those that the
- * text has for itself. */
+/* Prints the name of a value. Replaces names that the parser rejects (binary modules may have them)
+ * and names that are reserved for the composed text. */
 static void put_value_name(hlo_printer *o, const hlo_instr *value) {
     const char *name = value->name;
     hlo_put_char(o, '%');
@@ -255,8 +259,8 @@ static void put_operands(hlo_printer *o, hlo_instr *const *operands, uint32_t co
     }
 }
 
-/* Declares a computation by its signature: the body is a call of nothing that has its parameters
- * and its result. */
+/* Declares a computation with the signature of `comp`; its body is a custom call that computes the
+ * result from the parameters. */
 static void declare(composition *c, const hlo_computation *comp) {
     hlo_printer *o = &c->e->text;
     if (c->declared[comp->id] || !comp->root) return;
@@ -277,8 +281,8 @@ static void declare(composition *c, const hlo_computation *comp) {
     end_line(c);
 }
 
-/* Returns the next word of a list of attributes that is no attribute's name and in no quotes; NULL:
- * there is none. */
+/* Returns the next word in a list of attributes that is neither quoted nor the name of an
+ * attribute; NULL if there is no such word. */
 static const char *next_word(const char *at, size_t *out_length) {
     while (*at) {
         size_t length = 0;
@@ -307,8 +311,8 @@ static void add_input(composition *c, hlo_instr *value) {
     c->inputs[c->input_count++] = value;
 }
 
-/* Prints the operation that the instruction continues as a start that has all operands so far: new
- * parameters. */
+/* Prints the asynchronous operation that the new instruction continues as an async-start whose
+ * operands are new parameters. */
 static void put_ongoing(composition *c) {
     static const hlo_attr_id ids[] = {HLO_ATTR_CALLS, HLO_ATTR_ASYNC_EXECUTION_THREAD};
     hlo_printer *o = &c->e->text;
@@ -341,14 +345,14 @@ static void put_ongoing(composition *c) {
     c->added = bound->rank + 1;
 }
 
-/* Declares the computations that the attributes name; the operands, and the instructions that the
- * attributes name, become inputs. */
+/* Declares the computations that the attributes name. Makes inputs of the operands and of the
+ * instructions that the attributes name. */
 static void find_named(composition *c) {
     const fragment *f = c->f;
     const char *text = f->attributes ? f->attributes : "";
     const bool control = strstr(text, hlo_attrs_info[HLO_ATTR_CONTROL_PREDECESSORS].name) != NULL;
     size_t length, words = 0;
-    /* Find the operation that the instruction continues. */
+    /* Find the asynchronous operation that the instruction continues. */
     const hlo_op op = hlo_op_find(f->opcode, strlen(f->opcode));
     if ((op == HLO_OP_ASYNC_UPDATE || op == HLO_OP_ASYNC_DONE) && f->operand_count) {
         hlo_instr *operand = f->operands[0];
@@ -407,7 +411,8 @@ static void compose(composition *c) {
     HLO_PUT(o, "\n}\n");
 }
 
-/* Hands on what is about the instruction's own line, as a line by itself. */
+/* Passes on diagnostics about the line of the instruction, with line numbers that start at this
+ * line. */
 static void relay(void *user, const hlo_diag *diag) {
     const composition *c = user;
     if (diag->line <= c->line || !c->e->sink) return;
@@ -417,7 +422,8 @@ static void relay(void *user, const hlo_diag *diag) {
     c->e->sink->emit(c->e->sink->user, &own);
 }
 
-/* Reads an instruction of e->comp. HLO_INVALID_INPUT, with errors. */
+/* Parses an instruction for e->comp. Emits errors and returns HLO_INVALID_INPUT if it is
+ * invalid. */
 static hlo_status read_fragment(edit *e, const fragment *f, fragment_parts *out) {
     composition c = {.e = e, .f = f};
     c.declared = hlo_arena_zero(e->scratch, e->module->next_computation_id + 1);
@@ -432,7 +438,7 @@ static hlo_status read_fragment(edit *e, const fragment *f, fragment_parts *out)
                       "%%%s is after %%%s in the module, so it cannot be called", c.unreachable,
                       e->comp->name);
     if (status != HLO_OK) return status;
-    /* The text must have the instruction and nothing else. */
+    /* The text must contain the instruction and nothing else. */
     const hlo_instr *root = e->read->entry->root;
     size_t declared = 1, computations = 0;
     for (uint32_t i = 0; i < e->module->next_computation_id; i++) declared += c.declared[i];
@@ -460,8 +466,8 @@ static hlo_status read_fragment(edit *e, const fragment *f, fragment_parts *out)
 
 /* --------------------------------------------------------------------------------- instructions */
 
-/* Returns the source location for the new instruction: that of `like`, or of the instruction that
- * it is inserted before. */
+/* Returns the source location for the new instruction: the location of `like`, or of the
+ * instruction at which the new one is inserted. */
 static uint32_t place_of(const edit *e) {
     const hlo_instr *at = e->options.like ? e->options.like : e->options.before;
     return at ? at->offset : e->comp->offset;
@@ -552,9 +558,9 @@ hlo_status hlo_instruction_new(hlo_computation *computation, const hlo_instructi
     return status;
 }
 
-/* The array that a constant holds. */
+/* The value of a new constant. */
 typedef struct constant {
-    edit e; /* first: steps get a pointer to it */
+    edit e; /* must be first: an edit_step receives a pointer to this member */
     const char *type;
     size_t rank;
     const int64_t *dims;
@@ -579,7 +585,7 @@ static hlo_status make_constant(edit *e) {
     const hlo_shape *shape = hlo_shape_array(e->module, type, (uint32_t)c->rank, c->dims);
     const int64_t size = hlo_shape_bytes(shape);
     if (size < 0) return refuse(e, NULL, "the constant is too large");
-    /* An integer of fewer than 8 bits is in a byte, sign-extended. */
+    /* The caller stores an integer of fewer than 8 bits sign-extended in a byte. */
     const hlo_type_info *info = &hlo_types[type];
     const bool is_signed = info->class == HLO_CLASS_SIGNED;
     const int values = info->bits < 8 ? 1 << info->bits : 0, least = is_signed ? -values / 2 : 0;
@@ -663,7 +669,7 @@ static hlo_status make_computation(edit *e) {
     e->made_comp = copier.comps[read->entry->id];
     for (const hlo_computation *comp = read->first; comp; comp = comp->next) {
         hlo_computation *made = copier.comps[comp->id];
-        made->offset = 0; /* it has another source text */
+        made->offset = 0; /* the offset refers to the text of another module */
         for (hlo_instr *instr = made->first; instr; instr = instr->next) instr->offset = 0;
     }
     return HLO_OK;
@@ -685,7 +691,7 @@ hlo_status hlo_computation_new_text(hlo_module *module, const char *text, size_t
     return status;
 }
 
-/* Reports an instruction that was removed. */
+/* Reports that an instruction was removed earlier. */
 static hlo_status refuse_removed(const hlo_instr *instr, const hlo_diag_sink *sink) {
     const edit e = {.sink = sink};
     return refuse(&e, NULL, "%%%s was removed", instr->name);
@@ -710,7 +716,8 @@ static hlo_status replace(edit *e) {
                was);
         return HLO_INVALID_INPUT;
     }
-    /* `to` must be before each user of `from`: if it is after `from`, no user is between them. */
+    /* `to` must be before each user of `from`. If `to` is after `from`, no user of `from` may be
+     * between them. */
     const hlo_instr *between = is_before(to, from) ? to : from->next;
     for (; between != to; between = between->next)
         for (uint32_t i = 0; i < between->operand_count; i++)
@@ -762,7 +769,7 @@ static hlo_status set_attribute(edit *e) {
         return refuse(e, instr, "unknown attribute '%s'%s", e->name, hlo_suggest_meant(&s));
     }
     if (!e->value && !hlo_instr_attr(instr, id)) return HLO_OK;
-    /* Print the other attributes, after the new value. */
+    /* Print the other attributes after the new one. */
     hlo_printer *o = &e->text;
     hlo_attr *kept = hlo_arena_array(e->scratch, instr->attr_count, sizeof *kept);
     uint32_t kept_count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walking a module: include/hlo/ir.h. */
+/* Implements include/hlo/ir.h: walks a module. */
 #include "hlo/ir.h"
 
 #include <string.h>

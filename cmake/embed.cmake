@@ -4,8 +4,8 @@
 # hlo_embed(OUT NAME HEADER [PREFIX PREFIX] [JOIN] FILES FILE...)
 #   OUT     the generated C file: const char *const NAME[], one text per file
 #   HEADER  declares NAME
-#   PREFIX  the text of an-id.ext has the index <PREFIX>AN_ID; without it, the texts are in the order
-#           of the files, followed by NULL
+#   PREFIX  the text of an-id.ext has the index <PREFIX>AN_ID; without it, NAME has the texts in the
+#           order of the files, followed by NULL
 #   JOIN    removes line ends and the indentation after them
 function(hlo_embed out name header)
   cmake_parse_arguments(E "JOIN" "PREFIX" "FILES" ${ARGN})

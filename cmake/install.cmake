@@ -6,7 +6,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/hlofp8)
 
-# Installs manual pages and completions in the folders `share` and `man`. ARGN: options of install().
+# Installs the completions below `share` and the manual pages in `man`. ARGN: further options of
+# install().
 function(install_manuals share man)
   install(FILES ${pages} DESTINATION ${man}/man1 ${ARGN})
   install(DIRECTORY ${CMAKE_BINARY_DIR}/completions/bash/
@@ -48,7 +49,8 @@ if(SKBUILD)
 endif()
 install(DIRECTORY bindings/python/hlofp8 DESTINATION . ${package} PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY include/hlo DESTINATION hlofp8/include ${package} FILES_MATCHING PATTERN *.h)
-# A wheel cannot contain links, so the library is one file with the name that is loaded.
+# A wheel cannot contain links, so the wheel has one library file, with the name that the Python
+# package loads.
 install(FILES $<TARGET_FILE:hlofp8_shared> DESTINATION hlofp8 RENAME libhlofp8.so ${package})
 install(TARGETS hlofp8_ffi LIBRARY DESTINATION hlofp8 ${package})
 install(TARGETS hlo-fp8-opt hlo-fp8-run RUNTIME DESTINATION ${scripts} ${package})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Debian package of `tools/dev package`. It contains what install.cmake installs. Linking the static library needs the development packages
-# of its dependencies, so they are dependencies of the package.
+# Describes the Debian package that `tools/dev package` builds. The package contains the files that
+# install.cmake installs. Linking the static library needs the development packages of its
+# dependencies, so the package depends on them.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hlo-fp8)
 set(CPACK_PACKAGE_VENDOR "hlo-fp8")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DOPT=PROGRAM -DOUT=FOLDER -DNAMES="NAME NAME ..." -P reasons.cmake
-# Writes FOLDER/NAME.md, what `hlo-fp8-opt --explain=NAME` prints, for each reason, and FOLDER/README.md, which lists them.
+# Writes the output of `hlo-fp8-opt --explain=NAME` to FOLDER/NAME.md for each reason NAME, and a
+# list of all reasons to FOLDER/README.md.
 set(index "# Reasons\n\nWhy a matmul is not FP8, or not the cheapest FP8. Each page has the smallest fix, with a module before and after it.\n\n")
 string(REPLACE " " ";" NAMES "${NAMES}")
 foreach(name ${NAMES})

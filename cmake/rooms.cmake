@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The rooms of the library. A room is a folder that is compiled separately, with the folders that it may include.
+# The rooms of the library. A room is a folder that is compiled separately, with a list of the
+# folders whose headers it may include.
 #
 # hlo_room(FOLDER [SEES FOLDER...] [SOURCES FILE...] [LINK TARGET...])
-#   SEES     other folders, and transitively those that they see; a folder does not include its subfolders
+#   SEES     the folders whose headers the room may include. The room also sees the folders that
+#            these folders see. Subfolders must be listed separately
 #   SOURCES  generated files, in addition to the *.c of the folder
 #   LINK     libraries whose headers it includes
 #
@@ -32,7 +34,7 @@ function(hlo_room folder)
   endforeach()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.c)
   if(NOT sources AND NOT R_SOURCES)
-    return() # only tables and headers
+    return() # the folder has only tables and headers
   endif()
   add_library(hlo_${name} OBJECT ${sources} ${R_SOURCES})
   target_include_directories(hlo_${name} PRIVATE ${view} ${CMAKE_SOURCE_DIR}/include

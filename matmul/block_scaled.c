@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads, checks and expands block-scaled notation; checks it and matmul calls in a module. */
+/* Reads, checks and expands block-scaled notation; also checks the matmul calls of a module. */
 #include "matmul/block_scaled.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static const struct {
                {"__op$quantize", HLO_BLOCK_QUANTIZE},
                {"__op$dequantize", HLO_BLOCK_DEQUANTIZE}};
 
-/* True if the config of a call has scales per block of 32, as XLA writes it for AMD's GPUs. */
+/* True if the config of a call specifies one scale per block of 32, as XLA does for AMD's GPUs. */
 static bool has_block_scales(const hlo_instr *call) {
     enum { SCALE_MODE_BLOCKS = 2 };
     if (call->operand_count != 4) return false;
@@ -60,7 +60,7 @@ static bool is_float_array(const hlo_shape *shape) {
            hlo_shape_count(shape) > 0;
 }
 
-/* True for the types that calls with tiled scales multiply. */
+/* True for the element types of operands of calls with tiled scales. */
 static bool is_narrow(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2 || type == HLO_TYPE_F4E2M1FN;
 }
@@ -80,7 +80,8 @@ static int64_t config_block(const hlo_instr *call) {
     return block;
 }
 
-/* Checks the scale of an operand, [batch,] rows, contracting. */
+/* Checks the scale of an operand with the dimensions [batch,] rows, contracting. Returns the error,
+ * or NULL. */
 static const char *check_scale(const hlo_block_dot *dot, const hlo_instr *operand,
                                const hlo_instr *scale) {
     const hlo_shape *x = operand->shape, *s = scale->shape;
@@ -105,7 +106,7 @@ static const hlo_ints *one_dim(const hlo_instr *instr, bool there, int64_t dim) 
     return hlo_ints_new(instr->parent->module, there, &dim);
 }
 
-/* True if a result is a tuple of the product and an unused workspace, or of the product alone. */
+/* True if a result is a tuple of the product and possibly an unused workspace. */
 static bool has_workspace(const hlo_shape *result) {
     return result->type == HLO_TYPE_TUPLE &&
            (result->rank == 1 || (result->rank == 2 && hlo_shape_is_array(result->elements[1]) &&
@@ -164,7 +165,7 @@ static const hlo_ints *dims_of(const hlo_instr *instr, const hlo_config_dims *di
     return hlo_ints_new(instr->parent->module, dims->count, dims->v);
 }
 
-/* Checks that each dimension of the operand is a multiple of the scale's dimension. */
+/* Checks that each dimension of the operand is a multiple of the same dimension of the scale. */
 static const char *check_parts(const hlo_instr *operand, const hlo_instr *scale) {
     const hlo_shape *x = operand->shape, *s = scale->shape;
     if (!is_float_array(x) || !is_float_array(s) || x->rank != s->rank)
@@ -211,7 +212,7 @@ static const char *read_hipblas(const hlo_instr *call, hlo_block_dot *dot) {
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot) {
     switch (hlo_block_kind_of(instr)) {
     case HLO_BLOCK_SCALED_DOT: {
-        /* The checks that hlo_infer_SCALED_DOT() does not make. */
+        /* Check what hlo_infer_SCALED_DOT() does not check. */
         *out_dot =
             (hlo_block_dot){.a = hlo_instr_operand(instr, 0),
                             .b = hlo_instr_operand(instr, 1),
@@ -249,8 +250,8 @@ hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b) {
     return scale && hlo_known_number(scale, &number) && number == 1 ? NULL : scale;
 }
 
-/* Returns the reason why an operand does not have scales of this mode. NULL: it has such scales, or
- * its scales are 1. */
+/* Returns the reason why an operand does not have scales of this mode. NULL if the operand has such
+ * scales, or if its scales are 1. */
 static const char *side_misfit(const hlo_block_dot *dot, bool b, hlo_scale_mode mode) {
     const hlo_scale_info *info = &hlo_scale_modes[mode];
     const hlo_instr *scale = hlo_block_scale(dot, b);
@@ -273,13 +274,14 @@ hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why) {
     const hlo_scale_mode mode = e4m3 ? HLO_SCALE_VEC16 : HLO_SCALE_VEC32;
     *why = side_misfit(dot, false, mode);
     if (!*why) *why = side_misfit(dot, true, mode);
-    /* A call dequantizes in the type of its result, and f16 cannot represent every scale. */
+    /* A custom call dequantizes to the type of its result. f16 cannot represent every scale. */
     if (!*why && dot->rows_padded && dot->d->type == HLO_TYPE_F16 && mode == HLO_SCALE_VEC32)
         *why = "block-scales-f16";
     return *why ? HLO_SCALE_MODE_COUNT : mode;
 }
 
-/* Checks values, one scale per block of the last dimension, and the wide type. */
+/* Checks the shapes of values, of their scales (one per block of the last dimension) and of the
+ * dequantized values. */
 static const char *check_blocks(const hlo_shape *wide, const hlo_shape *values,
                                 const hlo_shape *scales) {
     if (!is_float_array(wide) || !is_float_array(values) || !is_float_array(scales))
@@ -318,8 +320,8 @@ const char *hlo_block_fault(const hlo_instr *instr) {
     return NULL;
 }
 
-/* Returns hlo_block_fault() of a custom call whose arrays have fixed sizes and elements. NULL for
- * other calls and for the opcode, which may be valid although they cannot be read. */
+/* Returns hlo_block_fault() of a custom call whose arrays have fixed sizes and elements. Returns
+ * NULL for other calls and for scaled-dot, which may be valid even if they cannot be read. */
 static const char *call_fault(const hlo_instr *instr) {
     if (instr->op == HLO_OP_SCALED_DOT) return NULL;
     for (uint32_t i = 0; i < instr->operand_count; i++) {
@@ -387,14 +389,14 @@ static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, con
     return hlo_build_binary(b, HLO_OP_MULTIPLY, hlo_build_convert(b, x, type), scales);
 }
 
-/* Makes an operand of a product in `type`. */
+/* Builds an operand of the expanded product, dequantized to `type`. */
 static hlo_instr *operand(hlo_builder *b, const hlo_block_dot *dot, bool right, hlo_type type) {
     hlo_instr *x = right ? dot->b : dot->a, *scale = right ? dot->b_scale : dot->a_scale;
     int64_t ratio[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
     const uint32_t rank = x->shape->rank;
     if (!scale) return hlo_build_convert(b, x, type);
     if (dot->tiled) {
-        /* Reorders scales in tiles of 128 by 4 to rows and columns. */
+        /* Reorder scales from tiles of 128 by 4 to rows and columns. */
         const uint32_t scale_rank = scale->shape->rank, row = scale_rank - 2;
         const int64_t rows = scale->shape->dims[row], columns = scale->shape->dims[row + 1];
         int64_t tiles[] = {row ? scale->shape->dims[0] : 1, rows / 128, columns / 4, 32, 4, 4};
@@ -424,7 +426,7 @@ static hlo_type scaled_type(const hlo_instr *x, const hlo_instr *scale) {
     return bits > other_bits ? type : other;
 }
 
-/* Returns the wider of two types, which holds every value of both. */
+/* Returns the wider of two types. It represents every value of both. */
 static hlo_type wider(hlo_type x, hlo_type y) {
     if (x == y) return x;
     if (hlo_types[x].bits == hlo_types[y].bits) return HLO_TYPE_F32;
@@ -468,7 +470,7 @@ static hlo_instr *expand(hlo_instr *instr, hlo_computation **maximum) {
     case HLO_BLOCK_OP_DOT: return expand_dot(&b);
     case HLO_BLOCK_CUDNN_DOT:
     case HLO_BLOCK_HIPBLAS_DOT: {
-        /* The call returns a tuple with a workspace, which nothing reads. */
+        /* The call returns a tuple with a workspace that no instruction reads. */
         hlo_instr *product = expand_dot(&b);
         const hlo_shape *shape = b.at->shape;
         hlo_instr *results[2] = {product};

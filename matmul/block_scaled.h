@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Block-scaled notation: products of narrow values that have a scale for each block of adjacent
- * elements, and the conversions from and to such values. XLA replaces all of them; here they mean
- * what XLA's own expansion computes.
+ * elements, and the conversions from and to such values. XLA replaces all of them. This project
+ * defines their results by XLA's own expansion.
  *
  *   scaled-dot                 HLO's opcode: a, b, a_scale, b_scale
  *   __op$block_scaled_dot      a, b, a_scale[, b_scale[, global_scale]]
- *   __cudnn$blockScaledDot     the same, with both scales in cuDNN's order of memory
+ *   __cudnn$blockScaledDot     the same, with both scales in cuDNN's memory layout
  *   __cublas$lt$matmul$mx      for AMD's GPUs: a, b, a_scale, b_scale, with the config of other
  *   matmuls
  *   __op$quantize              x to (values, scales)
@@ -34,39 +34,42 @@ hlo_block_kind hlo_block_kind_of(const hlo_instr *instr);
 /* A product in block-scaled notation. Lists are in the module's arena. */
 typedef struct hlo_block_dot {
     hlo_instr *a, *b;
-    hlo_instr *a_scale, *b_scale; /* NULL: the operand is not scaled */
-    hlo_instr *global_scale;      /* multiplies the result; NULL: none */
+    hlo_instr *a_scale, *b_scale; /* NULL if the operand is not scaled */
+    hlo_instr *global_scale;      /* factor of the result, or NULL */
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
-    int64_t block;      /* number of elements along the contracting dimension that share a scale; 0:
-                         * a scale's sizes divide the operand's in each dimension */
-    bool tiled;         /* scales lie in tiles (hlo_scale_index()) */
+    int64_t block;      /* number of elements along the contracting dimension that share a scale; 0
+                         * if only each size of a scale divides the size of the operand */
+    bool tiled;         /* scales are stored in tiles (hlo_scale_index()) */
     bool rows_padded;   /* custom calls: scales may have more rows than the operand */
     const hlo_shape *d; /* shape of the product */
 } hlo_block_dot;
 
-/* Reads a product. Returns NULL, or the error (static). */
+/* Reads a product. Returns NULL on success, otherwise the error (a static text). */
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot);
 
 /* Returns the stored values of an operand: the input of its conversion if that input is narrow. */
 hlo_instr *hlo_block_values(hlo_instr *operand);
-/* Returns the scale of operand a or, with `b`, of operand b. NULL: the scale is absent or 1. */
+/* Returns the scale of operand a or, with `b`, of operand b. Returns NULL if the scale is absent or
+ * 1. */
 hlo_instr *hlo_block_scale(const hlo_block_dot *dot, bool b);
 
 /* Returns the tiled mode that fits the product's element types and block size (or a multiple of
  * it). The product must have one free dimension and a result type that represents its scales
  * exactly. An operand without scales has scales of 1; f4e2m1fn values with f8e8m0fnu scales are
- * f8e4m3fn values too. HLO_SCALE_MODE_COUNT: no mode fits; `*why` is the name of the reason. */
+ * f8e4m3fn values too. If no mode fits, returns HLO_SCALE_MODE_COUNT and sets `*why` to the name of
+ * the reason. */
 hlo_scale_mode hlo_block_dot_mode(const hlo_block_dot *dot, const char **why);
 
-/* Returns the reason why an instruction of block-scaled notation cannot be read (static). NULL: it
- * can be read, or it is not block-scaled notation. */
+/* Returns the reason (a static text) why an instruction in block-scaled notation cannot be read.
+ * Returns NULL if it can be read or is not in this notation. */
 const char *hlo_block_fault(const hlo_instr *instr);
 
 /* True if the module contains block-scaled notation. */
 bool hlo_block_any(const hlo_module *module);
 
-/* Builds the plain HLO of a product before it. Returns the last instruction, which has the
- * product's shape: a dot, or a convert or multiply of one. NULL: the product cannot be read. */
+/* Builds plain HLO for `product` and inserts it before `product`. Returns the last instruction,
+ * which has the product's shape: a dot, or a convert or multiply of one. Returns NULL if the
+ * product cannot be read. */
 hlo_instr *hlo_block_expand_dot(hlo_instr *product);
 
 /* Replaces all readable block-scaled notation by the equivalent plain HLO. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads matmul calls into struct hlo_matmul, and builds them from it. */
+/* Reads matmul calls into struct hlo_matmul, and builds calls from this struct. */
 #include "matmul/call.h"
 
 #include <stddef.h>
@@ -19,7 +19,7 @@ bool hlo_matmul_is_call(const hlo_instr *instr) {
     if (calls(instr, hlo_matmul_fp8_target) || calls(instr, hlo_matmul_typed_target)) return true;
     const char *config =
         calls(instr, hlo_matmul_mx_target) ? hlo_instr_str(instr, HLO_ATTR_BACKEND_CONFIG) : NULL;
-    return config && strstr(config, "lhs_scale_mode"); /* a call with tiled scales */
+    return config && strstr(config, "lhs_scale_mode"); /* true for a call with tiled scales */
 }
 
 bool hlo_matmul_is_wide_call(const hlo_instr *instr) {
@@ -37,8 +37,8 @@ int hlo_matmul_amax_index(const hlo_matmul *matmul) {
 
 /* ----------------------------------------------------------------------------------- dimensions */
 
-/* Returns the product of the listed dimensions. After `--no-verify`, a number may be out of
- * range. */
+/* Returns the product of the sizes of the listed dimensions. After `--no-verify`, a dimension
+ * number may be out of range. */
 static int64_t product(const hlo_shape *shape, const hlo_ints *dims) {
     int64_t size = 1;
     for (uint32_t i = 0; i < dims->count; i++)
@@ -55,7 +55,7 @@ static int64_t free_product(const hlo_shape *shape, const hlo_ints *batch,
     return size;
 }
 
-/* True if the numbers are different dimensions of `shape`. */
+/* True if the lists contain different, valid dimension numbers of `shape`. */
 static bool dims_valid(const hlo_shape *shape, const hlo_ints *batch, const hlo_ints *contracting) {
     uint64_t seen = 0;
     const hlo_ints *lists[] = {batch, contracting};
@@ -76,7 +76,8 @@ static bool sizes_agree(const hlo_shape *a, const hlo_ints *a_dims, const hlo_sh
     return true;
 }
 
-/* True if the dimensions of D from `*at` on are the dimensions of `shape` that are in no list. */
+/* True if the sizes of the dimensions of D from `*at` on equal the sizes of those dimensions of
+ * `shape` that are in neither list. */
 static bool free_dims_stand(const hlo_shape *shape, const hlo_ints *batch,
                             const hlo_ints *contracting, const hlo_shape *d, uint32_t *at) {
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -126,8 +127,8 @@ static bool is_f32_scalar(const hlo_shape *shape) {
     return shape->type == HLO_TYPE_F32 && hlo_shape_is_scalar(shape);
 }
 
-/* Takes the next operand as a scale. Returns false if there is no operand, or not a scalar in
- * scalar mode. The dimensions of other modes are checked when the sizes are known. */
+/* Reads the next operand as a scale. Returns false if the operand is missing, or is not a scalar in
+ * scalar mode. The dimensions of other modes are checked later, when the sizes are known. */
 static bool take_scale(const hlo_instr *call, uint32_t *at, hlo_scale_mode mode,
                        hlo_instr **out_scale) {
     if (*at >= call->operand_count) return false;
@@ -160,8 +161,8 @@ static const char *take_operands(const hlo_instr *call, hlo_matmul *m) {
     }
     if (!m->wide) {
         /* XLA omits the output scale of an fp8 result if neither operand is scaled, and then reads
-         * the last operand as that scale. So either the scale is present, or the last operand is a
-         * scale of 1. */
+         * the last operand as the output scale. So the output scale is present, or the last operand
+         * is a scale of 1. */
         bool bias = hlo_epilogues[m->epilogue].bias, d_fp8 = hlo_type_is_fp8(m->d->type);
         uint32_t rest = call->operand_count - at;
         bool all = rest == 4u + bias, d_scaled = rest == 2u + bias + d_fp8;
@@ -218,7 +219,7 @@ static const char *check_scales(const hlo_matmul *m) {
     return NULL;
 }
 
-/* Reads the results: D, then those that the config requires, then an optional workspace. */
+/* Reads the results: D, then the results that the config requires, then an optional workspace. */
 static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
     static const char wrong[] = "the number of results does not match the config";
     const hlo_shape *shape = call->shape;
@@ -245,7 +246,7 @@ static const char *take_results(const hlo_instr *call, hlo_matmul *m) {
 
 typedef struct known_config {
     bool typed;
-    const char *wrong; /* the error, or NULL */
+    const char *wrong; /* the error in the config, or NULL */
     hlo_matmul matmul; /* the members that the config sets */
     const hlo_config_layouts *operand_layouts, *result_layouts;
 } known_config;
@@ -255,7 +256,8 @@ static const hlo_config_layouts *keep_layouts(hlo_arena *arena, const hlo_config
     return hlo_arena_copy(arena, from, size);
 }
 
-/* Checks the layout of an array, or of all arrays in a tuple. Returns false if it differs. */
+/* Checks the layout of an array, or of all arrays in a tuple. Returns false if a layout differs
+ * from the config. */
 static bool take_layouts(const hlo_config_layouts *layouts, uint32_t *at, const hlo_shape *shape) {
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++)
@@ -271,7 +273,7 @@ static bool take_layouts(const hlo_config_layouts *layouts, uint32_t *at, const 
     return true;
 }
 
-/* Checks the layouts of a typed call, whose handler knows them only from the config. */
+/* Checks the layouts of a typed call, whose handler receives layouts only in the config. */
 static const char *check_layouts(const hlo_instr *call, const known_config *known) {
     uint32_t at = 0;
     if (!known->typed) return NULL;
@@ -285,8 +287,8 @@ static const char *check_layouts(const hlo_instr *call, const known_config *know
     return at == known->result_layouts->count ? NULL : "result_layouts has extra elements";
 }
 
-/* Reads a config, once per text, because calls are read many times. The cache is filled at the end:
- * if memory runs out before, the call is read again. */
+/* Reads a config. Each text is read once and cached, because calls are read many times. The cache
+ * is filled last, so that a config is read again if memory ran out the first time. */
 static const known_config *read_config(const hlo_instr *call) {
     hlo_module *module = call->parent->module;
     const char *text = hlo_instr_str(call, HLO_ATTR_BACKEND_CONFIG);
@@ -299,7 +301,7 @@ static const known_config *read_config(const hlo_instr *call) {
     hlo_config config;
     known->wrong = hlo_config_read(module->arena, text, typed, &config);
     if (!known->wrong) {
-/* Copies every key except the layouts, which are stored next to the matmul. */
+/* Copy every key except the layouts, which are stored next to the matmul. */
 #define KEEP_ZERO(member)
 #define KEEP_STRIDE(member)
 #define KEEP_FALSE(member)
@@ -310,7 +312,7 @@ static const known_config *read_config(const hlo_instr *call) {
 #define KEEP_MODE KEEP_NUMBER
 #define KEEP_DIMS(member)                                                                          \
     known->matmul.member = hlo_ints_new(module, config.member.count, config.member.v);
-#define KEEP_WORDS(member) /* as in the text of a dot; NULL: the default */                        \
+#define KEEP_WORDS(member) /* as a dot's text; NULL for the default */                             \
     if (strcmp(config.member[0], "default") || strcmp(config.member[1], "default"))                \
         known->matmul.member =                                                                     \
             hlo_arena_format(module->arena, "{%s,%s}", config.member[0], config.member[1]);
@@ -391,8 +393,8 @@ static uint32_t put_operands(const hlo_matmul *m, hlo_scale_form form, hlo_compu
     hlo_instr *one = NULL;
     if (!m->a_scale || !m->b_scale || (all && (!m->c_scale || !m->d_scale)) ||
         (d_fp8 && !m->d_scale)) {
-        /* A computation shares one f32[] constant(1). It is the first instruction, so that it is
-         * found in O(1) and comes before every call. */
+        /* All calls of a computation share one f32[] constant(1). It is the first instruction, so
+         * that it is found in O(1) and comes before every call. */
         double number;
         one = comp->first;
         if (!one || one->shape->type != HLO_TYPE_F32 || !hlo_shape_is_scalar(one->shape) ||
@@ -414,9 +416,10 @@ static uint32_t put_operands(const hlo_matmul *m, hlo_scale_form form, hlo_compu
     return count;
 }
 
-/* The input of a config's text. Compared bytewise, so it has no padding. */
+/* The values that determine a config's text. Keys are compared bytewise, so the struct has no
+ * padding. */
 typedef struct config_key {
-    char tag[8]; /* distinct from the start of any config */
+    char tag[8]; /* differs from the first bytes of any config */
     double alpha, beta;
     int64_t a_stride, b_stride;
     const char *precision, *algorithm;
@@ -425,8 +428,8 @@ typedef struct config_key {
     int64_t dims[2 * HLO_CONFIG_DIMS];
 } config_key;
 
-/* Returns the interned config. A module has few different configs, and formatting a config takes
- * longer than the rest of a call, so each is cached by its input. */
+/* Returns the interned config. Configs are cached by key, because a module has few different
+ * configs and formatting one takes longer than building the rest of the call. */
 static const char *config_of(hlo_module *module, const hlo_matmul *m, hlo_scale_form form) {
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_ints *lists[] = {m->a_contracting, m->b_contracting, m->a_batch, m->b_batch};
@@ -487,8 +490,8 @@ hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
     return call;
 }
 
-/* Appends the layout of an array, or of each array of a tuple. Returns true if all are row-major.
- */
+/* Appends the layout of an array, or of each array of a tuple. Returns true if all these layouts
+ * are row-major. */
 static bool append_layouts(const hlo_shape *shape, hlo_config_layouts *layouts) {
     bool plain = true;
     if (shape->type == HLO_TYPE_TUPLE) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fused FP8 matmul: what a `__cublas$lt$matmul$f8` custom call means, in one struct. A typed
- * `hlofp8.matmul` call means the same: it has the same operands and results, and the config as
- * typed attributes, so that XLA hands it to a function that is registered under that name.
+/* The fused FP8 matmul: a struct with the contents of a `__cublas$lt$matmul$f8` custom call. A
+ * typed `hlofp8.matmul` call has the same operands and results, and the config as typed attributes.
+ * XLA passes it to the function that is registered under that name.
  *
  *   D = d_scale * epilogue(alpha * a_scale * b_scale * (A x B) + beta * c_scale * C + bias)
  *
  * accumulated and scaled in f32; amax = max |epilogue(..)|, before d_scale. Dimension numbers
  * define the batch and contracting dimensions of A and B. D is [batch.., m.., n..], like a dot's
- * result. The bias is along n. docs/numerics.md says what is rounded where. Source of the formula:
- * the cuBLAS manual, cublasLtMatmul() with FP8 inputs.
+ * result. The bias is along n. docs/numerics.md lists all roundings. Source of the formula: the
+ * cuBLAS manual, cublasLtMatmul() with FP8 inputs.
  *
  * The scales of A and B are scalars, or, by a scale mode of scale.def, an array each: then each
  * product of an element of A and an element of B is multiplied by the scales of these elements, and
@@ -46,12 +46,12 @@ typedef enum hlo_epilogue {
     HLO_EPILOGUE_COUNT
 } hlo_epilogue;
 
-/* Form of the scale operands in the custom call. XLA of 2024 has the first form, XLA of 2026 the
+/* Form of the scale operands in the custom call. XLA of 2024 uses the first form, XLA of 2026 the
  * second. */
 typedef enum hlo_scale_form {
     HLO_SCALES_ALL, /* a, b, [c], a_scale, b_scale, c_scale, d_scale, [bias] */
     /* a, b, [c], a_scale, b_scale, [bias], [d_scale if D is fp8]. XLA omits d_scale if a_scale,
-     * b_scale and d_scale are 1; that form is read, but not emitted */
+     * b_scale and d_scale are 1; calls without d_scale are read, but not emitted */
     HLO_SCALES_USED
 } hlo_scale_form;
 
@@ -66,13 +66,13 @@ typedef enum hlo_scale_mode {
 typedef struct hlo_scale_info {
     const char *name;
     int value;             /* value of cuBLASLt's enumerator */
-    int64_t across, along; /* elements that share a scale; 0: all */
+    int64_t across, along; /* numbers of elements that share a scale; 0 for all elements */
     hlo_type type;         /* element type of a scale */
     bool tiled;            /* scales are stored in tiles of 128 rows by 4 */
 } hlo_scale_info;
 extern const hlo_scale_info hlo_scale_modes[HLO_SCALE_MODE_COUNT];
 
-/* Finds a scale mode by name; HLO_SCALE_MODE_COUNT: not found. */
+/* Finds a scale mode by name. Returns HLO_SCALE_MODE_COUNT if there is no such mode. */
 hlo_scale_mode hlo_scale_mode_find(const char *name);
 
 /* Computes the dimensions of the scales, row-major, of an operand with `size` rows (of B: columns)
@@ -93,20 +93,20 @@ static inline bool hlo_type_is_fp8_operand(hlo_type type) {
 
 /* A target GPU architecture: a row of target.def, which names the sources. */
 typedef struct hlo_target {
-    int sm;                      /* compute capability * 10 */
+    int sm;                      /* compute capability times 10 */
     bool fp8;                    /* cuBLASLt supports FP8 matmuls on it */
     bool tn_only;                /* both operands must have their contracting dimension minor */
     bool scale_arrays;           /* scales may be OUTER_VEC, VEC128 or BLK128 */
     bool block_scales;           /* scales may be VEC32 or VEC16 */
-    int64_t workspace;           /* bytes of a call's workspace */
+    int64_t workspace;           /* default workspace of a call, in bytes */
     const char *gpu;             /* the GPU with these peaks */
     int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: not supported, or not published */
     int memory_gbs;              /* peak, 10^9 bytes/s */
 } hlo_target;
 
-/* Returns the target `sm` (static); NULL: target.def does not have it. */
+/* Returns the target `sm` (static); NULL if target.def does not have it. */
 const hlo_target *hlo_target_find(int sm);
-/* Returns the target `sm` or the closest older one; NULL: target.def has no such row. */
+/* Returns the target `sm` or the closest older one; NULL if target.def has no such row. */
 const hlo_target *hlo_target_nearest(int sm);
 /* Returns the oldest target with FP8. */
 const hlo_target *hlo_target_first_fp8(void);
@@ -117,27 +117,30 @@ bool hlo_cuda_is_version(int cuda);
 /* The parts of a call. NULL pointers are absent operands: a scale of 1 (a constant 1 is read as
  * absent), no C, no bias. All lists are in the module's arena. */
 typedef struct hlo_matmul {
-    bool wide; /* a call on wider types: no scales, any float operands */
+    bool wide; /* a call on wider types: it has no scales, and operands of any float type */
     hlo_instr *a, *b;
-    hlo_instr *c;                                     /* beta != 0 */
+    hlo_instr *c;                                     /* NULL if beta is 0 */
     hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[], unless a_mode or b_mode is not
                                                        * SCALAR */
-    hlo_scale_mode a_mode, b_mode; /* if not SCALAR, a_scale or b_scale is present, with the mode's
-                                    * dimensions */
+    hlo_scale_mode a_mode, b_mode; /* if a mode is not SCALAR, the scale is present and has the
+                                    * dimensions of the mode */
     hlo_instr *bias;               /* [n]; present if the epilogue has a bias */
     double alpha, beta;
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
-    const char *precision; /* operand_precision's text, `{highest,default}`; NULL: default */
-    const char *algorithm; /* a dot's `algorithm`, `dot_any_f8_any_f8_f32`; NULL: unset */
+    const char *precision; /* text of operand_precision, such as `{highest,default}`; NULL for the
+                            * default */
+    const char *algorithm; /* text of a dot's `algorithm`, such as `dot_any_f8_any_f8_f32`; NULL if
+                            * unset */
     hlo_epilogue epilogue;
     bool amax;            /* the call also returns the amax of D before d_scale, f32[] */
     bool in_place;        /* D overwrites C, whose shape and layout equal D's */
     const hlo_shape *d;   /* shape of D with its layout */
-    const hlo_shape *aux; /* shape of the pre-activation of a *_AUX epilogue; else NULL */
+    const hlo_shape *aux; /* shape of the input of the activation, for a *_AUX epilogue; otherwise
+                           * NULL */
 } hlo_matmul;
 
-/* Alignment in elements: cuBLASLt requires n and k of an FP8 matmul to be multiples (16 bytes); XLA
- * also pads m. hlo_matmul_alignment() returns larger alignments. */
+/* Alignment in elements: cuBLASLt requires n and k of an FP8 matmul to be multiples of 16; XLA also
+ * pads m. hlo_matmul_alignment() returns larger alignments. */
 enum { HLO_MATMUL_ALIGNMENT = 16 };
 
 /* The matmul's extents, each the product of the dimensions of its kind. */
@@ -147,20 +150,20 @@ typedef struct hlo_matmul_sizes {
 
 hlo_matmul_sizes hlo_matmul_extents(const hlo_matmul *matmul);
 
-/* True if an FP8 call requests fast accumulation. As in XLA it does, unless an operand requests
- * higher precision, the algorithm excludes it, or scales are per block, which multiply promoted
- * sums (PyTorch rejects it there). */
+/* True if an FP8 call requests fast accumulation. As in XLA, it is the default. It is not used if
+ * an operand requests higher precision, if the algorithm excludes it, or if scales are per block:
+ * block scales multiply promoted sums, and PyTorch rejects fast accumulation with them. */
 bool hlo_matmul_accumulates_fast(const hlo_matmul *matmul);
 
-/* Returns the index of a result in the call's tuple; -1: the call has no such result. D is always
- * 0. */
+/* Returns the index of a result in the call's tuple; -1 if the call does not have this result. D is
+ * always 0. */
 int hlo_matmul_aux_index(const hlo_matmul *matmul);
 int hlo_matmul_amax_index(const hlo_matmul *matmul);
 
-/* Returns the epilogue that applies `what` after `epilogue`; HLO_EPILOGUE_COUNT: epilogue.def does
- * not have it. */
+/* Returns the epilogue that applies `what` after `epilogue`; HLO_EPILOGUE_COUNT if epilogue.def
+ * does not have it. */
 hlo_epilogue hlo_epilogue_add(hlo_epilogue epilogue, hlo_epilogue what);
-/* Finds an epilogue by name; HLO_EPILOGUE_COUNT: not found. */
+/* Finds an epilogue by name. Returns HLO_EPILOGUE_COUNT if there is no such epilogue. */
 hlo_epilogue hlo_epilogue_find(const char *name);
 /* A row of epilogue.def. */
 typedef struct hlo_epilogue_info {
@@ -173,13 +176,14 @@ extern const hlo_epilogue_info hlo_epilogues[HLO_EPILOGUE_COUNT];
 /* The targets of FP8 matmul calls. */
 extern const char hlo_matmul_fp8_target[], hlo_matmul_typed_target[], hlo_matmul_mx_target[];
 /* True if `instr` is an FP8 matmul call with one of these targets, or XLA's call on wider types.
- * The last target requires tiled scales, because XLA also uses it, for AMD's GPUs, without them. */
+ * Calls of hlo_matmul_mx_target must have tiled scales, because XLA uses this target for AMD's GPUs
+ * with other scales. */
 bool hlo_matmul_is_call(const hlo_instr *instr);
 bool hlo_matmul_is_wide_call(const hlo_instr *instr);
 
-/* Reads either kind of call. The operand count determines the operand form of an FP8 call. Checks
- * operands, results and config against each other. Returns HLO_INVALID_INPUT, with a static text in
- * `why`, if they are invalid. */
+/* Reads an FP8 call or a call on wider types. The operand count determines the operand form of an
+ * FP8 call. If operands, results and config do not fit each other, returns HLO_INVALID_INPUT and
+ * sets `why` to a static text. */
 hlo_status hlo_matmul_decode(const hlo_instr *call, hlo_matmul *out_matmul, const char **why);
 
 /* Reads only the members that hlo_matmul_aux_index() and hlo_matmul_amax_index() use. Returns false
@@ -189,70 +193,71 @@ bool hlo_matmul_read_results(const hlo_instr *call, hlo_matmul *out_matmul);
 /* True if the scales are tiled. */
 bool hlo_matmul_is_tiled(const hlo_matmul *matmul);
 
-/* Returns the alignment of m and n or, with `contracting`, of k. With tiled scales, a row is a
- * multiple of 16 bytes of the narrowest type and a multiple of the largest block. Each matrix of
- * a batch has complete tiles of scales, so that its scales and those of the next matrix are
- * adjacent. */
+/* Returns the alignment of m and n or, with `contracting`, of k. With tiled scales, k is a multiple
+ * of 16 bytes of the narrowest type and of the largest block. Each matrix of a batch has complete
+ * tiles of scales, so that the scales of consecutive matrices are adjacent. */
 int64_t hlo_matmul_alignment(const hlo_matmul *matmul, bool contracting);
 
-/* Returns the name of an absent part that another part requires; NULL: the matmul is complete. Only
- * a complete matmul may be checked and encoded. */
+/* Returns the name of an absent part that another part requires; NULL if the matmul is complete.
+ * Only a complete matmul may be checked and encoded. */
 const char *hlo_matmul_incomplete(const hlo_matmul *matmul);
 
-/* Returns the reason why the dimension numbers do not fit a, b and D (static); NULL: they fit. */
+/* Returns the reason (a static text) why the dimension numbers do not fit a, b and D; NULL if they
+ * fit. */
 const char *hlo_matmul_dimension_fault(const hlo_matmul *matmul);
 
 /* Checks that all matmul calls and all block-scaled notation (block_scaled.h) in the module can be
- * read. Otherwise returns HLO_INVALID_INPUT, with an error in `sink` for each that cannot be read,
+ * read. Otherwise returns HLO_INVALID_INPUT. Emits to `sink` an error for each invalid instruction,
  * at most `max_errors` (0: HLO_MOST_ERRORS), and a note with the number of further errors.
  * hlo_module_verify() does not check custom calls. */
 hlo_status hlo_matmul_verify(const hlo_module *module, unsigned max_errors,
                              const hlo_diag_sink *sink);
 
-/* Reads a plain `dot`: scales and epilogue absent. Operands need not be fp8. */
+/* Reads a plain `dot` as a matmul without scales and epilogue. Its operands need not be fp8. */
 void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 
 /* Returns the first row of limit.def that the matmul violates on the target, by its name in
- * passes/reason/reason.def (e.g. "type-combination"); NULL: the matmul can become a call. For a
+ * passes/reason/reason.def (e.g. "type-combination"); NULL if the matmul can become a call. For a
  * wide matmul, only the element types are checked. */
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target, int cuda,
                              hlo_scale_form scales);
 
 /* Element types that cuBLASLt multiplies without scales: a row of the second part of types.def. */
 typedef struct hlo_wide_types {
-    hlo_type operands, d, bias; /* C has the type of D */
+    hlo_type operands, d, bias; /* C has the same type as D */
 } hlo_wide_types;
 
 /* Returns row `index`, static; NULL after the last row. */
 const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
-/* True if operand a or, with `b`, operand b has the layout that calls require: row-major with the
- * contracting dimension last, if the target requires that dimension to be contiguous; otherwise any
- * layout without a contiguous batch dimension. A single batch dimension may be at any position (it
- * is a stride); several are first, row-major and in order. (cuBLASLt also takes a column-major
- * operand whose contracting dimension is first, which is the same memory. With one form, transposes
- * cancel.) */
+/* True if operand a or, with `b`, operand b has the layout that calls require. If the target
+ * requires a contiguous contracting dimension, the layout is row-major with that dimension last;
+ * otherwise it is any layout without a contiguous batch dimension. A single batch dimension may be
+ * at any position, because it is a stride; several batch dimensions must be first, row-major and in
+ * order. (cuBLASLt also accepts a column-major operand whose contracting dimension is first, which
+ * is the same memory. Using one form lets transposes cancel.) */
 bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bool b);
 
-/* Maps dimensions of `transpose`, which may be a copy, to dimensions of its operand. The module
+/* Maps dimensions of `transpose` (a transpose or copy) to dimensions of its operand. The module
  * owns the result. */
 const hlo_ints *hlo_matmul_dims_beneath(const hlo_instr *transpose, const hlo_ints *dims);
 
-/* Builds the FP8 call before `before` (NULL: at the end). Where the form requires a scale that is
- * absent, the call uses a shared f32[] constant(1), first in the computation. `like` provides
- * metadata and source offset. The matmul must pass hlo_matmul_check(). The result is a tuple; see
+/* Builds the FP8 call before `before` (NULL: at the end). If the form requires a scale that is
+ * absent, the call uses the computation's shared f32[] constant(1). `like` provides metadata and
+ * source offset. The matmul must pass hlo_matmul_check(). The result is a tuple; see
  * hlo_matmul_result(). */
 hlo_instr *hlo_matmul_encode(const hlo_matmul *matmul, const hlo_target *target,
                              hlo_scale_form scales, hlo_computation *comp, hlo_instr *before,
                              const hlo_instr *like);
 
-/* Converts an FP8 call to a typed `hlofp8.matmul` call. If `typed` is false, converts back to the
- * scale operands of `form`, or to HLO_SCALES_ALL if C or a wide D has a scale. The instruction and
- * its results are kept. hlo_matmul_decode() must accept the call. Returns true if the call changed;
- * an untyped call keeps its form. A call with tiled scales has no typed form. */
+/* Converts an FP8 call to a typed `hlofp8.matmul` call. If `typed` is false, converts a typed call
+ * to an untyped call with the scale operands of `form`, or of HLO_SCALES_ALL if C or a wide D has a
+ * scale. Changes the instruction in place. hlo_matmul_decode() must accept the call. Returns true
+ * if the call changed; the form of an untyped call does not change. A call with tiled scales has no
+ * typed form. */
 bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form);
 
-/* Returns the get-tuple-element of result `index` of a call, inserting one after the call if
+/* Returns the get-tuple-element of result `index` of a call. Inserts it after the call if
  * needed. */
 hlo_instr *hlo_matmul_result(hlo_instr *call, int index);
 

@@ -13,7 +13,7 @@
 
 /* -------------------------------------------------------------------------------------- reading */
 
-/* Reads an integer or a string that holds one, as XLA writes 64-bit integers. */
+/* Reads an integer, or a string with an integer, because XLA writes 64-bit integers as strings. */
 static bool read_integer(const json_t *json, int64_t *out_value) {
     if (json_is_integer(json)) {
         *out_value = json_integer_value(json);
@@ -29,15 +29,15 @@ static bool read_integer(const json_t *json, int64_t *out_value) {
     return true;
 }
 
-/* Words for numbers that JSON cannot express, as XLA reads and writes them (protobuf's JSON
- * format). */
+/* Words for numbers that JSON cannot express. XLA reads and writes them in protobuf's JSON
+ * format. */
 static const struct {
     const char *word;
     double value;
 } unusual[] = {{"Infinity", INFINITY}, {"-Infinity", -INFINITY}, {"NaN", NAN}};
 
-/* Each function read_KIND() reads the value of a key; `json` is NULL if the key is absent. It
- * returns NULL, or the error (a static string). */
+/* Each function read_KIND() reads the value of a key; `json` is NULL if the key is absent. The
+ * function returns NULL, or the error (a static string). */
 
 /* Reads a number, which may be quoted, as in protobuf. */
 static const char *read_NUMBER(const json_t *json, double *out_value) {
@@ -67,7 +67,7 @@ static const char *read_ZERO(const json_t *json, double *unused) {
     return wrong || value == 0 ? wrong : "alpha must be real";
 }
 
-/* Reads a list of at most `most` integers; an absent list is empty. */
+/* Reads a list of at most `most` integers; an absent list counts as empty. */
 static bool read_list(const json_t *list, size_t most, uint32_t *out_count, int64_t *out_values) {
     size_t count = json_array_size(list);
     if (list && (!json_is_array(list) || count > most)) return false;
@@ -89,7 +89,7 @@ static const char *read_LAYOUTS(const json_t *list, hlo_config_layouts *out_layo
                : "operand_layouts or result_layouts is not a list of integers";
 }
 
-/* Reads `length` identifier characters, in lower case. */
+/* Reads `length` identifier characters and converts them to lower case. */
 static bool read_word(const char *text, size_t length, char *out_word) {
     if (!length || length >= HLO_CONFIG_WORD) return false;
     for (size_t i = 0; i < length; i++) {
@@ -100,10 +100,11 @@ static bool read_word(const char *text, size_t length, char *out_word) {
     return true;
 }
 
-/* Reads a list of words, or words separated by commas, because MLIR attributes have no such list.
- */
+/* Reads a list of words, or a string of words separated by commas, because MLIR attributes have no
+ * lists of strings. */
 static const char *read_WORDS(const json_t *json, char (*out_words)[HLO_CONFIG_WORD]) {
-    static const char precisions[] = " default high highest"; /* of a dot's operand_precision */
+    static const char precisions[] = " default high highest"; /* the words of a dot's
+                                                               * operand_precision */
     static const char wrong[] =
         "operand_precision must be a list of at most two of DEFAULT, HIGH and HIGHEST";
     const char *text = json_string_value(json);
@@ -218,7 +219,7 @@ const char *hlo_config_read(hlo_arena *arena, const char *text, bool typed,
         return wrong;
     }
     json_t *json;
-    if (text[strspn(text, " ")] == '"') { /* an object in a string */
+    if (text[strspn(text, " ")] == '"') { /* a string that contains the object */
         json_t *list = hlo_json_text(arena, hlo_arena_format(arena, "[%s]", text));
         const char *inside = json_string_value(json_array_get(list, 0));
         bool starved = false;
@@ -241,8 +242,8 @@ static char *upper(hlo_arena *arena, const char *word) {
     return text;
 }
 
-/* Writes `{highest,default}` as `HIGHEST,DEFAULT`, with `quote` around each word, without words
- * beyond the two operands. */
+/* Writes `{highest,default}` as `HIGHEST,DEFAULT`, with `quote` around each word, and ignores words
+ * after the first two. */
 static const char *format_words(hlo_arena *arena, const char *precision, const char *quote) {
     const char *from = precision ? precision : "default,default", *text = "";
     for (int words = 0; words < 2; words++) {
@@ -282,7 +283,8 @@ static const char *format_word(hlo_arena *arena, const char *word) {
     return hlo_arena_format(arena, "\"%s\"", word);
 }
 
-/* Adds a key to JSON in its group, and opens or closes groups as needed; NULL: omits the key. */
+/* Appends a key with its value in its group, and opens or closes groups as needed. Does nothing if
+ * the value is NULL. */
 static void put_json(hlo_arena *arena, const char **text, group *open, group in, const char *key,
                      const char *value) {
     if (!value) return;

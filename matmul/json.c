@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See json.h. Source of the notation of dictionaries: MLIR's language reference: "Dictionary
- * Attribute" and the attributes that it refers to. */
+/* Implements json.h. Source of the notation of dictionaries: MLIR's language reference, "Dictionary
+ * Attribute" and the attributes that this section refers to. */
 #include "matmul/json.h"
 
 #include <ctype.h>
@@ -17,7 +17,8 @@ bool hlo_json_starved(void) {
     return errno == ENOMEM;
 }
 
-/* Maximum nesting of values: jansson reads them recursively, and accepts 2048. */
+/* Maximum nesting of values. jansson reads nested values recursively and would accept 2048
+ * levels. */
 enum { MOST_NESTED = 100 };
 
 typedef struct reader {
@@ -25,8 +26,8 @@ typedef struct reader {
     bool starved;
 } reader;
 
-/* Passes one byte at a time to jansson, so that a failed allocation is attributed to its byte.
- * Passes no bytes after a failed allocation. */
+/* Passes one byte at a time to jansson, so that a failed allocation is attributed to the byte that
+ * caused it. Passes no bytes after a failed allocation. */
 static size_t next_byte(void *to, size_t capacity, void *user) {
     reader *r = user;
     r->starved |= hlo_json_starved();
@@ -40,9 +41,9 @@ static size_t skip_space(const char *text, size_t size, size_t at) {
     return at;
 }
 
-/* A text to read, with an additional first item. NULL: out of memory. */
+/* A text to read, with an additional first item. `text` is NULL if memory ran out. */
 typedef struct filled {
-    char *text, *key; /* NULL: no item is added */
+    char *text, *key; /* `key` is NULL if no item is added */
     size_t size, at, added;
 } filled;
 
@@ -147,8 +148,8 @@ static const char *after_space(const char *at) {
     return at;
 }
 
-/* Moves *at past white space and `word`. Returns false, with *at unchanged, if another token
- * follows. */
+/* Moves *at past white space and `word`. If another token follows, returns false and does not
+ * change *at. */
 static bool take(const char **at, const char *word) {
     const char *from = after_space(*at);
     if (strncmp(from, word, strlen(word)) != 0) return false;
@@ -171,7 +172,7 @@ static int digit_of(char c) {
 
 /* Reads the text between quotes. `\` precedes a character that means itself or its C escape, or two
  * hexadecimal digits other than 00, because texts contain no NUL. The caller frees the result.
- * NULL: the text is invalid, or memory ran out. */
+ * Returns NULL if the text is invalid or memory ran out. */
 static char *read_quoted(const char **at) {
     static const char escapes[] = "\"\"\\\\n\nt\t";
     char *text = malloc(strlen(*at) + 1), *to = text;
@@ -215,7 +216,7 @@ static json_t *read_integer(const char **at) {
 static json_t *read_value(const char **at) {
     *at = after_space(*at);
     if (take(at, "array<")) {
-        /* A type, then a colon and the elements. */
+        /* Read a type, then a colon and the elements. */
         *at = after_space(*at);
         size_t length = name_length(*at);
         json_t *array = length ? json_array() : NULL;
@@ -236,7 +237,7 @@ static json_t *read_value(const char **at) {
     if (take(at, "false")) return json_false();
     if (**at != '"') {
         if (strncmp(*at, "0x", 2) == 0) {
-            /* `0x` and 16 digits, the bits of a double, before `: f64`. */
+            /* Read the bits of a double: `0x` and 16 digits, before `: f64`. */
             char *end;
             uint64_t bits = strtoull(*at, &end, 16);
             if (end - *at != 18) return NULL;
@@ -261,7 +262,7 @@ static json_t *read_value(const char **at) {
         } else {
             number = read_integer(at);
         }
-        /* `: f64`, the type after a number */
+        /* Read the type after a number, such as `: f64`. */
         size_t type = 1;
         if (number && take(at, ":")) {
             *at = after_space(*at);
@@ -284,7 +285,7 @@ static const char no_dictionary[] =
 /* Reads `key = value`. Returns NULL, or the error. */
 static const char *read_entry(const char **at, json_t *into) {
     *at = after_space(*at);
-    const size_t length = name_length(*at); /* 0: the key is quoted */
+    const size_t length = name_length(*at); /* 0 if the key is quoted */
     char *key = **at == '"' ? read_quoted(at) : length ? strndup(*at, length) : NULL;
     *at += length;
     const char *fault = NULL;

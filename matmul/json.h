@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jansson, with failed allocations detected.
+/* Wraps jansson to detect failed allocations.
  *
  * When an allocation fails, jansson drops a part of a string or an item of a list and continues, or
- * returns NULL as for invalid JSON, or aborts (json.c prevents that). errno detects failed
+ * returns NULL as for invalid JSON, or aborts (json.c prevents the abort). errno detects failed
  * allocations: while jansson creates or writes values, only a failed allocation changes it. While
  * jansson reads text, which changes errno, errno is checked after each byte. */
 #ifndef HLO_MATMUL_JSON_H
@@ -19,22 +19,23 @@ void hlo_json_watch(void);
  * be used. */
 bool hlo_json_starved(void);
 
-/* Reads an object or array, with jansson's flags except JSON_DECODE_ANY. Returns NULL if the text
- * is not JSON, with the error in `error` (may be NULL), or if memory ran out, with *out_starved
- * true. The caller releases the value with json_decref(). */
+/* Reads an object or array, with jansson's flags except JSON_DECODE_ANY. If the text is not JSON,
+ * returns NULL and describes the error in `error`, which may be NULL. If memory ran out, returns
+ * NULL and sets *out_starved to true. The caller releases the value with json_decref(). */
 json_t *hlo_json_read(const char *text, size_t size, size_t flags, json_error_t *error,
                       bool *out_starved);
 
-/* Reads the text of an attribute. NULL: it is not JSON. If memory runs out, jumps to the recovery
- * point of `arena`. */
+/* Reads the text of an attribute. Returns NULL if the text is not JSON. If memory runs out, jumps
+ * to the recovery point of `arena`. */
 json_t *hlo_json_text(hlo_arena *arena, const char *text);
-/* Reads the backend_config of an instruction; NULL: it is absent or not JSON. */
+/* Reads the backend_config of an instruction; NULL if it is absent or not JSON. */
 json_t *hlo_json_config(const hlo_instr *instr);
 
-/* Reads the attribute dictionary of a typed custom call, in MLIR's notation `{beta = 0.0 : f64}`,
- * of strings, flags, numbers and arrays of integers as a JSON object with the same keys, which the
- * caller releases with json_decref(). Returns NULL, or the error (static). *out is NULL after an
- * error and if memory ran out, with *out_starved true. */
+/* Reads the attribute dictionary of a typed custom call, in MLIR's notation `{beta = 0.0 : f64}`.
+ * The values are strings, flags, numbers and arrays of integers. `*out` is a JSON object with the
+ * same keys, which the caller releases with json_decref(). Returns NULL on success, otherwise the
+ * error (a static text). If memory ran out, *out_starved is true. After an error, or if memory ran
+ * out, *out is NULL. */
 const char *hlo_mlir_read(const char *text, json_t **out, bool *out_starved);
 
 /* Formats a number as MLIR does, `1.000000e+00 : f64`, so that reading it returns the same

@@ -7,7 +7,7 @@
 
 typedef struct side {
     bool fp8, e5m2;
-    uint32_t contracting, free; /* number of dimensions of that kind */
+    uint32_t contracting, free; /* numbers of contracting and of free dimensions */
 } side;
 
 typedef struct facts {
@@ -17,16 +17,16 @@ typedef struct facts {
     const hlo_epilogue_info *epilogue;
     side a, b;
     bool empty, huge, d_fp8, types_known, algorithm_fp8;
-    bool batch_minor, d_n_minor;     /* batch_minor: in D or C */
-    bool scale_arrays, scale_blocks; /* scale_arrays: not both scales are scalars; scale_blocks: one
-                                      * is per block */
+    bool batch_minor, d_n_minor;     /* batch_minor: a batch dimension is minor in D or C */
+    bool scale_arrays, scale_blocks; /* scale_arrays: at least one scale is not a scalar;
+                                      * scale_blocks: at least one is per block */
     bool tiled;                      /* a scale mode is VEC32 or VEC16 */
     int64_t batch;
-    bool scales_used; /* the call is for XLA of 2026 */
+    bool scales_used; /* the call has the form HLO_SCALES_USED, which XLA of 2026 reads */
 } facts;
 
-/* Returns the minor-most dimension, or -1. Batch dimensions of size 1 are skipped; m and n are not,
- * because they are padded. */
+/* Returns the minor-most dimension, or -1. Skips batch dimensions of size 1, but not m and n,
+ * because these are padded. */
 static int64_t minor_dimension(const hlo_shape *shape, uint32_t batch) {
     bool ordered = shape->layout && hlo_shape_is_ordered(shape);
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -111,7 +111,8 @@ static facts find_facts(const hlo_matmul *m, const hlo_target *target, int cuda,
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     f.batch = size.batch;
     f.empty = size.batch == 0 || size.m == 0 || size.n == 0 || size.k == 0;
-    /* An array has 2^62 bytes or more after padding, or nearly so. A shape has fewer than 2^63. */
+    /* An array is too large if it has about 2^62 bytes or more after padding. A valid shape has
+     * fewer than 2^63 bytes. */
     const int64_t each = hlo_matmul_alignment(m, false);
     const double rows = padded(size.m, each), columns = padded(size.n, each),
                  k = padded(size.k, hlo_matmul_alignment(m, true));
@@ -158,7 +159,7 @@ bool hlo_matmul_layout_ok(const hlo_matmul *matmul, const hlo_target *target, bo
     const hlo_shape *shape = b ? matmul->b->shape : matmul->a->shape;
     const hlo_ints *batch = b ? matmul->b_batch : matmul->a_batch;
     const hlo_ints *contracting = b ? matmul->b_contracting : matmul->a_contracting;
-    /* Several batch dimensions are first, as in a row-major transpose. */
+    /* If there are several batch dimensions, they must be first and in order. */
     for (uint32_t i = 0; i < batch->count && batch->count > 1; i++)
         if (batch->v[i] != i || !hlo_shape_is_row_major(shape)) return false;
     if (target->tn_only || hlo_matmul_is_tiled(matmul))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions that multiply matrices, and their FLOPs. */
+/* Reads instructions that multiply matrices, and counts their FLOPs. */
 #include "matmul/product.h"
 
 #include <math.h>
@@ -11,27 +11,27 @@
 
 typedef enum counting {
     MATMUL,  /* 2*batch*m*n*k of an hlo_matmul */
-    FREE,    /* each element of A is multiplied with each of B's free dimensions, without group
-              * dimensions */
+    FREE,    /* each element of A is multiplied with all elements of B's free dimensions; group
+              * dimensions do not count */
     COLUMNS, /* each element of A is multiplied with each column of the result */
-    /* 2*m*n*k of three matrices without batches, in any layout: k, m and n each divide two of
-     * them */
+    /* 2*m*n*k of three matrices without batches, in any layout: each of m, n and k is a size of two
+     * of the matrices */
     MATRICES,
     /* 2 for each element of a forward convolution's result and each kernel element that contributes
      * to it */
     FORWARD,
     BACKWARD_INPUT,
     BACKWARD_FILTER,
-    KERNEL_COLUMNS, /* as FREE; the kernel's last dimension is the output features */
-    ATTENTION,      /* cuDNN's attention, from its config */
+    KERNEL_COLUMNS, /* like FREE; the last dimension of the kernel has the output features */
+    ATTENTION,      /* cuDNN's attention; sizes from its config */
     ATTENTION_BACKWARD,
-    TE_ATTENTION, /* TransformerEngine's attention, from its attributes */
+    TE_ATTENTION, /* TransformerEngine's attention; sizes from its attributes */
     TE_ATTENTION_BACKWARD,
     UNKNOWN
 } counting;
 
 typedef struct product_row {
-    const char *target; /* NULL for an opcode */
+    const char *target; /* NULL in a row for an opcode */
     hlo_product_kind kind;
     uint32_t b;
     counting flops;
@@ -117,7 +117,7 @@ bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul) {
     if ((kind != HLO_BLOCK_SCALED_DOT && kind != HLO_BLOCK_OP_DOT) ||
         hlo_block_dot_read(instr, &dot))
         return false;
-    hlo_matmul_from_dot(instr, out_matmul); /* a call does not have these attributes */
+    hlo_matmul_from_dot(instr, out_matmul); /* calls do not have the attributes of a dot */
     out_matmul->a_batch = dot.a_batch;
     out_matmul->b_batch = dot.b_batch;
     out_matmul->a_contracting = dot.a_contracting;
@@ -127,8 +127,8 @@ bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul) {
 
 hlo_fusion_maker hlo_fusion_made_by(const hlo_instr *fusion) {
     json_t *json = hlo_json_config(fusion);
-    const json_t *config = json_object_get(json, "fusion_backend_config"); /* GPU */
-    if (!config) config = json_object_get(json, "fusion_config");          /* CPU */
+    const json_t *config = json_object_get(json, "fusion_backend_config"); /* GPU backend */
+    if (!config) config = json_object_get(json, "fusion_config");          /* CPU backend */
     const char *name = json_string_value(json_object_get(config, "kind"));
     hlo_fusion_maker maker = HLO_FUSION_XLA;
     for (size_t i = 0; name && i < sizeof fusion_rows / sizeof *fusion_rows; i++)
@@ -148,7 +148,8 @@ static double last_dimension(const hlo_shape *shape) {
                : 0;
 }
 
-/* Counts a convolution. `out` and `kernel` are those of the forward convolution. */
+/* Counts the FLOPs of a convolution. `out` and `kernel` are the shapes of the forward
+ * convolution. */
 static double count_window(const hlo_instr *instr, const hlo_shape *out, const hlo_shape *kernel) {
     const char *labels = hlo_instr_str(instr, HLO_ATTR_DIM_LABELS);
     const char *kernel_labels = labels ? strchr(labels, '_') : NULL;
@@ -159,14 +160,14 @@ static double count_window(const hlo_instr *instr, const hlo_shape *out, const h
     return size < 1 ? 0 : 2 * elements(out) * elements(kernel) / (double)size;
 }
 
-/* Counts attention. Forward: scores from queries and keys, the result from scores and values;
- * backward: additionally, the scores again, and the gradients of queries, keys, values and
- * scores. */
+/* Counts the FLOPs of attention. The forward pass computes the scores from queries and keys, and
+ * the result from scores and values. The backward pass computes the scores again, and the gradients
+ * of queries, keys, values and scores. */
 static double attention(double scores, double query_dim, double value_dim, bool backward) {
     return 2 * scores * (backward ? 3 * query_dim + 2 * value_dim : query_dim + value_dim);
 }
 
-/* Reads `NAME = 12 : i64` in the text of attributes; 0 if it is absent. */
+/* Returns the number in `NAME = 12 : i64` in the text of attributes; 0 if absent. */
 static double attribute(const char *text, const char *name) {
     const char *at = strstr(text, name);
     if (!at || strncmp(at += strlen(name), " = ", 3) != 0) return 0;
@@ -201,8 +202,8 @@ static double count(const hlo_instr *instr, const hlo_product *p, counting how) 
         return last_dimension(b) > 0 ? 2 * elements(d) * elements(b) / last_dimension(b) : 0;
     case ATTENTION:
     case ATTENTION_BACKWARD: {
-        /* The config has the dimensions of the scores; the head dimension
-         * of an operand is its last dimension. */
+        /* The config has the dimensions of the scores. The last dimension of an operand is the head
+         * dimension. */
         json_t *json = instr->operand_count > 2 ? hlo_json_config(instr) : NULL;
         const json_t *dims =
             json_object_get(json_object_get(json_object_get(json, "cudnn_fmha_backend_config"),

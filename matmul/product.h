@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions that multiply matrices, including those that cannot become FP8 calls: dots of each
- * kind, convolutions, and library calls (product.def). */
+/* Describes instructions that multiply matrices, including instructions that cannot become FP8
+ * calls: dots of each kind, convolutions, and library calls (product.def). */
 #ifndef HLO_MATMUL_PRODUCT_H
 #define HLO_MATMUL_PRODUCT_H
 
@@ -9,8 +9,8 @@
 typedef enum hlo_product_kind {
     HLO_PRODUCT_NONE,         /* does not multiply matrices */
     HLO_PRODUCT_DOT,          /* a plain `dot` */
-    HLO_PRODUCT_FP8_CALL,     /* hlo_matmul_is_call() */
-    HLO_PRODUCT_WIDE_CALL,    /* hlo_matmul_is_wide_call() */
+    HLO_PRODUCT_FP8_CALL,     /* a call for which hlo_matmul_is_call() is true */
+    HLO_PRODUCT_WIDE_CALL,    /* a call for which hlo_matmul_is_wide_call() is true */
     HLO_PRODUCT_RAGGED,       /* a matmul for each group of rows */
     HLO_PRODUCT_BLOCK_SCALED, /* block-scaled notation */
     HLO_PRODUCT_CONVOLUTION,
@@ -23,31 +23,32 @@ typedef struct hlo_product {
     hlo_product_kind kind;
     const hlo_instr *a, *b; /* the factors; for attention, queries and keys */
     const hlo_shape *d;     /* shape of the result, or of the first result */
-    double flops;           /* per execution; 0: unknown */
+    double flops;           /* FLOPs per execution; 0 if unknown */
     bool narrow;            /* both factors are floats of 8 bits or fewer */
-    bool fp8;               /* narrow, and a library call multiplies them without conversion */
+    bool fp8;               /* both factors are narrow, and a library call multiplies them without
+                             * conversion */
 } hlo_product;
 
 /* Returns the kind of an instruction, from its opcode and the call's target alone. */
 hlo_product_kind hlo_product_kind_of(const hlo_instr *instr);
 /* Reads a product. Returns false if the instruction does not multiply matrices, or if its operands
- * do not fit its kind, as is possible after `--no-verify`. */
+ * do not fit its kind (possible after `--no-verify`). */
 bool hlo_product_read(const hlo_instr *instr, hlo_product *out_product);
 
 /* Returns an upper bound on the number of products in a module, from its opcode counts. */
 size_t hlo_product_most(const hlo_module *module);
 
-/* Reads a dot, or a cuBLASLt call of either kind. Returns false if the instruction is neither, or
- * cannot be read. */
+/* Reads a dot, an FP8 call or a call on wider types. Returns false for other instructions and for
+ * those that cannot be read. */
 bool hlo_product_matmul(const hlo_instr *instr, hlo_matmul *out_matmul);
 
-/* Reads scaled-dot or `__op$block_scaled_dot` as a matmul without its scales. Returns false if the
- * instruction is neither, or cannot be read. */
+/* Reads scaled-dot or `__op$block_scaled_dot` as a matmul without its scales. Returns false for
+ * other instructions and for those that cannot be read. */
 bool hlo_matmul_from_block(const hlo_instr *instr, hlo_matmul *out_matmul);
 
-/* The generator of a fusion's kernel. */
+/* The generator of the kernel of a fusion. */
 typedef enum hlo_fusion_maker {
-    HLO_FUSION_XLA, /* XLA's generators, and unknown ones */
+    HLO_FUSION_XLA, /* XLA's own generators, and unknown generators */
     HLO_FUSION_TRITON,
     HLO_FUSION_CUDNN,
     HLO_FUSION_CPU /* a CPU library */

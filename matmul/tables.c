@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables activation.def, epilogue.def, scale.def and target.def; names of calls. */
+/* Defines the tables of activation.def, epilogue.def, scale.def and target.def, and the names of
+ * calls. */
 #include <string.h>
 
 #include "matmul/call.h"
@@ -105,7 +106,7 @@ int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t ro
     row /= info->across;
     if (rank == 1) return row;
     at /= info->along;
-    if (info->tiled) { /* within a tile, row 32 is next to row 0 */
+    if (info->tiled) { /* within a tile, row 32 is stored next to row 0 */
         int64_t tile = row / TILE_ROWS * (dims[1] / TILE_STEPS) + at / TILE_STEPS;
         int64_t line = row % TILE_ROWS % 32 * 4 + row % TILE_ROWS / 32;
         return tile * TILE_ROWS * TILE_STEPS + line * TILE_STEPS + at % TILE_STEPS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Costs: finds each kernel once, and records it for the matmuls whose operands or results it
- * computes. */
+/* Computes costs. Finds each kernel once, and records it for the matmuls that use its result or
+ * whose results it reads. */
 #include "matmul/cost/cost.h"
 
 #include <math.h>
@@ -10,39 +10,42 @@
 #include "matmul/cost/flops.h"
 #include "matmul/product.h"
 
-/* Maximum number of instructions in one kernel; earlier values count as read from memory. Keeps the
- * analysis linear. */
+/* KERNEL_MOST: maximum number of instructions in one kernel. Values beyond this limit count as read
+ * from memory, so that the analysis is linear. */
 enum { KERNEL_MOST = 512, OWNERS_MOST = 8 };
 
 /* A kernel that reads a result of a matmul. */
 typedef struct consumer {
     struct consumer *next;
     uint32_t kernel; /* id of the instruction that the kernel computes */
-    double share;    /* the part of its bytes that is assigned to this matmul */
+    double share;    /* the fraction of the kernel's bytes that is assigned to this matmul */
     bool reduces;    /* the kernel is a reduction */
 } consumer;
 
 typedef struct entry {
-    hlo_cost self; /* without other kernels */
+    hlo_cost self; /* cost of the matmul without other kernels */
     double flops, peak;
-    double joined;        /* bytes saved if the matmul absorbs its only consumer; 0: it does not */
+    double joined;        /* bytes saved if the matmul absorbs its only consumer; 0 if it does not
+                           * absorb it */
     double operand_bytes; /* bytes of the kernels that compute the operands */
     consumer *consumers;
 } entry;
 
-/* Arrays indexed by instruction id have small elements, because few instructions are matmuls. */
+/* Arrays indexed by instruction id contain indices of entries instead of entries, because few
+ * instructions are matmuls. */
 struct hlo_costs {
     const hlo_target *target;
     uint32_t ids;
-    entry *entries;     /* of matmuls; entry 0 is all zero */
-    uint32_t *entry_of; /* by id: index of its entry; 0: it has no entry */
-    double *kernel; /* by id of the instruction that a kernel computes: bytes; 0: not a kernel */
+    entry *entries;     /* one entry per matmul; entry 0 is all zero */
+    uint32_t *entry_of; /* by instruction id: index of the entry; 0 if absent */
+    double *kernel; /* by id of the instruction that a kernel computes: bytes of the kernel; 0 if no
+                     * kernel computes the instruction */
     const hlo_instr **memory[2]; /* by id, see memory_of() */
 };
 
-/* A reduction that computes the scale of an operand: its amax. */
+/* The amax of an operand: a reduction that computes the operand's scale. */
 typedef struct amax {
-    uint32_t next;   /* the next amax of the same operand; 0: the last */
+    uint32_t next;   /* index of the next amax of the same operand; 0 for the last */
     uint32_t reduce; /* id of the reduction */
 } amax;
 
@@ -52,11 +55,11 @@ typedef struct recorder {
     hlo_arena *arena, *scratch;
     uint32_t entry_count, matmul_count;
     const hlo_instr **matmuls; /* matmuls that are executed and can be read */
-    uint32_t *seen;            /* by id: the last traversal that visited it */
+    uint32_t *seen;            /* by id: the last traversal that visited the instruction */
     uint32_t traversal;
-    uint32_t *read_count; /* by id: number of matmuls that read it */
-    uint32_t *amax_of;    /* by id of an operand: the first of its amaxes; 0: none */
-    uint32_t *amax_reads; /* by id of a reduction: number of operands whose amax it is */
+    uint32_t *read_count; /* by id: number of matmuls that read the value */
+    uint32_t *amax_of;    /* by id of an operand: index of its first amax; 0 if it has none */
+    uint32_t *amax_reads; /* by id of a reduction: number of operands whose amax it computes */
     amax *amaxes;         /* entry 0 is unused */
     uint32_t amax_count, amax_capacity;
     const hlo_instr *stack[KERNEL_MOST];
@@ -77,8 +80,8 @@ static bool is_fused(const hlo_instr *instr) {
            instr->op == HLO_OP_CONCATENATE || instr->op == HLO_OP_IOTA;
 }
 
-/* Returns the value that is in memory for this one: a reshape moves no bytes, nor does a transpose
- * of an operand that its reader takes in any order. */
+/* Returns the value that is stored in memory for `value`. A reshape moves no bytes; neither does a
+ * transpose if the reader of the operand accepts any order of dimensions. */
 static const hlo_instr *memory_of(const hlo_costs *costs, const hlo_instr *value, bool any_order) {
     return costs->memory[any_order][value->id];
 }
@@ -94,7 +97,7 @@ static void note_source(recorder *w, const hlo_instr *source, double bytes) {
         source->op == HLO_OP_GET_TUPLE_ELEMENT ? hlo_instr_operand(source, 0) : source;
     w->bytes += bytes;
     if (is_product(maker)) add_once(w->owners, &w->owner_count, maker);
-    /* A number computed from an array, possibly across devices, is a reduction. */
+    /* A single number that is computed from an array, possibly across devices, is a reduction. */
     if (!hlo_shape_is_array(source->shape) || hlo_shape_count(source->shape) != 1) return;
     if (source->op == HLO_OP_ALL_REDUCE)
         source = memory_of(w->costs, hlo_instr_operand(source, 0), false);
@@ -117,7 +120,7 @@ static void push(recorder *w, const hlo_instr *instr) {
         w->stack[w->depth++] = instr, w->visited++;
 }
 
-/* Returns the matmul's entry, which the first call creates. */
+/* Returns the matmul's entry. Creates it in the first call. */
 static entry *entry_of(recorder *w, const hlo_instr *matmul) {
     uint32_t *number = &w->costs->entry_of[matmul->id];
     if (!*number) *number = w->entry_count++;
@@ -178,7 +181,7 @@ static bool is_needed_in_memory(const recorder *w, const hlo_instr *instr) {
 
 /* -------------------------------------------------------------------------------------- matmuls */
 
-/* Returns the peak in 10^12 FLOP/s; 0: unknown. */
+/* Returns the peak in 10^12 FLOP/s; 0 if unknown. */
 static double peak_of(hlo_type a, hlo_type b, bool fp8, const hlo_target *target) {
     int bits = hlo_types[a].bits > hlo_types[b].bits ? hlo_types[a].bits : hlo_types[b].bits;
     if (!hlo_type_is_float(a) || !hlo_type_is_float(b) || bits > 32) return 0;
@@ -211,7 +214,8 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
         const hlo_shape *made = instr->shape;
         const bool tuple = made->type == HLO_TYPE_TUPLE;
         bytes = tuple ? 0 : hlo_bytes_of(made);
-        for (uint32_t i = 0; tuple && i < made->rank; i++) { /* byte arrays are workspace */
+        for (uint32_t i = 0; tuple && i < made->rank; i++) { /* byte arrays are workspace, which is
+                                                              * not counted */
             const hlo_type type = made->elements[i]->type;
             if (type != HLO_TYPE_S8 && type != HLO_TYPE_U8)
                 bytes += hlo_bytes_of(made->elements[i]);
@@ -221,9 +225,9 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
     }
     hlo_ragged ragged;
     if (hlo_ragged_read(instr, &ragged)) {
-        /* The cost of a ragged-dot as XLA compiles it: a dense product of all rows or
-         * terms with all groups, on copies of the operands padded with zeros; in FP8 if the
-         * operands are fp8. */
+        /* Cost of a ragged-dot as XLA compiles it: a dense product of all rows or terms with all
+         * groups, on zero-padded copies of the operands. The product is in FP8 if the operands are
+         * fp8. */
         const double times = ragged.mode == HLO_RAGGED_BATCH ? 1 : (double)ragged.groups,
                      left = hlo_bytes_of(p->a->shape), right = hlo_bytes_of(p->b->shape);
         const double read = ragged.mode == HLO_RAGGED_BATCH         ? 0
@@ -237,7 +241,8 @@ static hlo_cost cost_alone(const hlo_instr *instr, const hlo_product *p, const h
             ragged_cost.seconds += (read + made) / (1e9 * target->memory_gbs);
         return ragged_cost;
     }
-    /* XLA first converts other narrow operands to 16 bits, in separate kernels. */
+    /* If the product is not in FP8, XLA first converts narrow operands to 16 bits, in separate
+     * kernels. */
     const bool converts = instr->op == HLO_OP_DOT && p->narrow && !fp8;
     const double elements = converts ? hlo_bytes_of(p->a->shape) + hlo_bytes_of(p->b->shape) : 0;
     hlo_cost cost = {bytes + 4 * elements, roofline(p->flops, bytes + elements, peak, target)};
@@ -263,8 +268,8 @@ static void cost_of_matmul(recorder *w, const hlo_instr *instr) {
         made->joined = joins ? 2 * hlo_bytes_of(instr->shape) : 0;
     }
     for (int i = 0; i < 2; i++) {
-        /* The kernels that compute an operand: its own kernel, and its share of those of its
-         * amaxes. */
+        /* The kernels that compute an operand are its own kernel and its share of the kernels of
+         * its amaxes. */
         const double *kernel = costs->kernel;
         double bytes = kernel[read[i]->id];
         for (uint32_t at = w->amax_of[read[i]->id]; at; at = w->amaxes[at].next)
@@ -370,8 +375,8 @@ double hlo_costs_in_fp8(const hlo_costs *costs, const hlo_instr *instr) {
                                               fmax(kernels, 0) / (1e9 * target->memory_gbs);
 }
 
-/* XLA reduces in two kernels, and quantizes in one after a kernel on scalars; the call multiplies
- * its two scales in another kernel. */
+/* XLA reduces in two kernels, computes the scale in a third and quantizes in a fourth. Another
+ * kernel multiplies the two scales of the call. */
 enum { QUANTIZE_KERNELS = 4, SCALE_KERNELS = 1 };
 static const double launch_seconds = 2e-6;
 

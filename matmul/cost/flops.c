@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FLOPs as XLA's cost analysis (xla/service/hlo_cost_analysis.cc) counts them: one for each element
- * of an elementwise operation. Transcendental opcodes are counted separately. A called computation
- * counts once per execution; a loop body counts by the loop's trip count if that is known. */
+/* Counts FLOPs like XLA's cost analysis (xla/service/hlo_cost_analysis.cc): one for each element of
+ * an elementwise operation. Transcendental opcodes are counted separately. A called computation
+ * counts once per execution; a loop body is multiplied by the loop's trip count if that is
+ * known. */
 #include "matmul/cost/flops.h"
 
 #include <math.h>
@@ -13,10 +14,11 @@
 #include "matmul/json.h"
 #include "matmul/product.h"
 
-/* Returns the trip count of a while loop: `known_trip_count` of its backend config, which XLA sets,
- * or the trip count determined by analysis of the loop; 1 if unknown. */
+/* Returns the trip count of a while loop: `known_trip_count` from its backend config, where XLA
+ * sets it, otherwise the trip count found by analyzing the loop; 1 if unknown. */
 static double trip_count_of(const hlo_instr *loop) {
-    /* `"known_trip_count":{"n":"5"}` in a loop's backend config; 0 if absent. */
+    /* Read `"known_trip_count":{"n":"5"}` from the loop's backend config; the count is 0 if
+     * absent. */
     json_t *json = hlo_json_config(loop);
     const json_t *n = json_object_get(json_object_get(json, "known_trip_count"), "n");
     const char *text = json_string_value(n);
@@ -35,12 +37,12 @@ static double elements(const hlo_shape *shape) {
     return count < 0 ? 0 : (double)count;
 }
 
-/* Counts the elements of an operand; after `--no-verify` it may be missing. */
+/* Counts the elements of an operand. The operand may be missing after `--no-verify`. */
 static double operand_elements(const hlo_instr *instr, uint32_t index) {
     return index < instr->operand_count ? elements(hlo_instr_operand(instr, index)->shape) : 0;
 }
 
-/* Counts how often a reduction or the like applies its computation. */
+/* Counts how often an instruction such as a reduction applies its computation. */
 static double applications(const hlo_instr *instr) {
     const double results = elements(instr->shape);
     double taps = 1;
@@ -62,11 +64,12 @@ static double applications(const hlo_instr *instr) {
 /* The FLOPs of one execution, by kind. */
 enum { DOTS, CALLS, CONVOLUTIONS, ELEMENTWISE, REDUCTIONS, TRANSCENDENTALS, KINDS };
 static const char *const kind_names[KINDS] = {
-    [DOTS] = "FLOPs of dots",                 /* of every kind */
-    [CALLS] = "FLOPs of library calls",       /* that multiply matrices */
-    [CONVOLUTIONS] = "FLOPs of convolutions", /* padding and holes counted as elements */
+    [DOTS] = "FLOPs of dots",                 /* dots of every kind */
+    [CALLS] = "FLOPs of library calls",       /* library calls that multiply matrices */
+    [CONVOLUTIONS] = "FLOPs of convolutions", /* padding and dilation holes count as elements */
     [ELEMENTWISE] = "FLOPs of elementwise ops",
-    [REDUCTIONS] = "FLOPs of reductions", /* and of what scatters and all-reduces apply */
+    [REDUCTIONS] = "FLOPs of reductions", /* and of the computations that scatters and all-reduces
+                                           * apply */
     [TRANSCENDENTALS] = "transcendentals"};
 typedef struct flops {
     double v[KINDS];
@@ -79,7 +82,7 @@ static void add(flops *to, const flops *from, double times) {
 /* The computations that one instruction calls. */
 typedef struct calls {
     const flops *totals; /* by computation id */
-    flops all, most;     /* of one execution of each: sum and maximum */
+    flops all, most;     /* FLOPs of one execution of each callee: sum and maximum */
 } calls;
 
 static void count_called(void *user, hlo_computation *called) {
@@ -90,9 +93,9 @@ static void count_called(void *user, hlo_computation *called) {
         if (one->v[kind] > c->most.v[kind]) c->most.v[kind] = one->v[kind];
 }
 
-/* Counts the FLOPs of each computation, by id; `totals` is all zero. */
+/* Counts the FLOPs of each computation, by id. `totals` must be zero on entry. */
 static void count_flops(const hlo_module *module, flops *totals) {
-    /* Callers come after their callees. */
+    /* A module lists callees before callers. */
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
         for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             double *out = totals[comp->id].v;
@@ -146,7 +149,7 @@ static void count_call(void *user, hlo_computation *called) {
 void hlo_run_counts(const hlo_module *module, double *out_runs) {
     memset(out_runs, 0, module->next_computation_id * sizeof *out_runs);
     if (module->entry) out_runs[module->entry->id] = 1;
-    /* From callers to callees: a module lists callees before callers. */
+    /* Visit callers before callees; a module lists callees first. */
     for (const hlo_computation *comp = module->last; comp; comp = comp->prev) {
         if (out_runs[comp->id] == 0) continue;
         for (const hlo_instr *instr = comp->last; instr; instr = hlo_instr_prev(instr)) {
@@ -163,7 +166,7 @@ typedef struct counts {
     uint64_t computations, instructions;
     uint64_t ops[HLO_OP_COUNT], types[HLO_TYPE_COUNT];
     double parameter_bytes, constant_bytes,
-        result_bytes; /* bytes of the entry's results, of constants, of all results */
+        result_bytes; /* bytes of the entry's results, of constants, and of all results */
 } counts;
 
 hlo_status hlo_module_print_stats(const hlo_module *module, FILE *out) {

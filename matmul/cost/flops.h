@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Execution counts of computations, and sizes. */
+/* Computes execution counts of computations, and sizes of shapes. */
 #ifndef HLO_MATMUL_COST_FLOPS_H
 #define HLO_MATMUL_COST_FLOPS_H
 
 #include "matmul/call.h"
 
 /* Writes the number of executions of each computation, by computation id, in one execution of the
- * module. It is the sum, over all callers, of the caller's count times the trip count of a loop.
- * Each branch of a conditional counts once. 0: not reachable from the entry. `out_runs` has
+ * module. The number is the sum, over all callers, of the caller's count, multiplied by the trip
+ * count if the caller is a loop. Each branch of a conditional counts as executed once. The number
+ * is 0 for computations that are not reachable from the entry. `out_runs` has
  * module->next_computation_id elements. */
 void hlo_run_counts(const hlo_module *module, double *out_runs);
 

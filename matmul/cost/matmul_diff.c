@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hlo_module_diff(), hlo_module_diff_matmuls(): the difference of two modules, matmuls first. */
+/* Implements hlo_module_diff() and hlo_module_diff_matmuls(): prints the differences of two
+ * modules, starting with matmuls. */
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -15,7 +16,7 @@ typedef struct matmul {
     const char *op_name; /* "" if absent */
     const char *text;    /* description of the matmul */
     uint64_t key;        /* matmuls of both modules with equal keys form a pair */
-    uint64_t sizes;      /* of batch, m, n (either first) and k */
+    uint64_t sizes;      /* hash of batch, m, n (in either order) and k */
     uint32_t place;
     const hlo_instr *other; /* matching matmul of the other module, or NULL */
     const char *other_text;
@@ -77,7 +78,7 @@ static int by_place(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
-/* Pairs matmuls without a partner by key, in the order of the text. */
+/* Pairs matmuls that have no partner yet by key, in the order of the text. */
 static void match(side *a, side *b) {
     qsort(a->all, a->count, sizeof *a->all, by_key);
     qsort(b->all, b->count, sizeof *b->all, by_key);
@@ -96,15 +97,16 @@ static void match(side *a, side *b) {
     }
 }
 
-/* Returns the last `parts` parts of a path, because inlining prepends the caller's path; "" if the
- * path has fewer parts. */
+/* Returns the last `parts` parts of a path, or "" if the path has fewer parts. Inlining prepends
+ * the caller's path, so the last parts identify the instruction. */
 static const char *tail(const char *path, int parts) {
     for (const char *at = path + strlen(path); at > path; at--)
         if (at[-1] == '/' && --parts == 0) return at;
     return parts == 1 ? path : "";
 }
 
-/* Sets the keys, and a unique key for each matmul that has no match. */
+/* Sets the keys: a hash of the path for matmuls with a path, and a unique key for each other
+ * matmul. */
 static void set_keys(side *s, int parts, uint64_t seed) {
     for (size_t i = 0; i < s->count; i++) {
         matmul *one = &s->all[i];
@@ -123,7 +125,7 @@ static void keep_diag(void *user, const hlo_diag *diag) {
 
 static void put_instr(FILE *out, char sign, const hlo_module *module, const hlo_instr *instr,
                       const char *text) {
-    hlo_diag at = {0}; /* with the position of the instruction */
+    hlo_diag at = {0}; /* receives the position of the instruction */
     const hlo_diag_sink sink = {keep_diag, &at};
     hlo_diag_emit(module, &sink, HLO_NOTE, instr->offset, 1, "%s", "");
     hlo_print_plain(out, "    %c %s", sign, module->file);
@@ -139,8 +141,8 @@ static const char *value_text(hlo_arena *scratch, const hlo_literal *literal) {
     return hlo_arena_format(scratch, " %s%s", text, all ? "" : "...");
 }
 
-/* Prints the first differing element of two arrays with the same shape, if they are too long to
- * print. */
+/* Formats the first element in which two constants of the same shape differ. Returns "" if they
+ * have at most SEEN elements, which are printed completely. */
 static const char *element_text(hlo_arena *scratch, const hlo_literal *literal,
                                 const hlo_literal *other) {
     enum { SEEN = 10 };
@@ -238,9 +240,9 @@ static hlo_status compare(const hlo_module *a, const hlo_module *b, bool all, FI
         side left = {.module = a, .scratch = scratch}, right = {.module = b, .scratch = scratch};
         list_matmuls(&left);
         list_matmuls(&right);
-        /* Match by op_name and the result's dimensions; then by op_name alone; then by ever
-         * shorter suffixes of it; then a dot and a call by their sizes, because a call has the name
-         * of the last instruction folded into it. */
+        /* Match by op_name and the dimensions of the result; then by op_name alone; then by ever
+         * shorter suffixes of op_name. Finally match a dot and a call by their sizes, because a
+         * call has the name of the last instruction that was fused into it. */
         enum { MOST_PARTS = 8, FEWEST_PARTS = 2 };
         match(&left, &right);
         for (int parts = MOST_PARTS + 1; parts >= FEWEST_PARTS; parts--) {

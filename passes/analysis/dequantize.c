@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dequantized values. */
+/* Recognizes dequantized values. */
 #include "passes/analysis/dequantize.h"
 
 #include "passes/analysis/value.h"
@@ -10,8 +10,8 @@ static bool is_conversion(const hlo_instr *value) {
            hlo_type_is_wide(value->shape->type);
 }
 
-/* Returns the number of operands that may be the scaled one: both of a product, the dividend of a
- * quotient. */
+/* Returns the number of operands that may be the scaled value: 2 for a product, 1 (the dividend)
+ * for a quotient. */
 static uint32_t scalable_operands(const hlo_instr *value) {
     if (value->pin) return 0;
     return value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dequantized values: fp8 values converted to a wide type, and then multiplied or divided by a
- * scale. A reader that returns false leaves `*out` unchanged or undefined. Pinned instructions are
- * never part of a dequantization. */
+/* Recognizes dequantized values: fp8 values converted to a wide type, and then possibly multiplied
+ * or divided by a scale. If a reader returns false, the contents of `*out` are undefined. Pinned
+ * instructions are never part of a dequantization. */
 #ifndef HLO_PASSES_ANALYSIS_DEQUANTIZE_H
 #define HLO_PASSES_ANALYSIS_DEQUANTIZE_H
 
@@ -9,12 +9,12 @@
 
 typedef struct hlo_dequantized {
     hlo_instr *fp8;
-    hlo_instr *scale;  /* NULL: only converted */
+    hlo_instr *scale;  /* NULL if the value is only converted */
     hlo_op op;         /* HLO_OP_CONVERT, HLO_OP_MULTIPLY or HLO_OP_DIVIDE */
     hlo_type from, to; /* element types */
 } hlo_dequantized;
 
-/* True for the fp8 types except f8e8m0fnu, which is only a type of scales. */
+/* True for the fp8 types except f8e8m0fnu, which is a type of scales only. */
 static inline bool hlo_type_is_fp8_value(hlo_type type) {
     return hlo_type_is_fp8(type) && type != HLO_TYPE_F8E8M0FNU;
 }
@@ -32,18 +32,19 @@ static inline bool hlo_type_is_wide(hlo_type type) {
 /* Reads a convert, or a convert scaled by a scalar. out->scale is the broadcast of the scalar. */
 bool hlo_dequantized_read(hlo_instr *value, hlo_dequantized *out);
 
-/* Reads a convert, possibly moved, that is then scaled by out->scale, which may be any array. */
+/* Reads a convert, possibly moved, that is then scaled by out->scale. The scale may be any
+ * array. */
 bool hlo_dequantized_read_scaled(const hlo_instr *value, hlo_dequantized *out);
 
-/* Reads a convert scaled by a broadcast; out->scale is its operand, and `*out_dims` its dimensions.
- */
+/* Reads a convert scaled by a broadcast; out->scale is the operand of the broadcast, and
+ * `*out_dims` its `dimensions` attribute. */
 bool hlo_dequantized_read_rows(const hlo_instr *value, hlo_dequantized *out,
                                const hlo_ints **out_dims);
 
-/* True if both have the same form, types and scale. */
+/* True if both values have the same form, types and scale. */
 bool hlo_dequantized_alike(const hlo_dequantized *a, const hlo_dequantized *b);
 
-/* True if both have the same form and types, and scales of the same shape. */
+/* True if both values have the same form and types, and scales of the same shape. */
 bool hlo_dequantized_same_form(const hlo_dequantized *a, const hlo_dequantized *b);
 
 #endif

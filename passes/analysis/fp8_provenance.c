@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Provenance of wide values: the fp8 values that they are computed from. */
+/* Finds the wide values that are computed from fp8 values. */
 #include "passes/analysis/fp8_provenance.h"
 
 #include "ir/module/known.h"
@@ -9,7 +9,7 @@
 
 enum { SWEEP_LIMIT = 4, STEP_LIMIT = 256 };
 
-/* The call site and the operand that a computation's first parameter comes from. */
+/* The caller of a computation, and the operand that becomes the computation's first parameter. */
 typedef struct entry {
     const hlo_instr *caller; /* the first loop or branch found, or NULL */
     uint32_t operand;
@@ -18,7 +18,7 @@ typedef struct entry {
 /* One flag per array of a value, including those of nested tuples: true if the array comes from
  * fp8. */
 typedef struct facts {
-    bool own, *leaves; /* `own` is the only leaf of a value that is not a tuple */
+    bool own, *leaves; /* `own` is used for values that are not tuples, which have one leaf */
     uint32_t count;    /* number of leaves */
     uint32_t *starts;  /* index of the first leaf of each tuple element */
 } facts;
@@ -26,7 +26,7 @@ typedef struct facts {
 struct hlo_fp8_provenance {
     const hlo_module *module;
     hlo_arena *arena;
-    facts *of;      /* by id */
+    facts *of;      /* by instruction id */
     entry *entries; /* by computation id */
     bool changed;
 };
@@ -82,7 +82,7 @@ bool hlo_fp8_provenance_has(const hlo_fp8_provenance *provenance, const hlo_inst
     return false;
 }
 
-/* Returns a bit set of the operands whose values reach the result, for the first 32 operands. */
+/* Returns the operands whose values reach the result, as a bit set of the first 32 operands. */
 static uint32_t carrying(const hlo_instr *instr) {
     uint32_t index;
     if (hlo_is_relu(instr, &index)) return 1u << index;
@@ -155,7 +155,7 @@ const hlo_fp8_provenance *hlo_fp8_provenance_find(const hlo_module *module, hlo_
     c->entries = hlo_arena_zero(arena, module->next_computation_id * sizeof *c->entries);
     for (unsigned sweep = 0; c->changed && sweep < SWEEP_LIMIT; sweep++) {
         c->changed = false;
-        /* Visits callers before callees. */
+        /* Visit callers before callees. */
         for (const hlo_computation *comp = module->last; comp; comp = comp->prev)
             for (const hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr))
                 visit(c, instr);

@@ -39,9 +39,9 @@ static bool has_op(const hlo_module *module, unsigned flags) {
     return false;
 }
 
-/* True if all devices run the module together, so that they also omit a collective together: the
- * module is for several partitions, or will be partitioned. Otherwise a channel may connect to
- * other programs. */
+/* True if all devices run the module together, so that all of them omit a collective that is
+ * removed. This holds if the module has several partitions or will be partitioned. Otherwise a
+ * channel may connect to other programs. */
 static bool runs_together(const hlo_module *module) {
     if (hlo_devices_partitions(module) > 1 || !has_op(module, HLO_COLLECTIVE)) return true;
     for (const hlo_computation *comp = module->first; comp; comp = comp->next)
@@ -68,7 +68,7 @@ hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena) {
                 (hlo_op_is(instr->op, HLO_COLLECTIVE) &&
                  hlo_instr_attr(instr, HLO_ATTR_CHANNEL_ID) && !together) ||
                 hlo_instr_int(instr, HLO_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, 0) || called.any_side ||
-                /* a done whose start has effects has them, too */
+                /* a done has the effects of its start */
                 (hlo_op_async_pair(HLO_OP_INVALID, instr->op) && instr->operand_count &&
                  effects.side[hlo_instr_operand(instr, 0)->id]);
             effects.random[instr->id] = hlo_op_is(instr->op, HLO_NONDET) || called.any_random;
@@ -140,8 +140,8 @@ bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena) {
     return needed;
 }
 
-/* True if the computations that the instruction calls are part of its kernel. They are applied to
- * elements, unlike the steps of a scan, which are applied to arrays. */
+/* True if the computations that the instruction calls are part of its kernel. These computations
+ * are applied to elements; in contrast, the computation of a scan is applied to arrays. */
 static bool has_kernel(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_FUSION:

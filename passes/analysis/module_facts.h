@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts about a whole module, found in one linear walk, or without a walk if the counts of opcodes
- * and attributes exclude them. They are tables by instruction id, in the given arena, valid until
- * the module changes. */
+/* Finds facts about a whole module in one linear walk, or without a walk if the counts of opcodes
+ * and attributes show that a fact holds nowhere. Results are tables by instruction id, unless
+ * stated otherwise. They are allocated in the given arena and valid until the module changes. */
 #ifndef HLO_PASSES_ANALYSIS_MODULE_FACTS_H
 #define HLO_PASSES_ANALYSIS_MODULE_FACTS_H
 
 #include "ir/ir.h"
 
-/* Returns the entry of a table. The table may be NULL: all false. */
+/* Returns the entry of a table. If the table is NULL, all entries are false. */
 static inline bool hlo_facts_has(const bool *table, uint32_t id) {
     return table && table[id];
 }
 
-/* Finds instructions that have control predecessors, or are control predecessors. */
+/* Finds instructions that have, or are, control predecessors. */
 bool *hlo_facts_control_deps(const hlo_module *module, hlo_arena *arena);
 
 /* Instructions with side effects or random results, according to op.def, their attributes, or a
  * computation that they call. */
 typedef struct hlo_effects {
-    bool *side;   /* must run as often as in the input, and in the same order */
-    bool *random; /* must not be merged with an equal one */
+    bool *side;   /* instructions that must run as often as in the input, and in the same order */
+    bool *random; /* instructions that must not be merged with equal ones */
 } hlo_effects;
-/* Finds instructions with effects; both tables are NULL in a module that cannot have any. */
+/* Finds instructions with effects. Both tables are NULL if the module cannot have such
+ * instructions. */
 hlo_effects hlo_facts_side_effects(const hlo_module *module, hlo_arena *arena);
 
 /* Finds the live instructions of reachable computations: roots, parameters, instructions with
@@ -31,23 +32,25 @@ bool *hlo_facts_live(const hlo_module *module, hlo_arena *arena);
 /* Finds, by computation id, computations that the entry calls directly or indirectly. */
 bool *hlo_facts_reached(const hlo_module *module, hlo_arena *arena);
 
-/* Sources of a value through only movement, conversion, scaling and relu. HLO_FROM_FP8: f8e4m3fn or
- * f8e5m2, so that a matmul of the value may become an FP8 call. HLO_FROM_OTHER_FP8: another 8-bit
- * float. */
+/* The kinds of fp8 values from which a value is computed by only movement, conversion, scaling and
+ * relu. HLO_FROM_FP8: f8e4m3fn or f8e5m2, so that a matmul of the value may become an FP8 call.
+ * HLO_FROM_OTHER_FP8: another 8-bit float. */
 enum { HLO_FROM_FP8 = 1, HLO_FROM_OTHER_FP8 = 2 };
 
-/* The sets of sources, by id, of the instructions that existed when they were found. */
+/* By instruction id, the sets of these sources, for the instructions that existed when the sets
+ * were computed. */
 typedef struct hlo_fp8_reach {
-    unsigned char *of; /* NULL: not found yet */
+    unsigned char *of; /* NULL if not computed yet */
     uint32_t count;
 } hlo_fp8_reach;
 hlo_fp8_reach hlo_facts_fp8_reach(const hlo_module *module, hlo_arena *arena);
-/* True if a value comes from f8e4m3fn or f8e5m2, or is a new fp8 value. */
+/* True if a value comes from f8e4m3fn or f8e5m2, or is an fp8 value created after the sets were
+ * computed. */
 bool hlo_facts_from_fp8(const hlo_fp8_reach *reach, const hlo_instr *value);
 
 /* Finds, by computation id, bodies of fusions, computations that are applied to elements, and the
- * callees of both. They are parts of one kernel, which cannot call another kernel, so passes do not
- * change them. */
+ * callees of both. Passes do not change these computations, because each is a part of one kernel,
+ * which cannot call another kernel. */
 bool *hlo_facts_fused(const hlo_module *module, hlo_arena *arena);
 
 #endif

@@ -13,7 +13,7 @@ static bool is_entry(const hlo_value_pair *pair, const char *name, const char *v
            *pair->value == '"' && !strncmp(pair->value + 1, value, size);
 }
 
-/* True if the instruction is for the host. */
+/* True if the attributes of the instruction place it on the host. */
 static bool says_host(const hlo_instr *instr) {
     const char *at = hlo_instr_str(instr, HLO_ATTR_FRONTEND_ATTRIBUTES);
     hlo_value_pair pair;
@@ -26,8 +26,8 @@ static bool in_space(const hlo_shape *shape) {
     return shape->layout && shape->layout->memory_space;
 }
 
-/* True if a value is read from or written to another memory space. Tuples, and instructions that
- * forward them, access no memory. */
+/* True if the instruction reads a value from or writes it to another memory space. Tuples, and
+ * instructions that forward them, access no memory. */
 static bool crosses_space(const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_CALL:
@@ -44,7 +44,7 @@ static bool crosses_space(const hlo_instr *instr) {
 }
 
 /* Finds the computations that run on another thread than the entry, and their callees, by id.
- * Returns NULL if all run on the entry's thread. */
+ * Returns NULL if all computations run on the entry's thread. */
 static const bool *find_threads(const hlo_module *module, hlo_arena *scratch) {
     bool any =
         module->op_counts[HLO_OP_ASYNC_START] || module->attrs_seen[HLO_ATTR_FRONTEND_ATTRIBUTES];
@@ -114,7 +114,8 @@ static const hlo_instr *pinned_below(const hlo_instr *value, unsigned *steps) {
 
 const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot) {
     unsigned steps = STEP_LIMIT;
-    /* If the dot crosses memory spaces, its operand is in the other space. */
+    /* If the dot itself crosses memory spaces, an operand is in the other space; find that
+     * operand. */
     const hlo_instr *found = dot->pin && dot->pin != HLO_PIN_SPACE ? dot : NULL;
     for (uint32_t i = 0; i < dot->operand_count && !found; i++)
         found = pinned_below(hlo_instr_operand(dot, i), &steps);

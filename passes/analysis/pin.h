@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned instructions: no pass changes or moves them.
+/* Marks instructions as pinned: no pass changes or moves a pinned instruction.
  *
  * A pinned instruction is not replaced, removed, moved, merged, duplicated or put into another
  * instruction, and no analysis looks through it. New instructions use its result unchanged. This
@@ -8,8 +8,8 @@
  * because of an effect in its callee (HLO_PIN_EFFECT): calls may be inlined, and the operands of
  * loops may change. A pinned start pins its done.
  *
- * Instructions are moved only toward the beginning of their computation, and neither they nor the
- * instructions moved with them are pinned, so the order of control dependencies is preserved. */
+ * Passes move instructions only toward the beginning of their computation, and move no pinned
+ * instruction. So the order of control dependencies is preserved. */
 #ifndef HLO_PASSES_ANALYSIS_PIN_H
 #define HLO_PASSES_ANALYSIS_PIN_H
 
@@ -23,19 +23,19 @@ void hlo_pin_module(hlo_module *module, hlo_arena *scratch);
 hlo_reason hlo_pin_reason(const hlo_instr *pinned);
 
 /* Finds the pinned instruction that prevents a dot from becoming FP8: the dot itself, or an
- * instruction on the path to its operands from fp8 values by movement, conversion and scaling; NULL
- * if not found. */
+ * instruction on a path of movement, conversion and scaling from an fp8 value to an operand.
+ * Returns NULL if there is no such instruction. */
 const hlo_instr *hlo_pin_of_dot(const hlo_instr *dot);
 
-/* True if the call may be inlined: it is not pinned, or only by effects in the callee, and its
- * attributes allow it. */
+/* True if the call may be inlined: it is not pinned or is pinned only because of effects in the
+ * callee, and its attributes allow inlining. */
 bool hlo_pin_lets_inline(const hlo_instr *call);
 
 /* True if the module has a schedule, which fixes order and memory. Passes do not change such a
  * module. */
 bool hlo_pin_is_scheduled(const hlo_module *module);
 
-/* True if a loop, a branch or a tuple is pinned for another reason than an effect in its
+/* True if a loop, a conditional or a tuple is pinned for another reason than an effect in its
  * callees. */
 bool hlo_pin_holds(const hlo_instr *instr);
 

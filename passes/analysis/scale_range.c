@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Magnitudes of scaled operands and of scales. */
+/* Computes ranges of the magnitudes of scaled operands and of scales. */
 #include "passes/analysis/scale_range.h"
 
 #include <float.h>
@@ -13,8 +13,8 @@
 
 enum { STEP_LIMIT = 256 };
 
-/* A range contains the magnitudes of the elements that are not 0, infinite or NaN. Bits of a range:
- * elements may be 0; infinite or NaN; scaled fp8 values. */
+/* A range contains the magnitudes of the elements that are not 0, infinite or NaN. The bits of a
+ * range: some elements may be 0; may be infinite or NaN; may be scaled fp8 values. */
 enum { ZERO = 1, ENDLESS = 2, FP8 = 4 };
 
 static const hlo_range unknown = {.low = 1, .high = 1, .whole = true},
@@ -23,7 +23,7 @@ static const hlo_range unknown = {.low = 1, .high = 1, .whole = true},
 typedef struct search {
     hlo_arena *scratch;
     unsigned steps;
-    bool scale; /* the value is a scale: fp8 values in it are evaluated */
+    bool scale; /* the value is a scale, so fp8 values in it are evaluated */
 } search;
 
 static hlo_range walk(void *arg, const hlo_instr *value);
@@ -36,7 +36,7 @@ static hlo_range of_number(double number) {
     return r;
 }
 
-/* Returns the range of a part. NaN padding is also NaN in the call. */
+/* Returns the range of a part. NaN padding is ignored, because it is also NaN in the call. */
 static hlo_range walk_part(void *arg, const hlo_instr *part) {
     double number;
     const bool nan = hlo_known_number_pinned(part, &number) && isnan(number);
@@ -49,8 +49,8 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     if (hlo_is_relu(value, &index)) return walk(s, hlo_instr_operand(value, index));
     switch (value->op) {
     case HLO_OP_MULTIPLY:
-    case HLO_OP_DIVIDE: { /* If both are fp8, one is a scale that varies; an fp8 divisor is a scale.
-                           */
+    case HLO_OP_DIVIDE: { /* If both operands are fp8, one is a scale that varies. An fp8 divisor is
+                           * a scale. */
         hlo_range o[] = {walk(s, hlo_instr_operand(value, 0)),
                          walk(s, hlo_instr_operand(value, 1))};
         const bool divides = value->op == HLO_OP_DIVIDE;
@@ -61,7 +61,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
         if (o[0].sources & o[1].sources & FP8) o[o[0].high > o[1].high].high = 1;
         return hlo_range_of_rounded(value, o);
     }
-    case HLO_OP_PAD: /* padding of powers of two is the scale of zeros */
+    case HLO_OP_PAD: /* padding of a power-of-two scale is the scale of zeros */
         if (value->shape->type == HLO_TYPE_F8E8M0FNU) return walk(s, hlo_instr_operand(value, 0));
         return hlo_range_of_result(value, walk_part, s);
     case HLO_OP_SELECT:
@@ -79,7 +79,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     }
     const hlo_type type = value->shape->type;
     const bool fp8 = hlo_type_is_fp8_operand(type);
-    /* A fixed value does not depend on an input, and is small enough to compute. */
+    /* Evaluate a fixed value: it does not depend on an input and is small enough. */
     int64_t count;
     const hlo_arena_mark mark = hlo_arena_here(s->scratch);
     const double *numbers = hlo_fixed_elements(s->scratch, value, &count);
@@ -90,7 +90,7 @@ static hlo_range walk_up(const hlo_instr *value, search *s) {
     hlo_arena_release(s->scratch, mark);
     if ((numbers || one) && !(fp8 && r.sources & ENDLESS)) return r;
     if (hlo_instr_moves(value)) return walk(s, hlo_instr_operand(value, 0));
-    if (!fp8 || s->scale) return unknown; /* fp8 values of a matmul are unbounded */
+    if (!fp8 || s->scale) return unknown; /* the fp8 values of an operand have no known bound */
     return (hlo_range){.low = 1, .high = hlo_float_max(type), .sources = FP8};
 }
 
@@ -114,8 +114,8 @@ static void count_scale(hlo_range *all, hlo_arena *scratch, const hlo_instr *sca
 }
 
 /* Adds a dot's operand to `all`: the ratio of its largest element to the largest of its fp8 values,
- * if that exceeds 1, and the product of its factors, including those that multiply the rows of the
- * call's result. */
+ * if this ratio exceeds 1, and the product of its factors, including the factors that multiply the
+ * rows of the call's result. */
 static void count_operand(hlo_range *all, hlo_arena *scratch, const hlo_instr *operand,
                           const hlo_instr *fp8) {
     search s = {.scratch = scratch};
@@ -129,8 +129,8 @@ bool hlo_scales_fit(hlo_arena *scratch, const hlo_instr *source, const hlo_matmu
                     const hlo_matmul *m) {
     const bool dot = source->op == HLO_OP_DOT;
     hlo_range all = unknown;
-    /* Like the graph, the call multiplies only the result by d_scale, which must not be subnormal,
-     * or infinite if the graph divides by it. */
+    /* Like the graph, the call multiplies only the result by d_scale. d_scale must not be
+     * subnormal, and must be finite if the graph divides by it. */
     if (m->d_scale && m->d_scale != before->d_scale) {
         search s = {.scratch = scratch, .scale = true};
         const hlo_range scale = walk(&s, m->d_scale);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts about single values. */
+/* Computes facts about single values. */
 #include "passes/analysis/value.h"
 
 #include <math.h>
@@ -57,7 +57,7 @@ uint64_t hlo_literal_hash(const hlo_literal *literal, uint64_t seed) {
     return seed;
 }
 
-/* True if only opcode, shape, operands and `dimensions` determine the value. */
+/* True if opcode, shape, operands and `dimensions` alone determine the value. */
 static bool is_plain(const hlo_instr *value) {
     for (uint32_t i = 0; i < value->attr_count; i++)
         if (value->attrs[i].id != HLO_ATTR_METADATA && value->attrs[i].id != HLO_ATTR_DIMENSIONS)
@@ -103,13 +103,13 @@ bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index) {
 /* Fixed values are computed by the evaluator. Opcodes that it does not support, including
  * parameters and random numbers, count as inputs. */
 
-/* The search for a fixed value. */
+/* Limits and state of the evaluation of a fixed value. */
 enum { ELEMENT_LIMIT = 1 << 18, STEP_LIMIT = 256 };
 
 typedef struct search {
     hlo_arena *scratch;
     unsigned steps;
-    int64_t elements; /* sum of the elements of all computed values */
+    int64_t elements; /* total number of elements of all computed values */
 } search;
 
 static bool compute(const hlo_instr *value, search *s, hlo_view *out) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts about single values: movement, splats, signs, values that depend on no input. */
+/* Computes facts about single values: movement, splats, signs, and values that depend on no
+ * input. */
 #ifndef HLO_PASSES_ANALYSIS_VALUE_H
 #define HLO_PASSES_ANALYSIS_VALUE_H
 
@@ -28,32 +29,33 @@ static inline hlo_computation *hlo_branch_of(const hlo_instr *conditional, uint3
 /* Returns the free dimension of operand `side` of a dot; -1 unless it has exactly one. */
 int64_t hlo_dot_free_dim(const hlo_instr *dot, unsigned side);
 
-/* True for a link of a chain: movement, or a convert from one wide type (f32, bf16, f16) to
- * another; not pinned. */
+/* True for a link of a chain: an unpinned instruction that moves elements, or converts from one
+ * wide type (f32, bf16, f16) to another. */
 bool hlo_chain_link(const hlo_instr *instr);
-/* True if each result element is an element of operand 0, and no other operand selects it. */
+/* True if each element of the result is an element of operand 0 whose index depends on no other
+ * operand. */
 bool hlo_repeats(const hlo_instr *value);
 /* Returns the value that `value` repeats: a value with one element, or a constant with equal
- * elements. NULL if `value` is not a splat, or only through a pinned instruction. */
+ * elements. Returns NULL if `value` is not a splat, or is one only through a pinned instruction. */
 hlo_instr *hlo_splat_source(hlo_instr *value);
 
-/* Returns a hash of the elements: equal literals (hlo_literal_equal()) have equal hashes. An elided
- * literal equals only itself. */
+/* Returns a hash of the elements. Equal literals (hlo_literal_equal()) have equal hashes. A literal
+ * whose elements are elided equals only itself. */
 uint64_t hlo_literal_hash(const hlo_literal *literal, uint64_t seed);
 
-/* True if both are the same expression of the same values. */
+/* True if `x` and `y` are the same expression of the same values. */
 bool hlo_same_expression(hlo_instr *x, hlo_instr *y);
 
-/* True for maximum(x, 0), in either order, and clamp(0, x, inf). `out_index`, which may be NULL:
- * the operand x. */
+/* True for maximum(x, 0), in either order, and clamp(0, x, inf). Stores the operand number of x in
+ * `*out_index` if `out_index` is not NULL. */
 bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index);
 
 /* Fixed values do not depend on an input and are equal in every run. */
 
-/* Computes the elements of a fixed value, also through instructions that passes leave in place
- * (pinned ones, barriers and sharding annotations): the elements may forbid a rewrite, but never
- * justify one. Allocates in `scratch`. NULL: the value may depend on an input, an element is not
- * exactly a double, or the computation is too large. */
+/* Computes the elements of a fixed value. Evaluates also pinned instructions, barriers and sharding
+ * annotations, so the elements may forbid a rewrite, but never justify one. Allocates the result in
+ * `scratch`. Returns NULL if the value may depend on an input, a double cannot represent an element
+ * exactly, or the computation is too large. */
 const double *hlo_fixed_elements(hlo_arena *scratch, const hlo_instr *value, int64_t *out_count);
 
 #endif

@@ -43,7 +43,7 @@ bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
     hlo_instr *packed = hlo_granularity_compact(env, value, &granularity);
     hlo_instr *vector = *out = hlo_build_reshape(env->build, packed, 1, &row);
     if (!vector || view->op != HLO_OP_SLICE) return vector;
-    /* Move the elements to the indices that they had before the slice. */
+    /* Pad the row, so that each element has the index that it has in the unsliced result. */
     const uint32_t last = result->shape->rank - 1;
     const int64_t *s = hlo_instr_ints(view, HLO_ATTR_SLICE)->v + 3 * last;
     const int64_t size = result->shape->dims[last];
@@ -76,7 +76,7 @@ bool hlo_bias_fits(const hlo_instr *value, hlo_type type) {
         if (!sign && value->op != HLO_OP_CONVERT && !hlo_instr_moves_by(value, HLO_REARRANGES))
             return false;
         const hlo_instr *from = hlo_instr_operand(value, 0);
-        if (value->op == HLO_OP_CONVERT && /* a convert rounds unless it is to a wider type */
+        if (value->op == HLO_OP_CONVERT && /* a convert does not round if its type is wider */
             hlo_types[from->shape->type].bits >= hlo_types[value->shape->type].bits)
             return false;
         value = from;

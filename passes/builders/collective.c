@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scales through collectives, and quantizing before them. */
+/* Sends scales through collectives, and quantizes values before collectives. */
 #include "passes/builders/collective.h"
 
 #include "passes/builders/granularity.h"
 #include "passes/builders/move_chain.h"
 #include "passes/sharding/devices.h"
 
-/* Minimum number of values per scale: below that, f32 scales cost more bytes than fp8 values
- * save. */
+/* Minimum number of values per scale: with fewer, sending f32 scales costs more bytes than sending
+ * fp8 values saves. */
 enum { LEAST_VALUES = 8 };
 
 typedef struct path {
-    const hlo_instr *links[HLO_CHAIN_LIMIT]; /* from the collective's operand to the scale */
-    hlo_granularity granularity[HLO_CHAIN_LIMIT + 1]; /* of each link, and of the scale */
+    const hlo_instr *links[HLO_CHAIN_LIMIT]; /* links from the collective's operand to the scale */
+    hlo_granularity granularity[HLO_CHAIN_LIMIT + 1]; /* granularity of each link, and of the
+                                                       * scale */
     uint32_t length;
 } path;
 
@@ -24,7 +25,7 @@ static bool holds(path *p, hlo_instr *scale) {
     return hlo_granularity_holds(scale, &p->granularity[p->length]);
 }
 
-/* Finds the coarsest granularity, except along dimension `fixed`. */
+/* Finds the coarsest granularity of the scale; does not change dimension `fixed`. */
 static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *scale) {
     enum { BLOCK = 128 };
     for (uint32_t i = 0; i < shape->rank; i++) p->granularity[0].v[i] = 1;
@@ -38,14 +39,14 @@ static bool coarsen(path *p, const hlo_shape *shape, int64_t fixed, hlo_instr *s
     return holds(p, scale);
 }
 
-/* Returns the synchronous opcode of a start. */
+/* Returns the synchronous opcode for an asynchronous start. */
 static hlo_op op_at_once(hlo_op op) {
     if (op == HLO_OP_ALL_GATHER_START) return HLO_OP_ALL_GATHER;
     return op == HLO_OP_COLLECTIVE_PERMUTE_START ? HLO_OP_COLLECTIVE_PERMUTE : op;
 }
 
-/* Clones the collective onto a compact scale without its dimensions of one element, and restores
- * these dimensions. `along`: the dimension along which devices differ, or -1. */
+/* Clones the collective onto a compact scale without its dimensions of size 1, and restores these
+ * dimensions in the result. `along` is the dimension along which devices differ, or -1. */
 static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo_shape *all,
                        const hlo_shape *each, int64_t along, hlo_instr *packed) {
     hlo_module *module = env->context->module;
@@ -66,8 +67,8 @@ static hlo_instr *send(hlo_rule_env *env, const hlo_instr *collective, const hlo
     if (!sent) return NULL;
     hlo_instr_drop_attr(sent, HLO_ATTR_METADATA);
     hlo_instr_copy_attrs(sent, collective);
-    hlo_instr_drop_attr(sent, HLO_ATTR_SHARDING); /* it describes the values, which have more
-                                                   * dimensions */
+    hlo_instr_drop_attr(sent, HLO_ATTR_SHARDING); /* the sharding describes the values, which have
+                                                   * more dimensions than the scale */
     if (along >= 0) hlo_instr_set_ints(sent, HLO_ATTR_DIMENSIONS, 1, &place);
     if (hlo_instr_attr(collective, HLO_ATTR_CHANNEL_ID))
         hlo_instr_set_int(sent, HLO_ATTR_CHANNEL_ID, hlo_devices_free_channel(module));
@@ -87,7 +88,7 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
         return NULL;
     for (const hlo_instr *l = chain->instr; l != chain->inner; l = hlo_instr_operand(l, 0))
         p.links[p.length++] = l;
-    /* The scale and the indices of its movement must be replicated. */
+    /* The scale and the indices that move it must be replicated. */
     bool agree = hlo_devices_replicated(env->context, scale, collective);
     for (uint32_t i = 0; i < p.length; i++)
         for (uint32_t o = 1; agree && o < p.links[i]->operand_count; o++)
@@ -108,8 +109,8 @@ hlo_instr *hlo_collective_scale(hlo_rule_env *env, const hlo_instr *collective,
     return packed ? hlo_granularity_expand(env, packed, all, &granularity) : NULL;
 }
 
-/* Returns the index of the operand that the other operands, which are splats, scale or clamp; -1 if
- * not found. */
+/* Returns the number of the operand that the other operands scale or clamp, if these are splats; -1
+ * if there is no such operand. */
 static int scaled_operand(const hlo_instr *instr) {
     int found = -1;
     if (instr->pin) return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Granularity of values, and compact forms. */
+/* Computes the granularity of values, and builds compact forms. */
 #include "passes/builders/granularity.h"
 #include "ir/float/literal.h"
 #include "ir/module/index_map.h"
@@ -34,12 +34,12 @@ static bool is_trivial(const hlo_shape *shape, const hlo_granularity *granularit
 
 /* ---------------------------------------------------------------------------------------- links */
 
-/* A reshape maps groups of adjacent dimensions to groups with the same number of elements. Equal
- * elements that are contiguous in a group remain contiguous. If equal elements of the result are
- * not contiguous, the operand must be constant throughout the group. */
+/* A group of adjacent dimensions that a reshape maps to a group with the same number of elements.
+ * Equal elements that are contiguous in a group remain contiguous. If equal elements of the result
+ * are not contiguous, the operand must be constant throughout the group. */
 typedef struct run {
     uint32_t from, from_end, to, to_end; /* dimensions */
-    bool exact;                          /* equal elements are contiguous */
+    bool exact;                          /* equal elements of the result are contiguous */
 } run;
 
 static bool next_run(const hlo_shape *from, const hlo_shape *to, run *r) {
@@ -63,7 +63,8 @@ static int64_t product(const hlo_shape *shape, uint32_t first, uint32_t end) {
     return size;
 }
 
-/* Returns the length of runs of equal elements in memory order; 0 if they are not contiguous. */
+/* Returns the length of the runs of equal elements in memory order; 0 if equal elements are not
+ * contiguous. */
 static int64_t flat_run(const hlo_shape *to, const run *r, const hlo_granularity *granularity) {
     int64_t flat = 1;
     bool open = false;
@@ -91,8 +92,8 @@ static void below_run(const hlo_shape *from, const hlo_shape *to, run *r,
     for (uint32_t i = r->from; !r->exact && i < r->from_end; i++) below->v[i] = from->dims[i];
 }
 
-/* Finds the granularity along a dimension of the operand with `from` elements that becomes `to`
- * elements of granularity `g`. */
+/* Finds the granularity along a dimension of the operand. The dimension has size `from` in the
+ * operand, and size `to` and granularity `g` in the result. */
 static bool below_dim(const hlo_index *x, bool placed, int64_t from, int64_t to, int64_t g,
                       int64_t *below) {
     const bool whole = g >= to, first = !x->start && x->stride == 1;
@@ -102,7 +103,7 @@ static bool below_dim(const hlo_index *x, bool placed, int64_t from, int64_t to,
     }
     *below = g;
     if (x->stride < 0) return whole || to % g == 0;
-    if (x->varies || x->at) { /* the start is unknown */
+    if (x->varies || x->at) { /* the start index is unknown */
         *below = to == 1 ? 1 : whole ? from : g;
         return g == 1 || whole || to == from;
     }
@@ -216,7 +217,7 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
     }
     packed = hlo_build_reshape(env->build, packed, to->rank, bridge);
     if (!packed) return NULL;
-    /* Broadcast to the extents. */
+    /* Broadcast to the extents of the result. */
     int64_t kept[HLO_RULE_ARGS], dims[HLO_RULE_ARGS];
     uint32_t count = 0;
     for (uint32_t i = 0; i < to->rank; i++) {
@@ -229,7 +230,7 @@ static hlo_instr *carry_reshape(hlo_rule_env *env, const hlo_instr *link,
     return hlo_build_broadcast(env->build, packed, to->rank, extents, count, dims);
 }
 
-/* Clones the link onto the compact value, with the list in attribute `id` adapted. */
+/* Clones the link onto the compact value, and adapts the list in attribute `id`. */
 static hlo_instr *carry_as(hlo_rule_env *env, const hlo_instr *link,
                            const hlo_granularity *granularity, hlo_instr *packed, hlo_attr_id id,
                            const int64_t *list, uint32_t count) {

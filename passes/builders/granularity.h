@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Granularity of a value: per dimension, the length of aligned runs of equal elements. Along the
- * contracting dimension, a scale per row has the granularity of the whole dimension, and a scale
- * per block of 128 has 128. The compact form of a value has one element of each run. */
+/* Computes the granularity of values: for each dimension, the length of aligned runs of equal
+ * elements. Along the contracting dimension, a scale per row has the size of the dimension as
+ * granularity, and a scale per block of 128 has granularity 128. The compact form of a value has
+ * one element of each run. */
 #ifndef HLO_PASSES_BUILDERS_GRANULARITY_H
 #define HLO_PASSES_BUILDERS_GRANULARITY_H
 
 #include "passes/engine/engine.h"
 
-/* Run lengths per dimension, at least 1. If a run length is at least the dimension's size, the
- * value does not vary along the dimension. */
+/* The run length for each dimension, at least 1. If a run length is at least the dimension's size,
+ * the value does not vary along the dimension. */
 typedef struct hlo_granularity {
     int64_t v[HLO_RULE_ARGS];
 } hlo_granularity;
 
 /* Finds the granularity that operand 0 of `link`, which moves elements, must have so that the
- * result has `granularity`, except for the elements that a pad adds. Returns false if no
- * granularity suffices, or none is known. */
+ * result has `granularity`, except for the elements that a pad adds. Returns false if no sufficient
+ * granularity is known. */
 bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *granularity,
                                 hlo_granularity *out_below);
 
 /* True if `value` provably has the granularity. Visits a bounded number of instructions. */
 bool hlo_granularity_holds(hlo_instr *value, const hlo_granularity *granularity);
-/* Like hlo_granularity_holds(), but in any memory space. `*out_held`: an instruction in another
- * space, or one that reads from it, or NULL. */
+/* Like hlo_granularity_holds(), but for values in any memory space. Sets `*out_held` to an
+ * instruction that is in another memory space or reads from it, or to NULL. */
 bool hlo_granularity_holds_elsewhere(hlo_instr *value, const hlo_granularity *granularity,
                                      const hlo_instr **out_held);
 
-/* Builds the compact form of `value`, which has the granularity. Returns NULL on failure. */
+/* Builds the compact form of `value`, which must have the granularity. Returns NULL on failure. */
 hlo_instr *hlo_granularity_compact(hlo_rule_env *env, hlo_instr *value,
                                    const hlo_granularity *granularity);
 
 /* Builds the compact form of `link` from `packed`, the compact form of its operand 0, which has the
- * granularity from hlo_granularity_of_operand(). A pad adds ones. Returns NULL on failure. */
+ * granularity from hlo_granularity_of_operand(). Elements that a pad adds become 1. Returns NULL on
+ * failure. */
 hlo_instr *hlo_granularity_carry(hlo_rule_env *env, const hlo_instr *link,
                                  const hlo_granularity *granularity, hlo_instr *packed);
 
-/* Builds the value of `shape` with the compact form `packed` by repeating each element along its
- * run. Returns NULL on failure. */
+/* Builds the value of `shape` whose compact form is `packed`: repeats each element along its run.
+ * Returns NULL on failure. */
 hlo_instr *hlo_granularity_expand(hlo_rule_env *env, hlo_instr *packed, const hlo_shape *shape,
                                   const hlo_granularity *granularity);
 

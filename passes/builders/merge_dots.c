@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dots that share an operand. */
+/* Merges dots that share an operand. */
 #include "passes/builders/merge_dots.h"
 
 #include <string.h>
@@ -8,12 +8,13 @@
 
 enum { EXTENT_LIMIT = 1 << 30 }; /* sums of extents up to this limit do not overflow */
 
-/* A dot, and its operand that is not shared. */
+/* A dot and the operand that it does not share. */
 typedef struct share {
     const hlo_instr *dot;
-    unsigned side;         /* operand number of the other operand */
-    hlo_dequantized other; /* op HLO_OP_COPY: an fp8 value without dequantization */
-    int64_t free;          /* its only free dimension */
+    unsigned side;         /* number of the operand that is not shared */
+    hlo_dequantized other; /* the operand that is not shared; `op` is HLO_OP_COPY for an fp8 value
+                            * without dequantization */
+    int64_t free;          /* the only free dimension of that operand */
 } share;
 
 static bool read_share(const hlo_instr *dot, const hlo_instr *shared, share *out) {
@@ -82,7 +83,8 @@ static hlo_instr *join(hlo_builder *b, uint32_t count, hlo_instr *const *values,
                           &dim);
 }
 
-/* Adds the value, or its operands if it concatenates along the dimension. */
+/* Appends the value to `parts`, or its operands if the value is a concatenation along the
+ * dimension. */
 static bool add_parts(hlo_instr *value, int64_t dim, hlo_instr **parts, uint32_t *count) {
     const hlo_ints *along = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS);
     bool joins = value->op == HLO_OP_CONCATENATE && along->v[0] == dim && !value->pin;

@@ -6,9 +6,9 @@
 
 #include "passes/engine/engine.h"
 
-/* True if the dots `first` and `second`, in this order, multiply `shared`, the left or the right
- * operand of both, by values with the same dequantization, and if their contracting and batch
- * dimensions, element types and attributes are equal. */
+/* True if `first` and `second`, in this order, can be merged: `shared` is the left operand of both
+ * dots or the right operand of both; the other operands have the same dequantization; contracting
+ * and batch dimensions, element types and attributes are equal. */
 bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr *second,
                     const hlo_instr *shared);
 
@@ -16,8 +16,8 @@ bool hlo_dots_alike(hlo_engine *engine, const hlo_instr *first, const hlo_instr 
 hlo_instr *hlo_dots_merged(hlo_rule_env *env, const hlo_instr *first, const hlo_instr *second,
                            const hlo_instr *shared);
 
-/* Slices `merged` to the result of `part`, the first of its dots or, with `last`, the second.
- * Returns NULL on failure. */
+/* Slices the result of `part` from `merged`. `part` is the first of the merged dots or, with
+ * `last`, the second. Returns NULL on failure. */
 hlo_instr *hlo_dots_part(hlo_rule_env *env, hlo_instr *merged, const hlo_instr *part, bool last);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links and trees of movement. */
+/* Moves fp8 values through links and trees of movement. */
 #include "passes/builders/move_chain.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ enum { TREE_LIMIT = 256 };
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return false;
-    /* The type must represent the number: f4e2m1fn has no NaN, f8e8m0fnu has no zero. */
+    /* The type must represent the number: f4e2m1fn has no NaN, and f8e8m0fnu has no zero. */
     const double held = hlo_float_decode(type, hlo_float_encode(type, number));
     return (!scaled || number == 0 || isnan(number)) &&
            (isnan(number) ? isnan(held) : held == number);
@@ -45,7 +45,7 @@ static hlo_instr *clone_as(hlo_rule_env *env, const hlo_instr *like, hlo_instr *
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value) {
     if (link->op == HLO_OP_CONVERT) return value;
     if (link->operand_count > HLO_RULE_ARGS) return NULL;
-    if (link->op == HLO_OP_BITCAST) { /* memory order determines its elements */
+    if (link->op == HLO_OP_BITCAST) { /* the memory layout determines the elements */
         const hlo_shape *shape = hlo_shape_retype(
             env->context->module, hlo_instr_operand(link, 0)->shape, value->shape->type);
         if (value->shape != shape) value = hlo_build(env->build, HLO_OP_COPY, shape, 1, &value);
@@ -58,7 +58,7 @@ hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_ins
     return clone_as(env, link, operands, value->shape->type);
 }
 
-/* Retypes arrays of type `from`, in tuples as well. */
+/* Returns the shape with `from` replaced by the new type, also in tuples. */
 static const hlo_shape *with_type(hlo_module *module, const hlo_shape *shape, hlo_type from,
                                   hlo_type to) {
     if (shape->type != HLO_TYPE_TUPLE)
@@ -82,7 +82,8 @@ hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_in
         hlo_build_clone(env->build, done, hlo_shape_retype(module, done->shape, to), &sent);
     if (!got) return NULL;
     if (start->op != HLO_OP_ASYNC_START) return got;
-    /* Clone the computation that an async-start calls, retyped, before the caller. */
+    /* Clone the computation that an async-start calls, with new types, and insert it before the
+     * caller. */
     hlo_computation *caller = start->parent, *callee = hlo_instr_comp(start, HLO_ATTR_CALLS);
     hlo_computation *made = hlo_computation_new(module, callee->name);
     hlo_instr *operands[HLO_RULE_ARGS];
@@ -110,8 +111,8 @@ bool hlo_is_pad_value(hlo_instr *value) {
     return hlo_known_number(value, &number);
 }
 
-/* True if the tree can be moved. At least one branch of a join must be dequantized; pad values are
- * checked when the scale is known. */
+/* True if the tree can be moved. At least one branch of a concatenate or select must be
+ * dequantized. Pad values are checked later, when the scale is known. */
 static bool moves(tree *t, hlo_instr *value) {
     hlo_dequantized leaf;
     if (!t->fuel) return false;

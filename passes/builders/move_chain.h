@@ -10,24 +10,24 @@
 
 /* True if all elements of the value equal one known number. */
 bool hlo_is_pad_value(hlo_instr *value);
-/* True if a pad value of fp8 values can be fp8: it is 0 or NaN, which every scale leaves unchanged
- * or, if nothing is `scaled`, a value of the fp8 type. */
+/* True if the pad value of dequantized values can be converted to the fp8 type: it is 0 or NaN,
+ * which no scale changes, or, if `scaled` is false, any value of the fp8 type. */
 bool hlo_pad_value_moves(hlo_instr *pad_value, bool scaled, hlo_type type);
 
-/* True if the link can move the fp8 value instead of the dequantized one: it moves only its operand
- * 0, and its pad value, if any, can be fp8. */
+/* True if the link can move the fp8 value instead of the dequantized one: it moves only operand 0,
+ * and its pad value, if any, can be fp8. */
 bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below);
-/* Clones the link onto the fp8 value that replaces its operand; omits a convert. Returns NULL on
- * failure. */
+/* Clones the link onto the fp8 value that replaces its operand; returns `value` for a convert.
+ * Returns NULL on failure. */
 hlo_instr *hlo_link_clone_onto(hlo_rule_env *env, const hlo_instr *link, hlo_instr *value);
 
-/* Clones a concatenate or a select onto the fp8 values `operands` of type `type`. NULL entries are
- * pad values, or the predicate of a select. Returns NULL on failure. */
+/* Clones a concatenate or a select onto the fp8 values `operands` of type `type`. NULL entries of
+ * `operands` stand for pad values or the predicate of a select. Returns NULL on failure. */
 hlo_instr *hlo_join_clone_onto(hlo_rule_env *env, const hlo_instr *join, hlo_instr **operands,
                                hlo_type type);
 
-/* Clones `done` and its start onto the fp8 value, each at its position, so that both still overlap
- * with the instructions between them. */
+/* Clones `done` and its start onto the fp8 value, each at its position, so that the operation still
+ * overlaps with the instructions between start and done. */
 hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_instr *value);
 
 /* True if all branches of the tree start at dequantized values and can be moved and, with `alike`,

@@ -26,7 +26,7 @@ hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims) 
     return hlo_build_pad(b, value, hlo_build_number(b, old->type, least), shape, padding);
 }
 
-/* One operand of a call, and the order of its dimensions in which the contracting dimension is
+/* An operand of a call, and an order of its dimensions in which the contracting dimension is
  * last. */
 typedef struct placing {
     hlo_instr *value;
@@ -72,7 +72,8 @@ int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, b
     return turns;
 }
 
-/* Makes a row-major operand: the layout of a call's operand follows its dimensions. */
+/* Builds a row-major operand by a transpose, or by a copy if the order of dimensions is already
+ * right. */
 bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out) {
     placing s;
     if (!side_of(env, m, b, &s)) return false;
@@ -100,7 +101,7 @@ bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b
     return *out != NULL;
 }
 
-/* Limits hlo_block_narrowed(), which is recursive. */
+/* Maximum number of steps in hlo_block_narrowed(), which is recursive. */
 enum { NARROW_LIMIT = 256 };
 
 bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type) {
@@ -122,7 +123,7 @@ hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type
     return from ? hlo_link_clone_onto(env, value, from) : NULL;
 }
 
-/* Finds the granularity of the scales of a side. */
+/* Returns the granularity of the scales of a side. */
 static hlo_granularity granularity_of(const hlo_block_side *side) {
     hlo_granularity granularity;
     for (uint32_t i = 0; i < side->shape->rank; i++) granularity.v[i] = 1;
@@ -175,8 +176,8 @@ hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
     return hlo_build_reshape(b, scales, 3 - one, dims);
 }
 
-/* Reduces scales to those of the side, one for each run of equal elements, and expands them to the
- * mode: one for each row and for each block of its length along k. */
+/* Compacts scales to one for each run of equal elements, and expands them to the mode: one for each
+ * row and for each of the mode's blocks along k. */
 static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_dot *dot,
                           const hlo_block_side *side) {
     const hlo_shape *x = side->shape, *s = scales->shape;
@@ -200,7 +201,7 @@ static hlo_instr *regular(hlo_rule_env *env, hlo_instr *scales, const hlo_block_
                : hlo_granularity_expand(env, scales, shape, &runs);
 }
 
-/* Reads an operand: its stored values, and compact scales. */
+/* Reads the stored values and the compact scales of an operand. */
 static bool read_side(hlo_rule_env *env, const hlo_instr *instr, bool b, hlo_scale_mode mode,
                       hlo_block_side *out, hlo_instr **values, hlo_instr **scales) {
     hlo_block_dot dot;

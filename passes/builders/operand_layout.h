@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts of the operands of a fused call. cuBLASLt requires batch dimensions first and the
- * contracting dimension last. `b` selects the second operand, otherwise the first. */
+/* Builds operands of a fused call in the required layout. cuBLASLt requires batch dimensions first
+ * and the contracting dimension last. Functions with a parameter `b` refer to operand B if `b` is
+ * true, otherwise to operand A. */
 #ifndef HLO_PASSES_BUILDERS_OPERAND_LAYOUT_H
 #define HLO_PASSES_BUILDERS_OPERAND_LAYOUT_H
 
@@ -9,28 +10,29 @@
 
 /* Returns the size rounded up to a multiple of `to`. */
 int64_t hlo_size_aligned(int64_t size, int64_t to);
-/* Pads `value` after its elements, up to `dims`, with zeros or, for f8e8m0fnu, which has no zero,
- * with the smallest number, whose code is 0. Returns `value` if it has the dimensions, and NULL on
- * failure. */
+/* Pads `value` at the end of each dimension, up to `dims`. The padding is 0 or, for f8e8m0fnu,
+ * which has no zero, the smallest number (its code is 0). Returns `value` if it already has the
+ * dimensions, and NULL on failure. */
 hlo_instr *hlo_pad_zeros(hlo_builder *b, hlo_instr *value, const int64_t *dims);
 
 /* True if the operand does not have the layout that the target requires, but can have it. */
 bool hlo_operand_layout_is_missing(const hlo_rule_env *env, const hlo_matmul *m, bool b);
-/* Counts the outermost transposes and copies of the operand that the call does not need, because
- * the layout of their operand is also valid. */
+/* Counts the transposes and copies at the end of the operand's computation that the call does not
+ * need, because the layout before them is also valid. */
 int64_t hlo_redundant_transposes(const hlo_rule_env *env, const hlo_matmul *m, bool b);
 /* Transposes the operand to the order of dimensions that the target requires. Returns false on
  * failure. */
 bool hlo_operand_layout_make(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
-/* Pads the scales of an operand whose sizes are padded to hlo_matmul_alignment(). Scales of new
- * rows are 0, like the rows. `*out` is NULL if the operand has no scales. Returns false on
- * failure. */
+/* Pads the scales of an operand whose sizes are padded to hlo_matmul_alignment(). Scales of the
+ * added rows are 0, like the rows themselves. `*out` is NULL if the operand has no scales. Returns
+ * false on failure. */
 bool hlo_operand_layout_pad_scale(hlo_rule_env *env, const hlo_matmul *m, bool b, hlo_instr **out);
 
-/* True if `value` is a value of `type`, converted without rounding and moved, in a bounded number
- * of steps. */
+/* True if `value` is computed from a value of `type` by movement and conversion without rounding,
+ * in a bounded number of steps. */
 bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type);
-/* Builds that value, with the movement of `value`. Returns NULL on failure. */
+/* Builds `value` with element type `type`; hlo_block_is_narrow() must be true. Returns NULL on
+ * failure. */
 hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type);
 
 /* An operand's shape, the dimensions that are rows and k, and the mode of its scales. */
@@ -49,14 +51,14 @@ hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side);
  * Returns NULL on failure. */
 hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *side);
 
-/* Builds the values with the signs of the compact scales, unless no scale can be negative. Returns
- * NULL on failure. */
+/* Builds the values with the signs of the compact scales. Returns `values` if no scale can be
+ * negative. Returns NULL on failure. */
 hlo_instr *hlo_block_signed(hlo_rule_env *env, hlo_instr *values, hlo_instr *scales,
                             const hlo_block_side *side);
 
-/* Builds the values of operand a or, with `b`, of operand b of block-scaled notation, and its
- * scales in the tiles of the mode. Returns false if the notation has another mode or no mode
- * (env->reason is the reason), or on failure. */
+/* Builds the values of operand a or, with `b`, of operand b of an instruction in block-scaled
+ * notation, and the operand's scales in the tiles of the mode. Returns false on failure, or if the
+ * instruction has another mode or no mode; env->reason is then the reason. */
 bool hlo_block_dot_values(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,
                           hlo_instr **out);
 bool hlo_block_dot_scales(hlo_rule_env *env, const hlo_instr *dot, bool b, hlo_scale_mode mode,

@@ -21,20 +21,19 @@ typedef struct step {
     bool scaled;
     hlo_type type;      /* type of the fp8 value */
     struct step *below; /* the first operand that comes from fp8, or NULL if the value is fp8 */
-    struct step *next;  /* the user's next operand that comes from fp8 */
+    struct step *next;  /* the next operand of the user that comes from fp8 */
 } step;
 
 typedef struct plan {
-    bool fp4;              /* search for f4e2m1fn values, also through fp8 */
+    bool fp4;              /* search for f4e2m1fn values, also before conversions to fp8 */
     bool unequal;          /* the parts of one run may have different factors */
-    unsigned count, depth; /* number of steps; depth of the planned step, because planning is
-                            * recursive */
+    unsigned count, depth; /* number of steps; recursion depth of the planning */
     step steps[STEP_LIMIT];
 } plan;
 
 /* ------------------------------------------------------------------------------------ comparing */
 
-/* True if the compact form has one element. */
+/* True if the compact form of the value has one element. */
 static bool is_one(const hlo_instr *value, const hlo_granularity *granularity) {
     for (uint32_t i = 0; i < value->shape->rank; i++)
         if (granularity->v[i] < value->shape->dims[i]) return false;
@@ -55,7 +54,7 @@ static bool same_dimensions(const hlo_instr *x, const hlo_instr *y) {
                           hlo_instr_ints(y, HLO_ATTR_DIMENSIONS));
 }
 
-/* Skips movement of a compact form of one element. */
+/* Skips movement that does not change a compact form of one element. */
 static hlo_instr *moved_from(hlo_instr *value, hlo_granularity *granularity) {
     hlo_granularity below;
     while (hlo_instr_moves(value) && value->op != HLO_OP_PAD &&
@@ -67,7 +66,7 @@ static hlo_instr *moved_from(hlo_instr *value, hlo_granularity *granularity) {
     return value;
 }
 
-/* True if the compact forms of two values, which have their granularities, are equal. */
+/* True if two values, which have the given granularities, have equal compact forms. */
 static bool same_compact(hlo_instr *x, hlo_granularity gx, hlo_instr *y, hlo_granularity gy,
                          unsigned depth) {
     const bool one = is_one(x, &gx) && is_one(y, &gy);
@@ -90,7 +89,8 @@ static bool same_compact(hlo_instr *x, hlo_granularity gx, hlo_instr *y, hlo_gra
            same_compact(hlo_instr_operand(x, 0), bx, hlo_instr_operand(y, 0), by, depth - 1);
 }
 
-/* Returns the first step from `s` downward that changes the product of the factors below it. */
+/* Returns the first step, starting at `s` and going down, that changes the product of the
+ * factors. */
 static const step *past_links(const step *s) {
     for (;; s = s->below) {
         const hlo_instr *value = s->value;
@@ -103,7 +103,7 @@ static const step *past_links(const step *s) {
         case HLO_OP_SELECT:
         case HLO_OP_CLAMP:
         case HLO_OP_MAXIMUM: continue;
-        case HLO_OP_CONCATENATE: { /* plan_parts() has compared the parts of one run */
+        case HLO_OP_CONCATENATE: { /* plan_parts() has compared the factors of the parts */
             const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
             if (s->granularity.v[dim] < value->shape->dims[dim]) return s;
             continue;
@@ -131,13 +131,13 @@ static step *plan_operand(plan *p, step *s, uint32_t index, const hlo_granularit
     return below;
 }
 
-/* True if the fp8 type represents the pad value, and scales do not change it. */
+/* True if the fp8 type represents the pad value and scales do not change the pad value. */
 static bool fills(hlo_instr *pad_value, const step *s) {
     return hlo_pad_value_moves(pad_value, s->scaled, s->type);
 }
 
-/* Plans a concatenate of several parts. A run of equal elements across parts requires equal
- * factors. Some, but not all parts may be pad values. */
+/* Plans a concatenate of several parts. If a run of equal elements crosses parts, these parts must
+ * have equal factors. Some of the parts may be pad values, but not all. */
 static bool plan_parts(plan *p, step *s) {
     const hlo_instr *value = s->value;
     int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0], g = s->granularity.v[dim];
@@ -181,8 +181,9 @@ static bool plan_parts(plan *p, step *s) {
     return true;
 }
 
-/* True if all factors below the step are nonnegative and, if the fp8 type has an infinity, not 0: 0
- * times -inf is NaN, but 0 times relu(-inf) is 0. A divisor must be positive. */
+/* True if all factors below the step are nonnegative. If the fp8 type has an infinity, the factors
+ * must not be 0, because 0 times -inf is NaN, but 0 times relu(-inf) is 0. Divisors must be
+ * positive. */
 static bool keeps_signs(const step *s, bool infinity) {
     const hlo_op op = s->value->op;
     const bool divides = op == HLO_OP_DIVIDE, scales = divides || op == HLO_OP_MULTIPLY;
@@ -215,7 +216,7 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
     if (p->fp4 ? type == HLO_TYPE_F4E2M1FN : hlo_type_is_fp8_operand(type)) return s;
     if (value->pin) return NULL;
     if (p->fp4 && type == HLO_TYPE_F8E4M3FN &&
-        value->operand_count) { /* of f4e2m1fn, moved or not */
+        value->operand_count) { /* a value of f4e2m1fn, possibly moved */
         const hlo_type from = hlo_instr_operand(value, 0)->shape->type;
         if (from == (value->op == HLO_OP_CONVERT ? HLO_TYPE_F4E2M1FN : HLO_TYPE_F8E4M3FN))
             return plan_link(p, s) ? s : NULL;
@@ -223,7 +224,7 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
     if (!hlo_type_is_wide(type)) return NULL;
     bool ok = false;
     switch (value->op) {
-    case HLO_OP_MULTIPLY: /* the fp8 value may be on either side */
+    case HLO_OP_MULTIPLY: /* the fp8 value may be either operand */
     case HLO_OP_DIVIDE:
         for (uint32_t i = 0; !ok && i < (value->op == HLO_OP_MULTIPLY ? 2 : 1); i++) {
             s->below = plan_operand(p, s, i, granularity);
@@ -240,7 +241,7 @@ static step *plan_value(plan *p, hlo_instr *value, const hlo_granularity *granul
     }
     case HLO_OP_CONCATENATE: ok = plan_parts(p, s); break;
     case HLO_OP_CLAMP:
-    case HLO_OP_MAXIMUM: { /* relu(q * s) is relu(q) * s */
+    case HLO_OP_MAXIMUM: { /* relu(q * s) equals relu(q) * s */
         uint32_t index;
         ok = !p->fp4 && hlo_is_relu(value, &index) &&
              (s->below = plan_operand(p, s, index, granularity)) &&
@@ -270,7 +271,7 @@ static const step *plan_side(plan *p, const hlo_instr *dot, unsigned side,
     hlo_granularity granularity;
     if (shape->rank > HLO_RULE_ARGS) return NULL;
     for (uint32_t i = 0; i < shape->rank;
-         i++) { /* factors vary per batch, or are the same for all batches */
+         i++) { /* factors may vary per batch or be the same for all batches */
         const int64_t each = hlo_ints_contain(hlo_dot_contracting(dot, side), i) ? mode->along
                              : hlo_ints_contain(hlo_dot_batch(dot, side), i)     ? mode->across != 0
                                                                                  : mode->across;
@@ -309,15 +310,15 @@ static hlo_instr *make_fp8(hlo_rule_env *env, const step *s) {
     return factor ? below : hlo_link_clone_onto(env, value, below);
 }
 
-/* The product of the factors, and its type. A scale of another type than f32 is a single factor,
- * which only scalars may multiply. */
+/* The product of the factors, and its type. A scale whose type is not f32 is a single array factor;
+ * all other factors must be scalars. */
 typedef struct factors {
     hlo_type type;
     bool scalars;      /* scalars are allowed */
-    hlo_instr *scalar; /* their product, f32[], or NULL */
+    hlo_instr *scalar; /* product of the scalars, f32[], or NULL */
 } factors;
 
-/* Multiplies or divides by a factor of f32. */
+/* Multiplies or divides the scale by an f32 factor. */
 static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_instr **scale) {
     if (!factor) return false;
     if (!*scale && op == HLO_OP_DIVIDE)
@@ -337,7 +338,8 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
         hlo_instr *scales[HLO_RULE_ARGS] = {NULL};
         const int64_t dim = hlo_instr_ints(value, HLO_ATTR_DIMENSIONS)->v[0];
         bool any = false;
-        if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors */
+        if (s->granularity.v[dim] >= value->shape->dims[dim]) /* all parts have equal factors, so
+                                                               * use those of one part */
             return make_scale(env, s->below, f, out) && !f->scalar;
         for (const step *part = s->below; part; part = part->next) {
             if (!make_scale(env, part, f, &scales[part->index]) || f->scalar) return false;
@@ -384,9 +386,9 @@ static bool make_scale(hlo_rule_env *env, const step *s, factors *f, hlo_instr *
     return *out != NULL;
 }
 
-/* Builds the compact scales of an operand that matches the mode and, for a tiled mode, the product
- * of the scalars that multiply them, or NULL without scalars. `out_scalar` NULL: scalars are not
- * allowed. */
+/* Builds the compact scales of an operand that matches the mode. For a tiled mode, also builds the
+ * product of the scalars that multiply these scales; it is NULL if there are no scalars. If
+ * `out_scalar` is NULL, scalars are not allowed. */
 static bool compact_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                           hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out) {
     plan p;
@@ -442,7 +444,7 @@ static bool side_of(const hlo_instr *dot, unsigned side, hlo_scale_mode mode, hl
     return true;
 }
 
-/* True if a factor at or below the step is a block scale of the type. */
+/* True if a factor at or below the step is a block scale with element type `type`. */
 static bool has_block_scale(const step *s, hlo_type type) {
     if (s->value->op == HLO_OP_MULTIPLY && s->below &&
         hlo_block_is_narrow(hlo_instr_operand(s->value, !s->below->index), type))
@@ -510,7 +512,7 @@ hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *d
     const hlo_ints *batches = hlo_dot_batch(dot, side), *summed = hlo_dot_contracting(dot, side);
     const hlo_shape *shape = hlo_instr_operand(dot, side)->shape, *result = dot->shape;
     if (result->rank > HLO_RULE_ARGS) return NULL;
-    /* Permute the operand's dimensions to the order of the result's. */
+    /* Permute the operand's dimensions to the order that they have in the result. */
     int64_t from[HLO_RULE_ARGS], to[HLO_RULE_ARGS], kept[HLO_RULE_ARGS];
     int64_t place[HLO_RULE_ARGS];
     uint32_t count = 0, rest = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands of a matmul that are fp8 values times scales, in any order of movement and scaling. The
- * factors (per operand, per row of A or column of B, or per block: matmul/table/scale.def) are
- * separated, and the fp8 value is moved instead of the wide one. */
+/* Rewrites operands of a matmul that are fp8 values times scales, in any order of movement and
+ * scaling. Separates the factors (per operand, per row of A or column of B, or per block:
+ * matmul/table/scale.def), and moves the fp8 value instead of the wide value. */
 #ifndef HLO_PASSES_BUILDERS_SCALED_OPERAND_H
 #define HLO_PASSES_BUILDERS_SCALED_OPERAND_H
 
@@ -11,11 +11,12 @@
  * times factors of the granularity; otherwise HLO_TYPE_INVALID. */
 hlo_type hlo_scaled_operand_type(const hlo_instr *product, unsigned side,
                                  const hlo_granularity *granularity);
-/* Builds that fp8 value. Returns NULL if the operand is not such a value, or on failure. */
+/* Builds the fp8 value that hlo_scaled_operand_type() finds. Returns NULL if it finds none, or on
+ * failure. */
 hlo_instr *hlo_scaled_operand_value(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                     const hlo_granularity *granularity);
-/* Builds the compact form of the factors, in f32. `*out` is NULL if there are no factors. Returns
- * false if the operand is not such a value, or on failure. */
+/* Builds the compact form of the factors of this fp8 value, in f32. `*out` is NULL if there are no
+ * factors. Returns false if hlo_scaled_operand_type() finds no fp8 value, or on failure. */
 bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, unsigned side,
                                 const hlo_granularity *granularity, hlo_instr **out);
 
@@ -31,11 +32,11 @@ hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, un
 bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                hlo_scale_mode mode, hlo_instr **out);
 
-/* Builds the scales of an operand that matches a tiled mode, in tiles, and the product of the
- * scalars that multiply the whole operand, f32[] `*out_scalar`, or NULL without scalars. An operand
- * without scales gets scales of 1 if the other operand has scales. hlo_scaled_operand_scales() does
- * the same, but allows no scalars. hlo_scaled_operand_values() applies the signs of the scales.
- * Returns false if the operand does not match, or on failure. */
+/* Builds the scales of an operand that matches a tiled mode, in tiles. Sets `*out_scalar` to the
+ * product of the scalars that multiply the whole operand, f32[], or to NULL if there are no
+ * scalars. An operand without scales gets scales of 1 if the other operand has scales.
+ * hlo_scaled_operand_scales() does the same, but allows no scalars. hlo_scaled_operand_values()
+ * applies the signs of the scales. Returns false if the operand does not match, or on failure. */
 bool hlo_scaled_operand_tiles(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                               hlo_scale_mode mode, hlo_instr **out_scalar, hlo_instr **out);
 
@@ -55,7 +56,8 @@ hlo_instr *hlo_scaled_operand_unscaled(hlo_rule_env *env, const hlo_instr *dot, 
 hlo_instr *hlo_scaled_operand_result_scale(hlo_rule_env *env, const hlo_instr *dot, unsigned side);
 
 /* Multiplies the scale of operand `side` of a call (absent, a scalar or per row) by `factor`, which
- * has one element per row; NULL is 1. The result is an OUTER_VEC scale. Returns NULL on failure. */
+ * has one element per row or is NULL for 1. The result is an OUTER_VEC scale. Returns NULL on
+ * failure. */
 hlo_instr *hlo_scaled_operand_joined_scale(hlo_rule_env *env, const hlo_matmul *call, unsigned side,
                                            hlo_instr *factor);
 

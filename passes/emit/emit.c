@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See emit.h. docs/emit.md lists the forms that XLA's rewriter converts to calls. */
+/* Implements emit.h. docs/emit.md lists the forms that XLA's rewriter converts to calls. */
 #include "passes/emit/emit.h"
 
 #include <float.h>
@@ -17,25 +17,24 @@
 
 typedef struct emitter {
     hlo_pass_context *context;
-    uint32_t first_id; /* id of the first new instruction */
-    hlo_computation
-        *maximum[HLO_TYPE_COUNT]; /* computations of the reductions, created on demand */
+    uint32_t first_id;                        /* id of the first new instruction */
+    hlo_computation *maximum[HLO_TYPE_COUNT]; /* computations of reductions, created on demand */
 } emitter;
 
 /* -------------------------------------------------------------------------------- lowered calls */
 
-/* The lowering of a call to plain HLO. `fusible`: to a dot of fp8 values with an epilogue in the
- * type of the result, which XLA's GPU compiler converts to an FP8 call. Otherwise: to a dot of wide
- * values with an epilogue in f32. */
+/* The lowering of a call to plain HLO. With `fusible`, the result is a dot of fp8 values with an
+ * epilogue in the type of the result, which XLA's GPU compiler converts to an FP8 call. Otherwise,
+ * the result is a dot of wide values with an epilogue in f32. */
 typedef struct lowering {
     emitter *e;
     hlo_builder build[1];
     hlo_module *module;
     hlo_instr *call;
-    hlo_matmul m; /* the call; its operands may be after a barrier */
+    hlo_matmul m; /* the call; its operands may be results of a barrier */
     bool fusible;
-    hlo_type type;             /* type of the computation; wide */
-    hlo_instr *factor;         /* f32[] factor of the product; NULL: 1 */
+    hlo_type type;             /* the wide type in which the epilogue is computed */
+    hlo_instr *factor;         /* f32[] factor of the product; NULL for 1 */
     hlo_instr *d, *aux, *amax; /* the results; aux and amax may be NULL */
 } lowering;
 
@@ -72,13 +71,13 @@ static const char *why_outside(const hlo_matmul *m) {
     return NULL;
 }
 
-/* Multiplies x by an f32 scalar, rounded to x's type first; NULL: 1. */
+/* Multiplies x by an f32 scalar that is first rounded to x's type. Returns x if `scale` is NULL. */
 static hlo_instr *times(lowering *l, hlo_instr *x, hlo_instr *scale) {
     return scale ? hlo_build_by_scalar(l->build, HLO_OP_MULTIPLY, x, scale) : x;
 }
 
-/* f32 represents every fp8 value, and XLA's CPU backend does not support transposed dots of bf16 to
- * f32. */
+/* Builds an operand, in f32 unless l->fusible is true. f32 represents every fp8 value, and XLA's
+ * CPU backend does not support transposed dots of bf16 to f32. */
 static hlo_instr *operand(lowering *l, bool b) {
     const hlo_matmul *m = &l->m;
     hlo_instr *x = b ? m->b : m->a;
@@ -94,7 +93,8 @@ static hlo_instr *operand(lowering *l, bool b) {
     const int64_t across = hlo_scale_modes[mode].across, along = hlo_scale_modes[mode].along;
     int64_t steps = blocks->shape->dims[blocks->shape->rank - 1],
             rows = hlo_shape_count(blocks->shape) / steps;
-    if (hlo_scale_modes[mode].tiled) { /* reorder them by rows and steps, all matrices in one */
+    if (hlo_scale_modes[mode].tiled) { /* reorder tiles to rows and blocks along k, with all
+                                        * matrices as one */
         const bool any_sign = mode == HLO_SCALE_VEC16 && !(hlo_range_of(blocks).low >= 0);
         const int64_t tiles[] = {rows / 128, steps / 4, 32, 4, 4};
         blocks = hlo_build_reshape(build, blocks, 5, tiles);
@@ -102,7 +102,7 @@ static hlo_instr *operand(lowering *l, bool b) {
         blocks = hlo_build_reshape(build, blocks, 2, (const int64_t[]){rows, steps});
         blocks = hlo_build_convert(build, blocks, HLO_TYPE_F32);
         if (any_sign) blocks = hlo_build_unary(build, HLO_OP_ABS, blocks);
-    } else if (across == 1) { /* layout [k/along, size] */
+    } else if (across == 1) { /* the scales have the dimensions [k/along, size] */
         blocks = hlo_build_transpose(build, blocks, (const int64_t[]){1, 0});
     }
     rows = blocks->shape->dims[0], steps = blocks->shape->dims[1];
@@ -148,8 +148,8 @@ static hlo_instr *times_rows(lowering *l, hlo_instr *x, bool b) {
 static hlo_instr *product(lowering *l) {
     const hlo_matmul *m = &l->m;
     const hlo_shape *shape = hlo_shape_retype(l->module, m->d, l->type);
-    if (m->alpha ==
-        0) /* the call does not read A and B: an infinity in them does not produce NaN */
+    if (m->alpha == 0) /* with alpha = 0 the call does not read A and B, so an infinity in them does
+                        * not produce NaN */
         return hlo_build_filled(l->build, shape, 0);
     hlo_instr *operands[] = {operand(l, false), operand(l, true)};
     const hlo_dot_lists dims = {{m->a_batch, m->b_batch}, {m->a_contracting, m->b_contracting}};
@@ -164,10 +164,10 @@ static hlo_instr *product(lowering *l) {
     return times_rows(l, times_rows(l, times(l, dot, l->factor), false), true);
 }
 
-/* Adds the bias and C. XLA has calls that add a vector of bf16 to f32, but not one of f16. The
- * scale of C or D may exceed the range of f16. C comes after the bias, where XLA's rewriter expects
- * it, and is added in its own type, which is D's, unless C has a scale. An output scale may exceed
- * the range of that type. */
+/* Adds the bias and C. XLA's calls can add a bf16 vector to f32, but not an f16 vector. The scales
+ * of C and D may exceed the range of f16. C is added after the bias, where XLA's rewriter expects
+ * it. C is added in its own type, which is the type of D, unless C has a scale. An output scale may
+ * exceed the range of that type. */
 static hlo_instr *plus_terms(lowering *l, hlo_instr *x) {
     const hlo_matmul *m = &l->m;
     if (m->bias) {
@@ -191,7 +191,8 @@ static hlo_instr *plus_terms(lowering *l, hlo_instr *x) {
     return l->fusible || !m->d_scale ? x : hlo_build_convert(l->build, x, HLO_TYPE_F32);
 }
 
-/* `apart`: in a form that XLA does not fuse, x(1 + cx^2) instead of x + cx^3. */
+/* Builds the gelu of x. With `apart`, uses a form that XLA does not fuse: x(1 + cx^2) instead of x
+ * + cx^3. */
 static hlo_instr *gelu(lowering *l, hlo_instr *x, bool apart) {
     hlo_builder *b = l->build;
     hlo_instr *square = hlo_build_binary(b, HLO_OP_MULTIPLY, x, x), *inner;
@@ -212,8 +213,8 @@ static hlo_instr *gelu(lowering *l, hlo_instr *x, bool apart) {
     return hlo_build_binary(b, HLO_OP_MULTIPLY, x, factor);
 }
 
-/* True if another matmul has one of the operands, if an operand has too many users to check, or if
- * the product of another matmul may have the same factor. XLA merges equal factors, and does not
+/* True if another matmul reads one of the operands, if an operand has too many users to check, or
+ * if the product of another matmul may have the same factor. XLA merges equal factors, and does not
  * fuse a factor that two products share. */
 static bool is_shared(const lowering *l) {
     const hlo_matmul *m = &l->m;
@@ -232,8 +233,8 @@ static bool is_shared(const lowering *l) {
     return m->a_scale || m->b_scale || m->alpha != 1;
 }
 
-/* True if XLA replaces the bias, such as a constant of another type or a repeated number, by
- * another value, and then does not recognize the bias. */
+/* True if XLA replaces the bias by another value and then does not recognize it. Examples are a
+ * constant of another type and a repeated number. */
 static bool dissolves(const hlo_instr *bias) {
     for (int depth = 8; bias && depth > 0; depth--) {
         if (bias->op == HLO_OP_CONSTANT || bias->op == HLO_OP_BROADCAST) return true;
@@ -244,8 +245,8 @@ static bool dissolves(const hlo_instr *bias) {
     return false;
 }
 
-/* Returns the barrier through which an earlier matmul reads the same operands, or NULL. `left`:
- * maximum number of users to check. */
+/* Returns the barrier through which an earlier matmul reads the same operands, or NULL. `left` is
+ * the maximum number of users to check. */
 static hlo_instr *barrier_of(const lowering *l, const hlo_instr *a, const hlo_instr *b, int *left) {
     for (const hlo_use *use = a->uses; use && --*left > 0; use = use->next) {
         const hlo_instr *pair = use->user;
@@ -259,8 +260,8 @@ static hlo_instr *barrier_of(const lowering *l, const hlo_instr *a, const hlo_in
 
 /* Inserts a barrier after the operands, the factor and the bias, so that XLA neither merges this
  * dot with others that share an operand nor this factor with others. If the same two operands
- * already have barriers, the new barrier comes after these, because XLA merges equal barriers.
- * Returns false if an operand has too many users. */
+ * already have barriers, applies the new barrier to the results of these, because XLA merges equal
+ * barriers. Returns false if an operand has too many users. */
 static bool hold(lowering *l) {
     hlo_matmul *m = &l->m;
     hlo_instr **const values[] = {&m->a, &m->b, &l->factor, &m->bias};
@@ -285,8 +286,8 @@ static bool hold(lowering *l) {
 
 /* ---------------------------------------------------------------------------------------- forms */
 
-/* True if `user` multiplies or divides by a constant that is infinite or NaN, or divides by one
- * whose reciprocal XLA treats as infinite. */
+/* True if `user` multiplies or divides by a constant that is infinite or NaN, or divides by a
+ * constant whose reciprocal XLA treats as infinite. */
 static bool is_endless(const hlo_instr *user) {
     const bool divides = user->op == HLO_OP_DIVIDE;
     double number;
@@ -312,8 +313,8 @@ static bool reaches_tanh(const hlo_instr *value, int depth, int *budget) {
     return false;
 }
 
-/* True if an amax or an infinite factor uses the value through at most `depth` conversions and
- * movement, or if the value has more than `budget` users. */
+/* True if an amax or an infinite factor uses the value through at most `depth` instructions that
+ * convert or move it, or if the value has more than `budget` users. */
 static bool is_measured(const hlo_instr *value, int depth, int *budget) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -327,15 +328,15 @@ static bool is_measured(const hlo_instr *value, int depth, int *budget) {
     return false;
 }
 
-/* True if XLA's rewriter fails on a wide result without a barrier: on a scale computed from the
- * magnitudes of the value that it scales, on an infinite scale, or on a gelu whose operand has
+/* True if XLA's rewriter fails on a wide result without a barrier: if a scale is computed from the
+ * magnitudes of the value that it scales, if a scale is infinite, or if the operand of a gelu has
  * other uses and is not an auxiliary result of the call. */
 static bool needs_barrier(const hlo_instr *result) {
     int measured = 48, reached = 48;
     return is_measured(result, 4, &measured) || reaches_tanh(result, 8, &reached);
 }
 
-/* Returns the plain value of element `index` of the call's tuple; zeros for the workspace. */
+/* Returns the lowered value of element `index` of the call's tuple. The workspace becomes zeros. */
 static hlo_instr *result_at(lowering *l, int index) {
     if (index == 0) return l->d;
     if (index == hlo_matmul_aux_index(&l->m)) return l->aux;
@@ -348,7 +349,7 @@ static void put(hlo_instr *old, hlo_instr *value) {
     hlo_instr_replace_uses(old, value);
 }
 
-/* The operands of a call, before it is rewritten. */
+/* The operands of a call before the rewrite. */
 typedef struct operands {
     hlo_instr *v[8];
     uint32_t count;
@@ -415,7 +416,7 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
     const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
     const bool gelus = epilogue->activation == HLO_ACTIVATION_GELU;
     const hlo_type type = m->d->type;
-    /* f16 may overflow before it is scaled, and scales per row are f32. */
+    /* An f16 value may overflow before it is scaled, and scales per row are f32. */
     const hlo_type wide = hlo_type_is_fp8(type) && m->c ? m->c->shape->type : type;
     const bool narrow = l.fusible && has_scalar_scales(m) && !scales_wide(m);
     l.type = narrow && wide == HLO_TYPE_BF16 ? wide : HLO_TYPE_F32;
@@ -434,13 +435,13 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
                                                m->amax || hlo_type_is_fp8(type));
     const bool held =
         l.fusible && more && (gelus || dissolves(m->bias) || is_shared(&l)) && hold(&l);
-    /* XLA fails on a gelu whose operand has another use: it creates a call with an auxiliary
-     * result. */
+    /* If the operand of a gelu has another use, XLA creates a call with an auxiliary result and
+     * fails. */
     const bool apart = l.fusible && gelus && (epilogue->aux || !held);
     hlo_instr *x = plus_terms(&l, product(&l));
     if (epilogue->aux) x = l.aux = hlo_build_convert(b, x, m->aux->type);
     if (gelus && (apart || epilogue->aux))
-        x = hlo_build_convert(b, x, HLO_TYPE_F32); /* as in the call */
+        x = hlo_build_convert(b, x, HLO_TYPE_F32); /* the call converts, too */
     if (gelus) x = gelu(&l, x, apart);
     if (epilogue->activation == HLO_ACTIVATION_RELU)
         x = hlo_build_by_number(b, HLO_OP_MAXIMUM, x, 0);
@@ -481,7 +482,8 @@ static int convert(hlo_instr *call, const hlo_matmul *matmul, emitter *e) {
     case HLO_EMIT_CUBLAS:
         return hlo_matmul_set_typed(call, false,
                                     options->scales_used ? HLO_SCALES_USED : HLO_SCALES_ALL);
-    case HLO_EMIT_FFI: /* without scales of 1: XLA passes only addresses of scales to the library */
+    case HLO_EMIT_FFI: /* omit scales of 1, because XLA passes only the addresses of scales to the
+                        * library */
         all = operands_of(call);
         made = hlo_matmul_set_typed(call, true, HLO_SCALES_USED);
         if (made) drop_unused(&all);
@@ -507,7 +509,7 @@ static hlo_status refuse(const hlo_pass_context *context, const hlo_instr *call,
     return HLO_INVALID_INPUT;
 }
 
-/* A constant of a computation, and its position. */
+/* A constant of a computation, and its position in the computation. */
 typedef struct constant {
     const hlo_instr *instr;
     uint64_t hash;
@@ -520,8 +522,9 @@ static int by_hash(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Returns the first constant at either end of a control dependency whose computation has another
- * equal constant, or NULL: XLA merges the two, and then aborts because of the dependency. */
+/* Returns the first constant that has or is a control predecessor, and that equals another constant
+ * of its computation; NULL if not found. XLA merges the two constants, and then aborts because
+ * of the control dependency. */
 static const hlo_instr *find_held_constant(const hlo_computation *comp, hlo_arena *scratch) {
     uint32_t count = 0;
     bool any = false;
@@ -538,7 +541,8 @@ static const hlo_instr *find_held_constant(const hlo_computation *comp, hlo_aren
             count++;
         }
     qsort(all, count, sizeof *all, by_hash);
-    for (uint32_t i = 0, alike = 0; i < count; i++) { /* `alike`: the first with this hash */
+    for (uint32_t i = 0, alike = 0; i < count; i++) { /* `alike` is the index of the first constant
+                                                       * with this hash */
         if (all[i].hash != all[alike].hash) alike = i;
         if (all[i].instr->pin != HLO_PIN_CONTROL || (first && first->place < all[i].place))
             continue;
