@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Passes: the rules that rulec compiles into const tables, and the pages about reasons.
+# Builds the generated sources of passes/: the rules, which rulec compiles into const tables, and
+# the pages about reasons.
 set(hlo_rules_dir ${CMAKE_SOURCE_DIR}/passes/rules)
 file(GLOB hlo_rule_files CONFIGURE_DEPENDS ${hlo_rules_dir}/*.rules)
 set(hlo_rules_c ${CMAKE_BINARY_DIR}/generated/passes/rules/rules.c)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated/passes/rules)
 
-# The rule compiler sees ir, grammar and the vocabulary; it runs on the machine that builds.
+# The rule compiler includes headers of ir, grammar and the vocabulary. It runs on the build
+# machine.
 function(hlo_rulec)
   set(objects ${ARGN})
   list(FILTER objects INCLUDE REGEX "^hlo_(ir|grammar)(_|$)")
@@ -19,7 +21,7 @@ add_custom_command(OUTPUT ${hlo_rules_c} DEPENDS rulec ${hlo_rule_files}
   COMMAND rulec ${hlo_rules_c} ${hlo_rule_files} COMMENT "Compiling rewrite rules" VERBATIM)
 set_source_files_properties(${hlo_rules_c} PROPERTIES COMPILE_OPTIONS "-Wno-overlength-strings")
 
-# The pages about reasons.
+# Embed the pages about reasons.
 set(hlo_pages_dir ${CMAKE_SOURCE_DIR}/passes/reason/pages)
 file(GLOB hlo_page_files CONFIGURE_DEPENDS ${hlo_pages_dir}/*.md)
 set(hlo_pages_c ${CMAKE_BINARY_DIR}/generated/passes/reason/pages.c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The passes that are implemented in C; pass.def lists them. */
+/* Declares the passes that are implemented in C; pass.def lists all passes. */
 #ifndef HLO_PASSES_PASSES_H
 #define HLO_PASSES_PASSES_H
 

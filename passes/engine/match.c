@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns matched against instructions, with backtracking.
+/* Matches patterns against instructions, with backtracking.
  *
  * The goals still to be matched are a list on the C stack; every choice (operand order,
  * alternative, length of a chain, optional root) continues with the rest of the list, and tries its
- * next option when that fails. So a failed match leaves no captures, and a failing guard backtracks
- * to the last choice. */
+ * next option if the rest fails. So a failed match leaves no captures, and a failing guard
+ * backtracks to the last choice. */
 #include "passes/engine/engine.h"
 
 #include <ctype.h>
@@ -43,7 +43,7 @@ int hlo_rule_result_index(const hlo_instr *call, hlo_rule_result which) {
     }
 }
 
-/* Returns the get-tuple-element of a result, or NULL. */
+/* Returns the get-tuple-element of a result of a call, or NULL. */
 static hlo_instr *result_value(const hlo_instr *call, hlo_rule_result which) {
     int index = hlo_rule_result_index(call, which);
     for (hlo_use *use = index < 0 ? NULL : call->uses; use; use = use->next)
@@ -201,8 +201,8 @@ static bool match_kind(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
         return false;
     }
     case HLO_TERM_SPLAT: {
-        /* Match the argument at the nearest single element, or at an operand that this element is
-         * a reshape of. */
+        /* Match the argument of splat() at the nearest value with one element, or at a value of
+         * which this value is a reshape. */
         hlo_instr *source = hlo_splat_source(value);
         for (unsigned depth = 0; source && depth < HLO_CHAIN_LIMIT; depth++) {
             if (match_term(env, arg_of(env, t, 0), source, next)) return true;
@@ -234,7 +234,7 @@ static bool match_seen(hlo_rule_env *env, const hlo_rule_term *t, hlo_instr *val
     const hlo_binding arg = {.kind = HLO_BOUND_VALUE, .instr = value};
     if (t->shape_kind == HLO_SHAPE_IS && !holds(env, t->shape_code, &arg, 1, &env->blocker))
         return false;
-    /* These kinds bind their slots themselves. */
+    /* Terms of these kinds bind their slots themselves. */
     if (t->slot < 0 || t->kind == HLO_TERM_VAR || t->kind == HLO_TERM_RESULT ||
         t->kind == HLO_TERM_CHAIN || t->kind == HLO_TERM_CHAIN1 || t->kind == HLO_TERM_DEFINE)
         return match_kind(env, t, value, next);
@@ -268,14 +268,14 @@ typedef struct op_set {
     bool has[HLO_OP_COUNT];
 } op_set;
 
-/* Adds the opcodes of the pattern. */
+/* Adds the opcodes that the pattern can match. */
 static void add_ops(const hlo_rule_env *env, uint32_t term, op_set *ops) {
     const hlo_rule_term *t = hlo_rule_term_at(env, term);
     if (t->kind == HLO_TERM_OP) ops->has[t->code] = true;
     for (uint32_t i = 0; i < t->arg_count; i++) add_ops(env, arg_of(env, t, i), ops);
 }
 
-/* Matches the pattern at users of `value`, up to `height` levels up. `ops`: the opcodes of the
+/* Matches the pattern at users of `value`, up to `height` levels up. `ops` has the opcodes of the
  * pattern. */
 static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops,
                              const hlo_instr *value, unsigned height) {
@@ -289,7 +289,7 @@ static bool match_from_users(hlo_rule_env *env, uint32_t term, const op_set *ops
     return false;
 }
 
-/* Matches the pattern at the users of each value in `part` that is already bound. */
+/* Matches the pattern at the users of each value that is in `part` and already bound. */
 static bool match_from_users_at(hlo_rule_env *env, uint32_t term, const op_set *ops,
                                 uint32_t part) {
     const hlo_rule_term *t = hlo_rule_term_at(env, part);

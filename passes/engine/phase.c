@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the rules of a phase to a fixpoint.
  *
- * A sweep visits every instruction once, and revisits each instruction that an application created
- * or changed immediately, while it is in the processor's caches. Sweeps repeat until one applies no
- * rule, so a rule may match at any depth and the engine need not track which changes affect it.
- * Every application decreases the phase's measure. */
+ * A sweep visits every instruction once. It immediately revisits instructions that an application
+ * created or changed, while they are in the processor's caches. Sweeps repeat until a sweep applies
+ * no rule. So a rule may match at any depth, and the engine need not track which changes affect the
+ * rule. Every application decreases the phase's measure. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "passes/engine/worklist.h"
 
 enum {
-    BATCH = 1024, /* number of instructions visited at a time, limited by cache size */
+    BATCH = 1024, /* number of instructions in a batch, limited by cache size */
     FIRINGS_AT_LEAST = 256,
     SWEEP_LIMIT = 64
 };
@@ -84,7 +84,7 @@ static bool matches(hlo_rule_env *env, const hlo_rules *rules, const hlo_rule *r
     return root->parent && hlo_rule_match(env);
 }
 
-/* Records an application, and which matches it removed. Uses `env` for matching. */
+/* Records an application, and the matches that it removed. Uses `env` for matching. */
 static void note_firing(hlo_engine *e, hlo_rule_env *env, const hlo_rules *of,
                         const hlo_rule *fired) {
     const hlo_rules *rules = e->context->rules;
@@ -110,8 +110,8 @@ void hlo_given_undone(hlo_pass_context *context, const hlo_rule_use *before) {
 
 /* -------------------------------------------------------------------------------------- firings */
 
-/* Sets the reason of the subject; the first reason of a sweep is kept. If the reason names no other
- * instruction, it names the rule's root. */
+/* Sets the reason of the subject, unless the sweep has already set one. If `blocker` is NULL, the
+ * reason names the rule's root. */
 static void set_reason(hlo_engine *e, const hlo_rule_env *env, hlo_reason reason,
                        const hlo_instr *blocker) {
     const hlo_instr *subject = env->subject;
@@ -125,8 +125,8 @@ static int64_t measure(const hlo_rule_env *env, const hlo_instr *value) {
     return env->context->library->functions[env->rule->measure_code].measure(env, value);
 }
 
-/* Reports an error in a rule: at the rule if it comes from a file, otherwise as an internal error
- * at offset `at` of the module. */
+/* Reports an error in a rule. The error is located at the rule if the rule comes from a file;
+ * otherwise it is an internal error at offset `at` of the module. */
 static void report_fault(hlo_engine *e, const hlo_rule *rule, bool given, uint32_t at,
                          const char *what) {
     const hlo_module *source = given ? e->context->rules_source : e->context->module;
@@ -205,7 +205,7 @@ static bool try_rule(hlo_engine *e, hlo_rule_env *env, const hlo_rule_candidate 
 static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
     instr->queued = false;
     if (!instr->use_count && !hlo_instr_user_count(instr))
-        return; /* dead, or kept only for its effects */
+        return; /* the instruction is dead, or only its effects are needed */
     for (const hlo_rule_candidate *c = e->by_op[instr->op];
          c && instr->parent && e->status == HLO_OK; c = c->next)
         if (try_rule(e, env, c, instr)) {
@@ -216,9 +216,9 @@ static void visit(hlo_engine *e, hlo_rule_env *env, hlo_instr *instr) {
 
 /* --------------------------------------------------------------------------------------- sweeps */
 
-/* Queues the next part of the module, or all of it if `order` is not the module's order. Returns
- * false at the end of the module. Prefetches instructions that patterns reach and those that rules
- * start from. */
+/* Queues the next batch of the module, or the whole module if `order` is not the module's order.
+ * Returns false at the end of the module. Prefetches the instructions from which rules start, and
+ * the instructions that patterns reach from there. */
 static bool take_batch(hlo_engine *e) {
     const size_t most = e->context->options->rule_order ? SIZE_MAX : BATCH;
     e->batch.count = 0;
@@ -317,8 +317,8 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     e->fused_count = context->module->next_computation_id;
     e->fuel =
         FIRINGS_AT_LEAST + HLO_ENGINE_FIRINGS_PER_INSTR * (uint64_t)context->module->instr_count;
-    /* Find a match of each user-defined rule before any rule of the phase is applied. Rules of
-     * other phases count, too: a rule of this phase may be applied before them. */
+    /* Find a match of each user-defined rule before any rule of the phase is applied. Include
+     * user-defined rules of other phases, because a rule of this phase may end their matches. */
     const hlo_rules *rules = e->context->rules;
     for (uint32_t r = 0; rules && r < rules->rule_count; r++) {
         hlo_rule_use *use = &e->context->uses[r];
@@ -340,7 +340,7 @@ hlo_status hlo_rules_run(hlo_pass_context *context, const char *phase) {
     const hlo_verify_options few = {.struct_size = sizeof few, .max_errors = 1};
     e->status = hlo_module_verify(context->module, &few, context->sink);
     if (e->status != HLO_INVALID_INPUT) return e->status;
-    e->status = HLO_OK; /* report_fault() sets it */
+    e->status = HLO_OK; /* report_fault() sets the status */
     report_fault(e, e->last, true, 0, "leaves a module that fails verification");
     return e->status;
 }

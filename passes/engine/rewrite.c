@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applies a rule: planned, checked, and then committed. Until the commit, existing instructions are
- * unchanged: moves are only recorded, and new instructions are used only by each other. If a check
- * fails, they are removed.
+/* Applies a rule. An application is planned, checked, and then committed. Until the commit,
+ * existing instructions do not change: moves are only recorded, and only new instructions use new
+ * instructions. If a check fails, the new instructions are removed.
  *
  * All new instructions are inserted at one position, before the first of the replaced instructions.
- * An operand after that position (a scale defined after the matmul's first user) is moved before
- * it, which is possible exactly if it does not depend on a replaced root. */
+ * An operand that is after this position (such as a scale defined after the matmul's first user) is
+ * moved before it. The move is possible exactly if the operand does not depend on a replaced
+ * root. */
 #include <string.h>
 
 #include "ir/infer/infer.h"
@@ -40,9 +41,10 @@ static const hlo_rule_move *find_move(const hlo_rule_env *env, const hlo_instr *
     return NULL;
 }
 
-/* Plans to move `value`, operands first, before env->build->at. Returns false, with env->reason
- * set, if it depends on the replaced root or is pinned. `users`: the number of values on the path
- * from the value that is moved for its own sake, which move after it; 0 for that value. */
+/* Plans to move `value`, operands first, before env->build->at. If `value` depends on the replaced
+ * root or is pinned, sets env->reason and returns false. `users` is the number of values on the
+ * path from the value whose move was requested, or 0 for that value itself; these values move after
+ * `value`. */
 static bool hoist(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
     const hlo_instr *at = env->build->at;
     const hlo_rule_move *move = find_move(env, value);
@@ -64,7 +66,7 @@ static bool hoist(hlo_rule_env *env, hlo_instr *value, uint32_t users) {
     return true;
 }
 
-/* True if an array of the shape has fewer than 2^63 bytes, or unknown sizes. */
+/* True if arrays of the shape have fewer than 2^63 bytes or unknown sizes. */
 static bool shape_fits(hlo_rule_env *env, const hlo_shape *shape) {
     if (!hlo_shape_is_array(shape) || hlo_shape_bytes(shape) >= 0) return true;
     for (uint32_t i = 0; i < shape->rank; i++)
@@ -72,18 +74,19 @@ static bool shape_fits(hlo_rule_env *env, const hlo_shape *shape) {
     return hlo_rule_refuse(env, "too-large", NULL);
 }
 
-/* hlo_builder.admits: rejects shapes that do not fit, and plans to move the operands. */
+/* Implements hlo_builder.admits: rejects shapes that are too large, and plans to move the
+ * operands. */
 static bool admits(hlo_builder *b, const hlo_shape *shape, uint32_t count,
                    hlo_instr *const *operands) {
-    hlo_rule_env *env = (hlo_rule_env *)b; /* the builder is its first member */
+    hlo_rule_env *env = (hlo_rule_env *)b; /* the builder is the first member of the struct */
     if (!shape_fits(env, shape)) return false;
     for (uint32_t i = 0; i < count; i++)
         if (!hoist(env, operands[i], 0)) return false;
     return true;
 }
 
-/* True if `value` depends on `from`, of the same computation, or if the search, which ends at
- * instructions before `from`, exceeds its budget. */
+/* True if `value` depends on `from`, which is in the same computation, or if the search exceeds its
+ * budget. The search does not continue at instructions before `from`. */
 static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *from,
                     uint32_t *budget) {
     if (value == from) return true;
@@ -97,10 +100,12 @@ static bool depends(hlo_rule_env *env, const hlo_instr *value, const hlo_instr *
 
 /* ------------------------------------------------------------------------------------ templates */
 
-/* Builds a template. Returns NULL if the value is absent, or with env->unbuildable set. */
+/* Builds a template. Returns NULL if the value is absent. On failure, sets env->unbuildable and
+ * returns NULL. */
 static hlo_instr *build(hlo_rule_env *env, uint32_t term);
 
-/* Returns the instruction of a slot, building its template at the first use. NULL as in build(). */
+/* Returns the instruction of a slot, building its template at the first use. Returns NULL in the
+ * same cases as build(). */
 static hlo_instr *build_slot(hlo_rule_env *env, int16_t index) {
     hlo_binding *slot = &env->slots[index];
     if (slot->kind == HLO_BOUND_TERM) {
@@ -234,7 +239,8 @@ static const field_row fields[] = {
 #undef HLO_FIELD
 };
 
-/* Renumbers dimensions after the first `gone + 1` are collapsed into one. Returns their number. */
+/* Renumbers a list of dimensions after the first `gone + 1` dimensions are collapsed into one.
+ * Returns the length of the new list. */
 static uint32_t collapse_dims(uint32_t count, const int64_t *list, int64_t gone, int64_t *out) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -242,8 +248,8 @@ static uint32_t collapse_dims(uint32_t count, const int64_t *list, int64_t gone,
     return kept;
 }
 
-/* Sets a list of dimensions of an operand by a word: `first`, `last` or `joined`, for one
- * contracting and one free dimension, or `beneath`, for a transpose. */
+/* Sets a list of dimensions of an operand by a word: `first`, `last` or `joined` for an operand
+ * with one contracting and one free dimension, or `beneath` for an operand that is a transpose. */
 static bool set_dims(hlo_rule_env *env, const hlo_rule_set *set, const hlo_ints **member,
                      const hlo_matmul *m) {
     const char *word = hlo_rule_term_at(env, set->term)->word;
@@ -318,7 +324,7 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     case FLAG: *(bool *)member = value != NULL; return true;
     case TYPE:
         if (!value || !hlo_shape_is_array(value->shape)) break;
-        if (!hlo_shape_same_dims(value->shape, m->d)) /* a view of the result */
+        if (!hlo_shape_same_dims(value->shape, m->d)) /* the value is a view of the result */
             return set_type(env, hlo_types[value->shape->type].name, member);
         *(const hlo_shape **)member = value->shape;
         return true;
@@ -330,8 +336,8 @@ static bool set_field(hlo_rule_env *env, const hlo_rule_set *set, hlo_matmul *m,
     return hlo_rule_refuse(env, NULL, NULL);
 }
 
-/* Infers the dimensions of D and of the auxiliary result from those of the operands. Layouts are
- * kept. */
+/* Infers the dimensions of D and of the auxiliary result from those of the operands. Does not
+ * change layouts. */
 static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     hlo_matmul_sizes size = hlo_matmul_extents(m);
     const hlo_shape *d = m->d;
@@ -387,15 +393,15 @@ static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
 /* -------------------------------------------------------------------------------------- actions */
 
 typedef struct change {
-    hlo_instr *from, *to; /* replaced */
-    bool follow;          /* only the verdict of `from` is transferred to `to` */
+    hlo_instr *from, *to; /* `to` replaces `from` */
+    bool follow;          /* only transfer the verdict of `from` to `to` */
 } change;
 
 typedef struct operand_change {
     hlo_instr *user, *from, *to;
 } operand_change;
 
-/* Changes of an application. They are made once all are known to be possible. */
+/* The changes of an application. They are made after all have been found possible. */
 typedef struct plan {
     change changes[2 * HLO_RULE_ARGS];
     operand_change operands[HLO_RULE_ARGS];
@@ -408,9 +414,9 @@ static bool keeps_attr(const hlo_instr *from, const hlo_instr *to, hlo_attr_id i
 }
 
 static bool add_change(hlo_rule_env *env, plan *p, hlo_instr *from, hlo_instr *to) {
-    if (!from) return true; /* an optional root that was not found */
-    /* `to` must not be an older instruction that lacks attributes of `from`, which would be
-     * lost. */
+    if (!from) return true; /* `from` is an optional root that was not found */
+    /* If `to` is an older instruction, it must have all attributes of `from`, which would otherwise
+     * be lost. */
     const bool loses = to && to->id < env->first_id &&
                        (!keeps_attr(from, to, HLO_ATTR_FRONTEND_ATTRIBUTES) ||
                         !keeps_attr(from, to, HLO_ATTR_SHARDING));
@@ -439,7 +445,7 @@ static bool plan_action(hlo_rule_env *env, const hlo_rule_action *a, plan *p) {
         hlo_instr *source = env->slots[a->operand].instr;
         if (slot)
             *slot = (hlo_binding){.kind = HLO_BOUND_VALUE, .instr = value};
-        else { /* the call or its result replaces the root */
+        else { /* the call, or a result of the call, replaces the root */
             const bool whole =
                 env->root->op == HLO_OP_CUSTOM_CALL && env->root->shape == value->shape;
             if (!add_change(env, p, env->root, whole ? value : hlo_matmul_result(value, 0)))
@@ -477,10 +483,11 @@ static const char *fault_of(const hlo_instr *instr, hlo_arena *scratch) {
     return fault;
 }
 
-/* Commits the plan. `mark`: the last instruction before the new ones. */
+/* Commits the plan. `mark` is the last instruction before the new ones. */
 static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
     hlo_engine *engine = env->engine;
-    /* Move each value to the point where new instructions were made when its move was planned. */
+    /* Move each value to the position at which new instructions were inserted when its move was
+     * planned. */
     for (uint32_t i = 0; i < env->move_count; i++) {
         const hlo_rule_move *m = &env->moves[i], *last = i ? m - 1 : NULL;
         const bool again = last && last->after == m->after && last->place == m->place;
@@ -513,9 +520,9 @@ static void commit(hlo_rule_env *env, const hlo_instr *mark, const plan *p) {
         hlo_engine_remove_dead(engine, o->from);
     }
     if (env->rules == env->context->rules) {
-        /* Verify all instructions that a rule from a file created: the rest of the run relies on
-         * a valid module. Users that the rule did not create are verified after the phase
-         * (phase.c). */
+        /* Verify all instructions that a rule from a file created, because the rest of the run
+         * relies on a valid module. phase.c verifies the users of these instructions after the
+         * phase. */
         hlo_arena *scratch = env->context->scratch;
         for (const hlo_instr *i = env->build->at->prev; i != mark && !env->fault; i = i->prev)
             if (i->id >= env->first_id) env->fault = fault_of(i, scratch);
@@ -532,7 +539,8 @@ bool hlo_rule_rewrite(hlo_rule_env *env) {
     hlo_module *module = env->context->module;
     const hlo_rule_action *actions = env->rules->actions + env->rule->first_action;
     env->first_id = module->next_id;
-    /* Build before the first instruction, in list order, that the actions replace. */
+    /* Insert new instructions before the first instruction, in list order, that the actions
+     * replace. */
     const hlo_rule *rule = env->rule;
     *env->build = (hlo_builder){.at = env->root, .admits = admits};
     for (uint32_t i = 0; i < rule->action_count; i++) {

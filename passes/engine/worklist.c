@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worklist of a phase, and the order of instructions. */
+/* Implements the worklist of a phase, and determines the order of instructions. */
 #include "passes/engine/worklist.h"
 
 #include <string.h>
 
-/* The order of the instructions of a computation in O(1), by sort keys with gaps for new
+/* Determines the order of two instructions of a computation in O(1), by sort keys with gaps for new
  * instructions. Keys remain valid from pass to pass. */
 
 /* Gap between the keys of instructions that are numbered together. */
@@ -12,7 +12,7 @@ static const uint64_t key_gap = UINT64_C(1) << 40;
 
 typedef struct hlo_order {
     hlo_arena *arena;
-    uint64_t *keys; /* by instruction id; 0: not numbered */
+    uint64_t *keys; /* by instruction id; 0 for an instruction without a key */
     uint32_t capacity;
 } hlo_order;
 
@@ -36,8 +36,9 @@ static void number(hlo_order *order, const hlo_computation *comp) {
     for (const hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) *at(order, i) = key += key_gap;
 }
 
-/* Assigns new keys to `instr` and its unnumbered neighbors, between the keys of the nearest
- * numbered instructions. If there is no room, renumbers the computation. */
+/* Returns the key of `instr`. If it has none, assigns keys to `instr` and its neighbors without
+ * keys, between the keys of the nearest other instructions. If the gap is too small, renumbers the
+ * computation. */
 static uint64_t key_of(hlo_order *order, const hlo_instr *instr) {
     if (*at(order, instr)) return *at(order, instr);
     const hlo_instr *first = instr, *end = instr->next;
@@ -67,7 +68,7 @@ bool hlo_engine_before(hlo_engine *engine, const hlo_instr *a, const hlo_instr *
         for (const hlo_computation *comp = context->module->first; comp; comp = comp->next)
             number(order, comp);
     }
-    (void)key_of(order, a); /* may renumber `b`, so both keys are read afterwards */
+    (void)key_of(order, a); /* may renumber `b`, so read both keys afterwards */
     const uint64_t other = key_of(order, b);
     return key_of(order, a) < other;
 }
@@ -100,7 +101,8 @@ void hlo_engine_push(hlo_engine *engine, hlo_instr *instr) {
     push_users(engine, instr, USERS_ABOVE);
 }
 
-/* Not recursive: a chain may be as long as the module. */
+/* This function is not recursive, because a chain of dead instructions may be as long as the
+ * module. */
 void hlo_engine_remove_dead(hlo_engine *engine, hlo_instr *instr) {
     hlo_worklist *list = &engine->dead;
     for (;; instr = list->items[--list->count]) {

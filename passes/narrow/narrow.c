@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts narrow values to fp8 before they are converted to a wide type: integers and floats of
- * fewer than 8 bits, and integers up to 16 (ir/eval/range.h). f8e4m3fn represents all of them.
- * Every rule then matches them as fp8 values: convert(s4) becomes convert(convert(s4): f8e4m3fn).
- * hlo_pass_restore_narrow() restores the values that no call has fused. An operand of a dot that
- * has a narrow type is also converted, if the other operand is narrow or comes from fp8.
+/* Converts narrow values to fp8 before they are converted to a wide type. Narrow values are
+ * integers and floats of fewer than 8 bits, and integers whose range (ir/eval/range.h) is within
+ * 16. f8e4m3fn represents all of them. Every rule then matches them as fp8 values: convert(s4)
+ * becomes convert(convert(s4): f8e4m3fn). hlo_pass_restore_narrow() restores the values that no
+ * call has fused. An operand of a dot that has a narrow type is also converted, if the other
+ * operand is narrow or comes from fp8.
  *
  * Needs: operands before users.
  * Keeps: pinned instructions, fused computations, single elements.
@@ -16,17 +17,18 @@
 #include "ir/module/build.h"
 #include "ir/module/known.h"
 
-/* E4M3_WHOLE: f8e4m3fn represents all integers up to it. LITERAL_LIMIT: maximum number of constant
- * elements to read. */
+/* E4M3_WHOLE: f8e4m3fn represents all integers up to this number. LITERAL_LIMIT: maximum number of
+ * constant elements to read. */
 enum { E4M3_WHOLE = 16, LITERAL_LIMIT = 1 << 22 };
 
-/* The ranges of the module's instructions before the pass. */
+/* The ranges of the values of the module's instructions before the pass. */
 typedef struct facts {
-    hlo_range *ranges; /* by id; all sources except constants set their bits */
+    hlo_range *ranges; /* by instruction id; each source except a constant sets a bit of the
+                        * range */
     hlo_fp8_reach reach;
 } facts;
 
-/* True if f8e4m3fn represents every element, and not all are constants. */
+/* True if f8e4m3fn represents every element of the value, and the value is not constant. */
 static bool fits(const facts *f, const hlo_instr *value) {
     if (hlo_type_fits_e4m3(value->shape->type)) return true;
     if (value->id >= f->reach.count) return false;
@@ -50,7 +52,7 @@ static hlo_instr *converted(hlo_instr *place, hlo_instr *like, hlo_type type, hl
     return made;
 }
 
-/* Converts a wide array that fits to fp8 and back. Returns false if it does not fit. */
+/* Converts a wide array to fp8 and back. Returns false if the array does not fit into fp8. */
 static bool quantize(hlo_pass_context *context, const facts *f, hlo_instr *value) {
     if (value->pin || !hlo_shape_is_array(value->shape) || value->shape->dynamic ||
         hlo_shape_count(value->shape) < 2 || !hlo_type_is_wide(value->shape->type) ||
@@ -62,7 +64,7 @@ static bool quantize(hlo_pass_context *context, const facts *f, hlo_instr *value
     for (hlo_use *use = value->uses, *next; use; use = next) {
         next = use->next;
         hlo_instr *user = use->user;
-        /* A value that fits and is computed from another that fits: the latter need not be fp8. */
+        /* If the user also fits into fp8, `value` itself need not be fp8. */
         if (user->pin || (fits(f, user) && !hlo_instr_moves(user))) continue;
         if (!wide) {
             hlo_instr *from = value->op == HLO_OP_CONVERT ? hlo_instr_operand(value, 0) : value;
@@ -82,8 +84,8 @@ static bool is_bare(const hlo_instr *dot, uint32_t number) {
            hlo_type_fits_e4m3(hlo_instr_operand(dot, number)->shape->type);
 }
 
-/* Converts bare operands of a dot to fp8, and then to the type of the other operand if that is
- * wide. */
+/* Converts operands of a dot that have a narrow type to fp8, and then to the type of the other
+ * operand if that type is wide. */
 static void convert_bare(hlo_pass_context *context, const facts *f, hlo_instr *dot) {
     for (uint32_t i = 0; i < 2; i++) {
         if (!is_bare(dot, i)) continue;
@@ -125,7 +127,7 @@ static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value)
     context->changes++;
 }
 
-/* Visits every instruction that the pass may change. */
+/* Converts or, with `back`, restores every instruction that the pass may change. */
 static hlo_status each(hlo_pass_context *context, bool back) {
     hlo_module *module = context->module;
     if (!any_source(module)) return HLO_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extracts one matmul of a module, with the quantization of its operands and its epilogue, as a
+/* Extracts one matmul of a module, with its epilogue and the quantization of its operands, into a
  * module. */
 #include <setjmp.h>
 #include <string.h>
@@ -15,8 +15,9 @@
 /* Maximum number of users to follow from the matmul's result. */
 enum { EPILOGUE_MOST = 64 };
 
-/* The role of a value above the matmul: it dequantizes an operand, quantizes it, is the wide value
- * (an input of the extract), or is used to compute a scale or a bound. */
+/* The role of a value from which the matmul is computed: the value dequantizes an operand,
+ * quantizes it, is the wide value (an input of the extract), or is used to compute a scale or a
+ * bound. */
 typedef enum stage { DEQUANTIZING, QUANTIZING, WIDE, SCALE } stage;
 
 /* A candidate for the extract, and its role in the quantization. */
@@ -29,20 +30,22 @@ typedef struct extraction {
     hlo_module *module;
     hlo_computation *comp;
     hlo_instr *matmul;
-    uint32_t ids;        /* bound on the ids of the instructions in the original module */
-    bool *in;            /* by id: the instruction is a part of the extract */
-    bool *cheap;         /* by id of a computation: its calls may be parts of an extract */
-    hlo_instr **results; /* the matmul and the followed users, in order of discovery */
+    uint32_t ids;        /* upper bound on the instruction ids in the original module */
+    bool *in;            /* by id: true if the instruction is a part of the extract */
+    bool *cheap;         /* by id of a computation: true if its calls may be parts of an extract */
+    hlo_instr **results; /* the matmul and those of its direct and indirect users that are in the
+                          * extract, in order of discovery */
     uint32_t result_count;
     hlo_instr **inputs; /* by id: the parameter that replaces a value outside the extract */
     hlo_arena *scratch;
-    candidate *waiting; /* operands to visit; the last one is next */
+    candidate *waiting; /* stack of operands to visit */
     uint32_t waiting_count, waiting_capacity;
 } extraction;
 
 /* --------------------------------------------------------------------------------------- choice */
 
-/* True for a call of a computation of elementwise operations on arrays, such as jax's clip(). */
+/* True for a call of a computation that has only elementwise operations on arrays, such as jax's
+ * clip(). */
 static bool is_cheap_call(const extraction *e, const hlo_instr *instr) {
     const hlo_computation *called =
         instr->op == HLO_OP_CALL     ? hlo_instr_comp(instr, HLO_ATTR_TO_APPLY)
@@ -57,7 +60,7 @@ static bool is_cheap(const extraction *e, const hlo_instr *instr) {
            instr->op == HLO_OP_IOTA || is_cheap_call(e, instr);
 }
 
-/* Callees come before their callers. */
+/* A module lists callees before their callers. */
 static void find_cheap_computations(extraction *e) {
     for (const hlo_computation *comp = e->module->first; comp; comp = comp->next) {
         bool cheap = true;
@@ -81,7 +84,7 @@ static bool is_scaling(const hlo_instr *instr) {
     return instr->op == HLO_OP_MULTIPLY || instr->op == HLO_OP_DIVIDE;
 }
 
-/* True if a value with that role, which is not a factor, is part of the extract. */
+/* True if a value with role `at` that is not a factor is part of the extract. */
 static bool is_part(const extraction *e, const hlo_instr *instr, stage at) {
     if (instr->op == HLO_OP_CONVERT) return true;
     if (is_scaling(instr))
@@ -98,7 +101,7 @@ static void add_candidate(extraction *e, hlo_instr *instr, stage at) {
     e->waiting[e->waiting_count++] = (candidate){instr, at};
 }
 
-/* Takes a value and those of its operands that belong to the matmul. */
+/* Adds a value, and those of its operands that belong to the matmul, to the extract. */
 static void take(extraction *e, hlo_instr *value, stage role) {
     add_candidate(e, value, role);
     while (e->waiting_count) {
@@ -144,7 +147,7 @@ static void take_users(extraction *e) {
             e->in[user->id] = true;
             e->results[e->result_count++] = user;
         }
-    /* Take the other operands of these results, now that all results are known. */
+    /* Add the other operands of the results, now that all results are known. */
     for (uint32_t at = 1; at < e->result_count; at++)
         for (uint32_t i = 0; i < e->results[at]->operand_count; i++)
             take(e, hlo_instr_operand(e->results[at], i), DEQUANTIZING);
@@ -211,8 +214,9 @@ static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *nea
     return NULL;
 }
 
-/* Finds the matmul that becomes the FP8 call with that name when the passes run on a copy of the
- * module. Returns HLO_INVALID_INPUT, with an error, if not found or if the run fails. */
+/* Finds the matmul that becomes the FP8 call with the given name when the passes run on a copy of
+ * the module. If no matmul is found, or if the run fails, reports an error and returns
+ * HLO_INVALID_INPUT. */
 static hlo_status find_output(hlo_module *module, const char *name, const hlo_pass_options *pass,
                               const hlo_diag_sink *sink, hlo_suggestion *near,
                               hlo_instr **out_matmul) {

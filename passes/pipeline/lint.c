@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lints: likely mistakes with the scales of a program, independent of its verdicts.
- *
- * All lints except one analyze a copy of the module as parsed, with calls inlined and equal values
- * merged, so that one scale with two names is one value; the last lint analyses the final module.
+/* Lints: finds likely mistakes with the scales of a program, independent of verdicts. All lints
+ * except one analyze a copy of the parsed module. In this copy, calls are inlined and equal values
+ * are merged, so that a scale that the program computes twice is one value. The last lint analyzes
+ * the final module.
  *
  * Tests: testdata/tool/lint.hlo, testdata/tool/lint-blocks.hlo, the pages lint-*.md */
 #include <math.h>
@@ -39,7 +39,7 @@ static bool is_wide(const hlo_instr *instr) {
     return hlo_type_is_float(instr->shape->type) && !is_fp8(instr);
 }
 
-/* Returns the source of a value below movement and converts between wide types. */
+/* Follows movement and converts between wide types from a value to its source. */
 static const hlo_instr *source_of(const hlo_instr *value) {
     for (const hlo_instr *from;; value = from) {
         const bool converts =
@@ -94,7 +94,7 @@ typedef struct scaling {
     bool divides;
 } scaling;
 
-/* Replaces the factor 1/y by the divisor y, and the divisor 1/y by the factor y. */
+/* Replaces a factor 1/y by the divisor y, and a divisor 1/y by the factor y. */
 static void invert_reciprocal(scaling *s) {
     double number;
     while (s->factor->op == HLO_OP_DIVIDE &&
@@ -124,7 +124,8 @@ static bool is_dequantize(const hlo_instr *instr) {
            hlo_shape_count(instr->shape) != 1;
 }
 
-/* Parts of a quantize: the value before its clamp and its scale, if it has them. */
+/* The parts of a quantization: the clamp and the scale, which may be absent, and the value before
+ * both. */
 typedef struct quantize {
     const hlo_instr *rounded;
     bool clamped, scaled;
@@ -155,7 +156,7 @@ static const hlo_instr *magnitude_of(const hlo_instr *value) {
     return source->op == HLO_OP_ABS ? source_of(hlo_instr_operand(source, 0)) : source;
 }
 
-/* Returns the only operand that is not a known number; NULL if there is not exactly one. */
+/* Returns the only operand that is not a known number; NULL unless there is exactly one. */
 static const hlo_instr *only_operand(const hlo_instr *value) {
     const hlo_instr *only = NULL;
     double number;
@@ -169,7 +170,7 @@ static const hlo_instr *only_operand(const hlo_instr *value) {
 }
 
 /* Returns the maximum reduce that a scale is computed from, together with constants only. Returns
- * NULL if there is not exactly one. */
+ * NULL unless there is exactly one such reduce. */
 static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
     for (int step = 0; scale && step < SCALAR_STEPS; step++) {
         scale = source_of(scale);
@@ -179,8 +180,8 @@ static const hlo_instr *amax_of_scale(const hlo_instr *scale) {
     return NULL;
 }
 
-/* Marks `value` and the arrays that it is computed from. Returns the first one that an earlier
- * search, number `other`, has marked, `value` if there are too many, or NULL. */
+/* Marks `value` and the arrays from which it is computed. Returns the first of these that search
+ * number `other` marked earlier, `value` if there are too many arrays, or NULL. */
 static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_t other) {
     const hlo_instr *list[SEARCH_MOST] = {value};
     const uint32_t search = ++l->searches;
@@ -212,7 +213,7 @@ static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
 
 /* ---------------------------------------------------------------------------------- lost scales */
 
-/* True if a quantization rounds this value, possibly after a clamp. */
+/* True if a quantization rounds the value, possibly after a clamp. */
 static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -226,8 +227,8 @@ static bool is_rounded(const linting *l, const hlo_instr *value, int depth) {
     return false;
 }
 
-/* True if all needed instructions that read the scale, or a value computed from it and constants,
- * quantize. */
+/* True if the scale is only used to quantize. Follows values that are computed from the scale and
+ * constants, and ignores instructions that are not needed. */
 static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) {
     double number;
     scaling s, by = {.factor = splat_of(scale)};
@@ -249,7 +250,7 @@ static bool only_quantizes(const linting *l, const hlo_instr *scale, int depth) 
 }
 
 /* True if the value is scaled by more than an amax, or has uses other than movement and conversion.
- * A scale from an amax that multiplies the result of a dot belongs to the other operand. */
+ * An amax scale that multiplies the result of a dot belongs to the other operand. */
 static bool is_rescaled(const linting *l, const hlo_instr *value, bool operand, int depth) {
     for (const hlo_use *use = value->uses; use; use = use->next) {
         const hlo_instr *user = use->user;
@@ -277,7 +278,7 @@ static void check_scale(linting *l, const hlo_instr *quantized, const scaling *s
     double number;
     const hlo_instr *amax = amax_of_scale(s->factor);
     const hlo_instr *source = amax ? source_of(hlo_instr_operand(amax, 0)) : NULL;
-    /* The maximum of a vector of amaxes is the history of delayed scaling. */
+    /* A maximum of a vector of amaxes is computed from the amax history of delayed scaling. */
     if (amax && (source->op == HLO_OP_ABS || source->shape->rank != 1)) {
         const hlo_instr *of = magnitude_of(hlo_instr_operand(amax, 0));
         if (are_apart(l, source_of(s->value), of))
@@ -293,7 +294,7 @@ static void check_scale(linting *l, const hlo_instr *quantized, const scaling *s
 
 /* --------------------------------------------------------------------------------- block scales */
 
-/* Scales per block: the number of elements that share a scale, and their dimension. */
+/* The lints of block scales check how many elements share a scale, and along which dimension. */
 
 /* An operand of a dot with its scales. */
 typedef struct scaled_side {
@@ -301,7 +302,8 @@ typedef struct scaled_side {
     const hlo_instr *scale; /* the scales before they are broadcast */
     hlo_type value;
     int64_t along;                   /* the contracting dimension */
-    int64_t runs[HLO_LARGEST_RANK];  /* by dimension: elements that share a scale */
+    int64_t runs[HLO_LARGEST_RANK];  /* by dimension: true for a batch dimension: number of elements
+                                      * that share a scale */
     bool is_batch[HLO_LARGEST_RANK]; /* by dimension */
 } scaled_side;
 
@@ -309,7 +311,7 @@ static bool is_link(const hlo_instr *value) {
     return value->operand_count && (value->op == HLO_OP_CONVERT || hlo_instr_moves(value));
 }
 
-/* Returns the value that this one converts, moves or multiplies by a scalar, or NULL. */
+/* Returns the operand that `value` converts, moves or multiplies by a scalar, or NULL. */
 static hlo_instr *beneath(const hlo_instr *value) {
     if (is_link(value)) return hlo_instr_operand(value, 0);
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return NULL;
@@ -330,8 +332,8 @@ static bool is_narrow(hlo_type type) {
     return hlo_type_is_fp8_operand(type) || type == HLO_TYPE_F4E2M1FN;
 }
 
-/* Returns the operand number of the factor or divisor that scales narrow values; -1 if no operand
- * is their scale. */
+/* If `value` scales narrow values, returns the operand number of the factor or divisor; otherwise
+ * -1. */
 static int factor_of(const hlo_instr *value) {
     if (value->op != HLO_OP_MULTIPLY && value->op != HLO_OP_DIVIDE) return -1;
     const int64_t count = hlo_shape_count(value->shape);
@@ -345,8 +347,8 @@ static int factor_of(const hlo_instr *value) {
     return -1;
 }
 
-/* Finds the product of an operand with its scales, or returns NULL; `*granularity` becomes that of
- * the product. */
+/* Finds the product of an operand with its scales, or returns NULL. Changes `*granularity` to the
+ * granularity of the product. */
 static hlo_instr *find_product(hlo_instr *operand, hlo_granularity *granularity) {
     while (operand && factor_of(operand) < 0) {
         hlo_granularity below = *granularity;
@@ -368,8 +370,8 @@ static bool shares(const scaled_side *s, uint32_t dim, int64_t length) {
                           hlo_instr_operand(product, (uint32_t)factor_of(product)), &granularity);
 }
 
-/* Returns the required divisor of a block's length for tensor cores to multiply such values and
- * scales; 0 if unsupported. */
+/* Returns the block length of tensor cores for such values and scales: the length of the program's
+ * blocks must be a multiple of it. Returns 0 if tensor cores do not support them. */
 static int64_t hardware_block(const scaled_side *s) {
     for (int i = 0; i < HLO_SCALE_MODE_COUNT; i++) {
         const hlo_scale_info *mode = &hlo_scale_modes[i];
@@ -398,8 +400,9 @@ static bool read_dot_side(const hlo_instr *dot, unsigned side, scaled_side *s) {
     s->along = hlo_dot_contracting(dot, side)->v[0];
     for (uint32_t i = 0; i < shape->rank; i++) {
         s->is_batch[i] = hlo_ints_contain(hlo_dot_batch(dot, side), i);
-        /* The longest runs that share a scale, by each prime factor of the dimension's size. Larger
-         * factors than MOST_FACTOR are not separated: the search must end for every size. */
+        /* Finds the longest runs that share a scale by trying each prime factor of the dimension's
+         * size. Does not separate factors larger than MOST_FACTOR, so that the search is short for
+         * every size. */
         enum { MOST_FACTOR = 1 << 16 };
         int64_t run = 1;
         for (int64_t rest = s->operand->shape->dims[i], p = 2; rest > 1; p++) {
@@ -452,7 +455,7 @@ static void check_block(hlo_pass_context *context, const hlo_instr *dot, const s
                 hlo_report_input_name(context->report, s->operand), (long long)s->along);
 }
 
-/* Lints the block scales of a dot's operands, or of block-scaled notation. */
+/* Lints the block scales of the operands of a dot or of an instruction in block-scaled notation. */
 static void check_blocks(hlo_pass_context *context, const hlo_instr *dot) {
     scaled_side s;
     hlo_block_dot blocks;
@@ -467,8 +470,8 @@ static void check_blocks(hlo_pass_context *context, const hlo_instr *dot) {
 
 /* ---------------------------------------------------------------------------------------- lints */
 
-/* True for the gradient of a conversion from fp8: a conversion to fp8 and back in JAX's transpose.
- */
+/* True for the gradient of a conversion from fp8: JAX's transpose converts the gradient to fp8 and
+ * back. */
 static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     const char *name = hlo_instr_op_name(converted);
     bool any = false;
@@ -483,17 +486,18 @@ static bool is_cotangent(const linting *l, const hlo_instr *converted) {
     return any;
 }
 
-/* True for a value that no other instruction computes in another form. */
+/* True for a parameter, a tuple element or a constant: no other instruction has the same value in
+ * another form. */
 static bool is_root(const hlo_instr *scale) {
     return scale->op == HLO_OP_PARAMETER || scale->op == HLO_OP_GET_TUPLE_ELEMENT ||
            scale->op == HLO_OP_CONSTANT;
 }
 
-/* True unless the module quantized the value by a scale other than the inverse of this one. */
+/* False if the module quantized the value by a scale that is not the inverse of `dequantize`. */
 static bool undoes(const hlo_instr *quantized, const scaling *dequantize) {
     if (!is_quantize(quantized)) return true;
     quantize q = read_quantize(quantized);
-    const double rounding = 0x1p-6; /* two roundings to bf16 */
+    const double rounding = 0x1p-6; /* relative error of two roundings to bf16 */
     const bool inverse = q.scaling.divides != dequantize->divides;
     double a, b;
     if (!q.scaled) return true;
@@ -521,8 +525,8 @@ static void check_amax(linting *l, const hlo_instr *reduce) {
                         name_of(l, of));
 }
 
-/* Returns the amax that may make the value 0; NULL if there is no such amax, or a guard prevents
- * it. */
+/* Returns the amax that makes the value 0 if the amax is 0. Returns NULL if there is no such amax,
+ * or if a guard prevents this case. */
 static const hlo_instr *amax_behind(const hlo_instr *value) {
     enum { STEPS = 16 };
     double number;
@@ -540,7 +544,7 @@ static const hlo_instr *amax_behind(const hlo_instr *value) {
     return NULL;
 }
 
-/* True if each use of the quotient is one side of a select. */
+/* True if each use of the quotient is a select between the quotient and another value. */
 static bool is_selected(const linting *l, const hlo_instr *value, int depth) {
     if (value->parent->root == value) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {
@@ -609,7 +613,7 @@ static void check_as_read(linting *l, const hlo_instr *instr) {
 static void check_as_left(linting *l, const hlo_instr *instr) {
     const hlo_instr *fp8 = instr->operand_count ? hlo_instr_operand(instr, 0) : NULL;
     if (!is_dequantize(instr) || !is_quantize(fp8) || is_cotangent(l, fp8)) return;
-    bool used = false; /* without dequantizing it */
+    bool used = false; /* set if a user does not dequantize the value */
     for (const hlo_use *use = fp8->uses; use; use = use->next)
         used |= l->needed[use->user->id] && !is_dequantize(use->user);
     if (!used) hlo_remark_lint(l->context, HLO_REASON_LINT_ROUND_TRIP, instr, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass manager: parses the list of passes, runs them, verifies, dumps and times. */
+/* The pass manager: parses the list of passes, runs and times the passes, and verifies and dumps
+ * the module. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,9 +30,9 @@ typedef enum role { ENABLES, CLEANUP, COMMITS } role;
 typedef struct pass {
     const char *name, *help;
     role role;
-    hlo_pass_function *function; /* one of these three is set */
+    hlo_pass_function *function; /* exactly one of function, rules and sequence is set */
     const char *sequence;
-    const char *rules; /* a phase of passes/rules/ */
+    const char *rules; /* name of a phase of passes/rules/ */
 } pass;
 
 static const pass passes[] = {
@@ -103,10 +104,13 @@ typedef struct run {
     hlo_pass_context context;
     hlo_module *linted;           /* the copy that the lints analyze, or NULL */
     hlo_module *rules;            /* the owner of context.rules, or NULL */
-    bool reports;                 /* a report is requested, or required by min_gain or wide */
-    bool stops, stopped;          /* the run ends after the pass quantize-wide; it has ended */
+    bool reports;                 /* a report is requested, or is required by the options min_gain
+                                   * or wide */
+    bool stops, stopped;          /* stops: the run ends after the pass quantize-wide; stopped: this
+                                   * pass has run */
     uint64_t committed;           /* number of changes by COMMITS passes */
-    uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0: not run */
+    uint64_t cleaned[PASS_COUNT]; /* age() of the module after each CLEANUP pass; 0 if the pass has
+                                   * not run */
 } run;
 
 static bool has_committing(const pass *p) {
@@ -117,7 +121,7 @@ static bool has_committing(const pass *p) {
     return false;
 }
 
-/* Prints the module if options->print_after names the pass or is "all". */
+/* Prints the module after a pass if options->print_after is the name of the pass or "all". */
 static hlo_status dump(const run *r, const char *name, bool is_sequence) {
     const hlo_pass_options *options = r->context.options;
     const char *which = options->print_after;
@@ -148,8 +152,8 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Returns a count that grows with every change and with every new instruction, even if it is
- * discarded. */
+/* Returns a count that grows with every change and with every new instruction, even if the
+ * instruction is discarded. */
 static uint64_t age(const run *r) {
     return 1 + r->context.changes + r->context.module->next_id;
 }
@@ -204,7 +208,7 @@ static hlo_status call_user_pass(hlo_pass_context *context, const hlo_user_pass 
     return HLO_OK;
 }
 
-/* Runs a user-defined pass; verifies what it has changed. */
+/* Runs a user-defined pass, and verifies the module if the pass has changed it. */
 static hlo_status run_user(run *r, const hlo_user_pass *p) {
     hlo_pass_context *context = &r->context;
     const double start = context->options->time_passes ? seconds_now() : 0;
@@ -265,8 +269,8 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
     return status;
 }
 
-/* Warns about sharded values unless --emit turns calls into dots again: XLA's partitioner can split
- * a dot, but not a custom call. */
+/* Warns about sharded values, because XLA's partitioner can split a dot, but not a custom call.
+ * Does not warn if --emit converts calls back to dots. */
 static void warn_unpartitioned(const run *r) {
     const hlo_instr *marked;
     if (!r->committed || r->context.options->emit > HLO_EMIT_FFI ||
@@ -278,8 +282,8 @@ static void warn_unpartitioned(const run *r) {
                   "cannot partition FP8 calls");
 }
 
-/* Prints a note for each loaded rule that changed nothing, with the cause. Remarks never change
- * anything, so they are excluded. */
+/* Prints a note for each loaded rule that changed nothing, with the cause. Excludes rules that only
+ * emit remarks, because they never change anything. */
 static void note_idle_rules(const run *r) {
     const hlo_rules *rules = r->context.rules;
     for (uint32_t i = 0; rules && i < rules->rule_count; i++) {
@@ -324,7 +328,7 @@ static void make_uses(hlo_pass_context *context) {
     context->uses = hlo_arena_zero(context->lasting, count * sizeof *context->uses);
 }
 
-/* Restores the input, with a report that lists the matmuls that must stay wide. */
+/* Restores the input module. The new report lists the matmuls that must stay wide. */
 static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     hlo_report *old = context->report;
@@ -341,8 +345,8 @@ static hlo_status restart(run *r, const hlo_snapshot *original, jmp_buf *recover
     return context->report ? HLO_OK : HLO_OUT_OF_MEMORY;
 }
 
-/* Converts calls to the form options->emit. Without passes, the default form leaves calls
- * unchanged. */
+/* Converts calls to the form options->emit. If no passes run, the default form does not change
+ * calls. */
 static hlo_status emit(run *r) {
     const hlo_pass_options *options = r->context.options;
     if (!*options->passes && options->emit == HLO_EMIT_CUBLAS) return HLO_OK;
@@ -353,12 +357,12 @@ static hlo_status emit(run *r) {
     return status;
 }
 
-/* Runs all passes until every fused matmul gains enough, none is in options->wide, and every matmul
- * that options->quantize selects is an FP8 call. Gains and
- * names of FP8 calls are only known at the end, and a result of one matmul (FP8, say) may be part
- * of another's gain, so all passes run again without the matmuls that must stay wide. Names of
- * calls are looked up once, because the next run may assign them to other calls. `inserts`: then
- * only inserts the quantization, as in hlo_module_quantize(). */
+/* Runs all passes until every fused matmul has the minimum gain, none is in options->wide, and
+ * every matmul that options->quantize selects is an FP8 call. Gains and names of FP8 calls are only
+ * known after a run, and the gain of a matmul may depend on another matmul. So all passes run again
+ * without the matmuls that must stay wide. Names of calls are looked up after the first run only,
+ * because the next run may assign them to other calls. With `inserts`, finally only inserts the
+ * quantization, as in hlo_module_quantize(). */
 static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     hlo_pass_context *context = &r->context;
     const hlo_snapshot *original = NULL;
@@ -390,8 +394,8 @@ static hlo_status run_until_all_gain(run *r, bool inserts, jmp_buf *recover) {
     return status;
 }
 
-/* Runs the passes, with a jump back if memory runs out. This is a separate function because `r`
- * must not be a local variable of the function that calls setjmp(). */
+/* Runs the passes, and returns HLO_OUT_OF_MEMORY if memory runs out. This is a separate function
+ * because `r` must not be a local variable of the function that calls setjmp(). */
 static hlo_status run_caught(run *r, bool inserts) {
     hlo_pass_context *context = &r->context;
     jmp_buf recover;
@@ -462,7 +466,7 @@ static bool is_known(const hlo_pass_options *options, const char *name, size_t l
     return find_pass(name, length) || find_user_pass(options, name, length, &own);
 }
 
-/* True if the list, or a sequence in it, names the pass. */
+/* True if the list of passes, or a sequence in it, contains the pass. */
 static bool runs_pass(const char *list, const char *name) {
     size_t length;
     for (const char *at = *list ? list : NULL, *word; (word = hlo_next_word(&at, &length));) {
@@ -520,7 +524,7 @@ hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
     return hlo_pass_options_take(options, &(hlo_pass_options){0});
 }
 
-/* Parses the rules of the options, from a file or from a string. */
+/* Parses the rules that the options specify, from a file or from a string. */
 static hlo_status load_rules(run *r) {
     const hlo_pass_options *options = r->context.options;
     if (!options->rules && !options->rules_text) return HLO_OK;
@@ -533,7 +537,7 @@ static hlo_status load_rules(run *r) {
             : hlo_rules_load(options->rules, most, options->sink, &r->rules, &r->context.rules);
     r->context.rules_source = r->rules;
     if (status != HLO_OK) return status;
-    /* Reject a rule in a phase that no pass runs, because it would never fire. */
+    /* Reject a rule in a phase that no pass runs, because the rule would never be applied. */
     for (uint32_t i = 0; i < r->context.rules->rule_count; i++) {
         const hlo_rule *rule = &r->context.rules->rules[i];
         bool known = false;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A softmax is an exponential that is summed, of scores, which come from a batched dot. Scores and
- * softmaxes are followed through all instructions but dots, and through the state of loops. A
- * batched dot belongs to attention if it multiplies values of a softmax, or if its result is
- * combined with them or enters their exponential. */
+/* Finds the dots of attention. A softmax is an exponential of scores that is summed; scores are
+ * computed from the result of a batched dot. The search follows scores and softmax values through
+ * all instructions except dots, and through the state of loops. A batched dot belongs to attention
+ * if it multiplies softmax values, or if its result is combined with softmax values or enters their
+ * exponential. */
 #include "passes/quantize/attention.h"
 
 #include "ir/module/known.h"
 #include "passes/analysis/value.h"
 
 enum {
-    SCORES = 1,  /* comes from a batched dot, without another dot in between */
-    SOFTMAX = 2, /* comes from a softmax of such scores */
-    WANTED = 4   /* scores that reach a softmax, or are combined with one */
+    SCORES = 1,  /* the value comes from a batched dot, without another dot in between */
+    SOFTMAX = 2, /* the value comes from a softmax of such scores */
+    WANTED = 4   /* the value is scores that reach a softmax or are combined with softmax values */
 };
 enum { SWEEP_LIMIT = 4 };
 
@@ -19,7 +20,8 @@ typedef struct search {
     const hlo_module *module;
     hlo_instr *const *callers;
     unsigned char *flags;  /* by instruction id */
-    unsigned char **state; /* by instruction id of a loop: flags of its elements */
+    unsigned char **state; /* by instruction id of a loop: flags of the elements of the loop's
+                            * state */
     hlo_arena *arena;
     bool changed;
 } search;
@@ -94,7 +96,7 @@ static void sweep(search *s) {
     }
 }
 
-/* Finds the scores that `instr` combines with a softmax, or that enter it. */
+/* Marks the scores that `instr` combines with softmax values, or that enter the softmax. */
 static void want(search *s, const hlo_instr *instr) {
     const unsigned char own = s->flags[instr->id];
     const bool softmax = own & SOFTMAX && hlo_op_is(instr->op, HLO_ELEMENTWISE);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dots of attention: batched dots before and after a softmax, and those of its gradient.
- * Quantization between them keeps compilers from fusing attention, and costs the most accuracy. */
+/* Finds the dots of attention: batched dots before and after a softmax, and the dots of its
+ * gradient. Quantization between these dots prevents compilers from fusing attention, and costs
+ * more accuracy than elsewhere. */
 #ifndef HLO_PASSES_QUANTIZE_ATTENTION_H
 #define HLO_PASSES_QUANTIZE_ATTENTION_H
 
 #include "ir/ir.h"
 
-/* Finds these dots, by instruction id, in the arena. `callers`: the only caller of each
- * computation, or NULL. */
+/* Finds the dots of attention. Returns an array by instruction id, allocated in the arena.
+ * `callers` has, by computation id, the only caller of a computation, or NULL. */
 const bool *hlo_attention_find(const hlo_module *module, hlo_instr *const *callers,
                                hlo_arena *arena);
 

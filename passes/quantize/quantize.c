@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantizes the operands of wide dots to f8e4m3fn, with one scale per tensor that is computed from
- * the tensor itself (`--quantize=current`). Each operand is replaced by its quantized and
- * dequantized value, which the following passes convert to an FP8 call:
+ * the tensor itself (`--quantize=current`). Each operand is quantized and dequantized, so that the
+ * following passes convert the dot to an FP8 call:
  *
  *   amax  = f32[] convert(reduce max(abs(x)))
  *   bits  = s32[] bitcast-convert(maximum(amax, least) * 2^-8)
@@ -17,8 +17,8 @@
  *
  * An operand is followed through movement, conversions and the state of loops to the value that it
  * moves. This value is quantized once for all dots that use it: outside of loops that do not change
- * it, and where it is computed if a loop stacks it. A value of which loops use slices has one scale
- * for each slice. Dequantized values are appended to the state of a loop, and the pass
+ * it, and where it is computed if a loop stacks it. If loops use slices of a value, the value has
+ * one scale for each slice. Dequantized values are appended to the state of a loop, and the pass
  * sink-dequantize replaces them by fp8 values and scales. The cost model selects the dots
  * (select.c). A dot that does not become a call stays wide in the next run of the passes
  * (passes/verdict/).
@@ -47,7 +47,7 @@
 
 #include <string.h>
 
-/* Maximum number of steps from a dot to a source. */
+/* Maximum number of steps from a dot to the value to quantize. */
 enum { PATH_LIMIT = 64 };
 
 typedef struct quantizer {
@@ -56,13 +56,14 @@ typedef struct quantizer {
     const unsigned char *fp8; /* by instruction id: hlo_facts_fp8_reach() */
     const bool *fused;        /* by computation id: hlo_facts_fused() */
     const bool *outside;      /* by instruction id: hlo_devices_outside() */
-    const bool *attention;    /* by instruction id: the dot stays wide; NULL: none does */
+    const bool *attention;    /* by instruction id: true for dots that stay wide; NULL if there are
+                               * none */
     bool partitioned;
-    hlo_instr **callers;      /* by computation id: its only caller, or NULL */
+    hlo_instr **callers;      /* by computation id: the only caller of the computation, or NULL */
     hlo_instr **loop_of_body; /* by computation id: the loop with this body if it can be extended */
     hlo_selection selection;
-    /* By `sliced` and instruction id: the index of the value plus one, or 0; and the dequantized
-     * value, in the type of its source. */
+    /* By `sliced` and instruction id. value_of: the index of the value plus one, or 0; dequantized:
+     * the dequantized value, in the type of its source. */
     uint32_t *value_of[2];
     hlo_instr **dequantized[2];
     hlo_computation *max[HLO_TYPE_COUNT]; /* combiners of the reductions, by element type */
@@ -72,11 +73,11 @@ typedef struct quantizer {
 
 /* How a value is computed from the value below it. */
 typedef enum step {
-    SOURCE,  /* it is not: it is the value to quantize */
-    MOVE,    /* its elements are those of operand 0 */
-    CONVERT, /* of operand 0, to a type in which the dequantized value is exact */
+    SOURCE,  /* the search ends here: this is the value to quantize */
+    MOVE,    /* its elements are elements of operand 0 */
+    CONVERT, /* it converts operand 0 to a type in which the dequantized value is exact */
     ENTER,   /* it is an element of a loop's state that no iteration changes */
-    PASS,    /* it is such an element after the loop, or passed by a tuple or a barrier */
+    PASS,    /* it is such an element after the loop, or a tuple or a barrier passes it */
     SLICE,   /* it is a slice of such an element, which has one scale for each slice */
     STACK    /* each of its slices is a value of one iteration of a loop */
 } step;
@@ -84,7 +85,7 @@ typedef enum step {
 /* A value on the path from a dot to a source. */
 typedef struct place {
     hlo_instr *instr;
-    bool sliced; /* only its slices along dimension 0 are used */
+    bool sliced; /* only slices of the value along dimension 0 are used */
 } place;
 
 static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
@@ -115,8 +116,8 @@ static bool can_grow(const quantizer *z, const hlo_instr *loop) {
            !hlo_pin_has_element_attrs(root) && only_elements_used(loop);
 }
 
-/* Returns the loop whose state has the element `value`, in its body or after it; NULL if it cannot
- * be extended. */
+/* Returns the loop whose state contains `value`, in the body of the loop or after the loop. Returns
+ * NULL if the state cannot be extended. */
 static hlo_instr *loop_of(const quantizer *z, const hlo_instr *value) {
     if (value->op != HLO_OP_GET_TUPLE_ELEMENT || value->pin) return NULL;
     const hlo_instr *tuple = hlo_instr_operand(value, 0);
@@ -126,7 +127,7 @@ static hlo_instr *loop_of(const quantizer *z, const hlo_instr *value) {
     return body ? z->loop_of_body[body->id] : NULL;
 }
 
-/* Returns the element of the next iteration's state. */
+/* Returns the value of the element in the state of the next iteration. */
 static hlo_instr *next_of(const hlo_instr *loop, const hlo_instr *element) {
     const hlo_computation *body = hlo_instr_comp(loop, HLO_ATTR_BODY);
     return hlo_instr_operand(body->root, (uint32_t)hlo_instr_int(element, HLO_ATTR_INDEX, 0));
@@ -141,14 +142,14 @@ static bool is_invariant(const hlo_instr *loop, const hlo_instr *element) {
            hlo_instr_int(element, HLO_ATTR_INDEX, 0);
 }
 
-/* True if the slice along dimension 0 has size 1, and all others are complete. */
+/* True if the slice has size 1 along dimension 0 and is complete along all other dimensions. */
 static bool is_one_slice(const hlo_shape *slice, const hlo_shape *all) {
     return all->rank > 1 && slice->rank == all->rank && slice->dims[0] == 1 &&
            memcmp(slice->dims + 1, all->dims + 1, (all->rank - 1) * sizeof *all->dims) == 0;
 }
 
-/* True if each iteration writes one slice of the element, which is 0 before the loop. Dequantized
- * slices can then be stacked in the same way (passes/transform/sink_dequantize.c). */
+/* True if each iteration writes one slice of the element and the element is 0 before the loop.
+ * Dequantized slices can then be stacked in the same way (passes/transform/sink_dequantize.c). */
 static bool is_stacked(const hlo_instr *loop, const hlo_instr *element) {
     const uint32_t index = (uint32_t)hlo_instr_int(element, HLO_ATTR_INDEX, 0);
     const hlo_instr *update = next_of(loop, element);
@@ -164,8 +165,8 @@ static bool is_stacked(const hlo_instr *loop, const hlo_instr *element) {
 }
 
 /* Returns the value that a tuple or a barrier passes to `value`, or NULL. Users of `value` may use
- * what is quantized before a barrier: it stays in memory for them, as the operands of the barrier.
- */
+ * a value that is quantized before the barrier, because it stays in memory for them like the
+ * operands of the barrier. */
 static hlo_instr *passed_by(const hlo_instr *value) {
     if (value->op == HLO_OP_OPT_BARRIER && hlo_shape_is_array(value->shape))
         return hlo_instr_operand(value, 0);
@@ -177,7 +178,7 @@ static hlo_instr *passed_by(const hlo_instr *value) {
                : NULL;
 }
 
-/* Finds the value below `at`. */
+/* Finds the value from which `at` is computed, and how. */
 static step step_below(const quantizer *z, place at, place *out) {
     const hlo_instr *value = at.instr;
     *out = at;
@@ -195,7 +196,7 @@ static step step_below(const quantizer *z, place at, place *out) {
         *out = (place){.instr = hlo_instr_operand(next_of(loop, value), 1)};
         return STACK;
     }
-    if (value->op == HLO_OP_CONVERT) /* not to f16 from a type with a larger range */
+    if (value->op == HLO_OP_CONVERT) /* except to f16 from a type with a larger range */
         return hlo_type_is_wide(value->shape->type) && hlo_type_is_wide(from->shape->type) &&
                        (value->shape->type != HLO_TYPE_F16 || from->shape->type == HLO_TYPE_F16)
                    ? CONVERT
@@ -270,7 +271,7 @@ static hlo_reason reason_against(const quantizer *z, const hlo_instr *dot,
     return HLO_REASON_COUNT;
 }
 
-/* Returns the index of the value among those of the selection. */
+/* Returns the index of the value in the selection; adds the value if needed. */
 static uint32_t value_of(quantizer *z, place source, const double *runs) {
     uint32_t *index = &z->value_of[source.sliced][source.instr->id];
     if (!*index)
@@ -305,14 +306,14 @@ static void consider(quantizer *z, hlo_instr *dot, const double *runs) {
 
 /* ------------------------------------------------------------------------------------ insertion */
 
-/* Broadcasts a scale, or the scales of the slices along dimension 0. */
+/* Broadcasts a scale, or one scale for each slice along dimension 0, to `shape`. */
 static hlo_instr *spread(hlo_builder *b, hlo_instr *scale, const hlo_shape *shape) {
     scale = hlo_build_convert(b, scale, shape->type);
     return scale->shape->rank ? hlo_build_broadcast_like(b, scale, shape, 1, (int64_t[]){0})
                               : hlo_build_splat(b, scale, shape);
 }
 
-/* Builds the scale of `x` and `*out_limit`, the largest quantized value. */
+/* Builds the scale of `x`. Sets `*out_limit` to the largest quantized value. */
 static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr **out_limit) {
     enum { INFINITE = 0x7f800000, ROUND_UP = 0x1fffff };
     hlo_module *module = z->context->module;
@@ -328,7 +329,9 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr *
     at = hlo_build_by_number(b, HLO_OP_MAXIMUM, at, half ? 0x1p-16 : 0x1p-100);
     at = hlo_build_by_number(b, HLO_OP_MULTIPLY, at, 0x1p-8);
     at = hlo_build(b, HLO_OP_BITCAST_CONVERT, s32, 1, &at);
-    at = hlo_build_by_number(b, HLO_OP_MINIMUM, at, INFINITE); /* the bits of a NaN are larger */
+    at = hlo_build_by_number(b, HLO_OP_MINIMUM, at, INFINITE); /* the bits of a NaN, as an integer,
+                                                                * are larger than those of
+                                                                * infinity */
     at = hlo_build_by_number(b, HLO_OP_ADD, at, ROUND_UP);
     at = hlo_build_by_number(b, HLO_OP_AND, at, INFINITE);
     hlo_instr *scale = hlo_build(b, HLO_OP_BITCAST_CONVERT, f32, 1, &at);
@@ -338,7 +341,7 @@ static hlo_instr *build_scale(quantizer *z, hlo_builder *b, place x, hlo_instr *
     return scale;
 }
 
-/* Builds the dequantized value of `x` after it, with its sharding. */
+/* Builds the dequantized value of a source after the source, with the same sharding. */
 static hlo_instr *dequantize(quantizer *z, place source) {
     hlo_instr *limit, *x = source.instr, *after = hlo_instr_next(x);
     hlo_builder b = {.at = after, .like = x};
@@ -370,7 +373,7 @@ static int64_t append(quantizer *z, hlo_instr *loop, hlo_instr *init) {
     memcpy(shapes, tuple->shape->elements, count * sizeof *shapes);
     shapes[count] = init->shape;
     const hlo_shape *shape = hlo_shape_tuple(z->context->module, count + 1, shapes);
-    if (tuple->use_count > 1) { /* another user needs it unchanged */
+    if (tuple->use_count > 1) { /* another user needs the unchanged tuple */
         hlo_instr **operands = hlo_arena_array(z->context->scratch, count + 1, sizeof *operands);
         for (uint32_t i = 0; i < count; i++) operands[i] = hlo_instr_operand(tuple, i);
         tuple = hlo_instr_copy(loop->parent, loop, tuple, operands);
@@ -382,14 +385,15 @@ static int64_t append(quantizer *z, hlo_instr *loop, hlo_instr *init) {
     return count;
 }
 
-/* Returns element `index` of the state, after the parameter. */
+/* Returns element `index` of the state in the loop's body, inserted after the parameter if
+ * needed. */
 static hlo_instr *element_in(const hlo_instr *loop, int64_t index) {
     hlo_instr *state = hlo_instr_comp(loop, HLO_ATTR_BODY)->parameters[0];
     hlo_builder b = {.at = hlo_instr_next(state), .like = state};
     return hlo_build_element(&b, state, index);
 }
 
-/* Builds the dequantized value of `at`, which is one step above that of `made`. */
+/* Builds the dequantized value of `at` from `made`, the dequantized value one step below. */
 static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *made) {
     hlo_module *module = z->context->module;
     hlo_builder b = {.at = hlo_instr_next(at), .like = at};
@@ -423,11 +427,11 @@ static hlo_instr *build_step(quantizer *z, step kind, hlo_instr *at, hlo_instr *
                                  hlo_build_clone(&in_body, update, operands[0]->shape, operands));
         return hlo_build_element(&b, loop, index);
     }
-    default: return made; /* the conversion to the dot's type comes last */
+    default: return made; /* the conversion to the dot's type is the last step */
     }
 }
 
-/* Returns the operand computed from the dequantized value of its source. */
+/* Builds an operand of the dot from the dequantized value of its source. */
 static hlo_instr *replacement(quantizer *z, hlo_instr *dot, uint32_t number) {
     struct {
         place at;
@@ -460,7 +464,7 @@ static hlo_instr *replacement(quantizer *z, hlo_instr *dot, uint32_t number) {
 
 typedef struct calls {
     hlo_instr **callers, *caller;
-    bool *called; /* by computation id */
+    bool *called; /* by computation id: true if the computation is called */
 } calls;
 
 static void note_called(void *user, hlo_computation *called) {
@@ -522,7 +526,7 @@ hlo_status hlo_pass_quantize(hlo_pass_context *context) {
     hlo_remark_begin(context);
     consider_all(&z);
     if (!z.selection.dot_count) return HLO_OK;
-    hlo_pass_record_costs(context); /* of the wide dots */
+    hlo_pass_record_costs(context); /* record the costs of the wide dots */
     hlo_select(&z.selection, options->min_gain > 0 ? options->min_gain : HLO_QUANTIZE_MIN_GAIN);
     for (int i = 0; i < 2; i++)
         z.dequantized[i] = hlo_arena_zero(context->scratch, ids * sizeof *z.dequantized[i]);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The selection is a maximum closure (J.-C. Picard, "Maximal closure of a graph and applications to
- * combinatorial problems", Management Science 22(11), 1976): each dot has a profit, each value that
- * it requires has a cost, and the set with the largest difference is the source side of a minimum
- * cut. The maximum flow is found by augmenting paths: each dot pays for its values from its profit,
- * and a value that is paid for lets another dot take its payment back. A dot whose profit cannot
- * all be spent is selected, together with all that the search from it reaches. */
+/* Selects dots. The selection is a maximum closure (J.-C. Picard, "Maximal closure of a graph and
+ * applications to combinatorial problems", Management Science 22(11), 1976): each dot has a profit,
+ * each value that it requires has a cost, and the set with the largest difference is the source
+ * side of a minimum cut. The maximum flow is found by augmenting paths: each dot pays for its
+ * values from its profit, and a dot can take its payment for a value back if another dot pays
+ * instead. A dot that cannot spend all of its profit is selected, together with all dots and values
+ * that the search from this dot reaches. */
 #include "passes/quantize/select.h"
 
 #include <math.h>
@@ -40,7 +41,7 @@ void hlo_selection_dot(hlo_selection *s, hlo_instr *dot, const uint32_t *values,
     s->dot_count++;
 }
 
-/* The index of the operand of `dot` that has the value. */
+/* Returns the index of the operand of `dot` that has the value. */
 static int operand_of(const hlo_selectable *dot, uint32_t value) {
     return dot->values[1] == value;
 }
@@ -63,8 +64,9 @@ static void pay(hlo_selection *s, uint32_t start, const uint32_t *came_from, uin
 }
 
 typedef struct search {
-    uint32_t *queue;     /* values */
-    uint32_t *came_from; /* by dot: the value from which the search reached it */
+    uint32_t *queue;     /* values to visit */
+    uint32_t *came_from; /* by dot: true if the search reached the dot: the value from which the
+                          * search reached the dot */
     bool *reached;       /* by dot */
     uint32_t *dots;      /* the dots that the search reached */
     uint32_t begin, end, dot_count;
@@ -82,7 +84,8 @@ static void enter_dot(hlo_selection *s, search *q, uint32_t dot) {
     }
 }
 
-/* Spends the profit of the dot. If some remains, all that was reached stays marked. */
+/* Spends the profit of the dot. If profit remains, all dots and values that the search reached stay
+ * marked. */
 static void spend(hlo_selection *s, search *q, uint32_t start) {
     while (s->dots[start].unpaid > 0) {
         uint32_t found = HLO_SELECTION_NONE;
@@ -122,7 +125,7 @@ void hlo_select(hlo_selection *s, double min_gain) {
             if (dot->values[o] != HLO_SELECTION_NONE) s->values[dot->values[o]].users++;
         dot->unpaid = known ? fmax(0, dot->wide - min_gain * dot->fp8) : (double)INFINITY;
     }
-    /* Begin with equal payments by the dots that can afford them. */
+    /* Start with equal payments by all dots of a value, if these dots can afford them. */
     for (uint32_t d = 0; d < s->dot_count; d++) {
         hlo_selectable *dot = &s->dots[d];
         for (int o = 0; o < 2; o++) {

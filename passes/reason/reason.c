@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of reason.def, by index and by name. */
+/* Finds the rows of reason.def, by index and by name. */
 #include "passes/reason/reason.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reasons for verdicts: why a dot is not FP8, or not the cheapest FP8. */
+/* The reasons for verdicts. A reason explains why a dot is not FP8, or not the cheapest form of
+ * FP8. */
 #ifndef HLO_PASSES_REASON_REASON_H
 #define HLO_PASSES_REASON_REASON_H
 
@@ -10,10 +11,10 @@ typedef enum hlo_reason {
     HLO_REASON_COUNT
 } hlo_reason;
 
-/* Finds a reason by its name; HLO_REASON_COUNT when no reason is called so. */
+/* Finds a reason by its name. Returns HLO_REASON_COUNT if no reason has this name. */
 hlo_reason hlo_reason_find(const char *name);
 
-/* The text of passes/reason/pages/NAME.md, by hlo_reason. */
+/* The texts of passes/reason/pages/NAME.md, indexed by hlo_reason. */
 extern const char *const hlo_reason_pages[HLO_REASON_COUNT];
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in rules with the table of their functions. */
+/* Defines the built-in rules and the table of their functions. */
 #include "passes/rules/library.h"
 
 static const hlo_rule_functions functions[] = {

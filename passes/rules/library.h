@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of the library, rules from files, and the functions that rules call. */
+/* Declares the built-in rules, functions that load rules from files, and the functions that rules
+ * call. */
 #ifndef HLO_PASSES_RULES_LIBRARY_H
 #define HLO_PASSES_RULES_LIBRARY_H
 
 #include "grammar/rules/rules.h"
 #include "passes/engine/engine.h"
 
-/* The words of the rule language that the passes define: builder.def, reason.def, field.def. */
+/* The words of the rule language that the passes define, from builder.def, reason.def and
+ * field.def. */
 extern const hlo_rule_vocabulary hlo_rule_words;
 
 /* The files in passes/rules/, sorted by name. */
@@ -17,17 +19,18 @@ extern const uint32_t hlo_rules_builtin_count;
 extern const hlo_rule_library hlo_rule_library_builtin;
 
 /* Loads the file at `path` for context->rules. `owner` is a module without instructions that owns
- * the tables; the caller frees it after the last run that uses them. HLO_INVALID_INPUT, with at
- * most `max_errors` diagnostics (0: HLO_MOST_ERRORS) and a note about the others. */
+ * the tables; the caller frees it after the last run that uses them. If the rules are invalid,
+ * returns HLO_INVALID_INPUT and emits at most `max_errors` diagnostics (0: HLO_MOST_ERRORS) and a
+ * note with the number of further errors. */
 hlo_status hlo_rules_load(const char *path, unsigned max_errors, const hlo_diag_sink *sink,
                           hlo_module **out_owner, const hlo_rules **out_rules);
 
-/* Reads rules from memory, which is copied; `name` is the file name in diagnostics. */
+/* Like hlo_rules_load(), but reads and copies `text`. `name` is the file name in diagnostics. */
 hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsigned max_errors,
                           const hlo_diag_sink *sink, hlo_module **out_owner,
                           const hlo_rules **out_rules);
 
-/* Prototypes of the functions of builder.def, and of the facts that they share. */
+/* Prototypes of the functions of builder.def, and of functions that they share. */
 #define HLO_TEST(name, params) hlo_rule_test hlo_test_##name;
 #define HLO_MAKE(name, params) hlo_rule_make hlo_make_##name;
 #define HLO_MEASURE(name, params) hlo_rule_measure hlo_measure_##name;
@@ -36,7 +39,8 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsig
 #undef HLO_MAKE
 #undef HLO_MEASURE
 
-/* Function heads of the definitions. Most functions need only some of the parameters. */
+/* These macros start the definitions of the functions. Most functions use only some of the
+ * parameters. */
 #define UNUSED __attribute__((unused))
 #define TEST(name)                                                                                 \
     bool hlo_test_##name(UNUSED const hlo_rule_env *env, UNUSED const hlo_binding *args,           \
@@ -47,7 +51,7 @@ hlo_status hlo_rules_read(const char *text, size_t size, const char *name, unsig
 #define MEASURE(name)                                                                              \
     int64_t hlo_measure_##name(UNUSED const hlo_rule_env *env, const hlo_instr *value)
 
-/* Reads the fused FP8 call `call`. Returns false if it is not a call, or is malformed. */
+/* Reads the fused FP8 call `call`. Returns false if `call` is not such a call or is malformed. */
 bool hlo_decode_call(const hlo_instr *call, hlo_matmul *out);
 
 /* True if two shapes with equal dimensions have the same element order. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builders of builder.def. */
+/* Implements the builders of builder.def. */
 #include <math.h>
 
 #include "ir/module/known.h"
@@ -11,8 +11,8 @@
 #include "passes/builders/scaled_operand.h"
 #include "passes/rules/library.h"
 
-/* Converts an array that repeats one element, or has only one, to f32[]. Returns NULL if its
- * elements may differ. */
+/* Converts an array that has or repeats one element to f32[]. Returns NULL if its elements may
+ * differ. */
 static hlo_instr *scalar_f32(hlo_rule_env *env, hlo_instr *value) {
     return hlo_build_splat(env->build, value,
                            hlo_shape_array(env->context->module, HLO_TYPE_F32, 0, NULL));
@@ -214,7 +214,7 @@ MAKE(compose) {
             v[i] = b->v[i] + a->v[i] * b->v[i + 2];
             v[i + 2] = a->v[i + 2] * b->v[i + 2];
             v[i + 1] = b->v[i] + (a->v[i + 1] - 1) * b->v[i + 2] + 1;
-            if (a->v[i + 1] == a->v[i]) v[i + 1] = v[i]; /* an empty slice */
+            if (a->v[i + 1] == a->v[i]) v[i + 1] = v[i]; /* the outer slice is empty */
         }
         return (*out = hlo_build_slice(env->build, from, outer->shape, v)) != NULL;
     }
@@ -232,7 +232,8 @@ MAKE(compose) {
     return *out != NULL;
 }
 
-/* Reads the call in the first argument. `*b`: the second argument selects its second operand. */
+/* Reads the call in the first argument. Sets `*b` to true if the second argument selects operand
+ * B. */
 static bool decode_side(const hlo_binding *args, hlo_matmul *m, bool *b) {
     *b = args[1].number != 0;
     return hlo_decode_call(args->instr, m);
@@ -278,8 +279,9 @@ static hlo_instr *repeated(hlo_builder *b, hlo_instr *value, uint32_t dim) {
 
 /* Pads an operand, addend or bias of the call to aligned sizes. Rows and columns are padded with
  * zeros. If the call has an amax, which covers the padding, they are padded with copies of a row or
- * column: a row of zeros need not stay 0, as a zero times an infinity is NaN and a bias is added.
- * Padding along the contracting dimension is 0 in both operands, and so is its product. */
+ * column, because the result of a row of zeros need not be 0: a zero times an infinity is NaN, and
+ * a bias is added. Padding along the contracting dimension is 0 in both operands, so its products
+ * are 0. */
 static bool pad(hlo_rule_env *env, const hlo_matmul *m, hlo_instr *value, const hlo_ints *batch,
                 const hlo_ints *contracting, hlo_instr **out) {
     int64_t dims[HLO_RULE_ARGS] = {0};
@@ -377,7 +379,8 @@ static hlo_instr *reshape(hlo_builder *b, hlo_instr *value, const hlo_shape *sha
                : value;
 }
 
-/* Reshapes or, if the number of elements differs, slices or pads with zeros. */
+/* Reshapes `value` to the shape or, if the number of elements differs, slices it or pads it with
+ * zeros. */
 static hlo_instr *to_shape(hlo_builder *b, hlo_instr *value, const hlo_shape *shape) {
     const int64_t have = hlo_shape_count(value->shape), want = hlo_shape_count(shape);
     if (have == want) return reshape(b, value, shape);
@@ -389,8 +392,8 @@ MAKE(shaped) {
     return (*out = to_shape(env->build, args->instr, args[1].instr->shape)) != NULL;
 }
 
-/* Applies `view`, which is a slice, a reshape, or a sharding annotation of one, to `value`, in the
- * shape. */
+/* Applies `view` to `value`; the result has the given shape. `view` is a slice, a reshape, or a
+ * sharding annotation of one of these. */
 static hlo_instr *apply_view(hlo_builder *b, hlo_instr *value, const hlo_instr *view,
                              const hlo_shape *shape) {
     const hlo_shape *part = shape;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builders for ragged-dots of fp8 values times factors: a ragged-dot of the fp8 values, or a dense
- * dot whose operands are 0 outside their group; the factors then multiply the result. */
+/* Implements the builders for ragged-dots of fp8 values times factors. They build a ragged-dot of
+ * the fp8 values, or a dense dot whose operands are 0 outside their group. The factors then
+ * multiply the result. */
 #include <string.h>
 
 #include "ir/module/ragged.h"
@@ -9,14 +10,14 @@
 #include "passes/builders/scaled_operand.h"
 #include "passes/rules/library.h"
 
-/* An operand's dimensions by kind. */
+/* The dimensions of an operand by kind. */
 typedef struct kinds {
     uint32_t batch, open, summed; /* number of dimensions, without the group dimension */
-    int64_t order[HLO_RULE_ARGS]; /* batch, free, contracting */
+    int64_t order[HLO_RULE_ARGS]; /* dimensions in the order batch, free, contracting */
     int64_t size[3];              /* product of all dimensions of each kind */
 } kinds;
 
-/* The dimensions along which factors vary: none, groups, or all that are not summed. */
+/* The dimensions along which factors vary: none, groups, or all dimensions that are not summed. */
 typedef enum variation { SCALAR, GROUPS, ROWS, VARIATIONS } variation;
 
 /* A ragged-dot, and its operands as fp8 values times factors that can multiply the result instead.
@@ -25,7 +26,7 @@ typedef struct product {
     const hlo_instr *ragged;
     hlo_ragged r;
     kinds side[2];
-    variation level[2]; /* variation of the factors: the coarsest one that holds */
+    variation level[2]; /* the coarsest variation that describes the factors of each operand */
     hlo_type type[2];   /* types of the fp8 values */
 } product;
 
@@ -103,26 +104,26 @@ static hlo_instr *shifted(hlo_builder *b, hlo_instr *value, int64_t by) {
                          padding);
 }
 
-/* The dimensions of an array that correspond to those of the group sizes, and to the ragged
+/* The dimensions of an array that correspond to the dimensions of the group sizes and to the ragged
  * dimension. */
 typedef struct places {
     uint32_t rank;
     const int64_t *extents;
-    int64_t prefix[HLO_RULE_ARGS], dim, group; /* group -1: any group */
+    int64_t prefix[HLO_RULE_ARGS], dim, group; /* if `group` is -1, the mask is for all groups */
 } places;
 
-/* Maximum number of bytes of an array of indices; arrays that are padded to whole tiles then have
- * fewer than 2^63. */
+/* Maximum number of bytes of an array of indices; arrays that are padded to complete tiles then
+ * have fewer than 2^63 bytes. */
 static const int64_t MASK_LIMIT = INT64_C(1) << 56;
 
 /* Builds a mask with the array's dimensions: true where the index along the ragged dimension
- * belongs to the group, or to any group. */
+ * belongs to the group or, if `group` is -1, to any group. */
 static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_ragged *r,
                        const places *at) {
     int64_t dims[HLO_RULE_ARGS], order[HLO_RULE_ARGS], small[HLO_RULE_ARGS];
     const uint32_t count = r->prefix_count;
-    /* Build the indices at which groups end. Each step is at most the extent, so that no sum
-     * overflows. */
+    /* Build the indices at which groups end. Each group size is limited to the extent, so that no
+     * sum overflows. */
     hlo_instr *sizes = hlo_instr_operand(ragged, 2);
     const hlo_type from = sizes->shape->type;
     const bool is_signed = hlo_types[from].class == HLO_CLASS_SIGNED;
@@ -174,7 +175,7 @@ static hlo_instr *mask(hlo_rule_env *env, const hlo_instr *ragged, const hlo_rag
     return hlo_build_binary(b, HLO_OP_AND, hlo_build_compare(b, starts, "LE", index), ends);
 }
 
-/* Selects `value` where the mask is true, otherwise a number. */
+/* Selects `value` where the mask is true, and a number elsewhere. */
 static hlo_instr *chosen(hlo_builder *b, hlo_instr *where, hlo_instr *value, double otherwise) {
     if (!where || !value) return NULL;
     return hlo_build_select(b, where, value, hlo_build_filled(b, value->shape, otherwise));
@@ -223,8 +224,8 @@ static hlo_instr *stacked(hlo_rule_env *env, const product *p, hlo_instr *value)
     return hlo_build_transpose(env->build, value, order);
 }
 
-/* The dense dot: of matrices [m, k] and [n, k] or, if groups are summed, [k, n]; one for each
- * batch, if there are several. */
+/* The dense dot of matrices [m, k] and [n, k] or, if groups are summed, [k, n]. Several batches
+ * become a batch dimension. */
 typedef struct dense {
     const hlo_shape *operand[2], *result;
     hlo_dot_lists dims;
@@ -253,8 +254,8 @@ static bool lay_out(const hlo_rule_env *env, const product *p, dense *out) {
 }
 
 /* Reads a ragged-dot whose dense form can be an FP8 call. If the ragged-dot has an fp8 type, its
- * operands are first converted to that type, so they must have it. Returns false, possibly with a
- * reason in env->reason. */
+ * operands are first converted to that type, so they must already have this type. Returns false,
+ * possibly with a reason in env->reason. */
 static bool read_fusible(hlo_rule_env *env, const hlo_instr *ragged, product *p, dense *d) {
     const char *reason = hlo_remark_kept_wide(env->context, ragged);
     if (reason) return hlo_rule_refuse(env, reason, NULL);
@@ -312,8 +313,9 @@ MAKE(ragged_unscaled) {
 
 /* -------------------------------------------------------------------------------------- factors */
 
-/* Selects the factors of each row's group, [batch, free of the left, free of the right], from those
- * of all groups, [batch, groups, free of the right]; 0 for rows without a group. */
+/* Selects the factors of each row's group from the factors of all groups. `factors` is [batch,
+ * groups, free of the right]; the result is [batch, free of the left, free of the right], with 0
+ * for rows without a group. */
 static hlo_instr *by_group(hlo_rule_env *env, const product *p, hlo_instr *factors,
                            const int64_t *extents, uint32_t columns) {
     const uint32_t batch = p->side[0].batch, open = p->side[0].open, rows = batch + open;
@@ -391,7 +393,7 @@ static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *r
         for (; count < k->batch; count++) dims[count] = split_sum + count;
         for (uint32_t i = 0; i < k->open; i++)
             dims[count++] = split_sum + (side ? rows : k->batch) + i;
-        if (factors && !split_sum) { /* rows in no group may be NaN */
+        if (factors && !split_sum) { /* rows that are in no group may be NaN */
             places at = {.rank = factors->shape->rank,
                          .extents = factors->shape->dims,
                          .dim = p.r.place,

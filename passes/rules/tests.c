@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of builder.def, and the facts that builders and measures also use. */
+/* Implements the tests and measures of builder.def, and functions that builders also use. */
 #include <math.h>
 #include <string.h>
 
@@ -140,8 +140,8 @@ TEST(identity) {
 
 /* ---------------------------------------------------------------------------------------- users */
 
-/* Counts users, up to two, as if barriers and sharding annotations were absent. If `index` is
- * nonnegative, counts users of that element of a tuple. A nested tuple counts as one user. */
+/* Counts users, up to two, and looks through barriers and sharding annotations. If `index` is not
+ * negative, counts users of this element of a tuple. A nested tuple counts as one user. */
 static uint32_t users_past(const hlo_instr *value, int64_t index, unsigned depth) {
     uint32_t count = value->parent->root == value;
     for (const hlo_use *use = value->uses; use && count < 2; use = use->next) {
@@ -188,7 +188,7 @@ static bool ends_in(const hlo_instr *value, const hlo_binding *ends, uint32_t co
 }
 
 TEST(used_only_by) {
-    uint32_t budget = 64; /* exceeds the size of any pattern */
+    uint32_t budget = 64; /* larger than the size of any pattern */
     return ends_in(args->instr, args + 1, count - 1, &budget);
 }
 
@@ -331,8 +331,8 @@ TEST(linear) {
     return !m.c && !hlo_epilogues[m.epilogue].activation;
 }
 
-/* Reads a call whose result is only `alpha` and the scales times the products, or a homogeneous
- * activation of that. */
+/* Reads a call whose result is only the product times `alpha` and the scales, or a homogeneous
+ * activation of it. */
 static bool decode_product(const hlo_binding *arg, hlo_matmul *m) {
     if (!hlo_decode_call(arg->instr, m) || m->c || hlo_type_is_fp8(m->d->type)) return false;
     const hlo_epilogue_info *epilogue = &hlo_epilogues[m->epilogue];
@@ -380,8 +380,8 @@ TEST(rows_free) {
     return !hlo_matmul_check(&m, env->context->target, env->context->cuda, env->context->scales);
 }
 
-/* True if a factor or divisor commutes with the relu of `call`: it is nonnegative and, if it must
- * be `positive`, nonzero. A known factor must be positive and finite: relu(-inf) * 0 is 0, but
+/* True if a factor or divisor commutes with the relu of `call`: it is not negative and, with
+ * `positive`, not 0. A constant factor must be positive and finite: relu(-inf) * 0 is 0, but
  * relu(-inf * 0) is NaN; relu(-1) * inf is NaN, but relu(-1 * inf) is 0. */
 static bool commutes_with_relu(const hlo_rule_env *env, hlo_instr *factor, const hlo_binding *call,
                                bool positive) {
@@ -510,7 +510,8 @@ MEASURE(wide_collectives) {
     return hlo_collective_wide(value);
 }
 
-/* Counts the links of a chain down to and including the first branching link. */
+/* Counts the links of the chain below each operand, down to and including the first link with
+ * several branches. */
 MEASURE(wide_links) {
     int64_t links = 0;
     for (uint32_t i = 0; i < value->operand_count; i++) {
@@ -529,8 +530,8 @@ MEASURE(fp8_operands) {
     return operands;
 }
 
-/* A misaligned size weighs more than an addend that may be overwritten: padding creates such an
- * addend. */
+/* A misaligned size has a larger weight than an addend that may be overwritten, because padding
+ * creates such an addend. */
 MEASURE(misplaced_operands) {
     while (value->op == HLO_OP_SLICE || value->op == HLO_OP_RESHAPE ||
            value->op == HLO_OP_GET_TUPLE_ELEMENT)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words that rules may use, and rules from a file or from memory. The rule compiler links this
- * file without the functions that it names. */
+/* Defines the words that rules may use, and loads rules from a file or from memory. The rule
+ * compiler links this file without the functions that the words name. */
 #include "passes/rules/library.h"
 
 #include <stdlib.h>

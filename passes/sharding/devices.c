@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices of a module, and the groups that its collectives connect. */
+/* Analyzes the devices of a module and the groups that its collectives connect. */
 #include "passes/sharding/devices.h"
 
 #include <string.h>
@@ -31,11 +31,11 @@ const hlo_instr *hlo_devices_sender(const hlo_instr *instr) {
     return wrapped ? wrapped : instr;
 }
 
-/* Returns the groups of devices that a collective, or the start of one, connects; NULL: unknown. An
- * attribute of some collectives makes them name partitions
- * or devices; all others name replicas, and then span all partitions with a channel, and one
- * partition without. If the header does not have the number of devices, the named devices are all
- * devices; with channels the number of partitions is unknown. */
+/* Returns the groups of devices that a collective, or the start of one, connects; NULL if unknown.
+ * Some collectives have an attribute by which their groups contain partitions or devices. All other
+ * collectives name replicas; they span all partitions if they have a channel, otherwise one
+ * partition. If the header does not have the number of devices, the named devices count as all
+ * devices; the number of partitions is then unknown for collectives with channels. */
 static const hlo_device_groups *groups_among(hlo_arena *arena, const hlo_instr *collective) {
     collective = hlo_devices_sender(collective);
     const hlo_module *module = collective->parent->module;
@@ -68,37 +68,39 @@ int64_t hlo_devices_free_channel(const hlo_module *module) {
 
 /* --------------------------------------------------------------------------------------- depths */
 
-/* Manual regions: code for each device (jax's shard_map), in a module that the partitioner has not
- * processed.
+/* Manual regions are code for a single device (jax's shard_map) in a module that the partitioner
+ * has not processed.
  *
- * Outside of all regions, at depth 0, a value exists once for all devices; the partitioner will
- * split it. Operands that enter a region are split already: each device has a part, and two parts
- * are equal only if the value outside was replicated, or both devices received the same part. A
- * region may contain another one, which splits further.
+ * Outside of all regions, at depth 0, a value exists once for all devices, and the partitioner will
+ * split it. An operand that enters a region is already split into one part for each device. Two
+ * parts are equal only if the value outside was replicated, or both devices received the same part.
+ * A region may contain another region, which splits values further.
  *
- * Depths of values in manual regions, and the operands that enter and leave regions.
+ * The analysis finds the depths of values, and the operands that enter and leave regions.
  *
  * A depth is derived from the operands: an instruction that enters a region is one deeper than its
- * operands, an instruction that leaves a region is one less deep, and any other has the same depth.
- * A computation has the depth of its callers. Sets of depths only grow: a value with several
- * possible depths is not analyzed. */
+ * operands, an instruction that leaves a region is one less deep, and any other instruction has the
+ * same depth. A computation has the depth of its callers. Sets of depths only grow: a value with
+ * several possible depths is not analyzed. */
 
-/* Bit n of a set is depth n; the bit DEEPEST also stands for every greater depth. Empty: constants
- * and other values that belong to every depth. */
+/* Bit n of a set stands for depth n; the bit DEEPEST also stands for every greater depth. Constants
+ * and other values that belong to every depth have an empty set. */
 enum { OUTSIDE = 1, DEEPEST = 0x40, DEPTHS = 0x7f, BY_DEVICE = 0x80, ANYWHERE = 0xff };
 
 enum { DEPTH_ROUND_LIMIT = 16 };
 
 typedef struct hlo_manual {
     uint32_t count;   /* size of `depths` */
-    uint8_t *depths;  /* by the instruction's id; BY_DEVICE: it depends on the device's number */
-    uint8_t *entered; /* by the computation's id: depths of its callers' operands */
-    bool *reached;    /* by the computation's id */
+    uint8_t *depths;  /* by instruction id; BY_DEVICE if the value depends on the number of the
+                       * device */
+    uint8_t *entered; /* by computation id: depths of the operands of its callers */
+    bool *reached;    /* by computation id: true if the computation is reached */
     bool changes, any;
 } hlo_manual;
 
-/* Returns the depths outside a region. Shardy's custom call leaves one region. XLA's older custom
- * call may leave several; the sharding of its result shows whether it is still in one. */
+/* Returns the depths of the instruction `leaves`, which leaves a region. Shardy's custom call
+ * leaves one region. XLA's older custom call may leave several regions; the sharding of its result
+ * shows whether the result is still in a region. */
 static uint8_t less_deep(const hlo_instr *leaves, uint8_t depths) {
     const hlo_sharding *sharding = hlo_instr_sharding(leaves);
     bool older = hlo_boundary_calls(leaves, "SPMDShardToFullShape");
@@ -119,8 +121,8 @@ static void grow(hlo_manual *m, uint8_t *depths, uint8_t by) {
     *depths |= by;
 }
 
-/* Enters a callee at the call's depths. Its results also have these depths, or any depth if its
- * root has another one. */
+/* Enters a callee at the depths of the call. The results of the call also have these depths, or any
+ * depth if the callee's root has another depth. */
 static void visit_called(void *user, hlo_computation *called) {
     visit *v = user;
     hlo_manual *m = v->m;
@@ -146,12 +148,11 @@ static uint8_t depths_of(hlo_manual *m, const hlo_instr *instr) {
                                       : v.depths;
 }
 
-/* Finds the depths. All are unknown in a partitioned module, and if a collective is outside of all
- * regions: devices do not exchange global values. */
+/* Finds the depths. All depths are unknown in a partitioned module. They are also unknown if a
+ * collective is outside of all regions, because devices do not exchange global values. */
 static const hlo_manual *find_depths(const hlo_module *module, hlo_arena *arena) {
     hlo_manual *m = hlo_arena_zero(arena, sizeof *m);
-    /* Unless the header or a name excludes it, the partitioner, which gives each device parts of
-     * the entry's values, may not have run yet. */
+    /* Unless the header or a name excludes it, the module may not have been partitioned yet. */
     if (!(hlo_devices_replicas(module) == 1 && !hlo_boundary_spmd(module->entry) &&
           module->attrs_seen[HLO_ATTR_CUSTOM_CALL_TARGET]))
         return m;
@@ -190,35 +191,34 @@ const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena) {
 
 /* ---------------------------------------------------------------------------------- replication */
 
-/* Replication: values that are equal on all devices of a group.
+/* Replicated values are equal on all devices of a group.
  *
  * Given a partition of the devices into groups, the analysis decides whether a value is equal
- * within each group, in every execution. It proves replication in the cases below, and assumes "may
- * differ" otherwise. A value is replicated:
- *   - outside all manual regions of a module that has some: it exists once;
- *   - as a parameter of the entry, elsewhere: if its sharding gives the devices of each group
- *     one part;
+ * within each group, in every execution. It proves replication in the cases below, and assumes
+ * otherwise that the value may differ. A value is replicated:
+ *   - outside all manual regions of a module with manual regions, because the value exists once; -
+ *   as a parameter of the entry of another module: if its sharding gives all devices of a group the
+ *     same part;
  *   - as a constant or an iota;
- *   - as a parameter of a called computation: if its argument is replicated in all calls;
- *   - as the result of an all-reduce or all-gather whose own groups contain the groups;
- *   - entering a manual region: if the operand is replicated, and the devices of each group get
- *     one part of it;
- *   - leaving a region: on the devices whose parts are joined;
- *   - as the result of a loop: if it is replicated before the loop and after each iteration, and
+ *   - as a parameter of a called computation: if the argument is replicated in all calls; - as the
+ *   result of an all-reduce or all-gather whose own groups contain the groups; - entering a manual
+ *   region: if the operand is replicated, and all devices of a group get the same part of it; -
+ *   leaving a region: on the devices whose parts are joined; - as the result of a loop: if it is
+ *   replicated before the loop and after each iteration, and
  *     the trip count is equal on all devices; or if the loop carries it unchanged;
- *   - as the result of a call: if the callee's root is; through tuples;
- *   - computed from replicated operands by an opcode that depends on nothing else.
+ *   - as the result of a call: if the root of the callee is replicated; also through tuples; -
+ *   as the result of an opcode that depends only on its operands: if the operands are replicated.
  *
- * Parameters are analyzed for the whole module, as a greatest fixpoint: all are assumed to be
- * replicated, and facts that contradict the assumption are withdrawn until none is left. */
+ * Parameters are analyzed for the whole module, as a greatest fixpoint: all parameters are assumed
+ * to be replicated, and assumptions that prove wrong are withdrawn until none is left. */
 
 enum { STEP_LIMIT = 256, ROUND_LIMIT = 32, DIVISION_LIMIT = 8 };
 
 /* Replication of the parameters of a computation, or of their elements. */
 typedef struct facts {
     bool reached; /* the computation has a caller */
-    bool lasting; /* for a loop's body: its trip count is the same on all devices */
-    bool **same;  /* by parameter and element; an array has one element */
+    bool lasting; /* for the body of a loop: the trip count is the same on all devices */
+    bool **same;  /* by parameter and tuple element; an array has one element */
 } facts;
 
 typedef struct hlo_replication {
@@ -228,8 +228,8 @@ typedef struct hlo_replication {
     struct hlo_replication *next;
     uint32_t count; /* number of computations in `of`, which is indexed by computation id */
     facts *of;
-    bool finding; /* the fixpoint is not reached: no fact is certain */
-    bool changed; /* a fact was withdrawn, or a computation newly reached */
+    bool finding; /* the fixpoint is not reached yet, so no fact is certain */
+    bool changed; /* a fact was withdrawn, or another computation was reached */
 } hlo_replication;
 
 /* Index of a whole value, not of an element of a tuple. */
@@ -251,7 +251,7 @@ static uint32_t element_count(const hlo_shape *shape) {
 }
 
 /* True if `parts` (NULL: unknown) puts devices that must agree into the same part. Releases the
- * parts, allocated since `mark`. */
+ * memory of `parts`, which was allocated since `mark`. */
 static bool keep_together(const hlo_replication *a, const hlo_device_groups *parts,
                           hlo_arena_mark mark) {
     bool together = parts && hlo_device_groups_refine(a->among, parts);
@@ -274,7 +274,8 @@ static bool agree_all(const hlo_replication *a, const hlo_instr *value, unsigned
     return value->operand_count > 0;
 }
 
-/* True if the callee depends only on its operands, not on its device. */
+/* True if the computation that the instruction applies depends only on its operands, not on the
+ * device. */
 static bool is_plain(const hlo_instr *instr) {
     const hlo_computation *apply = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
     for (const hlo_instr *i = apply ? apply->first : NULL; i; i = hlo_instr_next(i)) {
@@ -289,7 +290,7 @@ static bool is_plain(const hlo_instr *instr) {
 static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t index,
                   unsigned *steps) {
     if ((*steps)++ >= STEP_LIMIT) return false;
-    /* The module has manual regions and `value`, which is not new, is outside all of them. */
+    /* A value outside all manual regions is replicated. New values are not in the table. */
     if (value->id < a->manual->count && a->manual->depths[value->id] == OUTSIDE) return true;
     switch (value->op) {
     case HLO_OP_CONSTANT:
@@ -297,8 +298,8 @@ static bool agree(const hlo_replication *a, const hlo_instr *value, int64_t inde
     case HLO_OP_PARAMETER: {
         const hlo_computation *comp = value->parent;
         if (comp == comp->module->entry) {
-            /* The parameter holds the same value on devices that its sharding gives the same part.
-             */
+            /* The parameter has the same value on devices to which its sharding gives the same
+             * part. */
             const hlo_sharding *whole_of = hlo_instr_sharding(value);
             const hlo_sharding *part =
                 !whole_of || index < 0 || whole_of->kind != HLO_SHARDING_TUPLE ? whole_of
@@ -386,7 +387,7 @@ static void rollback(hlo_replication *a, bool *supposed, bool holds) {
     *supposed &= holds;
 }
 
-/* Binds the parameter to `value` in this call. */
+/* Binds parameter `number` to `value` in the current call. */
 static void bind(hlo_replication *a, const hlo_computation *comp, uint32_t number,
                  const hlo_instr *value) {
     facts *f = reach(a, comp);
@@ -397,7 +398,7 @@ static void bind(hlo_replication *a, const hlo_computation *comp, uint32_t numbe
             rollback(a, &f->same[number][i], holds(a, value, tuple ? (int64_t)i : whole));
 }
 
-/* Binds the parameters to unknown values. */
+/* Binds the parameters of the computation to unknown values. */
 static void forget(void *user, hlo_computation *comp) {
     facts *f = reach(user, comp);
     rollback(user, &f->lasting, false);
@@ -444,7 +445,8 @@ static void enter(hlo_replication *a, const hlo_instr *instr) {
     case HLO_OP_ASYNC_DONE: return;
     default: hlo_instr_visit_called(instr, forget, a); return;
     }
-    if (called && called->parameter_count != instr->operand_count) { /* later updates bind others */
+    if (called && called->parameter_count != instr->operand_count) { /* later async-updates bind
+                                                                      * other parameters */
         forget(a, (hlo_computation *)(uintptr_t)called);
         return;
     }
@@ -452,7 +454,8 @@ static void enter(hlo_replication *a, const hlo_instr *instr) {
         bind(a, called, i, hlo_instr_operand(instr, i));
 }
 
-/* Returns the facts for the groups, or the facts for all devices if there are too many groups. */
+/* Returns the facts for the groups of a collective, or the facts for all devices if too many
+ * different groups occur. */
 static const hlo_replication *agreement_of(hlo_pass_context *context,
                                            const hlo_device_groups *among) {
     unsigned count = 0;

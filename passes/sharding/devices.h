@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices that run a module, and the values that are replicated among them. */
+/* Finds the devices that run a module, and the values that are replicated among these devices. */
 #ifndef HLO_PASSES_SHARDING_DEVICES_H
 #define HLO_PASSES_SHARDING_DEVICES_H
 
@@ -11,17 +11,17 @@ int64_t hlo_devices_replicas(const hlo_module *module);
 /* Returns the number of partitions in the module header; 1 if absent. */
 int64_t hlo_devices_partitions(const hlo_module *module);
 
-/* Returns the collective of an instruction: the instruction itself, its start, or the collective
- * that its start wraps. */
+/* Returns the collective that an instruction belongs to: the instruction itself, its start, or the
+ * collective that its start wraps. */
 const hlo_instr *hlo_devices_sender(const hlo_instr *instr);
 
 /* True if `value` is proved to be replicated within each group of `collective`, in every execution.
- * Unknown values may differ (see devices.c). */
+ * Returns false if this is unknown (see devices.c). */
 bool hlo_devices_replicated(hlo_pass_context *context, const hlo_instr *value,
                             const hlo_instr *collective);
 
-/* Finds, by instruction id, the values that are known to be outside all manual regions; NULL: the
- * module has no region. */
+/* Finds, by instruction id, the values that are known to be outside all manual regions; returns
+ * NULL if the module has no region. */
 const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena);
 
 /* Returns an unused channel id. */
