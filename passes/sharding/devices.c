@@ -196,18 +196,19 @@ const bool *hlo_devices_outside(const hlo_module *module, hlo_arena *arena) {
  * Given a partition of the devices into groups, the analysis decides whether a value is equal
  * within each group, in every execution. It proves replication in the cases below, and assumes
  * otherwise that the value may differ. A value is replicated:
- *   - outside all manual regions of a module with manual regions, because the value exists once; -
- *   as a parameter of the entry of another module: if its sharding gives all devices of a group the
- *     same part;
+ *   - outside all manual regions of a module with manual regions, because the value exists once;
+ *   - as a parameter of the entry of another module: if its sharding gives all devices of a group
+ *     the same part;
  *   - as a constant or an iota;
- *   - as a parameter of a called computation: if the argument is replicated in all calls; - as the
- *   result of an all-reduce or all-gather whose own groups contain the groups; - entering a manual
- *   region: if the operand is replicated, and all devices of a group get the same part of it; -
- *   leaving a region: on the devices whose parts are joined; - as the result of a loop: if it is
- *   replicated before the loop and after each iteration, and
+ *   - as a parameter of a called computation: if the argument is replicated in all calls;
+ *   - as the result of an all-reduce or all-gather whose own groups contain the groups;
+ *   - entering a manual region: if the operand is replicated, and all devices of a group get the
+ *     same part of it;
+ *   - leaving a region: on the devices whose parts are joined;
+ *   - as the result of a loop: if it is replicated before the loop and after each iteration, and
  *     the trip count is equal on all devices; or if the loop carries it unchanged;
- *   - as the result of a call: if the root of the callee is replicated; also through tuples; -
- *   as the result of an opcode that depends only on its operands: if the operands are replicated.
+ *   - as the result of a call: if the root of the callee is replicated; also through tuples;
+ *   - as the result of an opcode that depends only on its operands: if the operands are replicated.
  *
  * Parameters are analyzed for the whole module, as a greatest fixpoint: all parameters are assumed
  * to be replicated, and assumptions that prove wrong are withdrawn until none is left. */

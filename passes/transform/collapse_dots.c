@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Brings dots into the form of a matmul: at most one batch and one contracting dimension, and one
- * free dimension on each side. A reshape of the operand merges several dimensions of a kind, after
- * a transpose if they are not adjacent; a vector becomes a matrix with one row. A reshape of the
- * result restores its dimensions. If the only user of the result is a transpose of the operands'
- * free dimensions, the operands are exchanged instead, so that, for example, a bias follows the dot
- * directly.
+ * free dimension on each side. A reshape of an operand merges several dimensions of a kind, after a
+ * transpose if they are not adjacent. A vector becomes a matrix with one row. A reshape of the
+ * result restores its dimensions. If the only user of the result is a transpose that exchanges the
+ * free dimensions of the operands, the pass removes the transpose and exchanges the operands, so
+ * that, for example, a bias follows the dot directly.
  *
  * Needs: nothing.
- * Keeps: pinned instructions; dots in that form already; dots whose operands do not both come from
- * fp8 values, which can never be FP8 calls; sparse dots; dynamic and unbounded dimensions.
+ * Keeps: pinned instructions; dots in that form already; dots that can never be FP8 calls, because
+ * an operand does not come from fp8 values; sparse dots; dynamic and unbounded dimensions.
  * Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/collapse-dots/ */
 #include "ir/module/build.h"
@@ -28,7 +28,7 @@ enum { BATCH, FREE, CONTRACTING, KINDS };
 typedef struct side {
     hlo_instr *operand;
     group groups[KINDS];
-    uint32_t at[KINDS]; /* the merged dimension, once collapsed */
+    uint32_t at[KINDS]; /* number of the merged dimension, after collapse_side() */
     int64_t extents[KINDS];
 } side;
 
@@ -51,7 +51,7 @@ static side read_side(hlo_arena *arena, const hlo_instr *dot, bool right) {
     return s;
 }
 
-/* True for a vector or a batch of vectors, which needs a free dimension. */
+/* True for a vector or a batch of vectors, to which a free dimension must be added. */
 static bool is_vector(const side *s) {
     return !s->groups[FREE].count && s->groups[CONTRACTING].count;
 }
@@ -109,8 +109,8 @@ static void set_dim(hlo_instr *dot, hlo_attr_id id, const side *s, int kind) {
 }
 
 /* Returns the transpose that is the dot's only user, if it puts the free dimensions of the right
- * operand before those of the left one. Both sides then have their free dimensions in the order of
- * the transpose. */
+ * operand before those of the left operand. Also sorts the free dimensions of both sides in the
+ * order of the transpose. */
 static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
     group *l = &left->groups[FREE], *r = &right->groups[FREE];
     int64_t first = left->groups[BATCH].count, at = 0;
@@ -134,12 +134,12 @@ static hlo_instr *turned(const hlo_instr *dot, side *left, side *right) {
     return transpose;
 }
 
-/* Replaces `result`, which is the dot or its only user, by the collapsed dot. */
+/* Replaces `result` by the collapsed dot. `result` is the dot or its only user. */
 static void collapse(hlo_pass_context *context, hlo_instr *dot, hlo_instr *result, side *left,
                      side *right) {
     hlo_arena *arena = context->scratch;
-    /* Sort the contracting dimensions by their order in the left operand, so that they do not
-     * require a transpose of it. */
+    /* Sort the contracting dimensions by their order in the left operand, so that the left operand
+     * needs no transpose. */
     for (uint32_t i = 1; i < left->groups[CONTRACTING].count; i++)
         for (uint32_t j = i;
              j > 0 && left->groups[CONTRACTING].dims[j - 1] > left->groups[CONTRACTING].dims[j];
@@ -199,13 +199,13 @@ static bool is_static(const hlo_instr *instr) {
 
 hlo_status hlo_pass_collapse(hlo_pass_context *context) {
     if (!context->module->op_counts[HLO_OP_DOT]) return HLO_OK;
-    hlo_fp8_reach reach = {0}; /* found when a dot may have to change */
+    hlo_fp8_reach reach = {0}; /* computed when the first dot needs it */
     const bool *fused = hlo_facts_fused(context->module, context->scratch);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next)
         for (hlo_instr *instr = hlo_facts_has(fused, comp->id) ? NULL : comp->first, *next; instr;
              instr = next) {
             next = hlo_instr_next(instr);
-            /* The transpose may be removed with the dot. */
+            /* Skip the transpose, which may be removed with the dot. */
             if (next && next->op == HLO_OP_TRANSPOSE && hlo_instr_operand(next, 0) == instr)
                 next = next->next;
             if (instr->op != HLO_OP_DOT || instr->operand_count != 2 || instr->pin) continue;

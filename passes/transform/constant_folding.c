@@ -2,10 +2,11 @@
 /* Evaluates instructions that depend only on constants.
  *
  * Needs: operands before users.
- * Keeps: pinned instructions; values with more than LIMIT elements; broadcasts, which have more
- * structure than their values; fp8 arrays, which a matmul may need unchanged; matmuls, which have a
- * verdict; and windowed reductions. The folded operands stay for dead code elimination. Numerics:
- * the evaluator's, which is the CPU backend's. Tests: testdata/passes/constant-folding/ */
+ * Keeps: pinned instructions; values with more than LIMIT elements; broadcasts, because rules match
+ * them; fp8 arrays, which a matmul may need unchanged; matmuls, which have a verdict; and windowed
+ * reductions. Dead code elimination removes the operands of folded instructions. Numerics: values
+ * are computed by the evaluator, like on the CPU backend. Tests:
+ * testdata/passes/constant-folding/ */
 #include "ir/eval/eval.h"
 #include "ir/float/literal.h"
 #include "passes/analysis/module_facts.h"
@@ -21,10 +22,10 @@ static bool is_small_array(const hlo_shape *shape) {
 static bool can_fold(const hlo_instr *instr) {
     if (instr->operand_count == 0 || !is_small_array(instr->shape)) return false;
     switch (instr->op) {
-    case HLO_OP_BROADCAST: /* an array of one element is as good as a scalar */
+    case HLO_OP_BROADCAST: /* a broadcast to one element is folded like a scalar */
         if (hlo_shape_count(instr->shape) != 1) return false;
         break;
-    case HLO_OP_DOT: /* matmuls keep their verdicts */
+    case HLO_OP_DOT: /* a matmul must keep its verdict */
     case HLO_OP_RAGGED_DOT:
     case HLO_OP_CONVOLUTION:
     case HLO_OP_REDUCE_WINDOW: /* windows may be larger than any array */

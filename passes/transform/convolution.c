@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces convolutions of fp8 values that are matmuls by dots. Along each dimension the window
- * reads one element, or has one position, or its positions do not overlap. Each element of the
- * input is then read once at most: a slice and a reshape divide the dimension into positions and
- * elements of the window, which are contracted together with the features. Groups become a batch,
- * if one is large enough for a call without padding.
+/* Replaces convolutions of fp8 values by dots if they are matmuls. In such a convolution, along
+ * each dimension, the window has one element, has one position, or its positions do not overlap.
+ * Each element of the input is then read at most once. A slice and a reshape divide the dimension
+ * into positions and elements of the window; the elements are contracted together with the
+ * features. Groups become a batch, if one is large enough for a call without padding.
  *
  * Needs: nothing.
- * Keeps: pinned instructions; fused computations; convolutions with other windows, holes or
- * padding, or small groups; those whose operands do not both come from fp8 values; dynamic
+ * Keeps: pinned instructions; fused computations; convolutions with other windows, dilation holes,
+ * padding or small groups; convolutions with an operand that does not come from fp8 values; dynamic
  * dimensions. Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/convolution/ */
 #include "ir/kernel/kernel.h"
@@ -20,14 +20,14 @@ typedef struct convolution {
     hlo_builder build[1];
     hlo_instr *instr, *input, *kernel;
     uint32_t rank;
-    int64_t groups; /* groups of the input's dimension `grouped`, and of the kernel's output
-                     * features */
+    int64_t groups; /* number of groups, into which dimension `grouped` of the input and the output
+                     * features of the kernel are divided */
     int64_t grouped;
     int64_t named[3 * HLO_EVAL_MAX_RANK]; /* see hlo_dim_labels_read() */
     hlo_window windows[HLO_EVAL_MAX_RANK];
 } convolution;
 
-/* Reads a convolution that is a matmul. */
+/* Reads a convolution. Returns false if it is not a matmul. */
 static bool read_matmul(hlo_instr *instr, convolution *c) {
     *c = (convolution){.build = {{.at = instr}},
                        .instr = instr,
@@ -46,7 +46,7 @@ static bool read_matmul(hlo_instr *instr, convolution *c) {
         const int64_t n = c->input->shape->dims[c->named[2 + i]],
                       out = instr->shape->dims[c->named[2 * c->rank + 2 + i]];
         const bool one = w.size == 1;
-        /* No element is read twice, and none outside the input. */
+        /* No element may be read twice, and none outside the input. */
         if (w.low > 0 || w.base != 1 || (!one && (w.dilate != 1 || w.reversed)) ||
             (!one && w.size != w.stride && out != 1) || out <= 0 ||
             (out - 1) * w.stride + w.size - w.low > n)
@@ -58,7 +58,7 @@ static bool read_matmul(hlo_instr *instr, convolution *c) {
     c->groups = features * batches;
     c->grouped = c->named[batches == 1];
     if (c->groups == 1) return true;
-    /* Groups are of one kind, and each is large enough for a call. */
+    /* Only one kind of group is supported, and each group must be large enough for a call. */
     return (features == 1 || batches == 1) && summed >= HLO_MATMUL_ALIGNMENT &&
            kernel->dims[c->named[c->rank + 1]] / c->groups >= HLO_MATMUL_ALIGNMENT;
 }
@@ -68,23 +68,24 @@ static const hlo_shape *shaped(const convolution *c, hlo_type type, uint32_t ran
     return hlo_shape_array(c->instr->parent->module, type, rank, dims);
 }
 
-/* The dimensions of an operand of the dot. Size-1 dimensions that a convolution has and a dot does
- * not need are omitted. */
+/* The dimensions of an operand of the dot. Dimensions of size 1 that a dot does not need are
+ * omitted. */
 typedef struct side {
     hlo_instr *operand;
     uint32_t rank, count;
     int64_t dims[HLO_EVAL_MAX_RANK], contracting[HLO_EVAL_MAX_RANK], batch;
 } side;
 
-/* Adds the dimension of the groups. */
+/* Adds the dimension of the groups as a batch dimension. */
 static void add_groups(const convolution *c, side *s) {
     if (c->groups == 1) return;
     s->batch = s->rank;
     s->dims[s->rank++] = c->groups;
 }
 
-/* Divides each spatial dimension of the input into positions and elements of the window. Free
- * dimensions go to `result`, and their numbers to `at`, by dimension of the input; -1: omitted. */
+/* Divides each spatial dimension of the input into positions and elements of the window. Appends
+ * free dimensions to `result`. Sets `at`, by dimension of the input, to the number of the free
+ * dimension, or to -1 if it is omitted. */
 static side input_side(convolution *c, int64_t *at, side *result) {
     const hlo_shape *input = c->input->shape;
     int64_t window[HLO_EVAL_MAX_RANK] = {0}, of_window[HLO_EVAL_MAX_RANK] = {0};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges instructions that compute the same value: same opcode, operands, shape with its layout,
- * and attributes other than metadata. The first one stays.
+/* Merges instructions that compute the same value: they have the same opcode, operands, shape with
+ * layout, and attributes other than metadata. The first instruction replaces the others.
  *
  * Needs: operands before users.
- * Keeps: pinned instructions, random numbers, collectives with a channel; metadata of the first.
- * Numerics: unchanged.
+ * Keeps: pinned instructions, random numbers, collectives with a channel; metadata of the first
+ * instruction. Numerics: unchanged.
  * Tests: testdata/passes/cse/ */
 #include <xxhash.h>
 
@@ -22,10 +22,10 @@ static bool same_value(const hlo_instr *a, const hlo_instr *b) {
     return hlo_attrs_equal(a->attrs, a->attr_count, b->attrs, b->attr_count);
 }
 
-/* Open addressing, at most half full. The hash is next to the instruction, so that neither probing
- * nor growing touches it. */
+/* The hash table uses open addressing and is at most half full. The hash is stored next to the
+ * pointer, so that neither probing nor growing reads the instruction. */
 typedef struct slot {
-    hlo_instr *instr; /* NULL: free */
+    hlo_instr *instr; /* NULL in a free slot */
     uint64_t hash;
 } slot;
 
@@ -70,8 +70,8 @@ static hlo_instr *find_or_add(table *seen, hlo_instr *instr) {
 hlo_status hlo_pass_cse(hlo_pass_context *context) {
     hlo_arena *scratch = context->scratch;
     const hlo_effects effects = hlo_facts_side_effects(context->module, scratch);
-    /* By id: an operand has no other use, so no other instruction has equal operands until that
-     * operand is merged. Such an instruction is not in the table before. */
+    /* By id: true if an operand of the instruction has no other use. No other instruction has equal
+     * operands until this operand is merged, so the instruction is not in the table before. */
     bool *alone = hlo_arena_zero(scratch, context->module->next_id);
     for (hlo_computation *comp = context->module->first; comp; comp = comp->next) {
         const hlo_arena_mark mark = hlo_arena_here(scratch);

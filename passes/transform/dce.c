@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removes dead instructions, and computations that nothing calls.
+/* Removes dead instructions, and computations without callers.
  *
  * Needs: operands before users, callees before callers.
  * Keeps: parameters, pinned instructions, the entry computation.

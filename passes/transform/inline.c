@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces each call by the instructions of its callee, recursively. Calls in a computation that is
- * only referenced by inlined calls stay, because the computation is dead.
+/* Replaces each call by the instructions of its callee, recursively. Calls in a computation that
+ * only inlined calls reference are not inlined, because the computation is dead.
  *
  * Needs: callees before callers.
- * Keeps: pinned instructions, and calls whose attributes forbid inlining (pin.h); computations with
- * fusions, and those whose parameters control dependencies name. Called computations stay for dead
- * code elimination. Metadata as XLA's inliner leaves it: `op_name` becomes caller/callee. The stack
- * frame stays that of the callee, which is where the user wrote the operation; the caller's is used
- * if the callee has none.
+ * Keeps: pinned instructions, and calls whose attributes forbid inlining (pin.h); calls of
+ * computations that contain fusions, or whose parameters have control dependencies. Dead code
+ * elimination removes the called computations. Metadata is changed as by XLA's inliner: `op_name`
+ * becomes caller/callee. The stack frame remains the frame of the callee, where the user wrote the
+ * operation; if the callee has no frame, the frame of the caller is used.
  * Numerics: unchanged.
  * Tests: testdata/passes/inline/ */
 #include <string.h>
@@ -19,28 +19,29 @@
 #include "passes/passes.h"
 #include "passes/verdict/remark.h"
 
-/* Maximum number of copies made by inlining, because nested calls can grow a module exponentially.
- * The copies of a call are counted before any is made: a call that exceeds the budget stays, as do
- * the calls in its callee, with a warning. */
+/* Maximum number of instructions that inlining copies, because nested calls can grow a module
+ * exponentially. The copies of a call are counted before the first copy. If a call exceeds the
+ * budget, the pass warns and does not inline the call or the calls in its callee. */
 enum { BUDGET = 1 << 20 };
 
 typedef struct inliner {
     hlo_pass_context *context;
-    bool *fixed; /* by id of a computation: it has a fusion or an asynchronous start, which is the
-                  * only caller of its computation, so it is not copied; may be NULL */
-    uint64_t *sizes;    /* by id of a computation: count of its instructions after inlining */
-    bool *stays;        /* by id of a computation: something other than an inlined call references
-                         * it */
-    hlo_instr **copies; /* by id of the callee's instruction */
+    bool *fixed; /* by id of a computation: true if it must not be copied, because it has a fusion
+                  * or an asynchronous start, which must be the only caller of its computation; may
+                  * be NULL */
+    uint64_t *sizes;    /* by id of a computation: number of its instructions after inlining */
+    bool *stays;        /* by id of a computation: true if something other than an inlined call
+                         * references it */
+    hlo_instr **copies; /* by id of the callee's instruction: its copy */
     uint32_t capacity;  /* size of `copies` */
     hlo_instr **operands;
     uint32_t operand_capacity;
     uint64_t budget;
     bool warned;
-    bool unpins; /* an instruction was copied that also runs on another thread */
+    bool unpins; /* an instruction of a computation that also runs on another thread was copied */
 } inliner;
 
-/* Returns the computation that replaces the call; NULL if the call stays. */
+/* Returns the computation that replaces the call; NULL if the call is not inlined. */
 static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     if (instr->op != HLO_OP_CALL || !hlo_pin_lets_inline(instr)) return NULL;
     hlo_computation *callee = hlo_instr_comp(instr, HLO_ATTR_TO_APPLY);
@@ -51,7 +52,7 @@ static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     return callee;
 }
 
-/* Combines the callee's metadata with the caller's. */
+/* Combines the metadata of an instruction of the callee with the metadata of the call. */
 static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
                                       const hlo_attrs *callee) {
     size_t capacity = sizeof *callee + (callee->count + 1) * sizeof *callee->v;
@@ -95,7 +96,7 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
         if (inner) attr.u.attrs = nest_metadata(module, outer->u.attrs, inner->u.attrs);
         hlo_instr_set_attr(copy, attr);
     }
-    if (control) { /* the predecessors are all in the callee */
+    if (control) { /* all predecessors are in the callee */
         const hlo_instrs *old = control->u.instrs;
         hlo_instrs *list =
             hlo_arena_copy(module->arena, old, sizeof *old + old->count * sizeof *old->v);
@@ -107,8 +108,8 @@ static hlo_instr *copy_instr(inliner *in, hlo_instr *call, const hlo_instr *from
     return copy;
 }
 
-/* Reserves the copies of the call in the budget, including calls in its callee. Returns false if
- * they exceed it. */
+/* Reserves budget for the copies of the call, including the calls in its callee. Returns false if
+ * the budget is too small. */
 static bool reserve(inliner *in, const hlo_instr *call, const hlo_computation *callee) {
     const uint64_t size = in->sizes[callee->id];
     if (size <= in->budget) {
@@ -126,7 +127,7 @@ static bool reserve(inliner *in, const hlo_instr *call, const hlo_computation *c
 }
 
 static void inline_calls(inliner *in, hlo_computation *comp) {
-    const hlo_instr *end = NULL; /* copies are reserved for all calls before it */
+    const hlo_instr *end = NULL; /* the budget for all calls before `end` is reserved */
     bool reserved = false;
     for (hlo_instr *instr = comp->first, *next; instr; instr = next) {
         if (instr == end) reserved = false;
@@ -172,7 +173,8 @@ hlo_status hlo_pass_inline(hlo_pass_context *context) {
     }
     do {
         in.unpins = false;
-        /* Find the computations that stay, and the sizes of all with their calls inlined. */
+        /* Find the computations that are still referenced after inlining, and the sizes of all
+         * computations after inlining. */
         const uint32_t count = module->next_computation_id;
         in.sizes = hlo_arena_zero(context->scratch, count * sizeof *in.sizes);
         in.stays = hlo_arena_zero(context->scratch, count * sizeof *in.stays);

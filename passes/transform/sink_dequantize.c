@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sinks dequantizations into the loops and branches of their matmuls: the tuple that enters them
- * carries the fp8 value, and its scale as an additional element. This includes values that a loop
- * recomputes in each iteration, moves between devices, or stacks in an array.
+/* Sinks dequantizations into the loops and branches that contain their matmuls. The tuple that
+ * enters a loop or branch then has the fp8 value, and the scale as an additional element. This
+ * includes values that a loop recomputes in each iteration, moves between devices, or stacks in an
+ * array.
  *
  * Needs: calls inlined.
- * Keeps: pinned instructions, except loops and branches with effects in them; values with uses
- * other than matmuls whose other operand also comes from fp8; computations with several callers;
- * shardings. Numerics: exact; each value is computed from the same operands, at its use. A slice of
- * values that have a scale for each slice is scaled after slicing. Tests:
- * testdata/passes/sink-dequantize/ */
+ * Keeps: pinned instructions, except loops and conditionals that are pinned because of effects in
+ * them; values with uses other than matmuls whose other operand also comes from fp8; computations
+ * with several callers; shardings. Numerics: exact, because each value is computed from the same
+ * operands, at its use. If each slice of a value has its own scale, a slice is scaled after
+ * slicing. Tests: testdata/passes/sink-dequantize/ */
 #include <string.h>
 
 #include "ir/module/build.h"
@@ -26,8 +27,8 @@ enum { CALLED_LIMIT = 2, DEPTH_LIMIT = 64, STEP_LIMIT = 1024 };
 
 /* How a loop carries an element to its next iteration. */
 typedef enum mode {
-    STACKED,   /* an array that starts as zeros and gets a dequantized slice in each iteration; dots
-                * use it after the loop */
+    STACKED,   /* an array that is 0 before the loop and into which each iteration writes a
+                * dequantized slice; dots use the array after the loop */
     INVARIANT, /* one value for all iterations, or an element that enters a branch */
     PERMUTED,  /* a value that each iteration moves, or receives from another device */
     RECOMPUTED /* a new dequantized value in each iteration */
@@ -36,18 +37,19 @@ typedef enum mode {
 /* A dequantized element of the tuple. */
 typedef struct candidate {
     bool sinks;
-    bool carries_scale; /* the tuple has the scale; false: it is constant or absent */
+    bool carries_scale; /* the tuple contains the scale; false if the scale is constant or absent */
     mode mode;
-    hlo_dequantized from; /* before the first iteration; for a stacked element: its slices */
+    hlo_dequantized from; /* the value before the first iteration; for a stacked element, its
+                           * slices */
     const hlo_ints
-        *dims; /* dimensions of the value along which the scale varies; NULL: it is a scalar */
-    hlo_dequantized next; /* for a recomputed element: in the next iteration */
+        *dims; /* dimensions of the value along which the scale varies; NULL for a scalar */
+    hlo_dequantized next; /* for a recomputed element: the value of the next iteration */
     int64_t scale_index;  /* index of the scale in the tuple, or -1 */
 } candidate;
 
 typedef struct sinker {
     hlo_pass_context *context;
-    const hlo_fp8_provenance *provenance; /* for instructions with ids below `known` */
+    const hlo_fp8_provenance *provenance; /* has the instructions with ids below `known` */
     uint32_t known;
     hlo_instr **callers; /* by computation id: the only caller, or NULL */
     bool *called;        /* by computation id */
@@ -57,12 +59,12 @@ typedef struct sinker {
 /* A tuple that is the parameter of a loop or a branch. */
 typedef struct region {
     const sinker *s;
-    hlo_instr *user;  /* the loop, or the conditional */
+    hlo_instr *user;  /* the loop or conditional */
     uint32_t operand; /* index of the tuple among the operands of `user` */
     hlo_instr *tuple;
     hlo_computation *called[CALLED_LIMIT]; /* a loop's body and condition, or a branch */
     uint32_t called_count, count;
-    uint32_t count_before; /* id of the first instruction created by the pass */
+    uint32_t count_before; /* number of instruction ids before the pass */
     candidate *elements;
 } region;
 
@@ -72,12 +74,12 @@ static int64_t index_of(const hlo_instr *value, const hlo_instr *tuple) {
     return hlo_instr_int(value, HLO_ATTR_INDEX, -1);
 }
 
-/* Returns the element in the next iteration's state. */
+/* Returns the value of the element in the state of the next iteration. */
 static hlo_instr *next_of(const region *e, uint32_t index) {
     return hlo_instr_operand(e->called[0]->root, index);
 }
 
-/* True if the use makes the value the element `index` of the next iteration's state. */
+/* True if by this use the value becomes element `index` of the state of the next iteration. */
 static bool is_next(const region *e, const hlo_use *use, uint32_t index) {
     const hlo_instr *root = e->called[0]->root;
     return e->user->op == HLO_OP_WHILE && use->user == root && use == root->operands + index;
@@ -89,7 +91,7 @@ static void retype(const candidate *what, hlo_instr *value) {
 
 /* --------------------------------------------------------------------------------------- chains */
 
-/* True for movement whose clone needs no other new instruction. */
+/* True for movement that can be cloned without other new instructions. */
 static bool is_plain(const hlo_instr *link) {
     return !link->pin && hlo_instr_moves_by(link, HLO_REARRANGES);
 }
@@ -171,14 +173,14 @@ static bool read_element(const region *e, uint32_t index, candidate *out) {
     return true;
 }
 
-/* Builds the fp8 value, and its scale if it has one, before the first iteration. */
+/* Builds the fp8 value before the first iteration, and its scale if it has a scale. */
 static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr *wide,
                               hlo_instr **out_scale) {
     if (what->mode != STACKED) {
         *out_scale = what->from.scale;
         return what->dims ? what->from.fp8 : carry(what, wide, e->user);
     }
-    /* An array of zeros, and a scale of 1 for each slice. */
+    /* Build an array of zeros, and a scale of 1 for each slice. */
     hlo_module *module = e->s->context->module;
     hlo_builder b = {.at = e->user};
     hlo_instr *all =
@@ -189,8 +191,8 @@ static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr 
     return all;
 }
 
-/* Builds the fp8 value of the next iteration, if it differs, and returns its scale; NULL if no
- * scale is carried. */
+/* Builds the fp8 value of the next iteration, if it differs, and returns its scale. Returns NULL if
+ * the state has no scale. */
 static hlo_instr *next_value(const region *e, uint32_t index) {
     const candidate *what = &e->elements[index];
     hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
@@ -215,10 +217,10 @@ static hlo_instr *next_value(const region *e, uint32_t index) {
 
 /* ------------------------------------------------------------------------------------- legality */
 
-/* All uses of an element that sinks, through nested loops and branches, are movement and
- * collectives, followed by matmuls whose other operand comes from fp8. */
+/* If an element sinks, all its uses are movement and collectives, followed by matmuls whose other
+ * operand comes from fp8. Uses in nested loops and branches are included. */
 
-/* Path of movement from an element to its use, last link first. */
+/* The path of movement from an element to its use, last link first. */
 typedef struct path {
     const struct path *before;
     const hlo_instr *link;
@@ -241,7 +243,7 @@ static bool comes_from_fp8(const walk *w, hlo_instr *value) {
     return hlo_dequantized_read(value, &made);
 }
 
-/* True if `value` is an element that was a candidate and stays wide. */
+/* True if `value` is an element that was a candidate and does not sink. */
 static bool stays_wide(const region *e, const hlo_instr *value) {
     for (uint32_t i = 0; i < e->called_count; i++) {
         int64_t index = index_of(moved_from(value), e->called[i]->parameters[0]);
@@ -260,8 +262,8 @@ static bool agrees(const walk *w, const hlo_instr *collective) {
     return hlo_devices_replicated(w->e->s->context, varies_with, collective);
 }
 
-/* Finds the granularity of a collective's operand. Returns false if the scale may differ among the
- * devices whose parts it joins. */
+/* Finds the granularity of a collective's operand. Returns false if the scale may differ between
+ * devices whose parts the collective joins. */
 static bool granularity_below_collective(const walk *w, const hlo_instr *collective,
                                          const hlo_granularity *granularity, hlo_granularity *out) {
     *out = *granularity;
@@ -320,7 +322,7 @@ static bool are_tuple_uses_legal(walk *w, const hlo_instr *tuple, int64_t index,
         const hlo_instr *user = use->user;
         if (user->op != HLO_OP_WHILE && user->op != HLO_OP_CONDITIONAL) return false;
         if (hlo_pin_holds(user)) return false;
-        if (user->op == HLO_OP_WHILE) { /* the loop returns the element unchanged */
+        if (user->op == HLO_OP_WHILE) { /* the loop must return the element unchanged */
             const hlo_computation *body = hlo_instr_comp(user, HLO_ATTR_BODY);
             if (body->root->op != HLO_OP_TUPLE || body->root->pin || body->parameter_count != 1 ||
                 index_of(hlo_instr_operand(body->root, (uint32_t)index), body->parameters[0]) !=
@@ -342,7 +344,7 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     if (hlo_pin_holds(user)) return false;
     if (user == user->parent->root && user->op == HLO_OP_TUPLE) {
         if (is_next(w->e, use, w->index)) return true;
-        /* The body of an inner loop returns the element unchanged. */
+        /* The body of an inner loop must return the element unchanged. */
         const hlo_instr *caller = w->e->s->callers[user->parent->id];
         return caller && caller != w->e->user && caller->op == HLO_OP_WHILE &&
                index_of(value, user->parent->parameters[0]) == use - user->operands;
@@ -374,8 +376,8 @@ static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
     return true;
 }
 
-/* Sets `sinks` of each element, to a fixpoint: an element may sink only if others do. Returns true
- * if an element sinks. */
+/* Sets `sinks` of each element. Iterates to a fixpoint, because an element may sink only if other
+ * elements do. Returns true if an element sinks. */
 static bool choose(region *e) {
     bool any = false, changes = true;
     for (uint32_t i = 0; i < e->count; i++) {
@@ -390,7 +392,7 @@ static bool choose(region *e) {
             what->sinks = hlo_scale_is_moderate(e->s->context->scratch, scale) &&
                           (!what->next.scale ||
                            hlo_scale_is_moderate(e->s->context->scratch, what->next.scale));
-        if (scale && !what->carries_scale) /* each use has its own constant */
+        if (scale && !what->carries_scale) /* a constant scale is copied to each use */
             what->sinks = !what->dims && hlo_known_number(scale, &number);
         any |= e->elements[i].sinks;
     }
@@ -414,7 +416,7 @@ static bool choose(region *e) {
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* Makes the scale available in a computation. Returns NULL if there is no scale. */
+/* Returns the scale in a computation, built before `at`. Returns NULL if there is no scale. */
 static hlo_instr *scale_in(const candidate *what, hlo_instr *at, hlo_instr *tuple) {
     hlo_instr *scale = what->from.scale;
     hlo_builder b = {.at = at};
@@ -436,8 +438,8 @@ static bool is_on_path_to_next(const region *e, uint32_t index, const hlo_use *u
     return false;
 }
 
-/* True if a dynamic-slice selects one index of dimension 0, along which the scale varies, and all
- * indices of the other dimensions along which it varies. */
+/* True if the scale varies along dimension 0 and a dynamic-slice selects one index of dimension 0,
+ * and all indices of the other dimensions along which the scale varies. */
 static bool slices(const candidate *what, const hlo_instr *slice, const hlo_instr *value) {
     if (!what->dims || !what->dims->count || what->dims->v[0] != 0) return false;
     if (slice->op != HLO_OP_DYNAMIC_SLICE || hlo_instr_operand(slice, 0) != value ||
@@ -449,11 +451,12 @@ static bool slices(const candidate *what, const hlo_instr *slice, const hlo_inst
     return sizes->v[0] == 1;
 }
 
-/* Retypes a slice of the value, with the corresponding slice of the scale. */
+/* Changes the type of a slice of the value to fp8, and builds the corresponding slice of the
+ * scale. */
 static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo_instr *tuple);
 
-/* Retypes a wide value to fp8, and dequantizes it for all users except the loop's next state and
- * the links of the chain to it. `tuple` contains the scale. */
+/* Changes the type of a wide value to fp8. Dequantizes the value for all users except the next
+ * state of the loop and the links of the chain to this state. `tuple` contains the scale. */
 static void become_fp8(const region *e, uint32_t index, hlo_instr *value, hlo_instr *tuple,
                        hlo_instr *scale, const hlo_ints *dims) {
     const candidate *what = &e->elements[index];
@@ -502,7 +505,7 @@ static void become_sliced(const region *e, uint32_t index, hlo_instr *slice, hlo
     hlo_builder b = {.at = after};
     scale = hlo_build_ints(&b, HLO_OP_DYNAMIC_SLICE, one, 1 + rank, operands,
                            HLO_ATTR_DYNAMIC_SLICE_SIZES, rank, sizes);
-    /* A reshape that removes the size-1 dimension 0 also removes it from the scale. */
+    /* A reshape that removes dimension 0 of size 1 is also applied to the scale. */
     hlo_instr *squeeze = slice->use_count == 1 ? slice->uses->user : NULL;
     const hlo_shape *from = slice->shape, *to = squeeze ? squeeze->shape : NULL;
     if (rank == 1 || !squeeze || squeeze->op != HLO_OP_RESHAPE || to->rank + 1 != from->rank ||
@@ -546,8 +549,9 @@ static void sink(region *e) {
         }
     }
     if (e->user->op == HLO_OP_WHILE) {
-        /* Append the scales to the loop's next state. After the loop, an invariant element is
-         * replaced by its value before the loop; any other is fp8, and is dequantized. */
+        /* Append the scales to the next state of the loop. After the loop, replace an invariant
+         * element by its value before the loop, and dequantize any other element, which is now
+         * fp8. */
         hlo_instr *root = e->called[0]->root;
         for (uint32_t i = 0; i < e->count; i++) {
             hlo_instr *scale = e->elements[i].sinks ? next_value(e, i) : NULL;
@@ -567,7 +571,7 @@ static void sink(region *e) {
     }
     hlo_instr_set_operand(e->user, e->operand, tuple);
     if (!hlo_instr_user_count(e->tuple)) hlo_instr_remove(e->tuple);
-    e->s->context->agreement = NULL; /* it describes the tuples before the rewrite */
+    e->s->context->agreement = NULL; /* the cache describes the tuples before the rewrite */
     e->s->context->changes++;
 }
 
@@ -631,7 +635,7 @@ hlo_status hlo_pass_sink(hlo_pass_context *context) {
             s.caller = instr;
             hlo_instr_visit_called(instr, note_called, &s);
         }
-    /* Callers before callees. */
+    /* Visit callers before callees. */
     for (hlo_computation *comp = module->last; comp; comp = comp->prev)
         for (hlo_instr *instr = comp->first; instr; instr = hlo_instr_next(instr)) {
             if (instr->op == HLO_OP_WHILE) {

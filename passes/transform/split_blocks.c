@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces dots of fp8 values whose scales change along the contracting dimension, block by block,
- * by a batch of dots, one for each block, whose results are added in f32. Block-scaled notation is
+/* Replaces a dot of fp8 values whose scales change along the contracting dimension, block by block,
+ * by a batch of dots: one for each block. The results are added in f32. Block-scaled notation is
  * replaced in the same way. Within a block, each row has one scale, which multiplies the result of
- * the FP8 call. The pass runs on dots that no call has fused, and only if FP8 gains more than the
- * results of all blocks cost in memory.
+ * the FP8 call. The pass visits dots that have not become calls. It replaces a dot only if FP8
+ * saves more time than writing and reading the results of all blocks costs.
  *
- * Needs: dots in canonical form; the rules of `rows` after it.
+ * Needs: dots in canonical form; the rules of phase `rows` must run after this pass.
  * Keeps: pinned instructions; fused computations; dots that cuBLASLt's blocks of 128 support.
- * Numerics: the sums of the blocks are rounded to f32, as the accumulator is. Tests:
+ * Numerics: the sums of the blocks are rounded to f32, like the accumulator. Tests:
  * testdata/passes/split-blocks/ */
 #include "ir/module/build.h"
 #include "ir/module/undo.h"
@@ -23,10 +23,11 @@
 
 enum { BLOCK_LEAST = HLO_MATMUL_ALIGNMENT };
 
-/* One operand of a dot: rows, contracting dimension, and possibly a batch, in any order. */
+/* An operand of a dot. It has rows, a contracting dimension, and possibly a batch dimension, in any
+ * order. */
 typedef struct side {
     hlo_instr *operand;
-    int64_t along, rows, batch; /* dimensions; batch may be -1 */
+    int64_t along, rows, batch; /* dimension numbers; batch is -1 without a batch dimension */
 } side;
 
 static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
@@ -43,8 +44,8 @@ static bool read_side(const hlo_instr *dot, unsigned number, side *out) {
     return true;
 }
 
-/* True if both operands are fp8 values, of types that a call supports together, times scales for
- * rows of `along` elements. */
+/* True if both operands are fp8 values times one scale for each row and each `along` elements, and
+ * a call supports this pair of types. */
 static bool both_have(const hlo_instr *dot, int64_t along) {
     const hlo_type a = hlo_scaled_operand_in_blocks(dot, 0, along),
                    b = hlo_scaled_operand_in_blocks(dot, 1, along);
@@ -52,7 +53,7 @@ static bool both_have(const hlo_instr *dot, int64_t along) {
            !(a == HLO_TYPE_F8E5M2 && b == HLO_TYPE_F8E5M2);
 }
 
-/* Divides the contracting dimension; the blocks are then dimension `along`. */
+/* Divides the contracting dimension into blocks; dimension `along` then numbers the blocks. */
 static hlo_instr *divided(hlo_builder *b, const side *s, int64_t blocks) {
     const hlo_shape *shape = s->operand->shape;
     int64_t dims[4];
@@ -62,7 +63,8 @@ static hlo_instr *divided(hlo_builder *b, const side *s, int64_t blocks) {
     return hlo_build_reshape(b, s->operand, shape->rank + 1, dims);
 }
 
-/* Sets the batch dimensions of a side of the dot of parts: its own batch, and the blocks. */
+/* Sets the batch dimensions of one side of the batched dot `parts`: the operand's own batch
+ * dimension, and the blocks. */
 static void set_batch(hlo_instr *parts, hlo_attr_id attr, const side *s) {
     const int64_t both[] = {s->batch + (s->batch > s->along), s->along};
     hlo_instr_set_ints(parts, attr, s->batch < 0 ? 1 : 2, s->batch < 0 ? both + 1 : both);
@@ -103,9 +105,15 @@ static double transposed(const side *s) {
     return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);
 }
 
-/* The action for a dot. */
+/* The decision about a dot. */
 typedef struct decision {
-    enum { LEAVE, TOO_COSTLY, AS_ROWS, SPLIT } what; /* AS_ROWS: the rules of `rows` match it */
+    enum {
+        LEAVE,
+        TOO_COSTLY,
+        AS_ROWS,
+        SPLIT
+    } what; /* AS_ROWS: the rules of phase `rows` match the
+             * dot */
     side lhs, rhs;
     int64_t blocks;
 } decision;
@@ -121,13 +129,13 @@ static decision decide(const hlo_pass_context *context, const hlo_instr *dot) {
     if (!hlo_scale_is_moderate(context->scratch, d.lhs.operand) ||
         !hlo_scale_is_moderate(context->scratch, d.rhs.operand))
         return d;
-    /* Blocks are as long as the scales of both sides allow. */
+    /* Choose the longest blocks that the scales of both sides allow. */
     const bool whole = both_have(dot, k);
     if (!whole && both_have(dot, BLOCK_LEAST))
         for (int64_t count = 2; count * BLOCK_LEAST <= k && !d.blocks; count++)
             if (k % count == 0 && k / count % BLOCK_LEAST == 0 && both_have(dot, k / count))
                 d.blocks = count;
-    /* The call may itself support scales per block of 128, with this or a later toolkit. */
+    /* A call may support scales per block of 128 itself, with this or a later toolkit. */
     const bool rows =
         d.blocks ? d.lhs.batch < 0 && target->scale_arrays && both_have(dot, 128) : whole;
     if (rows) d.what = AS_ROWS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reasons that no pass sets, derived from a matmul's kind, its computation and the sources of its
- * operands. */
+/* Derives reasons that no pass sets, from the kind of a matmul, its computation and the sources of
+ * its operands. */
 #include "passes/verdict/judge.h"
 
 #include <math.h>
@@ -20,18 +20,19 @@
 
 enum { STEP_LIMIT = 256, CALL_LIMIT = 16 };
 
-/* Sources of a value by data, that is, by arrays with more than one element. */
+/* The sources of the data of a value. Arrays with one element do not count. */
 enum {
     ON_FP8 = 1,
-    ON_OTHERS = 2, /* the result of a matmul, or unknown instructions */
+    ON_OTHERS = 2, /* the result of a matmul or of unknown instructions */
     ON_MORE = ON_FP8 | ON_OTHERS,
-    ON_PARAMETERS = 4 /* parameters of its computation, which is called */
+    ON_PARAMETERS = 4 /* parameters of the value's computation, if a call calls it */
 };
 
 typedef struct operations {
     const hlo_fp8_provenance *provenance;
     unsigned char *depends; /* by instruction id */
-    bool *called;           /* by computation id: it is called by a call, not a loop or a branch */
+    bool *called;           /* by computation id: true if a call calls it, not a loop or a
+                             * conditional */
 } operations;
 
 static bool is_single(const hlo_shape *shape) {
@@ -39,8 +40,8 @@ static bool is_single(const hlo_shape *shape) {
 }
 
 static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
-    /* The operands whose elements reach the result; the last bit stands for all from the 32nd on.
-     */
+    /* Bit set of the operands whose elements reach the result; the last bit stands for all operands
+     * from the 32nd on. */
     const hlo_op op = instr->op;
     const uint32_t data = op == HLO_OP_SELECT                                 ? 6
                           : op == HLO_OP_GATHER || op == HLO_OP_DYNAMIC_SLICE ? 1
@@ -56,7 +57,8 @@ static unsigned char of_operands(const operations *f, const hlo_instr *instr) {
     return depends;
 }
 
-/* True for an instruction whose result other computations compute, or that no operand reaches. */
+/* True for an instruction whose result other computations compute, or whose operands do not reach
+ * the result. */
 static bool is_unknown(const operations *f, const hlo_instr *instr) {
     switch (instr->op) {
     case HLO_OP_WHILE:
@@ -82,7 +84,8 @@ static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
         unsigned char depends = called ? f->depends[called->root->id] : of_operands(f, instr);
         if (called && depends & ON_PARAMETERS)
             depends = (depends & ON_MORE) | of_operands(f, instr);
-        /* For a tuple that another computation computes, the provenance knows each element. */
+        /* If another computation computes the tuple, the provenance analysis has a fact for each
+         * element. */
         if (instr->op != HLO_OP_GET_TUPLE_ELEMENT || !(depends & ON_OTHERS)) return depends;
     }
     const bool matmul = hlo_product_kind_of(instr) != HLO_PRODUCT_NONE;
@@ -91,14 +94,15 @@ static unsigned char depends_on(const operations *f, const hlo_instr *instr) {
     return known ? ON_FP8 : ON_OTHERS;
 }
 
-/* True if the value is computed from fp8 values only. In a called computation, they may be
- * parameters. */
+/* True if the value is computed from fp8 values only. In a called computation, the fp8 values may
+ * be parameters. */
 static bool is_computed(const operations *f, const hlo_instr *value) {
     const unsigned char depends = f->depends[value->id];
     return depends && !(depends & ON_OTHERS);
 }
 
-/* True if the factor is an array that repeats fewer elements: such a factor is a scale. */
+/* True if the factor is constant or repeats the elements of a smaller array: such a factor is a
+ * scale. */
 static bool repeats_fewer(const hlo_instr *factor) {
     const int64_t count = hlo_shape_count(factor->shape);
     for (unsigned step = 0; step < HLO_CHAIN_LIMIT; step++) {
@@ -110,8 +114,8 @@ static bool repeats_fewer(const hlo_instr *factor) {
     return false;
 }
 
-/* Returns the operand of a product or quotient that the other operand scales; NULL if it is not a
- * scaling. */
+/* Returns the operand of a product or quotient that the other operand scales; NULL if the other
+ * operand is not a scale. */
 static const hlo_instr *scaled_operand(const operations *f, const hlo_instr *value,
                                        const hlo_instr **out_factor) {
     const uint32_t count = value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;
@@ -139,7 +143,7 @@ static const hlo_instr *moved_operand(const operations *f, const hlo_instr *valu
         for (uint32_t i = first; i < count; i++) {
             const hlo_instr *branch = hlo_instr_operand(value, i);
             double number;
-            /* A branch joins fp8 values if it comes from fp8, or is 0 or NaN. */
+            /* A branch may be joined with fp8 values if it comes from fp8, or is 0 or NaN. */
             if (!(is_computed(f, branch) ||
                   (hlo_known_number(branch, &number) && (number == 0 || isnan(number)))))
                 return NULL;
@@ -163,14 +167,15 @@ static bool is_boundary(const hlo_instr *value) {
 
 /* The instructions on the path from a matmul to fp8 values. */
 typedef struct passed {
-    const hlo_instr *calls[CALL_LIMIT]; /* those that contain the current position */
+    const hlo_instr *calls[CALL_LIMIT]; /* calls that contain the current position */
     unsigned call_count;
     const hlo_instr *relu;   /* the relu nearest to the matmul */
-    const hlo_instr *array;  /* the factor nearest to the matmul with a value for each element */
+    const hlo_instr *array;  /* the nearest factor to the matmul that has a value for each
+                              * element */
     const hlo_instr *barred; /* the gate or update nearest to the matmul, through which FP8 never
                               * passes */
     const hlo_instr *join;   /* the join nearest to the matmul */
-    bool scaled;             /* any factor */
+    bool scaled;             /* the path has a factor */
     double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
 } passed;
 
@@ -208,17 +213,18 @@ static const hlo_instr *step_below(const operations *f, passed *p, const hlo_ins
 
 /* Kinds of operations through which FP8 does not pass. */
 typedef enum obstacle_kind {
-    OBSTACLE_OPERATION,  /* it computes something else from dequantized values */
-    OBSTACLE_RELU,       /* it is a relu, and a scale below it is not known to be positive */
-    OBSTACLE_FACTOR,     /* it is a factor with a value for each element */
-    OBSTACLE_UPDATE,     /* it updates a slice of dequantized values */
-    OBSTACLE_JOIN,       /* it selects or concatenates them; FP8 passes through supported forms */
-    OBSTACLE_ZERO_POINT, /* it shifts fp8 values before they are scaled */
+    OBSTACLE_OPERATION,  /* another operation computes something from dequantized values */
+    OBSTACLE_RELU,       /* a relu; a scale below it is not known to be positive */
+    OBSTACLE_FACTOR,     /* a factor with a value for each element */
+    OBSTACLE_UPDATE,     /* an update of a slice of dequantized values */
+    OBSTACLE_JOIN,       /* a select or concatenate of dequantized values in a form that is not
+                          * supported */
+    OBSTACLE_ZERO_POINT, /* a subtraction of a zero point from fp8 values before they are scaled */
 } obstacle_kind;
 
-/* Finds the operation nearest to `value`, or `value` itself, that is applied to dequantized values
- * and neither moves, converts nor scales them. `value` depends on fp8 values, and not on a matmul.
- * Returns NULL if not found. */
+/* Starting at `value`, finds the nearest operation on dequantized values that neither moves,
+ * converts nor scales them. `value` must depend on fp8 values, and not on a matmul. Returns NULL if
+ * not found. */
 static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *value,
                                       obstacle_kind *out_obstacle) {
     passed p = {.factor = (double)INFINITY, .divisor = (double)INFINITY};
@@ -234,7 +240,8 @@ static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *valu
         if (hlo_type_is_fp8(value->shape->type) || (!from && is_boundary(value))) break;
         if (!from) from = step_below(f, &p, value);
         if (!from || !is_computed(f, from)) {
-            /* q - z, if q is a converted fp8 value and z is the same for all elements. */
+            /* A zero point: q - z, where q is a converted fp8 value and z is the same for all
+             * elements. */
             const hlo_instr *q = value->op == HLO_OP_SUBTRACT ? hlo_instr_operand(value, 0) : NULL;
             const bool zero_point = p.scaled && q && q->op == HLO_OP_CONVERT &&
                                     hlo_type_is_fp8(hlo_instr_operand(q, 0)->shape->type) &&
@@ -244,7 +251,8 @@ static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *valu
         }
         value = from;
     }
-    /* The signs of the factors stop fp8 values at a relu; see passes/builders/scaled_operand.c. */
+    /* A relu is an obstacle because of the signs of the factors; see
+     * passes/builders/scaled_operand.c. */
     const bool signs =
         p.relu &&
         !(p.divisor > 0 && (value->shape->type == HLO_TYPE_F8E5M2 ? p.factor > 0 : p.factor >= 0));
@@ -263,14 +271,14 @@ static const hlo_instr *find_obstacle(const operations *f, const hlo_instr *valu
 struct hlo_judge_context {
     const hlo_module *module;
     hlo_arena *arena;
-    bool keeps_ragged; /* ragged-dots of fp8 values are kept intentionally */
-    const bool *fused; /* by computation id */
-    /* computed on demand: */
+    bool keeps_ragged; /* the options request to keep ragged-dots of fp8 values */
+    const bool *fused; /* by computation id: true if the computation is a part of a kernel */
+    /* The following members are computed on demand. */
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
     const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
     const hlo_fp8_provenance *provenance;
     operations *operations;
-    bool looked_for_cpu, cpu; /* `cpu`: XLA compiled the module for a CPU */
+    bool looked_for_cpu, cpu; /* `cpu` is true if XLA compiled the module for a CPU */
 };
 
 hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ragged,
@@ -283,7 +291,7 @@ hlo_judge_context *hlo_judge_context_new(const hlo_module *module, bool keeps_ra
     return j;
 }
 
-/* By hlo_fusion_maker. XLA's kernels, and those of CPU libraries, compute on wider types. */
+/* Indexed by hlo_fusion_maker. Kernels of XLA and of CPU libraries compute on wider types. */
 static const struct {
     const char *name, *epilogue;
     bool multiplies_fp8;
@@ -305,8 +313,8 @@ static void note_maker(void *user, hlo_computation *called) {
     m->makers[called->id] = m->maker;
 }
 
-/* Returns the generator of the kernel that contains a fused computation; for nested fusions, that
- * of the outer one. */
+/* Returns the generator of the kernel that contains a fused computation; for nested fusions, the
+ * generator of the outer fusion. */
 static hlo_fusion_maker maker_of(hlo_judge_context *j, const hlo_computation *comp) {
     if (j->makers) return (hlo_fusion_maker)j->makers[comp->id];
     making m = {hlo_arena_zero(j->arena, j->module->next_computation_id), 0};
@@ -336,8 +344,8 @@ static bool is_for_cpu(hlo_judge_context *j) {
     return j->cpu;
 }
 
-/* Finds an integer of at most 8 bits, or a narrower float, that `value` comes from by movement,
- * conversion and scaling, within a few steps; NULL if not found. */
+/* Finds an integer of at most 8 bits, or a float of fewer bits, from which `value` is computed by a
+ * few steps of movement, conversion and scaling. Returns NULL if not found. */
 static const hlo_instr *find_narrow(const hlo_instr *value) {
     enum { STEPS_MOST = 64 };
     const hlo_instr *list[STEPS_MOST] = {value};
@@ -415,8 +423,8 @@ static const hlo_instr *find_operation(hlo_judge_context *j, const hlo_instr *op
     return find_obstacle(f, operand, out_obstacle);
 }
 
-/* Judges the operation that is applied to a dequantized operand. Without such an operation, the
- * judgment has no reason. */
+/* Judges a dot by the operation that is applied to a dequantized operand. If there is no such
+ * operation, the judgment has no reason. */
 static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *operand) {
     static const hlo_reason reasons[] = {
         [OBSTACLE_OPERATION] = HLO_REASON_OPERATION_AFTER_DEQUANTIZE,
@@ -431,7 +439,8 @@ static hlo_judgment judge_operation(hlo_judge_context *j, const hlo_instr *opera
     return at ? wide(reasons[obstacle], at) : wide(HLO_REASON_COUNT, NULL);
 }
 
-/* Judges a dot of dequantized operands that has no other reason: by a join, or as unrecognized. */
+/* Judges a dot of dequantized operands for which there is no other reason. The reason is a join, or
+ * that the pattern is not recognized. */
 static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instr *dot) {
     for (uint32_t i = 0; i < 2; i++) {
         obstacle_kind obstacle;
@@ -441,7 +450,7 @@ static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instr *do
     return wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
 }
 
-/* Judges the operations of both operands, in order. */
+/* Judges a dot by the operations on both operands, left operand first. */
 static hlo_judgment judge_operations(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_judgment left = judge_operation(j, hlo_instr_operand(dot, 0));
     return left.reason != HLO_REASON_COUNT ? left : judge_operation(j, hlo_instr_operand(dot, 1));
@@ -455,7 +464,8 @@ typedef struct branches {
 
 static void judge_branch(void *user, hlo_computation *branch) {
     branches *b = user;
-    /* The value that the conditional's result, or an element of it, may equal. */
+    /* Find the value of the branch that the conditional's result, or an element of the result, may
+     * equal. */
     const hlo_instr *root = branch->root;
     const hlo_instr *value =
         b->result->op == HLO_OP_CONDITIONAL ? root
@@ -478,8 +488,8 @@ static const hlo_instr *find_dynamic(const hlo_instr *dot) {
     return NULL;
 }
 
-/* Returns the fusion of fp8 or dequantized values that `value` is except for movement and
- * conversion, or NULL. */
+/* Returns the fusion of fp8 or dequantized values from which `value` is computed by movement and
+ * conversion alone, or NULL. */
 static const hlo_instr *find_fusion(const hlo_judge_context *j, const hlo_instr *value) {
     while (value->operand_count && (value->op == HLO_OP_CONVERT || hlo_hands_on(value) ||
                                     hlo_op_is(value->op, HLO_MOVEMENT)))
@@ -508,7 +518,7 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
         const hlo_instr *at =
             hlo_fp8_provenance_blocker(j->provenance, j->fp8[left->id] ? right : left, &reason);
         if (!at) return judge_unrecognized(j, dot);
-        /* Judge an operand that a conditional returns by the first branch that does not
+        /* If a conditional returns an operand, judge the operand by the first branch that does not
          * dequantize it. */
         branches b = {j, at, wide(HLO_REASON_COUNT, NULL)};
         const hlo_instr *conditional =
@@ -531,7 +541,7 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
                    : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
     const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
     if (!l && !r && !l_computed && !r_computed) {
-        /* Neither operand comes from fp8. */
+        /* Here neither operand comes from fp8. */
         const hlo_instr *narrow_l = find_narrow(left), *narrow_r = find_narrow(right);
         return is_integer(narrow_l)   ? wide(HLO_REASON_INTEGER_OPERAND, narrow_l)
                : is_integer(narrow_r) ? wide(HLO_REASON_INTEGER_OPERAND, narrow_r)
@@ -592,8 +602,8 @@ hlo_judgment hlo_judge(hlo_judge_context *j, const hlo_instr *instr, hlo_reason 
     const bool looked_at = instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
     const hlo_instr *pinned = looked_at ? hlo_pin_of_dot(instr) : NULL;
     const hlo_instr *dynamic = looked_at ? find_dynamic(instr) : NULL;
-    /* Why a dot that could be FP8 must stay unchanged. This takes precedence over the reason from a
-     * rule, unless that rule had matched a nearly complete call. */
+    /* Find a reason why a dot that could be FP8 must not be changed. This reason has precedence
+     * over a reason from a rule, unless the rule matched a nearly complete call. */
     hlo_judgment held = wide(HLO_REASON_COUNT, NULL);
     if ((pinned || dynamic) && fp8_of(j, hlo_instr_operand(instr, 0)) &&
         fp8_of(j, hlo_instr_operand(instr, 1)))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots: the current instruction of each matmul of the original module, and its facts. */
+/* Manages slots. A slot has the current instruction and the facts of a matmul of the original
+ * module. */
 #include "passes/verdict/remark.h"
 
 #include <string.h>
@@ -157,8 +158,8 @@ void hlo_remark_time(hlo_pass_context *context, const char *pass, double seconds
     t->seconds += seconds;
 }
 
-/* Opens a report. Arrays have their final size from the start, because growing leaves the old ones
- * in the arena. */
+/* Opens a report. Allocates arrays with their final size, because growing would leave old arrays in
+ * the arena. */
 void hlo_report_open(hlo_pass_context *context) {
     hlo_report *report = context->report;
     report->target = context->target;
@@ -206,7 +207,8 @@ void hlo_attempt_undo(hlo_pass_context *context, const hlo_attempt *attempt) {
     context->order = NULL;
     context->changes = attempt->changes;
     hlo_report *report = context->report;
-    /* Backwards, so that a copy of a copy propagates its reason before its origin does. */
+    /* Visit slots backwards, so that a copy of a copy propagates its reason before its origin
+     * does. */
     for (uint32_t i = report->count; i-- > 0;) {
         const slot *from = &report->slots[i];
         slot *to = i < attempt->count ? &attempt->slots[i] : &report->slots[from->origin - 1];
@@ -214,7 +216,7 @@ void hlo_attempt_undo(hlo_pass_context *context, const hlo_attempt *attempt) {
         to->blocker = from->blocker;
     }
     report->count = attempt->count;
-    report->input_costs = NULL; /* they describe an intermediate module */
+    report->input_costs = NULL; /* the costs describe an intermediate module */
     if (report->ids) memset(report->slot_of, 0, report->ids * sizeof *report->slot_of);
     if (attempt->count)
         memcpy(report->slots, attempt->slots, attempt->count * sizeof *attempt->slots);

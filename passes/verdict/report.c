@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates verdicts from the slots after the last pass; the words of the option `wide`. */
+/* Creates verdicts from the slots after the last pass. Also matches the words of the option
+ * `wide`. */
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,9 +24,9 @@ static const char *copy_text(hlo_arena *arena, const char *text) {
     return text ? hlo_arena_format(arena, "%s", text) : NULL;
 }
 
-/* Finds the innermost frame, starting at `frame`, that has a file and, with `own`, whose file is
- * the user's; 0 if not found. Results are cached for the frames on the way, so that each is visited
- * once. */
+/* Finds the innermost frame, starting at `frame`, that has a file; with `own`, the file must be the
+ * user's. Returns 0 if not found. Caches the results of all frames on the way, so that each frame
+ * is visited once. */
 static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t frame, bool own) {
     enum { NOWHERE = -1 };
     int64_t *places = report->places[own], end = frame, found = 0;
@@ -39,7 +40,7 @@ static int64_t find_frame(hlo_report *report, const hlo_tables *tables, int64_t 
             snprintf(text, sizeof text, "%.*s", (int)length, glob);
             here = fnmatch(text, file, 0) != 0;
         }
-        places[end] = here ? end : NOWHERE; /* also ends a cycle in the text */
+        places[end] = here ? end : NOWHERE; /* also ends the search at a cycle of frames */
         if (!here) end = hlo_frame_parent(tables, end);
     }
     if (hlo_tables_frame(tables, end) && places[end] != NOWHERE) found = places[end];
@@ -106,7 +107,7 @@ hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *instr) {
         verdict.source_file = file ? file->u.str : NULL;
         verdict.source_line = line ? (long)line->u.i : 0;
     }
-    if (verdict.source_line < 0) verdict.source_line = 0; /* no position */
+    if (verdict.source_line < 0) verdict.source_line = 0; /* negative numbers count as unknown */
     verdict.source_file = copy_text(report->arena, verdict.source_file);
     return verdict;
 }
@@ -146,7 +147,7 @@ static int lint_order(const void *a, const void *b) {
     return x->verdict.instr == y->verdict.instr ? 0 : strcmp(x->verdict.instr, y->verdict.instr);
 }
 
-/* Records the current costs as those of the input. */
+/* Records the current costs as the costs of the input. */
 static const hlo_costs *note_costs(hlo_pass_context *context, const bool *needed) {
     hlo_report *report = context->report;
     report->input_costs =
@@ -169,17 +170,17 @@ typedef struct closing {
     const hlo_costs *costs;
     const double *runs; /* by computation id */
     double min_gain;
-    const char *recipe;  /* of options->quantize */
-    bool committed;      /* see hlo_pass_context */
-    const bool *present; /* by instruction id: the instruction is needed */
+    const char *recipe;  /* the recipe of options->quantize */
+    bool committed;      /* as in hlo_pass_context */
+    const bool *present; /* by instruction id: true if the instruction is needed */
     hlo_judge_context *judging;
     const hlo_module *module;
-    uint32_t line, line_start; /* line number in the file, and offset, of the last position */
+    uint32_t line, line_start; /* line number of the last position, and offset of this line */
     const char *file;
 } closing;
 
-/* Sets line and column. Verdicts and lints are each in text order, so that lines between two
- * positions are counted once. */
+/* Sets line and column. Verdicts are visited in text order, and so are lints, so that the lines
+ * between two positions are counted once. */
 static void set_position(closing *c, hlo_verdict *verdict, uint32_t offset) {
     verdict->file = c->file;
     if (!c->module->source_size) return;
@@ -200,8 +201,8 @@ static const slot *current_slot(const hlo_report *report, const slot *s) {
     return s;
 }
 
-/* Keeps the matmul of a slot wide in the next run, for a reason of static lifetime. A call that
- * stays FP8 nevertheless was a call in the input. */
+/* Keeps the matmul of a slot wide in the next run. `reason` is a static text. If the matmul is
+ * still an FP8 call in the next run, it was a call in the input. */
 static void keep_wide(hlo_report *report, const slot *s, const char *reason) {
     const char **first = &report->keep[s - report->slots],
                **last = &report->keep[current_slot(report, s) - report->slots];
@@ -233,7 +234,7 @@ static hlo_verdict judge(closing *c, slot *s) {
         verdict.block_size = call.block_size;
         verdict.kind = reason == HLO_REASON_COUNT ? HLO_VERDICT_FP8 : HLO_VERDICT_MISSED;
     } else {
-        /* Not an FP8 call of this project or of XLA. */
+        /* The matmul is not an FP8 call of this project or of XLA. */
         const hlo_judgment judgment = hlo_judge(c->judging, now->instr, reason);
         verdict.kind = judgment.kind;
         verdict.fusion = judgment.fusion;
@@ -295,7 +296,7 @@ void hlo_report_close(hlo_pass_context *context) {
     report->module = copy_text(report->arena, module->name);
     report->file = c.file;
     c.present = hlo_facts_live(module, context->scratch);
-    /* Without the rewriter, costs are those of the input. */
+    /* If the rewriter did not run, the costs are the costs of the input. */
     c.costs = report->input_costs ? hlo_costs_record(module, c.present, context->target,
                                                      context->scratch, context->scratch)
                                   : note_costs(context, c.present);
@@ -380,7 +381,7 @@ const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *ins
     const input_name key = {instr->offset, NULL}, *found = NULL;
     if (report->name_count)
         found = bsearch(&key, report->names, report->name_count, sizeof key, name_order);
-    /* Instructions that a program adds have no offset of their own. */
+    /* Instructions that the caller added have no own offset. */
     const input_name *end = report->names + report->name_count;
     const bool unique = found && (found == report->names || found[-1].offset != found->offset) &&
                         (found + 1 == end || found[1].offset != found->offset);
@@ -389,11 +390,11 @@ const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *ins
 
 /* ------------------------------------------------------------------------------ the wide option */
 
-/* The words of hlo_pass_options.wide: instruction names, op_names, source lines, shapes, and globs.
- */
+/* The words of hlo_pass_options.wide are instruction names, op_names, source lines, shapes, and
+ * globs. */
 enum { WORD_SIZE = 1024, SHOWN = 3 };
 
-/* Compares the texts first: the brackets in an op_name are not a glob. */
+/* Compares the texts before matching a glob, because an op_name may contain brackets. */
 static bool matches(const char *word, const char *name) {
     return name && (strcmp(word, name) == 0 || fnmatch(word, name, 0) == 0);
 }
@@ -410,8 +411,8 @@ static const char *name_of(const hlo_verdict *v) {
     return v->input_instr ? v->input_instr : v->instr;
 }
 
-/* True if the word matches the shape of the result in the input, written as 8192x4096xbf16: commas
- * separate words, and brackets are globs. */
+/* True if the word matches the shape of the result in the input, written as 8192x4096xbf16: the
+ * notation of HLO contains commas, which separate words, and brackets, which are globs. */
 static bool matches_shape(const char *word, const hlo_verdict *v) {
     const char *shape = v->input_shape ? v->input_shape : v->shape;
     const char *dims = shape ? strchr(shape, '[') : NULL;
@@ -424,7 +425,8 @@ static bool matches_shape(const char *word, const hlo_verdict *v) {
     return matches(word, text);
 }
 
-/* Selects also by FOLDER/FILE:LINE, and by the text after one of its slashes. */
+/* True if the word selects the verdict. The word may also be FOLDER/FILE:LINE or the part after a
+ * slash in this text. */
 static bool selects(const char *word, const hlo_verdict *v) {
     if (matches(word, name_of(v)) || matches(word, v->op_name) || matches_shape(word, v))
         return true;
@@ -468,7 +470,7 @@ hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count
         hlo_suggestion near = hlo_suggest(word);
         bool found = false;
         for (size_t r = 0; r < count && !found; r++) {
-            /* hlo_report_keep_outputs() has found a call with that name or glob. */
+            /* Accept a word for which hlo_report_keep_outputs() has found a call. */
             const char *list = reports[r]->output_words;
             for (char listed[WORD_SIZE]; !found && list && take_word(&list, listed);)
                 found = strcmp(listed, word) == 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of a report: slots while passes run (remark.c), verdicts afterwards (report.c). */
+/* The internals of a report. It has slots while passes run (remark.c), and verdicts afterwards
+ * (report.c). */
 #ifndef HLO_PASSES_VERDICT_REPORT_H
 #define HLO_PASSES_VERDICT_REPORT_H
 
@@ -10,28 +11,33 @@
 
 typedef struct slot {
     const hlo_instr *instr; /* the current or last instruction of the matmul */
-    uint32_t same_as;       /* another slot with that instruction, plus one, or 0 */
-    uint32_t origin;        /* the slot that this one was copied from, plus one, or 0 */
-    bool copied;            /* other slots are copies of this one */
-    bool wide;              /* options->wide selects the matmul, or one that became equal to it */
-    bool quantized;         /* options->quantize selected it, with the predicted `gain` */
+    uint32_t same_as;       /* index of another slot with the same instruction, plus one, or 0 */
+    uint32_t origin;        /* index of the slot of which this slot is a copy, plus one, or 0 */
+    bool copied;            /* other slots are copies of this slot */
+    bool wide;              /* options->wide selects the matmul or another matmul that became equal
+                             * to it */
+    bool quantized;         /* options->quantize selected the matmul; `gain` is the predicted
+                             * speedup */
     double gain;
-    hlo_reason reason; /* or HLO_REASON_COUNT */
+    hlo_reason reason; /* reason why the matmul is wide, or HLO_REASON_COUNT */
     uint64_t judged;   /* value of report->judging when the reason of `instr` was set */
     const char *blocker;
-    uint32_t offset;                      /* in the module's source */
-    const hlo_surroundings *surroundings; /* in the original module; NULL: not recorded */
+    uint32_t offset;                      /* offset in the module's source */
+    const hlo_surroundings *surroundings; /* surroundings in the original module; NULL if not
+                                           * recorded */
     uint32_t costed_id; /* id of the matmul's instruction when report->input_costs were recorded */
     const char *output; /* name of the FP8 call in the output; NULL before the report is closed */
-    hlo_verdict was;    /* facts of the original matmul; kind, reason, position unset */
+    hlo_verdict was;    /* facts of the original matmul; kind, reason and position are not set */
 } slot;
 
-/* Surroundings of a matmul before and after; NULL: not recorded, or the matmul is gone. */
+/* The surroundings of a matmul before and after the run. NULL if they were not recorded or the
+ * matmul no longer exists. */
 typedef struct surroundings {
     const hlo_surroundings *side[2];
 } surroundings;
 
-/* An instruction of the input. Its copies have the same offset, but other names. */
+/* The name and offset of an instruction of the input. Its copies have the same offset, but other
+ * names. */
 typedef struct input_name {
     uint32_t offset;
     const char *name;
@@ -57,30 +63,33 @@ typedef struct tallies {
 
 struct hlo_report {
     hlo_arena *arena;              /* owns everything below, including strings */
-    const char *frameworks;        /* globs */
+    const char *frameworks;        /* globs of framework source files */
     const hlo_stack_frame *frames; /* the frames of `places` */
-    int64_t *places[2];            /* by frame: see find_frame() in report.c; 0: not searched yet */
-    const hlo_target *target;      /* of the rewritten module */
-    int cuda;                      /* the toolkit's version */
+    int64_t *places[2];            /* by frame: results of find_frame() in report.c; 0 if not
+                                    * searched yet */
+    const hlo_target *target;      /* target of the rewritten module */
+    int cuda;                      /* version of the CUDA toolkit */
     const char *module, *file;     /* name of the module and of its file; file may be NULL */
     slot *slots;
     uint32_t count, capacity;
-    uint32_t *slot_of;       /* by instruction id: its slot plus one, or 0 */
+    uint32_t *slot_of;       /* by instruction id: index of its slot plus one, or 0 */
     uint32_t ids;            /* capacity of slot_of */
     const input_name *names; /* instructions of the input, by offset */
     uint32_t name_count;
     uint64_t judging;             /* number of calls of hlo_remark_begin(), plus one */
-    const hlo_costs *input_costs; /* before the rewriter; NULL: it did not run */
-    const char *const *kept;      /* by slot: the reason why it must stay wide, or NULL */
+    const hlo_costs *input_costs; /* costs before the rewriter; NULL if the rewriter did not run */
+    const char *const *kept;      /* by slot: the reason why the matmul must stay wide in this run,
+                                   * or NULL */
     uint32_t kept_count;
     const char **keep;        /* of a closed report, by slot: `kept` for the next run */
-    uint32_t keep_count;      /* runs may have different numbers of slots */
+    uint32_t keep_count;      /* number of elements of `keep`, because runs may have different
+                               * numbers of slots */
     bool any_new;             /* `keep` has a matmul that is not in `kept` */
     const char *output_words; /* comma-separated words of options->wide that name FP8 calls of the
                                * output, or NULL */
     hlo_verdict *verdicts;
     size_t verdict_count;
-    surroundings *surroundings; /* by verdict; NULL: not recorded */
+    surroundings *surroundings; /* by verdict; NULL if not recorded */
     lint *lints;
     uint32_t lint_count, lint_capacity;
     tallies passes, rules;
@@ -88,13 +97,13 @@ struct hlo_report {
 
 /* Records the names of all instructions of the input. */
 void hlo_report_note_names(hlo_report *report, const hlo_module *module);
-/* Returns the name of an instruction in the input: for a copy, that of its original; for an
- * instruction that a pass created, that of the one it replaces. */
+/* Returns the name of an instruction in the input: for a copy, the name of its original; for an
+ * instruction that a pass created, the name of the instruction that it replaces. */
 const char *hlo_report_input_name(const hlo_report *report, const hlo_instr *instr);
 
 /* Describes a matmul for a verdict: name, shape, operands, epilogue, op_name, source. */
 hlo_verdict hlo_report_describe(hlo_report *report, const hlo_instr *matmul);
-/* True if a word of the list, hlo_pass_options.wide, selects the matmul. */
+/* True if a word of `list` (hlo_pass_options.wide) selects the matmul. */
 bool hlo_wide_selects(const char *list, const hlo_verdict *matmul);
 
 #endif

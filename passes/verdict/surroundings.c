@@ -10,15 +10,16 @@
 
 enum { BEFORE_MOST = 20, BEHIND_MOST = 12, STEPS_BEFORE = 6, STEPS_BEHIND = 4 };
 enum { MOST = BEFORE_MOST + BEHIND_MOST + 1 };
-/* Maximum number of operands, and of users, visited per instruction: all matmuls of a module may
- * share an operand or a user, and the time must depend only on the number of matmuls. */
+/* LOOKED_AT limits the operands and the users that are visited for each instruction. All matmuls of
+ * a module may share an operand or a user, and the time must be linear in the number of matmuls. */
 enum { LOOKED_AT = 32, OPERANDS_MOST = LOOKED_AT + MOST };
 
 typedef struct found {
     const hlo_instr *instr;
-    int step;                        /* distance from the matmul; negative: before it */
-    uint8_t operands[OPERANDS_MOST]; /* indices of the found instructions that are, by shown(), its
-                                      * operands */
+    int step;                        /* distance from the matmul; negative for instructions before
+                                      * the matmul */
+    uint8_t operands[OPERANDS_MOST]; /* indices of the found instructions that represent its
+                                      * operands (see shown()) */
     uint32_t operand_count;
 } found;
 
@@ -31,7 +32,7 @@ static bool is_scalar(const hlo_instr *instr) {
     return instr->shape->type != HLO_TYPE_TUPLE && instr->shape->rank == 0;
 }
 
-/* Returns the instruction that represents the value in the graph. */
+/* Returns the instruction that represents `value` in the graph. */
 static const hlo_instr *shown(const hlo_instr *value) {
     for (;;) {
         bool splat = value->op == HLO_OP_BROADCAST && is_scalar(hlo_instr_operand(value, 0));
@@ -56,8 +57,8 @@ static uint32_t looked_at(const hlo_instr *instr) {
     return instr->operand_count < LOOKED_AT ? instr->operand_count : LOOKED_AT;
 }
 
-/* Users of a value that is shown(): the first users of each instruction that it represents,
- * including splats and elements. */
+/* The users of a value of the graph: the first users of each instruction that the value represents,
+ * including splats and tuple elements. */
 typedef struct users {
     const hlo_instr *v[LOOKED_AT];
     uint32_t count, looks;
@@ -91,8 +92,8 @@ static int by_step(const void *a, const void *b) {
     return x->instr->id < y->instr->id ? -1 : x->instr->id > y->instr->id;
 }
 
-/* Orders operands before users, regardless of distance: an operand may be found on a shorter
- * path. */
+/* Orders operands before users. The distance does not determine this order, because an operand may
+ * be found on a shorter path. */
 static void place(const search *s, uint32_t index, bool *placed, uint32_t *order, uint32_t *count) {
     if (placed[index]) return;
     placed[index] = true;
@@ -128,7 +129,8 @@ const hlo_surroundings *hlo_surroundings_of(const hlo_instr *matmul, hlo_arena *
         if (s.v[i].step < STEPS_BEHIND && !is_matmul(s.v[i].instr))
             add_users(&s, s.v[i].instr, s.v[i].step + 1);
     qsort(s.v + 1, s.count - 1, sizeof s.v[0], by_step);
-    /* Find each edge from its end, or from its start if the end has too many operands. */
+    /* Find each edge at the instruction where it ends, or at its start if that instruction has too
+     * many operands. */
     for (uint32_t i = 0; i < s.count; i++)
         for (uint32_t o = 0; o < looked_at(s.v[i].instr); o++) {
             uint32_t from = index_of(&s, shown(hlo_instr_operand(s.v[i].instr, o)));

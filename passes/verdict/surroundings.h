@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Surroundings of a matmul: a few instructions before and after it, for a graph. */
+/* Collects the surroundings of a matmul for a graph: a few instructions before and after the
+ * matmul. */
 #ifndef HLO_PASSES_VERDICT_SURROUNDINGS_H
 #define HLO_PASSES_VERDICT_SURROUNDINGS_H
 
 #include "ir/ir.h"
 
-/* One instruction of the graph. Broadcasts of scalars and get-tuple-elements are omitted: their
- * users refer to their operands. */
+/* An instruction of the graph. Broadcasts of scalars and get-tuple-elements are omitted; their
+ * users refer to their operands instead. */
 typedef struct hlo_surrounding_instr {
     const char *name, *op, *shape;
     bool focus;  /* the matmul of the graph */
-    bool matmul; /* the focus or another matmul */
-    bool fp8;    /* contains fp8 values */
+    bool matmul; /* the instruction is the focus or another matmul */
+    bool fp8;    /* the result contains fp8 values */
     uint32_t operand_count;
-    const uint32_t *operands; /* indices of operands in the graph, each below this one's */
+    const uint32_t *operands; /* indices of operands in the graph, each smaller than the index of
+                               * this instruction */
 } hlo_surrounding_instr;
 
 typedef struct hlo_surroundings {
