@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of an --xla_dump_to folder, by their names. */
+/* Finds the files of an --xla_dump_to folder by their names. */
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -15,7 +15,7 @@
 typedef struct stage {
     const char *module, *name, *path;
     long rank;  /* position in the order of the module's stages */
-    int format; /* index into forms[]; a lower one is preferred */
+    int format; /* index into forms[]; a lower index is preferred */
 } stage;
 
 typedef struct module_stages {
@@ -26,18 +26,18 @@ typedef struct module_stages {
 
 struct hlo_dump {
     hlo_arena *arena;
-    stage *stages; /* all, by module and rank */
+    stage *stages; /* all stages, sorted by module and rank */
     uint32_t stage_count, stage_capacity;
     module_stages *modules;
     size_t module_count;
 };
 
-/* Suffixes of a stage's name. */
+/* Suffixes of the file name of a stage. */
 static const char *const forms[] = {".txt", ".hlo", ".txt.gz", ".hlo.pb"};
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
 
-/* NUMBERED is the rank of stage 0000. The position of the partitioner's stage is computed when all
- * stages are known. */
+/* Ranks of stages. NUMBERED is the rank of stage 0000. The final position of the partitioner's
+ * stage is computed when all stages are known. */
 enum { FIRST, PARTITIONED, NUMBERED };
 #define LAST LONG_MAX
 
@@ -50,7 +50,7 @@ static bool ends(const char *text, size_t length, const char *with) {
     return length >= size && memcmp(text + length - size, with, size) == 0;
 }
 
-/* Returns the rank of the stage `name`; negative if `name` is not a stage. */
+/* Returns the rank of the stage `name`; a negative number if `name` is not a stage. */
 static long rank_of(const char *name, size_t length) {
     char *end;
     if (length == strlen("before_optimizations") && starts(name, "before_optimizations"))
@@ -71,8 +71,8 @@ static void add_file(hlo_dump *dump, const char *folder, const char *file) {
     while (form < FORM_COUNT && !ends(file, length, forms[form])) form++;
     if (form == FORM_COUNT) return;
     length -= strlen(forms[form]);
-    /* `module_NNNN.NAME` ends before a `.` and a stage. The name may contain dots, so the longest
-     * stage is used. */
+    /* `module_NNNN.NAME` is followed by a `.` and the name of a stage. NAME may contain dots, so
+     * use the longest name of a stage. */
     const char *dot = starts(file, "module_") ? strchr(file, '.') : NULL;
     while (rank < 0 && dot && (dot = strchr(dot + 1, '.')) && (size_t)(dot - file) < length) {
         module = (size_t)(dot - file);
@@ -100,8 +100,8 @@ static int by_module(const void *a, const void *b) {
     return order ? order : x->format - y->format;
 }
 
-/* Lists the folder and groups its files by module. This is a separate function because setjmp()
- * would leave local variables of the caller undefined. */
+/* Lists the folder and groups its files by module. This is a separate function because local
+ * variables of a function that calls setjmp() may be undefined after a jump. */
 static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
     jmp_buf recover;
     if (setjmp(recover)) return HLO_OUT_OF_MEMORY;
@@ -132,7 +132,7 @@ static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
     }
     for (size_t i = 0; i < dump->module_count; i++) {
         module_stages *of = &dump->modules[i];
-        /* Move the partitioner's dump after its last numbered stage. */
+        /* Move the dump of the partitioner after the last numbered stage of the partitioner. */
         stage *stages = of->stages;
         const size_t count = of->count;
         size_t at = 0, to;
@@ -148,7 +148,7 @@ static hlo_status list(hlo_dump **out_dump, const char *folder, DIR *entries) {
             memmove(&stages[at], &stages[at + 1], (to - at) * sizeof *stages);
             stages[to] = partitioned;
         }
-        /* The TARGET of TARGET_after_optimizations. */
+        /* Read the TARGET in TARGET_after_optimizations. */
         const stage *final = &of->stages[of->count - 1];
         static const char ending[] = "_after_optimizations";
         size_t length = strlen(final->name), after = strlen(ending);

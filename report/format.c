@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts printed in one of the formats of format.def. */
+/* Prints verdicts in one of the formats of format.def. */
 #include "report/format.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report writers: state and functions shared by all formats. Each format is a function in its own
- * file; format.def has the table of formats. */
+/* The state and the functions that the writers of all formats share. Each format is a function in
+ * its own file; format.def has the table of formats. */
 #ifndef HLO_REPORT_FORMAT_H
 #define HLO_REPORT_FORMAT_H
 
@@ -8,15 +8,16 @@
 
 enum { WRITER_KINDS = HLO_VERDICT_LINT + 1 };
 
-/* Totals of all verdicts: counts by kind and reason, FLOPs, time. */
+/* Totals of all verdicts: counts by kind and by reason, FLOPs, and time. */
 typedef struct writer_summary {
-    size_t total; /* matmuls */
+    size_t total; /* number of matmuls */
     size_t kinds[WRITER_KINDS], reasons[WRITER_KINDS][HLO_REASON_COUNT];
-    size_t quantized; /* FP8 matmuls that hlo_pass_options.quantize quantized */
-    size_t
-        slower; /* FP8 matmuls that are slower than the wide ones according to the roofline model */
+    size_t quantized; /* number of FP8 matmuls that hlo_pass_options.quantize quantized */
+    size_t slower; /* number of FP8 matmuls that are slower than before in wide types, according to
+                    * the roofline model */
     double flops, fp8_flops;
-    double input_seconds, seconds; /* sums over the verdicts that have both times */
+    double input_seconds, seconds; /* sums of the times before and after, over the verdicts that
+                                    * have both times */
 } writer_summary;
 
 typedef struct report_writer {
@@ -28,31 +29,33 @@ typedef struct report_writer {
     writer_summary sum; /* totals of all verdicts, including those that `which` excludes */
 } report_writer;
 
-extern const char *const writer_kinds[WRITER_KINDS]; /* names of hlo_verdict_kind */
+extern const char *const writer_kinds[WRITER_KINDS]; /* names of the values of hlo_verdict_kind */
 
 enum { WRITER_NAME = 256 };
-/* Formats the name of a matmul in the input and, if it differs, the name of its FP8 call in the
- * output, "dot.5 -> cublas-gemm.6"; of a lint, the name of its instruction. Returns `out`. */
+/* Formats the name of a matmul in the input and, if different, the name of its FP8 call in the
+ * output, as in "dot.5 -> cublas-gemm.6". For a lint, formats the name of its instruction. Returns
+ * `out`. */
 const char *writer_name(const hlo_verdict *v, char out[WRITER_NAME]);
-/* Returns the name of the FP8 call, or NULL if it equals the name of the matmul in the input, or if
- * the matmul is not an FP8 call. */
+/* Returns the name of the FP8 call. Returns NULL if it equals the name of the matmul in the input,
+ * or if the matmul is not an FP8 call. */
 const char *writer_output_name(const hlo_verdict *v);
 /* Adds up the verdicts of `count` reports. */
 writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
-/* True if the matmul is FP8 and, by roofline, slower than it was wide. */
+/* True if the matmul is FP8 and, according to the roofline model, slower than before in wide
+ * types. */
 bool writer_is_slower(const hlo_verdict *v);
 /* Returns the number of FP8 matmuls, including verdicts of kind MISSED and quantized matmuls. */
 size_t writer_fp8_count(const writer_summary *sum);
-/* A traversal of all verdicts and then all lints, which starts with zeros. */
+/* The position in a traversal of all verdicts and then all lints. All zeros at the start. */
 typedef struct writer_cursor {
     size_t report, index;
     bool lints;
 } writer_cursor;
 
-/* Returns the next verdict that `which` selects or, after the last one, the next lint; NULL: no
- * more. */
+/* Returns the next verdict that `which` selects or, after the last one, the next lint. Returns NULL
+ * at the end. */
 const hlo_verdict *writer_next(const report_writer *t, writer_cursor *at);
-/* A verdict, and its place among the verdicts. */
+/* A verdict, and its index among the verdicts. */
 typedef struct writer_ranked {
     const hlo_verdict *verdict;
     size_t place;
@@ -64,11 +67,12 @@ int writer_by_time(const void *a, const void *b);
 /* Prints the sentence and the hint of each reason that is set. */
 void writer_reasons(FILE *out, const bool has_reason[HLO_REASON_COUNT], bool colored);
 
-/* Makes a JSON string; null of NULL. A text that is not UTF-8 (HLO text may hold any bytes) is read
- * as Latin-1. */
+/* Creates a JSON string, or null if `text` is NULL. Text that is not UTF-8 (HLO text may contain
+ * any bytes) is read as Latin-1. */
 struct json_t *writer_string(const char *text);
-/* Prints text escaped for XML and HTML, within quotes or without; nothing for NULL. Control
- * characters become spaces. A byte that is not part of valid UTF-8 is read as Latin-1. */
+/* Prints text escaped for XML and HTML, inside or outside of quotes. Prints nothing if `text` is
+ * NULL. Control characters become spaces. A byte that is not part of valid UTF-8 is read as
+ * Latin-1. */
 void writer_markup(FILE *out, const char *text);
 /* Prints the first `size` bytes of a text, escaped as by writer_markup(). */
 void writer_markup_part(FILE *out, const char *text, size_t size);
@@ -76,11 +80,12 @@ void writer_markup_part(FILE *out, const char *text, size_t size);
  * hlo_json_watch(), and HLO_INVALID_INPUT if `out` cannot be written to. */
 hlo_status writer_document(struct json_t *document, FILE *out);
 
-/* The texts of style.css and script.js; cmake/embed.cmake makes them. */
+/* The texts of style.css and script.js, which cmake/embed.cmake embeds. */
 enum { REPORT_STYLE, REPORT_SCRIPT };
 extern const char *const report_assets[];
 
-/* Writes a format. HLO_OUT_OF_MEMORY; errors of writing are seen by ferror(out). */
+/* Writes a report in one format. Returns HLO_OUT_OF_MEMORY if memory runs out. The caller detects
+ * write errors by ferror(out). */
 typedef hlo_status writer_format(const report_writer *t);
 #define HLO_REMARKS_FORMAT(id, name) writer_format writer_##name;
 #include "report/format.def"

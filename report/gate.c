@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gates: on the number of FP8 matmuls and on reasons, and against the remarks of an earlier
+/* The gates. They check the number of FP8 matmuls, the reasons, and the remarks of an earlier
  * run. */
 #include <jansson.h>
 #include <stdlib.h>
@@ -27,8 +27,9 @@ static hlo_status gate_count(const writer_summary *s, const char *expect, char *
                  expect);
         return HLO_INVALID_USAGE;
     }
-    /* The quotient of two whole numbers rounds as strtod() rounds the percentage. The product
-     * number / 100 * total does not: 55 % of 100 would be more than 55. */
+    /* Compute the percentage as a quotient of two integers, which is rounded like the percentage
+     * that strtod() reads. With the product number / 100 * total, 55 % of 100 would be more than
+     * 55. */
     const double share = s->total ? 100.0 * (double)fp8 / (double)s->total : 100;
     if ((percent ? share : (double)fp8) >= number) return HLO_OK;
     char more[64] = "";
@@ -74,8 +75,8 @@ static hlo_status gate_reasons(const writer_summary *s, const char *fail_on, cha
     return HLO_MISMATCH;
 }
 
-/* Checks that there is a report and that each report has a matmul. On HLO_MISMATCH, `why` is one
- * line that names a module without matmuls. */
+/* Checks that there is a report and that each report has a matmul. If it returns HLO_MISMATCH,
+ * `why` is one line that names a module without matmuls. */
 static hlo_status gate_matmuls(const hlo_report *const *reports, size_t count, char *why,
                                size_t size) {
     size_t empty = 0;
@@ -96,7 +97,7 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
     writer_summary s = writer_sum_up(reports, count);
     hlo_status counts = expect ? gate_count(&s, expect, why, why_size) : HLO_OK;
     if (counts == HLO_INVALID_USAGE) return counts;
-    /* Report unknown reasons even if the count is too low. */
+    /* Report unknown reasons even if the number of FP8 matmuls is too low. */
     char other[1024] = "";
     hlo_status reasons = fail_on ? gate_reasons(&s, fail_on, other, sizeof other) : HLO_OK;
     if (reasons == HLO_OK && !allow_empty && gate_matmuls(reports, count, why, why_size) != HLO_OK)
@@ -106,11 +107,11 @@ hlo_status hlo_reports_gate(const hlo_report *const *reports, size_t count, cons
     return reasons;
 }
 
-/* Identity of a matmul across runs. */
+/* The identity of a matmul across runs. */
 typedef struct key {
-    const char *op_name, *shape; /* op_name is "" if the matmul has none */
-    const char *instr;           /* name for messages without op_name; not part of the key */
-    bool quantized;              /* by --quantize; not part of the key */
+    const char *op_name, *shape; /* op_name is "" if the matmul has no op_name */
+    const char *instr;           /* name for messages if there is no op_name; not part of the key */
+    bool quantized;              /* --quantize quantized the matmul; not part of the key */
 } key;
 
 typedef struct keys {
@@ -131,7 +132,7 @@ static int by_key_and_origin(const void *a, const void *b) {
     return order ? order : x->quantized - y->quantized;
 }
 
-/* Reads the keys of the document's FP8 matmuls, which borrow its strings. */
+/* Reads the keys of the document's FP8 matmuls, which borrow strings of the document. */
 static bool read_keys(const json_t *document, keys *out) {
     const json_t *dots = json_object_get(document, "dots"), *dot;
     size_t index;
@@ -212,8 +213,8 @@ hlo_status hlo_reports_baseline(const hlo_report *const *reports, size_t count, 
         status = HLO_MISMATCH;
     }
     if (status == HLO_OK && lost) {
-        const char *reason = NULL; /* of a wide matmul with this key */
-        bool quantized = false;    /* a matmul with this key is */
+        const char *reason = NULL; /* reason of a wide matmul with this key */
+        bool quantized = false;    /* --quantize quantized a matmul with this key */
         for (size_t i = 0; i < count && !reason; i++)
             for (size_t j = 0; j < reports[i]->verdict_count && !reason; j++) {
                 const hlo_verdict *v = &reports[i]->verdicts[j];

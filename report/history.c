@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Histories of matmuls: finds the stage from which a matmul can no longer run in FP8, by comparing
- * the verdicts of all stages, and prints that as text and as JSON (docs/history.schema.json). */
+/* Creates histories of matmuls. Compares the verdicts of all stages to find the stage from which a
+ * matmul can no longer run in FP8. Prints histories as text and as JSON
+ * (docs/history.schema.json). */
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -18,7 +19,7 @@
 
 typedef struct stage_verdicts {
     hlo_report *report;
-    /* By key, then by place in the report. Those with the same op_name and source line are
+    /* Sorted by key, then by place in the report. Entries with the same op_name and source line are
      * adjacent, in text order. */
     writer_ranked *entries;
     size_t count;
@@ -59,9 +60,10 @@ static void emit_error(void *sink, const hlo_diag *diag) {
     if (diag->severity == HLO_ERROR) to->emit(to->user, diag);
 }
 
-/* The entries of one key at one stage. */
+/* The entries that have the same key at one stage. */
 typedef struct group {
-    writer_ranked first; /* first, for by_key_and_place(): the first of `entries`, and the stage */
+    writer_ranked first; /* must be the first member, for by_key_and_place(): the verdict of the
+                          * first entry, with the stage as place */
     const writer_ranked *entries;
     size_t count;
 } group;
@@ -74,7 +76,7 @@ static group *find_groups(const hlo_history *h, size_t most, size_t *out_count) 
     for (size_t k = 0; k < h->stage_count; k++) {
         const writer_ranked *at = h->stages[k].entries, *end = at + h->stages[k].count;
         for (; at < end; at += groups[count++].count) {
-            size_t alike = 1; /* leading entries that have the key of the first one */
+            size_t alike = 1; /* number of leading entries with the same key */
             while (at + alike < end && by_key(at->verdict, at[alike].verdict) == 0) alike++;
             groups[count] = (group){{at->verdict, k}, at, alike};
         }
@@ -90,8 +92,8 @@ static bool is(const char *reason, const char *name) {
     return reason && strcmp(reason, name) == 0;
 }
 
-/* Describes how a matmul that was FP8 one stage before, `then`, changed; `now` is NULL if it is
- * gone. */
+/* Describes how a matmul that was FP8 changed from verdict `then` to verdict `now` of the next
+ * stage. `now` is NULL if the matmul no longer exists. */
 static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_verdict *now,
                            size_t were, size_t are) {
     if (!now && are) return hlo_arena_format(arena, "merged: %zu matmuls became %zu", were, are);
@@ -107,13 +109,13 @@ static const char *say_how(hlo_arena *arena, const hlo_verdict *then, const hlo_
                             now->blocker ? now->blocker : "");
 }
 
-/* Follows the `member`th matmul of a key through the groups from its first one to `end`. */
+/* Follows the matmul with index `member` in the groups of a key, from group `at` to `end`. */
 static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t module,
                           const group *at, const group *end, size_t member) {
     const hlo_verdict *first = at->entries[member].verdict;
     hlo_passage p = {.first = *first, .last = *first, .kept = SIZE_MAX, .lost = SIZE_MAX};
     size_t were = 0, count = 0;
-    /* At the stage after the last group the matmul is gone, and stays gone. */
+    /* At the stage after the last group, the matmul no longer exists. */
     for (size_t k = at->first.place; k < h->stage_count && k <= end[-1].first.place + 1;
          k++, were = count) {
         const group *here = at < end && at->first.place == k ? at++ : NULL;
@@ -127,8 +129,8 @@ static hlo_passage follow(const hlo_history *h, const hlo_dump *dump, size_t mod
             p.lost = SIZE_MAX;
         } else if (p.kept != SIZE_MAX && p.lost == SIZE_MAX) {
             p.lost = k;
-            p.pass = NULL; /* unless the passes before the stage were dumped */
-            /* The `X` of `NNNN.PIPELINE.after_X.before_Y`. */
+            p.pass = NULL; /* unknown unless the name of the stage contains the pass */
+            /* Read the `X` in `NNNN.PIPELINE.after_X.before_Y`. */
             const char *pass = strstr(hlo_dump_stage(dump, module, k), ".after_");
             if (pass) {
                 pass += strlen(".after_");
@@ -257,7 +259,7 @@ static const char *reason_of(const hlo_passage *p) {
     return p->gone ? NULL : p->last.reason;
 }
 
-/* Returns the name of the matmul in the last stage; NULL if it is gone. */
+/* Returns the name of the matmul in the last stage; NULL if it no longer exists. */
 static const char *last_name(const hlo_passage *p) {
     return p->gone ? NULL : p->last.input_instr;
 }
@@ -273,10 +275,10 @@ static const char *outcome(const hlo_passage *p) {
 
 /* ----------------------------------------------------------------------------------------- text */
 
-/* Totals of modules: counts of matmuls, and their FLOPs at the first stage that has each. */
+/* Totals of modules: counts of matmuls, and their FLOPs at the first stage of each matmul. */
 typedef struct totals {
     size_t matmuls, fp8, would_be, lost;
-    double flops, fp8_flops; /* for one execution of each module */
+    double flops, fp8_flops; /* FLOPs of one execution of each module */
 } totals;
 
 static totals add_up(const hlo_history *history) {
@@ -320,7 +322,7 @@ static void writer_one(const hlo_dump *dump, size_t module, const hlo_history *h
             hlo_print_plain(out, " -> %s", last_name(p));
         hlo_print_plain(out, "  %s", p->first.input_shape);
         if (reason_of(p)) fprintf(out, "  %s", reason_of(p));
-        /* Not a fused call: name the kind of fusion. */
+        /* The matmul is not a fused call: print the kind of fusion. */
         if (is_fp8(p) && p->last.fusion) fprintf(out, "  %s", p->last.epilogue);
         if (would_be_fp8(p)) fputs("  convertible to FP8: still a plain dot", out);
         if (p->first.source_file)

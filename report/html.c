@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts as one self-contained HTML page. Its script only sorts and filters. */
+/* Prints verdicts as one self-contained HTML page. The script of the page only sorts and
+ * filters. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "passes/verdict/surroundings.h"
 #include "report/format.h"
 
-/* Numbers of matmuls, longest first, whose surroundings are drawn or listed. */
+/* Maximum numbers of matmuls, longest time first, whose surroundings are drawn or listed. */
 enum { DRAWN_MOST = 50, LISTED_MOST = 200 };
 
 static void element(FILE *out, const char *open, const char *text, const char *close) {
@@ -54,8 +55,9 @@ static void page_of_reason(FILE *out, const char *page) {
 /* ------------------------------------------------------------------------------------ a verdict */
 
 typedef struct place {
-    writer_ranked ranked;                    /* first, for writer_by_time() */
-    const hlo_surroundings *surroundings[2]; /* before, after; NULL if not recorded */
+    writer_ranked ranked;                    /* must be the first member, for writer_by_time() */
+    const hlo_surroundings *surroundings[2]; /* surroundings before and after the run; NULL if not
+                                              * recorded */
     char *drawing[2];
 } place;
 
@@ -209,7 +211,7 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
             "<title>hlo-fp8: %zu of %zu matmuls in FP8</title>\n<style>%s</style></head>\n<body>\n"
             "<h1>Which matmuls run in FP8</h1>\n",
             writer_fp8_count(&t->sum), t->sum.total, report_assets[REPORT_STYLE]);
-    /* Target, date and command. */
+    /* Print target, date and command. */
     FILE *out = t->out;
     fputs("<p class=\"dim\">", out);
     if (t->count) {
@@ -263,8 +265,8 @@ static void print_page(const report_writer *t, const hlo_page_options *options, 
     fprintf(t->out, "<script>%s</script>\n</body></html>\n", report_assets[REPORT_SCRIPT]);
 }
 
-/* Draws the graphs, which it prints in Graphviz's language. A graph that `draw` fails to draw is
- * printed as a table. */
+/* Formats the graphs in Graphviz's language, and draws them by `draw`. A graph that cannot be drawn
+ * is printed as a table. */
 static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *user) {
     char *graphs[2 * DRAWN_MOST] = {NULL}, *drawings[2 * DRAWN_MOST] = {NULL};
     char **to[2 * DRAWN_MOST];
@@ -278,7 +280,7 @@ static hlo_status draw_all(place *places, size_t count, hlo_drawer *draw, void *
                 status = HLO_OUT_OF_MEMORY;
                 break;
             }
-            /* Ids are unique within the page. */
+            /* Make ids unique within the page. */
             const hlo_surroundings *graph = places[i].surroundings[side];
             fprintf(out,
                     "digraph g%zu {\nid=\"g%zu\" bgcolor=\"transparent\" nodesep=0.25 ranksep=0.3\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts for machines: JSON (docs/remarks.schema.json), SARIF 2.1.0 and JUnit XML. */
+/* Prints verdicts in machine-readable formats: JSON (docs/remarks.schema.json), SARIF 2.1.0 and
+ * JUnit XML. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,8 @@ static json_t *sarif_place(const char *file, long line, long column) {
     json_malloc_t take; /* records a failed allocation */
     json_free_t give;
     json_get_alloc_funcs(&take, &give);
-    /* A URI reference (RFC 3986), byte for byte in any encoding, without a scheme. */
+    /* Escape each byte of the file name, in any encoding, to a URI reference (RFC 3986) without a
+     * scheme. */
     json_t *uri = file ? NULL : json_null();
     char *text = file ? take(3 * strlen(file) + 1) : NULL, *to = text;
     for (const char *at = file; text && *at; at++)

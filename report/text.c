@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts as text: a table with one line per verdict, and a summary. */
+/* Prints verdicts as text: a table with one line for each verdict, and a summary. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "report/format.h"
 
-/* Green, yellow, red, magenta. */
+/* The colors are green, yellow, red and magenta. */
 static const char *const kind_colors[] = {[HLO_VERDICT_FP8] = "\033[32m",
                                           [HLO_VERDICT_MISSED] = "\033[33m",
                                           [HLO_VERDICT_WIDE] = "\033[31m",
@@ -36,7 +36,8 @@ typedef char cells[COLUMNS][CELL];
 
 typedef struct table {
     void (*fill)(const hlo_verdict *v, cells out); /* fills the specific columns of empty `out` */
-    const char *heads[COLUMNS];                    /* headings; NULL for none */
+    const char *heads[COLUMNS];                    /* headings of the columns; NULL without a
+                                                    * heading */
     unsigned numbers;                              /* bit set of right-aligned columns */
     int widths[COLUMNS];                           /* widths of the cells; 0 omits the column */
 } table;
@@ -77,8 +78,8 @@ static void fill_source(const hlo_verdict *v, char *out) {
     if (v->source_file) snprintf(out, CELL, "%s:%ld", v->source_file, v->source_line);
 }
 
-/* Prints `; 6 wide: 5 not-quantized, 1 one-operand-wide`, with reasons in the order of
- * passes/reason/reason.def. */
+/* Prints the counts of a kind, such as `; 6 wide: 5 not-quantized, 1 one-operand-wide`, with
+ * reasons in the order of passes/reason/reason.def. */
 static void writer_kind(const report_writer *t, hlo_verdict_kind kind, const char *label) {
     if (!t->sum.kinds[kind]) return;
     fprintf(t->out, "; %zu %s", t->sum.kinds[kind], label);

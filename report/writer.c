@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions shared by report formats: selection of verdicts, totals, escaping. */
+/* Functions that the report formats share: selection of verdicts, totals, and escaping. */
 #include "report/format.h"
 
 #include <stdio.h>
@@ -46,8 +46,9 @@ int writer_by_time(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Compares with two digits, the precision of times in reports. The times of a matmul do not know
- * that loops and other matmuls share its quantization, as the predicted gain does. */
+/* Compares times with the two digits that reports print. Ignores matmuls that --quantize quantized:
+ * unlike the predicted gain, their times do not take into account that loops and other matmuls
+ * share the quantization. */
 bool writer_is_slower(const hlo_verdict *v) {
     return v->kind != HLO_VERDICT_WIDE && !v->quantized && v->input_seconds > 0 &&
            v->seconds > 1.005 * v->input_seconds;
@@ -77,7 +78,8 @@ size_t writer_fp8_count(const writer_summary *s) {
     return s->kinds[HLO_VERDICT_FP8] + s->kinds[HLO_VERDICT_MISSED];
 }
 
-/* Returns the size of the UTF-8 character at `text`; 0 if it is invalid or not allowed in XML. */
+/* Returns the size of the UTF-8 character at `text`; 0 if the character is invalid or not allowed
+ * in XML. */
 static size_t character_size(const unsigned char *text, size_t size) {
     unsigned char first = text[0];
     size_t wants = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;

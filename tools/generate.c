@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate FORM PROGRAM: prints the bash, zsh or fish completion or the manual page of hlo-fp8-opt
- * or hlo-fp8-run, generated from options.def and program.def. Runs during the build. */
+/* generate FORM PROGRAM: generates the bash, zsh or fish completion or the manual page of
+ * hlo-fp8-opt or hlo-fp8-run from options.def and program.def, and prints it. Runs during the
+ * build. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,12 +10,12 @@
 
 /* --------------------------------------------------------------------------- forms of arguments */
 
-/* The forms of arguments in options.def. */
+/* A parsed form of an argument in options.def. */
 enum { WORDS_CAPACITY = 8192 };
 
 typedef struct choice {
-    char words[WORDS_CAPACITY]; /* separated by spaces */
-    bool list;                  /* of words, separated by commas */
+    char words[WORDS_CAPACITY]; /* literal words, separated by spaces */
+    bool list;                  /* the argument is a list, separated by commas */
     bool folders, files;
     char ending[16]; /* suffix of file names; "" for any */
 } choice;
@@ -58,7 +59,7 @@ static choice choice_of(const char *argument) {
 
 /* ---------------------------------------------------------------------------------- completions */
 
-/* Prints the names of options: all, or with `takers` those that need an argument. */
+/* Prints the names of all options or, with `takers`, of the options that need an argument. */
 static void bash_options(program_id program, bool takers) {
     const char *lead = "", *between = takers ? "|" : " ";
     for (const option_row *r = option_rows; r < option_rows + OPTION_COUNT; r++) {
@@ -133,7 +134,8 @@ static void zsh_option(const option_row *r, bool letter) {
         printf("-%c%s[", r->letter, r->argument ? "+" : "");
     else
         printf("--%s%s[", r->name, !r->argument ? "" : r->kind == MAYBE ? "=-" : "=");
-    for (const char *text = r->help; *text; text++) /* in the brackets of a specification */
+    for (const char *text = r->help; *text; text++) /* escape the help text in the brackets of a
+                                                     * specification */
         if (*text == '\'')
             fputs("'\\''", stdout);
         else
@@ -193,8 +195,8 @@ static void print_fish(program_id program, const char *name) {
 
 /* --------------------------------------------------------------------------------- manual pages */
 
-/* Prints text as man(7) requires: a minus that can be copied, no request at the start of a line,
- * and line breaks allowed in lists of words. */
+/* Prints text in the notation of man(7). A minus can be copied, no line starts with a request, and
+ * lists of words can be broken into lines. */
 static void put_text(const char *text) {
     if (*text == '.' || *text == '\'') fputs("\\&", stdout);
     for (; *text; text++) {

@@ -29,11 +29,11 @@ typedef struct opt_job {
     options options;
     hlo_pass_options pass;
     hlo_module **modules; /* modules of all inputs, in order */
-    hlo_report **reports; /* report of each module; NULL if none was requested */
+    hlo_report **reports; /* report of each module; NULL if no report is requested */
     size_t count;
-    hlo_dump *dump; /* a dump folder */
-    hlo_history *
-        *histories; /* histories of its modules; `reports` borrows from them, `count` is 0 */
+    hlo_dump *dump;          /* the dump folder, or NULL */
+    hlo_history **histories; /* histories of the modules of a dump folder; `reports` then borrows
+                              * from the histories, and `count` is 0 */
 } opt_job;
 
 static bool wants_remarks(const option_value *values) {
@@ -63,7 +63,7 @@ static hlo_status read_file(opt_job *job, const char *path) {
     const option_value *values = job->options.values;
     const hlo_verify_options verifying = {.struct_size = sizeof verifying,
                                           .max_errors = job->pass.max_errors};
-    /* Building a report takes longer than parsing a module. */
+    /* Build a report only if needed, because this takes longer than parsing a module. */
     const bool reported = wants_remarks(values) || values[OPTION_REPORT].given ||
                           values[OPTION_TIME_PASSES].given || values[OPTION_EXPECT_FP8].given ||
                           values[OPTION_FAIL_ON_MISSED].given || values[OPTION_BASELINE].given ||
@@ -95,7 +95,8 @@ static hlo_status read_file(opt_job *job, const char *path) {
 
 /* --------------------------------------------------------------------------- products and gates */
 
-/* An output of the program: its path (NULL: `standard`) and its printer. */
+/* An output of the program: its path (NULL for the stream `standard`) and the function that prints
+ * it. */
 typedef struct product {
     const char *path;
     FILE *standard;
@@ -110,7 +111,7 @@ static hlo_status write_products(const opt_job *job, const product *products, si
     size_t opened = 0;
     for (; opened < count; opened++)
         if (!output_open(&files[opened], products[opened].path, products[opened].standard)) break;
-    /* A failed write to standard error loses diagnostics, which is an error. */
+    /* A failed write to standard error is an error, because diagnostics are lost. */
     hlo_status status = ferror(stderr) ? HLO_INVALID_INPUT : HLO_OK;
     const char *shared = opened < count ? NULL : output_shared(files, count);
     if (opened < count) {
@@ -163,7 +164,7 @@ static hlo_status print_remarks(const opt_job *job, FILE *out) {
                              which_remarks(job), format, colored, out);
 }
 
-/* True if `dot` read `in` and wrote `out`. */
+/* Runs the program `dot` with input `in` and output `out`. Returns false on failure. */
 static bool run_dot(FILE *in, FILE *out) {
     posix_spawn_file_actions_t actions;
     char *const argv[] = {"dot", "-Tsvg", NULL};
@@ -188,7 +189,7 @@ static char *read_back(FILE *file) {
     return text;
 }
 
-/* Splits the output into `count` drawings, each from `<svg` to `</svg>`. */
+/* Splits the output of `dot` into `count` drawings, each from `<svg` to `</svg>`. */
 static hlo_status take_apart(const char *text, size_t count, char **out_drawings) {
     static const char end[] = "</svg>";
     for (size_t i = 0; i < count; i++) {
@@ -201,8 +202,8 @@ static hlo_status take_apart(const char *text, size_t count, char **out_drawings
     return HLO_OK;
 }
 
-/* An hlo_drawer that passes all graphs to one run of `dot -Tsvg`. If that program is missing or
- * fails, nothing is drawn, which is not an error. */
+/* Implements hlo_drawer: passes all graphs to one run of `dot -Tsvg`. If `dot` is missing or fails,
+ * draws nothing and returns no error. */
 static hlo_status draw(void *user, const char *const *graphs, size_t count, char **out_drawings) {
     (void)user;
     hlo_status status = HLO_OK;
@@ -237,7 +238,7 @@ static hlo_status print_page(const opt_job *job, FILE *out) {
         free(command);
         return HLO_OUT_OF_MEMORY;
     }
-    /* SOURCE_DATE_EPOCH: the time of a reproducible build (reproducible-builds.org). */
+    /* SOURCE_DATE_EPOCH is the time to use in a reproducible build (reproducible-builds.org). */
     const char *epoch = getenv("SOURCE_DATE_EPOCH");
     time_t now = epoch ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
     struct tm parts;
@@ -281,7 +282,7 @@ static hlo_status check_gates(const opt_job *job, size_t count, char *why, size_
 static hlo_status write_judged(const opt_job *job, size_t reports, const product *products,
                                size_t count) {
     char why[1024];
-    /* Gates first: a product may overwrite the baseline. */
+    /* Evaluate the gates before writing, because a product may overwrite the baseline. */
     hlo_status gates = check_gates(job, reports, why, sizeof why);
     if (gates != HLO_OK && gates != HLO_MISMATCH) return gates;
     hlo_status written = write_products(job, products, count);
@@ -333,7 +334,7 @@ static bool spares_inputs(const options *given) {
     return true;
 }
 
-/* True if the output replaces no file of the folder. */
+/* True if no product replaces a file of the folder. */
 static bool spares_stages(const opt_job *job) {
     const char *path = job->options.values[OPTION_OUTPUT].text;
     for (size_t i = 0; i < hlo_dump_module_count(job->dump); i++)
@@ -344,8 +345,8 @@ static bool spares_stages(const opt_job *job) {
     return true;
 }
 
-/* Processes an XLA dump folder: reports its stages without rewriting them. Gates apply to the last
- * stage. */
+/* Processes an XLA dump folder: reports on the stages without rewriting them. Gates apply to the
+ * last stage. */
 static hlo_status run_folder(opt_job *job) {
     const option_value *values = job->options.values;
     hlo_remarks_format format = (hlo_remarks_format)values[OPTION_REMARKS_FORMAT].number;
@@ -375,7 +376,7 @@ static hlo_status run_folder(opt_job *job) {
     for (size_t i = 0; i < count && status == HLO_OK; i++)
         status = hlo_history_new(job->dump, i, &job->pass, &job->histories[i]);
     if (status != HLO_OK) return status;
-    /* Each name of --wide must match a matmul of some stage. */
+    /* Each word of --wide must select a matmul of some stage. */
     size_t total = 0;
     for (size_t i = 0; i < count; i++) total += hlo_dump_stage_count(job->dump, i);
     const hlo_report **all = calloc(total + 1, sizeof *all);
@@ -415,15 +416,17 @@ static hlo_status run_modules(opt_job *job) {
     return status == HLO_OK ? rewrite(job) : status;
 }
 
-/* Sizes of the heap; larger allocations get blocks of large pages from the library. */
+/* Sizes for use_large_pages(), in bytes. The C library maps allocations larger than HEAP_MOST
+ * separately. */
 enum { LARGE_PAGE = 2 << 20, HEAP_FIRST = 24 << 20, HEAP_MOST = 32 << 20 };
 
-/* Fills the space before the first large page, so that no allocation is placed there. */
+/* An allocation that fills the space before the first large page, so that no other allocation is
+ * placed there. */
 __attribute__((used)) static void *filler;
 
-/* Makes malloc() allocate from the system's large pages if available. Freed memory stays with the
- * process. A short run spends most of its time in the kernel clearing pages, and clearing a large
- * page takes a tenth of the time of clearing the same memory in small pages. */
+/* Makes malloc() allocate from the system's large pages if available. Freed memory is not returned
+ * to the system. A short run spends most of its time in the kernel clearing pages, and clearing
+ * memory in large pages takes a tenth of the time. */
 static void use_large_pages(void) {
     mallopt(M_MMAP_THRESHOLD, HEAP_MOST);
     mallopt(M_TRIM_THRESHOLD, INT32_MAX);
@@ -441,7 +444,7 @@ int main(int argc, char **argv) {
     output_hold_standard();
     use_large_pages();
     setvbuf(stderr, NULL, _IOLBF,
-            BUFSIZ); /* one write per line, not per character of a caret line */
+            BUFSIZ); /* one write per line, instead of one per character of a caret line */
     if (!options_parse(PROGRAM_OPT, argc, argv, &job.options, &exit_status)) return exit_status;
     const option_value *values = job.options.values;
     if (values[OPTION_LIST_PASSES].given)

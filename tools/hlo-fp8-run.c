@@ -22,16 +22,19 @@ typedef struct run_job {
     options options;
     hlo_pass_options pass;
     hlo_module *module; /* the executed module */
-    hlo_module *before; /* `module` before --optimize, but with the quantization of --quantize; or
-                         * on the CPU if the comparison needs it */
-    hlo_module *wide;   /* with --quantize: `module` before --optimize */
-    hlo_module *reference;       /* the module that --compare names */
+    hlo_module *before; /* copy of `module` before --optimize, with the quantization of --quantize;
+                         * also made for --compare=before, and for comparing a run on another
+                         * backend than cpu */
+    hlo_module *wide;   /* with --quantize: `module` before --optimize and without the
+                         * quantization */
+    hlo_module *reference;       /* the module that --compare specifies */
     hlo_module *made;            /* `module` as the plugin compiled it */
-    hlo_plan *plan, *judge_plan; /* plan: NULL with a plugin */
+    hlo_plan *plan, *judge_plan; /* `plan` is NULL with a plugin */
     hlo_pjrt *pjrt;
     hlo_arrays *inputs, *outputs, *expected;
     progress_line progress;
-    hlo_arrays *judges[2]; /* owned, unless equal to `expected` or `outputs`; NULL if unused */
+    hlo_arrays *judges[2]; /* results that provide error bounds; owned unless equal to `expected` or
+                            * `outputs`; NULL if unused */
 } run_job;
 
 /* ----------------------------------------------------------------------------- the command line */
@@ -44,7 +47,7 @@ enum { USAGE_WRITTEN = 4 };
 static const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE,
                                                        OPTION_OPTIMIZED};
 
-/* Returns the plugin that --backend names; NULL if it names another backend. */
+/* Returns the plugin that --backend specifies; NULL for another backend. */
 static const char *usage_plugin(const option_value *values) {
     static const char word[] = "pjrt:";
     const char *backend = values[OPTION_BACKEND].text;
@@ -150,8 +153,8 @@ static hlo_status load(const char *path, hlo_module **out) {
     return status == HLO_OK ? hlo_module_verify(*out, NULL, &options_sink) : status;
 }
 
-/* Returns the module whose execution provides the first error bounds. NULL: nothing is compared, or
- * the run of `module` itself provides them. */
+/* Returns the module whose execution provides the first error bounds. Returns NULL if nothing is
+ * compared, or if the run of `module` itself provides the bounds. */
 static const hlo_module *first_judge(const run_job *job) {
     return job->reference ? job->reference : job->before;
 }
@@ -169,8 +172,8 @@ static bool show_progress(void *user, const hlo_progress *progress) {
     return true;
 }
 
-/* Returns the options of the executed plan. It records error bounds only on the cpu backend, for a
- * comparison with arrays. */
+/* Returns the options of the executed plan. This plan records error bounds only on the cpu backend,
+ * for a comparison with arrays. */
 static hlo_plan_options plan_options(run_job *job) {
     const option_value *values = job->options.values;
     hlo_plan_options plan;
@@ -198,13 +201,14 @@ static hlo_plan_options plan_options(run_job *job) {
     return plan;
 }
 
-/* Returns the options of the plan that computes error bounds, always on the cpu backend. */
+/* Returns the options of the plan that computes error bounds. This plan always uses the cpu
+ * backend. */
 static hlo_plan_options judge_options(const run_job *job) {
     hlo_plan_options plan;
     hlo_plan_options_init(&plan);
     plan.bounds = true;
     plan.devices = usage_judged_devices(&job->options);
-    plan.roundings_may_be_dropped = true; /* by the passes, or by XLA */
+    plan.roundings_may_be_dropped = true; /* the passes or XLA may drop roundings */
     const option_value *accumulate = &job->options.values[OPTION_ACCUMULATE];
     const bool on_gpu = strcmp(job->options.values[OPTION_BACKEND].text, "cuda") == 0;
     plan.accumulate =
@@ -220,7 +224,7 @@ static hlo_status make_plan(const hlo_module *module, const hlo_plan_options *ho
     return HLO_INVALID_INPUT;
 }
 
-/* Has the plugin compile the module. */
+/* Compiles the module by the plugin. */
 static hlo_status make_pjrt(run_job *job, const char *plugin) {
     const option_value *values = job->options.values;
     const char *given = values[OPTION_XLA].given ? values[OPTION_XLA].text : "";
@@ -286,7 +290,8 @@ static hlo_status prepare(run_job *job) {
 static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
                       hlo_comparison *comparison) {
     hlo_plan_options how = judge_options(job);
-    how.roundings_may_be_dropped = plan; /* without `plan`, the executed plan kept them */
+    how.roundings_may_be_dropped = plan; /* if `plan` is NULL, the executed plan provides the
+                                          * bounds; it drops no rounding */
     hlo_arrays **judge = &job->judges[comparison->judge_count];
     hlo_status status = HLO_OK;
     if (!plan)
@@ -304,7 +309,7 @@ static hlo_status compare(run_job *job) {
     if (!path) return HLO_OK;
     const hlo_module *judge = first_judge(job);
     const bool alone = usage_judged_devices(&job->options) ==
-                       1; /* else an output's origin is not computed again */
+                       1; /* with several devices, the origin of a difference is not computed */
     hlo_comparison comparison = {.struct_size = sizeof comparison,
                                  .found = job->outputs,
                                  .expected = job->expected,
@@ -322,9 +327,9 @@ static hlo_status compare(run_job *job) {
         status = hlo_arrays_compare_by(&comparison, NULL);
         comparison.last_drops = !judge && status == HLO_MISMATCH;
         if (status == HLO_MISMATCH) {
-            /* Execute one more module for additional error bounds: the other one of two compared
-             * modules, because either may have dropped roundings; or the executed module, if its
-             * bounds assumed that no rounding was dropped. */
+            /* Execute one more module for additional error bounds. If two modules are compared,
+             * this is the second of them, because either may have dropped roundings. Otherwise it
+             * is the executed module, whose first bounds assumed that no rounding was dropped. */
             const hlo_module *other = job->before ? job->before : job->module;
             hlo_plan_options how = judge_options(job);
             hlo_plan *plan = NULL;
@@ -342,7 +347,8 @@ static hlo_status execute_all(run_job *job) {
     const option_value *values = job->options.values;
     if (values[OPTION_COMPILE_ONLY].given) {
         const hlo_status status = hlo_module_diff_matmuls(job->module, job->made, stdout);
-        return status == HLO_MISMATCH ? HLO_OK : status; /* a difference is not an error here */
+        return status == HLO_MISMATCH ? HLO_OK : status; /* with --compile-only, a difference is not
+                                                          * an error */
     }
     const option_value *time = &values[OPTION_TIME];
     size_t count = time->given ? (size_t)time->number : 0;

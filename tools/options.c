@@ -17,7 +17,7 @@
 #include "hlo/suggest.h"
 #include "output.h"
 
-/* Words of options that have a table: of --target and --remarks-format. */
+/* The words of options whose words come from tables: --target and --remarks-format. */
 static const char options_targets[] =
 #define HLO_TARGET(sm, ...) "|sm_" #sm
 #include "../matmul/table/target.def"
@@ -37,7 +37,7 @@ const option_row option_rows[OPTION_COUNT] = {
 #include "options.def"
 };
 
-/* Offset of option ids in the results of getopt_long(), to distinguish them from letters. */
+/* getopt_long() returns option ids plus this offset, to distinguish the ids from letters. */
 enum { FIRST_LONG = UCHAR_MAX + 1 };
 
 const program_row *program_of(program_id program) {
@@ -56,7 +56,7 @@ static void print_usage(program_id program, FILE *out) {
     fprintf(out, "usage: %s [options] %s\n", program_name(program), program_of(program)->operands);
 }
 
-/* Returns the width of the terminal `fd`; `otherwise` if `fd` is not a terminal. */
+/* Returns the width of the terminal `fd`; returns `otherwise` if `fd` is not a terminal. */
 static unsigned terminal_width(int fd, unsigned otherwise) {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : otherwise;
@@ -75,7 +75,7 @@ enum { HELP_COLUMN = 30, HELP_WIDTH = 100, HELP_WIDTH_LEAST = 60 };
 static size_t put_words(FILE *out, size_t column, size_t width, const char *text) {
     while (*text) {
         size_t size = strcspn(text, " ");
-        /* A list that is longer than a line is split after a comma. */
+        /* Split a list that is longer than a line after a comma. */
         for (size_t cut = width - HELP_COLUMN; size > width - HELP_COLUMN && cut > 0; cut--)
             if (text[cut - 1] == ',') size = cut;
         bool fits = column + (column > HELP_COLUMN) + size <= width;
@@ -212,8 +212,8 @@ static bool read_value(const option_row *r, const char *text, option_value *out)
     return false;
 }
 
-/* True if `text` may abbreviate `word`: it has the number of that target, or is a prefix of `word`,
- * ignoring case. */
+/* True if `text` may abbreviate `word`: `text` is the number of the target `word`, or a prefix of
+ * `word`, ignoring case. */
 static bool stands_for(option_kind kind, const char *text, const char *word) {
     if (kind != TARGET) return *text && strncasecmp(word, text, strlen(text)) == 0;
     const char digits[] = "0123456789", *number = word + strcspn(word, digits);
@@ -222,7 +222,7 @@ static bool stands_for(option_kind kind, const char *text, const char *word) {
     return strspn(text, digits) == strlen(number) && strncmp(text, number, strlen(number)) == 0;
 }
 
-/* Returns the word of the option that other programs call `text`; NULL if unknown. */
+/* Returns the word of the option for which other programs use the word `text`; NULL if unknown. */
 static const char *synonym(const option_row *r, const char *text) {
     static const char *const known[][2] = {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"host", "cpu"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -232,9 +232,10 @@ static const char *synonym(const option_row *r, const char *text) {
     return NULL;
 }
 
-/* Stores an option; `text` NULL: a flag. */
+/* Stores an option with its argument. `text` is NULL for a flag. */
 static bool take(program_id program, const option_row *r, const char *text, option_value *out) {
-    /* A second gate, file or list would silently override the first, so it is rejected. */
+    /* Reject an option that is given twice, because the second gate, file or list would silently
+     * replace the first. */
     if (out->given && r->kind != FLAG) {
         const char letter[] = {r->letter, '\0'};
         options_refuse(program, "option '%s%s' is given twice", r->name ? "--" : "-",
@@ -323,7 +324,8 @@ bool options_parse(program_id program, int argc, char **argv, options *out, int 
     for (int code; (code = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         if (code == '?' || code == ':') {
             int id = optopt >= FIRST_LONG ? optopt - FIRST_LONG : find_letter(optopt);
-            const char *word = argv[optind - 1]; /* for bundled letters, the whole word */
+            const char *word = argv[optind - 1]; /* if letters are bundled, this is the whole
+                                                  * word */
             if (id == OPTION_COUNT && optopt)
                 options_refuse(program, "unknown option '-%c'", optopt);
             else if (id == OPTION_COUNT || !(option_rows[id].modes & (int)program))
@@ -398,7 +400,8 @@ bool options_pass(program_id program, const options *from, hlo_pass_options *out
     out->min_gain = values[OPTION_MIN_GAIN].factor;
     out->wide = values[OPTION_WIDE].text;
     out->quantize = values[OPTION_QUANTIZE].text;
-    out->wide_unmatched = program == PROGRAM_OPT; /* it checks all modules together */
+    out->wide_unmatched = program == PROGRAM_OPT; /* hlo-fp8-opt checks the words of --wide for all
+                                                   * modules together */
     out->rules = values[OPTION_RULES].text;
     out->scales_used = strcmp(values[OPTION_SCALE_OPERANDS].text, "used") == 0;
     out->emit = (hlo_emit_form)values[OPTION_EMIT].number;
@@ -429,7 +432,7 @@ static int compare_texts(const void *a, const void *b) {
 
 static void print_diag(void *user, const hlo_diag *diag) {
     static void *printed; /* a search tree of the texts of warnings */
-    static bool quiet;    /* the last warning was suppressed, so its notes are, too */
+    static bool quiet;    /* the last warning was suppressed, so suppress its notes */
     (void)user;
     if (diag->severity != HLO_NOTE) quiet = false;
     char *text;

@@ -14,7 +14,8 @@ typedef enum option_id {
 } option_id;
 
 /* Modes of a program. hlo-fp8-opt has one of MODULES, FOLDER and DIFF; hlo-fp8-run has EXECUTE or
- * PLAN, combined with any of the others that its options select. LOOK allows to debug the run. */
+ * PLAN, combined with further modes that its options select. Options that inspect the run require
+ * LOOK. */
 typedef enum program_mode {
     MODULES = 1,
     FOLDER = 2,
@@ -45,7 +46,7 @@ typedef enum option_kind {
     VERSION,
     FACTOR
 } option_kind;
-/* A row of options.def. */
+/* An option: a row of options.def. */
 typedef struct option_row {
     int modes;
     char letter;
@@ -55,15 +56,15 @@ typedef struct option_row {
 } option_row;
 extern const option_row option_rows[OPTION_COUNT];
 
-/* A row of program.def. */
+/* A program: a row of program.def. */
 typedef struct program_row {
     const char *name, *operands, *brief, *more;
 } program_row;
 const program_row *program_of(program_id program);
 
 typedef struct option_value {
-    bool given;       /* on the command line */
-    const char *text; /* the argument, or the fallback; NULL if there is neither */
+    bool given;       /* the option is on the command line */
+    const char *text; /* the argument or, if absent, the fallback; NULL without both */
     double factor;    /* value of a FACTOR */
     long number;      /* value of a NUMBER, COUNT, TARGET or VERSION; word index of a CHOICE */
 } option_value;
@@ -74,32 +75,33 @@ typedef struct options {
     int file_count;
 } options;
 
-/* Parses the command line. Returns true if the program shall continue. Otherwise everything has
- * been printed and *out_status is the exit status: 0 after --help and --version, 2 after invalid
- * usage (one line on standard error, or usage and examples if there are no arguments). */
+/* Parses the command line. Returns true if the program must continue. Otherwise prints the help,
+ * the version or an error, and sets *out_status to the exit status: 0 after --help and --version, 2
+ * after invalid usage. For invalid usage, prints one line to standard error, or usage and examples
+ * if there are no arguments. */
 bool options_parse(program_id program, int argc, char **argv, options *out, int *out_status);
 
 /* Prints a usage error, and returns 2. */
 int options_refuse(program_id program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Prints `cannot WHAT NAME` with the text of errno. Returns HLO_INVALID_INPUT, or HLO_OUT_OF_MEMORY
- * without printing, because options_end() reports it. */
+/* Prints `cannot WHAT NAME` with the text of errno, and returns HLO_INVALID_INPUT. If memory ran
+ * out, prints nothing and returns HLO_OUT_OF_MEMORY, because options_end() reports this error. */
 hlo_status options_complain(program_id program, const char *what, const char *name);
 
 /* Flushes standard output, and returns the exit status of the program. A failed write to a standard
  * stream is an error. */
 int options_end(program_id program, hlo_status status);
 
-/* True if one of `modes` accepts each given option; otherwise prints an error about the first one
- * that is rejected. */
+/* True if `modes` accept all given options. Otherwise prints an error about the first rejected
+ * option. */
 bool options_suit(program_id program, const options *from, int modes);
 
-/* Sets the options of the passes. If a pass, target or version is unknown, prints an error, sets
- * *out_status and returns false. */
+/* Sets the options of the passes from the command line. If a pass, target or version is unknown,
+ * prints an error, sets *out_status and returns false. */
 bool options_pass(program_id program, const options *from, hlo_pass_options *out, int *out_status);
 
-/* A sink that prints diagnostics to standard error, and the same warning only once per file. */
+/* A sink that prints diagnostics to standard error, and prints each warning only once per file. */
 extern const hlo_diag_sink options_sink;
 
 #endif

@@ -10,11 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* All existing temporary files, for the signal handler. */
+/* The paths of all existing temporary files, for the signal handler. */
 enum { MOST_TEMPORARIES = 8 };
 static char *volatile temporaries[MOST_TEMPORARIES];
 
-/* Removes the files. The signal is blocked until this returns; then its default action follows. */
+/* Signal handler that removes the temporary files. The signal is blocked until the handler returns;
+ * then its default action is executed. */
 static void remove_temporaries(int number) {
     for (int i = 0; i < MOST_TEMPORARIES; i++)
         if (temporaries[i]) unlink(temporaries[i]);
@@ -43,7 +44,7 @@ static bool change_temporary(const char *from, char *to) {
     return false;
 }
 
-/* Removes the temporary file and its entry. Preserves errno. */
+/* Removes the temporary file and its entry in `temporaries`. Preserves errno. */
 static void forget(output *out) {
     int why = errno;
     sigset_t before;
@@ -94,12 +95,14 @@ static char *whole_path(const char *path) {
     return whole;
 }
 
-/* Creates and opens the temporary file. Its name is short, so that a long final name fits. */
+/* Creates and opens the temporary file. The temporary name is short, so that it is valid even if
+ * the final name has the maximum length. */
 static FILE *open_beside(output *out, mode_t mode) {
     char *path;
     const int folder = (int)(strrchr(out->final, '/') - out->final);
     if (asprintf(&path, "%.*s/hlo-fp8.XXXXXX", folder, out->final) < 0) return NULL;
-    /* Catch signals, except ignored ones, as with nohup. */
+    /* Catch all signals that end the process, except signals that are ignored, such as under
+     * nohup. */
     static bool caught;
     if (!caught) {
         /* Signals whose default action does not end the process, or that cannot be caught. */
@@ -118,7 +121,8 @@ static FILE *open_beside(output *out, mode_t mode) {
     }
     sigset_t before;
     hold_signals(&before);
-    change_temporary(NULL, path); /* before mkstemp(): another thread may handle a signal */
+    change_temporary(NULL, path); /* add the entry before mkstemp(), because another thread may
+                                   * handle a signal */
     int fd = mkstemp(path), why = errno;
     if (fd < 0) change_temporary(path, NULL);
     let_signals(&before);
@@ -165,25 +169,26 @@ bool output_open(output *out, const char *path, FILE *standard) {
     if (!path) return true;
     struct stat there;
     bool exists = stat(path, &there) == 0;
-    if (!exists && errno != ENOENT) return false; /* a name that is too long, for instance */
+    if (!exists && errno != ENOENT) return false; /* for example, the name is too long */
     if (exists && !S_ISREG(there.st_mode)) return (out->file = fopen(path, "w")) != NULL;
     if (exists && access(path, W_OK) != 0) return false;
     /* Resolve links, so that the rename replaces the target and not the link. */
     out->final = whole_path(path);
     const mode_t mask = umask(0);
     umask(mask);
-    /* The permissions of a file that open() creates; those of mkstemp() are stricter. */
+    /* Use the permissions with which open() creates a file, because mkstemp() sets stricter
+     * permissions. */
     out->file = out->final ? open_beside(out, exists ? there.st_mode & 07777 : 0666 & ~mask) : NULL;
     if (!out->file) forget(out);
     return out->file != NULL;
 }
 
-/* Reads what the output refers to: the file that it replaces, or the open one. */
+/* Finds the file of an output: the file that it replaces, or the open file. */
 static bool identify(const output *out, struct stat *found) {
     return out->final ? stat(out->final, found) == 0 : fstat(fileno(out->file), found) == 0;
 }
 
-/* True if what one of them writes replaces or mixes with what the other writes. */
+/* True if one output would replace the other, or if their data would be mixed. */
 static bool clash(const output *a, const output *b) {
     struct stat x, y;
     if (!a->file || !b->file) return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomic output files: a file appears complete or not at all, also if a signal that can be caught
- * terminates the program. */
+/* Atomic output files: a file appears complete or not at all, even if the program is terminated by
+ * a signal that can be caught. */
 #ifndef HLO_TOOLS_OUTPUT_H
 #define HLO_TOOLS_OUTPUT_H
 
@@ -11,30 +11,30 @@ typedef struct output {
     FILE *file;       /* the stream to write to; NULL after output_end() */
     const char *name; /* name for messages */
     char *final;      /* target of the final rename; NULL if the file is written in place */
-    char *temporary;  /* the temporary file in the same folder */
+    char *temporary;  /* path of the temporary file in the same folder */
 } output;
 
 /* Must be called first. Reserves the descriptors of closed standard streams, so that no other file
  * reuses them. */
 void output_hold_standard(void);
-/* False if writing to `path` would overwrite the file `input`. Either may be NULL. */
+/* Returns false if writing to `path` would overwrite the file `input`. Both may be NULL. */
 bool output_spares(const char *path, const char *input);
-/* True for paths of standard output: "-" and "/dev/stdout". */
+/* True if the path means standard output: "-" and "/dev/stdout". */
 bool output_is_standard(const char *path);
-/* Opens `path` for writing; NULL: `standard`, which is stdout or stderr. Data is written to a
- * temporary file in the same folder, unless `path` exists and is not a regular file. A symbolic
- * link is followed, even if its target does not exist yet. On failure, returns false with errno
- * set, and only `name` is valid. */
+/* Opens `path` for writing or, if it is NULL, uses `standard`, which is stdout or stderr. Data is
+ * written to a temporary file in the same folder, unless `path` exists and is not a regular file. A
+ * symbolic link is followed, even if its target does not exist yet. On failure, returns false with
+ * errno set, and only `name` is valid. */
 bool output_open(output *out, const char *path, FILE *standard);
-/* Returns the name of an output that is the same file as another one of `files`, all of which are
- * open or have no `file`; NULL if all are distinct. Devices may be shared, and standard output may
- * be the same file as standard error. */
+/* Returns the name of an output in `files` that is the same file as another output in `files`; NULL
+ * if all are distinct. The outputs are open or have no `file`. Devices may be shared, and standard
+ * output may be the same file as standard error. */
 const char *output_shared(const output *files, size_t count);
 /* Ends writing, without renaming the temporary file. Returns false with errno set if a write since
  * output_open() failed. */
 bool output_end(output *out);
-/* Ends writing if output_end() was not called. Then renames the file to its final name (`keep`) or
- * removes it. Returns false with errno set if any step failed; the file is then removed. */
+/* Ends writing if output_end() was not called. Then renames the file to its final name or, if
+ * `keep` is false, removes it. If a step fails, removes the file, sets errno and returns false. */
 bool output_close(output *out, bool keep);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rulec OUT.c FILE...: compiles `.rules` files to hlo_rules_builtin[], the tables of the library.
- * The build runs it, so it must not need compiled rules itself. */
+/* rulec OUT.c FILE...: compiles `.rules` files to hlo_rules_builtin[], the rule tables of the
+ * library. The build runs rulec, so rulec must not need compiled rules itself. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

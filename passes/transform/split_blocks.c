@@ -107,13 +107,7 @@ static double transposed(const side *s) {
 
 /* The decision about a dot. */
 typedef struct decision {
-    enum {
-        LEAVE,
-        TOO_COSTLY,
-        AS_ROWS,
-        SPLIT
-    } what; /* AS_ROWS: the rules of phase `rows` match the
-             * dot */
+    enum { LEAVE, TOO_COSTLY, AS_ROWS, SPLIT } what; /* AS_ROWS: the rules of `rows` match it */
     side lhs, rhs;
     int64_t blocks;
 } decision;
