@@ -173,8 +173,8 @@ static void note_replaced(const edit *e, const hlo_instr *from, const hlo_instr 
 /* The parts of an instruction that is parsed. */
 typedef struct fragment {
     const char *opcode;
-    const char *shape, *attributes; /* NULL: none */
-    const hlo_literal *literal;     /* of a constant */
+    const char *shape, *attributes; /* NULL if absent */
+    const hlo_literal *literal;     /* the elements of a constant */
     hlo_instr *const *operands;
     uint32_t operand_count;
 } fragment;
@@ -657,7 +657,7 @@ static hlo_status make_computation(edit *e) {
     hlo_copier copier = hlo_copier_new(e->module, read, e->scratch);
     if (!e->module->read) e->module->read = read->read;
     hlo_copy_computations(&copier, read);
-    if (last) { /* move the new computations before the others */
+    if (last) { /* move the new computations before the existing ones */
         hlo_module *module = e->module;
         hlo_computation *first = last->next;
         last->next = first->prev = NULL;

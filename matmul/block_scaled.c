@@ -65,8 +65,8 @@ static bool is_narrow(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2 || type == HLO_TYPE_F4E2M1FN;
 }
 
-/* Returns the block size of a config; 0 if it has none, -1 if it is not a positive integer. Other
- * keys, such as those that JAX writes, are ignored, as in XLA. */
+/* Returns the block size in a config; 0 if absent, -1 if it is not a positive integer. Like XLA,
+ * ignores other keys, such as the keys that JAX writes. */
 static int64_t config_block(const hlo_instr *call) {
     json_t *json = hlo_json_config(call);
     const json_t *size =
@@ -154,8 +154,8 @@ static const char *read_call(const hlo_instr *call, hlo_block_dot *dot) {
     return wrong;
 }
 
-/* Returns the scale of an operand of scaled-dot. A scale without dimensions counts as 1, whatever
- * its value. */
+/* Returns the scale of an operand of scaled-dot. Returns NULL for a scale without dimensions, which
+ * counts as 1, whatever its value. */
 static hlo_instr *scale_of(const hlo_instr *dot, uint32_t operand) {
     hlo_instr *scale = hlo_instr_operand(dot, operand);
     return scale->shape->rank ? scale : NULL;
@@ -365,7 +365,7 @@ static hlo_instr *prefix(hlo_builder *b, hlo_instr *x, const int64_t *dims) {
     return hlo_build_prefix(b, x, array(b, x->shape->type, x->shape->rank, dims));
 }
 
-/* Repeats each element of `x` along dimension i ratio[i] times. */
+/* Repeats each element of `x` ratio[i] times along each dimension i. */
 static hlo_instr *repeat(hlo_builder *b, hlo_instr *x, const int64_t *ratio) {
     int64_t wide[2 * HLO_LARGEST_RANK], from[HLO_LARGEST_RANK], dims[HLO_LARGEST_RANK];
     const uint32_t rank = x->shape->rank;
@@ -380,8 +380,8 @@ static hlo_instr *repeat(hlo_builder *b, hlo_instr *x, const int64_t *ratio) {
     return hlo_build_reshape(b, x, rank, dims);
 }
 
-/* Multiplies values by scales, both converted to `type`. Each scale covers a part of every
- * dimension. */
+/* Multiplies values by scales, both converted to `type`. Each scale applies to a block of values:
+ * the sizes of a block divide the sizes of `x`. */
 static hlo_instr *dequantize(hlo_builder *b, hlo_instr *x, hlo_instr *scale, const int64_t *ratio,
                              hlo_type type) {
     hlo_instr *scales = repeat(b, hlo_build_convert(b, scale, type), ratio);

@@ -40,14 +40,15 @@ typedef struct hlo_block_dot {
     int64_t block;      /* number of elements along the contracting dimension that share a scale; 0
                          * if only each size of a scale divides the size of the operand */
     bool tiled;         /* scales are stored in tiles (hlo_scale_index()) */
-    bool rows_padded;   /* custom calls: scales may have more rows than the operand */
+    bool rows_padded;   /* true for custom calls: scales may have more rows than the operand */
     const hlo_shape *d; /* shape of the product */
 } hlo_block_dot;
 
 /* Reads a product. Returns NULL on success, otherwise the error (a static text). */
 const char *hlo_block_dot_read(const hlo_instr *instr, hlo_block_dot *out_dot);
 
-/* Returns the stored values of an operand: the input of its conversion if that input is narrow. */
+/* Returns the stored values of an operand. If the operand converts a narrow input, this is the
+ * input. */
 hlo_instr *hlo_block_values(hlo_instr *operand);
 /* Returns the scale of operand a or, with `b`, of operand b. Returns NULL if the scale is absent or
  * 1. */

@@ -424,7 +424,7 @@ typedef struct config_key {
     int64_t a_stride, b_stride;
     const char *precision, *algorithm;
     uint32_t epilogue, amax, a_mode, b_mode, form;
-    uint32_t counts[4], count; /* number of dimension numbers, by list and in total */
+    uint32_t counts[4], count; /* numbers of dimension numbers, in each list and in total */
     int64_t dims[2 * HLO_CONFIG_DIMS];
 } config_key;
 
@@ -518,7 +518,7 @@ bool hlo_matmul_set_typed(hlo_instr *call, bool typed, hlo_scale_form form) {
         (!typed || scales == wanted))
         return false;
     hlo_module *module = call->parent->module;
-    if (scales != wanted) { /* a constant scale of 1 remains an operand */
+    if (scales != wanted) { /* a constant scale of 1 still has to be an operand */
         hlo_matmul full = m;
         hlo_instr *operands[8];
         const uint32_t at = 2u + (m.c != NULL);

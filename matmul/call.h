@@ -82,26 +82,27 @@ hlo_scale_mode hlo_scale_mode_find(const char *name);
  * order of hlo_scale_index(), preceded by `batch` if that is not 1. Quotients are rounded up. */
 uint32_t hlo_scale_dims(hlo_scale_mode mode, int64_t batch, int64_t size, int64_t k,
                         int64_t out_dims[3]);
-/* Returns the index of the scale of element `at` of row `row`. Rows are counted across all
- * matrices. */
+/* Returns the index of the scale of element `at` of row `row`. `row` counts the rows of all
+ * matrices of a batch. */
 int64_t hlo_scale_index(hlo_scale_mode mode, int64_t size, int64_t k, int64_t row, int64_t at);
 
-/* True for the fp8 types that a fused call multiplies. */
+/* True for the fp8 types that operands of a fused call may have. */
 static inline bool hlo_type_is_fp8_operand(hlo_type type) {
     return type == HLO_TYPE_F8E4M3FN || type == HLO_TYPE_F8E5M2;
 }
 
-/* A target GPU architecture: a row of target.def, which names the sources. */
+/* A target GPU architecture: a row of target.def, which lists the sources of the data. */
 typedef struct hlo_target {
     int sm;                      /* compute capability times 10 */
-    bool fp8;                    /* cuBLASLt supports FP8 matmuls on it */
+    bool fp8;                    /* cuBLASLt supports FP8 matmuls on this target */
     bool tn_only;                /* both operands must have their contracting dimension minor */
     bool scale_arrays;           /* scales may be OUTER_VEC, VEC128 or BLK128 */
     bool block_scales;           /* scales may be VEC32 or VEC16 */
     int64_t workspace;           /* default workspace of a call, in bytes */
-    const char *gpu;             /* the GPU with these peaks */
-    int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0: not supported, or not published */
-    int memory_gbs;              /* peak, 10^9 bytes/s */
+    const char *gpu;             /* the GPU that has the following peaks */
+    int fp8_tflops, bf16_tflops; /* dense peak, 10^12 FLOP/s; 0 if the type is not supported or the
+                                  * peak is not published */
+    int memory_gbs;              /* peak bandwidth, 10^9 bytes/s */
 } hlo_target;
 
 /* Returns the target `sm` (static); NULL if target.def does not have it. */
@@ -114,17 +115,16 @@ const hlo_target *hlo_target_first_fp8(void);
  * minor * 10. Every `int cuda` has this encoding. */
 bool hlo_cuda_is_version(int cuda);
 
-/* The parts of a call. NULL pointers are absent operands: a scale of 1 (a constant 1 is read as
- * absent), no C, no bias. All lists are in the module's arena. */
+/* The parts of a call. A NULL pointer means that the operand is absent: a scale of 1 (a constant 1
+ * is read as absent), no C, or no bias. All lists are in the module's arena. */
 typedef struct hlo_matmul {
     bool wide; /* a call on wider types: it has no scales, and operands of any float type */
     hlo_instr *a, *b;
     hlo_instr *c;                                     /* NULL if beta is 0 */
-    hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[], unless a_mode or b_mode is not
-                                                       * SCALAR */
+    hlo_instr *a_scale, *b_scale, *c_scale, *d_scale; /* f32[] if the mode is SCALAR */
     hlo_scale_mode a_mode, b_mode; /* if a mode is not SCALAR, the scale is present and has the
                                     * dimensions of the mode */
-    hlo_instr *bias;               /* [n]; present if the epilogue has a bias */
+    hlo_instr *bias;               /* shape [n]; present if the epilogue has a bias */
     double alpha, beta;
     const hlo_ints *a_batch, *a_contracting, *b_batch, *b_contracting;
     const char *precision; /* text of operand_precision, such as `{highest,default}`; NULL for the
@@ -132,8 +132,8 @@ typedef struct hlo_matmul {
     const char *algorithm; /* text of a dot's `algorithm`, such as `dot_any_f8_any_f8_f32`; NULL if
                             * unset */
     hlo_epilogue epilogue;
-    bool amax;            /* the call also returns the amax of D before d_scale, f32[] */
-    bool in_place;        /* D overwrites C, whose shape and layout equal D's */
+    bool amax;            /* the call also returns the amax of D before d_scale, as f32[] */
+    bool in_place;        /* D overwrites C, which has the same shape and layout as D */
     const hlo_shape *d;   /* shape of D with its layout */
     const hlo_shape *aux; /* shape of the input of the activation, for a *_AUX epilogue; otherwise
                            * NULL */
@@ -143,7 +143,7 @@ typedef struct hlo_matmul {
  * pads m. hlo_matmul_alignment() returns larger alignments. */
 enum { HLO_MATMUL_ALIGNMENT = 16 };
 
-/* The matmul's extents, each the product of the dimensions of its kind. */
+/* The extents of a matmul. Each is the product of all dimensions of one kind. */
 typedef struct hlo_matmul_sizes {
     int64_t batch, m, n, k;
 } hlo_matmul_sizes;
@@ -222,12 +222,12 @@ void hlo_matmul_from_dot(const hlo_instr *dot, hlo_matmul *out_matmul);
 const char *hlo_matmul_check(const hlo_matmul *matmul, const hlo_target *target, int cuda,
                              hlo_scale_form scales);
 
-/* Element types that cuBLASLt multiplies without scales: a row of the second part of types.def. */
+/* Element types of a matmul without scales: a row of the second table of types.def. */
 typedef struct hlo_wide_types {
     hlo_type operands, d, bias; /* C has the same type as D */
 } hlo_wide_types;
 
-/* Returns row `index`, static; NULL after the last row. */
+/* Returns row `index` of this table; NULL after the last row. */
 const hlo_wide_types *hlo_matmul_wide_types(uint32_t index);
 
 /* True if operand a or, with `b`, operand b has the layout that calls require. If the target

@@ -47,11 +47,12 @@ typedef struct filled {
     size_t size, at, added;
 } filled;
 
-/* jansson collects a token in a buffer of 16 bytes, which it doubles. If that allocation fails, it
- * drops a byte. next_byte() detects this except where that byte ends the token: then jansson reads
- * past the buffer, or aborts. Therefore the first item of an object or array is a string of spaces
- * that is at least as long as any token, and that does not end where the buffer grows. Any other
- * text needs only a few bytes, because jansson rejects its first token. */
+/* jansson collects a token in a buffer of 16 bytes, which it doubles. If this allocation fails,
+ * jansson drops a byte. next_byte() detects the failure unless the byte ends the token: then
+ * jansson reads past the buffer, or aborts. Therefore a first item is added to the object or array:
+ * a string of spaces that is at least as long as any token and does not end where the buffer grows.
+ * Any text other than an object or array needs only a few bytes, because jansson rejects its first
+ * token. */
 static filled fill(const char *text, size_t size) {
     enum { BUFFER = 16, FEW = 8 };
     filled f = {.size = size, .at = skip_space(text, size, 0)};
@@ -201,8 +202,8 @@ static char *read_quoted(const char **at) {
     return NULL;
 }
 
-/* Reads an integer of at most 18 digits, which fits in 64 bits. errno cannot detect overflow,
- * because hlo_json_starved() uses it. */
+/* Reads an integer of at most 18 digits, which fits in 64 bits. Overflow cannot be detected by
+ * errno, because hlo_json_starved() uses errno. */
 static json_t *read_integer(const char **at) {
     const char *digits = *at + (**at == '-');
     char *end;

@@ -38,7 +38,7 @@ json_t *hlo_json_config(const hlo_instr *instr);
  * out, *out is NULL. */
 const char *hlo_mlir_read(const char *text, json_t **out, bool *out_starved);
 
-/* Formats a number as MLIR does, `1.000000e+00 : f64`, so that reading it returns the same
+/* Formats a number in MLIR's notation, such as `1.000000e+00 : f64`. Reading it returns the same
  * double. */
 char *hlo_mlir_number(hlo_arena *arena, double value);
 

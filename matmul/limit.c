@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluates the rows of types.def and limit.def on a matmul. */
+/* Evaluates the rows of types.def and limit.def for a matmul. */
 #include <math.h>
 #include <string.h>
 

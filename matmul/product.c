@@ -17,8 +17,8 @@ typedef enum counting {
     /* 2*m*n*k of three matrices without batches, in any layout: each of m, n and k is a size of two
      * of the matrices */
     MATRICES,
-    /* 2 for each element of a forward convolution's result and each kernel element that contributes
-     * to it */
+    /* 2 for each pair of an element of a forward convolution's result and a kernel element that
+     * contributes to it */
     FORWARD,
     BACKWARD_INPUT,
     BACKWARD_FILTER,

@@ -22,14 +22,14 @@ typedef enum hlo_product_kind {
 typedef struct hlo_product {
     hlo_product_kind kind;
     const hlo_instr *a, *b; /* the factors; for attention, queries and keys */
-    const hlo_shape *d;     /* shape of the result, or of the first result */
+    const hlo_shape *d;     /* shape of the result; if there are several results, of the first */
     double flops;           /* FLOPs per execution; 0 if unknown */
     bool narrow;            /* both factors are floats of 8 bits or fewer */
     bool fp8;               /* both factors are narrow, and a library call multiplies them without
                              * conversion */
 } hlo_product;
 
-/* Returns the kind of an instruction, from its opcode and the call's target alone. */
+/* Returns the kind of an instruction, from its opcode and call target alone. */
 hlo_product_kind hlo_product_kind_of(const hlo_instr *instr);
 /* Reads a product. Returns false if the instruction does not multiply matrices, or if its operands
  * do not fit its kind (possible after `--no-verify`). */

@@ -16,7 +16,7 @@ const hlo_activation_info hlo_activations[HLO_ACTIVATION_COUNT] = {
 #undef HLO_ACTIVATION
 };
 
-/* Each activation is an epilogue, with and without a bias. */
+/* Each activation is an epilogue both with and without a bias. */
 #define HLO_ACTIVATION(id, homogeneous, never_negative)                                            \
     _Static_assert(HLO_EPILOGUE_##id < HLO_EPILOGUE_COUNT &&                                       \
                        HLO_EPILOGUE_BIAS_##id < HLO_EPILOGUE_COUNT,                                \

@@ -23,7 +23,7 @@ typedef struct hlo_pass_context {
                                         * may be NULL */
     const struct hlo_rule_library *library; /* the built-in rules */
     const struct hlo_rules *rules;          /* loaded from a file, or NULL */
-    const hlo_module *rules_source;         /* owner of `rules`, with their text */
+    const hlo_module *rules_source;         /* owner of `rules` and of their text */
     struct hlo_rule_use *uses; /* for each rule of `rules`, its applications; in `lasting` */
     bool committed;            /* a pass that creates calls has run */
     uint64_t changes; /* number of changes by passes and rules: 0 after a run means that the module

@@ -14,7 +14,7 @@
 
 typedef struct stage {
     const char *module, *name, *path;
-    long rank;  /* position in the order of the module's stages */
+    long rank;  /* sorts the stages of a module */
     int format; /* index into forms[]; a lower index is preferred */
 } stage;
 

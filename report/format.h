@@ -44,7 +44,8 @@ writer_summary writer_sum_up(const hlo_report *const *reports, size_t count);
 /* True if the matmul is FP8 and, according to the roofline model, slower than before in wide
  * types. */
 bool writer_is_slower(const hlo_verdict *v);
-/* Returns the number of FP8 matmuls, including verdicts of kind MISSED and quantized matmuls. */
+/* Returns the number of FP8 matmuls, including verdicts of kind MISSED and matmuls that --quantize
+ * quantized. */
 size_t writer_fp8_count(const writer_summary *sum);
 /* The position in a traversal of all verdicts and then all lints. All zeros at the start. */
 typedef struct writer_cursor {

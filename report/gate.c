@@ -14,7 +14,8 @@
 #include "report/format.h"
 
 static hlo_status gate_count(const writer_summary *s, const char *expect, char *why, size_t size) {
-    /* A gate on what the program quantizes must not pass because of --quantize. */
+    /* Do not count matmuls that --quantize quantized, because the gate is about the quantization of
+     * the program. */
     const size_t fp8 = writer_fp8_count(s) - s->quantized;
     double number = 100;
     const char *end = strcmp(expect, "all") == 0 ? "%" : hlo_read_decimal(expect, &number);

@@ -35,7 +35,8 @@ enum { CELL = WRITER_NAME };
 typedef char cells[COLUMNS][CELL];
 
 typedef struct table {
-    void (*fill)(const hlo_verdict *v, cells out); /* fills the specific columns of empty `out` */
+    void (*fill)(const hlo_verdict *v, cells out); /* fills the columns that are specific to the
+                                                    * table; `out` is empty before */
     const char *heads[COLUMNS];                    /* headings of the columns; NULL without a
                                                     * heading */
     unsigned numbers;                              /* bit set of right-aligned columns */

@@ -17,7 +17,7 @@ typedef struct choice {
     char words[WORDS_CAPACITY]; /* literal words, separated by spaces */
     bool list;                  /* the argument is a list, separated by commas */
     bool folders, files;
-    char ending[16]; /* suffix of file names; "" for any */
+    char ending[16]; /* suffix of file names; "" for any file */
 } choice;
 
 static void add_word(choice *c, const char *word, size_t length) {

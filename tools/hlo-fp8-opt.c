@@ -316,7 +316,7 @@ static bool refuse_replaced(const char *path, const char *input) {
     return false;
 }
 
-/* True if no product overwrites an input, except for a module that is rewritten in place. */
+/* True if no product overwrites an input, except that a module may be rewritten in place. */
 static bool spares_inputs(const options *given) {
     const option_value *values = given->values;
     const char *modules = values[OPTION_DIFF].given ? NULL : values[OPTION_OUTPUT].text;
@@ -388,7 +388,7 @@ static hlo_status run_folder(opt_job *job) {
                                     &options_sink);
     free(all);
     if (status != HLO_OK) return status;
-    size_t kept = 0; /* gates on a folder skip reports without matmuls */
+    size_t kept = 0; /* gates on a folder ignore reports without matmuls */
     for (size_t i = 0; i < count; i++) {
         const hlo_report *last = hlo_history_report(job->histories[i]);
         if (hlo_report_count(last)) job->reports[kept++] = (hlo_report *)last;

@@ -28,7 +28,7 @@ typedef struct run_job {
     hlo_module *wide;   /* with --quantize: `module` before --optimize and without the
                          * quantization */
     hlo_module *reference;       /* the module that --compare specifies */
-    hlo_module *made;            /* `module` as the plugin compiled it */
+    hlo_module *made;            /* the module into which the plugin compiled `module` */
     hlo_plan *plan, *judge_plan; /* `plan` is NULL with a plugin */
     hlo_pjrt *pjrt;
     hlo_arrays *inputs, *outputs, *expected;
@@ -42,7 +42,7 @@ typedef struct run_job {
 /* Prints a usage error; returns false. */
 #define refuse(...) (options_refuse(PROGRAM_RUN, __VA_ARGS__), false)
 
-/* The options that name output files of an execution. */
+/* Options whose arguments are output files of an execution. */
 enum { USAGE_WRITTEN = 4 };
 static const option_id usage_written[USAGE_WRITTEN] = {OPTION_OUTPUTS, OPTION_VALUES, OPTION_TRACE,
                                                        OPTION_OPTIMIZED};
@@ -270,7 +270,8 @@ static hlo_status prepare(run_job *job) {
         status = hlo_arrays_read_each(inputs, job->module, HLO_INPUTS, devices, &options_sink,
                                       &job->inputs);
     } else {
-        /* Realistic weights depend on the dots that read them, which --optimize replaces. */
+        /* Draw inputs for the module before --optimize, because realistic weights depend on the
+         * dots that read them. */
         const hlo_module *drawn = job->wide ? job->wide : job->before ? job->before : job->module;
         status = hlo_arrays_draw_each(drawn, (hlo_draw)values[OPTION_DRAW].number,
                                       (uint64_t)values[OPTION_SEED].number, devices, &options_sink,
@@ -286,7 +287,8 @@ static hlo_status prepare(run_job *job) {
     return status == HLO_OK ? hlo_plan_check(job->judge_plan, job->inputs, &options_sink) : status;
 }
 
-/* Executes the module that provides error bounds, and samples its noise in a few more runs. */
+/* Executes the module that provides error bounds, and samples the noise of its rounding in a few
+ * more runs. */
 static hlo_status sit(run_job *job, const hlo_module *module, hlo_plan *plan,
                       hlo_comparison *comparison) {
     hlo_plan_options how = judge_options(job);

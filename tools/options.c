@@ -168,8 +168,8 @@ static bool parse_number(const char *text, char end, const char **out_end, long 
     return errno == 0 && *stop == end;
 }
 
-/* Returns the index of `text` among words separated by `|`, or -1. The word `a:B` matches `a:`
- * followed by any text. */
+/* Returns the index of `text` among words separated by `|`, or -1. A word such as `a:B` matches
+ * `a:` followed by any text. */
 static long find_word(const char *words, const char *text, size_t length) {
     for (long index = 0;; index++) {
         const size_t size = strcspn(words, "|"), fixed = strcspn(words, ":|") + 1;

@@ -138,7 +138,7 @@ static FILE *open_beside(output *out, mode_t mode) {
 }
 
 void output_hold_standard(void) {
-    /* Open with the wrong mode, so that reads and writes fail as on a closed stream. */
+    /* Open /dev/null with the wrong mode, so that reads and writes fail like on a closed stream. */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)

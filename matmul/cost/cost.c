@@ -40,7 +40,7 @@ struct hlo_costs {
     uint32_t *entry_of; /* by instruction id: index of the entry; 0 if absent */
     double *kernel; /* by id of the instruction that a kernel computes: bytes of the kernel; 0 if no
                      * kernel computes the instruction */
-    const hlo_instr **memory[2]; /* by id, see memory_of() */
+    const hlo_instr **memory[2]; /* by id: results of memory_of() */
 };
 
 /* The amax of an operand: a reduction that computes the operand's scale. */

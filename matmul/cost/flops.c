@@ -61,7 +61,7 @@ static double applications(const hlo_instr *instr) {
     }
 }
 
-/* The FLOPs of one execution, by kind. */
+/* The kinds of FLOPs of one execution. */
 enum { DOTS, CALLS, CONVOLUTIONS, ELEMENTWISE, REDUCTIONS, TRANSCENDENTALS, KINDS };
 static const char *const kind_names[KINDS] = {
     [DOTS] = "FLOPs of dots",                 /* dots of every kind */
@@ -132,8 +132,8 @@ static void count_flops(const hlo_module *module, flops *totals) {
         }
 }
 
-/* Upper bound on the count: nested loops with annotated trip counts may exceed it, and sums of
- * FLOPs must remain finite. */
+/* Upper bound on execution counts. Nested loops with annotated trip counts may exceed it, but sums
+ * of FLOPs must be finite. */
 static const double most_runs = 1e100;
 
 typedef struct run_calls {

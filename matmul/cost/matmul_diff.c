@@ -18,7 +18,7 @@ typedef struct matmul {
     uint64_t key;        /* matmuls of both modules with equal keys form a pair */
     uint64_t sizes;      /* hash of batch, m, n (in either order) and k */
     uint32_t place;
-    const hlo_instr *other; /* matching matmul of the other module, or NULL */
+    const hlo_instr *other; /* the matching matmul of the other module, or NULL */
     const char *other_text;
 } matmul;
 

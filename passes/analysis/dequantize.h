@@ -19,12 +19,12 @@ static inline bool hlo_type_is_fp8_value(hlo_type type) {
     return hlo_type_is_fp8(type) && type != HLO_TYPE_F8E8M0FNU;
 }
 
-/* True for the types of fewer than 8 bits whose values f8e4m3fn can all represent. */
+/* True for a type of fewer than 8 bits if f8e4m3fn represents all its values. */
 static inline bool hlo_type_fits_e4m3(hlo_type type) {
     return hlo_types[type].bits < 8 && (hlo_type_is_float(type) || hlo_type_is_integer(type));
 }
 
-/* True for the types that fp8 values are dequantized to. */
+/* True for the types to which fp8 values are dequantized: f32, bf16 and f16. */
 static inline bool hlo_type_is_wide(hlo_type type) {
     return type == HLO_TYPE_F32 || type == HLO_TYPE_BF16 || type == HLO_TYPE_F16;
 }

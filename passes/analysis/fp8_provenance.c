@@ -11,12 +11,12 @@ enum { SWEEP_LIMIT = 4, STEP_LIMIT = 256 };
 
 /* The caller of a computation, and the operand that becomes the computation's first parameter. */
 typedef struct entry {
-    const hlo_instr *caller; /* the first loop or branch found, or NULL */
+    const hlo_instr *caller; /* the first loop or conditional that calls the computation, or NULL */
     uint32_t operand;
 } entry;
 
-/* One flag per array of a value, including those of nested tuples: true if the array comes from
- * fp8. */
+/* One flag for each array of a value, including arrays of nested tuples: true if the array comes
+ * from fp8. */
 typedef struct facts {
     bool own, *leaves; /* `own` is used for values that are not tuples, which have one leaf */
     uint32_t count;    /* number of leaves */
@@ -170,7 +170,8 @@ static bool holds(const hlo_instr *at, hlo_reason *out_reason) {
     return held || hlo_pin_has_element_attrs(at);
 }
 
-/* Returns the pinned instruction on the path into the parameter of a loop or a branch, or NULL. */
+/* Returns the pinned instruction through which a value enters the parameter of a loop or a branch,
+ * or NULL. */
 static const hlo_instr *find_holder(const hlo_fp8_provenance *c, const hlo_instr *parameter,
                                     hlo_reason *out_reason) {
     const entry *in = &c->entries[parameter->parent->id];

@@ -23,7 +23,7 @@ bool *hlo_facts_control_deps(const hlo_module *module, hlo_arena *arena) {
 }
 
 typedef struct called_effects {
-    const bool *side, *random; /* by computation id */
+    const bool *side, *random; /* by computation id: the computation has such effects */
     bool any_side, any_random;
 } called_effects;
 

@@ -100,8 +100,8 @@ bool hlo_is_relu(const hlo_instr *value, uint32_t *out_index) {
     return first || is_number(hlo_instr_operand(value, 1), 0);
 }
 
-/* Fixed values are computed by the evaluator. Opcodes that it does not support, including
- * parameters and random numbers, count as inputs. */
+/* Fixed values are computed by the evaluator. Opcodes that the evaluator does not support,
+ * including parameters and random numbers, count as inputs. */
 
 /* Limits and state of the evaluation of a fixed value. */
 enum { ELEMENT_LIMIT = 1 << 18, STEP_LIMIT = 256 };

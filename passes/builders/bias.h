@@ -10,8 +10,8 @@
  * value is in another memory space, hlo_bias_row() fails. */
 bool hlo_bias_repeats(hlo_instr *value, const hlo_instr *result, const hlo_instr *view);
 
-/* Builds the row that `value` repeats, as a vector as long as the result's rows, with zeros for
- * elements outside a slice. Returns false on failure. */
+/* Builds the row that `value` repeats, as a vector with the length of the result's rows. Elements
+ * outside of a slice are 0. Returns false on failure. */
 bool hlo_bias_row(hlo_rule_env *env, hlo_instr *value, const hlo_instr *result,
                   const hlo_instr *view, hlo_instr **out);
 

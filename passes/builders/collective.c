@@ -17,7 +17,7 @@ typedef struct path {
     uint32_t length;
 } path;
 
-/* True if the scale, after the movement by the links, has `granularity[0]`. */
+/* True if the scale has `granularity[0]` after the movement by the links. */
 static bool holds(path *p, hlo_instr *scale) {
     for (uint32_t i = 0; i < p->length; i++)
         if (!hlo_granularity_of_operand(p->links[i], &p->granularity[i], &p->granularity[i + 1]))

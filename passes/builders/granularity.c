@@ -162,8 +162,8 @@ bool hlo_granularity_of_operand(const hlo_instr *link, const hlo_granularity *gr
 
 /* ---------------------------------------------------------------------------------------- holds */
 
-/* If `held` is not NULL, links may be pinned because of their memory space; the first such link is
- * stored in `*held`. */
+/* True if the value has the granularity. If `held` is not NULL, links may be pinned because of
+ * their memory space, and the first such link is stored in `*held`. */
 static bool holds(hlo_instr *value, const hlo_granularity *granularity, const hlo_instr **held,
                   unsigned *steps) {
     hlo_granularity here = *granularity, below;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges dots that share an operand: their other operands are concatenated in fp8, and each result
- * is a slice of the merged one. */
+/* Merges dots that share an operand. The other operands are concatenated in fp8, and each result
+ * becomes a slice of the merged result. */
 #ifndef HLO_PASSES_BUILDERS_MERGE_DOTS_H
 #define HLO_PASSES_BUILDERS_MERGE_DOTS_H
 

@@ -25,7 +25,7 @@ bool hlo_link_moves(const hlo_instr *link, const hlo_dequantized *below) {
             hlo_pad_value_moves(hlo_instr_operand(link, 1), below->scale, below->from));
 }
 
-/* Builds a pad value, scalar or array, in another type. Returns NULL on failure. */
+/* Builds a pad value, which is a scalar or an array, in another type. Returns NULL on failure. */
 static hlo_instr *clone_pad_value(hlo_rule_env *env, hlo_instr *pad_value, hlo_type type) {
     double number;
     if (!hlo_known_number(pad_value, &number)) return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves fp8 values instead of dequantized ones. Movement is a chain of links, which are
+/* Moves fp8 values instead of dequantized values. Movement is a chain of links, which are
  * instructions that only move elements, or a tree of links if a concatenate or a select has several
  * branches. */
 #ifndef HLO_PASSES_BUILDERS_MOVE_CHAIN_H
@@ -33,8 +33,8 @@ hlo_instr *hlo_async_clone_onto(hlo_rule_env *env, const hlo_instr *done, hlo_in
 /* True if all branches of the tree start at dequantized values and can be moved and, with `alike`,
  * their types and scales are equal. `*out` is the first dequantized value. */
 bool hlo_tree_moves(hlo_instr *value, bool alike, hlo_dequantized *out);
-/* Clones a tree, for which hlo_tree_moves() holds with `alike`, onto its fp8 values. Returns NULL
- * on failure. */
+/* Clones a tree onto its fp8 values. hlo_tree_moves() with `alike` must be true for the tree.
+ * Returns NULL on failure. */
 hlo_instr *hlo_tree_clone_onto(hlo_rule_env *env, hlo_instr *value);
 
 #endif

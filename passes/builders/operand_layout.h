@@ -35,7 +35,7 @@ bool hlo_block_is_narrow(const hlo_instr *value, hlo_type type);
  * failure. */
 hlo_instr *hlo_block_narrowed(hlo_rule_env *env, hlo_instr *value, hlo_type type);
 
-/* An operand's shape, the dimensions that are rows and k, and the mode of its scales. */
+/* The shape of an operand, the numbers of its row and k dimensions, and the mode of its scales. */
 typedef struct hlo_block_side {
     const hlo_shape *shape;
     const hlo_ints *batch;
@@ -46,9 +46,9 @@ typedef struct hlo_block_side {
 /* Builds the compact scales (granularity.h) of a side whose scales are all 1. */
 hlo_instr *hlo_block_ones(hlo_rule_env *env, const hlo_block_side *side);
 
-/* Arranges compact scales in the tiles of hlo_scale_dims(). Padding is 0, or the smallest number of
- * a type without 0. The tiles contain magnitudes, because cuBLASLt ignores the sign of e4m3 scales.
- * Returns NULL on failure. */
+/* Arranges compact scales in the tiles of hlo_scale_dims(). Padding is 0 or, for a type without 0,
+ * its smallest number. The tiles contain magnitudes, because cuBLASLt ignores the sign of e4m3
+ * scales. Returns NULL on failure. */
 hlo_instr *hlo_block_tile(hlo_rule_env *env, hlo_instr *scales, const hlo_block_side *side);
 
 /* Builds the values with the signs of the compact scales. Returns `values` if no scale can be

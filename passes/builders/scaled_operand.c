@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands that are fp8 values times scales. */
+/* Rewrites operands that are fp8 values times scales. */
 #include "passes/builders/scaled_operand.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ enum { STEP_LIMIT = 256, MOST_LINKS = 64 };
 typedef struct step {
     hlo_instr *value;
     hlo_granularity granularity; /* granularity of the factors */
-    uint32_t index;              /* index of the value among its user's operands */
+    uint32_t index;              /* index of the value among the operands of its user */
     bool scaled;
     hlo_type type;      /* type of the fp8 value */
     struct step *below; /* the first operand that comes from fp8, or NULL if the value is fp8 */

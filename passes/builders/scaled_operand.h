@@ -21,12 +21,12 @@ bool hlo_scaled_operand_factors(hlo_rule_env *env, const hlo_instr *product, uns
                                 const hlo_granularity *granularity, hlo_instr **out);
 
 /* Builds the fp8 value (or the f4e2m1fn value, for modes of that type) of operand `side` (0 or 1)
- * of `dot`, with the movement of the operand. Returns NULL on failure, or if the operand is not an
- * fp8 value times factors of the mode's granularity. */
+ * of `dot`, and applies the movement of the operand to it. Returns NULL on failure, or if the
+ * operand is not an fp8 value times factors of the mode's granularity. */
 hlo_instr *hlo_scaled_operand_values(hlo_rule_env *env, const hlo_instr *dot, unsigned side,
                                      hlo_scale_mode mode);
 
-/* Builds the product of the factors of an operand that matches the mode, in f32 and in the
+/* Builds the product of the factors of an operand that matches the mode, in f32 and with the
  * dimensions of hlo_scale_dims(). `*out` is NULL if there is no factor and the mode is SCALAR.
  * Returns false if the operand does not match, or on failure. */
 bool hlo_scaled_operand_scales(hlo_rule_env *env, const hlo_instr *dot, unsigned side,

@@ -57,8 +57,8 @@ static const char *why_unfused(const hlo_matmul *m) {
     return m->alpha == 0 ? "its alpha is 0" : isfinite(m->alpha) ? NULL : "its alpha is infinite";
 }
 
-/* Returns why a part of the call stays outside the FP8 call that XLA creates; NULL if all of it is
- * inside. */
+/* Returns why a part of the call is not in the FP8 call that XLA creates; NULL if the FP8 call
+ * contains all parts. */
 static const char *why_outside(const hlo_matmul *m) {
     if (hlo_epilogues[m->epilogue].aux) return "it has an auxiliary output";
     if (!has_scalar_scales(m)) return "its scales are per row or column";
@@ -86,7 +86,7 @@ static hlo_instr *operand(lowering *l, bool b) {
     const hlo_scale_mode mode = b ? m->b_mode : m->a_mode;
     if (!hlo_scale_modes[mode].along) return x;
     const hlo_matmul_sizes size = hlo_matmul_extents(m);
-    /* Expand block scales to one per element of the operand as matrices: f32[batch,size,k], or
+    /* Expand block scales to one scale for each element of the operand: f32[batch,size,k], or
      * f32[size,k] for a single matrix. */
     hlo_instr *blocks = b ? m->b_scale : m->a_scale;
     hlo_builder *build = l->build;
@@ -154,7 +154,7 @@ static hlo_instr *product(lowering *l) {
     hlo_instr *operands[] = {operand(l, false), operand(l, true)};
     const hlo_dot_lists dims = {{m->a_batch, m->b_batch}, {m->a_contracting, m->b_contracting}};
     hlo_instr *dot = hlo_build_dot(l->build, shape, operands, &dims);
-    if (l->fusible) /* an algorithm prevents other backends from using the dot */
+    if (l->fusible) /* other backends do not support a dot with this algorithm */
         hlo_instr_set_str(dot, HLO_ATTR_ALGORITHM,
                           m->algorithm   ? m->algorithm
                           : m->precision ? "dot_any_f8_any_f8_f32"
@@ -430,7 +430,7 @@ static int make_plain(hlo_instr *call, const hlo_matmul *matmul, emitter *e, boo
             if (scale) l.factor = hlo_build_binary(b, HLO_OP_MULTIPLY, scale, l.factor);
         }
     }
-    /* If XLA merges the dot of a call, it loses the parts of the call other than the product. */
+    /* If XLA merges the dot of a call with another dot, only the product remains in an FP8 call. */
     const bool more = has_scalar_scales(m) && (m->epilogue != HLO_EPILOGUE_DEFAULT || m->c ||
                                                m->amax || hlo_type_is_fp8(type));
     const bool held =

@@ -95,7 +95,7 @@ typedef struct hlo_rule_functions {
     hlo_rule_measure *measure;
 } hlo_rule_functions;
 
-/* The built-in rules with their vocabulary and functions, passed to the engine as data:
+/* The built-in rules with their vocabulary and functions, which the engine receives as data in
  * context->library. */
 typedef struct hlo_rule_library {
     const hlo_rule_vocabulary *words;

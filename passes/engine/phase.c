@@ -241,7 +241,7 @@ static bool take_batch(hlo_engine *e) {
     const uint64_t order = e->context->options->rule_order;
     uint64_t state = order + e->sweep;
     for (size_t i = order == 1 ? n / 2 : order ? n : 0; i > 0; i--) {
-        state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+        state += UINT64_C(0x9e3779b97f4a7c15); /* random numbers by splitmix64 */
         uint64_t z = state;
         z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);

@@ -360,8 +360,8 @@ static void resize_results(hlo_rule_env *env, hlo_matmul *m) {
     }
 }
 
-/* Builds the fused call of an action. Returns NULL if it is rejected, possibly with a reason in
- * env->reason. */
+/* Builds the fused call of an action. Returns NULL if the call is rejected, possibly with a reason
+ * in env->reason. */
 static hlo_instr *build_call(hlo_rule_env *env, const hlo_rule_action *action) {
     hlo_instr *source = build_slot(env, action->operand);
     hlo_matmul m, before;
@@ -433,7 +433,7 @@ static bool is_dot(const hlo_instr *instr) {
     return instr->op == HLO_OP_DOT || instr->op == HLO_OP_RAGGED_DOT;
 }
 
-/* Plans one action. Returns false if it is rejected. */
+/* Plans one action. Returns false if the action is rejected. */
 static bool plan_action(hlo_rule_env *env, const hlo_rule_action *a, plan *p) {
     if (a->kind == HLO_ACTION_REPLACE && env->slots[a->slot].kind != HLO_BOUND_VALUE) return true;
     hlo_instr *value = a->kind == HLO_ACTION_CALL ? build_call(env, a) : build(env, a->term);

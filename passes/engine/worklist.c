@@ -7,7 +7,7 @@
 /* Determines the order of two instructions of a computation in O(1), by sort keys with gaps for new
  * instructions. Keys remain valid from pass to pass. */
 
-/* Gap between the keys of instructions that are numbered together. */
+/* Gap between the keys of instructions that get keys at the same time. */
 static const uint64_t key_gap = UINT64_C(1) << 40;
 
 typedef struct hlo_order {

@@ -7,7 +7,7 @@
  * operand is narrow or comes from fp8.
  *
  * Needs: operands before users.
- * Keeps: pinned instructions, fused computations, single elements.
+ * Does not change: pinned instructions, fused computations, single elements.
  * Numerics: unchanged: both conversions are exact. Tests: testdata/passes/narrow/ */
 #include "passes/analysis/dequantize.h"
 #include "passes/analysis/module_facts.h"

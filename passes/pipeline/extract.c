@@ -203,7 +203,7 @@ static void remove_others(extraction *e, hlo_arena *scratch) {
     module->verified = false;
 }
 
-/* Finds the matmul with that name. */
+/* Finds the matmul with the given name. */
 static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *near) {
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {

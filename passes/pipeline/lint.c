@@ -20,7 +20,7 @@
 #include "passes/verdict/report.h"
 
 typedef struct linting {
-    hlo_pass_context *context; /* context of the run; lints go to its report */
+    hlo_pass_context *context; /* context of the run, whose report receives the lints */
     const bool *needed;
     const hlo_instr **scale_of; /* by id of an fp8 value: the factor that dequantizes it */
     uint32_t *reached;          /* by id: the last search that reached the instruction */
@@ -90,7 +90,7 @@ static bool read_clamp(const hlo_instr *instr, clamp *out) {
 }
 
 typedef struct scaling {
-    const hlo_instr *value, *factor; /* scalar */
+    const hlo_instr *value, *factor; /* `factor` is a scalar */
     bool divides;
 } scaling;
 
@@ -202,8 +202,8 @@ static const hlo_instr *mark_sources(linting *l, const hlo_instr *value, uint32_
     return NULL;
 }
 
-/* True if the two values have no common source array. Two arguments of the computation may be the
- * same array. */
+/* True if the two values are in the entry and have no common source array. In other computations,
+ * two parameters may be the same array. */
 static bool are_apart(linting *l, const hlo_instr *x, const hlo_instr *y) {
     if (x == y || x->parent != x->parent->module->entry || x->parent != y->parent) return false;
     if (mark_sources(l, x, 0)) return false;
@@ -302,8 +302,8 @@ typedef struct scaled_side {
     const hlo_instr *scale; /* the scales before they are broadcast */
     hlo_type value;
     int64_t along;                   /* the contracting dimension */
-    int64_t runs[HLO_LARGEST_RANK];  /* by dimension: true for a batch dimension: number of elements
-                                      * that share a scale */
+    int64_t runs[HLO_LARGEST_RANK];  /* by dimension: true for a batch dimension: true for a batch
+                                      * dimension: number of elements that share a scale */
     bool is_batch[HLO_LARGEST_RANK]; /* by dimension */
 } scaled_side;
 

@@ -24,11 +24,11 @@
  * (passes/verdict/).
  *
  * Needs: calls inlined. Runs only with hlo_pass_options.quantize.
- * Keeps: pinned instructions, fused computations, single elements; dots of attention, unless
- * requested; dots that request a precision or an algorithm; dots of integers, f64, complex and
- * dynamic shapes; partitioned modules and manual regions, where an amax would cover only a part of
- * the tensor; operands that come from fp8. Numerics: each operand is rounded to 4 significant bits:
- * about 31 dB. Tests: testdata/passes/quantize/ */
+ * Does not change: pinned instructions, fused computations, single elements; dots of attention,
+ * unless requested; dots that request a precision or an algorithm; dots of integers, f64, complex
+ * and dynamic shapes; partitioned modules and manual regions, where an amax would cover only a part
+ * of the tensor; operands that come from fp8. Numerics: each operand is rounded to 4 significant
+ * bits: about 31 dB. Tests: testdata/passes/quantize/ */
 #include "ir/devices/boundary.h"
 #include "ir/module/build.h"
 #include "ir/module/known.h"
@@ -60,7 +60,8 @@ typedef struct quantizer {
                                * none */
     bool partitioned;
     hlo_instr **callers;      /* by computation id: the only caller of the computation, or NULL */
-    hlo_instr **loop_of_body; /* by computation id: the loop with this body if it can be extended */
+    hlo_instr **loop_of_body; /* by computation id: the loop with this body if its state can be
+                               * extended, otherwise NULL */
     hlo_selection selection;
     /* By `sliced` and instruction id. value_of: the index of the value plus one, or 0; dequantized:
      * the dequantized value, in the type of its source. */
@@ -71,15 +72,15 @@ typedef struct quantizer {
 
 /* -------------------------------------------------------------------------------------- sources */
 
-/* How a value is computed from the value below it. */
+/* How a value on the path is computed from the value below it. */
 typedef enum step {
     SOURCE,  /* the search ends here: this is the value to quantize */
     MOVE,    /* its elements are elements of operand 0 */
     CONVERT, /* it converts operand 0 to a type in which the dequantized value is exact */
     ENTER,   /* it is an element of a loop's state that no iteration changes */
     PASS,    /* it is such an element after the loop, or a tuple or a barrier passes it */
-    SLICE,   /* it is a slice of such an element, which has one scale for each slice */
-    STACK    /* each of its slices is a value of one iteration of a loop */
+    SLICE,   /* it is a slice of such an element; the element has one scale for each slice */
+    STACK    /* a loop stacks it: each slice is a value of one iteration */
 } step;
 
 /* A value on the path from a dot to a source. */

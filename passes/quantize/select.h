@@ -21,14 +21,14 @@ typedef struct hlo_selectable {
     bool selected;
     double gain;      /* if selected: predicted speedup, including the costs that the dot pays; 0 if
                        * unknown */
-    double unpaid;    /* rest of the profit (select.c) */
+    double unpaid;    /* the part of the profit that is not spent yet (select.c) */
     double paid[2];   /* seconds that the dot pays for each of its values */
     uint32_t next[2]; /* for each operand: the next dot of its value, or HLO_SELECTION_NONE */
 } hlo_selectable;
 
 typedef struct hlo_selectable_value {
     double seconds; /* seconds for quantizing the value in all executions */
-    double unpaid;  /* rest of the cost (select.c) */
+    double unpaid;  /* the part of the cost that is not paid yet (select.c) */
     uint32_t first; /* first dot that uses the value, or HLO_SELECTION_NONE */
     uint32_t users; /* number of dots that use the value */
     uint32_t from;  /* the dot from which the search reached the value */

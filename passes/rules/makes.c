@@ -48,7 +48,7 @@ MAKE(as_type) {
     return (*out = hlo_build_convert(env->build, args->instr, args[1].instr->shape->type)) != NULL;
 }
 
-/* Clones each link onto the clone of the previous link. */
+/* Clone each link onto the clone of the previous link. */
 MAKE(carry) {
     const hlo_instr *links[HLO_CHAIN_LIMIT];
     uint32_t length = 0;

@@ -20,8 +20,8 @@ typedef struct kinds {
 /* The dimensions along which factors vary: none, groups, or all dimensions that are not summed. */
 typedef enum variation { SCALAR, GROUPS, ROWS, VARIATIONS } variation;
 
-/* A ragged-dot, and its operands as fp8 values times factors that can multiply the result instead.
- */
+/* A ragged-dot and its operands. Each operand is an fp8 value times factors that can multiply the
+ * result instead. */
 typedef struct product {
     const hlo_instr *ragged;
     hlo_ragged r;
@@ -352,8 +352,8 @@ static hlo_instr *arranged(hlo_rule_env *env, const product *p, unsigned side, h
     return hlo_build_reshape(env->build, factors, kept, extents);
 }
 
-/* Multiplies `value`, which has the result's dimensions, by the factors of operand `side`. A factor
- * whose row or batch is in no group counts as 1 or 0. */
+/* Multiplies `value`, which has the result's dimensions, by the factors of operand `side`. If a row
+ * or batch is in no group, its factor is replaced by 1 or 0. */
 static hlo_instr *scaled(hlo_rule_env *env, hlo_instr *value, const hlo_instr *ragged,
                          unsigned side) {
     product p;

@@ -176,7 +176,7 @@ TEST(only_uses) {
     return true;
 }
 
-/* True if all paths from `value` to results lead through `ends`. */
+/* True if all paths from `value` to results of the module pass through `ends`. */
 static bool ends_in(const hlo_instr *value, const hlo_binding *ends, uint32_t count,
                     uint32_t *budget) {
     if (value->parent->root == value || !value->uses) return false;

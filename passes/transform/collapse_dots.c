@@ -7,9 +7,9 @@
  * that, for example, a bias follows the dot directly.
  *
  * Needs: nothing.
- * Keeps: pinned instructions; dots in that form already; dots that can never be FP8 calls, because
- * an operand does not come from fp8 values; sparse dots; dynamic and unbounded dimensions.
- * Numerics: unchanged, except for the order in which products are summed. Tests:
+ * Does not change: pinned instructions; dots in that form already; dots that can never be FP8
+ * calls, because an operand does not come from fp8 values; sparse dots; dynamic and unbounded
+ * dimensions. Numerics: unchanged, except for the order in which products are summed. Tests:
  * testdata/passes/collapse-dots/ */
 #include "ir/module/build.h"
 #include "passes/analysis/module_facts.h"
@@ -19,8 +19,8 @@
 
 typedef struct group {
     uint32_t count;
-    int64_t *dims; /* dimensions of the operand, in the order in which they are merged; FREE has
-                    * room for twice as many */
+    int64_t *dims; /* dimensions of the operand, in the order in which they are merged; the list of
+                    * FREE has room for the free dimensions of both operands */
 } group;
 
 enum { BATCH, FREE, CONTRACTING, KINDS };

@@ -2,17 +2,17 @@
 /* Evaluates instructions that depend only on constants.
  *
  * Needs: operands before users.
- * Keeps: pinned instructions; values with more than LIMIT elements; broadcasts, because rules match
- * them; fp8 arrays, which a matmul may need unchanged; matmuls, which have a verdict; and windowed
- * reductions. Dead code elimination removes the operands of folded instructions. Numerics: values
- * are computed by the evaluator, like on the CPU backend. Tests:
+ * Does not change: pinned instructions; values with more than LIMIT elements; broadcasts, because
+ * rules match them; fp8 arrays, which a matmul may need unchanged; matmuls, which have a verdict;
+ * and windowed reductions. Dead code elimination removes the operands of folded instructions.
+ * Numerics: values are computed by the evaluator, like on the CPU backend. Tests:
  * testdata/passes/constant-folding/ */
 #include "ir/eval/eval.h"
 #include "ir/float/literal.h"
 #include "passes/analysis/module_facts.h"
 #include "passes/passes.h"
 
-enum { LIMIT = 256 }; /* maximum number of elements */
+enum { LIMIT = 256 }; /* maximum number of elements of a folded value */
 
 static bool is_small_array(const hlo_shape *shape) {
     int64_t count = hlo_shape_is_array(shape) ? hlo_shape_count(shape) : -1;
@@ -28,7 +28,7 @@ static bool can_fold(const hlo_instr *instr) {
     case HLO_OP_DOT: /* a matmul must keep its verdict */
     case HLO_OP_RAGGED_DOT:
     case HLO_OP_CONVOLUTION:
-    case HLO_OP_REDUCE_WINDOW: /* windows may be larger than any array */
+    case HLO_OP_REDUCE_WINDOW: /* not folded, because windows may be larger than any array */
     case HLO_OP_SELECT_AND_SCATTER:
     case HLO_OP_CUSTOM_CALL:
     case HLO_OP_CALL:

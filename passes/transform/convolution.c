@@ -6,10 +6,10 @@
  * features. Groups become a batch, if one is large enough for a call without padding.
  *
  * Needs: nothing.
- * Keeps: pinned instructions; fused computations; convolutions with other windows, dilation holes,
- * padding or small groups; convolutions with an operand that does not come from fp8 values; dynamic
- * dimensions. Numerics: unchanged, except for the order in which products are summed. Tests:
- * testdata/passes/convolution/ */
+ * Does not change: pinned instructions; fused computations; convolutions with other windows,
+ * dilation holes, padding or small groups; convolutions with an operand that does not come from fp8
+ * values; dynamic dimensions. Numerics: unchanged, except for the order in which products are
+ * summed. Tests: testdata/passes/convolution/ */
 #include "ir/kernel/kernel.h"
 #include "ir/module/build.h"
 #include "passes/analysis/module_facts.h"
@@ -23,7 +23,7 @@ typedef struct convolution {
     int64_t groups; /* number of groups, into which dimension `grouped` of the input and the output
                      * features of the kernel are divided */
     int64_t grouped;
-    int64_t named[3 * HLO_EVAL_MAX_RANK]; /* see hlo_dim_labels_read() */
+    int64_t named[3 * HLO_EVAL_MAX_RANK]; /* result of hlo_dim_labels_read() */
     hlo_window windows[HLO_EVAL_MAX_RANK];
 } convolution;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Merges instructions that compute the same value: they have the same opcode, operands, shape with
- * layout, and attributes other than metadata. The first instruction replaces the others.
+ * layout, and attributes other than metadata. The first instruction, with its metadata, replaces
+ * the others.
  *
  * Needs: operands before users.
- * Keeps: pinned instructions, random numbers, collectives with a channel; metadata of the first
- * instruction. Numerics: unchanged.
+ * Does not change: pinned instructions, random numbers, collectives with a channel. Numerics:
+ * unchanged.
  * Tests: testdata/passes/cse/ */
 #include <xxhash.h>
 

@@ -2,7 +2,7 @@
 /* Removes dead instructions, and computations without callers.
  *
  * Needs: operands before users, callees before callers.
- * Keeps: parameters, pinned instructions, the entry computation.
+ * Does not remove: parameters, pinned instructions, the entry computation.
  * Numerics: unchanged.
  * Tests: testdata/passes/dce/ */
 #include "passes/passes.h"

@@ -3,8 +3,8 @@
  * only inlined calls reference are not inlined, because the computation is dead.
  *
  * Needs: callees before callers.
- * Keeps: pinned instructions, and calls whose attributes forbid inlining (pin.h); calls of
- * computations that contain fusions, or whose parameters have control dependencies. Dead code
+ * Does not inline: pinned instructions, and calls whose attributes forbid inlining (pin.h); calls
+ * of computations that contain fusions, or whose parameters have control dependencies. Dead code
  * elimination removes the called computations. Metadata is changed as by XLA's inliner: `op_name`
  * becomes caller/callee. The stack frame remains the frame of the callee, where the user wrote the
  * operation; if the callee has no frame, the frame of the caller is used.

@@ -5,11 +5,11 @@
  * array.
  *
  * Needs: calls inlined.
- * Keeps: pinned instructions, except loops and conditionals that are pinned because of effects in
- * them; values with uses other than matmuls whose other operand also comes from fp8; computations
- * with several callers; shardings. Numerics: exact, because each value is computed from the same
- * operands, at its use. If each slice of a value has its own scale, a slice is scaled after
- * slicing. Tests: testdata/passes/sink-dequantize/ */
+ * Does not change: pinned instructions, except loops and conditionals that are pinned because of
+ * effects in them; values with uses other than matmuls whose other operand also comes from fp8;
+ * computations with several callers; shardings. Numerics: exact, because each value is computed
+ * from the same operands, at its use. If each slice of a value has its own scale, a slice is scaled
+ * after slicing. Tests: testdata/passes/sink-dequantize/ */
 #include <string.h>
 
 #include "ir/module/build.h"
@@ -30,7 +30,7 @@ typedef enum mode {
     STACKED,   /* an array that is 0 before the loop and into which each iteration writes a
                 * dequantized slice; dots use the array after the loop */
     INVARIANT, /* one value for all iterations, or an element that enters a branch */
-    PERMUTED,  /* a value that each iteration moves, or receives from another device */
+    PERMUTED,  /* a value that each iteration moves or receives from another device */
     RECOMPUTED /* a new dequantized value in each iteration */
 } mode;
 
@@ -51,8 +51,8 @@ typedef struct sinker {
     hlo_pass_context *context;
     const hlo_fp8_provenance *provenance; /* has the instructions with ids below `known` */
     uint32_t known;
-    hlo_instr **callers; /* by computation id: true if the computation is called: the only caller,
-                          * or NULL */
+    hlo_instr **callers; /* by computation id: true if the computation is called: true if the
+                          * computation is called: the only caller, or NULL */
     bool *called;        /* by computation id */
     hlo_instr *caller;   /* the instruction being visited */
 } sinker;
@@ -112,7 +112,7 @@ static const hlo_instr *moved_from(const hlo_instr *value) {
     return value;
 }
 
-/* Reads a dequantized value below movement. */
+/* Reads a dequantized value to which movement may be applied. */
 static bool read_moved(hlo_instr *value, hlo_dequantized *out) {
     for (unsigned depth = 0; depth < DEPTH_LIMIT && is_plain(value); depth++)
         value = hlo_instr_operand(value, 0);
@@ -197,7 +197,7 @@ static hlo_instr *first_value(const region *e, const candidate *what, hlo_instr 
 static hlo_instr *next_value(const region *e, uint32_t index) {
     const candidate *what = &e->elements[index];
     hlo_instr *root = e->called[0]->root, *state = e->called[0]->parameters[0];
-    if (what->mode == INVARIANT || what->mode == PERMUTED) { /* both iterations share the scale */
+    if (what->mode == INVARIANT || what->mode == PERMUTED) { /* all iterations share the scale */
         hlo_builder b = {.at = root};
         return what->scale_index < 0 ? NULL : hlo_build_element(&b, state, what->scale_index);
     }
@@ -366,7 +366,7 @@ static bool is_legal_use(walk *w, const hlo_use *use, const path *last) {
     return are_uses_legal(w, user, &(path){last, user});
 }
 
-/* True if the fp8 value can replace the wide one in every use. */
+/* True if the fp8 value can replace the wide value in every use. */
 static bool are_uses_legal(walk *w, const hlo_instr *value, const path *last) {
     if (value == value->parent->root) return false;
     for (const hlo_use *use = value->uses; use; use = use->next) {

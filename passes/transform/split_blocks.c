@@ -6,8 +6,8 @@
  * saves more time than writing and reading the results of all blocks costs.
  *
  * Needs: dots in canonical form; the rules of phase `rows` must run after this pass.
- * Keeps: pinned instructions; fused computations; dots that cuBLASLt's blocks of 128 support.
- * Numerics: the sums of the blocks are rounded to f32, like the accumulator. Tests:
+ * Does not change: pinned instructions; fused computations; dots that cuBLASLt's blocks of 128
+ * support. Numerics: the sums of the blocks are rounded to f32, like the accumulator. Tests:
  * testdata/passes/split-blocks/ */
 #include "ir/module/build.h"
 #include "ir/module/undo.h"
@@ -99,7 +99,7 @@ static void split(hlo_pass_context *context, hlo_instr *dot, const side *lhs, co
     context->changes++;
 }
 
-/* Counts the elements that must be transposed for a call, which requires the contracting dimension
+/* Counts the elements that must be transposed, because a call requires the contracting dimension
  * last. */
 static double transposed(const side *s) {
     return s->along > s->rows ? 0 : (double)hlo_shape_count(s->operand->shape);

@@ -172,8 +172,8 @@ typedef struct passed {
     const hlo_instr *relu;   /* the relu nearest to the matmul */
     const hlo_instr *array;  /* the nearest factor to the matmul that has a value for each
                               * element */
-    const hlo_instr *barred; /* the gate or update nearest to the matmul, through which FP8 never
-                              * passes */
+    const hlo_instr *barred; /* the nearest operation to the matmul through which FP8 never passes:
+                              * a gate or an update of a slice */
     const hlo_instr *join;   /* the join nearest to the matmul */
     bool scaled;             /* the path has a factor */
     double factor, divisor;  /* lower bounds of the factors below the relu, and of the divisors */
@@ -275,7 +275,7 @@ struct hlo_judge_context {
     const bool *fused; /* by computation id: true if the computation is a part of a kernel */
     /* The following members are computed on demand. */
     const unsigned char *makers; /* by computation id: hlo_fusion_maker */
-    const unsigned char *fp8;    /* by instruction id, see hlo_facts_fp8_reach() */
+    const unsigned char *fp8;    /* by instruction id: result of hlo_facts_fp8_reach() */
     const hlo_fp8_provenance *provenance;
     operations *operations;
     bool looked_for_cpu, cpu; /* `cpu` is true if XLA compiled the module for a CPU */

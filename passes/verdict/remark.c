@@ -90,7 +90,7 @@ void hlo_remark_copy(hlo_pass_context *context, const hlo_instr *from, const hlo
     if (!original) return;
     original->copied = true;
     uint32_t origin = (uint32_t)(original - report->slots);
-    slot *made = add_slot(report, to); /* may reallocate the slots */
+    slot *made = add_slot(report, to); /* add_slot() may reallocate the slots */
     original = &report->slots[origin];
     made->origin = origin + 1;
     made->reason = original->reason;

@@ -38,8 +38,8 @@ void hlo_remark_lint(hlo_pass_context *context, hlo_reason reason, const hlo_ins
  * predicted speedup. If the dot does not become an FP8 call, it stays wide in another run. */
 void hlo_remark_quantized(hlo_pass_context *context, const hlo_instr *dot, double gain);
 
-/* Returns the name of the reason why `dot` must stay wide: FP8 gains too little, or options->wide
- * names it. Returns NULL otherwise. */
+/* Returns the name of the reason why `dot` must stay wide: FP8 saves too little time, or
+ * options->wide selects the dot. Returns NULL if the dot need not stay wide. */
 const char *hlo_remark_kept_wide(const hlo_pass_context *context, const hlo_instr *dot);
 
 /* Count an application of a rule and add the duration of a pass, for hlo_report_print_times(). */
@@ -63,7 +63,8 @@ void hlo_report_open(hlo_pass_context *context);
 /* `report` is closed. Matmuls stay wide in the next run if a word of `wide` names their FP8 calls
  * in the output. Words that select a matmul of the input are ignored here. */
 void hlo_report_keep_outputs(hlo_report *report, const char *wide);
-/* Creates the verdicts. Afterwards nothing can be added, and the module is no longer used. */
+/* Creates the verdicts. Afterwards nothing can be added to the report, and the report no longer
+ * refers to the module. */
 void hlo_report_close(hlo_pass_context *context);
 
 /* A sequence of passes that can be undone. Contains a snapshot of the module, and of the slots with

@@ -485,7 +485,7 @@ hlo_status hlo_reports_check_wide(const hlo_report *const *reports, size_t count
         if (found) continue;
         char names[512] = "; the input has ";
         const size_t used = strlen(names);
-        /* List the first matmuls by the names that wide accepts. */
+        /* List the first matmuls by names that the option `wide` accepts. */
         char *out = names + used;
         const size_t size = sizeof names - used;
         size_t total = 0, shown = 0;

@@ -62,7 +62,7 @@ typedef struct tallies {
 } tallies;
 
 struct hlo_report {
-    hlo_arena *arena;              /* owns everything below, including strings */
+    hlo_arena *arena;              /* owns all following members, including strings */
     const char *frameworks;        /* globs of framework source files */
     const hlo_stack_frame *frames; /* the frames of `places` */
     int64_t *places[2];            /* by frame: results of find_frame() in report.c; 0 if not
@@ -81,7 +81,8 @@ struct hlo_report {
     const char *const *kept;      /* by slot: the reason why the matmul must stay wide in this run,
                                    * or NULL */
     uint32_t kept_count;
-    const char **keep;        /* of a closed report, by slot: `kept` for the next run */
+    const char **keep;        /* for a closed report, by slot: the values of `kept` for the next
+                               * run */
     uint32_t keep_count;      /* number of elements of `keep`, because runs may have different
                                * numbers of slots */
     bool any_new;             /* `keep` has a matmul that is not in `kept` */
