@@ -685,7 +685,6 @@ hlo_status hlo_computation_new_text(hlo_module *module, const char *text, size_t
     return status;
 }
 
-/* Reports an instruction that was removed. */
 static hlo_status refuse_removed(const hlo_instr *instr, const hlo_diag_sink *sink) {
     const edit e = {.sink = sink};
     return refuse(&e, NULL, "%%%s was removed", instr->name);

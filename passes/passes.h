@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The passes that are implemented in C; pass.def lists them. */
+/* The passes that are implemented in C, which pass.def lists, and the last step of a run. */
 #ifndef HLO_PASSES_PASSES_H
 #define HLO_PASSES_PASSES_H
 
@@ -14,5 +14,10 @@
 #undef SEQUENCE
 #undef RULES
 #undef FUNCTION
+
+/* Converts every FP8 call of context->module to the form options->emit. HLO_EMIT_CUBLAS does not
+ * change a scheduled module. Returns HLO_INVALID_INPUT, with an error in context->sink, if a call
+ * is pinned or the module is scheduled. */
+hlo_status hlo_emit(hlo_pass_context *context);
 
 #endif

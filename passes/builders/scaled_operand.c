@@ -317,7 +317,6 @@ typedef struct factors {
     hlo_instr *scalar; /* their product, f32[], or NULL */
 } factors;
 
-/* Multiplies or divides by a factor of f32. */
 static bool multiply_by(hlo_rule_env *env, hlo_op op, hlo_instr *factor, hlo_instr **scale) {
     if (!factor) return false;
     if (!*scale && op == HLO_OP_DIVIDE)

@@ -125,7 +125,6 @@ static void restore(hlo_pass_context *context, const facts *f, hlo_instr *value)
     context->changes++;
 }
 
-/* Visits every instruction that the pass may change. */
 static hlo_status each(hlo_pass_context *context, bool back) {
     hlo_module *module = context->module;
     if (!any_source(module)) return HLO_OK;

@@ -40,8 +40,6 @@ typedef struct extraction {
     uint32_t waiting_count, waiting_capacity;
 } extraction;
 
-/* --------------------------------------------------------------------------------------- choice */
-
 /* True for a call of a computation of elementwise operations on arrays, such as jax's clip(). */
 static bool is_cheap_call(const extraction *e, const hlo_instr *instr) {
     const hlo_computation *called =
@@ -150,8 +148,6 @@ static void take_users(extraction *e) {
             take(e, hlo_instr_operand(e->results[at], i), DEQUANTIZING);
 }
 
-/* ------------------------------------------------------------------------------------- building */
-
 static void make_root(extraction *e) {
     hlo_instr *roots[EPILOGUE_MOST], *root;
     const hlo_shape *shapes[EPILOGUE_MOST];
@@ -200,7 +196,6 @@ static void remove_others(extraction *e, hlo_arena *scratch) {
     module->verified = false;
 }
 
-/* Finds the matmul with that name. */
 static hlo_instr *find(hlo_module *module, const char *name, hlo_suggestion *near) {
     for (hlo_computation *comp = module->first; comp; comp = comp->next)
         for (hlo_instr *i = comp->first; i; i = hlo_instr_next(i)) {

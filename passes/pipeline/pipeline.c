@@ -17,7 +17,6 @@
 #include "ir/verify/verify.h"
 #include "matmul/product.h"
 #include "passes/analysis/pin.h"
-#include "passes/emit/emit.h"
 #include "passes/engine/engine.h"
 #include "passes/passes.h"
 #include "passes/pipeline/pipeline.h"
@@ -236,17 +235,6 @@ static hlo_status run_or_undo(run *r, const pass *p) {
     return status;
 }
 
-static hlo_status run_pass(run *r, const pass *p, bool outermost) {
-    hlo_status status;
-    if (!p->sequence)
-        status = run_function(r, p);
-    else if (outermost && has_committing(p))
-        status = run_or_undo(r, p);
-    else
-        status = run_list(r, p->sequence, false);
-    return status == HLO_OK ? dump(r, p->name, p->sequence) : status;
-}
-
 static hlo_status run_list(run *r, const char *list, bool outermost) {
     size_t length;
     hlo_status status = HLO_OK;
@@ -254,25 +242,16 @@ static hlo_status run_list(run *r, const char *list, bool outermost) {
          status == HLO_OK && (word = hlo_next_word(&at, &length));) {
         hlo_user_pass own;
         const pass *p = find_pass(word, length);
-        if (p)
-            status = run_pass(r, p, outermost);
-        else if (find_user_pass(r->context.options, word, length, &own))
+        if (p) {
+            status = !p->sequence                     ? run_function(r, p)
+                     : outermost && has_committing(p) ? run_or_undo(r, p)
+                                                      : run_list(r, p->sequence, false);
+            if (status == HLO_OK) status = dump(r, p->name, p->sequence);
+        } else if (find_user_pass(r->context.options, word, length, &own)) {
             status = run_user(r, &own);
+        }
     }
     return status;
-}
-
-/* Warns about sharded values unless --emit turns calls into dots again: XLA's partitioner can split
- * a dot, but not a custom call. */
-static void warn_unpartitioned(const run *r) {
-    const hlo_instr *marked;
-    if (!r->committed || r->context.options->emit > HLO_EMIT_FFI ||
-        !hlo_devices_unpartitioned(r->context.module, &marked))
-        return;
-    hlo_diag_emit(r->context.module, r->context.sink, HLO_WARNING, marked->offset,
-                  hlo_intern_length(marked->name),
-                  "not-partitioned: the module has sharded values but is not partitioned yet; XLA "
-                  "cannot partition FP8 calls");
 }
 
 /* Prints a note for each loaded rule that changed nothing, with the cause. Remarks never change
@@ -373,7 +352,14 @@ static hlo_status run_until_all_gain(run *r, jmp_buf *recover) {
                                    context->options->wide, context->module->file, context->sink);
     if (status == HLO_OK) status = emit(r);
     if (status != HLO_OK) return status;
-    warn_unpartitioned(r);
+    const hlo_instr *marked;
+    /* XLA's partitioner can split a dot, to which --emit may turn a call again, but not a call. */
+    if (r->committed && context->options->emit <= HLO_EMIT_FFI &&
+        hlo_devices_unpartitioned(context->module, &marked))
+        hlo_diag_emit(context->module, context->sink, HLO_WARNING, marked->offset,
+                      hlo_intern_length(marked->name),
+                      "not-partitioned: the module has sharded values but is not partitioned yet; "
+                      "XLA cannot partition FP8 calls");
     note_idle_rules(r);
     return status;
 }
@@ -422,7 +408,6 @@ static hlo_status unknown_pass(const hlo_pass_options *options, size_t length, c
                   hlo_suggest_meant(&s));
 }
 
-/* Checks options->user_passes. */
 static hlo_status check_user_passes(const hlo_pass_options *options) {
     for (size_t i = 0; i < options->user_pass_count; i++) {
         const hlo_pass_options before = {.user_passes = options->user_passes, .user_pass_count = i};
@@ -450,9 +435,12 @@ static bool is_known(const hlo_pass_options *options, const char *name, size_t l
     return find_pass(name, length) || find_user_pass(options, name, length, &own);
 }
 
-static hlo_status check_options(const hlo_pass_options *options) {
+hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options *options) {
     size_t length;
-    const hlo_status status = check_user_passes(options);
+    *options = default_options;
+    hlo_status status = hlo_options_take("hlo_pass_options", options, sizeof *options, given,
+                                         hlo_options_sink(given));
+    if (status == HLO_OK) status = check_user_passes(options);
     if (status != HLO_OK) return status;
     if (!options->passes) return refuse(options, "passes must not be NULL; \"\" runs none");
     const char *at = *options->passes ? options->passes : NULL;
@@ -475,13 +463,6 @@ static hlo_status check_options(const hlo_pass_options *options) {
         return refuse(options, "invalid CUDA version %d, expected major * 1000 + minor * 10",
                       options->cuda);
     return HLO_OK;
-}
-
-hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_options *out) {
-    *out = default_options;
-    const hlo_status status =
-        hlo_options_take("hlo_pass_options", out, sizeof *out, options, hlo_options_sink(options));
-    return status == HLO_OK ? check_options(out) : status;
 }
 
 hlo_status hlo_pass_options_check(const hlo_pass_options *options) {
@@ -516,21 +497,25 @@ static hlo_status load_rules(run *r) {
     return HLO_OK;
 }
 
-static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
-                           hlo_report **out_report) {
+hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
+                               hlo_report **out_report) {
+    HLO_IN_C_LOCALE;
+    hlo_pass_options own;
+    if (out_report) *out_report = NULL;
+    hlo_status status = hlo_pass_options_take(options, &own);
+    if (status != HLO_OK) return status;
     run r = {.context = {.module = module,
-                         .target = hlo_target_find(options->target),
-                         .cuda = options->cuda,
-                         .scales = options->scales_used && options->emit <= HLO_EMIT_FFI
-                                       ? HLO_SCALES_USED
-                                       : HLO_SCALES_ALL,
-                         .options = options,
+                         .target = hlo_target_find(own.target),
+                         .cuda = own.cuda,
+                         .scales = own.scales_used && own.emit <= HLO_EMIT_FFI ? HLO_SCALES_USED
+                                                                               : HLO_SCALES_ALL,
+                         .options = &own,
                          .library = &hlo_rule_library_builtin,
-                         .sink = options->sink},
-             .reports = out_report || options->min_gain > 0 || options->wide};
-    hlo_status status = load_rules(&r);
-    const bool nothing = !*options->passes && !out_report && options->verify_none &&
-                         options->emit == HLO_EMIT_CUBLAS;
+                         .sink = own.sink},
+             .reports = out_report || own.min_gain > 0 || own.wide};
+    status = load_rules(&r);
+    const bool nothing =
+        !*own.passes && !out_report && own.verify_none && own.emit == HLO_EMIT_CUBLAS;
     if (status != HLO_OK || nothing) {
         hlo_module_free(r.rules);
         return status;
@@ -548,15 +533,6 @@ static hlo_status optimize(hlo_module *module, const hlo_pass_options *options,
     else
         hlo_report_free(r.context.report);
     return status;
-}
-
-hlo_status hlo_module_optimize(hlo_module *module, const hlo_pass_options *options,
-                               hlo_report **out_report) {
-    HLO_IN_C_LOCALE;
-    hlo_pass_options own;
-    if (out_report) *out_report = NULL;
-    const hlo_status status = hlo_pass_options_take(options, &own);
-    return status == HLO_OK ? optimize(module, &own, out_report) : status;
 }
 
 hlo_status hlo_passes_print(const hlo_pass_options *options, FILE *out) {

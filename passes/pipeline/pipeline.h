@@ -5,8 +5,8 @@
 
 #include "passes/verdict/remark.h"
 
-/* Fills in the defaults and checks the options, as hlo_pass_options_check() does. */
-hlo_status hlo_pass_options_take(const hlo_pass_options *options, hlo_pass_options *out);
+/* Fills in the defaults of the given options and checks them, as hlo_pass_options_check() does. */
+hlo_status hlo_pass_options_take(const hlo_pass_options *given, hlo_pass_options *options);
 
 /* Lints: likely mistakes with the scales of a program. They are rows of
  * passes/reason/reason.def, named lint-*. */

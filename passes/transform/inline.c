@@ -51,7 +51,6 @@ static hlo_computation *callee_of(const inliner *in, const hlo_instr *instr) {
     return callee;
 }
 
-/* Combines the callee's metadata with the caller's. */
 static const hlo_attrs *nest_metadata(hlo_module *module, const hlo_attrs *caller,
                                       const hlo_attrs *callee) {
     size_t capacity = sizeof *callee + (callee->count + 1) * sizeof *callee->v;

@@ -110,20 +110,6 @@ static bool repeats_fewer(const hlo_instr *factor) {
     return false;
 }
 
-/* Returns the operand of a product or quotient that the other operand scales; NULL if it is not a
- * scaling. */
-static const hlo_instr *scaled_operand(const operations *f, const hlo_instr *value,
-                                       const hlo_instr **out_factor) {
-    const uint32_t count = value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;
-    for (uint32_t i = 0; i < count; i++) {
-        const hlo_instr *operand = hlo_instr_operand(value, i);
-        *out_factor = hlo_instr_operand(value, !i);
-        if (is_computed(f, operand) && (!is_computed(f, *out_factor) || repeats_fewer(*out_factor)))
-            return operand;
-    }
-    return NULL;
-}
-
 /* Returns the operand that the instruction moves or converts, or NULL. */
 static const hlo_instr *moved_operand(const operations *f, const hlo_instr *value) {
     const hlo_instr *from = value->operand_count ? hlo_instr_operand(value, 0) : NULL;
@@ -191,15 +177,20 @@ static void pass_factor(passed *p, const hlo_instr *scaling, const hlo_instr *fa
 /* Returns the value that `value` moves, converts, scales or rectifies, or NULL. */
 static const hlo_instr *step_below(const operations *f, passed *p, const hlo_instr *value) {
     uint32_t index;
-    const hlo_instr *factor, *from = hlo_handed_on(value, NULL);
+    const hlo_instr *from = hlo_handed_on(value, NULL);
     if (from) return from;
     if (hlo_is_relu(value, &index)) {
         if (!p->relu) p->relu = value;
         return hlo_instr_operand(value, index);
     }
-    from = scaled_operand(f, value, &factor);
-    if (from) pass_factor(p, value, factor);
-    if (from) return from;
+    const uint32_t count = value->op == HLO_OP_MULTIPLY ? 2 : value->op == HLO_OP_DIVIDE;
+    for (uint32_t i = 0; i < count; i++) {
+        const hlo_instr *scaled = hlo_instr_operand(value, i),
+                        *factor = hlo_instr_operand(value, !i);
+        if (!is_computed(f, scaled) || (is_computed(f, factor) && !repeats_fewer(factor))) continue;
+        pass_factor(p, value, factor);
+        return scaled;
+    }
     from = moved_operand(f, value);
     if (from && value->op == HLO_OP_DYNAMIC_UPDATE_SLICE && !p->barred) p->barred = value;
     if (from && hlo_op_is(value->op, HLO_JOINS) && !p->join) p->join = value;
@@ -442,7 +433,6 @@ static hlo_judgment judge_unrecognized(hlo_judge_context *j, const hlo_instr *do
     return wide(HLO_REASON_DEQUANTIZE_NOT_RECOGNIZED, NULL);
 }
 
-/* Judges the operations of both operands, in order. */
 static hlo_judgment judge_operations(hlo_judge_context *j, const hlo_instr *dot) {
     const hlo_judgment left = judge_operation(j, hlo_instr_operand(dot, 0));
     return left.reason != HLO_REASON_COUNT ? left : judge_operation(j, hlo_instr_operand(dot, 1));
@@ -532,7 +522,6 @@ static hlo_judgment judge_carried(hlo_judge_context *j, const hlo_instr *dot) {
                    : wide(HLO_REASON_INSIDE_FUSION, fused_l ? fused_l : fused_r);
     const hlo_instr *other = l || l_computed ? right : left, *narrow = find_narrow(other);
     if (!l && !r && !l_computed && !r_computed) {
-        /* Neither operand comes from fp8. */
         const hlo_instr *narrow_l = find_narrow(left), *narrow_r = find_narrow(right);
         return is_integer(narrow_l)   ? wide(HLO_REASON_INTEGER_OPERAND, narrow_l)
                : is_integer(narrow_r) ? wide(HLO_REASON_INTEGER_OPERAND, narrow_r)
