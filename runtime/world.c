@@ -69,8 +69,6 @@ uint32_t hlo_seat_number(const hlo_seat *seat) {
     return seat->replica * seat->partitions + seat->partition;
 }
 
-/* -------------------------------------------------------------------------------------- meeting */
-
 const char hlo_world_stuck[] =
     "deadlocks: other devices have finished or wait at other instructions";
 
@@ -126,8 +124,6 @@ hlo_status hlo_world_meet(const hlo_seat *seat, const void *place, const hlo_int
     pthread_mutex_unlock(&world->lock);
     return status;
 }
-
-/* -------------------------------------------------------------------------------------- threads */
 
 static void *thread_main(void *user) {
     const thread *t = user;

@@ -66,7 +66,6 @@ static const hlo_view *part_of(const hlo_view *whole, int64_t dim, uint32_t inde
     return &out->view;
 }
 
-/* Views the tile of a device. */
 static const hlo_view *tile_of(const hlo_view *whole, const hlo_tiling *t, int64_t device,
                                part *out) {
     for (uint32_t d = 0; d < whole->rank; d++) {

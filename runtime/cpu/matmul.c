@@ -68,7 +68,6 @@ typedef struct cpu_scale {
     double sigma; /* ir/error/error.h; without the value's own rounding */
 } cpu_scale;
 
-/* True if both scales are scalars. */
 static bool are_scalar(const cpu_scales *s) {
     return s->a_mode == HLO_SCALE_SCALAR && s->b_mode == HLO_SCALE_SCALAR;
 }
@@ -238,22 +237,6 @@ static const float *arrange(const cpu_device *cpu, const hlo_view *view, const h
     hlo_view wide = hlo_view_scratch(cpu->scratch, HLO_TYPE_F32, &grouped);
     hlo_view_convert(&cpu->env, &grouped, &wide);
     return wide.data;
-}
-
-/* Computes a product, dense and row-major, with the accumulation of
- * HLO_ACCUMULATE_HOPPER; `fast`: without promotion. */
-static void accumulate_narrow(const cpu_device *cpu, hlo_dot_dims dims, hlo_matmul_sizes size,
-                              const hlo_view *a, const hlo_view *b, bool fast, float *out) {
-    const hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
-    sums s = {.a = arrange(cpu, a, dims.lhs_batch, dims.lhs_contracting),
-              .b = arrange(cpu, b, dims.rhs_batch, dims.rhs_contracting),
-              .c = out,
-              .m = size.m,
-              .n = size.n,
-              .k = size.k,
-              .promoted = fast ? size.k + 1 : PROMOTED};
-    cpu->env.parallel(cpu->env.user, size.batch * size.m, make_rows, &s);
-    hlo_arena_release(cpu->scratch, mark);
 }
 
 /* True if a rewrite can find a converted and scaled fp8 value in the value. Either such operations,
@@ -514,14 +497,23 @@ static hlo_status multiply(const cpu_device *cpu, const hlo_job *job, product *o
     double *variance = NULL;
     if (inside && job->bounded) variance = hlo_arena_array(cpu->scratch, count, sizeof *variance);
     hlo_status status = HLO_OK;
-    if (inside)
+    if (inside) {
         status = multiply_ranges(cpu, scales, dims, a, a_sigma, b, b_sigma, &values, variance,
                                  &options, why);
-    else if (job->accumulate == HLO_ACCUMULATE_HOPPER && hlo_type_is_fp8(a->type) &&
-             hlo_type_is_fp8(b->type))
-        accumulate_narrow(cpu, dims, scales->size, a, b, hlo_matmul_accumulates_fast(m),
-                          values.data);
-    else
+    } else if (job->accumulate == HLO_ACCUMULATE_HOPPER && hlo_type_is_fp8(a->type) &&
+               hlo_type_is_fp8(b->type)) {
+        const hlo_arena_mark mark = hlo_arena_here(cpu->scratch);
+        const hlo_matmul_sizes size = scales->size;
+        sums s = {.a = arrange(cpu, a, dims.lhs_batch, dims.lhs_contracting),
+                  .b = arrange(cpu, b, dims.rhs_batch, dims.rhs_contracting),
+                  .c = values.data,
+                  .m = size.m,
+                  .n = size.n,
+                  .k = size.k,
+                  .promoted = hlo_matmul_accumulates_fast(m) ? size.k + 1 : PROMOTED};
+        cpu->env.parallel(cpu->env.user, size.batch * size.m, make_rows, &s);
+        hlo_arena_release(cpu->scratch, mark);
+    } else
         status = hlo_eval_dot_views(&cpu->env, dims, a, b, &values, cpu->scratch, why);
     if (status != HLO_OK || !job->bounded) return status;
     out->copy = hlo_arena_copy(cpu->scratch, values.data, count * sizeof(float));

@@ -14,8 +14,6 @@ enum {
     ASKED = 2000         /* number of spins before a thread sleeps: about 50 microseconds */
 };
 
-/* ----------------------------------------------------------------------------------------- loop */
-
 void cpu_loop_init(cpu_loop *loop) {
     *loop = (cpu_loop){.share_count = 0};
     pthread_mutex_init(&loop->lock, NULL);
@@ -100,8 +98,6 @@ void cpu_loop_finish(cpu_loop *loop) {
     atomic_store(&loop->finishing, false);
     pthread_mutex_unlock(&loop->lock);
 }
-
-/* ----------------------------------------------------------------------------------------- pool */
 
 typedef struct pool_thread {
     cpu_pool *pool;

@@ -6,8 +6,6 @@
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/codegen/kernel.h"
 
-/* ----------------------------------------------------------------------------- jobs of the host */
-
 /* Jobs of --fallback=cpu: the cpu backend runs an instruction that no other part supports on copies
  * of its operands. */
 static bool host_supports(const cuda_device *device, const hlo_instr *instr, hlo_arena *arena,
@@ -67,8 +65,6 @@ static const cuda_part host_part = {
     .execute = host_execute,
     .print = host_print,
 };
-
-/* ------------------------------------------------------------------------------------ the table */
 
 /* Alignment that cuBLASLt requires for its workspace. */
 enum { ALIGN = 256 };

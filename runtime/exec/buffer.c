@@ -131,18 +131,6 @@ static hlo_event *new_event(plan_device *device, void *handle) {
     return event;
 }
 
-/* Creates the event of the completion of all work queued on the device. HLO_INVALID_INPUT on
- * failure, with `why` as in hlo_backend. */
-static hlo_status record_event(plan_device *device, hlo_event **out_event, const char **why) {
-    void *handle = NULL;
-    *out_event = NULL;
-    hlo_status status = HLO_OK;
-    if (device->backend->event_new)
-        status = device->backend->event_new(device->device, &handle, why);
-    if (status == HLO_OK && !(*out_event = new_event(device, handle))) return HLO_OUT_OF_MEMORY;
-    return status;
-}
-
 /* NULL is allowed */
 static hlo_event *share_event(hlo_event *event) {
     if (event) atomic_fetch_add(&event->users, 1);
@@ -282,7 +270,6 @@ static void queue_memory(const plan_device *device, plan_memory *memory, const h
     hlo_event_free(lent);
 }
 
-/* Records the last use of the range. */
 static void use_memory(plan_memory *memory, hlo_event *event) {
     hlo_event *before = memory->last;
     memory->last = share_event(event);
@@ -643,7 +630,6 @@ static void release_plain(void *owner) {
     if (tensor->deleter) tensor->deleter(tensor);
 }
 
-/* Transfers ownership of the tensor to the buffer. */
 static void own(hlo_buffer *buffer, void (*release)(void *owner), void *owner) {
     buffer->memory->release = release;
     buffer->memory->owner = owner;
@@ -858,7 +844,11 @@ static hlo_status queue_run(hlo_plan *plan, hlo_buffer *const *inputs, void *str
         queue_memory(plan->shared, outputs[o]->memory, last);
     if (plan->look) plan_look_start(plan);
     status = plan_queue(plan, sink);
-    if (status == HLO_OK) status = record_event(plan->shared, out_event, &why);
+    void *handle = NULL;
+    if (status == HLO_OK && backend->event_new)
+        status = backend->event_new(plan->device, &handle, &why);
+    if (status == HLO_OK && !(*out_event = new_event(plan->shared, handle)))
+        status = HLO_OUT_OF_MEMORY;
     if (status == HLO_INVALID_INPUT && !plan->failure)
         hlo_diag_refuse(sink, NULL, 0, 0, "the %s backend %s", plan->backend->name, why);
     if (status != HLO_OK) plan->backend->finish(plan->device, &why);

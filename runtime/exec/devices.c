@@ -23,8 +23,6 @@ void hlo_plan_options_init_sized(hlo_plan_options *options, size_t struct_size) 
     hlo_options_fill(options, struct_size, &default_options, sizeof default_options);
 }
 
-/* --------------------------------------------------------------------------------------- making */
-
 static const hlo_seat alone = {.replicas = 1, .partitions = 1};
 
 static const hlo_backend *find_backend(const char *name) {
@@ -108,8 +106,6 @@ void hlo_plan_free(hlo_plan *plan) {
     hlo_world_free(world);
 }
 
-/* -------------------------------------------------------------------------------------- running */
-
 /* Returns a device's inputs from those of all devices; inputs for one device are shared by all. */
 static hlo_arrays inputs_of(const hlo_plan *plan, const hlo_arrays *inputs, uint32_t device) {
     const size_t count = plan->inputs.count;
@@ -146,7 +142,6 @@ static bool watch_devices(void *arg) {
     return !first->progress.instruction || plan_goes_on(first);
 }
 
-/* Runs the plans of all devices `count` times. */
 static hlo_status execute(hlo_plan *plan, size_t count, const hlo_diag_sink *sink) {
     if (!plan->seat.world) return plan_execute(plan, count, sink);
     side_by_side all = {plan, count, calloc(plan->device_count, sizeof *all.statuses)};

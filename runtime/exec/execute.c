@@ -56,7 +56,6 @@ static hlo_status run_comp(const plan_run *r, plan_comp *comp, char *frame,
 
 /* ---------------------------------------------------------------------------------------- steps */
 
-/* Sets the memory of every slot for this run. */
 static void bind(const hlo_plan *plan, plan_comp *comp, char *frame, const plan_place *arguments,
                  const plan_place *results) {
     for (uint32_t i = 0; i < comp->slot_count; i++) {
@@ -162,7 +161,6 @@ static void forget(const hlo_plan *plan, const plan_comp *comp, const plan_step 
     }
 }
 
-/* Starts timing a step, or the run. */
 static hlo_status begin_span(const plan_run *r, plan_step *step, bool on_host,
                              plan_span *out_span) {
     const char *why = "failed";
@@ -577,7 +575,6 @@ hlo_status plan_bind(hlo_plan *plan, const hlo_diag_sink *sink) {
 
 /* -------------------------------------------------------------------------------------- playing */
 
-/* Executes a recorded run. */
 static hlo_status play(const plan_run *r, const plan_command_buffer *buffer) {
     const hlo_plan *plan = r->plan;
     hlo_status status = HLO_OK;

@@ -69,8 +69,6 @@ static bool reserve(plan_look *look, size_t size) {
     return true;
 }
 
-/* -------------------------------------------------------------------------------------- checked */
-
 /* The first elements of an array, in row-major order, that are NaN and infinite, or -1. */
 typedef struct nonfinite {
     int64_t first[FOUND_KINDS];

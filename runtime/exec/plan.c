@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --------------------------------------------------------------------------------------- making */
-
 /* Marks the computations that an instruction calls, and sets the layouts of their arguments and
  * results: a loop's state has the layout of the body's parameter; the branches of a conditional all
  * return the conditional's layout. */
@@ -90,7 +88,6 @@ static plan_place place_leaf(const hlo_plan *plan, const hlo_shape *shape, bool 
     return place;
 }
 
-/* True if an output is in the entry's frame. */
 static bool is_in_frame(const hlo_plan *plan, size_t output) {
     return plan_places_results(plan, plan->entry) && !plan_is_over_input(plan, output) &&
            plan_makes_result(plan->entry, (uint32_t)output);
@@ -275,8 +272,6 @@ void plan_free(hlo_plan *plan) {
     free(plan);
 }
 
-/* -------------------------------------------------------------------------------------- running */
-
 /* Copies a leaf to the device, from row-major order, through `staging` of its size. */
 void plan_put_input(hlo_plan *plan, size_t i, const hlo_array *array, void *staging) {
     const hlo_shape *shape = plan->inputs.shapes[i];
@@ -318,8 +313,6 @@ size_t plan_staging_size(const hlo_plan *plan) {
     }
     return most;
 }
-
-/* ------------------------------------------------------------------------------------- printing */
 
 static void print_slot(const plan_comp *comp, uint32_t index, FILE *out) {
     if (index == PLAN_NONE) {

@@ -66,9 +66,6 @@ static bool is_own(const plan_step *step, bool on_host) {
     return step && (step->kind == STEP_JOB || step->kind == STEP_COPY || on_host);
 }
 
-/* ---------------------------------------------------------------------------------------- times */
-
-/* Sets the start of a span. */
 static hlo_status find_start(const hlo_plan *plan, plan_span *span, const char **why) {
     const plan_trace *trace = plan->trace;
     double seconds = 0;
@@ -177,8 +174,6 @@ hlo_status plan_span_end(const hlo_plan *plan, const plan_span *span) {
         p->mark = make_mark(plan);
     return HLO_OK;
 }
-
-/* --------------------------------------------------------------------------------------- tables */
 
 /* One row of a table: a step, or all steps with one op_name. */
 typedef struct row {
@@ -333,8 +328,6 @@ hlo_status hlo_plan_print_profile(const hlo_plan *plan, FILE *out) {
     return HLO_OK;
 }
 
-/* ---------------------------------------------------------------------------------------- trace */
-
 static void print_text(const char *text, FILE *out) {
     fputc('"', out);
     for (; *text; text++)
@@ -347,7 +340,6 @@ static void print_text(const char *text, FILE *out) {
 
 enum { DEVICE = 1, HOST }; /* track numbers */
 
-/* Prints the name of the process or of a track. */
 static void print_name(const char *kind, int track, const char *name, FILE *out) {
     fprintf(out, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"%s\", \"args\": {\"name\": ",
             track, kind);

@@ -6,8 +6,6 @@
 
 #include "runtime/ffi/call.h"
 
-/* -------------------------------------------------------------------------------------- threads */
-
 /* A loop that XLA's threads share with the caller. XLA may start a task at any time, even after the
  * loop, or never concurrently with the caller: the last thread to release the loop frees it. */
 typedef struct shared {
@@ -66,8 +64,6 @@ static void share(void *user, int64_t count, void (*body)(void *arg, int64_t beg
     cpu_loop_finish(&s->loop);
     let_go(s);
 }
-
-/* ---------------------------------------------------------------------------------------- calls */
 
 static hlo_status execute(ffi_call *call, const char **why) {
     hlo_job *job = ffi_call_job(call, why);

@@ -40,8 +40,6 @@ typedef struct store {
     char why[1024];
 } store;
 
-/* ----------------------------------------------------------------------------------------- keys */
-
 /* A call as bytes that are equal for calls that share a plan. */
 typedef struct plan_key {
     unsigned char *bytes; /* in the arena */
@@ -65,19 +63,12 @@ static void append_number(plan_key *key, int64_t number) {
     key_append(key, &number, sizeof number);
 }
 
-/* Returns the alignment of an address, at most 256. */
-static uint32_t alignment_of(const void *address) {
-    enum { MOST = 256 };
-    const uintptr_t bits = (uintptr_t)address | MOST;
-    return (uint32_t)(bits & (~bits + 1));
-}
-
 static void append_list(plan_key *key, const ffi_list *list) {
     append_number(key, list->count);
     for (int64_t i = 0; i < list->count; i++) {
         const ffi_buffer *buffer = ffi_buffer_at(list, i);
         append_number(key, buffer->type);
-        append_number(key, alignment_of(buffer->data));
+        append_number(key, cuda_alignment_of(buffer->data));
         append_number(key, buffer->rank);
         key_append(key, buffer->dims, (size_t)buffer->rank * sizeof *buffer->dims);
     }
@@ -88,15 +79,11 @@ static void append_span(plan_key *key, const ffi_span *span) {
     key_append(key, span->bytes, span->size);
 }
 
-/* ---------------------------------------------------------------------------------------- sites */
-
 /* A sink that keeps the first error as the reason. */
 static void keep_error(void *user, const hlo_diag *diag) {
     store *s = user;
     if (!*s->why) snprintf(s->why, sizeof s->why, "cannot be run: %s", diag->message);
 }
-
-/* ---------------------------------------------------------------------------------------- plans */
 
 /* The memory for scratch: the last result, a byte vector, starting at an aligned address. */
 typedef struct workspace {
@@ -118,7 +105,7 @@ static workspace find_workspace(const ffi_frame *frame) {
 static uint32_t least_alignment(const ffi_list *list, uint32_t least) {
     for (int64_t i = 0; i < list->count; i++) {
         const ffi_buffer *buffer = ffi_buffer_at(list, i);
-        const uint32_t alignment = alignment_of(buffer->data);
+        const uint32_t alignment = cuda_alignment_of(buffer->data);
         if (buffer->rank && buffer->type != FFI_TYPE_S8 && alignment < least) least = alignment;
     }
     return least;
@@ -199,8 +186,6 @@ static hlo_status find_plan(store *s, const site *at, const ffi_frame *frame, co
     *bucket = *out_plan = new;
     return HLO_OK;
 }
-
-/* ---------------------------------------------------------------------------------------- calls */
 
 /* Enqueues the call, with the store locked. Allocates nothing in an arena of the call. */
 static hlo_status enqueue(store *s, void *stream, const ffi_frame *frame, plan_key *key) {

@@ -114,8 +114,6 @@ void hlo_print_number(hlo_type type, const void *element, FILE *out) {
     }
 }
 
-/* --------------------------------------------------------------------------------------- leaves */
-
 static void put_leaves(const hlo_shape *shape, uint32_t owner, hlo_leaves *out) {
     if (shape->type == HLO_TYPE_TUPLE) {
         for (uint32_t i = 0; i < shape->rank; i++) put_leaves(shape->elements[i], owner, out);

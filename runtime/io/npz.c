@@ -28,8 +28,6 @@ static char numpy_kind(hlo_type type) {
     return type == HLO_TYPE_F16 || type == HLO_TYPE_F32 || type == HLO_TYPE_F64 ? 'f' : 'V';
 }
 
-/* -------------------------------------------------------------------------------------- reading */
-
 /* The contents of a header. */
 typedef struct npy_header {
     char order, kind;
@@ -309,8 +307,6 @@ hlo_status hlo_arrays_read(const char *path, const hlo_module *module, hlo_role 
                            const hlo_diag_sink *sink, hlo_arrays **out) {
     return hlo_arrays_read_each(path, module, role, 1, sink, out);
 }
-
-/* -------------------------------------------------------------------------------------- writing */
 
 /* Creates a complete .npy file, which the caller frees; NULL if memory runs out. */
 static char *make_npy(const hlo_array *array, size_t *out_size) {

@@ -13,8 +13,6 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* ------------------------------------------------------------------------------- random numbers */
-
 /* The generator of numpy.random.default_rng(seed), bit for bit. */
 
 enum { LAYERS = 256 };
@@ -33,8 +31,6 @@ typedef struct generator {
     double height[LAYERS];   /* density at the layer's right edge */
 } generator;
 
-/* --------------------------------------------------------------------------------- SeedSequence */
-
 /* Entropy is spread over a pool of four words by a hash whose multiplier changes at every use
  * (numpy.random.SeedSequence, after M. O'Neill's randutils::seed_seq_fe). */
 enum { POOL = 4, HASH_SHIFT = 16 };
@@ -49,8 +45,6 @@ static uint32_t hash_word(hash *h, uint32_t word) {
     word *= h->constant;
     return word ^ (word >> HASH_SHIFT);
 }
-
-/* ---------------------------------------------------------------------------------------- PCG64 */
 
 static void step(generator *r) {
     const u128 multiplier = (u128)2549297995355413924u << 64 | 4865540595714422341u;
@@ -78,8 +72,6 @@ static uint32_t next32(generator *r) {
 static double next_double(generator *r) {
     return (double)(next64(r) >> 11) * 0x1p-53;
 }
-
-/* ------------------------------------------------------------------------------------- ziggurat */
 
 /* Right edge of the base layer, and the area of each layer, including the tail. The area is 4
  * ulp below the exact one: numpy's tables were computed in doubles, and these must have the same
@@ -160,8 +152,6 @@ static void random_seed(generator *r, uint64_t seed) {
     }
     r->accept[1] = 0;
 }
-
-/* ---------------------------------------------------------------------------- realistic numbers */
 
 /* Numbers that resemble those of a trained model: weights as layers initialize them, scales that
  * fit the quantized values, data around 0 of size 1. */
@@ -285,8 +275,6 @@ static draw_role realistic_role(const hlo_instr *parameter, const hlo_shape *sha
     const bool weight = has(name, "kernel") || has(name, "weight") || has(name, "param");
     return (draw_role){0, weight && terms > 0 ? 1 / sqrt(terms) : 1, false};
 }
-
-/* --------------------------------------------------------------------------------------- inputs */
 
 /* True if values of a parameter with this name are never negative: scales, maxima of absolute
  * values, second moments. */

@@ -220,7 +220,6 @@ void hlo_pjrt_options_init_sized(hlo_pjrt_options *options, size_t struct_size) 
     hlo_options_fill(options, struct_size, &all, sizeof all);
 }
 
-/* Reports an error about a value. */
 static hlo_status refuse(const hlo_module *module, const hlo_instr *value,
                          const hlo_diag_sink *sink, const char *why) {
     hlo_diag_emit(module, sink, HLO_ERROR, value->offset, strlen(value->name), "%s", why);

@@ -96,8 +96,6 @@ static bool can_take(const hlo_plan *plan, const plan_comp *comp, uint32_t s, ui
     return times == 1;
 }
 
-/* ------------------------------------------------------------------------------- by their sizes */
-
 /* Memory of one slot, or of several in sequence. */
 typedef struct range {
     size_t size, offset;

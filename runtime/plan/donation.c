@@ -16,8 +16,6 @@ static bool find_leaf(const hlo_shape *shape, const hlo_ints *path, size_t *inde
     return hlo_shape_is_array(shape);
 }
 
-/* ------------------------------------------------------------------------------------- in place */
-
 /* True if, once the result is begun, nothing reads the argument except the step that overwrites
  * it. */
 static bool dies_before(const plan_comp *comp, uint32_t argument, uint32_t result) {
@@ -43,8 +41,6 @@ bool plan_is_in_place(const plan_comp *comp, uint32_t output, uint32_t input) {
     if (result == argument) return true;
     return plan_makes_result(comp, output) && dies_before(comp, argument, result);
 }
-
-/* ---------------------------------------------------------------------------------------- plans */
 
 static uint32_t *none(hlo_plan *plan, size_t count) {
     uint32_t *v = hlo_arena_array(plan->arena, count + 1, sizeof *v);

@@ -90,8 +90,6 @@ static bool make(order *o, uint32_t unit) {
     return true;
 }
 
-/* ---------------------------------------------------------------------------------- fewer bytes */
-
 enum { FEW_INPUTS = 64 };
 
 /* A second ordering: a unit runs as soon as its inputs are available, if it frees more bytes than

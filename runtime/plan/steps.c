@@ -55,7 +55,6 @@ static uint32_t new_slot(build *b, plan_slot_kind kind, const hlo_shape *shape) 
     return comp->slot_count++;
 }
 
-/* Creates a slot for working memory. */
 static uint32_t new_work(build *b, size_t size) {
     uint32_t slot = new_slot(b, SLOT_BUFFER, NULL);
     b->comp->slots[slot].size = size;
@@ -102,7 +101,6 @@ static build_value slots_of_all(const build *b, const hlo_instr *const *instrs, 
     return v;
 }
 
-/* Lists the instruction's operands. */
 static const hlo_instr **list_operands(const build *b, const hlo_instr *instr) {
     const hlo_instr **list =
         hlo_arena_array(b->plan->arena, instr->operand_count + 1, sizeof *list);
@@ -110,7 +108,6 @@ static const hlo_instr **list_operands(const build *b, const hlo_instr *instr) {
     return list;
 }
 
-/* Returns the leaves of the instruction's operands. */
 static build_value operands_of(const build *b, const hlo_instr *instr) {
     return slots_of_all(b, list_operands(b, instr), instr->operand_count);
 }
@@ -279,7 +276,6 @@ static build_value adapted_operands(build *b, const hlo_instr *instr, const hlo_
     return adapt(b, instr, operands_of(b, instr), from, to);
 }
 
-/* Creates slots for a callee's results. */
 static build_value result_slots(build *b, const plan_comp *callee) {
     build_value v = new_value(b, callee->result_count);
     for (uint32_t i = 0; i < v.count; i++)

@@ -55,7 +55,6 @@ const char *emit_refuse(emit *e, const char *format, ...) {
 
 /* ---------------------------------------------------------------------------------------- lines */
 
-/* Appends a line to `lines`. */
 static void add_line(emit *e, emit_lines *lines, const char *target, const char *text) {
     hlo_arena_grow(e->arena, &lines->v, lines->count, &lines->capacity, sizeof *lines->v);
     lines->v[lines->count++] = (emit_line){target, text};
@@ -557,7 +556,6 @@ static const char *load_from(emit *e, const hlo_view *view, const char *pointer,
     return emit_value(e, "c", type->cell, "%s[%s]", pointer, address);
 }
 
-/* Records how an element of an array is read or written. */
 static void note_access(emit *e, emit_access *a, const hlo_view *view, const emit_index *index) {
     const char *address = emit_dot(e, index, view->strides);
     a->elsewhere |= a->address && strcmp(a->address, address) != 0;

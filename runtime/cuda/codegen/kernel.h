@@ -67,8 +67,6 @@ void cuda_program_print(const cuda_program *program, int sm, FILE *out);
  * NULL if memory runs out. */
 char *cuda_program_source(const cuda_program *program);
 
-/* -------------------------------------------------------------------------------------- nvrtc.c */
-
 /* The result of compiling a program. */
 typedef struct cuda_image {
     void *bytes; /* a cubin */

@@ -44,7 +44,6 @@ const char *emit_round(emit *e, hlo_type type, const char *expression, bool cell
     return cell ? name : emit_decoded(e, type, name);
 }
 
-/* Returns the bits of an element in memory. */
 static const char *code_of(emit *e, hlo_type type, const char *cell) {
     if (type == HLO_TYPE_F32) return emit_value(e, "k", "uint64", "bits_as<uint>(%s)", cell);
     if (type == HLO_TYPE_F64) return emit_value(e, "k", "uint64", "bits_as<uint64>(%s)", cell);
@@ -52,7 +51,6 @@ static const char *code_of(emit *e, hlo_type type, const char *cell) {
                       (unsigned long long)(UINT64_MAX >> (64 - hlo_types[type].bits)));
 }
 
-/* Returns the element in memory with these bits. */
 static const char *from_code(emit *e, hlo_type type, const char *code) {
     const char *cell = cuda_types[type].cell;
     if (type == HLO_TYPE_F32) return emit_value(e, "c", cell, "bits_as<float>((uint)(%s))", code);

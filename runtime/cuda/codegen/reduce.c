@@ -151,7 +151,6 @@ static void declare(reduction *s, reducing *r) {
     r->total = hlo_arena_copy(e->arena, r->acc, r->arrays * sizeof *r->acc);
 }
 
-/* Combines the accumulators of a thread with an element of each array. */
 static void accumulate(reduction *s, const reducing *r, const char *const *x) {
     const char **sum = hlo_arena_array(s->e->arena, r->arrays, sizeof *sum);
     combine(s->e, r, r->acc, x, sum);
@@ -426,7 +425,6 @@ static int along(const reduction *s) {
     return s->tile.width ? s->tile.height : 1;
 }
 
-/* Writes the loop of one phase over the elements of a row. */
 static void run_phase(reduction *s, uint32_t phase) {
     emit *e = s->e;
     const hlo_group *group = &e->job->group;

@@ -431,7 +431,6 @@ static bool find_places(scattering *s) {
     return serial > FEW && bits <= 64;
 }
 
-/* Sets the index of an update's window. */
 static void enter_update(scattering *s, const char *update) {
     uint32_t order[HLO_EVAL_MAX_RANK], count = 0;
     for (uint32_t d = s->narrow->rank; d-- > 0;)
@@ -454,7 +453,6 @@ static const char *compare_keys(sorting *sort, const char *x, const char *y) {
     return hlo_arena_format(sort->e->arena, "%s < %s", x, y);
 }
 
-/* Begins the code for each of a thread's elements. */
 static void begin_elements(scattering *s, emit_lines *inner, const char **outer, uint32_t count) {
     emit *e = s->e;
     e->linear = e->base = e->minor = NULL;
@@ -468,7 +466,6 @@ static void begin_elements(scattering *s, emit_lines *inner, const char **outer,
     s->at[s->minor] = e->minor = emit_offset(e, "%s + u", e->minor_base);
 }
 
-/* Applies one update to the thread's elements. */
 static void apply_one(scattering *s, const char *record, const char **outer, uint32_t count) {
     emit *e = s->e;
     emit_lines inner;
@@ -490,7 +487,6 @@ static void apply_one(scattering *s, const char *record, const char **outer, uin
     emit_elements_end(e);
 }
 
-/* Loads the results' elements, or stores them. */
 static void move_results(scattering *s, const char **outer, uint32_t count, bool store) {
     emit *e = s->e;
     emit_lines inner;

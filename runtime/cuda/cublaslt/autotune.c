@@ -181,7 +181,6 @@ static hlo_status failed(tuning *t, int result) {
     return result == CUDA_OUT_OF_MEMORY ? HLO_OUT_OF_MEMORY : HLO_INVALID_INPUT;
 }
 
-/* True if the driver's call succeeded. */
 static bool done(tuning *t, int result) {
     if (!t->broken) t->broken = result;
     return !result;
@@ -213,7 +212,6 @@ static void extent(const tuning *t, lt_part part, hlo_type *out_type, int64_t *o
     *out_count = hlo_view_count(view);
 }
 
-/* Returns the size in bytes of elements in the library's memory. */
 static size_t bytes_of(hlo_type type, int64_t count) {
     return type == HLO_TYPE_F4E2M1FN ? (size_t)count / 2 : (size_t)count * hlo_types[type].bytes;
 }

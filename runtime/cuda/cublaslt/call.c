@@ -18,8 +18,6 @@ struct cuda_call {
     } alpha, beta;
 };
 
-/* ------------------------------------------------------------------------------------------ log */
-
 typedef struct log_row {
     const char *fragment, *rule;
 } log_row;
@@ -86,8 +84,6 @@ static hlo_status refuse(const cuda_library *lib, const char *function, int stat
                  line->rule ? " (" : "", line->rule ? line->rule : "", line->rule ? ")" : "");
     return HLO_INVALID_INPUT;
 }
-
-/* ---------------------------------------------------------------------------------- descriptors */
 
 /* Sets an attribute of the descriptor, of the layout of a part, or of the preference. */
 static int set(const cuda_call *call, lt_object object, int part, int attribute, int64_t value) {
@@ -167,11 +163,9 @@ hlo_status cuda_call_new(const cuda_device *device, const cuda_matmul *matmul,
     if (!status)
         status =
             set(call, LT_PREFERENCE, 0, LT_PREFERENCE_REDUCTION_SCHEME_MASK, matmul->reductions);
-    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++) {
-        enum { MOST = 256 }; /* the largest alignment that cuBLASLt requires */
-        uintptr_t bits = (uintptr_t)call->addresses[part] | MOST;
-        status = set(call, LT_PREFERENCE, 0, alignments[part], (int64_t)(bits & (~bits + 1)));
-    }
+    for (int part = LT_PART_A; part <= LT_PART_D && !status; part++)
+        status =
+            set(call, LT_PREFERENCE, 0, alignments[part], cuda_alignment_of(call->addresses[part]));
     if (status) {
         cuda_call_free(call);
         return refuse(lib, "a descriptor", status, NULL, why, size);
@@ -189,8 +183,6 @@ void cuda_call_free(cuda_call *call) {
     if (call->desc) lib->cublasLtMatmulDescDestroy(call->desc);
     free(call);
 }
-
-/* ----------------------------------------------------------------------------------- algorithms */
 
 typedef struct query {
     const cuda_call *call;

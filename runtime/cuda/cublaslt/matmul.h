@@ -81,8 +81,6 @@ typedef enum lt_part {
 
 const char *lt_part_name(lt_part part);
 
-/* ------------------------------------------------------------------------------------- problems */
-
 /* A column-major matrix, or a batch of `batch` matrices. */
 typedef struct lt_matrix {
     int type;               /* LT_TYPE_... */
@@ -160,11 +158,16 @@ void cuda_matmul_print(const cuda_matmul *matmul, const char *indent, FILE *out)
  * the problem except the addresses of parts and the values of alpha and beta. In the arena. */
 const char *cuda_matmul_key(const cuda_matmul *matmul, hlo_arena *arena);
 
-/* ---------------------------------------------------------------------------------------- calls */
-
 /* A problem with its descriptors and an algorithm. Launching a call sets its pointers, so each call
  * must be used by one thread at a time. */
 typedef struct cuda_call cuda_call;
+
+/* Returns the alignment of an address: a power of two, at most 256, the largest that cuBLASLt
+ * requires. */
+static inline uint32_t cuda_alignment_of(const void *address) {
+    const uintptr_t bits = (uintptr_t)address | 256;
+    return (uint32_t)(bits & (~bits + 1));
+}
 
 /* Creates the descriptors and sets every pointer; `addresses` are those of the parts. Borrows the
  * device, whose library and handle are open, and the matmul. HLO_INVALID_INPUT or

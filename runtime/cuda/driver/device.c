@@ -11,8 +11,6 @@
 
 enum { FIRST_DRIVER = 11080 }; /* the first whose cuBLASLt has FP8 */
 
-/* -------------------------------------------------------------------------------------- keeping */
-
 typedef struct cuda_owned {
     struct cuda_owned *next;
     void *object;
@@ -31,8 +29,6 @@ bool cuda_own(cuda_device *device, void *object,
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- errors */
-
 hlo_status cuda_fails(cuda_device *device, const char *what, int result, const char **why) {
     char capacity[160];
     snprintf(device->message, sizeof device->message, "cannot %s: %s", what,
@@ -40,8 +36,6 @@ hlo_status cuda_fails(cuda_device *device, const char *what, int result, const c
     *why = device->message;
     return HLO_INVALID_INPUT;
 }
-
-/* -------------------------------------------------------------------------------------- opening */
 
 static hlo_status refuse(const cuda_device *device, const hlo_diag_sink *sink, const char *what,
                          int result) {
@@ -196,8 +190,6 @@ void cuda_device_close(void *closed) {
     free(device);
 }
 
-/* --------------------------------------------------------------------------------------- memory */
-
 void *cuda_allocate(void *device, size_t size) {
     const cuda_device *d = device;
     cuda_address memory = 0;
@@ -260,8 +252,6 @@ void cuda_copy_out(void *device, void *host, const void *from, size_t size) {
     cuda_note(d, d->lib->cuStreamSynchronize(d->stream));
 }
 
-/* ----------------------------------------------------------------------------------------- time */
-
 void cuda_mark(void *device, uint32_t index) {
     cuda_device *d = device;
     cuda_note(d, d->lib->cuCtxSetCurrent(d->context));
@@ -286,8 +276,6 @@ hlo_status cuda_finish(void *device, const char **why) {
     d->failed = 0;
     return failed ? cuda_fails(d, "finish", failed, why) : HLO_OK;
 }
-
-/* ------------------------------------------------------------------------ streams of the caller */
 
 hlo_status cuda_use_stream(void *device, void *stream, const char **why) {
     cuda_device *d = device;

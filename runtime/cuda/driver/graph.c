@@ -65,7 +65,6 @@ static int add_node(cuda_capture *c, cuda_graph_node *const *ends, size_t count,
     return append(&c->all, ends, count) ? 0 : CUDA_OUT_OF_MEMORY;
 }
 
-/* Makes the next call depend on these nodes. */
 static int set_nodes(const cuda_device *d, const uint32_t *numbers, int count) {
     cuda_capture *c = d->capture;
     c->set.count = 0;

@@ -43,8 +43,6 @@ void cuda_order_free(cuda_order *order) {
     free(order);
 }
 
-/* ------------------------------------------------------------------------------------- segments */
-
 /* Returns the first segment that ends after the address. */
 static size_t find(const cuda_order *o, uintptr_t address) {
     size_t low = 0, high = o->segment_count;
@@ -58,7 +56,6 @@ static size_t find(const cuda_order *o, uintptr_t address) {
     return low;
 }
 
-/* Makes room for `count` more segments. */
 static bool reserve(cuda_order *o, size_t count) {
     return hlo_heap_grow(&o->segments, o->segment_count + count, &o->segment_capacity,
                          sizeof *o->segments);
@@ -98,8 +95,6 @@ static bool note_read(cuda_order *o, uintptr_t begin, uintptr_t end, uint32_t la
     }
     return true;
 }
-
-/* ---------------------------------------------------------------------------------------- order */
 
 static void raise(mark *m, mark to) {
     if (*m < to) *m = to;

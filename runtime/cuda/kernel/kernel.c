@@ -12,8 +12,6 @@
 #include "runtime/group/group.h"
 #include "runtime/grow.h"
 
-/* -------------------------------------------------------------------------------------- packing */
-
 /* Kernels that pack 4-bit elements, two per byte: "pack". A thread has a few elements that are
  * consecutive in the packed order, loads them at once if they are contiguous, and stores their
  * bytes at once. */
@@ -50,8 +48,6 @@ static void emit_pack(emit *e, cuda_code *code) {
     emit_add_launch(e, code, emit_launch(e, "pack", &lines, emit_blocks(e, space.count), 0, NULL));
 }
 
-/* ----------------------------------------------------------------------------------------- code */
-
 cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_arena *arena,
                          const char **why) {
     emit *e = hlo_arena_alloc(arena, sizeof *e);
@@ -80,8 +76,6 @@ cuda_code *cuda_code_new(const cuda_device *device, const hlo_job *job, hlo_aren
     *why = e->why;
     return e->why ? NULL : code;
 }
-
-/* ------------------------------------------------------------------------------------- programs */
 
 typedef struct program_kernel {
     char *name, *text;
@@ -214,8 +208,6 @@ typedef struct kernel_state {
     cuda_function **functions;
 } kernel_state;
 
-/* ----------------------------------------------------------------------------------- supporting */
-
 static bool is_array(const hlo_shape *shape) {
     return shape->type != HLO_TYPE_TUPLE && hlo_types[shape->type].bytes;
 }
@@ -252,8 +244,6 @@ static bool kernel_supports(const cuda_device *device, const hlo_instr *instr, h
     *why = hlo_arena_format(arena, "%s", reason);
     return false;
 }
-
-/* -------------------------------------------------------------------------------------- running */
 
 static hlo_status kernel_prepare(cuda_device *device, hlo_job *job, hlo_arena *arena,
                                  const char **why) {
@@ -337,8 +327,6 @@ static hlo_status kernel_execute(cuda_device *device, const hlo_job *job, const 
     }
     return HLO_OK;
 }
-
-/* ------------------------------------------------------------------------------------- printing */
 
 static void kernel_print(const cuda_device *device, const hlo_job *job, FILE *out) {
     (void)device;

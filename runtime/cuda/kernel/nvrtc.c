@@ -52,8 +52,6 @@ hlo_status cuda_image_compile(const cuda_library *lib, const char *source, int s
     return status;
 }
 
-/* ------------------------------------------------------------------------------------ the cache */
-
 hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const char *source, int sm,
                            cuda_image *out) {
     /* The file is named by a hash of the program's text, the target and the compiler's version. A
@@ -90,8 +88,6 @@ hlo_status cuda_image_find(const cuda_library *lib, const char *folder, const ch
     out->unkept = !good;
     return HLO_OK;
 }
-
-/* ----------------------------------------------------------------------------------- a device's */
 
 static void release_module(cuda_device *device, void *module) {
     device->lib->cuModuleUnload(module);
