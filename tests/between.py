@@ -48,7 +48,7 @@ ROW = "%row = {t}[{n}] reduce({d}, %zero), dimensions={{1}}, to_apply=add_{t}\n 
 EXTREME = "%low = {t}[] constant(-inf)\n  %high = {t}[{n}] reduce({d}, %low), dimensions={{1}}, to_apply=max_{t}\n  " \
           "%highs = {s} broadcast(%high), dimensions={{0}}\n  "
 
-# name: (text, verdict without a scale or with a scale of unknown sign, verdict with a positive scale)
+# name: (HLO text, verdict without a scale or with a scale of unknown sign, verdict with a positive scale)
 # {d} is the dequantized value, {s} its shape, {t} its type, {n} its rows, {i} an integer type of its width.
 FUNCTIONS = {name: (unary(name), OPERATION, OPERATION) for name in (
     "abs acos acosh asin asinh atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log log-plus-one logistic negate "
@@ -110,7 +110,7 @@ FUNCTIONS |= {
     "silu": ("%e = {s} logistic({d})\n  %f = {s} multiply({d}, %e)", OPERATION, OPERATION),
 }
 TYPES = {"bf16": "u16", "f16": "u16", "f32": "u32"}
-# name: (its text, whether it is known to be nonnegative); {v} is the converted value.
+# name: (HLO text of a factor, whether the factor is known to be nonnegative); {v} is the converted value.
 SCALES = {
     "none": ("", True),
     "scalar": ("%b = {t}[] parameter({next})\n  %bs = {s} broadcast(%b), dimensions={{}}\n  @d = {s} multiply({v}, %bs)", False),
@@ -121,7 +121,7 @@ SCALES = {
 
 
 class Side:
-    """The lines that compute one operand of the dot."""
+    """The instructions that compute one operand of the dot."""
 
     def __init__(self, number, rows, wide, first):
         self.number, self.rows, self.wide, self.next = number, rows, wide, first

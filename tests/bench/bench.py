@@ -34,7 +34,8 @@ def best_of(repeat, work):
 
 
 def resident():
-    """Bytes of memory that this process holds, counted as in bench.c; 0 if the system does not report it."""
+    """Returns the bytes of memory that this process holds, counted as in bench.c; 0 if the system does not report
+    them."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)
@@ -69,7 +70,7 @@ def run_process(*command):
 
 
 def whole_times(program, model, text, repeat):
-    """Seconds to read, verify and print in a separate process; seconds in which jaxlib reads and prints.
+    """Returns the seconds to read, verify and print in a separate process, and those in which jaxlib reads and prints.
 
     Each has several consecutive runs, so that the caches contain its data.
     """
@@ -82,7 +83,7 @@ def whole_times(program, model, text, repeat):
 
 
 def compile_times(program, model, repeat):
-    """The whole process of hlo-fp8-opt, and XLA's GPU compilation of the same module, without process start and reading."""
+    """Times the process of hlo-fp8-opt, and XLA's GPU compilation of the same module without starting and reading."""
     ours = best_of(repeat, lambda: run_process(program, model, "-o", os.devnull))
     peer = pathlib.Path(__file__).parent.parent / "peer" / "xla" / "_xla_gpu.py"
     ran = subprocess.run([sys.executable, peer, model, "--time"], capture_output=True, text=True)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time per instruction of modules of many sizes and forms: it should not grow with the size.
+"""Prints the time per instruction of modules of many sizes and forms, which should not grow with the size.
 
   scale.py --bench BENCH --work DIR [--sizes 1000,10000,100000] [--forms chain,tuple,...] [--times N]
   scale.py --print --sizes SIZE --forms FORM
 
 Prints a line per form and size: the number of instructions (or other units of the form), then nanoseconds per unit to
-parse, verify, print and optimize; or prints the module.
-Exit status 1 if the library rejects a module.
+parse, verify, print and optimize. --print prints the module instead.
+The exit status is 1 if the library rejects a module.
 """
 import argparse
 import os

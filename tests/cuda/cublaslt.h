@@ -45,15 +45,15 @@ typedef struct problem {
     double alpha, beta;
     const void *a_data, *b_data, *c_data;
     void *d_data;
-    bool wrong; /* the result must be wrong */
+    bool wrong; /* inject a wrong result */
 } problem;
 
-/* cublaslt_matmul.c: computes it. Returns false if it reads or writes outside of allocated
+/* cublaslt_matmul.c: computes a matmul. Returns false if it reads or writes outside of allocated
  * memory. */
 bool standin_matmul(const problem *p);
 int standin_element_bits(int type);
 
-/* cublaslt_rules.c: returns the line of the library's log about an unsupported problem, and its
+/* cublaslt_rules.c: returns the library's log line about an unsupported problem, and the
  * status; NULL if it is supported. NULL data is not checked, as by the heuristic. */
 const char *standin_refusal(const problem *p, int *out_status);
 size_t standin_version(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fake profiler: NVTX ranges are lines of the log. */
+/* A fake profiler, which writes NVTX ranges to the log, a line each. */
 #include <stdint.h>
 
 #include "standin.h"

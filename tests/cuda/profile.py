@@ -8,7 +8,7 @@ usage: profile.py --bin DIR --work DIR --standin FILE
   the previous work of the run is done. The tables have the sums.
 - Jobs and decisions of the host have a separate track.
 - A bounded number of events is created once, and read when the device is idle. A failing event causes one error and no
-  leak.
+  memory leak.
 """
 import argparse
 import collections

@@ -21,7 +21,7 @@ struct standin_indices {
     unsigned x, y, z;
 };
 
-// Equal to argument_kinds, and below shim, of kernels.c.
+// Must equal argument_kinds and, below, shim of kernels.c.
 struct standin_arguments {
     int count;
     unsigned long long read_only, restricted;
@@ -98,7 +98,7 @@ inline float from_f8e4m3fn(unsigned char bits) {
 inline float from_f8e5m2(unsigned char bits) {
     return from_f16((unsigned short)(bits << 8));
 }
-// The NaN has no sign, regardless of the operands.
+// The result has no sign if it is NaN, regardless of the operands.
 inline float ptx_maximum(float x, float y) {
     if (x != x || y != y) return NAN;
     return x > y || (x == y && !std::signbit(x)) ? x : y;
@@ -107,7 +107,7 @@ inline float ptx_minimum(float x, float y) {
     if (x != x || y != y) return NAN;
     return x < y || (x == y && std::signbit(x)) ? x : y;
 }
-// Up to two steps off, while the hardware is off by one; without subnormal values.
+// Off by up to two units in the last place (the hardware by one); flushes subnormal values.
 inline float ptx_reciprocal(float x) {
     const float y = 1 / (fabsf(x) < 0x1p-126f ? std::copysign(0.0f, x) : x);
     if (fabsf(y) < 0x1p-126f) return std::copysign(0.0f, y);

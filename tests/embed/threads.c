@@ -24,8 +24,8 @@ typedef struct outcome {
 
 typedef struct job {
     const char *const *models;
-    const outcome *expected; /* by model; NULL: not known yet */
-    outcome *found;          /* by model, if `expected` is NULL */
+    const outcome *expected; /* by model; NULL if not known yet */
+    outcome *found;          /* by model, filled in if `expected` is NULL */
     int model_count, rounds;
     bool failed;
 } job;

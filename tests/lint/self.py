@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that lint.py and rooms.py find faults: a tree with one fault per check, and a tree without faults."""
+"""Checks that lint.py and rooms.py find one fault per check in a tree, and none in a tree without faults."""
 import os
 import pathlib
 import subprocess
@@ -98,7 +98,7 @@ ROOM_FAULTS = [
 
 
 def rooms(fault):
-    """Returns the findings of rooms.py for the two folders with those files changed or, for None, absent."""
+    """Returns the findings of rooms.py for the two folders with some files changed or, for None, absent."""
     with tempfile.TemporaryDirectory() as root:
         for name, text in {**ROOMS, **fault}.items():
             if text is None:

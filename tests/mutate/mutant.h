@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mutated source includes this header: HLO_MUTANT(n) is true if the environment has HLO_MUTANT=n.
  * With HLO_MUTANT_LOG=FILE, the number of each mutant that a process reaches is appended to FILE
- * immediately, so that it is there even if the process aborts. Only the system call is used,
- * because a test may replace malloc or functions that write files. The definitions are weak and
+ * immediately, so that the number is not lost if the process aborts. Only system calls are used,
+ * because a test may replace malloc or functions that write files. These definitions are weak and
  * hidden: each program and each shared library has one copy. */
 #ifndef HLO_MUTANT
 #include <asm/unistd.h>

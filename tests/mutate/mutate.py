@@ -5,10 +5,10 @@
 usage: tools/dev mutate [--places=N] [--seed=S] [--jobs=N] [--slow=SECONDS] [--patience=SECONDS] [--list]
 
 All mutants are compiled into one build, of a copy of the tree in build/mutate; HLO_MUTANT=n in the environment selects
-one. Each test runs once without a mutant and logs the mutants that it reaches; then each mutant runs the tests that
-reach it, quickest first, up to the first that fails or does not end. Mutants that no test detects are printed: the
-change, and the tests that reach it. An interrupted run resumes. If only tests change, surviving mutants run the new
-tests.
+one. Each test runs once without a mutant and logs the mutants that it reaches. Then each mutant runs the tests that
+reach it, quickest first, up to the first test that fails or does not end. Mutants that no test detects are printed: the
+change, and the tests that reach the mutant. An interrupted run resumes. If only tests change, surviving mutants run the
+new tests.
 """
 import argparse
 import hashlib
@@ -37,7 +37,8 @@ def say(text):
 
 
 def tree():
-    """Returns the files of the tree, and which of them can have mutants: sources of kernels are not code of the build."""
+    """Returns the files of the tree, and the files that can have mutants. Sources of kernels cannot: the build does not
+    compile them."""
     names = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], check=True,
                            capture_output=True, text=True).stdout.split("\0")
     files = {name: (ROOT / name).read_bytes() for name in names if name and (ROOT / name).is_file()}
@@ -85,7 +86,8 @@ def build(jobs):
 
 
 def arguments(rows, name):
-    """Returns libclang's arguments for a file: those of the compiler; for a header, those of a source in its folder."""
+    """Returns libclang's arguments for a file: those of the compiler or, for a header, those of a source in its
+    folder."""
     here = [row for row in rows if row["file"] == str(COPY / name)] or \
         [row for row in rows if os.path.dirname(row["file"]) == os.path.dirname(str(COPY / name))]
     words = shlex.split(here[0]["command"]) if here else ["cc", "-D_GNU_SOURCE", "-std=c17", f"-I{COPY}", f"-I{COPY}/include"]
@@ -103,7 +105,7 @@ def written(plan):
 
 
 def draw(files, sources, options):
-    """Returns the recorded mutants, or draws and records them."""
+    """Returns the recorded mutants; draws and records mutants if there are none."""
     text = b"".join(name.encode() + b"\0" + data for name, data in sorted(sources.items()))
     plan = options.plan or MADE / f"{options.seed}-{options.places}-{hashlib.sha256(text).hexdigest()[:12]}.plan"
     if plan.exists():
@@ -127,7 +129,7 @@ def draw(files, sources, options):
 
 
 def appended(path):
-    """Returns the rows of a file of JSON lines; the last may be incomplete."""
+    """Returns the rows of a file of JSON lines, whose last line may be incomplete."""
     rows = []
     for line in path.read_text().split("\n") if path.exists() else ():
         try:
@@ -148,7 +150,7 @@ def begin(tests):
 
 
 def reach(key):
-    """Runs a test without a mutant: its status, its time, and the mutants that it reaches."""
+    """Runs a test without a mutant. Returns its status, its time, and the mutants that it reaches."""
     import suite
     log = FOLDER / "reached"
     log.write_bytes(b"")
@@ -158,7 +160,7 @@ def reach(key):
 
 
 def attempt(job):
-    """Runs tests on a mutant up to the first that detects it."""
+    """Runs tests on a mutant up to the first test that detects the mutant."""
     import suite
     number, keys, patience = job
     passed = []
@@ -186,7 +188,7 @@ def same_code(files, row):
 
 
 class Run:
-    """The mutants of a plan, and the results so far."""
+    """Runs the mutants of a plan, and stores the results."""
 
     def __init__(self, plan, rows, tests, patience):
         self.patience = patience

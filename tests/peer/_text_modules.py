@@ -265,7 +265,7 @@ control-predecessors={a}
 control-predecessors={a, %b}
 '''.strip().split('\n')
 
-# Header attributes; the entry takes f32[2] and returns f32[2].
+# Header attributes of a module whose entry has an f32[2] parameter and result.
 HEADERS = '''
 is_scheduled=true
 is_scheduled=false
@@ -308,7 +308,7 @@ ALGORITHMS = ('unset dot_any_f8_any_f8_f32 dot_any_f8_any_f8_f32_fast_accum dot_
               'dot_bf16_bf16_bf16 dot_bf16_bf16_f32 dot_bf16_bf16_f32_x3 dot_bf16_bf16_f32_x6 dot_bf16_bf16_f32_x9 dot_tf32_tf32_f32 dot_tf32_tf32_f32_x3 '
               'dot_f32_f32_f32 dot_f64_f64_f64').split()
 
-# Bodies of an entry, by topic. `RG` becomes each of the replica groups in one of them.
+# Bodies of an entry, by topic. `RG` is replaced by each of the replica groups.
 BODIES = {
     'iota': ' ROOT c = s32[2,3] iota(), iota_dimension=1',
     'is-finite': A2 + ' ROOT c = pred[2] is-finite(a)',
@@ -644,7 +644,7 @@ MODULES = {
                             'reduce-scatter-start(a), replica_groups={{0,1}}, dimensions={0}, to_apply=add\n'
                             ' u = ((f32[2]), f32[1]) reduce-scatter-update(s)\n ROOT d = f32[1] reduce-scatter-done(u)\n}\n',
 }
-ASYNC = {  # Entry bodies of operations in the asynchronous form.
+ASYNC = {  # Entry bodies with asynchronous operations.
     'negate': AB + ' s = ((f32[2]), f32[2]) negate-start(a)\n u = ((f32[2]), f32[2]) negate-update(s)\n'
               ' ROOT d = f32[2] negate-done(u)',
     'abs': A2 + ' s = ((f32[2]), f32[2], u32[]) abs-start(a), metadata={op_name="x"}\n ROOT d = f32[2] abs-done(s)',
@@ -845,7 +845,7 @@ ODD = {
 }
 
 
-# Equal names, nested and in sequence: which of them gets which number.
+# Equal names, nested and in sequence, which are made unique by numbers.
 INNER = 'f32[2] call(a), to_apply={\n a = f32[2] parameter(0)\n ROOT t = f32[2] %s\n }'
 INLINE = {
     'inline in itself': f' a = f32[2] parameter(0)\n r = {INNER % "negate(a)"}\n ROOT t = f32[2] add(r, r)',

@@ -6,7 +6,7 @@ NaN values.
 usage: sorts.py --bin DIR --work DIR --standin FILE [--first SEED] [--count N]
 
 A seed determines a module of several random sorts and scatters: sizes near powers of two and tile sizes, comparators
-that read some or none of the operands, order-dependent combiners, windows that are equal, disjoint or overlap
+that read some or none of the operands, order-dependent combiners, and windows that are equal, disjoint or overlap
 partially.
 CUDA's libraries are the file of --standin (tests/cuda/README.md).
 """
@@ -20,7 +20,7 @@ import numpy as np
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import _standin  # noqa: E402
 
-# Inputs have numpy types; elements of other types are given as bits.
+# Inputs have numpy types; elements of types that numpy lacks are given as bits.
 BITS = {"f8e4m3fn": "u8", "f8e5m2": "u8", "bf16": "u16", "f16": "u16", "f32": "u32", "f64": "u64"}
 NUMPY = {"pred": np.bool_, "s8": np.int8, "s16": np.int16, "s32": np.int32, "s64": np.int64, "u8": np.uint8,
          "u16": np.uint16, "u32": np.uint32, "u64": np.uint64}
@@ -40,7 +40,7 @@ def braces(numbers):
 
 
 class Draw:
-    """Random Python values."""
+    """Draws random values."""
 
     def __init__(self, numbers):
         self.random, self.below = numbers.random, lambda *ends: int(numbers.integers(*ends))
@@ -68,7 +68,7 @@ class Module:
         return f"v{len(self.lines) - 1}"
 
     def array(self, kind, dims, values):
-        """Returns an input with these numbers, or bits of floats."""
+        """Returns an input with these numbers, or with these bits of floats."""
         of = BITS.get(kind, kind)
         self.inputs.append(np.array(values).astype(NUMPY[of]).reshape(dims))
         shape = f"[{','.join(map(str, dims))}]"
@@ -76,7 +76,7 @@ class Module:
         return name if of == kind else self.line(f"{kind}{shape} bitcast-convert({name})")
 
     def codes(self, kind, count):
-        """Returns arbitrary bits, or a few values."""
+        """Returns arbitrary bits, or bits of a few values."""
         width = np.dtype(NUMPY[BITS.get(kind, kind)]).itemsize * 8
         every = self.numbers.integers(0, 2 ** width, count, dtype=np.uint64, endpoint=False) if width < 64 else \
             self.numbers.integers(0, 2 ** 64 - 1, count, dtype=np.uint64)
@@ -102,7 +102,7 @@ class Module:
         return half >> 8 if kind == "f8e5m2" else np.where(half == 0, 0, (half >> 7) - 64)
 
     def keep(self, name, kind, dims):
-        """Returns the result `name`, as bits."""
+        """Makes the value `name` a result, as bits."""
         shape = f"[{','.join(map(str, dims))}]"
         self.results.append(self.line(f"{BITS[kind]}{shape} bitcast-convert({name})") if kind in BITS else name)
 
@@ -129,7 +129,7 @@ class Module:
             self.keep(plain, kind, dims)
 
     def comparator(self, name, kinds):
-        """Returns a lexicographic order of the first operands of a random list."""
+        """Returns a comparator: the lexicographic order of the first operands of a random list."""
         lines = [f"p{i} = {kinds[i // 2]}[] parameter({i})" for i in range(2 * len(kinds))]
         lines.append("z = pred[] constant(false)")
         found = "z"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The FLOPs counted by --stats equal those of XLA's cost analysis: for every elementwise opcode, for opcodes that apply
-a computation, and for the models, except loops (XLA counts their bodies once)."""
+"""Checks that the FLOPs counted by --stats equal those of XLA's cost analysis: for elementwise opcodes, for opcodes
+that apply a computation, and for the models, except loops (XLA counts their bodies once)."""
 import os
 import pathlib
 import re
