@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 SQUARES = (1024, 2048, 4096, 8192, 16384)
-# By model: hidden and feed-forward sizes, and the total width of q, k and v.
+# By model: hidden and feed-forward sizes, and the total width of keys and values.
 LLAMA = {"llama-8b": (4096, 14336, 2048), "llama-70b": (8192, 28672, 2048)}
 TOKENS = 8192
 
