@@ -40,8 +40,8 @@ def operands(rng, name, dtype):
     else:
         x = np.arange(SAMPLE) if bits == 16 else rng.integers(0, 1 << (bits - 1), SAMPLE) * 2 + \
             rng.integers(0, 2, SAMPLE)
-        pairs of NaNs, rare among so many codes
-        if bits > 16 and name[0] not in 'su':  # of so many random codes, two NaNs are rarely paired: add such pairs
+        x = x.astype(word)
+        if bits > 16 and name[0] not in 'su':  # pairs of NaNs are rare among so many random codes
             x = np.where(rng.random(SAMPLE) < 0.9, x, rng.choice(nans(dtype), SAMPLE))
         small = rng.integers(0, 70, SAMPLE).astype(word)
         y = np.where(rng.random(SAMPLE) < 0.5, rng.permutation(x), small if name[0] in 'su' else x)
@@ -137,9 +137,9 @@ def differences(op, want, wide, got, ulps):
     with np.errstate(all='ignore'):
         return exact_differences(op, want, got) if ulps is None else rounded_differences(wide, got, ulps)
 
-Compares integer powers. Only the six lowest bits of exponents are set, since XLA reads only these bits.
+
 def powers(run, name, x, y):
-    """Returns exponents of integer powers with only the six lowest bits set, since XLA reads only these bits."""
+    """Compares integer powers. XLA reads only the six lowest bits of exponents, so only these are set."""
     y = (y.astype(np.int64) & 63).astype(y.dtype)
     run.compare(f'{name} power', module(name, [('power', name, 'power(%x, %y)', None)], len(x)),
                 [x, y, x, x.astype(bool)], lambda *_: 0)
