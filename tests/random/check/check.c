@@ -310,8 +310,8 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
     const hlo_diag_sink sink = {.emit = keep_first, .user = why};
     hlo_pass_options with_sink = *options;
     with_sink.sink = &sink;
-    /* Returns true if the module may round more than its rewrite: the lowering of a call rounds
-     * more than the call, and a gelu in bf16 more than one in f32. */
+    /* These forms would round more than the module: the lowering of a call rounds more than the
+     * call, and a gelu in bf16 more than one in f32. */
     if (options->emit >= HLO_EMIT_QDQ && module->op_counts[HLO_OP_CUSTOM_CALL])
         with_sink.emit = HLO_EMIT_FFI;
     else if (options->emit == HLO_EMIT_QDQ && module->op_counts[HLO_OP_TANH])
@@ -324,12 +324,11 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
                                                    : OUTCOME_NO_END;
     if (status == HLO_OK) {
         if (counts) count(report, counts);
-        /* Returns true if a bias is computed, and so would be rounded; in random modules biases are
+        /* A computed bias would be rounded even on coarse inputs; in random modules, biases are
          * parameters. */
         bool coarse = options->allow_bias_rounding, compared = report->rules.first;
         compared = compared && (!coarse || (seed % 2 && !has_bits(module)));
-        /* Returns true for a bf16 product that is not fused, and so rounded before its bias is
-         * added. */
+        /* In these forms, a bf16 product may be rounded before its bias is added. */
         bool both = with_sink.emit == HLO_EMIT_QDQ || with_sink.emit == HLO_EMIT_DQ;
         if (compared) result = compare_on(module, after, seed, coarse, both, why);
         if (counts) counts->rewrites += compared;

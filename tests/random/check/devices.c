@@ -119,8 +119,8 @@ static hlo_instr *exchange(const spread *s, const hlo_instr *instr, const member
     return join(s, instr, dim, (uint32_t)m->count, parts);
 }
 
-/* Creates zeros on devices that receive nothing, by a mask, because other executions may scale
- * these zeros. */
+/* Returns the value that the device receives. Zeros for devices without a source are the result of
+ * a mask, because other executions may scale them. */
 static hlo_instr *permute(const spread *s, const hlo_instr *instr, int64_t device) {
     const hlo_groups *pairs = hlo_instr_groups(instr, HLO_ATTR_SOURCE_TARGET_PAIRS);
     const int64_t *at = pairs->mesh.devices.listed->v;

@@ -151,8 +151,8 @@ static bool same_instrs(const kept *k, const hlo_computation *was, const hlo_com
     return (!a && !b) || lost(k, "is another thread's, and has changed", was->name);
 }
 
-/* Ignores the thread of a collective that has become synchronous: it belongs to the module's
- * thread. */
+/* Returns true if the instruction runs on another thread. A collective runs on the module's thread:
+ * it may have become synchronous. */
 static bool is_host(const hlo_instr *i) {
     const char *text = hlo_instr_str(i, HLO_ATTR_FRONTEND_ATTRIBUTES);
     const hlo_computation *called =

@@ -118,8 +118,7 @@ array gen_binary(gen *g, const char *op, array a, array b, bool swap) {
     return gen_emit(g, a, "%s(%s, %s)", op, a.name, b.name);
 }
 
-/* Creates a value with a single element of that type, in any shape; `prefix` as in gen_parameter().
- */
+/* Creates a value of one element of that type, in any shape; `prefix` as in gen_parameter(). */
 static array fresh_scale(gen *g, const char *type, char prefix) {
     static const double constants[] = {1, 0.5, 2, -0.25, 3, 0.125, 0.1};
     static const int ones[] = {1, 1};

@@ -11,7 +11,7 @@ typedef struct operand {
     int rows;
     int how;     /* kind of dequantization; INSIDE: the operand is passed in as fp8 */
     bool stack;  /* true if one of two operands is selected inside, by index */
-    bool slices; /* true for a scale for each of the two */
+    bool slices; /* true if each of the two operands has a scale */
     bool changes;
 } operand;
 

@@ -12,7 +12,7 @@ static const char *fp8_type(gen *g) {
 
 /* --------------------------------------------------------------------------------------- moving */
 
-/* Creates a value of that shape by a movement of another value. */
+/* Creates the value, of that shape, that is then moved. */
 typedef array source(gen *g, array shape);
 
 static array moved(gen *g, array shape, int links, source *from);

@@ -75,8 +75,7 @@ static void quantized(others *o) {
     add_dot(o, a, dequantized(o, "f8e4m3fn", o->n, o->k));
 }
 
-/* Writes a product of narrow values, optionally shifted by a zero point, which may be an integer.
- */
+/* Creates narrow values, optionally shifted by a zero point, which may be an integer. */
 static int shifted(others *o, const char *type) {
     static const char *const points[] = {"8", "-3", "0.5", "40"};
     int value =

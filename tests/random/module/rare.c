@@ -102,7 +102,7 @@ static void batch_within(gen *g) {
     gen_result(g, multiplied_batches(g, a, b, DICE_PICK(&g->dice, orders)));
 }
 
-/* Adds a bias that varies across rows, not along the contiguous dimension. */
+/* Adds a bias along the dimension that is not contiguous. */
 static void bias_across(gen *g) {
     array a = stored(g, g->wide, 16, 32), b = stored(g, g->wide, 48, 32);
     array bias = gen_parameter(g, 'p', gen_shape(g->wide, 1, b.dims));

@@ -13,7 +13,7 @@ const char *gen_mesh(const gen *g) {
                         "\"y\"=2]>}}";
 }
 
-/* writes `[{\"x\"}, {?}]` or, for HLO shardings, `[2,1,` */
+/* Writes `[{\"x\"}, {?}]` or, for HLO shardings, `[2,1,` */
 static const char *dims_split(const gen *g, array of, int at, char axis, char *out, size_t size) {
     size_t end = (size_t)snprintf(out, size, "[");
     for (int i = 0; i < of.rank; i++) {

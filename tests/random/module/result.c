@@ -64,7 +64,7 @@ static array step_addend(gen *g, array v) {
     return gen_binary(g, "add", v, c, true);
 }
 
-/* Writes converts of a value to another type and back. */
+/* Applies a step to a value in another type, with converts before and after. */
 static array converted(gen *g, array v, array (*step)(gen *, array)) {
     array w = step(g, gen_convert(g, v, gen_wide_type(g)));
     return gen_convert(g, w, dice_chance(&g->dice, 90) ? v.type : gen_wide_type(g));
@@ -129,7 +129,7 @@ static array scaled(gen *g, array v) {
     return gen_binary(g, divides ? "divide" : "multiply", v, s, !divides);
 }
 
-/* Computes in f32: converts to f32 and back. */
+/* Scales a value in f32, with converts before and after. */
 static array step_scale_wider(gen *g, array v) {
     return gen_convert(g, scaled(g, gen_convert(g, v, "f32")), v.type);
 }

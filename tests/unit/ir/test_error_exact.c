@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact error bounds of transforms, windows, complex numbers and f64. */
+/* Tests exact error bounds of transforms, windows, complex numbers and f64. */
 #include "tests/unit/ir/error_setup.h"
 
 #define SUM                                                                                        \
@@ -120,7 +120,7 @@ static void an_unknown_infinity_may_be_the_other(void **state) {
         set(&s.operands[1], i, (double)INFINITY);
     }
     set(&s.operand_sigmas[0], 0, (double)INFINITY);
-    set(&s.operand_sigmas[0], 1, 0x1p119); /* this one overflowed */
+    set(&s.operand_sigmas[0], 1, 0x1p119); /* this infinity overflowed */
     run(&s, false);
     assert_true(isnan(at(&s.sigma, 0)));
     assert_true(at(&s.sigma, 1) == 0);
@@ -141,7 +141,7 @@ static void f64_has_no_steps(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Distances of integers are exact; both parts of complex numbers count. */
+/* Distances of integers are exact, and both parts of complex numbers are compared. */
 static void distances_are_exact(void **state) {
     (void)state;
     const int64_t a = -(INT64_C(1) << 60), b = a - 1, lowest = INT64_MIN, highest = INT64_MAX;

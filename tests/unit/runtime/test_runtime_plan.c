@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for an absent device, and for the cpu. */
+/* Tests plans for an absent device, and for the cpu. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,7 +125,8 @@ static void without_the_libraries_there_is_one_error(void **state) {
     hlo_module_free(module);
 }
 
-/* A pass may give a constant another layout than its literal has; the elements are unchanged. */
+/* A pass may assign a layout to a constant that differs from its literal's; the elements do not
+ * change. */
 static void a_constant_is_read_in_the_layout_of_its_instruction(void **state) {
     (void)state;
     static const char text[] = "HloModule m\n"
@@ -153,7 +154,7 @@ static void a_constant_is_read_in_the_layout_of_its_instruction(void **state) {
     hlo_module_free(module);
 }
 
-/* Runs again, with the outputs of the first run, and frees everything. */
+/* Runs the plan again, compares the outputs with those of the first run, and frees everything. */
 static void run_again(hlo_module *module, hlo_plan *plan, hlo_arrays *inputs, hlo_arrays *first) {
     hlo_arrays *second = NULL;
     assert_int_equal(hlo_plan_run(plan, inputs, &sink, &second), HLO_OK);
@@ -265,7 +266,7 @@ static void only_backends_of_this_build_are_told_of(void **state) {
     free(text);
 }
 
-/* The calls that a run makes before it is stopped. */
+/* The number of progress calls that a run makes before it is stopped. */
 typedef struct countdown {
     int calls;
     double done;
@@ -277,7 +278,7 @@ static bool count_down(void *user, const hlo_progress *progress) {
     return --c->calls > 0;
 }
 
-/* Runs the module until its progress has been reported twice, two times. */
+/* Runs the module twice, each time until progress has been reported twice. */
 static void check_stops(const char *text, uint32_t devices, double least) {
     hlo_module *module = NULL;
     hlo_plan *plan = NULL;
