@@ -56,8 +56,7 @@ typedef struct clause {
     part part;
     uint32_t file, rule; /* index of the rules file; of the rule in the file */
     uint32_t term;       /* the term, for PART_ALTERNATIVE */
-    uint32_t
-        index; /* index of the part in the rule's guards or roots, or in the term's arguments */
+    uint32_t index;      /* index in the rule's guards or roots, or a term's arguments */
 } clause;
 
 /* ------------------------------------------------------------------------------------- subjects */

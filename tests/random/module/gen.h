@@ -60,7 +60,7 @@ typedef struct gen {
     arrays parameters, results;
     arrays scales;   /* scalars that may be reused */
     arrays products; /* results of dots */
-    left left;       /* the left operand of the previous dot; rank 0 if there is none */
+    left left;       /* the left operand of the previous dot; rank 0 at first */
 } gen;
 
 /* Returns the text of the module of a seed; NULL if memory runs out. The caller frees the text. */

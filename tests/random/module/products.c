@@ -9,8 +9,7 @@
 
 typedef struct others {
     dice *dice;
-    FILE *body, *called, *results,
-        *shapes; /* text of the entry, of computations, and of the entry's result tuple */
+    FILE *body, *called, *results, *shapes; /* of the entry; computations; the result tuple */
     const char *wide;
     int parameters, values, fusions, count;
     int m, n, k, groups;
@@ -421,9 +420,9 @@ char *random_others(dice *d) {
     static const char *const wides[] = {"f32", "bf16", "f16"};
     static const int sizes[] = {16, 32, 48, 17};
     static void (*const kinds[])(others *) = {
-        quantized,      narrow,         blocks,  fusion,  ragged, convolution,
-        scaled_product, scaled_product, /* the rewriter supports these */
-        cpu_call,       attention,      library, dynamic, huge /* and does not support these */};
+        quantized,   narrow,         blocks,         fusion,  ragged,
+        convolution, scaled_product, scaled_product, /* supported by the rewriter */
+        cpu_call,    attention,      library,        dynamic, huge /* and not supported */};
     const size_t all = sizeof kinds / sizeof *kinds, running = 8;
     char *parts[4] = {0}, *text = NULL;
     size_t size[5];

@@ -49,8 +49,7 @@ static array times_blocks(gen *g, array v, bool square) {
 }
 
 static void blocks(gen *g) {
-    const int which =
-        dice_below(&g->dice, 3); /* the side with scales per square of 128; 2: neither side */
+    const int which = dice_below(&g->dice, 3); /* the side with square blocks; 2: neither */
     array a = stored(g, g->wide, which == 0 ? LONG : 16, LONG);
     array b = stored(g, g->wide, which == 1 ? LONG : 32, LONG);
     a = times_blocks(g, a, which == 0);

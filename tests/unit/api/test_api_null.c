@@ -469,8 +469,7 @@ static void test_table(void **state) {
         if (rows[i].call) continue;
         snprintf(pattern, sizeof pattern, "%s(", rows[i].function);
         char *declared = strstr(headers, pattern);
-        while (declared &&
-               declared[strlen(pattern)] == ')') /* the function is named in a comment */
+        while (declared && declared[strlen(pattern)] == ')') /* named in a comment */
             declared = strstr(declared + 1, pattern);
         assert_non_null(declared);
         declared = strndup(declared, strcspn(declared, ";"));

@@ -177,8 +177,7 @@ static void test_list(void **state) {
     hlo_user_pass told = pass_of("sink-negate", sink_negate, NULL);
     told.help = "negates the product";
     hlo_user_pass plain = pass_of("plain", sink_negate, NULL);
-    plain.struct_size =
-        offsetof(hlo_user_pass, user); /* as in a program compiled with an older header */
+    plain.struct_size = offsetof(hlo_user_pass, user); /* as with an older header */
     const hlo_user_pass *passes[] = {&told, &plain};
     hlo_pass_options options;
     hlo_pass_options_init(&options);

@@ -165,8 +165,7 @@ static void test_kept(void **state) {
     assert_int_equal(cuda_image_find(&nvrtc, folder, source, 89, &second), HLO_OK);
     assert_non_null(second.log);
     cuda_image_free(&second);
-    assert_int_equal(cuda_image_compile(&nvrtc, source, 99, &second),
-                     HLO_OK); /* compiled as for 90 */
+    assert_int_equal(cuda_image_compile(&nvrtc, source, 99, &second), HLO_OK); /* as for 90 */
     assert_memory_equal(first.bytes, second.bytes, first.size);
     cuda_image_free(&second);
     assert_int_equal(cuda_image_find(&nvrtc, folder, "not C", 90, &second), HLO_INVALID_INPUT);

@@ -385,8 +385,8 @@ static void rows_of_one_element_are_scaled(void **state) {
     run(&s, true);
     assert_true(at(&s.sigma, 0) == 0 && isnan(at(&s.sigma, 1)));
     hlo_module_free(s.module);
-    s = prepare(THIN("f8e5m2", "f16"), &recover); /* multiplied by a value that overflowed in this
-                                                     execution, and possibly in others */
+    s = prepare(THIN("f8e5m2", "f16"),
+                &recover); /* by a value that overflowed here and possibly elsewhere */
     set(&s.operands[0], 0, 1), set(&s.operands[1], 0, INFINITY);
     set(&s.operand_sigmas[1], 0, 70000);
     run(&s, true);

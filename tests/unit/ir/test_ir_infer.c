@@ -209,8 +209,7 @@ static void gathered_windows(void **state) {
     ints(b, &list, HLO_ATTR_SLICE_SIZES, DIMS(1, 3, 2));
     list.v[list.count++] = (hlo_attr){.id = HLO_ATTR_INDEX_VECTOR_DIM, .u.i = 1};
     EXPECT(b, HLO_OP_GATHER, &list, "f32[3,7,2]{2,1,0}", x, rows);
-    list.v[list.count - 1].u.i =
-        2; /* every index is a vector of one element, and there are two dimensions of indices */
+    list.v[list.count - 1].u.i = 2; /* two dimensions of indices, each a vector of one */
     EXPECT(b, HLO_OP_GATHER, &list, "f32[3,7,2,1]{3,2,1,0}", x, rows);
     list.v[list.count - 1].u.i = 0;
     EXPECT(b, HLO_OP_GATHER, &list,
