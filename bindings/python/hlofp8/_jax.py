@@ -363,6 +363,7 @@ def jit(
     target: str | int | None = None,
     cuda: str | None = None,
     min_gain: float | None = None,
+    quantize: str | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | None = None,
     allow_bias_rounding: bool | None = None,
@@ -376,34 +377,23 @@ def jit(
 
     Apply it outermost, around ``jax.grad``, ``jax.vmap``, ``jax.shard_map`` and other transformations: everything
     traced inside it is rewritten as one module. Results equal those of ``jax.jit`` except for roundings that FP8
-    matmuls omit (docs/numerics.md). Like ``jax.jit``, it caches compiled functions by types, shardings and static
+    matmuls omit (docs/numerics.md) and, with ``quantize``, for the quantization of matmuls. Like ``jax.jit``, it caches compiled functions by types, shardings and static
     arguments.
 
     Args:
       function: the function. If it is omitted, a decorator is returned.
       emit: the output form of FP8 matmuls: "qdq", which XLA's GPU compiler turns into FP8 calls (the default on
         GPUs); "dq", for any platform (the default on other platforms); or "ffi", calls of handlers of this package.
-      target, cuda, min_gain, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
+      target, cuda, min_gain, quantize, wide, rules, allow_bias_rounding, merge_dots, ragged, framework_files: as for
         ``rewrite``.
       fallback: "error" raises Error if the function cannot be rewritten; "warn" issues a RewriteWarning with the
         reason and runs the function as with jax.jit.
       **jit_options: options of ``jax.jit``, such as static_argnums, donate_argnums or in_shardings.
     """
+    given = locals()
     if fallback not in ("error", "warn"):
         raise invalid_value("fallback", fallback, "one of error, warn")
-    options: dict[str, Any] = {
-        "emit": emit,
-        "target": target,
-        "cuda": cuda,
-        "min_gain": min_gain,
-        "wide": wide,
-        "rules": rules,
-        "allow_bias_rounding": allow_bias_rounding,
-        "merge_dots": merge_dots,
-        "ragged": ragged,
-        "framework_files": framework_files,
-    }
-    options = _checked(options)
+    options = _checked({name: given[name] for name in _OPTIONS})
     if function is None:
         return lambda f: jit(f, fallback=fallback, **options, **jit_options)
     if not callable(function):

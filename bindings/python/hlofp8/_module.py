@@ -54,6 +54,8 @@ class Verdict:
     groups: int  #: the number of groups of a ragged-dot in the input; otherwise 0
     scale_modes: str | None  #: cuBLASLt scale modes of both operands, if not scalar: "VEC32_UE8M0 VEC32_UE8M0"
     block_size: int  #: elements along the contracting dimension that share a scale; 0 if all of them do
+    quantized: str | None  #: the recipe by which ``quantize`` quantized the operands; None if it did not
+    predicted_gain: float  #: the predicted speedup of a quantized matmul, including quantization; 0 if unknown
 
     @property
     def name(self) -> str:
@@ -247,7 +249,7 @@ def _option(key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
             raise TypeError(f"wide must be a str or a sequence of str, not {value!r}")
         value = ",".join(value)
-    if key in ("passes", "framework_files", "rules", "wide"):
+    if key in ("passes", "framework_files", "rules", "wide", "quantize"):
         if not isinstance(value, (str, os.PathLike) if key == "rules" else str):
             raise TypeError(f"{key} must be a str, not {value!r}")
         return {key: encoded(value)}
@@ -297,6 +299,7 @@ def rewrite(
     passes: str = "default",
     scale_operands: str = "all",
     min_gain: float = 0.0,
+    quantize: str | None = None,
     wide: str | Sequence[str] | None = None,
     rules: str | os.PathLike[str] | None = None,
     allow_bias_rounding: bool = False,
@@ -317,6 +320,8 @@ def rewrite(
       passes: names of passes, separated by commas; "" runs none.
       scale_operands: the scale operands of an FP8 call: "all", or only those "used" by the call, for XLA of 2026.
       min_gain: convert a matmul only if the roofline model predicts at least this speedup.
+      quantize: "current" or "current,attention" quantizes the operands of wide matmuls, which changes the results
+        (docs/quantize.md).
       wide: matmuls that are not converted: names of instructions (``Verdict.input_instr``, or else ``Verdict.instr``),
         op_names, "model.py:12", or globs of these.
       rules: a file of additional rewrite rules (docs/rules.md).
@@ -330,26 +335,9 @@ def rewrite(
     Raises:
       Error: the module or the value of an option is invalid.
     """
+    options = {key: value for key, value in locals().items() if key not in ("module", "name")}
     report = ffi.new("hlo_report **")
-    with (
-        sink() as told,
-        pass_options(
-            told,
-            emit=emit,
-            target=target,
-            cuda=cuda,
-            passes=passes,
-            scale_operands=scale_operands,
-            min_gain=min_gain,
-            wide=wide,
-            rules=rules,
-            allow_bias_rounding=allow_bias_rounding,
-            merge_dots=merge_dots,
-            ragged=ragged,
-            framework_files=framework_files,
-            lint=lint,
-        ) as how,
-    ):
+    with sink() as told, pass_options(told, **options) as how:
         made = read(module, name, told)
         told.check(lib.hlo_module_optimize(made, how, report))
     return Rewritten(made, ffi.gc(report[0], lib.hlo_report_free))

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "ir/text/print.h"
 #include "matmul/json.h"
 #include "tests/unit/matmul/matmul_fixture.h"
 
