@@ -156,7 +156,7 @@ def shared(n):
 
 
 def dead(n):
-    """A chain that a rule for the maximum of two values may leave without users."""
+    """Yields a chain that a rule for the maximum of two values may leave without users."""
     yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[4] parameter(0)\n'
     for i in range(1, n):
         yield f'  x_{i} = f32[4] negate(x_{i - 1})\n'
@@ -164,7 +164,7 @@ def dead(n):
 
 
 def doubled(n):
-    """Computations that each call the previous one twice, around a dot."""
+    """Yields computations that each call the previous one twice, around a dot."""
     yield 'HloModule m\n\nc_0 {\n  a_0 = f32[4] parameter(0)\n  ROOT b_0 = f32[4] negate(a_0)\n}\n\n'
     for i in range(1, n):
         yield (f'c_{i} {{\n  a_{i} = f32[4] parameter(0)\n  b_{i} = f32[4] call(a_{i}), to_apply=c_{i - 1}\n'
@@ -175,7 +175,7 @@ def doubled(n):
 
 
 def prime(n):
-    """Dots whose contracting dimension is a large prime number, of scaled values."""
+    """Yields dots of scaled values whose contracting dimension is a large prime number."""
     size = 2**59 - 55
     yield (f'HloModule m\n\nENTRY e {{\n  q = f8e4m3fn[4,{size}] parameter(0)\n  s = bf16[4] parameter(1)\n'
            f'  c = bf16[4,{size}] convert(q)\n  w = bf16[4,{size}] broadcast(s), dimensions={{0}}\n'
@@ -187,7 +187,7 @@ def prime(n):
 
 
 def reverses(n):
-    """A dot with scales per block, of which those of one operand are reversed many times."""
+    """Yields a dot with scales per block, those of one operand reversed many times."""
     yield ('HloModule m\n\nENTRY e {\n  a = f8e4m3fn[32,64] parameter(0)\n  b = f8e4m3fn[32,64] parameter(1)\n'
            '  x = f8e8m0fnu[32,2] parameter(2)\n  y = f8e8m0fnu[32,2] parameter(3)\n'
            '  a_0 = bf16[32,2] convert(x)\n  b_0 = bf16[32,2] convert(y)\n')
@@ -200,7 +200,7 @@ def reverses(n):
 
 
 def held(n):
-    """Constants, those of odd numbers elided, at the start of control dependencies."""
+    """Yields constants, every second one without its value, that are control predecessors."""
     yield ('HloModule m\n\nENTRY e {\n  a = f8e4m3fn[32,64] parameter(0)\n  b = f8e4m3fn[32,64] parameter(1)\n'
            '  c = bf16[32,64] convert(a)\n  d = bf16[32,64] convert(b)\n'
            '  x = bf16[32,32] dot(c, d), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n')
@@ -212,7 +212,7 @@ def held(n):
 
 
 def reshaped(n):
-    """A value that is reshaped many times, and then read by as many kernels."""
+    """Yields a value that is reshaped many times, and then read by as many kernels."""
     yield 'HloModule m\n\nENTRY e {\n  x_0 = f32[4,4] parameter(0)\n'
     for i in range(n // 2):
         yield f'  x_{i + 1} = f32[4,4] reshape(x_{i})\n'

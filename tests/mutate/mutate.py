@@ -35,10 +35,10 @@ SANITIZED = COPY / "build" / "asan-ubsan"
 ROOMS = ("ir/", "grammar/", "matmul/", "passes/", "report/", "runtime/", "api/", "tools/")
 STRICT = "sanitized/"  # how ctest names the tests of that build
 QUICK = "lit/", "unit/"
-FIRST = 10  # so many tests run on each mutant alone,
-LONG = 5  # if they take fewer seconds
-SLOW = 20  # tests of more seconds run last
-CHOSEN = 40  # at least so many tests of the sanitized build run on a mutant, if they reach it
+FIRST = 10  # number of tests that run on each mutant alone,
+LONG = 5  # if they take fewer seconds than this
+SLOW = 20  # tests that take more seconds than this run last
+CHOSEN = 40  # minimum number of tests of the sanitized build that run on a mutant, if so many reach it
 HEADER = b'#include "%s"\n'
 
 
@@ -188,7 +188,7 @@ def attempt(job):
 
 
 def divide(key, numbers, limit, status):
-    """Returns the status of a test with each mutant; `status` is that with all of them."""
+    """Returns the status of a test with each mutant; `status` is the status with all of them."""
     if status == 0 or len(numbers) == 1:
         return dict.fromkeys(numbers, status)
     half, found = len(numbers) // 2, {}
@@ -198,7 +198,8 @@ def divide(key, numbers, limit, status):
 
 
 def together(job):
-    """Runs a test on many mutants. `row` is its result without a mutant; if that is unknown, it also runs so after a failure."""
+    """Runs a test on many mutants. `row` is the result without a mutant; if None, the test also runs without one after
+    a failure."""
     import suite
     key, numbers, row, patience = job
     status, seconds, reached = execute(key, numbers, patience + 5 * row["seconds"] if row else TESTS[key].limit)
@@ -212,7 +213,8 @@ def together(job):
 
 
 def lazily(pool, function, jobs, most):
-    """Yields the results of jobs; takes a job only when a process is ready for it, so that it depends on earlier results."""
+    """Yields the results of jobs; takes a job only when a process is ready for it, so that jobs can depend on earlier
+    results."""
     free, over = threading.Semaphore(most), []
 
     def fed():
@@ -335,14 +337,14 @@ class Run:
         return time.monotonic() > self.end
 
     def timely(self, jobs):
-        """Yields jobs until the time is over."""
+        """Yields jobs until the time limit."""
         for job in jobs:
             if self.late():
                 return
             yield job
 
     def rest(self, pool, tests, every, wanted=lambda test, number: True):
-        """Runs each test on all mutants that remain and that it is wanted for, together."""
+        """Runs each test on all surviving mutants for which the test is chosen, together."""
         def jobs():
             for at, test in enumerate(tests, 1):
                 row = self.map.get(test.key)
@@ -361,7 +363,8 @@ class Run:
                     self.settle({"number": number, "killed": name, "status": status} if status else {"number": number, "passed": [row["key"]]})
 
     def sanitized(self, pool, tests):
-        """Runs tests of the sanitized build, those first that reach most mutants, until CHOSEN reach each mutant."""
+        """Runs tests of the sanitized build, first those that reach most mutants, until CHOSEN tests reach each
+        mutant."""
         open_now = {row["number"] for row in self.rows if self.open(row["number"])}
         reached = {STRICT + row["key"]: open_now & set(row["reached"]) for row in self.map.values()
                    if row["key"].startswith(QUICK) and row["status"] == 0 and row["seconds"] < LONG}
@@ -395,7 +398,7 @@ class Run:
 
 
 def slow_last(tests):
-    """Sorts tests by their duration in earlier runs, then those without one by their limit."""
+    """Sorts tests by their duration in earlier runs; tests without an earlier run follow, by their time limit."""
     seconds = {row["key"].split()[0]: row["seconds"] for path in MADE.glob("*.reached") for row in appended(path)}
     return sorted(tests, key=lambda test: (test.name not in seconds, seconds.get(test.name, test.limit)))
 

@@ -323,7 +323,7 @@ outcome check_rewrite(const hlo_module *module, const hlo_pass_options *options,
     hlo_report *report = NULL;
     *why = 0;
     hlo_status status = hlo_module_optimize(after, &with_sink, &report);
-    hlo_module *before = NULL; /* with the quantization that the options request */
+    hlo_module *before = NULL; /* the module with the quantization that the options request */
     if (status == HLO_OK && options->quantize) {
         status = hlo_module_clone(module, &before);
         if (status == HLO_OK) status = hlo_module_quantize(before, &with_sink);

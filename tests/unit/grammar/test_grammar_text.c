@@ -246,7 +246,7 @@ static void sharding_is(const char *before, size_t ones, const char *after, cons
     free(text);
 }
 
-/* If each dimension took time in proportion to the others, this would take an hour. */
+/* This would take an hour if the time were quadratic in the number of dimensions. */
 static void tiles_of_many_dimensions_are_read(void **state) {
     (void)state;
     enum { ONES = 500000 };

@@ -276,7 +276,7 @@ static hlo_status verified(const char *text) {
     return status;
 }
 
-/* To search the header for each alias, or the line for each error, would take a minute. */
+/* This would take a minute if each alias searched the header, or each error searched the line. */
 static void headers_and_lines_are_not_searched_again(void **state) {
     (void)state;
     enum { MANY = 60000 };

@@ -209,7 +209,7 @@ static void refused(const char *text, const char *message, uint32_t line, uint32
 #define PHASE "phase algebra measure expression_size\n"
 #define EXAMPLE "\nexample\n  ENTRY e { ROOT x = f32[] parameter(0) }\nend\n"
 
-/* True if the first error in the rules contains `message`; "": if they have no error. */
+/* Returns true if the first error in the rules contains `message`; for "", if there is no error. */
 static bool says(const char *text, const char *message) {
     static const hlo_diag_sink keeper = {.emit = keep};
     hlo_module *owner;
@@ -220,7 +220,8 @@ static bool says(const char *text, const char *message) {
     return *message ? strstr(last_message, message) != NULL : !*last_message;
 }
 
-/* Writes a rule with so many terms in its pattern, variables in each term, roots and actions. */
+/* Writes a rule with given numbers of terms in its pattern, variables per term, roots and actions.
+ */
 static const char *rule_with(int terms, int arguments, int roots, int actions) {
     static char text[1 << 14];
     FILE *out = fmemopen(text, sizeof text, "w");

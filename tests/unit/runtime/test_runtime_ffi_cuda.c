@@ -161,7 +161,7 @@ static int plans_made(void) {
     return count_calls("cublasLtMatmulAlgoGetHeuristic");
 }
 
-/* A plan is for the types, dimensions, alignments and attributes of a call, each of them. */
+/* A call with another type, dimension, alignment or attribute needs another plan. */
 static void each_part_of_a_call_has_a_plan(void **state) {
     enum { PARTS = 7, ROWS = 8 };
     for (int part = 0; part < PARTS; part++) {

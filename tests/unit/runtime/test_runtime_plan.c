@@ -112,7 +112,7 @@ static void an_architecture_that_is_too_old_is_an_error(void **state) {
     hlo_module_free(module);
 }
 
-/* A module that was not verified is verified first; each error is reported. */
+/* A module that was not verified is verified before it is planned; each error is reported. */
 static void an_invalid_module_has_no_plan(void **state) {
     (void)state;
     static const char text[] = "HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n"
