@@ -182,13 +182,13 @@ def module(wide, scale, functions, both, quantize_last=False):
 def expected(scale, functions):
     """Returns the verdict and the name of the instruction that the reason names, or None if the table does not
     determine them."""
-    if scale == "none" and "mask with 1" in functions:  # an fp8 value, unless something scales it
+    if scale == "none" and "mask with 1" in functions:  # 1 is an fp8 value, unless a scale multiplies it
         return (None, None) if len(functions) > 1 else (FP8, None)
     if functions == ["leaky relu"]:
         return ("scales-of-branches" if scale == "none" else OPERATION), "f.0_0"
     rows = [(FUNCTIONS[name], f"f.0_{index}") for index, name in enumerate(functions)]
     signed, found = SCALES[scale][1], (FP8, None)
-    for row, name in rows:  # from the dequantization to the dot
+    for row, name in rows:  # the functions, from the dequantization to the dot
         verdict = row[1 + signed]
         # An iota is nonnegative; nothing is known about other vectors.
         signed &= (row[2] != SCALE or "multiply({d}, %iota)" in row[0]) and "rsqrt" not in row[0]
@@ -199,7 +199,7 @@ def expected(scale, functions):
 
 
 def verdicts(options, texts, folder):
-    """The verdict and the blocker of each module."""
+    """Returns the verdict and the blocker of each module."""
     paths = []
     for index, text in enumerate(texts):
         paths.append(os.path.join(folder, f"{index}.hlo"))

@@ -33,7 +33,7 @@ RUNNERS = {
 
 @dataclass
 class Block:
-    """One block; `line` is its first line of code, counted from 1."""
+    """A code block; `line` is its first line of code, counted from 1."""
 
     page: str
     line: int

@@ -226,7 +226,7 @@ def message(depth):
                 return bytes([number << 3 | 2]) + length + data
 
     shape = b'\x10\x0b'
-    for _ in range(min(depth, 3000)):  # each level copies its contents
+    for _ in range(min(depth, 3000)):  # limited, because each level copies its contents
         shape = b'\x10\x0d' + field(4, shape)
     yield field(1, b'm') + field(4, field(2, shape))
 

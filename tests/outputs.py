@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 
-# Options that select input, computation or format. They print nothing by themselves.
+# Options that select input, computation or format, and print nothing themselves.
 SILENT = """inputs seed draw accumulate devices dump-values graph autotune autotune-cache kernel-cache workspace fallback
 partitioned xla topology backend optimize target cuda scale-operands emit allow-bias-rounding min-gain wide merge-dots ragged
 passes rules module framework-files expect-fp8 fail-on-missed baseline allow-empty verify-each no-verify max-errors

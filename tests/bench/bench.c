@@ -40,7 +40,8 @@ static char *read_all(const char *path, size_t *out_size) {
     return text;
 }
 
-/* Resident memory without file mappings such as the program; 0 if the system does not report it. */
+/* Returns resident memory without file mappings such as the program; 0 if the system does not
+ * report it. */
 static size_t memory_now(void) {
     size_t all = 0, resident = 0, of_files = 0;
     malloc_trim(0);

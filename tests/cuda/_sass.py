@@ -31,9 +31,9 @@ ELEMENT = re.compile(r"\b([pqt]\d+)\[")
 class Access:
     store: bool
     bytes: int
-    times: int  # in unrolled loops
+    times: int  # number of executions, in unrolled loops
     pack: bool
-    each: bool  # runs for every element of a thread
+    each: bool  # true if it runs for every element of a thread
 
 
 def accesses(parameters, body):
@@ -109,7 +109,7 @@ def loads_in_flight(kernel):
 
 
 def waits(kernel):
-    """Returns whether the first instruction that waits for other kernels or accesses memory is one that waits."""
+    """Returns whether the kernel waits for other kernels before it accesses memory."""
     words = [word for word, _ in kernel if re.match(r"ACQBULK|LDG|LD\.|STG|ST\.|ATOM|RED", word)]
     return bool(words) and words[0] == "ACQBULK"
 
@@ -128,7 +128,7 @@ def faults_of_text(found, held):
 
 
 def faults_of_code(found, kernel):
-    """Returns differences between the loads and stores of the compiled kernel and those of its text."""
+    """Returns differences between the compiled kernel's loads and stores and those in its text."""
     faults = []
     for word, store in (("LDG", False), ("STG", True)):
         have = collections.Counter(width_of(w) for w, _ in kernel if w.startswith(word))

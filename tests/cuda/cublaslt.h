@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fake cuBLASLt: a matmul is computed only from its descriptors, as specified in the cuBLAS
+/* A fake cuBLASLt, which computes a matmul only from its descriptors, as specified in the cuBLAS
  * manual. This code does not depend on how runtime/cuda makes a call. */
 #ifndef HLO_TESTS_CUDA_CUBLASLT_H
 #define HLO_TESTS_CUDA_CUBLASLT_H
@@ -25,7 +25,7 @@ typedef struct attributes {
 
 struct lt_desc {
     int ordinal, compute, scale;
-    attributes at; /* by number */
+    attributes at; /* attribute values, by attribute number */
 };
 
 struct lt_layout {

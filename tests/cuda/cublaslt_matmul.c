@@ -151,7 +151,7 @@ static double scale(const problem *p, int attribute, int mode, int64_t batch, in
     int64_t steps = (k + 127) / 128, padded = (steps + 3) / 4 * 4;
     int64_t row = batch * ((size + 127) / 128 * 128) + i;
     switch (p->desc.at.value[mode]) {
-    case 1: /* the sign is ignored */
+    case 1: /* the sign of the scale is ignored */
         return decode(format_of(R_8F_E4M3), tiled(pointer(p, attribute), 16, row, at, k) & 0x7f);
     case 2: return power(tiled(pointer(p, attribute), 32, row, at, k));
     case 3: return (double)scales[i];

@@ -27,7 +27,7 @@ typedef struct allocation {
 static allocation allocated[ALLOCATIONS];
 static long allocations, numbered;
 static double passed;          /* milliseconds added to the clock */
-static long recorded, awaited; /* events, and those known to be complete */
+static long recorded, awaited; /* numbers of recorded events, and of those known to be complete */
 
 int cuInit(unsigned flags) {
     ENTER("cuInit %u", flags);

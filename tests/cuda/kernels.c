@@ -34,15 +34,15 @@ typedef struct argument_kinds {
 
 struct cuda_module {
     void *handle; /* NULL if the module is PTX */
-    int file;     /* open as long as the module is loaded, so that its name is unique */
+    int file; /* the file stays open as long as the module is loaded, so that its name is unique */
     const char *ptx;
     shim *shim;
     struct cuda_function *functions;
 };
 
-/* Kernels take only pointers, up to this number. */
+/* The maximum number of arguments of a kernel, all of which are pointers. */
 enum { ARGUMENTS = 64, STACK = 1 << 16 };
-#define NOWHERE ((size_t)1 << 36) /* bytes */
+#define NOWHERE ((size_t)1 << 36) /* size of the inaccessible memory in bytes */
 typedef void kernel(void *, ...);
 
 struct cuda_function {

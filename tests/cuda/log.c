@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of the fake's calls, and injected failures. */
+/* Writes the log of the fake's calls, and injects failures. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 typedef void function(void);
 
-/* NvtxExportTableCallbacks. */
+/* The struct NvtxExportTableCallbacks of NVTX. */
 typedef struct callbacks {
     size_t size;
     int (*find)(uint32_t module, function ****out_table, unsigned *out_size);

@@ -31,7 +31,7 @@ ALWAYS = {"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuEv
 REPLAY = ALWAYS | {"cuGraphLaunch"}
 LAUNCH = ALWAYS | {"cuLaunchKernel", "cublasLtMatmul", "cublasLtMatmulDescSetAttribute", "cuMemcpyDtoDAsync",
                    "cuMemsetD8Async"}
-# Release functions: their failures are not tested.
+# Failures of release functions are not tested.
 ENDINGS = re.compile("Destroy|Free|Release|Unload|GetError|StatusName|Logger|GetVersion")
 MADE = {"cuMemAlloc": "cuMemFree", "cuStreamCreate": "cuStreamDestroy", "cuEventCreate": "cuEventDestroy",
         "cuStreamBeginCapture": "cuStreamEndCapture", "cuGraphInstantiate": "cuGraphExecDestroy",
@@ -439,8 +439,8 @@ def check_cache(runs, module):
     runs.cache = shared
 
 
-# Ways to record loops and conditionals: in the graph; between graphs, because the driver lacks conditional nodes or they
-# do not work; not at all.
+# Ways to execute loops and conditionals: in the graph; between graphs, because the driver lacks conditional nodes or
+# they do not work; without graphs.
 CONTROLLED = (dict(), dict(driver="12030"), dict(fail="cuGraphConditionalHandleCreate"), dict(fail="cuGraphAddNode"),
               dict(fail="cuModuleLoadData:3=218"), ["--graph=0"], ["--fallback=cpu"])
 

@@ -29,13 +29,13 @@
 
 #include "runtime/cuda/driver/library.h"
 
-/* Every function, with the name that the library exports. */
+/* Declares every function with the name that the library exports. */
 #define CUDA_SYMBOL(library, name, symbol, result, parameters)                                     \
     result name parameters __asm__(symbol);
 #include "runtime/cuda/driver/cublaslt.def"
 #undef CUDA_SYMBOL
 
-/* Statuses of the driver. */
+/* Statuses that the driver returns. */
 enum {
     CUDA_INVALID_VALUE = 1,
     CUDA_NO_DEVICE = 100,
@@ -79,7 +79,7 @@ int standin_enqueue(cuda_stream *stream, standin_kind kind, void (*run)(void *ar
                     const void *argument, size_t size);
 /* Runs the part of a STANDIN_EARLY kernel before its wait. The argument is that of run(). */
 void standin_rehearse(const void *argument);
-/* queue.c: queues run(argument) on a stream that is not captured. */
+/* queue.c: queues run(argument) on a stream that is not being captured. */
 int standin_later(const cuda_stream *stream, void (*run)(void *argument), const void *argument,
                   size_t size);
 /* A position in a stream's queue; all zero: empty. */
@@ -90,7 +90,7 @@ typedef struct standin_place {
 } standin_place;
 standin_place standin_end_of(const cuda_stream *stream);
 bool standin_is_done(standin_place place);
-/* Executes the work before the position. */
+/* Executes the queued work before the position. */
 void standin_finish(standin_place place);
 void standin_finish_all(void);
 /* Makes the stream wait for the position. */

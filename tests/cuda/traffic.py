@@ -32,9 +32,9 @@ LIMITS = {"mlp_qdq_fwd": (772, 9, 772, 16), "mlp_qdq_train": (3360, 36, 4301, 53
           "llama_train": (39657, 351, 42821, 378)}
 KERNEL = re.compile(r"^    (\w+)\([^)]*\)(?: in \d+ blocks of \d+ threads,)? (\d+) bytes", re.M)
 COPY = re.compile(r"^    copy [abcd]:.*", re.M)
-HEAVIEST, HEAVY = 10, 1e6  # minimum bytes of a heavy kernel
+HEAVIEST, HEAVY = 10, 1e6  # a heavy kernel moves at least this number of bytes
 XLA_COMPILER = ROOT / "tests/peer/xla/_xla_gpu.py"
-# An instruction in XLA's text: its name, its type without comments, its opcode, its operands.
+# An instruction in XLA's text: name, type without comments, opcode, operands.
 INSTR = re.compile(r"^  (?:ROOT )?(%\S+) = (\(.*?\)|\S+) ([a-z-]+)\((.*?)\)", re.M)
 XLA_KERNELS = ("fusion", "copy", "reduce", "transpose")
 

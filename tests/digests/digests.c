@@ -134,7 +134,8 @@ static void print_verdict(const hlo_verdict *v, FILE *out) {
             v->groups, or_none(v->scale_modes), v->block_size);
 }
 
-/* Optimizes a copy and prints it, with its verdicts. Returns NULL if it is rejected. */
+/* Optimizes a copy of the module and prints it, with its verdicts. Returns NULL if the module is
+ * rejected. */
 static hlo_module *print_optimized(const hlo_module *module, hlo_pass_options *options, FILE *out) {
     const hlo_diag_sink sink = {print_diag, out};
     hlo_module *copy = copy_of(module);
@@ -394,7 +395,7 @@ static void variants(const hlo_module *module, FILE *out) {
 
 /* ---------------------------------------------------------------------------------------- rules */
 
-static const hlo_module *rewritten; /* the module that rules are applied to */
+static const hlo_module *rewritten; /* the module to which rules are applied */
 
 static void outcome_of_rules(const char *text, FILE *out) {
     hlo_pass_options options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variants of a module that differ from it in a single point. */
+/* Creates variants of a module that differ from it in a single point. */
 #ifndef HLO_TESTS_DIGESTS_VARIANTS_H
 #define HLO_TESTS_DIGESTS_VARIANTS_H
 

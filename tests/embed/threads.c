@@ -16,7 +16,7 @@
 
 enum { MOST_MODELS = 16, MOST_THREADS = 64 };
 
-/* The results for a model: text, reports, binary and values, concatenated. */
+/* The results for a model: concatenated text, reports, binary and values. */
 typedef struct outcome {
     char *text;
     size_t size;

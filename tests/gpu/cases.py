@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of speeds.py: HLO modules as text, as jax would lower them, and the FLOPs of their matmuls."""
+"""Defines the cases of speeds.py: HLO modules as text, as jax would lower them, and the FLOPs of their matmuls."""
 import dataclasses
 import re
 
@@ -14,7 +14,7 @@ class Case:
     name: str
     text: str
     flops: int
-    sizes: tuple = None  # m, n, k, if it is only one matmul
+    sizes: tuple = None  # (m, n, k) if the case is only one matmul
 
 
 def matmul(m, n, k, fused=False, scales=True, precision="default"):
@@ -86,7 +86,7 @@ def questions(size=8192):
             for scales in (True, False) for precision in ("default", "highest")]
 
 
-# Groups of rows, each with a separate matrix.
+# Each group of rows is multiplied by a separate matrix.
 RAGGED = """HloModule ragged
 
 ENTRY %main (x: f8e4m3fn[64,32], w: f8e4m3fn[4,32,48], g: s32[4], sx: f32[], sw: f32[]) -> f32[64,48] {

@@ -11,7 +11,7 @@ LINT = pathlib.Path(__file__).with_name("lint.py")
 RUN = "// RUN: %hlo-fp8-opt %s | FileCheck %s\n"
 CHECK = "// CHE" + "CK"
 
-# check, file, text, message of the finding
+# A check, a file and its text, and the message of the finding.
 FAULTS = [
     ("directives", "testdata/a/x.hlo", RUN + "// CHE" + "KC: a\n" + CHECK + ": b\n", "CHEKC"),
     ("directives", "testdata/a/x.hlo", RUN + CHECK + ": a\n" + CHECK + "_NEXT: b\n", "CHECK_NEXT"),
@@ -77,7 +77,7 @@ def lint(check, root):
     return subprocess.run(command, capture_output=True, text=True)
 
 
-# Two folders, `b` above `a`: sources, READMEs, and the findings about one fault at a time.
+# Two folders, `b` above `a`: their sources and READMEs, and the findings about one fault at a time.
 ROOMS = {
     "CMakeLists.txt": "hlo_room(a)\nhlo_room(b SEES a)\n",
     "a/README.md": "Sees: no other folder.\n",

@@ -7,7 +7,7 @@ JUMPS = b"break", b"continue"
 
 
 class Mutant:
-    """One mutation. `text` replaces the bytes [start, end)."""
+    """A mutation: `text` replaces the bytes [start, end)."""
 
     def __init__(self, file, start, end, kind, form, text):
         self.file, self.start, self.end, self.kind, self.form, self.text = file, start, end, kind, form, text

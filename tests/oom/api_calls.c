@@ -381,7 +381,7 @@ static hlo_status call_history(void) {
 static const struct row {
     const char *name;
     hlo_status (*call)(void);
-    hlo_status (*call_with)(hlo_module *module); /* on a module that is created anew each time */
+    hlo_status (*call_with)(hlo_module *module); /* with a module created for each run */
 } rows[] = {
     {.name = "parse-file", .call = call_parse_file},
     {.name = "modules-parse-file", .call = call_modules_parse_file},
@@ -481,7 +481,7 @@ int main(int argc, char **argv) {
     snprintf(baseline, sizeof baseline, "%.400s/baseline.json", folder);
     if (prepare() != HLO_OK) return 2;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        (void)run(&rows[i]); /* initializes caches of libraries */
+        (void)run(&rows[i]); /* a first run initializes caches of libraries */
         const long count = try(&rows[i], 0, false, &failed);
         const long step = all || count < MOST ? 1 : 1 + count / MOST;
         for (int on = 0; on < 2 && !failed; on++)

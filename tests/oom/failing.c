@@ -111,8 +111,8 @@ void free(void *memory) {
     __libc_free(memory);
 }
 
-/* Control by the program itself, through dlsym(): from now on allocation `number` fails (0: none)
- * and, with `all`, all later ones. Both return the number of live allocations. */
+/* Lets the program itself select failures, through dlsym(): from now on allocation `number` fails
+ * (0: none) and, with `all`, all later ones. Both return the number of live allocations. */
 long failing_begin(long number, bool all);
 long failing_end(long *out_count);
 

@@ -48,7 +48,7 @@ static pjrt_error *succeed(void *arguments) {
     return NULL;
 }
 
-/* Clients and topologies are empty. */
+/* Clients and topologies have no contents. */
 static char nothing;
 
 static pjrt_error *create_client(void *arguments) {

@@ -5,7 +5,7 @@ import itertools
 import os
 
 os.environ["PJRT_DEVICE"] = "CPU"
-os.environ["XLA_DISABLE_FUNCTIONALIZATION"] = "1"  # torchao's tensor subclasses do not work with it
+os.environ["XLA_DISABLE_FUNCTIONALIZATION"] = "1"  # torchao's tensor subclasses do not support it
 import torch
 import torch_xla
 from torch.ao.quantization.fx import _decomposed as pt2e

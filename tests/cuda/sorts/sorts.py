@@ -31,8 +31,8 @@ COMBINERS = {
     "add": "ROOT r = T[] add(a, b)", "last": "z = T[] constant(0) ROOT r = T[] maximum(b, z)",
     "most": "ROOT r = T[] maximum(a, b)", "least": "ROOT r = T[] minimum(b, a)",
     "odd": "c = T[] add(b, b) d = T[] maximum(a, c) ROOT r = T[] add(d, b)"}
-WHOLE = {name: f"ROOT r = T[] {name}(a, b)" for name in ("and", "or", "xor")}  # no floats
-WORKS = 10  # sorts and scatters of a module
+WHOLE = {name: f"ROOT r = T[] {name}(a, b)" for name in ("and", "or", "xor")}  # element types without floats
+WORKS = 10  # number of sorts and scatters in a module
 
 
 def braces(numbers):
@@ -168,7 +168,7 @@ class Module:
         at = sorted(draw.sample(range(len(places) + len(window)), len(window)))
         for place, size in zip(at, window):
             updates.insert(place, size)
-        # Indices that are mostly or never in range, or equal.
+        # Indices are mostly in range, never in range, or all equal.
         low, high = draw.choice([(-1, 20), (0, 3), (0, 1), (50, 90), (-3, 90)])
         low = max(low, 0) if whole[0] == "u" else low
         i = self.array(whole, indices, self.numbers.integers(low, high, int(np.prod(indices))))

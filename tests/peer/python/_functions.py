@@ -22,7 +22,7 @@ class Case:
     fp8: int                # expected minimum number of FP8 matmuls
     options: dict = dataclasses.field(default_factory=dict)
     kwargs: dict = dataclasses.field(default_factory=dict)
-    exact: bool = True      # results are equal for small integers and powers of two
+    exact: bool = True      # true if results are equal for small integers and powers of two
     emits: tuple = ('dq', 'qdq', 'ffi')
 
 

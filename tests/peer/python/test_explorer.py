@@ -85,7 +85,8 @@ def overlays(args):
     assert all(result.value > 0 for graph in times for result in graph.results.values())
     dot = hlofp8.model_explorer(hlofp8.rewrite(pathlib.Path(args.models, 'seed_matmul.hlo')))
     assert '__cublas$lt$matmul$f8' in [node.label for node in dot.graphs[0].nodes], 'what was rewritten is read, too'
-    # Two instructions with the same name, in two computations: one is renamed, as in HLO text, and each has its own verdict.
+    # Two instructions in two computations have the same name: one is renamed, as in HLO text, and each has a separate
+    # verdict.
     made = hlofp8.model_explorer(NAMESAKES)
     verdicts = [{node.id: (node.label, bool(node.style)) for node in graph.nodes} for graph in made.graphs]
     assert verdicts == [{'p.1': ('parameter', False), 'c': ('call', False), 'd.1': ('tanh', False)},

@@ -171,7 +171,7 @@ def test_not_compiled_rewritten(monkeypatch):
 
 
 def lowers(args):
-    """lower() has FP8 matmuls in the requested form, and compiles."""
+    """The result of lower() has FP8 matmuls in the requested form, and compiles."""
     import hlofp8
     f = functions()
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (f.X, f.W)]
@@ -316,7 +316,7 @@ def transformed(args):
         'vmap': lambda function: lambda x, w: jax.vmap(function, (0, None))(x[None], w),
         'scan': lambda function: lambda x, w: scan(function)(x[None], w)}
     for name, transform in around.items():
-        inner = hlofp8.jit(loss)  # traced before: JAX's cached trace is also rejected
+        inner = hlofp8.jit(loss)  # the function was traced before: JAX's cached trace is also rejected
         jax.eval_shape(inner, f.X, f.W)
         _cases.refused('apply hlofp8.jit outermost', transform(inner), f.X, f.W)
         outer = hlofp8.jit(transform(inner))
@@ -328,7 +328,8 @@ def transformed(args):
 
 
 def explains_by_options(args):
-    """explain accepts the options of jit and a platform; a parameter of the function with that name takes precedence."""
+    """explain() accepts the options of jit and a platform; a parameter of the function with such a name takes
+    precedence."""
     import hlofp8
     f = functions()
 

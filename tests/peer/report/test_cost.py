@@ -15,7 +15,7 @@ import _script
 import _text_rows
 
 SPLIT = '// -----\n'
-ROUNDED = 1e-6  # XLA adds in floats
+ROUNDED = 1e-6  # XLA adds FLOPs in f32
 COUNTED = ('FLOPs of dots', 'FLOPs of elementwise ops', 'FLOPs of reductions')
 NOT_COUNTED = re.compile(r' (while|sort|fft|cholesky|triangular-solve|select-and-scatter|convolution|custom-call)\(')
 

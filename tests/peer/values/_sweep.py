@@ -54,7 +54,7 @@ def operands(rng, name, dtype):
 def nans(dtype):
     """Returns codes of NaNs with either sign."""
     info, word = np.finfo(dtype), WORDS[np.dtype(dtype).itemsize]
-    least = int(np.asarray(np.inf, dtype).view(word)) + 1  # payload 1
+    least = int(np.asarray(np.inf, dtype).view(word)) + 1  # a NaN with payload 1
     codes = [least, least + (1 << info.nmant - 1) - 1, least + (1 << info.nmant) - 2]
     return np.array(codes + [c | 1 << info.bits - 1 for c in codes], word)
 
@@ -112,7 +112,7 @@ def exact_differences(op, want, got):
     if want.dtype.name not in SIGN_LOST and (op in SIGNED or op.startswith('reduce-precision')):
         wrong |= nan & (minus(want) != minus(got))
     if op == 'remainder' and want.dtype.name == 'float4_e2m1fn':
-        wrong &= w != g  # 0 of either sign replaces the NaN that the type lacks
+        wrong &= w != g  # a zero of either sign replaces the NaN that the type lacks
     return wrong
 
 

@@ -80,7 +80,7 @@ class Runner:
                 for i, d in enumerate(dtypes)]
 
     def compare(self, name, text, inputs, allowed, labels=None):
-        """`allowed(label, theirs)`: the absolute difference that is allowed."""
+        """Compares results. `allowed(label, theirs)` returns the allowed absolute difference."""
         theirs = self.xla(text, inputs)
         try:
             results = self.ours(text, inputs, [t.dtype for t in theirs])

@@ -155,7 +155,7 @@ class Draw:
         return without_marks(f.lower(*shapes).compiler_ir("hlo").as_hlo_text()), tuple(self.mesh.devices.flat)
 
 
-# Shardings, in brackets.
+# Shardings of each form, in brackets.
 SHARDING = r", sharding=\{(?:[^{}]|\{[^{}]*\})*\}"
 MARK = re.compile(r"^( *(?:ROOT )?(\S+) = .*)custom-call\(([^()]*)\), custom_call_target=\"Sharding\".*", re.M)
 

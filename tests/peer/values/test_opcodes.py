@@ -38,7 +38,7 @@ class Label(str):
 
 
 class Cases:
-    """Instructions of one module, with their inputs."""
+    """Collects instructions of one module, with their inputs."""
 
     def __init__(self):
         self.inputs, self.parameters, self.lines, self.results, self.labels = [], [], [], [], []

@@ -25,7 +25,7 @@ FLOATS = {'f64': np.float64, 'f32': np.float32, 'bf16': ml_dtypes.bfloat16, 'f16
 INTEGERS = {t: np.dtype(n) for t, n in (('s8', 'i1'), ('s16', 'i2'), ('s32', 'i4'), ('s64', 'i8'), ('u8', 'u1'),
                                         ('u16', 'u2'), ('u32', 'u4'), ('u64', 'u8'))}
 TYPES = {**FLOATS, **INTEGERS, 'c64': np.complex64}
-# Types of left operand, right operand and result.
+# Element types of left operand, right operand and result.
 TRIPLES = [('f32', 'f32', 'f32'), ('f64', 'f64', 'f64'), ('bf16', 'bf16', 'bf16'), ('bf16', 'bf16', 'f32'),
            ('f16', 'f16', 'f16'), ('f8e4m3fn', 'f8e4m3fn', 'f32'), ('f8e4m3fn', 'f8e5m2', 'bf16'),
            ('f8e5m2', 'f8e4m3fn', 'f8e4m3fn'), ('f8e4m3fn', 'f32', 'f16'), ('f32', 'f32', 'bf16'),

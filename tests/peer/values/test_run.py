@@ -140,7 +140,7 @@ BURIED = ('encoder_qdq_fwd',)
 # Detecting an error in these models takes minutes; test_teeth does so with --long.
 LARGE = ('llama_train', 'qkv_shared')
 
-# Models executed by a sanitized build: small ones, a training step, a loop.
+# Models that a sanitized build executes: small ones, a training step, a loop.
 FEW = ('seed_', 'mlp_qdq_train', 'scan_layers')
 
 

@@ -20,10 +20,10 @@ import sys
 import _script
 
 DEEP = ('encoder_qdq_fwd', 'encoder_qdq_train', 'scan_layers', 'mlp_qdq_train')
-# Slow: only with --long.
+# These models are slow, and only tested with --long.
 LARGE = ('llama_train', 'qkv_shared')
 LARGE_DEEP = LARGE[:1]
-# e5m2 outputs, for which 5% is less than half a step: they are doubled instead.
+# e5m2 outputs for which 5% is less than half a step are doubled instead.
 COARSE = ('seed_matmul_mixed',)
 # Models in which correct executions also differ by 5%: maximum number of outputs that are not rejected, and
 # the largest measured noise among these, in percent; with all roundings, and with
@@ -36,7 +36,7 @@ NOISY = {
     'mlp_qdq_fwd': ((0, 0), (1, 3.6)), 'mlp_qdq_train': ((1, 2.4), (5, 10)),
     'qdq_bf16': ((0, 0), (1, 2)), 'scan_layers': ((0, 0), (1, 5.2)),
     'seed_current_scaling': ((0, 0), (1, 2.3))}
-# Gradients that are 0 except for rounding: a softmax does not depend on a constant added to all its operands.
+# These gradients are 0 except for rounding: a softmax does not depend on a constant added to all its operands.
 ZERO = {'encoder_qdq_train': (42,)}
 # On realistic inputs, all dropped scales of this model are detected. Without --long, only these are tested, which
 # normal numbers hide.

@@ -31,7 +31,7 @@ WORDS = {
     'before': 'XLA refuses the module as it came as well',
     'refused': 'hlo-fp8-opt refuses a form',
 }
-# Passes of XLA that change the number or the sizes of dots.
+# XLA's passes that change the number or the sizes of dots.
 UNMERGED = '--xla_disable_hlo_passes=dot-merger,cse'
 UNSPLIT = UNMERGED + ',splitk-rewriter'
 # Module: reason why the counts differ.
@@ -129,7 +129,7 @@ def why(xla, path, ours, told, theirs):
 
 
 class Row:
-    """A module in its forms."""
+    """A module in each output form, with the counts of its calls."""
 
     def __init__(self, args, path):
         self.program, self.path, self.out = args.bin / 'hlo-fp8-opt', path, args.work / 'emitted.hlo'

@@ -26,7 +26,7 @@ import _script
 import test_emit
 import test_handover
 
-# Module: (count here, reason).
+# Module: (count of FP8 calls with hlo-fp8, reason for the difference from XLA).
 DIFFERENT = {
     "rowwise_before": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
     "qkv_shared": (3, "XLA merges the three dots of one operand before it looks for fp8, and none is left"),
@@ -52,7 +52,7 @@ DIFFERENT = {
     "torchao_float8_rowwise": (1, "a scale for each row goes past the call; XLA leaves the dot wide"),
 }
 
-# Module: (XLA's count with --emit=qdq, reason).
+# Module: (XLA's count of FP8 calls with --emit=qdq, reason).
 FEWER = {
     "qkv_shared": (1, "XLA merges the three dots of one operand into one"),
 }
@@ -70,13 +70,13 @@ def rewrite(program, path, form):
         return None, f"status {done.returncode}\n{done.stderr}"
     try:
         _hlo.hlo_module_from_text(done.stdout)
-    except Exception as refusal:  # jaxlib's exception, which has no specific base class
+    except Exception as refusal:  # jaxlib's exception has no specific base class
         return None, f"jaxlib refuses the output with --scale-operands={form}: {refusal}"
     return done.stdout, done.stderr
 
 
 class Calls:
-    """The features of a module's FP8 calls."""
+    """Collects the features of a module's FP8 calls."""
 
     def __init__(self, count, epilogues, amax, fp8_results):
         self.count, self.epilogues, self.amax, self.fp8_results = count, epilogues, amax, fp8_results

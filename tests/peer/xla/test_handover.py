@@ -24,7 +24,7 @@ AUX = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'fp8', 'gelu-au
 SCALED = os.path.join(HERE, '..', '..', '..', 'testdata', 'passes', 'scales', 'outer.hlo')
 FP8_CALL = 'custom_call_target="__cublas$lt$matmul$f8"'
 UNTOLD = ('encoder_qdq_fwd', 'encoder_qdq_train', 'llama_train')
-F8_TYPES, WIDE_TYPES, F32 = (19, 20), (10, 16, 11), 11  # of xla_data.proto's PrimitiveType
+F8_TYPES, WIDE_TYPES, F32 = (19, 20), (10, 16, 11), 11  # numbers of xla_data.proto's PrimitiveType
 
 
 class Refused(Exception):

@@ -13,7 +13,7 @@ enum { RULES_MOST = 256, WHY_SIZE = 4096 };
 
 typedef enum outcome {
     OUTCOME_SAME,     /* the rewrite is correct */
-    OUTCOME_NO_CASE,  /* the module itself does not verify or run: no result */
+    OUTCOME_NO_CASE,  /* the module itself does not verify or run, so there is no result */
     OUTCOME_NO_END,   /* the passes failed: a phase does not terminate, or the result does not
                        * verify */
     OUTCOME_DIFFERENT /* the rewritten module computes a different value, or has more matmuls */
@@ -21,8 +21,8 @@ typedef enum outcome {
 
 /* Counts over many random modules. */
 typedef struct census {
-    uint64_t modules, no_case, rewrites, verdicts[3]; /* by hlo_verdict_kind */
-    uint64_t fired[RULES_MOST];                       /* by rule_index() */
+    uint64_t modules, no_case, rewrites, verdicts[3]; /* verdicts by hlo_verdict_kind */
+    uint64_t fired[RULES_MOST]; /* number of applications of each rule, by rule_index() */
     uint64_t reasons[HLO_REASON_COUNT];
 } census;
 
@@ -62,7 +62,7 @@ hlo_module *reduce_module(const hlo_module *module, const hlo_pass_options *opti
 /* Binds the process to one of the processors, so that parallel jobs do not wait for each other's
  * threads. */
 void use_processor(int job);
-/* Ends the process when it has used that much CPU time from now on, regardless of other load. */
+/* Ends the process after the given CPU time from now on, regardless of other load. */
 void limit_seconds(int seconds);
 
 /* kept.c: returns true if a rewrite kept the constraints of module/places.h. A scheduled module and

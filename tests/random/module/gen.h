@@ -73,15 +73,15 @@ array gen_emit(gen *g, array shape, const char *format, ...) __attribute__((form
 /* Creates a parameter. `prefix` begins its name: `m` for factors that may be 0, `d` for divisors,
  * `n` for divisors near 1, `p` for others. */
 array gen_parameter(gen *g, char prefix, array shape);
-array gen_constant(gen *g, const char *type, double value); /* sometimes gen_of_table() */
-/* Broadcasts `scalar` to that shape, in the scalar's type. */
+array gen_constant(gen *g, const char *type, double value); /* sometimes by gen_of_table() */
+/* Broadcasts `scalar` to the given shape, in the scalar's type. */
 array gen_splat(gen *g, array scalar, array shape);
 array gen_convert(gen *g, array value, const char *type);
 /* Writes an operation on two values of the same shape; with `swap`, the operands may be exchanged.
  */
 array gen_binary(gen *g, const char *op, array a, array b, bool swap);
 void gen_result(gen *g, array value);                      /* makes it a result of the module */
-const char *gen_dims(array shape, char *out, size_t size); /* `16,32` */
+const char *gen_dims(array shape, char *out, size_t size); /* writes dimensions such as `16,32` */
 int64_t gen_count(array shape);
 /* Creates a scalar scale of that type, which is nonzero if `divides`. */
 array gen_scale(gen *g, const char *type, bool divides);
@@ -104,7 +104,7 @@ array gen_agreed(gen *g, array scalar);
 array gen_own(gen *g, array scalar);
 array gen_called(gen *g, array scalar);
 
-/* regions.c: the mesh in the module's header. */
+/* regions.c: returns the text of the mesh for the module's header. */
 const char *gen_mesh(const gen *g);
 /* Creates the operand of both regions from a parameter of the entry. */
 array gen_handed(gen *g, array shape, array whole_parameter(gen *g, array shape, char prefix),
@@ -113,7 +113,7 @@ array gen_handed(gen *g, array shape, array whole_parameter(gen *g, array shape,
  * along 'y'. */
 array gen_come_back(gen *g, array scalar);
 
-/* operand.c: creates a dot; its result is in `products`. */
+/* operand.c: creates a dot, and adds its result to `products`. */
 array gen_dot(gen *g);
 
 /* rare.c: creates a dot and its results, of a rare form. */
@@ -127,7 +127,7 @@ char *random_handed_in(dice *d);
  * caller frees the text. */
 char *random_others(dice *d);
 
-/* result.c: epilogues, quantizing, amax. */
+/* result.c: creates epilogues, quantization and amax. */
 void gen_epilogue(gen *g, array product);
 /* Creates the amax over all dimensions except `kept` (-1: over all). */
 array gen_amax(gen *g, array value, int kept);

@@ -84,7 +84,7 @@ static void test_sizes(void **state) {
 /* ------------------------------------------------------------------------------------ read back */
 
 static size_t set_count;
-static size_t block_modes[2]; /* 8-bit scales per block of 32 and of 16 */
+static size_t block_modes[2]; /* counts of calls with 8-bit scales, per block of 32 and of 16 */
 
 static void compare(int status, const char *object, int attribute, const void *value,
                     const unsigned char *read, size_t size, size_t written) {

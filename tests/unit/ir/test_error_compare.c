@@ -124,7 +124,7 @@ static void perturbing_moves_every_type(void **state) {
             const double ratio = sqrt(squares[which][unknown]) / expected;
             if (!(ratio > 0.9 && ratio < 1.1)) fail_msg("%d, %d: %g", which, unknown, ratio);
         }
-    assert_true(fabs(product) < 0.1 * 0.0625); /* not the same number for both parts */
+    assert_true(fabs(product) < 0.1 * 0.0625); /* the parts are not perturbed alike */
 }
 
 /* The perturbation of an element depends on its index, not on its position in memory; non-finite
@@ -175,7 +175,7 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     assert_int_equal(c.worst_index, 3);
     for (int i = 0; i < 3; i++)
         sigmas[i] = (float)hypot(0.05, (i == 2 ? 2 : 1) * step / HLO_ERROR_FLIP);
-    hlo_error_compare(&va, &vb, &vs, &c); /* a gap of a step is 10 sigmas */
+    hlo_error_compare(&va, &vb, &vs, &c); /* a gap of one step is 10 sigmas */
     assert_int_equal(c.violations, 4);
 }
 

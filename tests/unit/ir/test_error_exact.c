@@ -44,7 +44,8 @@ static void transforms_err_by_their_numbers(void **state) {
     }
 }
 
-/* An inverse transform divides by the number of elements; a real one has only half of them. */
+/* An inverse transform divides by the number of elements; a real inverse transform reads only half
+ * of them. */
 static void real_transforms_err_by_both_halves(void **state) {
     (void)state;
     jmp_buf recover;
@@ -107,7 +108,7 @@ static void complex_numbers_have_the_sigma_of_their_moduli(void **state) {
     hlo_module_free(s.module);
 }
 
-/* An unknown infinity may have the other sign: its sum with an infinity is NaN. */
+/* An infinity with unknown sign may have the other sign: its sum with an infinity is NaN. */
 static void an_unknown_infinity_may_be_the_other(void **state) {
     (void)state;
     jmp_buf recover;
@@ -127,7 +128,7 @@ static void an_unknown_infinity_may_be_the_other(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Roundings of f64 are not steps: a sigma of its last digit is kept. */
+/* Roundings of f64 do not count as steps: the sigma of its last digit is not dropped. */
 static void f64_has_no_steps(void **state) {
     (void)state;
     jmp_buf recover;

@@ -18,7 +18,7 @@ static double part_at(const hlo_view *view, int64_t i) {
     return (double)((const float *)view->data)[2 * i];
 }
 
-/* A module whose root is an elementwise operation, or another one, on f32 arrays. */
+/* Defines a module whose root is an elementwise operation, or another operation, on f32 arrays. */
 #define UNARY(op)                                                                                  \
     MODULE("(x: f32[64]) -> f32[64]",                                                              \
            "  %x = f32[64]{0} parameter(0)\n  ROOT %r = f32[64]{0} " op "(%x)")
@@ -135,7 +135,7 @@ static void errors_are_about_as_large_as_the_bound(void **state) {
                 square += pow((part_at(&s.result, i) - value[i]) / at(&s.sigma, i), 2);
         }
         double ratio = sqrt(square / (double)(count * trials));
-        /* For a complex number, the sigma covers both parts, but only one is compared. */
+        /* For a complex number, the sigma is that of both parts, but only one part is compared. */
         if (s.result.type == HLO_TYPE_C64) ratio *= sqrt(2);
         if (!(ratio > 0.85 && ratio < 1.05))
             fail_msg("%s: %g of the bound", modules[m].text, ratio);
@@ -265,7 +265,7 @@ static double shared_and_own(double squares, double linear, double variance) {
     return most;
 }
 
-/* Errors of a sum's terms add up like random ones, and like one step that all of them share. */
+/* Errors of a sum's terms may be independent, or be one step that all terms share. */
 static void a_shared_error_moves_a_sum_linearly(void **state) {
     (void)state;
     jmp_buf recover;
@@ -395,7 +395,7 @@ static void columns_may_differ_much(void **state) {
     hlo_module_free(s.module);
 }
 
-/* Operands that a ragged-dot rounds to its result type keep their sigmas. */
+/* Operands that a ragged-dot rounds to its result type have the same sigmas as before. */
 static void a_ragged_dot_keeps_the_errors_of_what_it_rounds(void **state) {
     (void)state;
     jmp_buf recover;

@@ -262,13 +262,13 @@ static void test_builder(void **state) {
     assert_int_equal(splat->op, HLO_OP_BROADCAST);
     assert_int_equal(hlo_instr_operand(splat, 0)->op, HLO_OP_CONVERT);
     assert_null(hlo_build_splat(&b, x, shape)); /* x does not repeat one element */
-    /* A reduction with the same operation uses the same computation. */
+    /* A reduction reuses the computation of a reduction with the same operation. */
     hlo_computation *kept = NULL;
     const int64_t along[] = {0, 1};
     const hlo_shape *scalar = hlo_shape_array(m, HLO_TYPE_F32, 0, NULL);
     hlo_build_reduce(&b, HLO_OP_ADD, x, 0, scalar, 2, along, &kept);
     const hlo_computation *first = kept;
-    assert_ptr_equal(m->first, first); /* before its caller */
+    assert_ptr_equal(m->first, first); /* the computation comes before its caller */
     hlo_build_reduce(&b, HLO_OP_ADD, x, 0, scalar, 2, along, &kept);
     assert_ptr_equal(kept, first);
     hlo_build_reduce(&b, HLO_OP_MAXIMUM, x, 0, scalar, 2, along, &kept);

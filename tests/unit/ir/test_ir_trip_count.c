@@ -44,7 +44,7 @@ static bool holds(const char *direction, int64_t a, int64_t b) {
                                           : !less;
 }
 
-/* Executes the loop. A counter that wraps around, or counts for long, has no trip count. */
+/* Executes the loop. A counter that wraps around, or counts for too long, has no trip count. */
 static uint64_t carried_out(const loop *l) {
     const bool down = strstr(l->update, "subtract") != NULL;
     int64_t at = l->start;

@@ -214,7 +214,8 @@ static void scales_lie_as_cublaslt_wants(void **state) {
         for (uint32_t d = 0; d < rank; d++) assert_int_equal(dims[d], cases[i].dims[d]);
         assert_int_equal(hlo_scale_index(cases[i].mode, 256, 640, 200, 300), cases[i].index);
     }
-    /* Row 200 of the third of three matrices of 300 rows, each with whole tiles: 3 by 128 rows. */
+    /* The scale of row 200 in the third of three matrices of 300 rows. Each matrix has whole tiles:
+     * 3 by 128 rows. */
     int64_t dims[3];
     assert_int_equal(hlo_scale_dims(HLO_SCALE_VEC32, 3, 300, 640, dims), 3);
     assert_int_equal(dims[0], 3);

@@ -142,7 +142,7 @@ typedef struct memory {
     _Alignas(256) char workspace[1024];
 } memory;
 
-/* Small integers, so that every sum is exact in any order. Codes of e4m3fn: 0, 1, 2, -1. */
+/* Draws small integers, so that every sum is exact in any order. Codes of e4m3fn: 0, 1, 2, -1. */
 static void fill_memory(memory *m) {
     static const unsigned char codes[] = {0x00, 0x38, 0x40, 0xb8};
     for (int i = 0; i < M * K; i++) m->a[i] = codes[(i * 7 + i / 5) % 4];
@@ -192,7 +192,7 @@ static bool is_right(const memory *m) {
 
 /* ------------------------------------------------------------------------------------ mutations */
 
-/* A member of the frame or of an object that it points to, by its position in `c`. */
+/* A member of the frame, or of an object that the frame points to, by its offset in `c`. */
 typedef struct field {
     const char *name;
     size_t offset, bytes;
@@ -202,7 +202,7 @@ typedef struct field {
 #define AT(member, why)                                                                            \
     { #member, offsetof(call, member), sizeof(((call *)NULL)->member), why }
 
-/* Any value except the right one is rejected. */
+/* Tests that any value except the right one is rejected. */
 static const field numbers[] = {
     AT(api.version.major, "is called by version"),
     AT(frame.stage, "is called at stage"),

@@ -23,7 +23,7 @@ static const char READ_LATE[] =
     "  %m = f32[2,4]{1,0} broadcast(%r), dimensions={1}\n  %k = f32[2,4]{1,0} add(%n, %m)\n"
     "  ROOT %t = (f32[4]{0}, f32[2,4]{1,0}, f32[4]{0}) tuple(%r, %k, %b)\n}\n";
 
-/* One group computes the update of the weights and of both moments. */
+/* In this module, one group computes the update of the weights and of both moments. */
 static const char UPDATE[] =
     "HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {}), {2}: (2, {}) }\n\n"
     "ENTRY %e (p: f32[4], m: f32[4], v: f32[4], g: f32[4]) -> (f32[4], f32[4], f32[4]) {\n"

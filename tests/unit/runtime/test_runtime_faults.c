@@ -36,7 +36,7 @@ static void streams_of_other_contexts_are_refused(void **state) {
     setenv("HLO_STANDIN_CONTEXT", "other", 1);
     misused(run(&f, stream, NULL), "does not belong to the primary context");
     unsetenv("HLO_STANDIN_CONTEXT");
-    runs(&f); /* nothing was donated */
+    runs(&f); /* the donated input still exists */
     close_all(&f);
 }
 

@@ -9,7 +9,7 @@
 
 static memory *m; /* device memory, which is host memory */
 static call c;
-static char stream_of_xla[64]; /* only its address is used by the fake */
+static char stream_of_xla[64]; /* the fake only uses the address */
 
 static ffi_error *get_stream(ffi_stream_get *arguments) {
     arguments->stream = stream_of_xla;

@@ -221,7 +221,7 @@ static bool note(void *user, const hlo_progress *progress) {
     return true;
 }
 
-/* A run reports its progress at its first instruction; the total counts loops of known length. */
+/* A run reports progress from its first instruction on; the total counts loops of known length. */
 static void progress_begins_with_a_run(void **state) {
     (void)state;
     static const char text[] =
