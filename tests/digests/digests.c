@@ -291,8 +291,7 @@ static void plans(const hlo_module *module, FILE *out) {
     hlo_module_free(copy);
 }
 
-/* Returns true for a module that runs quickly, and whose results do not depend on the math library.
- */
+/* Returns true for a module that runs fast, and whose results do not depend on the math library. */
 static bool is_run(const hlo_module *module) {
     double *times = calloc(module->next_computation_id, sizeof *times), elements = 0;
     if (!times) no_memory();

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that a rewrite of a module is correct: the result verifies, and computes the same values.
- */
+/* Checks that a rewrite is correct: the result verifies and computes the same values. */
 #ifndef HLO_TESTS_RANDOM_CHECK_CHECK_H
 #define HLO_TESTS_RANDOM_CHECK_CHECK_H
 
@@ -33,8 +32,7 @@ int rule_index(const char *name);
 /* Returns true if the rule only sets a reason. */
 bool rule_only_remarks(int index);
 
-/* Adds the number of applications of each rule to an array of RULES_MOST numbers, by rule_index().
- */
+/* Adds the applications of each rule to an array of RULES_MOST numbers, by rule_index(). */
 void count_rules(const hlo_report *report, uint64_t *fired);
 
 /* Parses a module. Returns NULL if the text is not a valid module. The caller frees the module. */

@@ -10,8 +10,7 @@
 typedef struct text_case {
     char *name; /* name of the rule or the file */
     char *text;
-    char *head; /* text of the first module in the file, with the RUN lines; "" for a rule's example
-                 */
+    char *head;   /* text of the first module in the file, with the RUN lines; "" for an example */
     uint64_t key; /* hash of the module's text */
 } text_case;
 

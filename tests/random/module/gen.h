@@ -77,8 +77,7 @@ array gen_constant(gen *g, const char *type, double value); /* sometimes by gen_
 /* Broadcasts `scalar` to the given shape, in the scalar's type. */
 array gen_splat(gen *g, array scalar, array shape);
 array gen_convert(gen *g, array value, const char *type);
-/* Writes an operation on two values of the same shape; with `swap`, the operands may be exchanged.
- */
+/* Writes an operation on two values of one shape; with `swap`, the operands may be exchanged. */
 array gen_binary(gen *g, const char *op, array a, array b, bool swap);
 void gen_result(gen *g, array value);                      /* makes it a result of the module */
 const char *gen_dims(array shape, char *out, size_t size); /* writes dimensions such as `16,32` */

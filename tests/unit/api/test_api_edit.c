@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests editing a module through the public API; edits that make the module invalid are rejected.
- */
+/* Tests edits of a module through the public API; edits that make it invalid are rejected. */
 #include "unit/api/api_fixture.h"
 
 /* Checks that an edit was rejected with this status, with one error that contains `part`, and

@@ -260,8 +260,7 @@ static void wrong_numbers(void **state) {
 }
 
 /* Returns a module of a parameter with id 1 and its negation with id 2. With `control`, id 2 is
- * another parameter, which has the first as a control predecessor. They are executed in this order.
- */
+ * another parameter, which has the first as a control predecessor and is executed after it. */
 static const bytes *scheduled_with(size_t count, const int64_t *order, bool control) {
     static bytes instrs[2], module;
     bytes shape = shape_of(2), entry = {.size = 0}, sequence = {.size = 0}, schedule = {.size = 0};

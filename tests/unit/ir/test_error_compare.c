@@ -162,8 +162,7 @@ static void fp8_counts_from_before_its_rounding(void **state) {
     float s = (float)hypot(sigma, step / HLO_ERROR_FLIP);
     float coarse = (float)hypot(sigma, 2 * step / HLO_ERROR_FLIP);
     float sigmas[] = {s, s, coarse, (float)(step / HLO_ERROR_FLIP)};
-    /* pairs 6 and 7; 6 and 7.5; 8 and 6.5, whose steps differ; and 6 and 7 with one boundary near
-     */
+    /* pairs: 6, 7; 6, 7.5; 8, 6.5, whose steps differ; and 6, 7 with one boundary near */
     unsigned char a[] = {0x4c, 0x4c, 0x50, 0x4c}, b[] = {0x4e, 0x4f, 0x4d, 0x4e};
     hlo_view va = {HLO_TYPE_F8E4M3FN, 1, dims, strides, a},
              vb = {HLO_TYPE_F8E4M3FN, 1, dims, strides, b},

@@ -48,8 +48,7 @@ static bool same(double a, double b) {
     return (a == b && signbit(a) == signbit(b)) || (isnan(a) && isnan(b));
 }
 
-/* Checks that the root's operands are known, and that every known element has the computed value.
- */
+/* Checks that the root's operands are known, and that known elements have the computed value. */
 static void every_element_is_the_one_that_is_computed(void **state) {
     (void)state;
     hlo_module *m = parse(

@@ -451,8 +451,7 @@ static void configs_have_several_forms(void **state) {
         assert_string_equal(refusal_with(f, refused[i][0], refused[i][1]), refused[i][2]);
 }
 
-/* Parses a dictionary as MLIR prints it: the result equals that of JSON, or the fault is reported.
- */
+/* Parses a dictionary as MLIR prints it: the result equals that of JSON, or is the fault. */
 static void dictionaries_are_read(void **state) {
     (void)state;
 #define NONE "backend_config is not a dictionary of strings, flags, numbers and arrays of integers"

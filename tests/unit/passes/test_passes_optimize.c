@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests hlo_module_optimize(): its defaults, errors, and the parts of a module that do not change.
- */
+/* Tests hlo_module_optimize(): defaults, errors, and the parts of a module that do not change. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,8 +53,7 @@ static void test_nothing_fires(void **state) {
     assert_string_equal(hlo_report_verdict(report, 0)->instr, "d");
     char *after = print(module);
     assert_string_equal(before, after);
-    /* The resulting module can be rewritten again; the first report does not depend on the module.
-     */
+    /* The resulting module can be rewritten again; the first report does not depend on it. */
     assert_int_equal(hlo_module_optimize(module, &options, NULL), HLO_OK);
     hlo_module_free(module);
     assert_string_equal(hlo_report_verdict(report, 0)->shape, "bf16[16,16]");

@@ -220,8 +220,7 @@ static bool says(const char *text, const char *message) {
     return *message ? strstr(last_message, message) != NULL : !*last_message;
 }
 
-/* Writes a rule with given numbers of terms in its pattern, variables per term, roots and actions.
- */
+/* Writes a rule with given numbers of pattern terms, variables per term, roots and actions. */
 static const char *rule_with(int terms, int arguments, int roots, int actions) {
     static char text[1 << 14];
     FILE *out = fmemopen(text, sizeof text, "w");
